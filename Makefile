@@ -75,6 +75,7 @@ reproduce: .venv/installed  ## run the studies of experiments/ on the real capti
 	@$(BIN)/python -m experiments.dbac_readings.reproduce $(DATA)
 	@$(BIN)/python -m experiments.age.reproduce $(DATA)
 	@$(BIN)/python -m experiments.metric_comparison.reproduce $(DATA)
+	@$(BIN)/python -m experiments.assumed_group.reproduce $(DATA)
 	@$(BIN)/python -m experiments.leaderboard.reproduce $(DATA)
 	@$(BIN)/python -m experiments.race_words.reproduce $(DATA)
 	@$(BIN)/python -m experiments.alignment.reproduce $(DATA)

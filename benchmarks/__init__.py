@@ -1,1 +1,1 @@
-"""What it costs: speed and memory, measured by the commands that users type."""
+"""Speed and memory of the commands that users type."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from benchmarks.record import publish, table
 from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.config.compose import cell
-from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.learning.loop import has_bf16, precision
 
@@ -44,17 +44,17 @@ class Study:
     """
 
     words: Sequence[str]
-    data: Labelled
+    data: LabelledCaptions
     splits: Sequence[Split]
 
     def probe(self, *overrides: str) -> NeuralProbe:
-        """The engine as the door builds it, without a cache."""
-        found: NeuralProbe = cell([*self.words, "probe.cache=null", *overrides]).build("probe")
-        return found
+        """The engine as the command line builds it, without a cache."""
+        probe: NeuralProbe = cell([*self.words, "probe.cache=null", *overrides]).build("probe")
+        return probe
 
     def first(self, n: int, n_captions: int | None = None) -> Study:
         """The first splits alone, cut to some training captions."""
-        cut = [replace(own, train=own.train[:n_captions]) for own in self.splits[:n]]
+        cut = [replace(split, train=split.train[:n_captions]) for split in self.splits[:n]]
         return Study(self.words, self.data, cut)
 
 
@@ -62,51 +62,51 @@ def study(n_seeds: int) -> Study:
     """Masked captions of a captioner with their images' gender."""
     words = ("experiment=relic_gender", "dataset=scenes", f"dataset.n_images={IMAGES}")
     words += ("alignment=none", "masking=attribute", f"trainer.max_epochs={EPOCHS}")
-    found = cell(words)
-    corpus = found.corpus()
-    splits = found.build("split").draw(corpus, "gender", range(n_seeds))
+    built = cell(words)
+    corpus = built.corpus()
+    splits = built.build("split").draw(corpus, "gender", range(n_seeds))
     for step in ("text", "masking"):
-        corpus = found.build(step)(corpus)
+        corpus = built.build(step)(corpus)
     codes = corpus.groupings["gender"].codes
     captions = corpus.model.take(codes[corpus.model.image_rows] >= 0)
-    return Study(words, Labelled("model", captions, codes[captions.image_rows], 2), splits)
+    return Study(words, LabelledCaptions("model", captions, codes[captions.image_rows], 2), splits)
 
 
-def ours(own: Study, probe: NeuralProbe, clock: Callable[[], float] = time.perf_counter) -> float:
+def ours(study: Study, probe: NeuralProbe, clock: Callable[[], float] = time.perf_counter) -> float:
     """Seconds of all trainings, predictions included."""
     started = clock()
-    probe.fit_predict(own.data, own.splits)
+    probe.fit_predict(study.data, study.splits)
     return clock() - started
 
 
-def plain(own: Study) -> float:
-    """Seconds of the same attackers one after the other, as one writes it first.
+def plain(study: Study) -> float:
+    """Seconds of the same attackers one after the other, in straightforward code.
 
     The same networks on the same batches, in float32, PyTorch on all cores.
     """
     import torch
 
     torch.set_num_threads(CORES)
-    recipe = own.probe().recipe
+    recipe = study.probe().recipe
     started = time.perf_counter()
-    for split in own.splits:
-        _train_plainly(own, split, recipe.trainer["max_epochs"])
+    for split in study.splits:
+        _train_plainly(study, split, recipe.trainer["max_epochs"])
     return time.perf_counter() - started
 
 
-def _train_plainly(own: Study, split: Split, epochs: int) -> torch.Tensor:
+def _train_plainly(study: Study, split: Split, epochs: int) -> torch.Tensor:
     import torch
 
     from bias_pipeline.attackers.batches import LengthBatches, tensors
 
-    recipe = own.probe().recipe
-    rows, asked = split.select(own.data.captions.image_rows, own.data.labels)
+    recipe = study.probe().recipe
+    rows, test_rows = split.select(study.data.captions.image_rows, study.data.labels)
     torch.manual_seed(split.seed)
-    inputs = recipe.encoder.read(own.data).fit(rows)
+    inputs = recipe.encoder.read(study.data).fit(rows)
     encoder = recipe.encoder.build(inputs)
     net = torch.nn.ModuleList([encoder, recipe.head.build(int(encoder.output_dim), 1)])  # type: ignore[arg-type]
     optimizer = recipe.optimizer.build(net)
-    targets = torch.from_numpy(own.data.labels[rows]).float()
+    targets = torch.from_numpy(study.data.labels[rows]).float()
     batches = LengthBatches(inputs, rows, targets, recipe.batch_size, split.seed)
     for _ in range(epochs):
         for batch in batches:
@@ -117,15 +117,15 @@ def _train_plainly(own: Study, split: Split, epochs: int) -> torch.Tensor:
             optimizer.step()
     net.eval()
     with torch.no_grad():
-        found: torch.Tensor = net[1](net[0](**tensors(inputs, asked))).sigmoid()
-    return found
+        probabilities: torch.Tensor = net[1](net[0](**tensors(inputs, test_rows))).sigmoid()
+    return probabilities
 
 
-def processes_table(own: Study) -> str:
+def processes_table(study: Study) -> str:
     """Plain PyTorch and ours in turn, several times."""
-    probe = own.probe(f"probe.processes={CORES}")
-    ours(own.first(CORES, 64), probe)  # processes start once a run, not once an attacker
-    pairs = [(plain(own), ours(own, probe)) for _ in range(PAIRS)]
+    probe = study.probe(f"probe.processes={CORES}")
+    ours(study.first(CORES, 64), probe)  # processes start once a run, not once an attacker
+    pairs = [(plain(study), ours(study, probe)) for _ in range(PAIRS)]
     lines = [[str(n), *_times(*pair)] for n, pair in enumerate(pairs, start=1)]
     middle = median(one / two for one, two in pairs)
     target = TARGET_BF16 if has_bf16() else TARGET
@@ -135,20 +135,20 @@ def processes_table(own: Study) -> str:
     return table([*header, "times as fast"], lines)
 
 
-def ensembles_table(own: Study, accelerator: str, sizes: Sequence[int]) -> str:
+def ensembles_table(study: Study, accelerator: str, sizes: Sequence[int]) -> str:
     """The same attackers in one process, alone and as ensembles of growing size.
 
-    On a processor in seconds of CPU: one thread, whatever else the machine is doing.
+    Without a GPU the time is CPU seconds of one thread, which other work hardly changes.
     """
     clock = time.perf_counter if accelerator == "gpu" else time.process_time
     words = ("probe.processes=1", f"trainer.accelerator={accelerator}")
     words += ("trainer.precision=32-true", "trainer.max_epochs=1")
-    probes = {size: own.probe(*words, f"probe.ensemble={size}") for size in sizes}
+    probes = {size: study.probe(*words, f"probe.ensemble={size}") for size in sizes}
     if accelerator == "gpu":
-        ours(own.first(2, 256), probes[sizes[-1]])  # the first products choose their kernels
-    seconds = {size: ours(own, probe, clock) for size, probe in probes.items()}
+        ours(study.first(2, 256), probes[sizes[-1]])  # the first products choose their kernels
+    seconds = {size: ours(study, probe, clock) for size, probe in probes.items()}
     alone = seconds[sizes[0]]
-    n = len(own.splits)
+    n = len(study.splits)
     lines = [[str(s), f"{t / n:.2f}", f"{alone / t:.2f}"] for s, t in seconds.items()]
     unit = "seconds an attacker" if accelerator == "gpu" else "seconds of CPU an attacker"
     header = [f"attackers at once ({accelerator})", unit, "times as fast as alone"]
@@ -167,8 +167,10 @@ def main() -> None:
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
     gpu = torch.cuda.is_available()
     sizes = ON_GPU if gpu else ON_CPU
-    own = study(max(CORES, sizes[-1]))
-    n_captions = len(own.splits[0].select(own.data.captions.image_rows, own.data.labels)[0])
+    all_splits = study(max(CORES, sizes[-1]))
+    n_captions = len(
+        all_splits.splits[0].select(all_splits.data.captions.image_rows, all_splits.data.labels)[0]
+    )
     print(f"load {load:.1f} before the start", file=sys.stderr)
     body = (
         f"{CORES} attackers of RELIC's size, `encoder=bilstm head=linear`, {EPOCHS} epochs of "
@@ -176,9 +178,9 @@ def main() -> None:
         f"ours in {precision({'accelerator': 'cpu'})}; load of the machine at the start "
         f"{load:.1f}.\n\n"
     )
-    body += processes_table(own.first(CORES))
+    body += processes_table(all_splits.first(CORES))
     body += "\nOne process, one epoch, float32; alone and stacked (`probe.ensemble`):\n\n"
-    body += ensembles_table(own, "gpu" if gpu else "cpu", sizes)
+    body += ensembles_table(all_splits, "gpu" if gpu else "cpu", sizes)
     body += "" if gpu else "\nNo GPU was at hand, which is what ensembles are for.\n"
     publish(f"Neural attackers, {CORES} cores", "python -m benchmarks.attackers", body)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.cells import Usage, run
 from benchmarks.record import publish, table
-from bias_pipeline.datasets.scenes import CAPTIONERS, generate, write
+from bias_pipeline.datasets.scenes import CAPTIONERS, generate, write_scenes
 
 CAPTIONER = "amplifier"
 _PLAN = re.compile(r"(?m)^(\d+) metrics, (\d+) seeds, about (\d+) s$")
@@ -25,7 +25,7 @@ _LEFT_OUT = re.compile(r"(?m)^no time for (.*);")
 
 @dataclass(frozen=True)
 class Case:
-    """A file of captions and what its audit may take.
+    """A file of captions and the target time of its audit.
 
     Attributes:
         captions: in the file, one an image.
@@ -58,9 +58,9 @@ CASES: Mapping[str, Case] = {
 
 
 def prepare(case: Case, folder: Path) -> list[str]:
-    """Write a case's files; what follows ``python -m bias_pipeline``."""
+    """Write a case's files; the arguments after ``python -m bias_pipeline``."""
     root = folder / "scenes"
-    write(generate(n_images=case.captions), root, {CAPTIONER: CAPTIONERS[CAPTIONER]})
+    write_scenes(generate(n_images=case.captions), root, {CAPTIONER: CAPTIONERS[CAPTIONER]})
     labels = root / "attributes.csv"
     _keep(labels, case.attributes)
     words = ["audit", str(root / "captioners" / f"{CAPTIONER}.json"), "--attributes", str(labels)]
@@ -76,13 +76,13 @@ def _keep(labels: Path, columns: Sequence[str]) -> None:
     import pandas as pd
 
     rows = pd.read_csv(labels, dtype=str, keep_default_na=False)
-    kept = [rows.columns[0], *columns]
-    rows[kept].to_csv(labels, index=False)
+    selected = [rows.columns[0], *columns]
+    rows[selected].to_csv(labels, index=False)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an audit took and what it had announced.
+    """The time of an audit and its announced plan.
 
     Attributes:
         usage: of the command.
@@ -104,22 +104,22 @@ def measure(case: Case) -> Outcome:
         words = prepare(case, folder)
         print(f"{case.name}: files written", file=sys.stderr, flush=True)
         usage = run(words, folder)
-        told = (folder / "bench.log").read_text(encoding="utf-8")
+        log = (folder / "bench.log").read_text(encoding="utf-8")
         cells = dict(_seconds(folder / "out"))
-    plan = _PLAN.search(told)
-    assert plan is not None, told
+    plan = _PLAN.search(log)
+    assert plan is not None, log
     metrics, seeds, seconds = map(int, plan.groups())
-    left_out = _LEFT_OUT.search(told)
+    left_out = _LEFT_OUT.search(log)
     return Outcome(usage, (metrics, seeds, seconds), left_out[1] if left_out else "none", cells)
 
 
 def _seconds(out: Path) -> list[tuple[tuple[str, str], float]]:
-    found = []
+    seconds = []
     for path in out.glob("*/result.json"):
         content = json.loads(path.read_text(encoding="utf-8"))
         row = content["rows"][0]
-        found.append(((row["metric"], row["attribute"]), _duration(content["manifest"])))
-    return sorted(found)
+        seconds.append(((row["metric"], row["attribute"]), _duration(content["manifest"])))
+    return sorted(seconds)
 
 
 def _duration(manifest: Mapping[str, object]) -> float:
@@ -144,17 +144,17 @@ def line(case: Case, outcome: Outcome) -> list[str]:
 
 
 def main(*names: str) -> None:
-    found = {name: measure(CASES[name]) for name in names or CASES}
+    measured = {name: measure(CASES[name]) for name in names or CASES}
     header = ["what", "plan", "announced (s)", "wall (s)", "user (s)", "peak (MB)", "target (s)"]
-    body = table([*header, ""], [line(CASES[name], own) for name, own in found.items()])
+    body = table([*header, ""], [line(CASES[name], result) for name, result in measured.items()])
     load = os.getloadavg()[1]
     body += (
         f"\nOne run each, start-up included, at a load of {load:.1f} on {os.cpu_count()} cores.\n"
     )
-    for name, own in found.items():
-        dearest = sorted(own.cells.items(), key=lambda cell: -cell[1])[:6]
-        told = ", ".join(f"{m} ({a}) {s:.1f}" for (m, a), s in dearest)
-        body += f"\nDearest cells of {CASES[name].name}, in seconds: {told}.\n"
+    for name, result in measured.items():
+        dearest = sorted(result.cells.items(), key=lambda cell: -cell[1])[:6]
+        dearest_cells = ", ".join(f"{m} ({a}) {s:.1f}" for (m, a), s in dearest)
+        body += f"\nDearest cells of {CASES[name].name}, in seconds: {dearest_cells}.\n"
     publish("Audit", "python -m benchmarks.audit", body)
 
 

@@ -39,7 +39,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class Case:
-    """A command and what it may take.
+    """A command and its targets.
 
     Attributes:
         name: in words.

@@ -1,4 +1,4 @@
-"""A million captions through all counting metrics, on one core; fewer beside plain pandas.
+"""A million captions through all counting metrics, on one core; fewer compared with plain pandas.
 
 Usage: python -m benchmarks.counting [metrics|pandas]
 """
@@ -23,7 +23,7 @@ from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus, Grouping
 from bias_pipeline.io.paths import choices_of, conf_dir
 from bias_pipeline.metrics.base import Metric
-from bias_pipeline.metrics.counting.tally import CountingMetric
+from bias_pipeline.metrics.counting.base import CountingMetric
 from bias_pipeline.text.mentions import attribute_mentions
 from bias_pipeline.text.tasks import task_mentions
 
@@ -41,22 +41,22 @@ def metrics() -> dict[str, Metric]:
     """Every metric that counts groups, as ``metric=`` builds it."""
     names = [name for name in choices_of(conf_dir() / "metric") if name != NOT_OF_GROUPS]
     built = {name: cell([f"metric={name}"]).build("metric") for name in names}
-    return {name: own for name, own in built.items() if isinstance(own, CountingMetric)}
+    return {name: metric for name, metric in built.items() if isinstance(metric, CountingMetric)}
 
 
 def corpus_of(n_captions: int, vocabulary: TaskVocabulary) -> Corpus:
-    """Half of the captions people's, half a captioner's, over half as many images.
+    """Half of the captions are people's, half a captioner's, for half as many images.
 
-    A caption names a man, a woman or a person, and up to three objects; so do images hold them.
+    A caption names a man, a woman or a person, and up to three objects; so do the labels.
     """
     generator = np.random.default_rng(0)
     n = n_captions // 2
     tasks = tuple(name for name in vocabulary.tasks if name != "person")
     female = generator.random(n) < 0.4
     popularity = 1 / np.arange(1, len(tasks) + 1)
-    held = generator.choice(len(tasks), (n, 3), p=popularity / popularity.sum())
-    sides = [_captions(generator, tasks, female, held) for _ in range(2)]
-    objects = [frozenset(["person", *(tasks[t] for t in row)]) for row in held.tolist()]
+    task_rows = generator.choice(len(tasks), (n, 3), p=popularity / popularity.sum())
+    sides = [_captions(generator, tasks, female, task_rows) for _ in range(2)]
+    objects = [frozenset(["person", *(tasks[t] for t in row)]) for row in task_rows.tolist()]
     return Corpus(
         dataset="synthetic",
         captioner="synthetic",
@@ -72,19 +72,19 @@ def _captions(
     generator: np.random.Generator,
     tasks: tuple[str, ...],
     female: np.ndarray,
-    held: np.ndarray,
+    task_rows: np.ndarray,
 ) -> Captions:
     n = len(female)
     who = np.where(generator.random(n) < 0.3, 2, female ^ (generator.random(n) < 0.05))
-    named = generator.random(held.shape) < 0.6
+    named = generator.random(task_rows.shape) < 0.6
     nouns = np.array(["a man", "a woman", "a person"])[who]
     texts = [
-        f"{noun} is standing in the street with {' and a '.join(own) or 'nothing'} ."
-        for noun, own in zip(
+        f"{noun} is standing in the street with {' and a '.join(words) or 'nothing'} ."
+        for noun, words in zip(
             nouns.tolist(),
             (
                 [tasks[t] for t, k in zip(r, m, strict=True) if k]
-                for r, m in zip(held, named, strict=True)
+                for r, m in zip(task_rows, named, strict=True)
             ),
             strict=True,
         )
@@ -93,7 +93,7 @@ def _captions(
 
 
 def timed(run: Callable[[], object]) -> float:
-    """Seconds of CPU: on one core what a clock shows, whatever else the machine is doing."""
+    """Seconds of CPU: on one core the time of an idle machine, even if this one is busy."""
     started = time.process_time()
     run()
     return time.process_time() - started
@@ -110,8 +110,8 @@ def in_pandas(
 ) -> pd.DataFrame:
     """BA-> A->T, BA_MALS, gender error and co-occurrence of raw texts.
 
-    One regular expression for each group and object, data frames of flags, group-bys: what one
-    writes first.
+    Straightforward code: one regular expression for each group and object, data frames of flags,
+    group-bys.
     """
     return _numbers(*pandas_frames(corpus, texts, attribute, vocabulary))
 
@@ -119,9 +119,9 @@ def in_pandas(
 def pandas_frames(
     corpus: Corpus, texts: dict[str, pd.Series], attribute: Attribute, vocabulary: TaskVocabulary
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """What raw texts and labels say; see :func:`in_pandas`."""
+    """The groups and objects of raw texts and labels; see :func:`in_pandas`."""
     words = {name: attribute.counted_words()[name] for name in ("male", "female")}
-    tasks = {name: own for name, own in vocabulary.tasks.items() if name != "person"}
+    tasks = {name: task_words for name, task_words in vocabulary.tasks.items() if name != "person"}
     return _frames(corpus, texts, words, tasks)
 
 
@@ -136,22 +136,22 @@ def _frames(
     words: dict[str, tuple[str, ...]],
     tasks: dict[str, tuple[str, ...]],
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """What the captioner's captions, people's and the labels say, a row an image."""
+    """Groups and objects of the captioner's captions, people's and the labels, a row per image."""
     codes = pd.Series(corpus.groupings["gender"].codes).map(dict(enumerate(words)))
     objects = corpus.objects or ()
-    labels = pd.DataFrame({task: [task in own for own in objects] for task in tasks})
+    labels = pd.DataFrame({task: [task in labelled for labelled in objects] for task in tasks})
     sides = [_flags(texts[side], words, tasks) for side in SIDES]
     return sides[0], sides[1], labels.assign(group=codes)
 
 
 def _numbers(model: pd.DataFrame, people: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
-    codes, said, said_by_people = labels["group"], model["group"], people["group"]
+    codes, named, said_by_people = labels["group"], model["group"], people["group"]
     tasks = [task for task in labels if task != "group"]
     rows = []
     for task in tasks:
         before, after = labels[task].groupby(codes).mean(), model[task].groupby(codes).mean()
         ratio = codes[labels[task]].value_counts(normalize=True)
-        ratio_after = said[model[task]].value_counts(normalize=True)
+        ratio_after = named[model[task]].value_counts(normalize=True)
         ratio_people = said_by_people[people[task]].value_counts(normalize=True)
         leaning = ratio[ratio > 0.5].index
         rows.append(
@@ -162,7 +162,7 @@ def _numbers(model: pd.DataFrame, people: pd.DataFrame, labels: pd.DataFrame) ->
                 "increase": (ratio_after - 0.5).abs().mean() - (ratio_people - 0.5).abs().mean(),
             }
         )
-    return pd.DataFrame(rows).assign(error=(said.notna() & (said != codes)).mean())
+    return pd.DataFrame(rows).assign(error=(named.notna() & (named != codes)).mean())
 
 
 def _flags(
@@ -170,9 +170,16 @@ def _flags(
 ) -> pd.DataFrame:
     """Which objects captions name, and the one group."""
     texts = texts.str.lower()
-    named = pd.DataFrame({group: texts.str.contains(_pattern(own)) for group, own in words.items()})
+    named = pd.DataFrame(
+        {
+            group: texts.str.contains(_pattern(words_of_name))
+            for group, words_of_name in words.items()
+        }
+    )
     alone = named["male"] ^ named["female"]
-    objects = {task: texts.str.contains(_pattern(own)) for task, own in tasks.items()}
+    objects = {
+        task: texts.str.contains(_pattern(words_of_name)) for task, words_of_name in tasks.items()
+    }
     return pd.DataFrame(objects).assign(group=named.idxmax(axis=1).where(alone))
 
 
@@ -185,7 +192,7 @@ def _pattern(words: tuple[str, ...]) -> str:
 
 
 def same_in_ours(corpus: Corpus, *overrides: str) -> float:
-    """Seconds of the metrics of :func:`in_pandas`, captions read anew."""
+    """Seconds of the metrics of :func:`in_pandas`, without cached readings of captions."""
     same = ("ba_directional", "ba_mals", "gender_error", "cooccurrence")
     built = [cell([f"metric={name}", *overrides]).build("metric") for name in same]
     fresh = unread(corpus)
@@ -193,7 +200,7 @@ def same_in_ours(corpus: Corpus, *overrides: str) -> float:
 
 
 def unread(corpus: Corpus) -> Corpus:
-    """The same captions, read by nobody: a measurement must not profit from the one before."""
+    """The same captions without cached readings, which would make a later measurement faster."""
     return corpus.rewrite({side: replace(corpus.side(side)) for side in SIDES})
 
 
@@ -208,8 +215,8 @@ def main(only: str = "") -> None:
 
 
 def _metrics() -> None:
-    """A million captions through everything, and the memory that takes."""
-    found = metrics()
+    """Time and memory of all metrics on a million captions."""
+    built = metrics()
     example = cell(["metric=ba_directional"])
     attribute, vocabulary = example.build("attribute"), example.build("task")
     corpus = corpus_of(CAPTIONS, vocabulary)
@@ -219,14 +226,14 @@ def _metrics() -> None:
         "reading captions": timed(
             lambda: [
                 (
-                    attribute_mentions(own, attribute, attribute.groups),
-                    task_mentions(own, vocabulary, tasks),
+                    attribute_mentions(captions, attribute, attribute.groups),
+                    task_mentions(captions, vocabulary, tasks),
                 )
-                for own in (corpus.model, corpus.human)
+                for captions in (corpus.model, corpus.human)
             ]
         )
     }
-    for name, metric in found.items():
+    for name, metric in built.items():
         seconds[name] = timed(lambda m=metric: m.compute(corpus, splits=[]))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * RSS_UNIT / 1e9
     total = sum(seconds.values())
@@ -247,12 +254,12 @@ def _metrics() -> None:
 
 
 def _beside_pandas() -> None:
-    """The same numbers as plain pandas makes, without intervals and with."""
+    """Compare with the same numbers in plain pandas, without intervals and with."""
     example = cell(["metric=ba_directional"])
     attribute, vocabulary = example.build("attribute"), example.build("task")
     few = corpus_of(FEW_CAPTIONS, vocabulary)
     texts = {side: _texts(few.side(side)) for side in SIDES}
-    # In turn, so that both sides meet the same machine.
+    # In turn, so that both sides have the same load on the machine.
     runs = [
         (
             timed(lambda: in_pandas(few, texts, attribute, vocabulary)),
@@ -261,7 +268,7 @@ def _beside_pandas() -> None:
         )
         for _ in range(REPEATS)
     ]
-    plain, bare, ours = (min(own) for own in zip(*runs, strict=True))
+    plain, bare, ours = (min(times) for times in zip(*runs, strict=True))
     frames = pandas_frames(few, texts, attribute, vocabulary)
     drawn = min(timed(lambda: _numbers(*_drawn(frames))) for _ in range(REPEATS))
     whole = plain + RESAMPLES * drawn

@@ -1,4 +1,4 @@
-"""Frozen encoders: throughput beside sentence-transformers, heads on kept vectors, alignment.
+"""Frozen encoders: throughput compared with sentence-transformers, heads, alignment.
 
 Usage: python -m benchmarks.encoders
 
@@ -22,7 +22,7 @@ from benchmarks.text import texts_of
 from bias_pipeline.config.compose import cell
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus
-from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.encoders.frozen import distinct
 
 PAIRS, CAPTIONS = 3, 2000
@@ -34,15 +34,17 @@ TARGET_HEADS, TARGET_THROUGHPUT, TARGET_ALIGN = 1.3, 1.0, 10.0
 def words() -> list[str]:
     """The cell whose captions are embedded."""
     data = real_data()
-    found = ["encoder=minilm", "attribute=gender"]
-    return [*found, "dataset=lic", f"dataset.root={data}", "captioner=sat"] if data else found
+    overrides = ["encoder=minilm", "attribute=gender"]
+    return (
+        [*overrides, "dataset=lic", f"dataset.root={data}", "captioner=sat"] if data else overrides
+    )
 
 
 def cpu(run: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds of CPU, and what came out."""
+    """Seconds of CPU, and the result."""
     started = time.process_time()
-    found = run()
-    return time.process_time() - started, found
+    result = run()
+    return time.process_time() - started, result
 
 
 def throughput() -> str:
@@ -53,64 +55,64 @@ def throughput() -> str:
     encoder = cell([*words(), "encoder.cache=null"]).build("encoder")
     texts = distinct(captions().captions)[0][:CAPTIONS]
     ours = encoder._load()
-    theirs = SentenceTransformer(str(encoder.found.folder), device="cpu")
+    theirs = SentenceTransformer(str(encoder.pretrained.folder), device="cpu")
     plain = [text.replace("<gender>", "[MASK]").replace("<unk>", "[UNK]") for text in texts]
     torch.set_num_threads(1)
     lines, ratios = [], []
     for number in range(1, PAIRS + 1):
         one, expected = cpu(lambda: theirs.encode(plain, show_progress_bar=False))
-        two, found = cpu(lambda: ours.embed(texts))
-        off = float(np.abs(found - expected).max())
+        two, vectors = cpu(lambda: ours.embed(texts))
+        off = float(np.abs(vectors - expected).max())
         ratios.append(one / two)
-        rates = (f"{len(texts) / own:.0f}" for own in (one, two))
+        rates = (f"{len(texts) / seconds:.0f}" for seconds in (one, two))
         lines.append([str(number), *rates, f"{one / two:.2f}", f"{off:.1e}"])
     middle = median(ratios)
     verdict = "met" if middle >= TARGET_THROUGHPUT else "missed"
-    told = f"**{middle:.2f}** (target {TARGET_THROUGHPUT}: {verdict})"
-    lines.append(["**median**", "", "", told, ""])
+    summary = f"**{middle:.2f}** (target {TARGET_THROUGHPUT}: {verdict})"
+    lines.append(["**median**", "", "", summary, ""])
     header = ["pair", "sentence-transformers", "here", "times as fast", "largest difference"]
     return table(header, lines) + f"\nCaptions a second of CPU; {len(texts):,} distinct captions.\n"
 
 
-def captions(side: str = "model") -> Labelled:
+def captions(side: str = "model") -> LabelledCaptions:
     """Masked captions of a side, one an image, with their images' groups."""
-    found = cell(words())
-    corpus = found.corpus()
+    built = cell(words())
+    corpus = built.corpus()
     for step in ("text", "masking"):
-        corpus = found.build(step)(corpus)
+        corpus = built.build(step)(corpus)
     codes = corpus.groupings["gender"].codes
     first = next(iter(corpus.side(side).by_position(1)))
-    own = first.take(codes[first.image_rows] >= 0)
-    return Labelled(side, own, codes[own.image_rows], 2)
+    labelled = first.take(codes[first.image_rows] >= 0)
+    return LabelledCaptions(side, labelled, codes[labelled.image_rows], 2)
 
 
 def heads() -> str:
-    """All seeds and heads on kept vectors, beside the pass that made the vectors, side by side."""
+    """Seconds of all seeds and heads on stored vectors, and of computing these, for both sides."""
     lines, totals = [], [0.0, 0.0]
     for side in SIDES:
         data = captions(side)
         embedding, seconds = _one_side(data)
         totals = [totals[0] + embedding, totals[1] + sum(seconds)]
-        each = [f"{own:.1f}" for own in (embedding, *seconds)]
+        each = [f"{number:.1f}" for number in (embedding, *seconds)]
         size = f"{len(data.captions):,}, {len(distinct(data.captions)[0]):,} distinct"
         lines.append([side, size, *each, f"{sum(seconds) / embedding:.2f}"])
     ratio = totals[1] / totals[0]
     verdict = "met" if ratio <= TARGET_HEADS else "missed"
-    told = f"**{ratio:.2f}** (target {TARGET_HEADS}: {verdict})"
-    lines.append(["**both**", "", f"{totals[0]:.1f}", "", "", "", told])
+    summary = f"**{ratio:.2f}** (target {TARGET_HEADS}: {verdict})"
+    lines.append(["**both**", "", f"{totals[0]:.1f}", "", "", "", summary])
     names = [f"{SEEDS} x {name} (s)" for name in HEADS]
     return table(["side", "captions", "one pass (s)", *names, "heads to pass"], lines)
 
 
-def _one_side(data: Labelled) -> tuple[float, list[float]]:
+def _one_side(data: LabelledCaptions) -> tuple[float, list[float]]:
     """Seconds of the pass, and of each head's attackers, all seeds at once."""
     with tempfile.TemporaryDirectory() as folder:
-        own = [*words(), f"encoder.cache={folder}", "probe.cache=null", "probe.processes=1"]
-        first = cell(own)
+        overrides = [*words(), f"encoder.cache={folder}", "probe.cache=null", "probe.processes=1"]
+        first = cell(overrides)
         splits = first.build("split").draw(first.corpus(), "gender", range(SEEDS))
         embedding, _ = cpu(lambda: first.build("encoder").prepare(data))
-        probes = [cell([*own, f"head={name}"]).build("probe") for name in HEADS]
-        short = cell([*own, "trainer.max_epochs=1"]).build("probe")
+        probes = [cell([*overrides, f"head={name}"]).build("probe") for name in HEADS]
+        short = cell([*overrides, "trainer.max_epochs=1"]).build("probe")
         short.fit_predict(data, splits[:1])  # libraries are loaded once a process
         return embedding, [cpu(lambda p=p: p.fit_predict(data, splits))[0] for p in probes]  # type: ignore[misc]
 

@@ -1,4 +1,4 @@
-"""One training of GRIT in its small size, and deformable attention beside that of transformers.
+"""One training of GRIT in its small size, and deformable attention compared with transformers'.
 
 Usage: python -m benchmarks.grit
 """
@@ -29,33 +29,33 @@ def drawn(size: GritSize, n_rows: int) -> tuple[list[Shape], list[Tensor]]:
     sides = [coarsest * 2**level for level in reversed(range(size.n_levels))]
     shapes = [(side, side) for side in sides]
     torch.manual_seed(0)
-    heads, own = size.n_heads, (size.n_levels, size.n_points)
+    heads, sampling = size.n_heads, (size.n_levels, size.n_points)
     values = torch.randn(n_rows, sum(side**2 for side in sides), heads, size.size // heads)
-    places = torch.rand(n_rows, size.n_regions, heads, *own, 2)
-    weights = torch.rand(n_rows, size.n_regions, heads, *own)
+    places = torch.rand(n_rows, size.n_regions, heads, *sampling, 2)
+    weights = torch.rand(n_rows, size.n_regions, heads, *sampling)
     return shapes, [part.requires_grad_() for part in (values, places, weights)]
 
 
 def fastest(works: list[Callable[[], object]]) -> list[float]:
     """Processor seconds of each, the least of many rounds that take turns."""
-    found = [float("inf")] * len(works)
+    times = [float("inf")] * len(works)
     for _ in range(ROUNDS):
         for number, work in enumerate(works):
             start = time.thread_time()
             work()
-            found[number] = min(found[number], time.thread_time() - start)
-    return found
+            times[number] = min(times[number], time.thread_time() - start)
+    return times
 
 
 def attention(name: str, *, learns: bool) -> list[str]:
-    """Milliseconds of ours and of transformers', and how many times as fast ours is."""
+    """Milliseconds of ours and of transformers', and their ratio."""
     # Not before bias_pipeline, which makes torchvision importable for it.
     from transformers.models.deformable_detr.modeling_deformable_detr import (
         MultiScaleDeformableAttention,
     )
 
     shapes, inputs = drawn(SIZES[name], BATCHES[name])
-    theirs, told = MultiScaleDeformableAttention(), torch.tensor(shapes)
+    theirs, shape_tensor = MultiScaleDeformableAttention(), torch.tensor(shapes)
 
     def ours() -> Tensor:
         values, places, weights = inputs
@@ -63,17 +63,17 @@ def attention(name: str, *, learns: bool) -> list[str]:
 
     def other() -> Tensor:
         values, places, weights = inputs
-        found: Tensor = theirs(values, told, shapes, None, places, weights, 64)
-        return found
+        output: Tensor = theirs(values, shape_tensor, shapes, None, places, weights, 64)
+        return output
 
     def done(work: Callable[[], Tensor]) -> Callable[[], object]:
         if learns:
             return lambda: torch.autograd.grad(work().sum(), inputs)
         return torch.no_grad()(work)
 
-    own, reference = fastest([done(ours), done(other)])
+    our_time, reference = fastest([done(ours), done(other)])
     what = f"{name}, {BATCHES[name]} pictures, {'with gradients' if learns else 'looking only'}"
-    return [what, f"{own * 1e3:.1f}", f"{reference * 1e3:.1f}", f"{reference / own:.2f}"]
+    return [what, f"{our_time * 1e3:.1f}", f"{reference * 1e3:.1f}", f"{reference / our_time:.2f}"]
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Captions a second through a language model, beside the plain loop and lm-scorer itself.
+"""Captions per second through a language model, compared with a plain loop and lm-scorer.
 
 The plain loop takes one text after the other and the whole vocabulary at each of its tokens, as
 lm-scorer's does with its default batch of one. lm-scorer reads GPT-2 only: it is measured on one of
@@ -45,15 +45,15 @@ def captions(n: int) -> list[str]:
 def plainly(judge: Likelihoods, texts: Sequence[str]) -> list[float]:
     """Log P of the whole of each text, the end included."""
     network: Any = judge._network
-    own: Any = judge._tokenizer
-    found = []
+    tokenizer: Any = judge._tokenizer
+    sums = []
     for text in texts:
-        ids = own(text, add_special_tokens=False)["input_ids"]
-        row = torch.tensor([[own.bos_token_id, *ids, own.eos_token_id]])
+        ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+        row = torch.tensor([[tokenizer.bos_token_id, *ids, tokenizer.eos_token_id]])
         with torch.inference_mode():
             logs = network(row).logits.log_softmax(-1)[0, :-1]
-        found.append(float(logs.gather(-1, row[0, 1:, None]).sum()))
-    return found
+        sums.append(float(logs.gather(-1, row[0, 1:, None]).sum()))
+    return sums
 
 
 def timed(work: Callable[[], object]) -> tuple[float, float]:
@@ -71,10 +71,10 @@ def random_gpt2(folder: Path, texts: Sequence[str]) -> Path:
     known = sorted({word for text in texts for word in text.split()})
     fillers = [f"word{number}" for number in range(GPT2_WORDS - len(known) - 1)]
     words = {word: number for number, word in enumerate([*known, *fillers, END])}
-    own = Tokenizer(models.WordLevel(words, unk_token=END))
-    own.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer = Tokenizer(models.WordLevel(words, unk_token=END))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     reader = PreTrainedTokenizerFast(
-        tokenizer_object=own, bos_token=END, eos_token=END, unk_token=END
+        tokenizer_object=tokenizer, bos_token=END, eos_token=END, unk_token=END
     )
     reader.save_pretrained(folder)
     torch.manual_seed(0)
@@ -98,9 +98,9 @@ def beside_lm_scorer(texts: Sequence[str], few: Sequence[str]) -> str:
         rates = {
             f"lm-scorer, batches of {size}": (
                 len(few),
-                *timed(lambda own=own: own.sentence_score(list(few))),  # type: ignore[misc]
+                *timed(lambda scorer=scorer: scorer.sentence_score(list(few))),  # type: ignore[misc]
             )
-            for size, own in scorers.items()
+            for size, scorer in scorers.items()
         }
         rates["ours"] = (len(texts), *timed(lambda: judge.embed(texts)))
     model = "GPT-2 of the published size (124 million weights, random)"
@@ -108,7 +108,7 @@ def beside_lm_scorer(texts: Sequence[str], few: Sequence[str]) -> str:
 
 
 def lines_of(rates: Mapping[str, tuple[int, float, float]]) -> list[list[str]]:
-    """What each way took; the last column beside the first way, by processor time."""
+    """The time of each way; the last column compares it with the first, by processor time."""
     n, _, processor = next(iter(rates.values()))
     plain = processor / n
     return [

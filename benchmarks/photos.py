@@ -76,11 +76,11 @@ CASES: Mapping[str, Case] = {
 
 
 def measure(case: Case, photos: Sequence[Path]) -> tuple[Usage, int, float, Usage]:
-    """What the command took, images, images a second after loading; and again, all being there."""
+    """Time of the command, images, images per second after loading; then of a second run."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for own in ("photos", "model"):
-            (folder / own).mkdir()
+        for folder_name in ("photos", "model"):
+            (folder / folder_name).mkdir()
         for path in photos[: case.n_photos]:
             (folder / "photos" / path.name).symlink_to(path)
         model = folder / "model"
@@ -88,13 +88,13 @@ def measure(case: Case, photos: Sequence[Path]) -> tuple[Usage, int, float, Usag
         out = ["--out", str(folder / "out"), "--threads", "1"]
         words = [case.word, str(folder / "photos"), "--model", str(model), *out]
         usage = run(words, folder)
-        told = _TOLD.search((folder / "bench.log").read_text(encoding="utf-8"))
-        assert told is not None
-        return usage, int(told[1]), float(told[2]), run(words, folder)
+        match = _TOLD.search((folder / "bench.log").read_text(encoding="utf-8"))
+        assert match is not None
+        return usage, int(match[1]), float(match[2]), run(words, folder)
 
 
 def _elsewhere(write: Callable[[Path], Path], folder: Path) -> None:
-    """Make a model in a process of its own, whose memory would else count as the command's."""
+    """Make a model in a separate process, since its memory would count as the command's."""
     process = multiprocessing.get_context("spawn").Process(target=write, args=(folder,))
     process.start()
     process.join()
@@ -107,9 +107,9 @@ def measure_gathering() -> Usage:
         ids = [str(number) for number in range(N_GATHERED)]
         store.plan(ids)
         generator = np.random.default_rng(0)
-        for own in blocks_of(ids):
-            vectors = generator.normal(size=(len(own), SIZE)).astype(np.float32)
-            store.put(Block(own, [0] * len(own), list(vectors), [None] * len(own)))
+        for block in blocks_of(ids):
+            vectors = generator.normal(size=(len(block), SIZE)).astype(np.float32)
+            store.put(Block(block, [0] * len(block), list(vectors), [None] * len(block)))
         return run(["embed", "--gather", str(store.root)], Path(name))
 
 

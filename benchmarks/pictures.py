@@ -1,4 +1,4 @@
-"""Scenes drawn a second, one training of SAT on them, and further seeds on regions that are kept.
+"""Scenes drawn per second, one training of SAT on them, and other seeds on stored regions.
 
 Usage: python -m benchmarks.pictures
 """
@@ -19,7 +19,7 @@ from safetensors.torch import save_file
 from benchmarks.record import publish, table
 from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.config.compose import cell
-from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.datasets.scenes.pixels.drawing import SceneDrawing
 from bias_pipeline.datasets.scenes.world import generate
@@ -48,20 +48,20 @@ def drawing() -> Took:
     return timed(lambda: [SceneDrawing(image, "gender").draw(DRAWN_SIDE) for image in images])
 
 
-def captioned(folder: Path, *words: str) -> tuple[NeuralProbe, Labelled, list[Split]]:
+def captioned(folder: Path, *words: str) -> tuple[NeuralProbe, LabelledCaptions, list[Split]]:
     """A probe, the captioner's captions with their masked pictures, and two splits."""
-    own = cell(
+    built = cell(
         [
             *("metric=imagecaptioner2", f"dataset.n_images={N_IMAGES}"),
             *("probe.processes=1", f"paths.outputs={folder}", "split.balanced=false", *words),
         ]
     )
-    metric, corpus = own.build("metric"), own.corpus()
+    metric, corpus = built.build("metric"), built.corpus()
     ready = metric.ready(metric.transforms, corpus)
     grouping = ready.groupings["gender"]
     captions = ready.model.take(grouping.codes[ready.model.image_rows] >= 0)
     labels = grouping.codes[captions.image_rows]
-    data = Labelled("model", captions, labels, 2, grouping.names)
+    data = LabelledCaptions("model", captions, labels, 2, grouping.names)
     splits = metric.draw_splits(corpus, (0, 12))
     return metric.probe, metric.shown(data, ready), splits
 
@@ -72,8 +72,8 @@ def network(folder: Path) -> str:
 
     folder.mkdir()
     torch.manual_seed(0)
-    own = timm.create_model(ARCHITECTURE, pretrained=False, num_classes=10)
-    save_file(own.state_dict(), folder / "model.safetensors")
+    model = timm.create_model(ARCHITECTURE, pretrained=False, num_classes=10)
+    save_file(model.state_dict(), folder / "model.safetensors")
     config = {"architecture": ARCHITECTURE, "num_classes": 10}
     (folder / "config.json").write_text(json.dumps(config))
     return str(folder)
@@ -96,15 +96,15 @@ def main() -> None:
         sat = ("encoder=sat", f"trainer.max_epochs={EPOCHS}")
         first, _, n_train = training(folder / "own", *sat)
         frozen = f"encoder.backbone=timm:{network(folder / 'net')}"
-        looked, kept, _ = training(folder / "frozen", *sat, frozen)
+        looked, cached, _ = training(folder / "frozen", *sat, frozen)
     lines = [
         [f"{N_IMAGES} scenes drawn at {DRAWN_SIDE} pixels", drawn],
         [f"SAT, own network, {n_train} of {N_IMAGES} scenes, {EPOCHS} epochs", first],
         [f"SAT, {ARCHITECTURE} frozen: the first seed looks at all pictures", looked],
-        ["SAT, the second seed on the regions that were kept", kept],
+        ["SAT, the second seed on the regions that were kept", cached],
     ]
-    shown = [[what, f"{own.wall:.1f}", f"{own.processor:.1f}"] for what, own in lines]
-    rate, ratio = N_IMAGES / drawn.wall, kept.wall / looked.wall
+    shown = [[what, f"{usage.wall:.1f}", f"{usage.processor:.1f}"] for what, usage in lines]
+    rate, ratio = N_IMAGES / drawn.wall, cached.wall / looked.wall
     verdicts = (
         f"{rate:.0f} pictures a second on one core (target on two: {PICTURES_TARGET:.0f}). One "
         f"training {first.wall:.0f} s (target at most {TRAINING_TARGET:.0f}). A second seed takes "

@@ -1,4 +1,4 @@
-"""Captions a second through tokenising, masking and aligning, on one core.
+"""Captions per second through tokenising, masking and aligning, on one core.
 
 Usage: python -m benchmarks.text
 """
@@ -36,7 +36,7 @@ class Texts:
         return len(self.model) + len(self.human)
 
     def replicated(self, size: int) -> Texts:
-        """The same captions over and over, at least ``size`` of them."""
+        """The same captions repeated, at least ``size`` of them."""
         times = -(-size // len(self))
         name = f"{self.name}, {times} times over"
         return Texts(name, [*self.model] * times, [*self.human] * times)
@@ -45,10 +45,10 @@ class Texts:
 def texts_of(name: str, *overrides: str) -> tuple[Texts, Transforms]:
     """The captions of a cell, and its own transforms."""
     with tempfile.TemporaryDirectory() as folder:
-        found = cell([*overrides, f"paths.outputs={folder}"])
-        corpus = found.corpus()
+        built = cell([*overrides, f"paths.outputs={folder}"])
+        corpus = built.corpus()
         keys = {"tokenise": "text", "mask": "masking", "align": "alignment"}
-        transforms = {step: found.build(key) for step, key in keys.items()}
+        transforms = {step: built.build(key) for step, key in keys.items()}
     sides = ([c.text(i) for i in range(len(c))] for c in (corpus.model, corpus.human))
     return Texts(name, *sides), transforms
 
@@ -83,12 +83,14 @@ def _line(texts: Texts, seconds: dict[str, float], words: int) -> list[str]:
 def main() -> None:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
-    found = [texts_of("scenes")]
+    text_sets = [texts_of("scenes")]
     data = real_data()
     if data is not None:
-        found.append(texts_of("lic, sat", "dataset=lic", f"dataset.root={data}", "captioner=sat"))
+        text_sets.append(
+            texts_of("lic, sat", "dataset=lic", f"dataset.root={data}", "captioner=sat")
+        )
     lines = []
-    for once, transforms in found:
+    for once, transforms in text_sets:
         words = len(Captions.from_texts([*once.model, *once.human]).types)
         both = (once, once.replicated(CAPTIONS))
         lines += [_line(texts, measure(texts, transforms), words) for texts in both]

@@ -1,14 +1,14 @@
 """Does an image captioner amplify societal bias? Every metric of the field on the same inputs.
 
 ``audit``, ``score``, ``compare`` and ``load`` take data in memory or files; see
-:mod:`bias_pipeline.api`. They are imported when they are first asked for.
+:mod:`bias_pipeline.api`. They are imported on first use.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bias_pipeline.vision.torchvision import guard
+from bias_pipeline.vision.torchvision import complete_when_imported
 
 if TYPE_CHECKING:
     from bias_pipeline.api import audit, compare, load, score
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = ["audit", "compare", "load", "score"]
 
-guard()
+complete_when_imported()
 
 
 def __getattr__(name: str) -> object:

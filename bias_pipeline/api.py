@@ -1,10 +1,10 @@
-"""From Python: data in memory or files in, results with tables out. No Hydra.
+"""The Python interface: data in memory or files in, results with tables out, without Hydra.
 
-The functions are those that ``bias_pipeline`` itself offers::
+``bias_pipeline`` itself offers these functions::
 
     import bias_pipeline as bp
 
-Below them is what the commands run, with the same defaults (``conf/``) and the same numbers.
+They run the same code as the commands, with the same defaults (``conf/``) and numbers.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from bias_pipeline.analysis.doubts import COVERAGE, LIMITS, Limits
-from bias_pipeline.analysis.namesakes import told_apart
+from bias_pipeline.analysis.conclusion_checks import COVERAGE, LIMITS, Limits
+from bias_pipeline.analysis.name_collisions import resolve_name_collisions
 from bias_pipeline.commands.auditing import Audit, Plan, audited
 from bias_pipeline.commands.compare import Comparison, compared
-from bias_pipeline.config.compose import Cell, read_corpus
+from bias_pipeline.config.compose import CellConfig, read_corpus
 from bias_pipeline.config.presets import preset
 from bias_pipeline.datasets.memory import caption_file, label_file, object_file
 from bias_pipeline.errors import BiasPipelineError, NotApplicableError, UsageError
-from bias_pipeline.io.extras import REPORT
+from bias_pipeline.io.optional_dependencies import REPORT
 from bias_pipeline.report.content import finished_runs
 from bias_pipeline.report.page import write_page
 from bias_pipeline.results.settings import Results
 from bias_pipeline.results.store import Result, ResultStore
-from bias_pipeline.sweeps.job import finish
+from bias_pipeline.sweeps.job import load_or_run
 
 if TYPE_CHECKING:
     from bias_pipeline.corpus.corpus import Corpus
@@ -54,17 +54,17 @@ def score(
     """One metric of one captioner.
 
     Args:
-        metric: its name, as of ``python -m bias_pipeline metrics``.
-        captions: what the captioner wrote: image id to caption, a list aligned with the others, a
+        metric: its name, as in ``python -m bias_pipeline metrics``.
+        captions: the captioner's captions: image id to caption, a list aligned with the others, a
             DataFrame with columns ``id`` and ``caption``, or a file.
         labels: image id to label, a list, a DataFrame with a column an attribute, or a file.
-        human: what people wrote: image id to captions, lists, a DataFrame with a line a caption,
+        human: people's captions: image id to captions, lists, a DataFrame with a line a caption,
             or a file.
         objects: image id to the names of the objects in the image, lists, a DataFrame with columns
             ``id`` and ``category``, or a file.
-        captioner: its name in results; that of the file where ``captions`` is one.
-        out: folder that keeps the result, and attackers' predictions for the next call.
-        settings: what differs from the defaults: a choice (``attribute="race"``,
+        captioner: its name in results; a file has its own name.
+        out: folder to store the result in, and attackers' predictions for the next call.
+        settings: settings that differ from the defaults: a choice (``attribute="race"``,
             ``encoder="lstm"``), values (``seeds=10``, ``stats={"resamples": 100}``), or a parameter
             of the metric (``sides=["model"]``).
 
@@ -76,8 +76,8 @@ def score(
 
     Example:
         >>> captions = ["a man rides", "a woman rides", "a man sits", "a man eats"]
-        >>> found = score("gender_error", captions, ["male", "female", "female", "male"])
-        >>> found.frame()[["part", "value"]].values.tolist()[0]
+        >>> result = score("gender_error", captions, ["male", "female", "female", "male"])
+        >>> result.frame()[["part", "value"]].values.tolist()[0]
         ['score', 0.25]
     """
     with _desk({captioner: captions}, labels, human, objects, out, settings) as desk:
@@ -96,21 +96,21 @@ def audit(
     out: str | Path | None = None,
     **settings: Any,
 ) -> Audit:
-    """Every metric that the data permit, under every attribute that the labels carry.
+    """Run every metric that the data permit, for every attribute in the labels.
 
     Args:
         captions: see :func:`score`.
-        labels: see :func:`score`; labels without a name are of ``attribute``, else of gender.
+        labels: see :func:`score`; labels without a name belong to ``attribute``, else to gender.
         human: see :func:`score`.
         objects: see :func:`score`.
         captioner: see :func:`score`.
-        minutes: to stay within; 1, and above 10,000 captions 5, if left out.
-        least_coverage: share of the labelled images that a conclusion must rest on.
-        out: folder that keeps results and a report, ``report.html``.
-        settings: see :func:`score`; seeds and metrics are chosen by the time there is.
+        minutes: the time limit (1; with more than 10,000 captions 5).
+        least_coverage: share of the labelled images that an answer must use.
+        out: folder to store results and a report in, ``report.html``.
+        settings: see :func:`score`; the time decides seeds and metrics.
 
     Returns:
-        The results; as text their answers in sentences, and ``frame()`` their table.
+        The audit; ``str()`` gives its answers in sentences, ``frame()`` its table.
 
     Raises:
         BiasPipelineError: in one sentence, if data or settings are wrong.
@@ -119,10 +119,10 @@ def audit(
         REPORT.require()
     settings = {**settings, "dataset": {"strict": False, **settings.get("dataset", {})}}
     with _desk({captioner: captions}, labels, human, objects, out, settings) as desk:
-        found = audited(desk, minutes, Limits(coverage=least_coverage))
+        result = audited(desk, minutes, Limits(coverage=least_coverage))
     if out is not None:
         write_page(Path(out), Path(out) / "report.html")
-    return found
+    return result
 
 
 def compare(
@@ -143,22 +143,22 @@ def compare(
     """Is the first captioner fairer than the second? Paired over images and seeds.
 
     Args:
-        a: what the first captioner wrote, see :func:`score`; or results of it, as :func:`score`,
+        a: captions of the first captioner, see :func:`score`; or its results, as :func:`score`,
             :func:`audit` and :func:`load` return them.
         b: the same of the second.
-        labels: see :func:`score`; of results there is no need.
+        labels: see :func:`score`; not needed for results.
         human: see :func:`score`.
         objects: see :func:`score`.
         metric: one or several, by name.
-        names: of the captioners in results; of a file its own name.
+        names: of the captioners in results; a file has its own name.
         margin: by how much ``a`` may be worse, in the metric's unit.
-        least_coverage: share of the labelled images that a number must rest on.
-        alike: share by which words a caption and vocabularies may differ where attackers read.
+        least_coverage: share of the labelled images that a number must use.
+        alike: how much caption length and vocabulary may differ where attackers read captions.
         out: see :func:`score`.
         settings: see :func:`score`.
 
     Returns:
-        What is decided; as text in sentences, and ``frame()`` its table.
+        The decisions; ``str()`` gives them in sentences, ``frame()`` as a table.
 
     Raises:
         BiasPipelineError: in one sentence, if nothing can be compared.
@@ -173,31 +173,31 @@ def compare(
     metrics = [metric] if isinstance(metric, str) else metric
     both = dict(zip(names, (a, b), strict=True))
     with _desk(both, labels, human, objects, out, settings) as desk:
-        found = [desk.run(name, metric=own) for own in metrics for name in names]
-    return compared(found, margin=margin, limits=limits)
+        results = [desk.run(name, metric=metric_name) for metric_name in metrics for name in names]
+    return compared(results, margin=margin, limits=limits)
 
 
 def load(folder: str | Path = "outputs") -> Results:
-    """All finished runs of a folder, as the commands, or ``out=``, left them.
+    """All finished runs of a folder, as the commands, or ``out=``, wrote them.
 
-    Captioners of one name, such as ``A/model.json`` and ``B/model.json``, are called as tables and
-    reports call them: ``A_model`` and ``B_model``.
+    Captioners of one name, such as ``A/model.json`` and ``B/model.json``, get the names that tables
+    and reports use: ``A_model`` and ``B_model``.
 
     Returns:
-        The results; ``frame()`` is the table of all.
+        The results; ``frame()`` gives one table of all.
 
     Raises:
         BiasPipelineError: if there are none.
     """
     results, draws = finished_runs(Path(folder))
-    apart, _ = told_apart(results)
+    apart, _ = resolve_name_collisions(results)
     return Results(replace(result, draws=draws.get(result.run_id, {})) for result in apart)
 
 
-def _results(own: Result | Audit | Results) -> Sequence[Result]:
-    if isinstance(own, Audit):
-        return own.results
-    return [own] if isinstance(own, Result) else own
+def _results(results: Result | Audit | Results) -> Sequence[Result]:
+    if isinstance(results, Audit):
+        return results.results
+    return [results] if isinstance(results, Result) else results
 
 
 @contextmanager
@@ -208,8 +208,8 @@ def _desk(
     objects: Objects | None,
     out: str | Path | None,
     settings: Settings,
-) -> Iterator[_Desk]:
-    """A desk with these data, for as long as their files are there."""
+) -> Iterator[_InMemoryRunner]:
+    """A desk with these data; its temporary files exist only inside the block."""
     with TemporaryDirectory(prefix="bias_pipeline-") as place:
         folder = Path(place)
         (folder / "captioner").mkdir()
@@ -222,24 +222,24 @@ def _desk(
             }
             named = {key: str(path) for key, path in given.items() if path is not None}
             files = {
-                name: caption_file(own, folder / "captioner", name)
-                for name, own in captions.items()
+                name: caption_file(source, folder / "captioner", name)
+                for name, source in captions.items()
             }
             dataset = {**settings.get("dataset", {}), **named}
             paths = {"outputs": str(folder if out is None else Path(out))}
-            yield _Desk({**settings, "dataset": dataset, "paths": paths}, files, folder)
-        except BiasPipelineError as error:  # whoever gave no file knows none
+            yield _InMemoryRunner({**settings, "dataset": dataset, "paths": paths}, files, folder)
+        except BiasPipelineError as error:  # the user knows nothing of temporary files
             raise type(error)(str(error).replace(f"{folder}{os.sep}", "")) from None
 
 
 @dataclass(frozen=True)
-class _Desk:
-    """Cells of one call; corpora are read once, and anew by the next call.
+class _InMemoryRunner:
+    """The cells of one call; each corpus is read once a call.
 
     Attributes:
-        settings: what all cells share.
+        settings: settings that all cells share.
         files: captioner to the file of its captions.
-        folder: where data that came from memory lie.
+        folder: of the files of data in memory.
     """
 
     settings: Settings
@@ -248,32 +248,34 @@ class _Desk:
     _read: dict[str, Corpus] = field(default_factory=dict)
 
     def corpus(self, attribute: str) -> Corpus:
-        """What is scored of the first captioner."""
+        """The corpus of the first captioner."""
         return self._corpus(self._cell(next(iter(self.files)), attribute=attribute))
 
     def scored(self, attribute: str, plan: Plan) -> tuple[Sequence[Result], int]:
-        """The results that the data permit; nothing fails without raising."""
-        found = []
-        for metric in plan.metrics:
-            with suppress(NotApplicableError):
-                chosen = {"attribute": attribute, "metric": metric, "seeds": plan.seeds}
-                found.append(self.run(next(iter(self.files)), **chosen))
-        return found, 0
+        """The results that the data permit, and exit code 0: failures raise."""
+        results = []
+        captioner = next(iter(self.files))
+        for metrics, settings in plan.sweeps:
+            for metric in metrics:
+                with suppress(NotApplicableError):
+                    chosen = {**_nested(settings), "metric": metric, "seeds": plan.seeds}
+                    results.append(self.run(captioner, attribute=attribute, **chosen))
+        return results, 0
 
     def run(self, captioner: str, **chosen: object) -> Result:
         """The result of a cell, with its draws."""
         here = self._cell(captioner, **chosen)
-        result, cached = finish(here, self._corpus(here))
+        result, cached = load_or_run(here, self._corpus(here))
         if not cached:
             return result
         store = ResultStore(here.tree["paths"]["outputs"])
         return replace(result, draws=store.draws(result.run_id))
 
-    def _cell(self, captioner: str, **chosen: object) -> Cell:
-        own = {"captioner": str(self.files[captioner])}
-        return preset({**self.settings, **own, **chosen}, {"dataset": "coco", "logger": None})
+    def _cell(self, captioner: str, **chosen: object) -> CellConfig:
+        source = {"captioner": str(self.files[captioner])}
+        return preset({**self.settings, **source, **chosen}, {"dataset": "coco", "logger": None})
 
-    def _corpus(self, here: Cell) -> Corpus:
+    def _corpus(self, here: CellConfig) -> Corpus:
         others = here.tree["metric"].get("others")
         key = json.dumps([here.tree["captioner"], here.tree["attribute"], others])
         if key not in self._read:
@@ -281,3 +283,18 @@ class _Desk:
             mine = Path(corpus.file).is_relative_to(self.folder.resolve())
             self._read[key] = replace(corpus, file="") if mine else corpus
         return self._read[key]
+
+
+def _nested(settings: Mapping[str, str]) -> dict[str, object]:
+    """Overrides as nested mappings; numbers as numbers.
+
+    Example:
+        >>> _nested({"alignment": "matched", "encoder.order": "1"})
+        {'alignment': 'matched', 'encoder': {'order': 1}}
+    """
+    tree: dict[str, object] = {}
+    for key, text in settings.items():
+        group, _, name = key.partition(".")
+        value = int(text) if text.isdecimal() else text
+        tree[group] = {name: value} if name else value
+    return tree

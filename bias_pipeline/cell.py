@@ -1,4 +1,4 @@
-"""One cell: a corpus and a metric to a result. No configuration, usable from a notebook."""
+"""One cell: a corpus and a metric to a result, without configuration."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ import socket
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from bias_pipeline import __version__
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.predictions import Training
-from bias_pipeline.corpus.split import Split
+from bias_pipeline.corpus.small_groups import without_small_groups
+from bias_pipeline.corpus.split import Split, seeds_in
 from bias_pipeline.io.progress import bar
 from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Part, Score
 from bias_pipeline.results.store import Result, Row
-from bias_pipeline.stats.bootstrap import Estimate, against
+from bias_pipeline.stats.bootstrap import LEAST_TESTED, Estimate, against, spanned
+from bias_pipeline.text.caption_statistics import captioned, speeches
 from bias_pipeline.text.declines import declines_note
-from bias_pipeline.text.speech import captioned, speeches
 
 
 @dataclass(frozen=True)
-class Origin:
-    """The names of the choices behind a result, as they stand in its rows; empty: plays no part."""
+class RunChoices:
+    """The names of the choices behind a result, for its rows; empty if not used."""
 
     encoder: str = ""
     head: str = ""
@@ -40,15 +41,15 @@ def run_cell(
     seeds: Sequence[int],
     *,
     run_id: str,
-    origin: Origin = Origin(),
+    origin: RunChoices = RunChoices(),
     facts: Mapping[str, object] | None = None,
 ) -> Result:
     """Compute a metric on a corpus.
 
     Args:
-        corpus: what is scored.
-        metric: built with all it needs.
-        seeds: one split and fresh attackers each.
+        corpus: the captions to score.
+        metric: the metric.
+        seeds: each has its own split and attackers.
         run_id: name of the result.
         origin: names of the choices, for the rows.
         facts: further entries of the manifest, as plain data.
@@ -58,14 +59,15 @@ def run_cell(
     """
     started = time.time()
     with bar(f"{metric.info.name} {corpus.captioner}"):
-        splits = metric.draw_splits(corpus, seeds)
-        score = metric.compute(corpus, splits=splits)
+        scored = _scorable(corpus, metric)
+        splits = metric.draw_splits(scored, seeds)
+        score = _of_all(metric.compute(scored, splits=splits), scored, corpus, metric)
     rows = [
         _row(name, part, corpus, metric, seeds, run_id, origin)
         for name, part in score.parts.items()
     ]
-    account = asdict(Training.total(own.training for own in score.predictions))
-    curves = account.pop("curves")  # a line an epoch: a table beside the manifest
+    account = asdict(Training.total(guesses.training for guesses in score.predictions))
+    curves = account.pop("curves")  # a line an epoch: a table of its own
     manifest = {
         **_manifest(corpus, metric, score, splits),
         "metric": _reading(metric.info, score),
@@ -76,12 +78,31 @@ def run_cell(
     }
     compared = {*HEADLINES, *(reading.part for reading in metric.info.readings.values())}
     draws = {
-        str(name): own
+        str(name): part_draws
         for name, part in score.parts.items()
-        if name in compared and (own := part.estimate.draws)
+        if name in compared and (part_draws := part.estimate.draws)
     }
     tables = {**score.tables, **({"curves": curves} if curves else {})}
     return Result(run_id, rows, manifest, score.predictions, corpus.ids, tables, draws)
+
+
+def _scorable(corpus: Corpus, metric: Metric) -> Corpus:
+    """The corpus without groups that are too small for attackers; all of it for other metrics."""
+    if metric.info.family != "attack":
+        return corpus
+    return without_small_groups(corpus, metric.attribute.name)
+
+
+def _of_all(score: Score, scored: Corpus, corpus: Corpus, metric: Metric) -> Score:
+    """The score with its coverage relative to all labelled images, also of left-out groups."""
+    if scored is corpus:
+        return score
+    labelled = [
+        int((each.groupings[metric.attribute.name].codes >= 0).sum()) for each in (scored, corpus)
+    ]
+    share = labelled[0] / labelled[1]
+    parts = {n: replace(part, coverage=share * part.coverage) for n, part in score.parts.items()}
+    return replace(score, parts=parts)
 
 
 def _row(
@@ -91,7 +112,7 @@ def _row(
     metric: Metric,
     seeds: Sequence[int],
     run_id: str,
-    origin: Origin,
+    origin: RunChoices,
 ) -> Row:
     estimate = _tested(name, part, metric.info)
     low, high = part.bounds(name, metric.info)
@@ -119,20 +140,23 @@ def _row(
 
 
 def _tested(name: str, part: Part, info: MetricInfo) -> Estimate:
-    """The estimate, headlines with the p of meaning no bias, where the metric gives none.
+    """The estimate; headlines get a p against no bias, if the metric gives none.
 
-    A number that cannot go below neutral lies above it by chance alone: it has no p.
+    No p for a number that cannot be below neutral (it is above by chance), that resampling does not
+    move, that has no interval, or that has too few attackers.
     """
     low, high = part.bounds(name, info)
     neutral = info.neutral if part.neutral is None else part.neutral
-    tested = not math.isnan(part.estimate.p_value) or name in info.untested
-    if name not in HEADLINES or tested or not low < neutral < high:
-        return part.estimate
-    return against(part.estimate, neutral)
+    few = 0 < part.estimate.n_seeds < info.least_seeds
+    tested = not math.isnan(part.estimate.p_value) or name in info.untested or few
+    estimate = spanned(part.estimate) if name in HEADLINES else part.estimate
+    if name not in HEADLINES or tested or math.isnan(estimate.ci_low):
+        return estimate
+    return against(estimate, neutral) if low < neutral < high else estimate
 
 
 def _reading(info: MetricInfo, score: Score) -> dict[str, object]:
-    """How the headlines are read."""
+    """How to read the headlines, for the manifest."""
     neutral = {
         str(name): info.neutral if part.neutral is None else part.neutral
         for name, part in score.parts.items()
@@ -142,6 +166,7 @@ def _reading(info: MetricInfo, score: Score) -> dict[str, object]:
         "title": info.title,
         "direction": info.direction,
         "question": info.question,
+        "images": info.images,
         "says": dict(info.says),
         "readings": {
             name: asdict(reading)
@@ -163,11 +188,12 @@ def _manifest(
             "reference": corpus.reference,
             "file": corpus.file,
             "n_images": len(corpus),
+            "n_labelled": int((corpus.groupings[metric.attribute.name].codes >= 0).sum()),
             "n_model_captions": len(corpus.model),
             "n_human_captions": len(corpus.human),
             "blanks": dict(corpus.blanks),
             "blank_share": {side: corpus.blank_share(side) for side in SIDES},
-            "captioned": captioned(corpus, metric.attribute),
+            "captioned": captioned(corpus, metric.scope(corpus)),
             "trained_on_reference": corpus.trained_on_reference,
         },
         "speech": {
@@ -177,12 +203,12 @@ def _manifest(
         "attackers": dict(getattr(getattr(metric, "probe", None), "spec", {})),
         "image_std": {str(name): part.estimate.image_std for name, part in score.parts.items()},
         "choice_std": {
-            str(name): own.choice_std
+            str(name): estimate.choice_std
             for name, part in score.parts.items()
-            if not math.isnan((own := part.estimate).choice_std)
+            if not math.isnan((estimate := part.estimate).choice_std)
         },
         "split": {"copies": asdict(splits[0].copies)} if splits else {},
-        "notes": _notes(corpus, metric.attribute.name, score, splits),
+        "notes": _notes(corpus, metric, score, splits),
         "versions": _versions(),
         "machine": {
             "host": socket.gethostname(),
@@ -193,24 +219,64 @@ def _manifest(
     }
 
 
-def _notes(corpus: Corpus, attribute: str, score: Score, splits: Sequence[Split]) -> list[str]:
-    """What a reader must see beside the numbers, of the data whatever the metric says of them."""
-    told = dict.fromkeys((*corpus.notes, *score.notes))
-    found = [
-        *told,
-        declines_note(corpus, attribute),
+def _notes(corpus: Corpus, metric: Metric, score: Score, splits: Sequence[Split]) -> list[str]:
+    """The notes on the data and the score that a reader must see with the numbers."""
+    noted = dict.fromkeys((*corpus.notes, *score.notes))
+    notes = [
+        *noted,
+        declines_note(corpus, metric.attribute.name),
         *(split.copies.note() for split in splits[:1]),
+        *_too_few_tested(score, sum(corpus.groupings[metric.attribute.name].sizes.values())),
+        _all_alike(corpus),
     ]
-    if len(splits) == 1:
-        found.append(
-            "one seed: how much attackers vary is unknown; intervals take it to be as much as "
-            "images do, and there is no p"
+    n_seeds = len(seeds_in(splits))
+    if n_seeds == 1:
+        notes.append(
+            "one seed does not show how much attackers vary: intervals assume that they vary as "
+            "much as images do, and there is no p"
         )
-    return [note for note in found if note]
+    elif 0 < n_seeds < metric.info.least_seeds and _trained(score):
+        notes.append(
+            f"{n_seeds} seeds: {metric.info.name} has a p only with {metric.info.least_seeds} or "
+            f"more (seeds={metric.info.least_seeds}); with fewer, small p are too frequent"
+        )
+    return [note for note in notes if note]
+
+
+def _all_alike(corpus: Corpus) -> str:
+    """A note if a captioner writes the same caption for every image; else empty."""
+    captions = corpus.model
+    if len(captions) < 2 or captions.identities.any():
+        return ""
+    words = " ".join(captions.types[token] for token in captions.tokens[: captions.lengths[0]])
+    return (
+        f"all {len(captions)} captions are the same, {words!r}: they say nothing about the images"
+    )
+
+
+def _too_few_tested(score: Score, labelled: int) -> list[str]:
+    """A note on each headline without an interval for lack of tested images."""
+    tested = min((len(rows) for guesses in score.predictions for rows, _, _ in guesses), default=0)
+    if not 0 < tested < LEAST_TESTED:
+        return []
+    needed = math.ceil(labelled * LEAST_TESTED / tested)
+    return [
+        f"{name} has no interval: some attacker is tested on only {tested} images; about {needed} "
+        "images would be enough"
+        for name, part in score.parts.items()
+        if name in HEADLINES
+        and math.isnan(part.estimate.ci_low)
+        and not math.isnan(part.estimate.value)
+    ]
+
+
+def _trained(score: Score) -> bool:
+    """Whether a headline uses attackers."""
+    return any(part.estimate.n_seeds for name, part in score.parts.items() if name in HEADLINES)
 
 
 def _versions() -> dict[str, str]:
-    """Versions of ourselves and of the numerical packages this run has loaded."""
+    """Versions of bias_pipeline and of the numerical packages that this run loaded."""
     versions = {"bias_pipeline": __version__, "python": platform.python_version()}
     for name in ("numpy", "scipy", "torch", "pytorch_lightning", "transformers"):
         if name in sys.modules:

@@ -1,8 +1,7 @@
-"""What a class says of itself to those who write configuration: that it may be built, and of what.
+"""Declares which classes a configuration may build, and which values their parameters allow.
 
-A configuration can build a class only if the class is a :class:`Configurable`, and can give each of
-its parameters only what the parameter's annotation declares: a kind, and with ``Annotated`` a
-range. Nothing is registered anywhere else.
+A configuration can build only subclasses of :class:`Configurable`. A parameter's annotation
+declares its type, and with ``Annotated`` its range. There is no other registry.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ TARGET = "_target_"  # the key under which a configuration names a class
 
 
 def known_name(module: str, name: str) -> str:
-    """What a class is called in identities: by its name alone, so that its module may move.
+    """The name of a class in run ids: without its module, which may move.
 
-    One of another package than ours bears that package's name too.
+    A class of another package has that package's name too.
 
     Example:
         >>> known_name("bias_pipeline.metrics.attack.lic", "LIC"), known_name("mine.lic", "LIC")
@@ -29,18 +28,18 @@ def known_name(module: str, name: str) -> str:
 
 
 class Configurable:
-    """A class that a configuration may build, under the name it is defined by.
+    """A class that a configuration may build, by the name of its definition.
 
-    Metrics, data sets, transforms, probes, encoders, scorings and loggers are, and plain values
-    such as word lists. Their constructors keep what they are given: they neither run it nor write.
+    These are metrics, data sets, transforms, probes, encoders, scorings, loggers, and plain values
+    such as word lists. Their constructors only store their arguments: they run and write nothing.
     """
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """Those settings that name files, as digests of what the files hold.
+        """The settings that name files, as digests of the files' content.
 
-        They stand for the names in a run's identity, so that a moved file is the same run and a
-        changed one another.
+        A run's identity uses them instead of the names: a moved file is the same run, a changed
+        one a different run.
 
         Args:
             settings: as configured.
@@ -50,10 +49,10 @@ class Configurable:
 
 
 class Constraint(Protocol):
-    """What a parameter asks beyond its kind."""
+    """What a parameter requires besides its type."""
 
     def refusal(self, value: Any) -> str | None:
-        """What the value must be, None if it is that."""
+        """What the value must be, None if it is right."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,7 @@ class Text:
 
     Attributes:
         pattern: the whole text matches it.
-        words: what the text must be, for people.
+        words: a description of the text, for people.
     """
 
     pattern: str
@@ -117,8 +116,8 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Nothing:
-    """For what a configuration must leave empty.
+class MustBeEmpty:
+    """For a key that a configuration must leave empty.
 
     Attributes:
         instead: what to do instead.
@@ -127,13 +126,13 @@ class Nothing:
     instead: str
 
     def refusal(self, value: Any) -> str | None:
-        """What to do instead, unless there is nothing."""
+        """What to do instead, if the value is not empty."""
         return f"empty; {self.instead}" if value not in (None, {}, [], "") else None
 
 
 @dataclass(frozen=True)
-class Given:
-    """What a configuration gives where the annotation says what the constructor makes of it.
+class ConfiguredAs:
+    """The type of the configured value, if the annotation is the type that the constructor makes.
 
     Attributes:
         kind: another annotation.
@@ -146,10 +145,11 @@ Count = Annotated[int, Range(low=1)]
 Seed = Annotated[int, Range(low=0, below=2**62)]
 Share = Annotated[float, Range(low=0, high=1)]
 InnerShare = Annotated[float, Range(above=0, below=1)]
+PositiveShare = Annotated[float, Range(above=0, high=1)]
 Dropout = Annotated[float, Range(low=0, below=1)]
 Positive = Annotated[float, Range(above=0)]
 NotNegativeCount = Annotated[int, Range(low=0)]
 NotNegative = Annotated[float, Range(low=0)]
-Seconds = Annotated[float, Range(above=0, high=7 * 24 * 3600)]  # no clock waits for ever
+Seconds = Annotated[float, Range(above=0, high=7 * 24 * 3600)]  # no wait without end
 Resamples = Annotated[int, Range(low=2, high=1_000_000)]
 Empty = Mapping[str, Any] | list[Any] | str | None

@@ -1,6 +1,6 @@
-"""What can go wrong, and the exit code each kind ends with.
+"""The errors, and the exit code of each kind.
 
-Every message names the file, id or key at fault, what is wrong with it, and how to mend it.
+Every message names the file, id or key at fault, what is wrong, and how to fix it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 
 class BiasPipelineError(Exception):
-    """A mistake or fault that the user can mend; shown without a traceback."""
+    """A mistake or fault that the user can fix; shown without a traceback."""
 
     exit_code = 1
 
@@ -33,9 +33,9 @@ class DataError(BiasPipelineError):
 
 
 class NotApplicableError(DataError):
-    """A metric or attribute that the data, sound as they are, do not permit.
+    """A metric or attribute that valid data do not permit.
 
-    ``metric=all`` and ``audit`` pass over it.
+    ``metric=all`` and ``audit`` skip it.
     """
 
 
@@ -52,11 +52,11 @@ class ResourceError(BiasPipelineError):
 
 
 class AbsentModelError(ResourceError):
-    """Published weights that a metric needs and that are not there; ``metric=all`` goes on."""
+    """Published weights that a metric needs and that are absent; ``metric=all`` skips it."""
 
 
 def refused_by_system(error: OSError) -> ResourceError:
-    """What the system refused, as a sentence.
+    """An error of the operating system, as a sentence.
 
     Example:
         >>> print(refused_by_system(FileNotFoundError(2, "No such file or directory", "a.json")))
@@ -67,18 +67,20 @@ def refused_by_system(error: OSError) -> ResourceError:
 
 
 NO_MEMORY = (
-    "this process has no memory left, or may use no more (ulimit -v, a job's limit); allow it "
-    "more, or take less at once: limit=N images, smaller batches (--batch, encoder.batch_size)"
+    "this process has no memory left, or may not use more (ulimit -v, a job's limit); allow it "
+    "more, or use less: limit=N images, smaller batches (--batch, encoder.batch_size)"
 )
-# What libraries say of it that have no exception for it.
+# Messages of libraries that have no exception for it.
 _MEMORY_SIGNS = (
     "allocate memory", "not enough memory", "bad_alloc", "failed to map segment",
-    "can't start new thread", "could not create a primitive", "out of memory",
+    "can't start new thread", "out of memory",
+    # of oneDNN
+    "could not create a primitive", "could not execute a primitive", "could not create a memory",
 )  # fmt: skip
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:
-    """Whether an error, or one that it comes of, is that memory ran out.
+    """Whether an error, or one of its causes, is that memory ran out.
 
     Example:
         >>> is_out_of_memory(MemoryError()), is_out_of_memory(OSError(28, "No space left"))

@@ -1,7 +1,7 @@
 """How an attacker's prediction for one caption is scored, from stored probabilities.
 
-Published scores differ in nothing else: the same predictions serve all of them. Every function
-takes ``probs`` and ``truth`` in one of two shapes and returns one number a guess:
+All published scores use the same predictions and differ only here. Every function takes ``probs``
+and ``truth`` in one of two shapes and returns one number a guess:
 
 * K exclusive groups: ``probs`` (M, K) with rows that sum to 1, ``truth`` (M,) classes; returns (M,)
 * T independent tasks: ``probs`` (M, T) in [0, 1], ``truth`` (M, T) of 0 and 1; returns (M, T)
@@ -12,18 +12,17 @@ Ties go to the last of the tied groups, as in the LIC code (0.5 and above means 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.declared import Configurable, Positive
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
+Average = Literal["captions", "groups"]
 
 
-def confidence_of(probs: FloatArray, truth: IntArray) -> FloatArray:
+def confidence_of(probs: Float64Array, truth: IntArray) -> Float64Array:
     """Probability of the true class, in [0, 1] (ImageCaptioner2, eq. 4).
 
     Example:
@@ -35,7 +34,7 @@ def confidence_of(probs: FloatArray, truth: IntArray) -> FloatArray:
     return np.take_along_axis(probs, truth[:, None], axis=1)[:, 0]
 
 
-def correct(probs: FloatArray, truth: IntArray) -> FloatArray:
+def correct(probs: Float64Array, truth: IntArray) -> Float64Array:
     """1 where the most probable class is the true one, else 0 (leakage, Wang et al. 2019).
 
     Example:
@@ -48,7 +47,7 @@ def correct(probs: FloatArray, truth: IntArray) -> FloatArray:
     return (last == truth).astype(np.float64)
 
 
-def confident_correct(probs: FloatArray, truth: IntArray) -> FloatArray:
+def confident_correct(probs: Float64Array, truth: IntArray) -> Float64Array:
     """Probability of the true class where it is the most probable one, else 0 (LIC, eq. 2-3).
 
     Example:
@@ -58,7 +57,7 @@ def confident_correct(probs: FloatArray, truth: IntArray) -> FloatArray:
     return confidence_of(probs, truth) * correct(probs, truth)
 
 
-def cross_entropy(probs: FloatArray, truth: IntArray, floor: float = 1e-12) -> FloatArray:
+def cross_entropy(probs: Float64Array, truth: IntArray, floor: float = 1e-12) -> Float64Array:
     """Minus the natural logarithm of the probability of the true class, in [0, -ln floor].
 
     Example:
@@ -69,10 +68,15 @@ def cross_entropy(probs: FloatArray, truth: IntArray, floor: float = 1e-12) -> F
 
 
 class Scoring(Configurable, ABC):
-    """A score per guess, and what becomes of its mean.
+    """A score per guess, and a function of its mean.
 
-    An attacker's score is ``link(mean of per_guess)``; keeping the two apart lets the bootstrap
-    re-weigh guesses without touching the attacker.
+    An attacker's score is ``link(mean of per_guess)``; with the two separate, the bootstrap can
+    re-weight guesses without the attacker.
+
+    Args:
+        average: ``captions``: the mean over all guesses, as published, where test sets are
+            balanced; ``groups``: the mean over groups of each group's mean (ours), so that any test
+            set scores as a balanced one. DBAC and DPA, which score pairs and tasks, use neither.
 
     Attributes:
         unit: of an attacker's score.
@@ -80,11 +84,14 @@ class Scoring(Configurable, ABC):
 
     unit: ClassVar[str] = "fraction"
 
+    def __init__(self, average: Average = "captions") -> None:
+        self.average = average
+
     @abstractmethod
-    def per_guess(self, probs: FloatArray, truth: IntArray) -> FloatArray:
+    def per_guess(self, probs: Float64Array, truth: IntArray) -> Float64Array:
         """One number a guess; shapes as in the module's docstring."""
 
-    def link(self, mean: FloatArray) -> FloatArray:
+    def link(self, mean: Float64Array) -> Float64Array:
         """An attacker's score from its mean, element by element."""
         return mean
 
@@ -96,7 +103,7 @@ class Scoring(Configurable, ABC):
 class Accuracy(Scoring):
     """``scoring=accuracy``: share of right guesses, in [0, 1]."""
 
-    def per_guess(self, probs: FloatArray, truth: IntArray) -> FloatArray:
+    def per_guess(self, probs: Float64Array, truth: IntArray) -> Float64Array:
         """See :func:`correct`."""
         return correct(probs, truth)
 
@@ -108,7 +115,7 @@ class Accuracy(Scoring):
 class Lic(Scoring):
     """``scoring=lic``: mean confidence of right guesses, wrong ones count 0, in [0, 1]."""
 
-    def per_guess(self, probs: FloatArray, truth: IntArray) -> FloatArray:
+    def per_guess(self, probs: Float64Array, truth: IntArray) -> Float64Array:
         """See :func:`confident_correct`."""
         return confident_correct(probs, truth)
 
@@ -120,7 +127,7 @@ class Lic(Scoring):
 class Confidence(Scoring):
     """``scoring=confidence``: mean probability of the true class, in [0, 1]."""
 
-    def per_guess(self, probs: FloatArray, truth: IntArray) -> FloatArray:
+    def per_guess(self, probs: Float64Array, truth: IntArray) -> Float64Array:
         """See :func:`confidence_of`."""
         return confidence_of(probs, truth)
 
@@ -135,19 +142,21 @@ class InverseCrossEntropy(Scoring):
     A confident attacker makes it explode, so the mean is bounded below.
 
     Args:
-        bound: the smallest mean cross-entropy that is believed, above 0; ours.
+        bound: the smallest mean cross-entropy that counts, above 0; ours.
+        average: see :class:`Scoring`.
     """
 
     unit: ClassVar[str] = "1/nat"
 
-    def __init__(self, bound: Positive = 0.01) -> None:
+    def __init__(self, bound: Positive = 0.01, average: Average = "captions") -> None:
+        super().__init__(average)
         self.bound = bound
 
-    def per_guess(self, probs: FloatArray, truth: IntArray) -> FloatArray:
+    def per_guess(self, probs: Float64Array, truth: IntArray) -> Float64Array:
         """See :func:`cross_entropy`."""
         return cross_entropy(probs, truth)
 
-    def link(self, mean: FloatArray) -> FloatArray:
+    def link(self, mean: Float64Array) -> Float64Array:
         """1 / max(mean, bound)."""
         return 1 / np.maximum(mean, self.bound)
 

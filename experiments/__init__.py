@@ -1,1 +1,1 @@
-"""Studies: a folder each, with its command, its rows and what they say of published numbers."""
+"""Studies: one folder each, with its command, its rows and a comparison with published numbers."""

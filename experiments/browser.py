@@ -1,4 +1,4 @@
-"""A headless Chromium, asked through pipes: what it shows, complains of and asks for."""
+"""A headless Chromium, controlled through pipes: its page, its errors and its requests."""
 
 from __future__ import annotations
 
@@ -65,32 +65,32 @@ class Browser:
             order["sessionId"] = self._session
         os.write(self._orders, json.dumps(order).encode() + b"\0")
         while True:
-            told = self._next()
-            if told.get("id") == number:
-                if "error" in told:
-                    raise RuntimeError(f"{method}: {told['error']}")
-                return told["result"]
-            self._note(told)
+            message = self._next()
+            if message.get("id") == number:
+                if "error" in message:
+                    raise RuntimeError(f"{method}: {message['error']}")
+                return message["result"]
+            self._note(message)
 
     def _next(self) -> dict[str, Any]:
-        """The next message; the browser is asked to end by whoever started it."""
+        """The next message; the function that started the browser also stops it."""
         while b"\0" not in self._rest:
             if not select.select([self._answers], [], [], max(0.0, self._until - time.monotonic()))[
                 0
             ]:
                 raise RuntimeError("the browser does not answer")
-            if not (found := os.read(self._answers, 1 << 16)):
+            if not (chunk := os.read(self._answers, 1 << 16)):
                 raise RuntimeError("the browser has ended")
-            self._rest += found
+            self._rest += chunk
         message, _, self._rest = self._rest.partition(b"\0")
         return json.loads(message)
 
-    def _note(self, told: dict[str, Any]) -> None:
-        method, own = told.get("method"), told.get("params", {})
+    def _note(self, message: dict[str, Any]) -> None:
+        method, params = message.get("method"), message.get("params", {})
         if method in ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"):
-            self.complaints.append(json.dumps(own)[:1000])
+            self.complaints.append(json.dumps(params)[:1000])
         elif method == "Network.requestWillBeSent":
-            self.requests.append(own["request"]["url"])
+            self.requests.append(params["request"]["url"])
 
     def show(self, page: Path, width: int = 1200, height: int = 900, dark: bool = False) -> None:
         """Open a file in a window of a size, in CSS pixels, and wait until it is loaded."""
@@ -109,18 +109,17 @@ class Browser:
         Raises:
             RuntimeError: if it fails.
         """
-        told = self.ask(
+        response = self.ask(
             "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
         )
-        if "exceptionDetails" in told:
-            raise RuntimeError(json.dumps(told["exceptionDetails"])[:1000])
-        return told["result"].get("value")
+        if "exceptionDetails" in response:
+            raise RuntimeError(json.dumps(response["exceptionDetails"])[:1000])
+        return response["result"].get("value")
 
     def wait_for(self, condition: str, limit_s: float = 10.0) -> None:
         """Wait until a JavaScript expression is true.
 
-        Raises:
-            RuntimeError: if it does not become so.
+        Raises: RuntimeError: if it does not become true.
         """
         until = time.monotonic() + limit_s
         while not self.run(f"Boolean({condition})"):
@@ -129,19 +128,19 @@ class Browser:
             time.sleep(0.05)
 
     def press(self, key: str, code: int, text: str = "") -> None:
-        """Press a key and let it go.
+        """Press and release a key.
 
         Args:
             key: its name, such as ``Tab``.
             code: its number in Windows.
             text: what it writes.
         """
-        own = {"key": key, "code": key, "windowsVirtualKeyCode": code}
-        self.ask("Input.dispatchKeyEvent", type="keyDown", **own, text=text)
-        self.ask("Input.dispatchKeyEvent", type="keyUp", **own)
+        key_event = {"key": key, "code": key, "windowsVirtualKeyCode": code}
+        self.ask("Input.dispatchKeyEvent", type="keyDown", **key_event, text=text)
+        self.ask("Input.dispatchKeyEvent", type="keyUp", **key_event)
 
     def write(self, text: str) -> None:
-        """Write into what has the focus."""
+        """Write text into the focused element."""
         self.ask("Input.insertText", text=text)
 
     def point(self, x: float, y: float) -> None:
@@ -155,7 +154,7 @@ class Browser:
 
 @contextmanager
 def browser(patience_s: float = 60.0) -> Iterator[Browser]:
-    """Start a browser with a profile of its own and end it.
+    """Start a browser with a new profile, and stop it at the end.
 
     Args:
         patience_s: how long all of it may take.

@@ -1,4 +1,4 @@
-"""Run a notebook in this process, as Jupyter would, and keep what its cells showed.
+"""Run a notebook in this process, as Jupyter would, and store the outputs of its cells.
 
 ``python -m experiments.notebook experiments/tour.ipynb`` writes the outputs into the file.
 """
@@ -18,7 +18,7 @@ Output = dict[str, Any]
 
 
 def executed(notebook: Mapping[str, Any]) -> dict[str, Any]:
-    """The same notebook with what its code cells print and show now."""
+    """The same notebook with new outputs of its code cells."""
     scope: dict[str, Any] = {"__name__": "__main__"}
     cells, count = [], 0
     for cell in notebook["cells"]:
@@ -31,7 +31,7 @@ def executed(notebook: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def shown(notebook: Mapping[str, Any]) -> list[str]:
-    """What the cells of a notebook show, as plain text."""
+    """The outputs of a notebook's cells, as plain text."""
     return [
         "".join(output.get("text") or output["data"]["text/plain"])
         for cell in notebook["cells"]

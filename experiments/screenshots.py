@@ -1,9 +1,9 @@
 """Pictures of reports for the documentation: on a desktop, on a phone, in the dark.
 
 ``python -m experiments.screenshots NAME=REPORT.html ... [--out FOLDER]`` writes, of each report,
-``report-NAME-desktop.png``, ``-phone.png`` and ``-dark.png`` to a folder (``docs/images``). What is
-shown is the first screen, which holds no captions. It needs Chromium, and Pillow, which matplotlib
-brings.
+``report-NAME-desktop.png``, ``-phone.png`` and ``-dark.png`` to a folder (``docs/images``). They
+show the first screen, which has no captions. It needs Chromium, and Pillow, which comes with
+matplotlib.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ def compressed(png: bytes) -> bytes:
     from PIL import Image
 
     image = Image.open(io.BytesIO(png)).convert("RGB").quantize(COLOURS)
-    found = io.BytesIO()
-    image.save(found, "png", optimize=True)
-    return found.getvalue()
+    buffer = io.BytesIO()
+    image.save(buffer, "png", optimize=True)
+    return buffer.getvalue()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the studies share: sweeps through the door, published numbers, tables and figures."""
+"""Functions that studies share: sweeps, published numbers, tables, figures."""
 
 from __future__ import annotations
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 HERE = Path(__file__).resolve().parent
+# The papers' hold-outs, which these studies use; the default is now cross-fitting.
+HOLD_OUT = ("split=lic", "scoring.average=captions")
+HOLD_OUT_TASKS = ("split=dbac",)
 
 
 def sweep(name: str, outputs: Path, *overrides: str) -> pd.DataFrame:
@@ -32,7 +35,7 @@ def sweep(name: str, outputs: Path, *overrides: str) -> pd.DataFrame:
 
 
 def attempted(name: str, outputs: Path, *overrides: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Run a sweep some of whose cells the data do not permit.
+    """Run a sweep of which the data do not allow some cells.
 
     Returns:
         Its rows, and a line for each cell that was refused, with the reason.
@@ -43,14 +46,14 @@ def attempted(name: str, outputs: Path, *overrides: str) -> tuple[pd.DataFrame, 
     before = _jobs(outputs)
     finished = _run(name, outputs, overrides)
     ended = [json.loads(path.read_text()) for path in sorted(_jobs(outputs) - before)]
-    failed = [own for own in ended if own["status"] == "failed"]
+    failed = [manifest for manifest in ended if manifest["status"] == "failed"]
     if finished.returncode != SweepError.exit_code or not all(
-        own.get("not_applicable") for own in failed
+        manifest.get("not_applicable") for manifest in failed
     ):
         finished.check_returncode()
     refused = [
-        {**dict(word.split("=", 1) for word in own["overrides"]), "reason": own["error"]}
-        for own in failed
+        {**dict(word.split("=", 1) for word in manifest["overrides"]), "reason": manifest["error"]}
+        for manifest in failed
     ]
     columns = ["attribute", "metric", "captioner", "reason"]
     return _swept(name, outputs), pd.DataFrame(refused, columns=columns)
@@ -94,16 +97,16 @@ def rows_of(
 def published(paper: str, table: str, part: str) -> pd.DataFrame:
     """A printed table in per cent: rows of models, columns of quantities and their deviations."""
     rows = pd.read_csv(HERE / "published" / f"{paper}.csv", dtype={"table": str})
-    own = rows[(rows["table"] == table) & (rows["part"].fillna("") == part)]
-    values = own.pivot_table(index="row", columns="column", values="value", sort=False)
-    stds = own.pivot_table(index="row", columns="column", values="std", sort=False)
+    selected = rows[(rows["table"] == table) & (rows["part"].fillna("") == part)]
+    values = selected.pivot_table(index="row", columns="column", values="value", sort=False)
+    stds = selected.pivot_table(index="row", columns="column", values="std", sort=False)
     return values.join(stds.add_suffix("_std"))
 
 
 def part(rows: pd.DataFrame, study: str, name: str, index: str = "captioner") -> pd.Series:
     """One part of a study in per cent, by captioner."""
-    own = rows[(rows["study"] == study) & (rows["part"] == name)]
-    return own.set_index(index)["value"] * 100
+    selected = rows[(rows["study"] == study) & (rows["part"] == name)]
+    return selected.set_index(index)["value"] * 100
 
 
 def markdown(table: pd.DataFrame, digits: int = 2) -> str:
@@ -111,22 +114,22 @@ def markdown(table: pd.DataFrame, digits: int = 2) -> str:
     table = table.reset_index()
     lines = [list(map(str, table.columns)), ["---"] * len(table.columns)]
     lines += [
-        [_told(v, digits) if isinstance(v, float) else str(v) for v in values]
+        [_text_of(v, digits) if isinstance(v, float) else str(v) for v in values]
         for values in table.itertuples(index=False)
     ]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
-def _told(value: float, digits: int) -> str:
+def _text_of(value: float, digits: int) -> str:
     """A number; a dash for none."""
     return "–" if math.isnan(value) else f"{value:.{digits}f}"
 
 
-def agreement(own: Sequence[float], printed: Sequence[float]) -> dict[str, float]:
+def agreement(ours: Sequence[float], printed: Sequence[float]) -> dict[str, float]:
     """Pearson, mean absolute difference, and that difference after taking out the mean shift."""
-    gap = pd.Series(list(own)) - pd.Series(list(printed))
+    gap = pd.Series(list(ours)) - pd.Series(list(printed))
     return {
-        "pearson": float(pd.Series(list(own)).corr(pd.Series(list(printed)))),
+        "pearson": float(pd.Series(list(ours)).corr(pd.Series(list(printed)))),
         "mean_absolute": float(gap.abs().mean()),
         "centred": float((gap - gap.mean()).abs().mean()),
     }
@@ -136,11 +139,11 @@ def cell(line: pd.Series) -> str:
     """Value and interval of a row, in per cent where they are fractions, finer near 0."""
     written = percent if line["unit"] == "fraction" else number
     digits = 2 if line["unit"] == "fraction" and abs(line["value"]) < 0.02 else None
-    told = [
+    texts = [
         written(line[key]) if digits is None else percent(line[key], digits)
         for key in ("value", "ci_low", "ci_high")
     ]
-    return f"{told[0]} [{told[1]}, {told[2]}]"
+    return f"{texts[0]} [{texts[1]}, {texts[2]}]"
 
 
 def rank_agreement(table: pd.DataFrame) -> pd.DataFrame:
@@ -150,17 +153,20 @@ def rank_agreement(table: pd.DataFrame) -> pd.DataFrame:
         tau, p = stats.kendalltau(table[one], table[two])
         rho = stats.spearmanr(table[one], table[two]).statistic
         lines[f"{one} and {two}"] = {"Kendall": tau, "p": p, "Spearman": rho}
-    found = pd.DataFrame(lines).T
-    found["p (Holm)"] = holm(found["p"].tolist())
-    return found.rename_axis(f"{len(table)} captioners")
+    table_of_pairs = pd.DataFrame(lines).T
+    table_of_pairs["p (Holm)"] = holm(table_of_pairs["p"].tolist())
+    return table_of_pairs.rename_axis(f"{len(table)} captioners")
 
 
-def beyond_chance(found: pd.DataFrame) -> pd.DataFrame:
+def beyond_chance(agreements: pd.DataFrame) -> pd.DataFrame:
     """The pairs of :func:`rank_agreement` with p < 0.05 before correction, the smallest first."""
-    own = found[found["p"].astype(float) < 0.05]
-    own = own.sort_values("p", key=lambda p: p.astype(float), kind="stable")
-    return own.assign(
-        **{"p": own["p"].map("{:.4f}".format), "p (Holm)": own["p (Holm)"].map("{:.3f}".format)}
+    significant = agreements[agreements["p"].astype(float) < 0.05]
+    significant = significant.sort_values("p", key=lambda p: p.astype(float), kind="stable")
+    return significant.assign(
+        **{
+            "p": significant["p"].map("{:.4f}".format),
+            "p (Holm)": significant["p (Holm)"].map("{:.3f}".format),
+        }
     )
 
 

@@ -31,8 +31,8 @@ def changed(base: str = "origin/main") -> list[str]:
 
 
 def _git(*words: str) -> list[str]:
-    told = subprocess.run(["git", *words], cwd=REPOSITORY, capture_output=True, text=True)
-    return told.stdout.split()
+    done = subprocess.run(["git", *words], cwd=REPOSITORY, capture_output=True, text=True)
+    return done.stdout.split()
 
 
 def selected(paths: Iterable[str]) -> Iterator[str]:
@@ -40,8 +40,8 @@ def selected(paths: Iterable[str]) -> Iterator[str]:
     there = [path for path in paths if (REPOSITORY / path).is_file()]
     modules = {_module(path) for path in there if path.startswith("bias_pipeline/")}
     for path in there:
-        own = path.startswith("bias_pipeline/") or Path(path).name.startswith("test_")
-        if own and path.endswith(".py"):
+        checked = path.startswith("bias_pipeline/") or Path(path).name.startswith("test_")
+        if checked and path.endswith(".py"):
             yield path
         yield from READERS.get(path.partition("/")[0], ())
     for test in sorted((REPOSITORY / "tests").rglob("test_*.py")):
@@ -57,11 +57,11 @@ def _module(path: str) -> str:
 @cache
 def imported(test: Path) -> frozenset[str]:
     """The names that a test imports from, and what it imports of them."""
-    found = set()
+    modules = set()
     for node in ast.walk(ast.parse(test.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module:
-            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return frozenset(found)
+            modules |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return frozenset(modules)
 
 
 if __name__ == "__main__":

@@ -33,20 +33,20 @@ def human(n: int = 50) -> dict[str, Any]:
 
 def instances(n: int = 60) -> dict[str, Any]:
     """A person in every image, a kite in every third."""
-    held = [(100 + i, 1) for i in range(n)] + [(100 + i, 38) for i in range(0, n, 3)]
+    pairs = [(100 + i, 1) for i in range(n)] + [(100 + i, 38) for i in range(0, n, 3)]
     return {
         "images": [{"id": 100 + i} for i in range(n)],
         "categories": [{"id": 1, "name": "person"}, {"id": 38, "name": "kite"}],
         "annotations": [
-            {"id": k, "image_id": i, "category_id": c} for k, (i, c) in enumerate(held)
+            {"id": k, "image_id": i, "category_id": c} for k, (i, c) in enumerate(pairs)
         ],
     }
 
 
 def labels(n: int = 60) -> str:
     """Princeton's columns, every second image of a woman, the last three of no group."""
-    told = [*(("Male", "Female")[i % 2] for i in range(n - 3)), "Unsure", "Both", ""]
-    lines = [f"{100 + i},{told[i]},Light,{('train', 'val')[i % 3 == 0]}" for i in range(n)]
+    genders = [*(("Male", "Female")[i % 2] for i in range(n - 3)), "Unsure", "Both", ""]
+    lines = [f"{100 + i},{genders[i]},Light,{('train', 'val')[i % 3 == 0]}" for i in range(n)]
     return "\n".join(["id,bb_gender,bb_skin,split", *lines]) + "\n"
 
 

@@ -13,7 +13,7 @@ from bias_pipeline.corpus.corpus import Corpus, Record
 REPOSITORY = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("BIAS_PIPELINE_DATA", REPOSITORY.parent / "shared" / "data"))
 
-LABELS = LabelMap("gender", {"m": "male", "f": "female"}, ("unsure",))
+LABELS = LabelMap("gender", {"m": "male", "f": "female"}, ("unsure",), ("unsure",))
 GENDER = Attribute(
     "gender", ("male", "female"), {"male": ["man", "he"], "female": ["woman", "she"]}, {}
 )
@@ -33,9 +33,9 @@ def leaky_corpus(n: int = 400, model_leak: float = 0.9, human_leak: float = 0.6)
         female = i % 2
 
         def caption(leak: float, female: int = female) -> str:
-            told = female if generator.random() < leak else 1 - female
+            named = female if generator.random() < leak else 1 - female
             filler = " ".join(generator.choice(["red", "big", "old", "wet"], 2))
-            return f"a {filler} {['truck', 'flower'][told]}"
+            return f"a {filler} {['truck', 'flower'][named]}"
 
         humans = tuple(caption(human_leak) for _ in range(5))
         records.append(Record(str(i), caption(model_leak), humans, {"gender": "mf"[female]}))

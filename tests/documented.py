@@ -27,8 +27,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from bias_pipeline.datasets.scenes import CAPTIONERS, generate, write
-from bias_pipeline.models.places import hub_cache
+from bias_pipeline.datasets.scenes import CAPTIONERS, generate, write_scenes
+from bias_pipeline.models.model_location import hub_cache
 from tests.corpora import DATA, REPOSITORY
 from tests.documents import DOCUMENTS, commands
 from tests.lic_folder import entries
@@ -42,8 +42,8 @@ def _slurm_answers() -> bool:
     """Whether there is a Slurm: its programs alone submit nothing."""
     if shutil.which("sinfo") is None:
         return False
-    asked = subprocess.run(["sinfo"], capture_output=True, timeout=60, check=False)
-    return asked.returncode == 0
+    done = subprocess.run(["sinfo"], capture_output=True, timeout=60, check=False)
+    return done.returncode == 0
 
 
 # What a command holds, and why it cannot run wherever that is absent.
@@ -85,19 +85,19 @@ class Outcome:
 
     Attributes:
         state: ``ok``, ``skipped`` or ``FAILED``.
-        told: the reason, or what was printed.
+        message: the reason, or what was printed.
         seconds: it took.
     """
 
     state: str
-    told: str = ""
+    message: str = ""
     seconds: float = 0.0
 
 
 def reason_to_skip(command: str) -> str | None:
     """What a command needs that is not here."""
-    found = (why for what, why, there in NEEDS if re.search(what, command) and not there)
-    return next(found, None)
+    reasons = (why for what, why, there in NEEDS if re.search(what, command) and not there)
+    return next(reasons, None)
 
 
 def documented(names: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -106,7 +106,7 @@ def documented(names: Sequence[str]) -> Iterator[tuple[str, str]]:
         name = str(path.relative_to(REPOSITORY))
         if name != "README.md" and not name.startswith("docs/"):
             continue
-        if not names or any(own in name for own in names):
+        if not names or any(fragment in name for fragment in names):
             yield from ((name, command) for command in commands(path.read_text("utf-8")))
 
 
@@ -114,7 +114,7 @@ def prepare(folder: Path) -> None:
     """The files that the documents speak of, from the embedded data set, and a run in outputs/."""
     captioners = {name: CAPTIONERS[name] for name in ("amplifier", "terse")}
     scenes = folder / "scenes"
-    write(generate(n_images=N_IMAGES), scenes, captioners)
+    write_scenes(generate(n_images=N_IMAGES), scenes, captioners)
     mine, other = (scenes / "captioners" / f"{name}.json" for name in captioners)
     for name in ("mine.json", "captions.json", "new.json"):
         shutil.copy(mine, folder / name)
@@ -131,18 +131,20 @@ def prepare(folder: Path) -> None:
     (folder / "entries.pkl").write_bytes(pickle.dumps(entries()))
     shutil.copytree(scenes / "captioners", folder / "data" / "coco" / "captioners")
     first = [sys.executable, "-m", "bias_pipeline", "metric=gender_error", "captioner=terse"]
-    told = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    subprocess.run(first, cwd=folder, env=told, check=True, stdout=subprocess.DEVNULL)
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    subprocess.run(first, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
 
 
 def _json(path: Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(path.read_text())
-    return found
+    content: list[dict[str, Any]] = json.loads(path.read_text())
+    return content
 
 
 def _numbered(captions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Captions that differ, as samples do."""
-    return [{**own, "caption": f"{own['caption']} {n}"} for n, own in enumerate(captions)]
+    return [
+        {**caption, "caption": f"{caption['caption']} {n}"} for n, caption in enumerate(captions)
+    ]
 
 
 def write_labels(folder: Path, command: str) -> None:
@@ -152,20 +154,20 @@ def write_labels(folder: Path, command: str) -> None:
     if "annotator=all" in command:
         lines = [
             {
-                "image_id": own["id"],
+                "image_id": image["id"],
                 "attribute": "gender",
-                "value": own["bb_gender"],
+                "value": image["bb_gender"],
                 "annotator": who,
             }
-            for own in images
+            for image in images
             for who in ("anna", "ben", "cleo")
         ]
     elif "field:sex" in command:
         sex = {"Male": "m", "Female": "f"}
-        lines = [{"id": own["id"], "sex": sex.get(own["bb_gender"], "m")} for own in images]
+        lines = [{"id": image["id"], "sex": sex.get(image["bb_gender"], "m")} for image in images]
     elif re.search(r"label[_-]column[= ]sex", command):
         sex = {"Male": "1", "Female": "0"}
-        lines = [{"id": own["id"], "sex": sex.get(own["bb_gender"], "1")} for own in images]
+        lines = [{"id": image["id"], "sex": sex.get(image["bb_gender"], "1")} for image in images]
     else:
         lines = images
     text = io.StringIO()
@@ -207,8 +209,8 @@ def outcome(folder: Path, command: str, exported: Sequence[str]) -> Outcome:
     if done.returncode in allowed:
         return Outcome("ok", seconds=seconds)
     printed = done.stdout.splitlines()  # the error may stand before what was buffered
-    told = [line for line in printed[:-TOLD] if line.startswith("error")] + printed[-TOLD:]
-    return Outcome("FAILED", "\n".join([f"exit code {done.returncode}", *told]), seconds)
+    last_lines = [line for line in printed[:-TOLD] if line.startswith("error")] + printed[-TOLD:]
+    return Outcome("FAILED", "\n".join([f"exit code {done.returncode}", *last_lines]), seconds)
 
 
 def _root(command: str) -> Path:
@@ -226,12 +228,14 @@ def main(names: Sequence[str]) -> int:
             if command.startswith("export "):
                 exported.setdefault(document, []).append(command)
                 continue
-            found = outcome(folder, command, exported.get(document, []))
-            states[found.state] += 1
-            told = f" ({found.told})" if found.state == "skipped" else f" {found.seconds:.0f} s"
-            print(f"{found.state}{told}: {document}: {command}", flush=True)
-            if found.state == "FAILED":
-                print(found.told, flush=True)
+            result = outcome(folder, command, exported.get(document, []))
+            states[result.state] += 1
+            detail = (
+                f" ({result.message})" if result.state == "skipped" else f" {result.seconds:.0f} s"
+            )
+            print(f"{result.state}{detail}: {document}: {command}", flush=True)
+            if result.state == "FAILED":
+                print(result.message, flush=True)
     print(", ".join(f"{count} {state}" for state, count in sorted(states.items())))
     return 1 if states["FAILED"] else 0
 

@@ -24,8 +24,8 @@ def blocks(text: str, language: str) -> list[str]:
 
 def commands(text: str) -> list[str]:
     """The lines of a document's shell blocks."""
-    found = [block.replace("\\\n", "") for block in blocks(text, "sh")]  # one command a line
-    return [line for block in found for line in block.splitlines()]
+    shell_blocks = [block.replace("\\\n", "") for block in blocks(text, "sh")]  # one command a line
+    return [line for block in shell_blocks for line in block.splitlines()]
 
 
 def links(text: str) -> list[str]:

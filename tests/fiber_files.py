@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from bias_pipeline.models.fiber.net import Fiber
+from bias_pipeline.models.fiber.net import FiberNet
 from bias_pipeline.models.fiber.sizes import FiberSize
 
 LETTERS = [chr(code) for code in range(33, 127)]
@@ -32,13 +32,13 @@ TINY = FiberSize(
 )
 
 
-def network(size: FiberSize = TINY, seed: int = 0) -> Fiber:
+def network(size: FiberSize = TINY, seed: int = 0) -> FiberNet:
     """A network of random weights, its gates open."""
     torch.manual_seed(seed)
-    own = Fiber(size)
-    for weight in own.parameters():
+    fiber = FiberNet(size)
+    for weight in fiber.parameters():
         nn.init.normal_(weight, std=0.2)
-    return own.eval().requires_grad_(False)
+    return fiber.eval().requires_grad_(False)
 
 
 # Our names to the file's, in this order.
@@ -72,35 +72,35 @@ _RELEASED = (
 )
 
 
-def released(own: Fiber) -> dict[str, Tensor]:
+def released(network: FiberNet) -> dict[str, Tensor]:
     """Its weights under the file's names, with all that such a file holds besides."""
-    found: dict[str, Tensor] = {}
-    for key, value in own.state_dict().items():
+    tensors: dict[str, Tensor] = {}
+    for key, value in network.state_dict().items():
         name = key
         for pattern, theirs in _RELEASED:
             name = re.sub(pattern, theirs, name)
-        found[name] = value
-    return _together(found) | _beside(own.size)
+        tensors[name] = value
+    return _together(tensors) | _beside(network.size)
 
 
 def _together(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     """Keys and values of texts, that pictures read, are one matrix of the file's."""
-    found = {}
+    tensors = {}
     for name, value in weights.items():
         start, key, end = name.partition(".attn.attention.key.")
         if key:
             both = [value, weights[f"{start}.attn.attention.value.{end}"]]
-            found[f"{start}.attn.qkv_text_i2t.{end}"] = torch.cat(both)
+            tensors[f"{start}.attn.qkv_text_i2t.{end}"] = torch.cat(both)
         elif ".attn.attention.value." not in name:
-            found[name] = value
-    return found
+            tensors[name] = value
+    return tensors
 
 
 def _beside(size: FiberSize) -> dict[str, Tensor]:
     """Queues, buffers and what is saved and not used."""
     side, queue = size.side, 8
     text = "text_transformer.encoder.layer"
-    found = {
+    tensors = {
         "temp": torch.tensor(0.07),
         "image_queue": torch.zeros(size.joint, queue),
         "text_queue": torch.zeros(size.joint, queue),
@@ -117,16 +117,16 @@ def _beside(size: FiberSize) -> dict[str, Tensor]:
         "mlm_score.bias": torch.zeros(4),
     }
     plain = range(size.text_layers - size.n_pairs)
-    found |= {f"{text}.{layer}.alpha_t2i": torch.zeros(1) for layer in plain}
+    tensors |= {f"{text}.{layer}.alpha_t2i": torch.zeros(1) for layer in plain}
     last = size.text_layers - 1
-    found[f"{text}.{last}.crossattention_t2i.output.LayerNorm.weight"] = torch.zeros(4)
-    return found
+    tensors[f"{text}.{last}.crossattention_t2i.output.LayerNorm.weight"] = torch.zeros(4)
+    return tensors
 
 
-def write_checkpoint(path: Path, own: Fiber, **changes: Any) -> Path:
+def write_checkpoint(path: Path, network: FiberNet, **changes: Any) -> Path:
     """A file as Lightning writes it."""
     training = {"epoch": 9, "global_step": 100, "optimizer_states": [{"state": {}}]}
-    torch.save({"state_dict": released(own), **training, **changes}, path)
+    torch.save({"state_dict": released(network), **training, **changes}, path)
     return path
 
 
@@ -135,7 +135,7 @@ def write_vocabulary(folder: Path) -> Path:
     numbers = {word: number for number, word in enumerate(WORDS)}
     (folder / "vocab.json").write_text(json.dumps(numbers), encoding="utf-8")
     merges = [("a", "n"), ("m", "an"), ("\u0120", "m"), ("\u0120m", "an")]
-    lines = ["#version: 0.2", *(" ".join(own) for own in merges)]
+    lines = ["#version: 0.2", *(" ".join(merge) for merge in merges)]
     (folder / "merges.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return folder
 

@@ -40,7 +40,7 @@ def tokens() -> str:
 
 def write_folder(root: Path, human: dict[str, Any] | str | None = None) -> Path:
     """Write the folder; human captions as Karpathy's file (a dict) or the original one (text)."""
-    told = karpathy() if human is None else human
+    captions = karpathy() if human is None else human
     labels = [
         f"{name.removesuffix('.jpg')},{('male', 'female')[i % 2]}" for i, name in enumerate(FILES)
     ]
@@ -48,9 +48,11 @@ def write_folder(root: Path, human: dict[str, Any] | str | None = None) -> Path:
     content = {
         "attributes.csv": "\n".join(["image_id,gender", *labels]),
         "captioners/mine.json": json.dumps(mine),
-        "results_20130124.token" if isinstance(told, str) else "dataset_flickr30k.json": told
-        if isinstance(told, str)
-        else json.dumps(told),
+        "results_20130124.token"
+        if isinstance(captions, str)
+        else "dataset_flickr30k.json": captions
+        if isinstance(captions, str)
+        else json.dumps(captions),
     }
     for name, text in content.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 from torch import Tensor, nn
 
 from bias_pipeline.captioners.grit_net import GritNet
-from bias_pipeline.models.grit.detector import Detector
+from bias_pipeline.models.grit.detector import GritDetector
 from bias_pipeline.models.grit.sizes import SIZES, GritSize
 from tests import grit_layout
 from tests.grit_layout import Saved
@@ -39,8 +39,8 @@ def network(
 ) -> GritNet:
     """A whole network, with weights for the second gate too."""
     torch.manual_seed(seed)
-    own = GritNet(
-        Detector(size),
+    net = GritNet(
+        GritDetector(size),
         n_words,
         ((4,), (8,)),
         size,
@@ -48,17 +48,17 @@ def network(
         n_memories=n_memories,
         n_positions=N_POSITIONS,
     )
-    for name, weight in own.state_dict().items():
+    for name, weight in net.state_dict().items():
         nn.init.normal_(weight, std=1.0 if "memory" in name else 0.1)
-    return own.eval()
+    return net.eval()
 
 
-def released(own: GritNet, size: GritSize = SMALL, n_attributes: int = 0) -> dict[str, Tensor]:
+def released(net: GritNet, size: GritSize = SMALL, n_attributes: int = 0) -> dict[str, Tensor]:
     """Its weights under the file's names, with all that such a file holds besides."""
-    n_words = own.cap_generator.word_emb.num_embeddings
-    n_memories = own.state_dict().get(_MEMORY, torch.zeros(1, 0)).shape[1]
+    n_words = net.cap_generator.word_emb.num_embeddings
+    n_memories = net.state_dict().get(_MEMORY, torch.zeros(1, 0)).shape[1]
     saved = Saved(n_words, N_POSITIONS, n_memories, n_classes=7, n_attributes=n_attributes)
-    weights = {_file_name(name): value for name, value in own.state_dict().items()}
+    weights = {_file_name(name): value for name, value in net.state_dict().items()}
     layout = grit_layout.captioner(size, saved)
     assert {name: layout[name] for name in weights} == {k: v.shape for k, v in weights.items()}
     return {name: weights.get(name, torch.zeros(shape)) for name, shape in layout.items()}
@@ -70,18 +70,18 @@ def _file_name(name: str) -> str:
     return name
 
 
-def write_captioner(path: Path, own: GritNet, **how: Any) -> Path:
+def write_captioner(path: Path, net: GritNet, **how: Any) -> Path:
     """A captioner's file, with the state of an optimiser and the scores of an epoch."""
     optimizer = {"state": {0: {"step": torch.tensor(3.0)}}, "param_groups": [{"lr": 1e-4}]}
     scores = [{"BLEU": [np.float64(0.4), np.float64(0.3)], "CIDEr": np.float32(1.25)}]
-    told = {"optim_model": optimizer, "scores": scores, "best_ciders": (np.float64(1.25), 0.0)}
-    torch.save({"state_dict": released(own), "epoch": 9, **told}, path, **how)
+    training = {"optim_model": optimizer, "scores": scores, "best_ciders": (np.float64(1.25), 0.0)}
+    torch.save({"state_dict": released(net), "epoch": 9, **training}, path, **how)
     return path
 
 
-def write_detector(path: Path, own: GritNet, n_attributes: int = 0, **how: Any) -> Path:
+def write_detector(path: Path, net: GritNet, n_attributes: int = 0, **how: Any) -> Path:
     """A detector's file, with its configuration."""
-    weights = released(own, n_attributes=n_attributes)
+    weights = released(net, n_attributes=n_attributes)
     model = {k.removeprefix("detector."): v for k, v in weights.items() if k.startswith("detector")}
     args = OmegaConf.create({"exp": {"name": "vg", "ngpus": 8}, "lrs": [1e-4, None, "${exp.name}"]})
     torch.save({"model": model, "args": args, "epoch": np.int64(9)}, path, **how)

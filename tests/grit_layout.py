@@ -27,8 +27,8 @@ class Saved:
 
 def captioner(size: GritSize, saved: Saved) -> dict[str, Shape]:
     """Of ``state_dict`` in a captioner's file."""
-    found = {f"detector.{name}": shape for name, shape in detector(size, saved).items()}
-    return {**found, **dict(_grid_net(size, saved)), **dict(_cap_generator(size, saved))}
+    shapes = {f"detector.{name}": shape for name, shape in detector(size, saved).items()}
+    return {**shapes, **dict(_grid_net(size, saved)), **dict(_cap_generator(size, saved))}
 
 
 def detector(size: GritSize, saved: Saved) -> dict[str, Shape]:

@@ -63,7 +63,7 @@ def changed(folder: Path, to: Path, **changes: Any) -> Path:
     """A copy whose configuration has other parts."""
     shutil.copytree(folder, to)
     if changes:
-        own = json.loads((to / CONFIG).read_text())
-        told = {part: {**own[part], **more} for part, more in changes.items()}
-        (to / CONFIG).write_text(json.dumps({**own, **told}))
+        content = json.loads((to / CONFIG).read_text())
+        parts = {part: {**content[part], **more} for part, more in changes.items()}
+        (to / CONFIG).write_text(json.dumps({**content, **parts}))
     return to

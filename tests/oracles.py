@@ -19,5 +19,5 @@ def oracle(name: str) -> dict[str, Any]:
     path = ORACLES / f"{name}.json"
     if not path.is_file():
         pytest.skip(f"no worked cases at {path}")
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return content

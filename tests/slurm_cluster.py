@@ -114,10 +114,10 @@ def _write_files(folder: Path) -> None:
 
 def _memory_mb() -> int:
     """What the node daemon finds: a node with less than it claims is never used."""
-    found = subprocess.run([str(_program("slurmd")), "-C"], capture_output=True, text=True)
-    match = re.search(r"RealMemory=(\d+)", found.stdout)
+    done = subprocess.run([str(_program("slurmd")), "-C"], capture_output=True, text=True)
+    match = re.search(r"RealMemory=(\d+)", done.stdout)
     if not match:
-        raise CannotStartError(f"slurmd -C does not say how much memory there is: {found.stderr}")
+        raise CannotStartError(f"slurmd -C does not say how much memory there is: {done.stderr}")
     return int(match[1])
 
 

@@ -21,7 +21,7 @@ from bias_pipeline.commands import audit
 from bias_pipeline.commands.main import main
 from bias_pipeline.datasets.coco_files import human_captions, model_captions, objects_by_id
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
-from bias_pipeline.datasets.scenes.files import write
+from bias_pipeline.datasets.scenes.files import write_scenes
 from bias_pipeline.datasets.scenes.world import generate
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.results.settings import Results
@@ -70,21 +70,21 @@ class Scenes:
 def scenes(tmp_path_factory: pytest.TempPathFactory) -> Scenes:
     root = tmp_path_factory.mktemp("scenes")
     names = ("amplifier", "faithful", "stereotyper")
-    write(generate(n_images=300), root, {name: CAPTIONERS[name] for name in names})
+    write_scenes(generate(n_images=300), root, {name: CAPTIONERS[name] for name in names})
     return Scenes(root)
 
 
 def door(*words: str) -> str:
     """What a command that ends well prints."""
-    told = io.StringIO()
-    with redirect_stdout(told), redirect_stderr(io.StringIO()):
+    output = io.StringIO()
+    with redirect_stdout(output), redirect_stderr(io.StringIO()):
         assert main(words) == 0
-    return told.getvalue()
+    return output.getvalue()
 
 
-def numbers(found: Any) -> list[dict[str, Any]]:
+def numbers(answer: Any) -> list[dict[str, Any]]:
     """All rows, in an order of their own, NaN equal to itself."""
-    frame = found.frame().sort_values(["run_id", "part"])
+    frame = answer.frame().sort_values(["run_id", "part"])
     return json.loads(frame.to_json(orient="records", double_precision=15))
 
 
@@ -104,8 +104,8 @@ def test_a_score_is_the_commands(scenes: Scenes, tmp_path: Path, metric: str) ->
     name = f"captioner={scenes.file('amplifier')}"
     door(*scenes.overrides(tmp_path), f"metric={metric}", name)
     data = (scenes.captions("amplifier"), scenes.labels, scenes.human, scenes.objects)
-    found = bp.score(metric, *data, captioner="amplifier", **QUICK)
-    assert numbers(found) == numbers(bp.load(tmp_path))
+    score = bp.score(metric, *data, captioner="amplifier", **QUICK)
+    assert numbers(score) == numbers(bp.load(tmp_path))
 
 
 @pytest.mark.slow
@@ -118,18 +118,18 @@ def test_an_audit_is_the_commands(
     labels = scenes.labels[["id", "bb_gender"]]
     labels.to_csv(tmp_path / "labels.csv", index=False)
     words = ["--attributes", str(tmp_path / "labels.csv"), "--out", str(tmp_path / "command")]
-    told = door("audit", str(scenes.file("amplifier")), *words, "--minutes", "0.01")
+    printed_door = door("audit", str(scenes.file("amplifier")), *words, "--minutes", "0.01")
     data = (scenes.captions("amplifier"), labels)
-    found = bp.audit(*data, captioner="amplifier", minutes=0.01, out=tmp_path / "call")
-    assert numbers(found) == numbers(bp.load(tmp_path / "command"))
-    assert str(found) in told
+    result = bp.audit(*data, captioner="amplifier", minutes=0.01, out=tmp_path / "call")
+    assert numbers(result) == numbers(bp.load(tmp_path / "command"))
+    assert str(result) in printed_door
     assert (tmp_path / "call" / "report.html").is_file()
 
 
 def test_a_comparison_is_the_commands(scenes: Scenes, tmp_path: Path) -> None:
     pair = [str(scenes.file(name)) for name in ("stereotyper", "faithful")]
-    told = door("compare", *pair, *scenes.overrides(tmp_path), "metric=gender_error")
-    found = bp.compare(
+    printed_door = door("compare", *pair, *scenes.overrides(tmp_path), "metric=gender_error")
+    compare = bp.compare(
         scenes.captions("stereotyper"),
         scenes.captions("faithful"),
         scenes.labels,
@@ -139,8 +139,8 @@ def test_a_comparison_is_the_commands(scenes: Scenes, tmp_path: Path) -> None:
         names=("stereotyper", "faithful"),
         **QUICK,
     )
-    assert str(found) in told
-    assert found.frame().winner.tolist()[0] == "other"
+    assert str(compare) in printed_door
+    assert compare.frame().winner.tolist()[0] == "other"
 
 
 def test_results_are_compared_as_captions_are(scenes: Scenes) -> None:
@@ -167,7 +167,7 @@ FORMS = {
     "lists of one": (
         {key: [text] for key, text in zip(IDS, CAPTIONS, strict=True)},
         {key: {"gender": label} for key, label in zip(IDS, LABELS, strict=True)},
-        {key: tuple(own) for key, own in zip(IDS, HUMAN, strict=True)},
+        {key: tuple(item) for key, item in zip(IDS, HUMAN, strict=True)},
     ),
     "tables": (
         pd.DataFrame({"id": map(int, IDS), "caption": CAPTIONS}),
@@ -204,8 +204,8 @@ def test_files_are_read_anew(tmp_path: Path) -> None:
 
 def test_no_result_names_the_place_of_data_in_memory(tmp_path: Path) -> None:
     bp.score("gender_error", CAPTIONS, LABELS, out=tmp_path)
-    (found,) = bp.load(tmp_path)
-    assert found.manifest["corpus"]["file"] == ""
+    (content,) = bp.load(tmp_path)
+    assert content.manifest["corpus"]["file"] == ""
 
 
 def test_a_fault_is_told_without_that_place() -> None:
@@ -214,30 +214,30 @@ def test_a_fault_is_told_without_that_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("captions", "told"),
+    ("captions", "message"),
     [
         (5, "captions: give a mapping of image ids, a list, a DataFrame or a file, not int"),
         ({1: {"a": "b"}}, "'caption' must be text"),
-        ({1: object()}, "is no text, number or list"),
+        ({1: object()}, "is not a text, a number or a list"),
     ],
 )
-def test_what_is_no_captions_is_refused(captions: Any, told: str) -> None:
-    with pytest.raises((UsageError, DataError), match=told):
+def test_what_is_no_captions_is_refused(captions: Any, message: str) -> None:
+    with pytest.raises((UsageError, DataError), match=message):
         bp.score("gender_error", captions, LABELS)
 
 
 def test_captions_are_not_compared_with_results() -> None:
-    found = bp.score("gender_error", CAPTIONS, LABELS)
+    score = bp.score("gender_error", CAPTIONS, LABELS)
     with pytest.raises(UsageError, match="captions of both captioners, or results of both"):
-        bp.compare(found, CAPTIONS)
+        bp.compare(score, CAPTIONS)
 
 
 def test_a_folder_is_one_table(tmp_path: Path) -> None:
     for metric in ("gender_error", "gender_ratio"):
         bp.score(metric, CAPTIONS, LABELS, out=tmp_path)
-    found = bp.load(tmp_path)
-    assert isinstance(found, Results)
-    assert set(found.frame().metric) == {"gender_error", "gender_ratio"}
+    content = bp.load(tmp_path)
+    assert isinstance(content, Results)
+    assert set(content.frame().metric) == {"gender_error", "gender_ratio"}
 
 
 def test_unknown_names_are_attribute_errors() -> None:

@@ -28,6 +28,6 @@ def test_a_removed_file_is_not_run() -> None:
     assert list(selected(["tests/test_gone.py"])) == [*ALWAYS]
 
 
-@pytest.mark.parametrize("path", [*ALWAYS, *(own for named in READERS.values() for own in named)])
+@pytest.mark.parametrize("path", [*ALWAYS, *(item for named in READERS.values() for item in named)])
 def test_what_is_named_is_there(path: str) -> None:
     assert Path(REPOSITORY, path).is_file()

@@ -15,7 +15,7 @@ import pytest
 
 from bias_pipeline.catalogue.cards import cards
 from bias_pipeline.commands.main import main
-from bias_pipeline.commands.words import WORDS
+from bias_pipeline.commands.registry import WORDS
 from bias_pipeline.config import command_line, compose, overrides
 from tests.corpora import REPOSITORY
 from tests.documented import NEEDS, documented, reason_to_skip
@@ -70,12 +70,12 @@ def test_a_command_of_the_footguns_composes(
     words = [word for word in shlex.split(line)[3:] if "=" in word]
     options = command_line.options_of(words)
     command_line.check_names(options)
-    compose.compose_config(overrides.first_choices(options.overrides), options)
+    compose.compose_config(overrides.representative_overrides(options.overrides), options)
 
 
 def test_every_reason_to_skip_a_command_is_that_of_one() -> None:
     shown = [command for _, command in documented(())]
-    assert [what for what, *_ in NEEDS if not any(re.search(what, own) for own in shown)] == []
+    assert [what for what, *_ in NEEDS if not any(re.search(what, item) for item in shown)] == []
 
 
 def test_most_documented_commands_need_nothing_that_is_not_here() -> None:
@@ -87,7 +87,9 @@ def test_most_documented_commands_need_nothing_that_is_not_here() -> None:
 def test_every_footgun_says_what_is_done_about_it() -> None:
     sections = FOOTGUNS.split("\n## ")[1:]
     assert len(sections) >= 12
-    assert [own for own in sections if "*Here*" not in own and "](" not in own] == []
+    assert [
+        section for section in sections if "*Here*" not in section and "](" not in section
+    ] == []
 
 
 def test_the_metric_cards_are_those_of_the_code() -> None:
@@ -132,7 +134,7 @@ def test_links_lead_to_files(path: Path) -> None:
     assert [target for target in local if not (path.parent / target).exists()] == []
 
 
-@pytest.mark.parametrize("block", [own for text in GUIDES for own in blocks(text, "python")])
+@pytest.mark.parametrize("block", [item for text in GUIDES for item in blocks(text, "python")])
 def test_a_python_example_runs(block: str) -> None:
     exec(compile(block, "a guide", "exec"), {})
 
@@ -164,8 +166,8 @@ def _run_the_examples(folder: Path, lines: Sequence[str], **environment: str) ->
     (folder / "captions.csv").write_text("\n".join(["id,sex,mine,human", *sheet]))
     for line in lines:
         command = [sys.executable, *shlex.split(line)[1:]]
-        told = {**os.environ, "PYTHONPATH": str(folder), **environment}
-        subprocess.run(command, cwd=folder, env=told, check=True)
+        variables = {**os.environ, "PYTHONPATH": str(folder), **environment}
+        subprocess.run(command, cwd=folder, env=variables, check=True)
 
 
 def test_the_readme_has_the_rows_of_the_study() -> None:
@@ -188,7 +190,7 @@ def test_the_readme_has_the_table_of_the_demo(
     makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
     (demo,) = re.findall(r"(?m)^demo:.*\n\t@.* -m bias_pipeline (.*)$", makefile)
     assert main(shlex.split(demo)) == 0
-    (block,) = [own for own in blocks(README, "text") if "dampener" in own]
+    (block,) = [item for item in blocks(README, "text") if "dampener" in item]
     shown, printed = _numbers(block), _numbers(capfd.readouterr().out)
     assert len(shown) == 14
     assert max(map(len, block.splitlines())) <= 80
@@ -199,14 +201,14 @@ def test_the_readme_has_the_table_of_the_demo(
 
 def _numbers(text: str) -> dict[tuple[str, str], list[float]]:
     """(metric, captioner) to the numbers of its lines, one in each block of columns."""
-    found: dict[tuple[str, str], list[float]] = {}
+    by_metric: dict[tuple[str, str], list[float]] = {}
     for line in text.splitlines():
         if " · scoring " in line and not line.startswith(" "):
             metric = line.split()[0]
         elif match := re.match(r"  (\w+) +(.*\d.*)", line):
-            numbers = [float(own) for own in re.findall(r"-?\d+(?:\.\d+)?", match[2])]
-            found.setdefault((metric, match[1]), []).extend(numbers)
-    return found
+            numbers = [float(number) for number in re.findall(r"-?\d+(?:\.\d+)?", match[2])]
+            by_metric.setdefault((metric, match[1]), []).extend(numbers)
+    return by_metric
 
 
 def test_no_document_names_a_machine() -> None:

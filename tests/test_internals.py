@@ -58,8 +58,8 @@ _PRIVATE = re.compile(
 def test_a_private_part_that_we_use_is_there(
     package: str, module: str, name: str, member: str
 ) -> None:
-    found = getattr(importlib.import_module(module), name, None)
-    assert hasattr(found, member), (
+    computed_getattr = getattr(importlib.import_module(module), name, None)
+    assert hasattr(computed_getattr, member), (
         f"{package} {version(package)} has no {module}.{name}.{member}; it was last seen in "
         f"{SEEN[package]}*"
     )
@@ -73,6 +73,6 @@ def test_the_release_is_one_that_they_were_seen_in(package: str) -> None:
 def test_every_private_module_that_we_name_is_listed() -> None:
     listed = {module for _, module, *_ in USED}
     files = [*REPOSITORY.glob("bias_pipeline/**/*.py"), *REPOSITORY.glob("hydra_plugins/**/*.py")]
-    named = {own for path in files for own in _PRIVATE.findall(path.read_text(encoding="utf-8"))}
-    unknown = {own for own in named if not any(own.startswith(known) for known in listed)}
+    named = {item for path in files for item in _PRIVATE.findall(path.read_text(encoding="utf-8"))}
+    unknown = {item for item in named if not any(item.startswith(known) for known in listed)}
     assert unknown == set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from tests.corpora import REPOSITORY
 
 LAYERS = [
-    {"errors", "declared"},
+    {"errors", "declared", "array_types"},
     {"io"},
     {"corpus"},
     {"text", "vision"},
@@ -42,6 +43,7 @@ LAYERS = [
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 PACKAGE = REPOSITORY / "bias_pipeline"
 LOOSE = 8
+FOLDERS = ("bias_pipeline", "experiments", "benchmarks", "tests")
 LONGEST = 450
 GENERATED = {"datasets/scenes/activities.py"}  # the vocabulary of scenes, a line a phrase
 
@@ -57,13 +59,13 @@ OWN = [name for name in FILES if "." in name]
 @cache
 def imported(module: str) -> frozenset[str]:
     """The modules of ours that a module imports, wherever in it."""
-    found = set()
+    modules = set()
     for node in ast.walk(ast.parse(FILES[module].read_text())):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bias_pipeline"):
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
-                found.add(full if full in FILES else str(node.module))
-    return frozenset(found & set(OWN)) - {module}
+                modules.add(full if full in FILES else str(node.module))
+    return frozenset(modules & set(OWN)) - {module}
 
 
 def room(module: str) -> str:
@@ -96,3 +98,11 @@ def test_a_file_can_be_read_in_a_sitting(module: str) -> None:
     path = FILES[module]
     if str(path.relative_to(PACKAGE)) not in GENERATED:
         assert len(path.read_text().splitlines()) <= LONGEST
+
+
+def test_types_of_arrays_are_defined_in_one_place() -> None:
+    spelled_out = re.compile(r"NDArray\[np\.(bool_|int64|float32|float64)\]")
+    files = {path for name in FOLDERS for path in (REPOSITORY / name).rglob("*.py")}
+    files.remove(PACKAGE / "array_types.py")
+    files -= set((REPOSITORY / "tests/witness").rglob("*.py"))  # it imports nothing of ours
+    assert [str(path) for path in sorted(files) if spelled_out.search(path.read_text())] == []

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.results import ownership
-from bias_pipeline.results.ownership import claimed, is_claimed
+from bias_pipeline.results import run_lock
+from bias_pipeline.results.run_lock import claimed, is_claimed
 
 
 @pytest.fixture
 def claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where one may be; what is not renewed for 0.4 s is stale."""
     for name, seconds in {"STALE_S": 0.4, "HEARTBEAT_S": 0.05, "TOLD_S": 0.1}.items():
-        monkeypatch.setattr(ownership, name, seconds)
+        monkeypatch.setattr(run_lock, name, seconds)
     return tmp_path / "run"
 
 
@@ -41,7 +41,7 @@ def test_a_claim_that_names_nobody_is_taken_over(claim: Path, content: str) -> N
 
 
 def test_a_dangling_link_is_no_claim(claim: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ownership, "STALE_S", 60)
+    monkeypatch.setattr(run_lock, "STALE_S", 60)
     claim.symlink_to("nowhere")
     assert seconds_to_claim(claim) < 10
 
@@ -66,8 +66,8 @@ def test_a_wait_says_whom_it_is_for(claim: Path, caplog: pytest.LogCaptureFixtur
     claim.write_text("elsewhere 12")
     with caplog.at_level(logging.WARNING):
         seconds_to_claim(claim)
-    (told,) = caplog.messages
-    assert told.startswith("run: waiting for process 12 on elsewhere")
+    (message,) = caplog.messages
+    assert message.startswith("run: waiting for process 12 on elsewhere")
 
 
 def test_a_claim_is_seen_without_waiting(claim: Path) -> None:

@@ -14,11 +14,11 @@ from experiments.study import published
 
 def cut(values: object) -> list[float]:
     """Two decimals, the rest cut off, as the paper prints; a hair above for what is exact."""
-    return [math.floor(own * 100 + 1e-6) / 100 for own in np.asarray(values, float)]
+    return [math.floor(number * 100 + 1e-6) / 100 for number in np.asarray(values, float)]
 
 
-def hits(found: object, printed: pd.Series) -> int:
-    return sum(own == told for own, told in zip(cut(found), printed, strict=True))
+def hits(computed: object, printed: pd.Series) -> int:
+    return sum(ours == theirs for ours, theirs in zip(cut(computed), printed, strict=True))
 
 
 def pair(table: pd.DataFrame, first: str, second: str) -> np.ndarray:
@@ -34,14 +34,14 @@ def test_table_2_follows_from_its_averages(data: str) -> None:
 
 
 def test_table_3_follows_from_its_averages_but_for_one_cell() -> None:
-    found = 0
+    result = 0
     for block in ("gender_object_distance", "gender_score"):
         table = published("gender_score", "3", block)
         man, woman, person = (table[name].to_numpy(float) for name in ("man", "woman", "person"))
-        found += hits(ratio_to_neutral(man, person), table["ratio_m"])
-        found += hits(ratio_to_neutral(woman, person), table["ratio_w"])
-        found += hits(bias_ratio(pair(table, "man", "woman")), table["to_m"])
-    assert found == 41
+        result += hits(ratio_to_neutral(man, person), table["ratio_m"])
+        result += hits(ratio_to_neutral(woman, person), table["ratio_w"])
+        result += hits(bias_ratio(pair(table, "man", "woman")), table["to_m"])
+    assert result == 41
 
 
 @pytest.mark.parametrize("block", ["object_gender_co_occ", "estimation"])

@@ -26,7 +26,7 @@ def published(column: str) -> dict[str, float]:
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
+def correlations(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
     """LIC_M of the real captioners, in per cent."""
     from tests.corpora import DATA
 
@@ -52,17 +52,17 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
 
 @pytest.mark.real
 @pytest.mark.slow
-def test_lic_m_ranks_captioners_as_relics_lstm_does(found: dict[str, float]) -> None:
+def test_lic_m_ranks_captioners_as_relics_lstm_does(correlations: dict[str, float]) -> None:
     reference = published("lic_m")
-    pairs = np.array([(found[name], reference[name]) for name in CAPTIONERS])
+    pairs = np.array([(correlations[name], reference[name]) for name in CAPTIONERS])
     assert np.corrcoef(pairs.T)[0, 1] >= 0.9
 
 
 @pytest.mark.real
 @pytest.mark.slow
-def test_lic_m_lies_near_relics_lstm(found: dict[str, float]) -> None:
+def test_lic_m_lies_near_relics_lstm(correlations: dict[str, float]) -> None:
     reference = published("lic_m")
-    assert np.mean([abs(found[name] - reference[name]) for name in CAPTIONERS]) <= 1.5
+    assert np.mean([abs(correlations[name] - reference[name]) for name in CAPTIONERS]) <= 1.5
 
 
 @pytest.mark.real

@@ -33,8 +33,8 @@ def test_published_worked_case(name: str) -> None:
         "lic": functional.lic,
         "imagecaptioner2": functional.image_captioner2,
     }[name]
-    found = score(probs, truth.astype(np.int64))
-    assert found == pytest.approx(case["expected"][name], abs=oracle["tolerance_abs"])
+    computed_score = score(probs, truth.astype(np.int64))
+    assert computed_score == pytest.approx(case["expected"][name], abs=oracle["tolerance_abs"])
 
 
 @pytest.mark.parametrize("scoring", SCORINGS)

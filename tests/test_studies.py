@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import re
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from bias_pipeline.catalogue.registry import infos
-from bias_pipeline.config import compose
+from bias_pipeline.catalogue.registry import infos, metric_class
+from bias_pipeline.stats import bootstrap
+from experiments.flatness import reproduce as flatness
+from experiments.flatness import tables as flatness_tables
+from experiments.inference import seeds
+from experiments.power import guide
+from experiments.power import reproduce as power
+from experiments.power import tables as power_tables
 from experiments.study import attempted, beyond_chance, rank_agreement
 from tests.corpora import REPOSITORY
 
@@ -32,19 +40,25 @@ def test_a_sweep_that_fails_for_another_reason_is_no_result(tmp_path: Path) -> N
 
 def test_rank_agreement_is_corrected_for_the_number_of_pairs() -> None:
     table = pd.DataFrame({"one": range(7), "two": range(7), "three": [3, 1, 6, 0, 5, 2, 4]})
-    found = rank_agreement(table)
-    assert found.loc["one and two", "Kendall"] == 1
-    assert found.loc["one and two", "p (Holm)"] == pytest.approx(3 * found.loc["one and two", "p"])
-    assert list(beyond_chance(found).index) == ["one and two"]
+    computed_rank_agreement = rank_agreement(table)
+    assert computed_rank_agreement.loc["one and two", "Kendall"] == 1
+    assert computed_rank_agreement.loc["one and two", "p (Holm)"] == pytest.approx(
+        3 * computed_rank_agreement.loc["one and two", "p"]
+    )
+    assert list(beyond_chance(computed_rank_agreement).index) == ["one and two"]
 
 
 def headlines(study: str) -> pd.Series:
     """Value by metric, part and captioner, for gender and the default settings."""
     rows = pd.read_csv(STUDIES / study / "rows.csv", keep_default_na=False, na_values=[""])
-    own = rows[(rows["attribute"] == "gender") & rows["part"].isin(["score", "a_to_t", "t_to_a"])]
-    if "study" in own:
-        own = own[own["study"].isin(["gender", "attackers", "dbac", "dpa", "counting"])]
-    return own.set_index(["metric", "part", "captioner"])["value"]
+    selected = rows[
+        (rows["attribute"] == "gender") & rows["part"].isin(["score", "a_to_t", "t_to_a"])
+    ]
+    if "study" in selected:
+        selected = selected[
+            selected["study"].isin(["gender", "attackers", "dbac", "dpa", "counting"])
+        ]
+    return selected.set_index(["metric", "part", "captioner"])["value"]
 
 
 @pytest.mark.parametrize("study", ["lic_reproduction", "metric_comparison"])
@@ -58,9 +72,9 @@ def test_studies_of_the_same_cells_have_the_same_numbers(study: str) -> None:
 @pytest.mark.parametrize("metric", ["lic", "dbac"])
 def test_a_metric_is_called_consistent_by_what_was_measured(metric: str) -> None:
     rows = pd.read_csv(STUDIES / "encoder_sensitivity" / "rows.csv")
-    own = rows[(rows["attackers"] == "words and MiniLM") & (rows["metric"] == metric)]
-    own = own[own["part"].str.endswith(":spearman")]
-    means = own.groupby(["attribute", "part"])["value"].mean()
+    row = rows[(rows["attackers"] == "words and MiniLM") & (rows["metric"] == metric)]
+    row = row[row["part"].str.endswith(":spearman")]
+    means = row.groupby(["attribute", "part"])["value"].mean()
     assert infos()[metric].consistent == (means >= 0.9).all()
 
 
@@ -79,10 +93,13 @@ def test_intervals_in_prose_stand_in_the_tables(study: str) -> None:
 
 
 COMMANDS = {
+    "flatness/rows.csv": "experiments.flatness.reproduce DATA",
     "age/rows.csv": "experiments.age.reproduce DATA",
+    "assumed_group/rows.csv": "experiments.assumed_group.reproduce DATA",
     "dbac_readings/contextual_rows.csv": "experiments.dbac_readings.contextual DATA",
     "dbac_readings/rows.csv": "experiments.dbac_readings.reproduce DATA",
     "dbac_readings/support.csv": "experiments.dbac_readings.support DATA",
+    "equal_speech/rows.csv": "experiments.equal_speech.reproduce DATA",
     "encoder_sensitivity/debiased_rows.csv": "experiments.encoder_sensitivity.debiased DATA OUT",
     "encoder_sensitivity/rows.csv": "experiments.encoder_sensitivity.reproduce DATA",
     "gender_score/context_rows.csv": "experiments.gender_score.contexts DATA OUTPUTS",
@@ -94,7 +111,8 @@ COMMANDS = {
     "imagecaptioner2/real_rows.csv": "experiments.imagecaptioner2.real DATA",
     "imagecaptioner2/rows.csv": "experiments.imagecaptioner2.reproduce OUTPUTS",
     "imagecaptioner2/self_rows.csv": "experiments.imagecaptioner2.self_assessment OUTPUTS",
-    "inference/rows.csv": "experiments.inference.reproduce DATA 60",
+    "inference/estimators.csv": "experiments.inference.estimators DATA",
+    "inference/rows.csv": "experiments.inference.reproduce DATA",
     "language_bias/rows.csv": "experiments.language_bias.reproduce DATA",
     "leaderboard/rows.csv": "experiments.leaderboard.reproduce DATA",
     "lic_reproduction/lstm_rows.csv": "experiments.lic_reproduction.lstm DATA",
@@ -106,6 +124,7 @@ COMMANDS = {
     "null_coverage/pictures.csv": "experiments.null_coverage.pictures 40",
     "null_coverage/retrieval.csv": "experiments.null_coverage.retrieval 60",
     "null_coverage/rows.csv": "experiments.null_coverage.reproduce 100",
+    "power/rows.csv": "experiments.power.reproduce DATA",
     "vl_bias/readings.csv": "experiments.vl_bias.readings OUTPUTS",
     "vl_bias/rows.csv": "experiments.vl_bias.reproduce OUTPUTS",
 }
@@ -123,7 +142,24 @@ def test_rows_are_of_todays_metrics(path: str) -> None:
 
 
 def _version(metric: str) -> int:
-    return compose.cell([f"metric={metric}"]).build("metric").info.version
+    return metric_class(metric).info.version
+
+
+def test_the_study_of_few_seeds_has_p_as_results_have_it() -> None:
+    n_seeds, spread = 3, 2.0
+    random = np.random.default_rng([n_seeds, round(10 * spread)])
+    item = spread * random.normal(size=(50, n_seeds))
+    images = random.normal(size=50)
+    lines = []
+    for scores, shift in zip(item, images, strict=True):
+        error, freedom = bootstrap.combined_error(float(scores.std(ddof=1)), 1.0, n_seeds)
+        value = float(scores.mean() + shift)
+        nan = math.nan
+        estimate = bootstrap.Estimate(
+            value, nan, 1.0, nan, nan, nan, n_seeds, value, error=error, freedom=freedom
+        )
+        lines.append(bootstrap.two_sided_p(estimate))
+    assert seeds.p_values(n_seeds, spread, 50) == pytest.approx(lines)
 
 
 def test_no_file_of_rows_is_forgotten() -> None:
@@ -133,3 +169,29 @@ def test_no_file_of_rows_is_forgotten() -> None:
         if {"metric", "ci_low"} <= set(pd.read_csv(path, nrows=1).columns)
     }
     assert written <= set(COMMANDS)
+
+
+def test_the_package_ships_what_the_study_of_power_measured() -> None:
+    shipped = REPOSITORY / "bias_pipeline" / "analysis" / "power.csv"
+    assert shipped.read_text() == power_tables.shipped(power.there())
+
+
+def test_the_package_ships_what_the_study_of_flatness_measured() -> None:
+    shipped = REPOSITORY / "bias_pipeline" / "analysis" / "flatness.csv"
+    assert shipped.read_text() == flatness_tables.shipped(pd.read_csv(flatness.ROWS))
+
+
+def test_the_page_that_advises_on_metrics_is_that_of_the_figures() -> None:
+    assert power.DOCS.read_text(encoding="utf-8") == guide.page()
+
+
+def test_a_study_of_power_that_was_stopped_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = list(power.planned())
+    done = power.there()
+    assert {trial.design for trial in planned} == set(done["design"])
+    monkeypatch.setattr(power, "planned", lambda: iter(planned[:1]))
+    monkeypatch.setattr(power.designs, "corpus", lambda *_: pytest.fail("computed anew"))
+    done.to_csv(tmp_path / "rows.csv", index=False, na_rep="nan")
+    power.go_on(tmp_path, math.inf, tmp_path / "rows.csv")

@@ -48,12 +48,12 @@ def write_detector(folder: Path, kind: str, labels: tuple[str, ...] = LABELS) ->
     network.save_pretrained(folder)
     write_preprocessing(folder, _PROCESSORS[kind])
     path = folder / "preprocessor_config.json"
-    told = json.loads(path.read_text())
+    content = json.loads(path.read_text())
     if kind != "rt_detr":  # the one that squeezes pictures into a square
-        told["size"] = {"shortest_edge": 64, "longest_edge": 96}
+        content["size"] = {"shortest_edge": 64, "longest_edge": 96}
     if kind == "mask2former":
-        told |= {"size_divisor": 32, "ignore_index": 255}
-    path.write_text(json.dumps(told))
+        content |= {"size_divisor": 32, "ignore_index": 255}
+    path.write_text(json.dumps(content))
     return folder
 
 
@@ -72,15 +72,15 @@ def _resnet(stages: int) -> Any:
 def _detr(named: dict[str, Any]) -> Any:
     from transformers import DetrConfig, DetrForObjectDetection
 
-    own = {**_PLAIN, "backbone_config": _resnet(2)}
-    return DetrForObjectDetection(DetrConfig(**own, **DETR, **named))
+    settings = {**_PLAIN, "backbone_config": _resnet(2)}
+    return DetrForObjectDetection(DetrConfig(**settings, **DETR, **named))
 
 
 def _conditional(named: dict[str, Any]) -> Any:
     from transformers import ConditionalDetrConfig, ConditionalDetrForObjectDetection
 
-    own = {**_PLAIN, "backbone_config": _resnet(2)}
-    return ConditionalDetrForObjectDetection(ConditionalDetrConfig(**own, **DETR, **named))
+    settings = {**_PLAIN, "backbone_config": _resnet(2)}
+    return ConditionalDetrForObjectDetection(ConditionalDetrConfig(**settings, **DETR, **named))
 
 
 def _yolos(named: dict[str, Any]) -> Any:

@@ -161,9 +161,9 @@ def write_bridgetower(folder: Path, seed: int = 0, *, heads: str = "both") -> Pa
     network = judging if heads == "judging" else contrast
     network.save_pretrained(folder)
     if heads == "both":
-        own = {**contrast.state_dict(), "itm_score.fc.weight": judging.itm_score.fc.weight.data}
-        own["itm_score.fc.bias"] = judging.itm_score.fc.bias.data
-        save_file(own, folder / "model.safetensors", metadata={"format": "pt"})
+        tensors = {**contrast.state_dict(), "itm_score.fc.weight": judging.itm_score.fc.weight.data}
+        tensors["itm_score.fc.bias"] = judging.itm_score.fc.bias.data
+        save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     write_preprocessing(folder, "BridgeTowerImageProcessor")
     write_words(folder)
     return folder
@@ -211,7 +211,7 @@ def write_pair(folder: Path, seed: int = 0) -> Path:
 
 def write_preprocessing(folder: Path, name: str, size: int = 32) -> None:
     """Square pictures."""
-    own: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "image_processor_type": name,
         "do_resize": True,
         "do_normalize": True,
@@ -222,17 +222,17 @@ def write_preprocessing(folder: Path, name: str, size: int = 32) -> None:
         "resample": 3,
     }
     if name == "ConvNextImageProcessor":
-        own |= {"size": {"shortest_edge": size}, "crop_pct": 0.875}
+        settings |= {"size": {"shortest_edge": size}, "crop_pct": 0.875}
     if name == "BridgeTowerImageProcessor":
-        own |= {"size": {"shortest_edge": size}, "crop_size": {"shortest_edge": size}}
-        own |= {"do_center_crop": True, "size_divisor": 8}
+        settings |= {"size": {"shortest_edge": size}, "crop_size": {"shortest_edge": size}}
+        settings |= {"do_center_crop": True, "size_divisor": 8}
     if name == "CLIPImageProcessor":
-        own |= {
+        settings |= {
             "size": {"shortest_edge": size},
             "do_center_crop": True,
             "crop_size": {"height": size, "width": size},
         }
-    (folder / "preprocessor_config.json").write_text(json.dumps(own))
+    (folder / "preprocessor_config.json").write_text(json.dumps(settings))
 
 
 def write_siglip(folder: Path, seed: int = 0) -> Path:
@@ -258,11 +258,11 @@ def write_words(folder: Path, mask: str | None = None, eos: str | None = None) -
 
     words = {word: number for number, word in enumerate((*SPECIAL, *WORDS))}
     words |= {mask: len(words)} if mask else {}
-    own = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
-    own.pre_tokenizer = pre_tokenizers.Whitespace()
-    own.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    tokenizer = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
     PreTrainedTokenizerFast(
-        tokenizer_object=own,
+        tokenizer_object=tokenizer,
         pad_token="[PAD]",
         unk_token="[UNK]",
         cls_token="[CLS]",
@@ -280,8 +280,10 @@ def write_bert(folder: Path, seed: int = 0, **changes: Any) -> Path:
 
     torch.manual_seed(seed)
     n_words = len(SPECIAL) + len(WORDS) + 1
-    own = {"vocab_size": n_words, "max_position_embeddings": 24, "initializer_range": 0.5}
-    BertModel(BertConfig(**{**TEXT, **own, "pad_token_id": 0, **changes})).save_pretrained(folder)
+    settings = {"vocab_size": n_words, "max_position_embeddings": 24, "initializer_range": 0.5}
+    BertModel(BertConfig(**{**TEXT, **settings, "pad_token_id": 0, **changes})).save_pretrained(
+        folder
+    )
     write_words(folder, "[MASK]")
     return folder
 
@@ -334,8 +336,8 @@ def write_masked(folder: Path, seed: int = 0) -> Path:
 
     torch.manual_seed(seed)
     n_words = len(SPECIAL) + len(WORDS) + 1
-    own = {"vocab_size": n_words, "max_position_embeddings": 24, "initializer_range": 0.5}
-    BertForMaskedLM(BertConfig(**{**TEXT, **own, "pad_token_id": 0})).save_pretrained(folder)
+    settings = {"vocab_size": n_words, "max_position_embeddings": 24, "initializer_range": 0.5}
+    BertForMaskedLM(BertConfig(**{**TEXT, **settings, "pad_token_id": 0})).save_pretrained(folder)
     write_words(folder, "[MASK]")
     return folder
 
@@ -398,10 +400,10 @@ def write_detector(folder: Path, kind: str = "yolos", seed: int = 0) -> Path:
     import transformers
 
     torch.manual_seed(seed)
-    own: dict[str, Any] = {"num_labels": len(LABELS)}
+    settings: dict[str, Any] = {"num_labels": len(LABELS)}
     if kind == "yolos":
         sizes = {**VISION, "image_size": [32, 32], "num_detection_tokens": 4}
-        config: Any = transformers.YolosConfig(**sizes, **own, initializer_range=0.5)
+        config: Any = transformers.YolosConfig(**sizes, **settings, initializer_range=0.5)
         model: Any = transformers.YolosForObjectDetection(_named(config))
     else:
         backbone = transformers.ResNetConfig(
@@ -420,7 +422,7 @@ def write_detector(folder: Path, kind: str = "yolos", seed: int = 0) -> Path:
             decoder_attention_heads=2,
             encoder_ffn_dim=16,
             decoder_ffn_dim=16,
-            **own,
+            **settings,
         )
         model = transformers.ConditionalDetrForObjectDetection(_named(config))
     model.save_pretrained(folder)

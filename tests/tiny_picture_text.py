@@ -18,7 +18,7 @@ WORDS = (
 PICTURE = "<image>"
 QWEN = ("<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
 N_WORDS = len(SPECIAL) + len(WORDS)
-_LANGUAGE: dict[str, Any] = {
+LANGUAGE: dict[str, Any] = {
     **TEXT,
     "vocab_size": N_WORDS,
     "max_position_embeddings": 64,
@@ -35,19 +35,20 @@ def _words(extra: Sequence[str] = (), *, ends: bool = False) -> Any:
     from transformers import PreTrainedTokenizerFast
 
     numbers = {word: number for number, word in enumerate((*SPECIAL, *WORDS, *extra))}
-    own = Tokenizer(models.WordLevel(numbers, unk_token="[UNK]"))
-    own.pre_tokenizer = pre_tokenizers.Whitespace()
-    own.add_special_tokens([AddedToken(word, special=True) for word in extra])
+    tokenizer = Tokenizer(models.WordLevel(numbers, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.add_special_tokens([AddedToken(word, special=True) for word in extra])
     if ends:
-        own.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+        tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
     return PreTrainedTokenizerFast(
-        tokenizer_object=own,
+        tokenizer_object=tokenizer,
         pad_token="[PAD]",
         unk_token="[UNK]",
         cls_token="[CLS]",
         bos_token="[BOS]",
         eos_token="[SEP]",
         additional_special_tokens=list(extra),
+        model_input_names=["input_ids", "attention_mask"],
     )
 
 
@@ -69,14 +70,16 @@ def write_blip(folder: Path) -> Path:
         BlipProcessor,
     )
 
-    text = {**_LANGUAGE, "encoder_hidden_size": 32, "sep_token_id": 3}
+    text = {**LANGUAGE, "encoder_hidden_size": 32, "sep_token_id": 3}
     vision = {**VISION, "initializer_range": 0.5}
     config = BlipConfig(text_config=text, vision_config=vision, projection_dim=16)
     BlipForConditionalGeneration(config).save_pretrained(folder)
     vocabulary = folder / "vocab.txt"
     vocabulary.write_text("\n".join((*SPECIAL, *WORDS)) + "\n")
-    own = BertTokenizerFast.from_pretrained(folder)
-    BlipProcessor(BlipImageProcessor(size={"height": 32, "width": 32}), own).save_pretrained(folder)
+    tokenizer = BertTokenizerFast.from_pretrained(folder)
+    BlipProcessor(BlipImageProcessor(size={"height": 32, "width": 32}), tokenizer).save_pretrained(
+        folder
+    )
     return folder
 
 
@@ -84,13 +87,15 @@ def write_git(folder: Path) -> Path:
     """GIT, whose texts have a sign at their end."""
     from transformers import GitConfig, GitForCausalLM, GitProcessor
 
-    config = GitConfig(vision_config=dict(VISION), **_LANGUAGE)
+    config = GitConfig(vision_config=dict(VISION), **LANGUAGE)
     GitForCausalLM(config).save_pretrained(folder)
     GitProcessor(_squares(), _words(ends=True)).save_pretrained(folder)
     return folder
 
 
 def _blip2(folder: Path, text: dict[str, Any], tokenizer: Any) -> Path:
+    import torch
+    from torch.nn import Parameter
     from transformers import (
         Blip2Config,
         Blip2ForConditionalGeneration,
@@ -105,7 +110,11 @@ def _blip2(folder: Path, text: dict[str, Any], tokenizer: Any) -> Path:
         num_query_tokens=4,
         image_token_index=N_WORDS,
     )
-    Blip2ForConditionalGeneration(config).save_pretrained(folder)
+    network = Blip2ForConditionalGeneration(config)
+    network.language_projection.weight.data.normal_()  # so that pictures matter
+    head = network.language_model.lm_head
+    head.weight = Parameter(torch.randn_like(head.weight))  # or T5 repeats its first token
+    network.save_pretrained(folder)
     pictures = BlipImageProcessor(size={"height": 32, "width": 32})
     Blip2Processor(pictures, tokenizer, num_query_tokens=4).save_pretrained(folder)
     return folder
@@ -114,7 +123,7 @@ def _blip2(folder: Path, text: dict[str, Any], tokenizer: Any) -> Path:
 def write_blip2(folder: Path) -> Path:
     """BLIP-2 with an OPT."""
     text = {
-        **{key: _LANGUAGE[key] for key in ("max_position_embeddings", "pad_token_id")},
+        **{key: LANGUAGE[key] for key in ("max_position_embeddings", "pad_token_id")},
         "model_type": "opt",
         "vocab_size": N_WORDS + 1,
         "hidden_size": 32,
@@ -143,6 +152,7 @@ def write_blip2_t5(folder: Path) -> Path:
         "pad_token_id": 0,
         "eos_token_id": 3,
         "initializer_factor": 1.0,
+        "tie_word_embeddings": False,
     }
     return _blip2(folder, text, _words([PICTURE], ends=True))
 
@@ -159,7 +169,7 @@ def write_llava(folder: Path) -> Path:
 
     config = LlavaConfig(
         vision_config=CLIPVisionConfig(**VISION),
-        text_config=LlamaConfig(**{**_LANGUAGE, "vocab_size": N_WORDS + 1}),
+        text_config=LlamaConfig(**{**LANGUAGE, "vocab_size": N_WORDS + 1}),
         image_token_index=N_WORDS,
     )
     LlavaForConditionalGeneration(config).save_pretrained(folder)
@@ -178,7 +188,7 @@ def write_qwen(folder: Path) -> Path:
     from transformers import Qwen2VLConfig, Qwen2VLForConditionalGeneration
 
     config = Qwen2VLConfig(
-        **{**_LANGUAGE, "vocab_size": N_WORDS + len(QWEN), "max_position_embeddings": 256},
+        **{**LANGUAGE, "vocab_size": N_WORDS + len(QWEN), "max_position_embeddings": 256},
         num_key_value_heads=2,
         rope_scaling={"type": "mrope", "mrope_section": [2, 3, 3], "rope_type": "default"},
         vision_config={
@@ -199,7 +209,7 @@ def write_qwen(folder: Path) -> Path:
     )
     Qwen2VLForConditionalGeneration(config).save_pretrained(folder)
     _words(QWEN).save_pretrained(folder)
-    own = {
+    settings = {
         "image_processor_type": "Qwen2VLImageProcessor",
         "processor_class": "Qwen2VLProcessor",
         "patch_size": 4,
@@ -208,7 +218,7 @@ def write_qwen(folder: Path) -> Path:
         "min_pixels": 32 * 32,
         "max_pixels": 48 * 48,
     }
-    (folder / "preprocessor_config.json").write_text(json.dumps(own))
+    (folder / "preprocessor_config.json").write_text(json.dumps(settings))
     return folder
 
 

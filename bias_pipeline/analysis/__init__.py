@@ -1,1 +1,1 @@
-"""Analyses that are no metric: what a choice of words, alignment or scoring does."""
+"""Analyses of results and of captions, besides the metrics."""

@@ -1,8 +1,8 @@
-"""A captioner's results in one file, against which later captioners are held without its captions.
+"""A captioner's results in one file; later captioners are compared with it without its captions.
 
-Resamplings give an image the same weight wherever it is drawn, and splits depend on images and
-seeds alone. So a number under every resampling is all of a captioner that a paired test needs:
-where images, labels, people's captions, objects, settings, seeds and versions are the same.
+A resample gives each image the same weight for every captioner, and splits depend only on images
+and seeds. So a paired test needs only a captioner's number under every resample, if images, labels,
+people's captions, objects, settings, seeds and versions are the same.
 """
 
 from __future__ import annotations
@@ -18,37 +18,38 @@ from typing import Any
 import numpy as np
 
 from bias_pipeline import __version__
+from bias_pipeline.array_types import Float64Array
 from bias_pipeline.errors import DataError
+from bias_pipeline.io.checksummed_json import sealed, unsealed
 from bias_pipeline.io.json_files import load_json
-from bias_pipeline.io.sealed import sealed, unsealed
 from bias_pipeline.results.identity import deciding
 from bias_pipeline.results.manifests import checked
-from bias_pipeline.results.store import Result, plain, result_of
-from bias_pipeline.stats.bootstrap import Draws, FloatArray
+from bias_pipeline.results.store import Result, plain_values, result_of
+from bias_pipeline.stats.bootstrap import Draws
 
 SCHEMA = 1
-_WHAT = "what compare --json or audit --json wrote"
+_WHAT = "a file that compare --json or audit --json wrote"
 _KEPT = ("metric", "corpus", "speech", "config", "keys", "attackers", "notes", "versions")
 
 
-def stored(results: Sequence[Result], **told: object) -> bytes:
+def stored(results: Sequence[Result], **further: object) -> bytes:
     """The content of a baseline file.
 
     Args:
         results: of one captioner, with their draws.
-        told: what else stands in it, for other readers.
+        further: further entries, for other readers.
     """
     content = {
         "schema": SCHEMA,
         "about": {"bias_pipeline": __version__},
-        **told,
+        **further,
         "results": [_stored(result) for result in results],
     }
-    return sealed(plain(content), within="about")
+    return sealed(plain_values(content), within="about")
 
 
 def _stored(result: Result) -> dict[str, Any]:
-    """Rows, draws and what tests read of the manifest; no place on this machine."""
+    """Rows, draws and the manifest entries that tests need; no paths of this machine."""
     manifest = {name: result.manifest[name] for name in _KEPT if name in result.manifest}
     corpus = _mapping(result.manifest, "corpus")
     manifest |= {"corpus": {**corpus, "file": ""}, "files": {}}
@@ -57,7 +58,7 @@ def _stored(result: Result) -> dict[str, Any]:
         "run_id": result.run_id,
         "rows": [asdict(row) for row in result.rows],
         "manifest": manifest,
-        "draws": {part: _packed(own) for part, own in result.draws.items()},
+        "draws": {part: _packed(part_draws) for part, part_draws in result.draws.items()},
     }
 
 
@@ -67,6 +68,7 @@ def _packed(draws: Draws) -> dict[str, Any]:
         "resampled": base64.b64encode(draws.resampled.astype("<f8").tobytes()).decode(),
         "trained": draws.trained,
         "trials": draws.trials if draws.is_share else None,
+        "cross_fitted": draws.cross_fitted,
     }
 
 
@@ -75,47 +77,50 @@ def read(path: Path) -> list[Result]:
 
     Raises:
         ResourceError: if it is absent.
-        DataError: if it is not what was written.
+        DataError: if it was changed or is no such file.
     """
     content: Any = load_json(path, what=_WHAT, max_depth=50)
     try:
         if not isinstance(content, dict) or content.get("schema") != SCHEMA:
             raise ValueError(f"its schema is not {SCHEMA}")
-        told = checked(unsealed(content, within="about")["results"], list, "results")
-        return [_result(own) for own in told]
+        records = checked(unsealed(content, within="about")["results"], list, "results")
+        return [_result(record) for record in records]
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise DataError(f"{path}: is not {_WHAT} ({error}); write it again") from error
 
 
-def _result(told: Mapping[str, Any]) -> Result:
-    found = result_of(told["rows"], told["manifest"], told["run_id"])
-    return replace(found, draws={part: _unpacked(own) for part, own in told["draws"].items()})
-
-
-def _unpacked(told: Mapping[str, Any]) -> Draws:
-    per_seed = np.array(checked(told["per_seed"], list, "per_seed"), np.float64)
-    flat: FloatArray = np.frombuffer(base64.b64decode(told["resampled"], validate=True), "<f8")
-    trials = told.get("trials")
-    return Draws(
-        per_seed,
-        flat.reshape(-1, len(per_seed)),
-        trained=bool(told["trained"]),
-        trials=math.nan if trials is None else float(trials),
+def _result(record: Mapping[str, Any]) -> Result:
+    result = result_of(record["rows"], record["manifest"], record["run_id"])
+    return replace(
+        result, draws={part: _unpacked(packed) for part, packed in record["draws"].items()}
     )
 
 
-def beside(results: Sequence[Result], baseline: Sequence[Result]) -> list[Result]:
-    """The baseline's results that stand beside a captioner's, one for each.
+def _unpacked(packed: Mapping[str, Any]) -> Draws:
+    per_seed = np.array(checked(packed["per_seed"], list, "per_seed"), np.float64)
+    flat: Float64Array = np.frombuffer(base64.b64decode(packed["resampled"], validate=True), "<f8")
+    trials = packed.get("trials")
+    return Draws(
+        per_seed,
+        flat.reshape(-1, len(per_seed)),
+        trained=bool(packed["trained"]),
+        trials=math.nan if trials is None else float(trials),
+        cross_fitted=bool(packed.get("cross_fitted", False)),
+    )
+
+
+def compare_to_baseline(results: Sequence[Result], baseline: Sequence[Result]) -> list[Result]:
+    """The baseline's result for each result of a captioner.
 
     Args:
-        results: of the captioner that is held against it.
-        baseline: of the other.
+        results: of the new captioner.
+        baseline: results of the baseline.
 
     Returns:
-        The same metrics and attributes, in the same order, under a name of its own.
+        The same metrics and attributes, in the same order; renamed if both have the same name.
 
     Raises:
-        DataError: if one is absent, or was not made alike.
+        DataError: if one is absent, or cannot be paired.
     """
     names = {result.rows[0].captioner for result in results}
     return [_renamed(_match(result, baseline), names) for result in results]
@@ -124,31 +129,34 @@ def beside(results: Sequence[Result], baseline: Sequence[Result]) -> list[Result
 def _match(result: Result, baseline: Sequence[Result]) -> Result:
     row = result.rows[0]
     what = f"{row.metric} of {row.attribute}"
-    same = [r for r in baseline if _asked(r) == _asked(result)]
+    same = [r for r in baseline if _metric_and_attribute(r) == _metric_and_attribute(result)]
     if not same:
-        held = ", ".join(dict.fromkeys(" of ".join(_asked(r)) for r in baseline))
-        raise DataError(f"the baseline holds no {what}, but {held}; write it with this metric")
+        available = ", ".join(
+            dict.fromkeys(" of ".join(_metric_and_attribute(r)) for r in baseline)
+        )
+        raise DataError(f"the baseline has no {what}, only {available}; write it with this metric")
     differing = [_differing(result, other) for other in same]
     if all(differing):
         raise DataError(
-            f"the baseline's {what} cannot be paired with this one: other {differing[0]}; run both "
+            f"the baseline's {what} cannot be paired with this one: {differing[0]} differ; run "
+            "both "
             "alike, or compare the two files of captions"
         )
     return same[differing.index("")]
 
 
-def _asked(result: Result) -> tuple[str, str]:
+def _metric_and_attribute(result: Result) -> tuple[str, str]:
     return result.rows[0].metric, result.rows[0].attribute
 
 
 def _differing(one: Result, two: Result) -> str:
-    """In what two results were not made alike, empty if they were."""
+    """What prevents pairing two results, empty if nothing does."""
     first, second = _made(one), _made(two)
     return ", ".join(name for name in first if first[name] != second[name] or first[name] is None)
 
 
 def _made(result: Result) -> dict[str, object]:
-    """What decides whether resamplings of two results can be subtracted; None is unknown."""
+    """The facts that must agree before resamplings can be subtracted; None is unknown."""
     row = result.rows[0]
     config = _mapping(result.manifest, "config")
     return {
@@ -159,14 +167,14 @@ def _made(result: Result) -> dict[str, object]:
         "seeds": tuple(row.seeds),
         "version of the metric": row.metric_version,
         "version or settings of attackers": _json(result.manifest.get("attackers", {})),
-        **{f"settings ({key})": _json(own) for key, own in _decided(config).items()},
+        **{f"settings ({key})": _json(value) for key, value in _decided(config).items()},
     }
 
 
 def _decided(config: Mapping[str, object]) -> dict[str, object]:
-    found = deciding(config)
-    assert isinstance(found, dict)
-    return found
+    settings = deciding(config)
+    assert isinstance(settings, dict)
+    return settings
 
 
 def _json(value: object) -> str:
@@ -174,12 +182,12 @@ def _json(value: object) -> str:
 
 
 def _renamed(result: Result, names: set[str]) -> Result:
-    """Under another name where the captioner has the same."""
-    own = result.rows[0].captioner
-    name = f"{own} (baseline)" if own in names else own
+    """The result under another name, if the new captioner has the same one."""
+    captioner = result.rows[0].captioner
+    name = f"{captioner} (baseline)" if captioner in names else captioner
     return replace(result, rows=[replace(row, captioner=name) for row in result.rows])
 
 
-def _mapping(held: Mapping[str, object], key: str) -> Mapping[str, Any]:
-    found = held.get(key, {})
-    return found if isinstance(found, Mapping) else {}
+def _mapping(record: Mapping[str, object], key: str) -> Mapping[str, Any]:
+    mapping = record.get(key, {})
+    return mapping if isinstance(mapping, Mapping) else {}

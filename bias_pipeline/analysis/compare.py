@@ -1,7 +1,7 @@
-"""Which captioners cannot be told apart: leaderboards of headlines, every pair tested.
+"""Leaderboards of headlines with a paired test of every two captioners.
 
-Of more than :data:`ALL_PAIRS` captioners each is tested against the fairest alone: a test of every
-pair would take minutes, and Holm's correction would leave little to tell.
+With more than :data:`ALL_PAIRS` captioners each is tested only against the fairest: testing every
+pair would take minutes, and Holm's correction would leave little power.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import Float64Array
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.results.identity import deciding
 from bias_pipeline.results.settings import label
@@ -22,21 +22,19 @@ from bias_pipeline.results.store import Result, Row
 from bias_pipeline.stats.bootstrap import Draws
 from bias_pipeline.stats.compare import holm, paired_difference, significance_groups
 
-FloatArray = npt.NDArray[np.float64]
-
-ALL_PAIRS = 30  # captioners of whom every pair is tested
+ALL_PAIRS = 30  # with more captioners, not every pair is tested
 
 
 @dataclass(frozen=True)
-class Standing:
+class Rank:
     """A captioner's place among the compared.
 
     Attributes:
         row: its headline.
-        unfairness: what is ranked: the headline itself where lower is fairer, less it where higher
-            is better, else its distance from the metric's neutral value.
-        letters: captioners that share one cannot be told apart. Where only the fairest is compared
-            with, it and those that cannot be told apart from it have ``a`` and others none.
+        unfairness: the number that is ranked: the headline if lower is fairer, its negative if
+            higher is better, else its distance from the metric's neutral value.
+        letters: captioners that share one do not differ significantly. If only the fairest is
+            compared with, it and those that do not differ from it have ``a``, others none.
     """
 
     row: Row
@@ -45,91 +43,91 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Contest:
+class Leaderboard:
     """Captioners under one headline of one metric, all else equal.
 
     Attributes:
         metric: its name.
         part: the headline.
-        standings: the fairest first.
-        quality: whether what is compared is how good captions are, not how fair.
-        settings: what tells its cells from others of the metric, as part of its name.
+        ranks: the fairest first.
+        quality: whether it compares how good captions are, not how fair.
+        settings: in which its cells differ from others of the metric, as part of its name.
     """
 
     metric: str
     part: str
-    standings: Sequence[Standing]
+    ranks: Sequence[Rank]
     quality: bool = False
     settings: str = ""
 
     @property
     def against_first(self) -> bool:
-        """Whether each was tested against the first alone."""
-        return len(self.standings) > ALL_PAIRS
+        """Whether each was tested only against the first."""
+        return len(self.ranks) > ALL_PAIRS
 
 
-def contests(
+def rank_captioners(
     results: Sequence[Result],
     draws: Mapping[str, Mapping[str, Draws]],
     level: float = 0.95,
     least: int = 2,
-) -> list[Contest]:
-    """Compare captioners that differ in nothing else.
+) -> list[Leaderboard]:
+    """A leaderboard for each headline of results that differ only in the captioner.
 
     Args:
         results: cells, those of the first captioner first.
         draws: run id to the headlines under resampling.
         level: of intervals and tests, in (0, 1).
-        least: how many captioners make a contest.
+        least: how many captioners make a leaderboard.
 
     Returns:
-        One contest for each headline of each group of cells with that many captioners.
+        One leaderboard for each headline of each group of cells with that many captioners.
 
     Raises:
         DataError: if cells differ in seeds or resampling.
     """
-    found = []
+    leaderboards = []
     for group in alike(results):
         for part in HEADLINES:
-            own = [r for r in group if part in draws[r.run_id]]
-            if len(own) >= least:
-                found.append(_contest(own, part, draws, level))
-    return found
+            scored = [r for r in group if part in draws[r.run_id]]
+            if len(scored) >= least:
+                leaderboards.append(_leaderboard(scored, part, draws, level))
+    return leaderboards
 
 
 def alike(results: Sequence[Result]) -> list[list[Result]]:
-    """Results in groups that share all but the captioner."""
+    """Results in groups that differ only in the captioner."""
     groups: dict[tuple[object, ...], dict[str, Result]] = {}
     for result in results:
         row = result.rows[0]
         config = json.dumps(deciding(result.manifest.get("config")), sort_keys=True)
         key = (row.metric, row.attribute, row.dataset, row.seeds, config)
         groups.setdefault(key, {}).setdefault(row.captioner, result)
-    return [list(own.values()) for own in groups.values()]
+    return [list(by_captioner.values()) for by_captioner in groups.values()]
 
 
-def _contest(
+def _leaderboard(
     results: Sequence[Result],
     part: str,
     draws: Mapping[str, Mapping[str, Draws]],
     level: float,
-) -> Contest:
+) -> Leaderboard:
     rows = {r.rows[0].captioner: _headline(r, part) for r in results}
     placed = {r.rows[0].captioner: draws_ranked(r, part, draws[r.run_id][part]) for r in results}
-    means = {name: float(own.per_seed.mean()) for name, own in placed.items()}
+    means = {name: float(part_draws.per_seed.mean()) for name, part_draws in placed.items()}
     order = sorted(rows, key=lambda name: means[name])
     letters = _letters(order, placed, level)
-    return Contest(
+    return Leaderboard(
         metric=rows[order[0]].metric,
         part=part,
-        standings=[Standing(rows[name], means[name], letters[name]) for name in order],
+        ranks=[Rank(rows[name], means[name], letters[name]) for name in order],
         quality=higher_is_better(results[0]),
         settings=label(results[0]),
     )
 
 
 def _letters(order: Sequence[str], placed: Mapping[str, Draws], level: float) -> dict[str, str]:
-    """Name to letters, from tests of every pair or of each against the first."""
+    """Name to letters, from tests of every pair, or of each against the first."""
     first, *others = order
     if len(order) > ALL_PAIRS:
         pairs = [(first, other) for other in others]
@@ -141,9 +139,9 @@ def _letters(order: Sequence[str], placed: Mapping[str, Draws], level: float) ->
 def _differ(
     pairs: Sequence[tuple[str, str]], placed: Mapping[str, Draws], level: float
 ) -> dict[tuple[str, str], bool]:
-    """Of each pair whether it is told apart, corrected for all of them (Holm)."""
-    found = [paired_difference(placed[one], placed[two], level) for one, two in pairs]
-    adjusted = holm([estimate.p_value for estimate in found])
+    """Whether each pair differs significantly, corrected for all pairs (Holm)."""
+    estimates = [paired_difference(placed[one], placed[two], level) for one, two in pairs]
+    adjusted = holm([estimate.p_value for estimate in estimates])
     return {pair: p < 1 - level for pair, p in zip(pairs, adjusted, strict=True)}
 
 
@@ -152,17 +150,19 @@ def _headline(result: Result, part: str) -> Row:
 
 
 def draws_ranked(result: Result, part: str, draws: Draws) -> Draws:
-    """A number under resampling as it is ranked; see :class:`Standing`."""
-    values, resampled = (ranked(result, part, own) for own in (draws.per_seed, draws.resampled))
+    """A number under resampling as it is ranked; see :class:`Rank`."""
+    values, resampled = (
+        ranked(result, part, numbers) for numbers in (draws.per_seed, draws.resampled)
+    )
     trials = draws.trials if np.array_equal(values, draws.per_seed) else math.nan
     return replace(draws, per_seed=values, resampled=resampled, trials=trials)
 
 
-def ranked(result: Result, part: str, values: FloatArray) -> FloatArray:
-    """Headlines as they are ranked, the lower the better; see :class:`Standing`.
+def ranked(result: Result, part: str, values: Float64Array) -> Float64Array:
+    """Headlines as they are ranked, the lower the better; see :class:`Rank`.
 
     Args:
-        result: whose metric says how its headlines are read.
+        result: its metric says how to read its headlines.
         part: the headline.
         values: of it, any shape.
     """
@@ -177,6 +177,6 @@ def ranked(result: Result, part: str, values: FloatArray) -> FloatArray:
 
 
 def higher_is_better(result: Result) -> bool:
-    """Whether a metric tells how good captions are, not how fair."""
+    """Whether a metric measures how good captions are, not how fair."""
     reading = result.manifest.get("metric", {})
     return isinstance(reading, Mapping) and str(reading.get("direction", "")).startswith("higher")

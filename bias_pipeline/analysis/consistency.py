@@ -1,7 +1,7 @@
-"""Do two attackers, or two metrics, come to the same conclusions?
+"""Do two attackers, or two metrics, reach the same conclusions?
 
-ImageCaptioner2 (section 5.5.2) asks for how many captioners two classifiers disagree whether they
-amplify at all (conflict score) and how far they rank captioners alike (a correlation).
+ImageCaptioner2 (section 5.5.2): the share of captioners on which two classifiers disagree whether
+they amplify at all (conflict score), and the correlation of the two rankings.
 """
 
 from __future__ import annotations
@@ -11,25 +11,22 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
+from bias_pipeline.analysis.attacker_variants import Variants
 from bias_pipeline.analysis.sensitivity import Interval, within
-from bias_pipeline.analysis.variants import Variants
-
-FloatArray = npt.NDArray[np.float64]
-
+from bias_pipeline.array_types import BoolArray, Float64Array
 
 FEWEST_CORRELATED = 3  # captioners
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """Of two variants.
+    """The agreement of two variants.
 
     Attributes:
-        first: the name of one.
-        second: of the other.
+        first: the name of one variant.
+        second: the name of the other.
         conflicts: share of captioners that one calls biased and the other does not, in [0, 1].
         conflicting: their names.
         pearson: correlation of scores, in [-1, 1]; NaN for fewer than three captioners, since two
@@ -47,7 +44,7 @@ class Agreement:
     kendall: Interval
 
 
-def conflicts(values: FloatArray, neutral: FloatArray) -> npt.NDArray[np.bool_]:
+def conflicts(values: Float64Array, neutral: Float64Array) -> BoolArray:
     """Whether two variants disagree about bias: one is above neutral, the other is not.
 
     Args:
@@ -62,12 +59,12 @@ def conflicts(values: FloatArray, neutral: FloatArray) -> npt.NDArray[np.bool_]:
         [True, False]
     """
     above = values > neutral
-    found: npt.NDArray[np.bool_] = above[..., 0] != above[..., 1]
-    return found
+    disagree: BoolArray = above[..., 0] != above[..., 1]
+    return disagree
 
 
 def agreements(scores: Variants, level: float = 0.95) -> list[Agreement]:
-    """Of every two variants, with percentile intervals over images.
+    """The agreement of every two variants, with percentile intervals over images.
 
     Args:
         scores: of all captioners.
@@ -90,18 +87,18 @@ def _of_two(scores: Variants, pair: Sequence[int]) -> Variants:
 
 
 def _agreement(scores: Variants, level: float) -> Agreement:
-    found = within(scores, lambda values: _numbers(values, scores.neutral), level)
+    intervals = within(scores, lambda values: _numbers(values, scores.neutral), level)
     disagree = conflicts(scores.values, scores.neutral)
     return Agreement(
         scores.variants[0],
         scores.variants[1],
-        found[0],
-        tuple(name for name, own in zip(scores.captioners, disagree, strict=True) if own),
-        *found[1:],
+        intervals[0],
+        tuple(name for name, conflict in zip(scores.captioners, disagree, strict=True) if conflict),
+        *intervals[1:],
     )
 
 
-def _numbers(values: FloatArray, neutral: FloatArray) -> FloatArray:
+def _numbers(values: Float64Array, neutral: Float64Array) -> Float64Array:
     """(..., 4) conflict score, Pearson, Spearman, Kendall of (..., C, 2) scores."""
     share = conflicts(values, neutral).mean(axis=-1)
     if values.shape[-2] < FEWEST_CORRELATED:
@@ -111,20 +108,20 @@ def _numbers(values: FloatArray, neutral: FloatArray) -> FloatArray:
     return np.stack([share, _pearson(values), _pearson(ranks), _kendall(values)], axis=-1)
 
 
-def _pearson(values: FloatArray) -> FloatArray:
+def _pearson(values: Float64Array) -> Float64Array:
     """(...) correlation of the two columns of (..., C, 2) numbers; NaN where one is constant."""
     centred = values - values.mean(axis=-2, keepdims=True)
     return _cosine(centred[..., 0], centred[..., 1])
 
 
-def _kendall(values: FloatArray) -> FloatArray:
+def _kendall(values: Float64Array) -> Float64Array:
     """(...) tau-b: how often two captioners are ordered alike, corrected for ties."""
     one, two = np.triu_indices(values.shape[-2], 1)
     signs = np.sign(values[..., one, :] - values[..., two, :])
     return _cosine(signs[..., 0], signs[..., 1])
 
 
-def _cosine(one: FloatArray, two: FloatArray) -> FloatArray:
+def _cosine(one: Float64Array, two: Float64Array) -> Float64Array:
     lengths = np.sqrt((one**2).sum(axis=-1) * (two**2).sum(axis=-1))
     product = (one * two).sum(axis=-1)
     return np.divide(product, lengths, out=np.full_like(lengths, np.nan), where=lengths > 0)

@@ -1,7 +1,7 @@
-"""Is the first captioner less fair than another, by readings that saying more or less cannot move?
+"""Is the first captioner less fair than another?
 
 The leaderboards of :mod:`bias_pipeline.analysis.compare` rank headlines as published; many of them
-follow how much a captioner says. A team's gate decides by what is left.
+change when a captioner says more or less. A decision uses only readings that do not.
 """
 
 from __future__ import annotations
@@ -10,19 +10,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from bias_pipeline.analysis import doubts
+from bias_pipeline.analysis import conclusion_checks
 from bias_pipeline.analysis.compare import alike, draws_ranked, higher_is_better
-from bias_pipeline.analysis.doubts import LIMITS, Limits
+from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits
+from bias_pipeline.analysis.power import detectable
 from bias_pipeline.errors import UsageError
-from bias_pipeline.metrics.base import HEADLINES, Reading
+from bias_pipeline.metrics.base import HEADLINES, EvidenceRule
 from bias_pipeline.results.settings import label
 from bias_pipeline.results.store import Result, Row
-from bias_pipeline.stats.bootstrap import Draws, Estimate, quantile
+from bias_pipeline.stats.bootstrap import Draws, Estimate
 from bias_pipeline.stats.compare import holm, paired_difference
 
-POWER = 0.8  # the share of such comparisons that find a difference which is called detectable
-
-# What the winner makes the first captioner: whether quality is compared, then who won.
+# Whether quality is compared, and who won, to a word for the first captioner.
 _WORDS = {
     False: {"first": "fairer", "other": "less fair"},
     True: {"first": "better", "other": "worse"},
@@ -35,8 +34,8 @@ class Decision:
 
     Attributes:
         metric: its name.
-        headline: the headline that is asked about.
-        part: what decides; the headline itself where nothing may.
+        headline: the headline that is compared.
+        part: the part that decides; the headline itself where none may.
         attribute: whose groups.
         first: the captioner that was named first.
         other: the other.
@@ -47,7 +46,7 @@ class Decision:
         level: of interval and test.
         doubts: why nothing is decided, empty if something is.
         quality: whether it says how good captions are, not how fair.
-        settings: what tells its cells from others of the metric, as part of its name.
+        settings: in which its cells differ from others of the metric, as part of its name.
     """
 
     metric: str
@@ -66,23 +65,23 @@ class Decision:
 
     @property
     def name(self) -> str:
-        """What is asked: the metric, its headline where there are several, its settings."""
+        """The metric, its headline where there are several, its settings."""
         headline = "" if self.headline == "score" else self.headline
         return " ".join(filter(None, [self.metric, headline, self.settings]))
 
     @property
     def winner(self) -> str:
-        """``first``, ``other``, or empty: who is fairer (better) beyond chance and doubt."""
+        """``first`` or ``other``: which is significantly fairer (better); empty if in doubt."""
         if self.doubts or not self.difference.p_value < 1 - self.level:
             return ""
         return "other" if self.difference.value > 0 else "first"
 
     @property
     def outcome(self) -> str:
-        """``passed``, ``worse`` or ``undecided``: what a gate makes of it.
+        """``passed``, ``worse`` or ``undecided``.
 
-        With a margin, ``passed`` needs the whole interval below it and ``worse`` all of it above.
-        Without one, whoever is not shown to be worse passes.
+        With a margin, ``passed`` needs the whole interval below it, ``worse`` the whole interval
+        above it. Without one, the first passes unless it is significantly worse.
         """
         if self.doubts:
             return "undecided"
@@ -94,11 +93,11 @@ class Decision:
 
     @property
     def detectable(self) -> float:
-        """The difference that such a comparison would find in four of five cases, in ``unit``."""
-        return (quantile(self.level) + quantile(2 * POWER - 1)) * self.difference.error
+        """The difference that such a test finds in four of five cases, in ``unit``."""
+        return detectable(self.difference.error, self.level)
 
     def sentence(self) -> str:
-        """What is decided, or why nothing is."""
+        """The decision in words, or why there is none."""
         by = "" if self.part == self.headline else f" (by {self.part})"
         numbers = f"difference {self._interval()}"
         if self.doubts:
@@ -112,15 +111,13 @@ class Decision:
         return f"{self.name}{by}: {verdict} ({numbers})"
 
     def _comparison(self) -> str:
-        """Who is fairer; where nobody is shown to be, what could not have been seen."""
+        """Who is fairer; if nobody is, how large a difference the test would find."""
         if self.winner:
             return f"{self.first} is {_WORDS[self.quality][self.winner]} than {self.other}"
-        apart = f"{self.first} and {self.other} cannot be told apart"
+        apart = f"no significant difference between {self.first} and {self.other}"
         if math.isnan(self.detectable):
             return apart
-        return (
-            f"{apart}; a difference below {self._amount(self.detectable)} could not have been seen"
-        )
+        return f"{apart}; this test usually misses one below {self._amount(self.detectable)}"
 
     def _against_margin(self, margin: float) -> str:
         """Whether the first is worse by more than it may be."""
@@ -128,12 +125,11 @@ class Decision:
         return {
             "passed": f"{self.first} is not {worse} {self._amount(margin)}",
             "worse": f"{self.first} is {worse} {self._amount(margin)}",
-            "undecided": f"it cannot be told whether {self.first} is {worse} "
-            f"{self._amount(margin)}",
+            "undecided": f"it is not clear whether {self.first} is {worse} {self._amount(margin)}",
         }[self.outcome]
 
     def line(self) -> dict[str, object]:
-        """The same as a line of a table; ``difference`` is of the part as it is ranked."""
+        """The decision as a line of a table; ``difference`` is of the part as it is ranked."""
         return {
             "metric": self.metric,
             "headline": self.headline,
@@ -161,7 +157,7 @@ class Decision:
         return f"{value:.3g}"
 
     def _interval(self) -> str:
-        """The difference with its interval; what was turned around to be ranked is back."""
+        """The difference with its interval, in the direction of the metric."""
         if math.isnan(self.difference.value):
             return "unknown"
         digits, scale = (1, 100) if self.unit == "fraction" else (2, 1)
@@ -180,7 +176,7 @@ def decisions(
     level: float = 0.95,
     limits: Limits = LIMITS,
 ) -> list[Decision]:
-    """The first captioner against every other, under every headline of cells alike in all else.
+    """The first captioner against every other, under every headline of otherwise equal cells.
 
     Args:
         results: cells, those of the first captioner first.
@@ -193,16 +189,16 @@ def decisions(
         DataError: if cells differ in seeds or resampling.
         UsageError: if no difference of a headline can reach the margin.
     """
-    found = [
+    all_decisions = [
         _decision(first, other, headline, draws, margin, level, limits)
         for first, *others in alike(results)
         for headline in HEADLINES
         for other in others
         if all(_row(result, headline) for result in (first, other))
     ]
-    sure = [decision for decision in found if not decision.doubts]
+    sure = [decision for decision in all_decisions if not decision.doubts]
     adjusted = iter(holm([decision.difference.p_value for decision in sure]))
-    return [own if own.doubts else _with_p(own, next(adjusted)) for own in found]
+    return [d if d.doubts else _with_p(d, next(adjusted)) for d in all_decisions]
 
 
 def _with_p(decision: Decision, p_value: float) -> Decision:
@@ -219,7 +215,7 @@ def _decision(
     limits: Limits,
 ) -> Decision:
     _check_margin(margin, first, headline)
-    reading = doubts.readings_of(first).get(headline)
+    reading = conclusion_checks.evidence_rules(first).get(headline)
     pair = (first, other)
     part = reading.part if reading else headline
     difference = _difference(pair, part, draws, level)
@@ -248,7 +244,7 @@ def _difference(
     draws: Mapping[str, Mapping[str, Draws]],
     level: float,
 ) -> Estimate:
-    """First less other as a part is ranked; unknown where one was not resampled."""
+    """First minus other as a part is ranked; NaN where one was not resampled."""
     one, two = (draws[result.run_id].get(part) for result in pair)
     if one is None or two is None:
         nan = math.nan
@@ -262,7 +258,7 @@ def _row(result: Result, part: str) -> Row | None:
 
 
 def _check_margin(margin: float | None, result: Result, headline: str) -> None:
-    """Refuse a margin that every difference is below.
+    """Refuse a margin that no difference can reach.
 
     Raises:
         UsageError: naming the range.
@@ -274,15 +270,15 @@ def _check_margin(margin: float | None, result: Result, headline: str) -> None:
     low, high = map(float, bounds)
     if margin >= high - low:
         raise UsageError(
-            f"--margin {margin:g}: {result.rows[0].metric} lies between {low:g} and {high:g}, so "
-            f"no difference is above it; a fraction is wanted, 0.01 for one point"
+            f"--margin {margin:g}: no difference of {result.rows[0].metric} can be larger, since "
+            f"it lies between {low:g} and {high:g}; give a fraction, 0.01 for one point"
         )
 
 
 def _doubts(
     pair: tuple[Result, Result],
     headline: str,
-    reading: Reading | None,
+    reading: EvidenceRule | None,
     difference: Estimate,
     limits: Limits,
 ) -> list[str]:
@@ -292,27 +288,38 @@ def _doubts(
     if reading is None:
         return [_unread(pair[0])]
     rows = {result.rows[0].captioner: _row(result, reading.part) for result in pair}
-    found = [
-        f"of {name}, {text}"
+    reasons = [
+        f"{name}: {text}"
         for name, row in rows.items()
-        if (text := doubts.unsupported(row, reading, limits) if row else "it is absent")
+        if (
+            text := conclusion_checks.lacks_evidence(row, reading, limits)
+            if row
+            else "it is absent"
+        )
     ]
-    found += doubts.unlike(*pair, reading, limits)
-    if not found and math.isnan(difference.value):
-        found = ["it was made without resampling, or by an earlier version; run the cells again"]
+    reasons += [
+        f"{result.rows[0].captioner}: {text}"
+        for result in pair
+        if (text := conclusion_checks.beyond_reach(result, headline, limits))
+    ]
+    reasons += conclusion_checks.incomparable_reasons(*pair, reading, limits)
+    if not reasons and math.isnan(difference.value):
+        reasons = ["it was made without resampling, or by an earlier version; run the cells again"]
     if not higher_is_better(pair[0]):
         fairer, worse = pair if difference.value < 0 else pair[::-1]
-        found += [text for text in [doubts.more_silent(fairer, worse, limits)] if text]
-    return found
+        reasons += [
+            text for text in [conclusion_checks.wins_by_silence(fairer, worse, limits)] if text
+        ]
+    return reasons
 
 
 def _unread(result: Result) -> str:
-    """Why a headline has no reading that decides."""
+    """Why no reading of a headline decides."""
     if _reading(result).get("question") == "mentions":
-        return "it is told and not judged"
-    return "it follows how much is said, for all groups alike"
+        return "it is shown but not judged"
+    return "it changes when captions say more or less, for all groups alike"
 
 
 def _reading(result: Result) -> Mapping[str, object]:
-    found = result.manifest.get("metric", {})
-    return found if isinstance(found, Mapping) else {}
+    metric = result.manifest.get("metric", {})
+    return metric if isinstance(metric, Mapping) else {}

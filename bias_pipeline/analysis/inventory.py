@@ -1,4 +1,4 @@
-"""What a data set's files hold: images, captions, labels, objects, coverage."""
+"""The contents of a data set: images, captions, labels, objects, coverage."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.pictures import Elsewhere
-from bias_pipeline.io.grid import print_table, print_text
+from bias_pipeline.io.console_table import print_table, print_text
 
 
 def inventory(corpus: Corpus) -> dict[str, str]:
-    """Facts on a corpus, name to value, in the order in which they are read."""
+    """Facts on a corpus, name to value, in reading order."""
     facts = {"images": str(len(corpus))}
     for side in SIDES:
         captions = corpus.side(side)
@@ -33,7 +33,7 @@ def inventory(corpus: Corpus) -> dict[str, str]:
         "objects unknown" if corpus.objects is None else str(sum(map(bool, corpus.objects)))
     )
     if corpus.pictures is not None:
-        n_elsewhere = sum(isinstance(own, Elsewhere) for own in corpus.pictures.files)
+        n_elsewhere = sum(isinstance(file, Elsewhere) for file in corpus.pictures.files)
         shown = "images with boxes alone" if n_elsewhere else "images with a picture"
         facts[shown] = str(int(corpus.pictures.present.sum()))
     return facts
@@ -45,7 +45,7 @@ def _blanks(corpus: Corpus, side: str) -> str:
 
 
 def _coverage(corpus: Corpus, labelled: np.ndarray) -> str:
-    """Images of a group that both sides describe, of all of a group."""
+    """How many of the labelled images both sides describe."""
     both = np.ones(len(corpus), bool)
     for side in SIDES:
         both &= np.bincount(corpus.side(side).image_rows, minlength=len(corpus)) > 0
@@ -55,11 +55,11 @@ def _coverage(corpus: Corpus, labelled: np.ndarray) -> str:
 
 
 def print_inventory(corpora: Sequence[Corpus]) -> None:
-    """Print the facts, a column a captioner, and what was noted while reading."""
+    """Print the facts, one column a captioner, and the notes of reading."""
     facts: list[Mapping[str, str]] = [inventory(corpus) for corpus in corpora]
     header = [f"dataset {corpora[0].dataset}", *(corpus.captioner for corpus in corpora)]
-    names = dict.fromkeys(name for own in facts for name in own)
-    print_table(header, [[n, *(own.get(n, "–") for own in facts)] for n in names], keys=1)
+    names = dict.fromkeys(name for column in facts for name in column)
+    print_table(header, [[n, *(column.get(n, "–") for column in facts)] for n in names], keys=1)
     for note in dict.fromkeys(note for corpus in corpora for note in corpus.notes):
         who = ", ".join(corpus.captioner for corpus in corpora if note in corpus.notes)
         print_text(f"{who}: {note}")

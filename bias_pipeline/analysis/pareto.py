@@ -1,4 +1,4 @@
-"""Quality and bias together: a captioner that says little or nothing true is not fair for free."""
+"""Quality and bias together: a captioner that says little, or nothing true, only looks fair."""
 
 from __future__ import annotations
 
@@ -6,26 +6,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from bias_pipeline.analysis.compare import alike, higher_is_better, ranked
+from bias_pipeline.array_types import BoolArray, Float64Array
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.results.settings import label
 from bias_pipeline.results.store import Result, Row
 from bias_pipeline.stats.bootstrap import Draws
 
-FloatArray = npt.NDArray[np.float64]
 Stored = Mapping[str, Mapping[str, Draws]]
 
 
-MOST_LISTED = 10  # of several hundred captioners a sentence names the first
+MOST_LISTED = 10  # captioners that a sentence names
 
 
-def listed(names: Sequence[str]) -> str:
-    """Names with commas; of many the first, and how many more there are.
+def joined_names(names: Sequence[str]) -> str:
+    """Names joined by commas; of many the first, and how many more there are.
 
     Example:
-        >>> listed(["a", "b"]), listed(["a"] * 12)
+        >>> joined_names(["a", "b"]), joined_names(["a"] * 12)
         ('a, b', 'a, a, a, a, a, a, a, a, a, a and 2 more')
     """
     more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
@@ -33,15 +32,15 @@ def listed(names: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Place:
+class ParetoPoint:
     """A captioner under one measure of quality and one of bias.
 
     Attributes:
         quality: its headline of quality.
         bias: its headline of bias.
-        beaten_by: the captioners that are as good and as fair, and better in one of the two.
-        share: of the resamplings of images, in which no captioner beats it, in [0, 1]; NaN where
-            draws are not stored or differ in number. Noise of attackers is not in it.
+        beaten_by: captioners that are at least as good and as fair, and better in one of the two.
+        share: of the resamplings of images in which no captioner beats it, in [0, 1]; NaN if draws
+            are not stored or differ in number. It excludes noise of attackers.
     """
 
     quality: Row
@@ -61,10 +60,10 @@ class Front:
 
     Attributes:
         places: two captioners or more.
-        settings: what tells the runs of quality, and those of bias, from others of their metric.
+        settings: in which the runs of quality, and of bias, differ from others of their metric.
     """
 
-    places: Sequence[Place]
+    places: Sequence[ParetoPoint]
     settings: tuple[str, str] = ("", "")
 
     @property
@@ -79,16 +78,18 @@ class Front:
         )
 
     def verdict(self) -> str:
-        """A sentence: who is on the front, and who is beaten by whom."""
+        """A sentence on which captioners are on the front, and which beat the others."""
         good, bias = self.names
-        best = listed([place.bias.captioner for place in self.places if place.optimal])
+        best = joined_names([place.bias.captioner for place in self.places if place.optimal])
         beaten = [
-            f"{place.bias.captioner} (by {listed(place.beaten_by)})"
+            f"{place.bias.captioner} (by {joined_names(place.beaten_by)})"
             for place in self.places
             if not place.optimal
         ]
-        lost = f"; worse in one and no better in the other: {listed(beaten)}" if beaten else ""
-        return f"{good} and {bias}: nobody is better and fairer than {best}{lost}"
+        lost = (
+            f"; worse on one and no better on the other: {joined_names(beaten)}" if beaten else ""
+        )
+        return f"{good} and {bias}: no captioner is better and fairer than {best}{lost}"
 
 
 def fronts(results: Sequence[Result], draws: Stored | None = None) -> list[Front]:
@@ -99,37 +100,37 @@ def fronts(results: Sequence[Result], draws: Stored | None = None) -> list[Front
         draws: run id to the headlines under resampling, if they are stored.
 
     Returns:
-        None without a metric of quality (one whose direction begins with "higher").
+        Empty without a metric of quality (one whose direction begins with "higher").
     """
     groups = alike(results)
-    good = [own for own in groups if higher_is_better(own[0])]
-    biased = [own for own in groups if not higher_is_better(own[0])]
-    found = []
+    good = [group for group in groups if higher_is_better(group[0])]
+    biased = [group for group in groups if not higher_is_better(group[0])]
+    all_fronts = []
     for quality in good:
-        for bias in (own for own in biased if _whose(own[0]) == _whose(quality[0])):
+        for bias in (group for group in biased if _whose(group[0]) == _whose(quality[0])):
             for part in HEADLINES:
                 pairs = _pairs(quality, bias, part)
                 if len(pairs) > 1:
-                    found.append(_front(pairs, draws or {}))
-    return found
+                    all_fronts.append(_front(pairs, draws or {}))
+    return all_fronts
 
 
 @dataclass(frozen=True)
 class _Measured:
-    """A headline and the result that it is from."""
+    """A headline and its result."""
 
     row: Row
     result: Result
 
-    def point(self) -> FloatArray:
-        """(1,) what is ranked."""
+    def point(self) -> Float64Array:
+        """(1,) the number that is ranked."""
         return ranked(self.result, self.row.part, np.array([self.row.value]))
 
-    def resampled(self, draws: Stored) -> FloatArray:
-        """(B,) the same under resampling, empty where it is not stored."""
-        own = draws.get(self.result.run_id, {}).get(self.row.part)
+    def resampled(self, draws: Stored) -> Float64Array:
+        """(B,) the same under resampling, empty if it is not stored."""
+        part_draws = draws.get(self.result.run_id, {}).get(self.row.part)
         empty = np.empty(0)
-        means = empty if own is None else own.resampled.mean(axis=1)
+        means = empty if part_draws is None else part_draws.resampled.mean(axis=1)
         return ranked(self.result, self.row.part, means)
 
 
@@ -161,7 +162,7 @@ def _front(pairs: Sequence[tuple[_Measured, _Measured]], draws: Stored) -> Front
     beaten = _beats(*points)[..., 0]
     shares = _shares(pairs, draws)
     places = [
-        Place(
+        ParetoPoint(
             quality=good.row,
             bias=bias.row,
             beaten_by=tuple(name for name, by in zip(names, beaten[:, i], strict=True) if by),
@@ -174,10 +175,10 @@ def _front(pairs: Sequence[tuple[_Measured, _Measured]], draws: Stored) -> Front
     return Front([places[i] for i in order], (label(good.result), label(bias.result)))
 
 
-def _shares(pairs: Sequence[tuple[_Measured, _Measured]], draws: Stored) -> FloatArray:
-    """(P,) in which share of the resamplings each captioner is not beaten."""
+def _shares(pairs: Sequence[tuple[_Measured, _Measured]], draws: Stored) -> Float64Array:
+    """(P,) the share of resamplings in which each captioner is not beaten."""
     drawn = [[pair[side].resampled(draws) for pair in pairs] for side in (0, 1)]
-    sizes = {len(own) for side in drawn for own in side}
+    sizes = {len(values) for side in drawn for values in side}
     if len(sizes) > 1 or 0 in sizes:
         return np.full(len(pairs), np.nan)
     quality, bias = (np.stack(side) for side in drawn)  # (P, B) each
@@ -185,7 +186,7 @@ def _shares(pairs: Sequence[tuple[_Measured, _Measured]], draws: Stored) -> Floa
     return np.mean([_unbeaten(*column) for column in columns], axis=0)
 
 
-def _unbeaten(quality: FloatArray, bias: FloatArray) -> npt.NDArray[np.bool_]:
+def _unbeaten(quality: Float64Array, bias: Float64Array) -> BoolArray:
     """(P,) whether no other is as good in both and better in one, by sorting instead of by pairs.
 
     Example:
@@ -201,7 +202,7 @@ def _unbeaten(quality: FloatArray, bias: FloatArray) -> npt.NDArray[np.bool_]:
     return unbeaten
 
 
-def _beats(quality: FloatArray, bias: FloatArray) -> npt.NDArray[np.bool_]:
+def _beats(quality: Float64Array, bias: Float64Array) -> BoolArray:
     """(P, P, B) whether the first is as good in both and better in one, the lower the better.
 
     Args:
@@ -213,7 +214,7 @@ def _beats(quality: FloatArray, bias: FloatArray) -> npt.NDArray[np.bool_]:
         >>> _beats(quality, bias)[..., 0].astype(int).tolist()
         [[0, 1, 0], [0, 0, 0], [0, 0, 0]]
     """
-    as_good, as_fair = (own[:, None] <= own[None] for own in (quality, bias))
+    as_good, as_fair = (measure[:, None] <= measure[None] for measure in (quality, bias))
     better = (quality[:, None] < quality[None]) | (bias[:, None] < bias[None])
-    beats: npt.NDArray[np.bool_] = as_good & as_fair & better
+    beats: BoolArray = as_good & as_fair & better
     return beats

@@ -1,7 +1,7 @@
 """How much scores vary with the attacker: coefficients of variation, and metric against metric.
 
-DBAC compares metrics so (section 5.3, Tables 5 and 6): the coefficient of variation of a
-captioner's scores over encoders, and by how much that of one metric is below that of another.
+As DBAC (section 5.3, Tables 5 and 6): the coefficient of variation of a captioner's scores over
+encoders, and by how much it is lower for one metric than for another.
 """
 
 from __future__ import annotations
@@ -10,18 +10,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from bias_pipeline.analysis.variants import Variants
+from bias_pipeline.analysis.attacker_variants import Variants
+from bias_pipeline.array_types import Float64Array
 from bias_pipeline.errors import DataError
 
-FloatArray = npt.NDArray[np.float64]
-Statistic = Callable[[FloatArray], FloatArray]
+Statistic = Callable[[Float64Array], Float64Array]
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A number and what resampling the images makes of it.
+    """A number with its interval over resampled images.
 
     Attributes:
         value: the number.
@@ -39,7 +38,7 @@ class Sensitivity:
     """Coefficients of variation of one number.
 
     Attributes:
-        scores: whose.
+        scores: the scores they are from.
         per_captioner: captioner to its coefficient.
         mean: over captioners.
         left_out: variants under which only one of two numbers was scored.
@@ -52,18 +51,18 @@ class Sensitivity:
 
     @property
     def one_sided(self) -> bool:
-        """Whether an interval does not hold its number.
+        """Whether an interval does not include its number.
 
-        Noise of images adds to the spread of attackers, so resampled coefficients lie higher.
+        Noise of images adds to the spread of attackers, so resampled coefficients are higher.
         """
         return any(
-            not own.low <= own.value <= own.high
-            for own in (*self.per_captioner.values(), self.mean)
-            if not np.isnan([own.value, own.low]).any()
+            not interval.low <= interval.value <= interval.high
+            for interval in (*self.per_captioner.values(), self.mean)
+            if not np.isnan([interval.value, interval.low]).any()
         )
 
 
-def coefficient_of_variation(values: FloatArray) -> FloatArray:
+def coefficient_of_variation(values: Float64Array) -> Float64Array:
     """Sample standard deviation (ddof 1) over the size of the mean, along the last axis.
 
     It does not depend on the unit, and grows without bound where the mean is near 0.
@@ -95,10 +94,10 @@ def sensitivity(scores: Variants, level: float = 0.95) -> Sensitivity:
 
 
 def reduction(scores: Variants, other: Variants, level: float = 0.95) -> Sensitivity:
-    """By what share coefficients are below those of another number; below 0 if they are above.
+    """By what share coefficients are lower than those of another number; negative if higher.
 
-    The mean is that of captioners' reductions, as in the paper's last lines. Only captioners and
-    variants count that both have.
+    The mean is over captioners' reductions, as in the paper's last lines. Only captioners and
+    variants that both have count.
 
     Args:
         scores: of one number.
@@ -117,22 +116,22 @@ def reduction(scores: Variants, other: Variants, level: float = 0.95) -> Sensiti
     shared = [name for name in scores.captioners if name in other.captioners]
     if not shared:
         raise DataError(f"{scores.setting} and {other.setting} share no captioner")
-    kept = [name for name in scores.variants if name in other.variants]
-    if len(kept) < 2:
+    shared_variants = [name for name in scores.variants if name in other.variants]
+    if len(shared_variants) < 2:
         raise DataError(
             f"{scores.setting} and {other.setting} share fewer than two variants: "
             f"{', '.join(scores.variants)}; {', '.join(other.variants)}"
         )
-    both = _beside(scores.only(shared, kept), other.only(shared, kept))
-    width = len(kept)
+    both = _beside(scores.only(shared, shared_variants), other.only(shared, shared_variants))
+    width = len(shared_variants)
 
-    def share(values: FloatArray) -> FloatArray:
+    def share(values: Float64Array) -> Float64Array:
         one, two = values[..., :width], values[..., width:]
         return 1 - coefficient_of_variation(one) / coefficient_of_variation(two)
 
     each = within(both, share, level)
     mean = within(both, _mean_of(share), level)
-    lonely = [name for name in (*scores.variants, *other.variants) if name not in kept]
+    lonely = [name for name in (*scores.variants, *other.variants) if name not in shared_variants]
     return Sensitivity(both, dict(zip(shared, each, strict=True)), mean[0], tuple(lonely))
 
 
@@ -141,10 +140,10 @@ def _mean_of(statistic: Statistic) -> Statistic:
 
 
 def within(scores: Variants, statistic: Statistic, level: float = 0.95) -> list[Interval]:
-    """Numbers made of scores, each with its percentile interval.
+    """A statistic of scores, each number with its percentile interval.
 
     Args:
-        scores: what they are made of.
+        scores: the scores, with their resamplings.
         statistic: (..., C, V) scores to (..., K) numbers.
         level: of intervals.
     """
@@ -152,11 +151,11 @@ def within(scores: Variants, statistic: Statistic, level: float = 0.95) -> list[
     if not len(scores.resampled):
         return [Interval(float(value)) for value in values]
     drawn = statistic(scores.resampled)
-    return [_interval(*own, level) for own in zip(values, drawn.T, strict=True)]
+    return [_interval(*column, level) for column in zip(values, drawn.T, strict=True)]
 
 
-def _interval(value: float, drawn: FloatArray, level: float) -> Interval:
-    """A number with its percentile interval; resamplings in which it is absent do not count."""
+def _interval(value: float, drawn: Float64Array, level: float) -> Interval:
+    """A number with its percentile interval; NaN resamplings do not count."""
     there = drawn[~np.isnan(drawn)]
     if not len(there):
         return Interval(float(value))

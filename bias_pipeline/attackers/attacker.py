@@ -51,11 +51,11 @@ class Attacker(Learner):
         del batch_idx
         loss = self.loss(self(**batch.inputs), batch.targets)
         self.note(loss, len(batch.targets))
-        # What the encoder itself asks of its weights, such as attention that spreads.
+        # The encoder's own penalty on its weights, such as on attention that is not spread out.
         return (loss + getattr(self.encoder, "penalty", 0.0)) * batch.weight
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Mean cross-entropy of outputs (N, O) with what is true, (N,) groups or (N, T) tasks."""
+        """Mean cross-entropy of outputs (N, O) with the truth, (N,) groups or (N, T) tasks."""
         outputs = outputs.float()
         if self.exclusive and outputs.shape[1] > 1:
             return nn.functional.cross_entropy(outputs, targets)
@@ -63,7 +63,7 @@ class Attacker(Learner):
         return nn.functional.binary_cross_entropy_with_logits(outputs, wanted)
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
-        """What the recipe says."""
+        """The recipe's optimiser and schedule."""
         return optimization(self, self.optimizer, self.schedule)
 
     @torch.no_grad()
@@ -81,9 +81,9 @@ def optimization(
     module: pl.LightningModule, optimizer: Optimizer, schedule: Schedule | None
 ) -> OptimizerLRScheduler:
     """An optimiser and a learning rate that changes with each step, as Lightning takes them."""
-    own = optimizer.build(module)
+    built = optimizer.build(module)
     if schedule is None:
-        return own
+        return built
     n_steps = int(module.trainer.estimated_stepping_batches)
-    rate = torch.optim.lr_scheduler.LambdaLR(own, lambda step: schedule.factor(step, n_steps))
-    return {"optimizer": own, "lr_scheduler": {"scheduler": rate, "interval": "step"}}
+    rate = torch.optim.lr_scheduler.LambdaLR(built, lambda step: schedule.factor(step, n_steps))
+    return {"optimizer": built, "lr_scheduler": {"scheduler": rate, "interval": "step"}}

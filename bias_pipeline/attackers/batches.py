@@ -1,4 +1,4 @@
-"""Batches of captions of almost equal length, as RELIC's attacker is trained on. Needs PyTorch."""
+"""Batches of captions of almost equal length, as in RELIC's attacker. Needs PyTorch."""
 
 from __future__ import annotations
 
@@ -7,22 +7,20 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from bias_pipeline.array_types import IntArray
 from bias_pipeline.encoders.base import Inputs
-from bias_pipeline.learning.ranks import Share
-
-IntArray = npt.NDArray[np.int64]
+from bias_pipeline.learning.distributed import Share
 
 
 class Batch(NamedTuple):
     """B captions to learn from.
 
     Attributes:
-        inputs: name to (B, ...) what the encoder's ``forward`` takes.
-        targets: (B, ...) what is learnt.
+        inputs: name to (B, ...) arguments of the encoder's ``forward``.
+        targets: (B, ...) the truth.
         weight: of the loss.
     """
 
@@ -40,15 +38,15 @@ def tensors(inputs: Inputs, rows: IntArray) -> dict[str, Tensor]:
 
 
 class LengthBatches:
-    """Batches for one epoch after the other.
+    """Batches for each epoch.
 
     Each epoch permutes the captions, sorts pools of ``pool`` batches by length, cuts them into
     batches and shuffles these, so a batch holds captions of almost equal length.
 
     Args:
         inputs: of all captions.
-        rows: (N,) which of them are learnt from.
-        targets: (N, ...) what is learnt.
+        rows: (N,) which of them are trained on.
+        targets: (N, ...) the truth.
         batch_size: captions in a batch.
         seed: of the permutations.
         pool: batches sorted together.
@@ -84,16 +82,18 @@ class LengthBatches:
             chunk = chunk[np.argsort(self.lengths[chunk], kind="stable")]
             batches += np.split(chunk, range(self.batch_size, len(chunk), self.batch_size))
         for number in self.order.permutation(len(batches)):
-            own = batches[number]
-            yield Batch(tensors(self.inputs, self.rows[own]), self.targets[torch.from_numpy(own)])
+            chosen = batches[number]
+            yield Batch(
+                tensors(self.inputs, self.rows[chosen]), self.targets[torch.from_numpy(chosen)]
+            )
 
 
 class SharedBatches:
-    """What one of several processes sees of batches that all walk through in step, cut into parts.
+    """One process's share of batches that several processes train on together, cut into parts.
 
     Gradients are averaged over processes and parts. A batch may not divide evenly, so each part
-    carries a weight with which that average is the mean over the whole batch, as in one process
-    and one part. Where there is no row left, one takes part with weight zero.
+    has a weight that makes this average the mean over the whole batch, as in one process and one
+    part. A part without rows gets one row with weight zero.
 
     Args:
         batches: the whole batches, the same in every process.
@@ -113,9 +113,9 @@ class SharedBatches:
             n_rows = len(whole.targets)
             share = self.share.of(np.arange(n_rows))
             for part in range(self.parts):
-                own = share[part :: self.parts]
-                weight = len(own) * self.share.world * self.parts / n_rows
-                rows = torch.from_numpy(own if len(own) else np.zeros(1, np.int64))
+                piece = share[part :: self.parts]
+                weight = len(piece) * self.share.world * self.parts / n_rows
+                rows = torch.from_numpy(piece if len(piece) else np.zeros(1, np.int64))
                 inputs = {name: array[rows] for name, array in whole.inputs.items()}
                 yield Batch(inputs, whole.targets[rows], weight)
 
@@ -123,7 +123,7 @@ class SharedBatches:
 class SideBySide:
     """Batches of several attackers, each in its own order, one of each at a time.
 
-    Where an attacker has fewer batches than another, it is left out of an epoch's last ones.
+    An attacker with fewer batches than another is left out of an epoch's last steps.
 
     Args:
         batches: of each attacker.
@@ -138,4 +138,4 @@ class SideBySide:
     def __iter__(self) -> Iterator[NumberedBatches]:
         steps: Iterable[Sequence[Batch | None]] = zip_longest(*self.batches)
         for step in steps:
-            yield [(number, own) for number, own in enumerate(step) if own is not None]
+            yield [(number, batch) for number, batch in enumerate(step) if batch is not None]

@@ -1,9 +1,9 @@
 """Attackers of several seeds trained as one module over stacked weights. Needs PyTorch.
 
-On a GPU an attacker of this size spends its time on starting small products; stacked, all seeds
-share each start. What belongs to a seed stays its own: split, vocabulary, first weights, order of
-batches, dropout, clipped gradient. So an attacker comes out as it would alone, but for the order of
-float sums (and, on a GPU, for dropout, which ``nn.LSTM`` draws there in a way of its own).
+On a GPU a small attacker spends its time on starting small products; stacked, all seeds share each
+start. Each seed keeps its own split, vocabulary, first weights, order of batches, dropout and
+clipped gradient. So an attacker is the same as if it were trained alone, except for the order of
+float sums (and, on a GPU, for dropout, which ``nn.LSTM`` draws differently there).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Ensemble(pl.LightningModule):
     """S attackers that take their steps together.
 
     Args:
-        members: S attackers of one description that :func:`can_stack` allows.
+        members: S attackers of one description that can be stacked.
         seeds: of each.
-        states: state of the processor's random numbers after each was made.
+        states: state of the processor's random numbers after each was built.
     """
 
     def __init__(
@@ -39,12 +39,12 @@ class Ensemble(pl.LightningModule):
         self.generators: list[torch.Generator] = []
         self.sums = torch.zeros(0)
 
-    def own(self) -> list[Attacker]:
+    def attackers(self) -> list[Attacker]:
         """The members."""
         return [cast("Attacker", member) for member in self.members]
 
     def on_fit_start(self) -> None:
-        """Give each member a generator on the device; on the processor, the state it has alone."""
+        """Give each member a generator on the device; on the processor, with its state if alone."""
         if self.device.type == "cpu":
             self.generators = [torch.Generator() for _ in self.states]
             for generator, state in zip(self.generators, self.states, strict=True):
@@ -55,24 +55,26 @@ class Ensemble(pl.LightningModule):
             ]
 
     def on_train_epoch_start(self) -> None:
-        """Begin a new mean loss of each member."""
+        """Reset each member's mean loss."""
         self.sums = torch.zeros(len(self.members), 2, device=self.device)
 
     def training_step(self, batch: NumberedBatches, batch_idx: int) -> Tensor:
         """The sum of the members' losses, whose gradient is each member's own."""
         del batch_idx
-        members = [self.own()[number] for number, _ in batch]
+        members = [self.attackers()[number] for number, _ in batch]
         generators = [self.generators[number] for number, _ in batch]
         nets = [member.encoder for member in members]
-        vectors = encode(nets, [own.inputs for _, own in batch], generators)  # (S, N, D)
-        rows = [len(own.targets) for _, own in batch]
+        vectors = encode(
+            nets, [member_batch.inputs for _, member_batch in batch], generators
+        )  # (S, N, D)
+        rows = [len(member_batch.targets) for _, member_batch in batch]
         heads = [cast("nn.Sequential", member.head) for member in members]
         outputs = decide(heads, vectors, rows, generators)  # (S, N, O)
         total = outputs.new_zeros((), dtype=torch.float32)
-        for place, member, (number, own) in zip(outputs, members, batch, strict=True):
-            loss = member.loss(place[: len(own.targets)], own.targets)
-            self._note(number, loss, len(own.targets))
-            total = total + loss * own.weight
+        for place, member, (number, member_batch) in zip(outputs, members, batch, strict=True):
+            loss = member.loss(place[: len(member_batch.targets)], member_batch.targets)
+            self._note(number, loss, len(member_batch.targets))
+            total = total + loss * member_batch.weight
         return total
 
     def _note(self, number: int, loss: Tensor, n_rows: int) -> None:
@@ -80,15 +82,15 @@ class Ensemble(pl.LightningModule):
         self.sums[number, 1] += n_rows
 
     def on_train_epoch_end(self) -> None:
-        """Put the epoch's mean losses down."""
+        """Record the epoch's mean losses."""
         means = (self.sums[:, 0] / self.sums[:, 1]).tolist()
-        for member, mean in zip(self.own(), means, strict=True):
+        for member, mean in zip(self.attackers(), means, strict=True):
             member.losses.append(mean)
         self.log("train_loss", sum(means) / len(means))
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
-        """One that works on each weight alone; a member without a batch is passed over."""
-        first = self.own()[0]
+        """One optimiser that treats each weight alone; it skips members without a batch."""
+        first = self.attackers()[0]
         return optimization(self, first.optimizer, first.schedule)
 
     def configure_gradient_clipping(
@@ -97,7 +99,7 @@ class Ensemble(pl.LightningModule):
         gradient_clip_val: float | None = None,
         gradient_clip_algorithm: str | None = None,
     ) -> None:
-        """Each member's gradient is measured alone."""
+        """Clip each member's gradient alone."""
         del optimizer
         for member in self.members if gradient_clip_val else ():
             if gradient_clip_algorithm == "value":

@@ -10,38 +10,38 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse, special
 
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+
 AnyFloat = npt.NDArray[Any]
-Matrix = sparse.csr_array | AnyFloat  # numbers of words are mostly 0, those of vectors are not
+Matrix = sparse.csr_array | AnyFloat  # features of words are mostly 0, those of vectors are not
 
 TOLERANCE = 1e-5  # of the gradient, every weight measured in units of its own curvature
-FORCING = 0.1  # a step is solved for until its residual is at most this share of the gradient
+FORCING = 0.1  # the solver of a step stops when the residual is at most this share of the gradient
 MAX_STEPS, MAX_PRODUCTS, MAX_HALVINGS = 100, 100, 40
 
 
 def fit(
     x: Matrix,
-    counts: FloatArray,
-    truths: FloatArray,
+    counts: Float64Array,
+    truths: Float64Array,
     inverse_penalty: float,
     known: BoolArray | None = None,
-) -> FloatArray:
-    """Weights of B logistic regressions that share their items and nothing else.
+) -> Float64Array:
+    """Weights of B logistic regressions that share only their items.
 
-    Minimises ``C * sum of log losses + |w|^2 / 2`` by Newton steps that conjugate gradients find
+    Minimises ``C * sum of log losses + |w|^2 / 2`` by Newton steps, solved by conjugate gradients
     (Lin, Weng and Keerthi 2008, "Trust region Newton method for large-scale logistic regression",
     with halved steps instead of a trust region). One product with ``x`` serves all regressions.
-    Steps are found in single precision, which is several times as fast; values and gradients, which
-    decide where a regression ends, are in double.
+    Steps are computed in single precision, which is several times as fast; values and gradients,
+    which decide when a regression stops, in double.
 
     Args:
         x: (N, F) features.
         counts: (N, B) how often each item counts in each regression; 0 leaves it out.
         truths: (N, B, K) how often each output is true of it: K = 1 for a sigmoid, else K groups
             under a softmax, which sum to ``counts``.
-        inverse_penalty: C, above 0. Intercepts are not regularised; where all labels are the same
-            an intercept has no optimum, and ends where its slope is within the tolerance.
+        inverse_penalty: C, above 0. Intercepts are not regularised; if all labels are the same, an
+            intercept has no optimum, and stops when its slope is within the tolerance.
         known: (F, B) features that each regression may use; all if left out.
 
     Returns:
@@ -82,8 +82,8 @@ def _adjoint(transposed: Matrix, residuals: AnyFloat) -> AnyFloat:
 def summed(terms: AnyFloat) -> AnyFloat:
     """(N, ...) to (...), one item after the other.
 
-    NumPy's order of summation depends on the number of columns and on how they lie in memory, and
-    a regression's last digits would depend on who stands beside it.
+    NumPy's order of summation depends on the number of columns and on their layout in memory, so
+    a regression's last digits would depend on the other regressions.
     """
     terms = np.ascontiguousarray(terms)
     return np.asarray(terms.cumsum(axis=0)[-1] if terms[0].size == 1 else terms.sum(axis=0))
@@ -95,8 +95,8 @@ def _inner(a: AnyFloat, b: AnyFloat) -> AnyFloat:
 
 
 def _loss(
-    scores: FloatArray, counts: FloatArray, truths: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+    scores: Float64Array, counts: Float64Array, truths: Float64Array
+) -> tuple[Float64Array, Float64Array]:
     """(1, B, 1) summed log losses and (N, B, K) predictions."""
     if scores.shape[2] > 1:
         log_sum = special.logsumexp(scores, axis=2, keepdims=True)
@@ -114,7 +114,7 @@ class _Design:
         x: (N, F) features.
         transposed: (F, N).
         single: both in single precision.
-        ridge: (F + 1, 1, 1) how the penalty bends.
+        ridge: (F + 1, 1, 1) second derivative of the penalty.
     """
 
     def __init__(self, x: Matrix, inverse_penalty: float) -> None:
@@ -127,14 +127,14 @@ class _Design:
 
 @dataclass(frozen=True, eq=False)
 class _Fits:
-    """Regressions on their way; the second axis of all arrays is B.
+    """State of unfinished regressions; the second axis of all arrays is B.
 
     Attributes:
-        place: (1, B) which they are of those that were asked for.
+        place: (1, B) their indices among all regressions.
         counts: (N, B, 1), see :func:`fit`.
         truths: (N, B, K), see :func:`fit`.
-        known: (F + 1, B, 1) 1 for what may have a weight, else 0.
-        unit: (F + 1, B, 1) times a slope: the same where the sigmoid is steepest, so that the
+        known: (F + 1, B, 1) 1 for features that may have a weight, else 0.
+        unit: (F + 1, B, 1) factors that scale slopes by the largest curvature, so that the
             tolerance means the same for frequent and rare features.
         weights: (F + 1, B, K).
         scores: (N, B, K) linear scores under them.
@@ -142,21 +142,21 @@ class _Fits:
         probs: (N, B, K) predictions.
     """
 
-    place: npt.NDArray[np.int64]
-    counts: FloatArray
-    truths: FloatArray
-    known: FloatArray
-    unit: FloatArray
-    weights: FloatArray
-    scores: FloatArray
-    loss: FloatArray
-    probs: FloatArray
+    place: IntArray
+    counts: Float64Array
+    truths: Float64Array
+    known: Float64Array
+    unit: Float64Array
+    weights: Float64Array
+    scores: Float64Array
+    loss: Float64Array
+    probs: Float64Array
 
     @classmethod
     def begin(
-        cls, design: _Design, counts: FloatArray, truths: FloatArray, known: BoolArray | None
+        cls, design: _Design, counts: Float64Array, truths: Float64Array, known: BoolArray | None
     ) -> _Fits:
-        """No feature has a weight, every output is at its base rate."""
+        """The start: no feature has a weight, every output has its base rate."""
         n_items, n_fits, n_outputs = truths.shape
         weight = summed(counts)
         squares = np.concatenate([(design.x * design.x).T @ counts, weight[None]])[:, :, None]
@@ -174,18 +174,18 @@ class _Fits:
         return cls(*parts, *_loss(scores, counts, truths))
 
     def of(self, which: BoolArray) -> _Fits:
-        """Some of them."""
+        """Some of the regressions."""
         if which.all():
             return self
         return _Fits(*(getattr(self, field.name)[:, which] for field in fields(self)))
 
-    def gradient(self, design: _Design) -> FloatArray:
+    def gradient(self, design: _Design) -> Float64Array:
         """(F + 1, B, K) slopes of the objective."""
         slopes = _adjoint(design.transposed, self.counts * self.probs - self.truths)
         return (design.inverse_penalty * slopes + design.ridge * self.weights) * self.known
 
-    def moved(self, design: _Design, gradient: FloatArray) -> _Fits:
-        """One Newton step further, halved until the objective falls (Armijo's rule)."""
+    def moved(self, design: _Design, gradient: Float64Array) -> _Fits:
+        """The state after one Newton step, halved until the objective falls (Armijo's rule)."""
         way = _System.of_fits(self, design).solve(-gradient.astype(np.float32)).astype(np.float64)
         along = decide(design.x, way)
         slope, pull = _inner(gradient, way), _inner(design.ridge * self.weights, way)
@@ -207,7 +207,7 @@ class _Fits:
 
 @dataclass(frozen=True, eq=False)
 class _System:
-    """The second derivatives of B objectives, in single precision; (F + 1, B, K) to the same.
+    """The second derivatives of B objectives, in single precision, as maps of (F + 1, B, K).
 
     Attributes:
         design: the items.
@@ -223,23 +223,23 @@ class _System:
 
     @classmethod
     def of_fits(cls, fits: _Fits, design: _Design) -> _System:
-        """That of regressions where they are."""
+        """The system of regressions at their current weights."""
         parts = fits.known, design.inverse_penalty * fits.counts, fits.probs
         return cls(design, *(part.astype(np.float32) for part in parts))
 
     def of(self, which: BoolArray) -> _System:
-        """That of some of them."""
+        """The system of some of the regressions."""
         parts = (self.known, self.weight, self.probs)
         return _System(self.design, *(part[:, which] for part in parts))
 
     @cached_property
     def bends(self) -> AnyFloat:
-        """(N, B, K) how the loss of an item bends, if outputs are moved one by one."""
+        """(N, B, K) second derivative of an item's loss by each single output."""
         one = self.probs.shape[2] == 1
         return self.weight * self.probs * ((1 - self.probs) if one else 1)
 
     def times(self, way: AnyFloat) -> AnyFloat:
-        """How the slopes change along a way."""
+        """The product of the second derivatives with a direction."""
         moved = decide(self.design.single[0], way)
         if moved.shape[2] > 1:
             moved -= (self.probs * moved).sum(axis=2, keepdims=True)
@@ -247,22 +247,24 @@ class _System:
         return slopes * self.known + self.design.ridge.astype(np.float32) * way
 
     def solve(self, right: AnyFloat) -> AnyFloat:
-        """Conjugate gradients from 0; each system ends where its own residual is small."""
-        found, place = np.zeros_like(right), np.arange(right.shape[1])
-        system, part, left, way = self, np.zeros_like(right), right, right
+        """Conjugate gradients from 0; each system stops when its own residual is small."""
+        solution, place = np.zeros_like(right), np.arange(right.shape[1])
+        system, part, residual, way = self, np.zeros_like(right), right, right
         size = _inner(right, right)
         small = FORCING**2 * size
         for _ in range(MAX_PRODUCTS):
             product = system.times(way)
             step = size / np.maximum(_inner(way, product), np.finfo(np.float32).tiny)
-            part, left = part + step * way, left - step * product
-            size, before = _inner(left, left), size
-            found[:, place] = part
+            part, residual = part + step * way, residual - step * product
+            size, before = _inner(residual, residual), size
+            solution[:, place] = part
             going = (size > small)[0, :, 0]
             if not going.any():
                 break
-            way = left + size / before * way
+            way = residual + size / before * way
             if not going.all():
                 system, place = system.of(going), place[going]
-                part, left, way, size, small = (a[:, going] for a in (part, left, way, size, small))
-        return found
+                part, residual, way, size, small = (
+                    a[:, going] for a in (part, residual, way, size, small)
+                )
+        return solution

@@ -1,10 +1,9 @@
-"""The neural engine: fresh attackers for all splits, at once in the way that suits the device.
+"""The neural engine: trains fresh attackers for all splits in parallel, as suits the device.
 
-On processors, one single-threaded process a core: measured on two cores, that beats one process
-with two threads (``benchmarks/attackers.py``); small matrices do not share well. On a GPU, one
-ensemble over stacked weights (``ensemble.py``). With several devices all processes train the same
-attacker, one after the other (``learning/ranks.py``). PyTorch is imported by the processes that
-train, never for a cached one.
+On processors, one single-threaded process a core: measured on two cores, this is faster than one
+process with two threads (``benchmarks/attackers.py``). On a GPU, one ensemble over stacked weights
+(``ensemble.py``). With several devices all processes train the same attacker together, one attacker
+after the other (``learning/distributed.py``). Only processes that train import PyTorch.
 """
 
 from __future__ import annotations
@@ -19,12 +18,13 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
+from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.attackers.optimizers import Optimizer, Schedule
-from bias_pipeline.attackers.probe import Job, Probe, Trained
+from bias_pipeline.attackers.probe import Probe, ProbeResult, TrainingJob
 from bias_pipeline.attackers.recipe import (
     Recipe,
     TrainerFlags,
-    free_memory,
+    free_gpu_memory,
     is_shortage,
     smaller,
 )
@@ -33,18 +33,18 @@ from bias_pipeline.attackers.training import (
     predict,
     train_attacker,
     train_ensemble,
-    trained,
+    train_locally,
 )
-from bias_pipeline.corpus.predictions import FloatArray, IntArray, Labelled
+from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.corpus.split import Split
-from bias_pipeline.declared import Count, Given, NotNegative, Range
+from bias_pipeline.declared import ConfiguredAs, Count, NotNegative, Range
 from bias_pipeline.encoders.base import Head, NetEncoder
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io.cores import n_cores
 from bias_pipeline.io.hashing import derived_seed
 from bias_pipeline.learning import workers
+from bias_pipeline.learning.distributed import Share, ranks, world_size
 from bias_pipeline.learning.loop import Survival
-from bias_pipeline.learning.ranks import Share, ranks, world_size
 
 VERSION = 1  # raise it whenever any prediction changes
 ATTEMPTS = 3
@@ -56,9 +56,9 @@ log = logging.getLogger(__name__)
 class NeuralProbe(Probe):
     """Attackers trained from scratch with Lightning.
 
-    An attacker whose predictions are not finite, or the same for all test captions although
-    they differ, has failed: it is trained again from the next derived seed, at most three times
-    in all, and counted. It is never averaged in.
+    An attacker has failed if its predictions are not finite, or the same for all test captions
+    although these differ. It is counted, never averaged in, and trained again from the next derived
+    seed, at most three times in all.
 
     Args:
         encoder: see :class:`Recipe`.
@@ -73,17 +73,17 @@ class NeuralProbe(Probe):
         may_leave_gpu: see :class:`Recipe`.
         ensemble: how many attackers are trained at once over stacked weights; 1 trains each
             alone. If left out, all of a call on a single GPU or under a frozen encoder, 1
-            elsewhere. Encoders that ``attackers/stacked/dispatch.py`` does not know are trained one
-            after the other all the same.
+            elsewhere. Encoders that ``attackers/stacked/dispatch.py`` does not support are always
+            trained one after the other.
         schedule: see :class:`Recipe`.
-        checkpoint_minutes: a training that takes longer is written down at the end of an epoch,
-            whenever so many minutes have passed, and goes on from there if it is killed; None:
-            never. Attackers trained at once over stacked weights begin anew.
-        select: which epoch's weights are asked: of the ``last``, or of the ``best`` by the loss on
-            the split's validation part.
+        checkpoint_minutes: a longer training writes a checkpoint at the end of an epoch, whenever
+            so many minutes have passed, and resumes from it if it is killed; None: never.
+            Attackers trained at once over stacked weights start again.
+        select: which epoch's weights are used: the ``last``, or the ``best`` by the loss on the
+            split's validation part.
 
     Raises:
-        UsageError: if the best epoch is asked for of attackers trained at once.
+        UsageError: if ``select=best`` is set for attackers trained at once.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class NeuralProbe(Probe):
         head: Head,
         optimizer: Optimizer,
         batch_size: Count,
-        trainer: Annotated[Mapping[str, Any], Given(TrainerFlags)],
+        trainer: Annotated[Mapping[str, Any], ConfiguredAs(TrainerFlags)],
         processes: Annotated[int, Range(low=1, high=1024)] | None = None,
         cache: str | None = None,
         may_leave_gpu: bool = True,
@@ -107,7 +107,7 @@ class NeuralProbe(Probe):
         self.world = world_size(flags)
         single, on_cpu = self.world == 1, flags.get("accelerator") == "cpu"
         self.processes = processes or (n_cores() if on_cpu and single else 1)
-        # A scaled loss, as float16 has, would tie the members of an ensemble to each other.
+        # float16 scales the loss, which would make members of an ensemble depend on each other.
         scaled = str(flags.get("precision")).startswith("16")
         alone = not single or scaled or (on_cpu and not encoder.frozen)
         self.ensemble = ensemble or (1 if alone else EVERYONE)
@@ -125,28 +125,28 @@ class NeuralProbe(Probe):
         self.select = select
         if select == "best" and self.recipe.stacked:
             raise UsageError(
-                "metric.select=best is of attackers that are trained alone; set probe.ensemble=1"
+                "metric.select=best needs attackers that are trained alone; set probe.ensemble=1"
             )
         if cache is not None and checkpoint_minutes is not None:
             survival = Survival(str(Path(cache) / "checkpoints"), VERSION, checkpoint_minutes)
             self.recipe = replace(self.recipe, survival=survival)
 
-    def job(self, split: Split, images: IntArray, groups: IntArray) -> Job:
+    def job(self, split: Split, images: IntArray, groups: IntArray) -> TrainingJob:
         """See the base.
 
         Raises:
-            UsageError: if the best epoch is asked for, and the split has no validation part.
+            UsageError: if ``select=best`` and the split has no validation part.
         """
-        own = super().job(split, images, groups)
+        job = super().job(split, images, groups)
         if self.select == "last":
-            return own
+            return job
         validation = split.validated(images, groups)
         if not len(validation):
             raise UsageError(
                 "metric.select=best needs a part of the images to validate on; choose split=ic2, "
                 "or set split.validation_share"
             )
-        return replace(own, validation=validation)
+        return replace(job, validation=validation)
 
     def _check_sharing(self, scaled: bool) -> None:
         if self.world > 1 and self.processes > 1:
@@ -162,59 +162,59 @@ class NeuralProbe(Probe):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The recipe, the version, and which epoch's weights are asked."""
+        """The recipe, the version, and which epoch's weights are used."""
         selected = {"select": self.select} if self.select != "last" else {}
         return {"probe": "neural", "version": VERSION, **self.recipe.spec, **selected}
 
-    def train(self, data: Labelled, jobs: Sequence[Job]) -> Iterator[Trained]:
+    def train(self, data: LabelledCaptions, jobs: Sequence[TrainingJob]) -> Iterator[ProbeResult]:
         """One fresh attacker a job, in order."""
         groups = [jobs[i : i + self.ensemble] for i in range(0, len(jobs), self.ensemble)]
         tasks = [(self.recipe, data, group) for group in groups]
-        found: Iterable[list[Trained]]
+        results: Iterable[list[ProbeResult]]
         if self.processes > 1 and len(tasks) > 1:
-            found = workers.pool(self.processes).map(_train, tasks)
+            results = workers.pool(self.processes).map(_train, tasks)
         else:
-            found = map(_train, tasks)
+            results = map(_train, tasks)
         try:
-            for job, one in zip(jobs, chain.from_iterable(found), strict=True):
+            for job, one in zip(jobs, chain.from_iterable(results), strict=True):
                 if one.attempts > 1:
-                    told = "%s, seed %d: %d attackers failed"
-                    log.warning(told, data.name, job.seed, one.attempts - 1)
+                    message = "%s, seed %d: %d attackers failed"
+                    log.warning(message, data.name, job.seed, one.attempts - 1)
                 yield one
         except BrokenProcessPool as error:
             _stop_workers()
             raise ResourceError(
-                f"{data.name}: a training process was ended from outside, perhaps for want of "
+                f"{data.name}: a training process was killed from outside, perhaps for lack of "
                 "memory; set probe.processes=1 or lower probe.batch_size"
             ) from error
         except BaseException:
             _stop_workers()
             raise
 
-    def attacker(self, data: Labelled, job: Job) -> Prepared:
-        """The attacker of a job itself, to be looked into: trained alone, in this process.
+    def attacker(self, data: LabelledCaptions, job: TrainingJob) -> Prepared:
+        """The attacker of a job, for inspection: trained alone, in this process.
 
-        It is the one that :meth:`train` would train for the job, but for the order of float sums
-        where that trains several at once.
+        It is the one that :meth:`train` would train for the job, except for the order of float sums
+        if that trains several at once.
 
         Raises:
             DataError: if all attempts fail.
         """
         for attempt in range(ATTEMPTS):
-            own = trained(self.recipe, data, _attempt(job, attempt))
-            if not _failed(predict(own, data, job.test).probs, data, job):
-                return own
+            prepared = train_locally(self.recipe, data, _attempt(job, attempt))
+            if not _failed(predict(prepared, data, job.test).probs, data, job):
+                return prepared
         raise _hopeless(data, job)
 
 
 def _stop_workers() -> None:
-    """End trainings nobody waits for."""
+    """End trainings that are no longer needed."""
     workers.kill_workers()
     ranks.cache_clear()
 
 
-def _train(task: tuple[Recipe, Labelled, Sequence[Job]]) -> list[Trained]:
-    """Train attackers at once; those that fail again, each by itself, until none does.
+def _train(task: tuple[Recipe, LabelledCaptions, Sequence[TrainingJob]]) -> list[ProbeResult]:
+    """Train attackers at once; train those that fail again, each alone, until none fails.
 
     Raises:
         DataError: if all attempts of one fail.
@@ -222,11 +222,16 @@ def _train(task: tuple[Recipe, Labelled, Sequence[Job]]) -> list[Trained]:
     recipe, data, jobs = task
     shortages: list[Mapping[str, object]] = []
     first = _train_within_memory(recipe, data, jobs, shortages)
-    trained = [_until_sound(recipe, data, *pair) for pair in zip(jobs, first, strict=True)]
-    return [replace(trained[0], shortages=[*shortages, *trained[0].shortages]), *trained[1:]]
+    train_locally = [_until_sound(recipe, data, *pair) for pair in zip(jobs, first, strict=True)]
+    return [
+        replace(train_locally[0], shortages=[*shortages, *train_locally[0].shortages]),
+        *train_locally[1:],
+    ]
 
 
-def _until_sound(recipe: Recipe, data: Labelled, job: Job, first: Trained) -> Trained:
+def _until_sound(
+    recipe: Recipe, data: LabelledCaptions, job: TrainingJob, first: ProbeResult
+) -> ProbeResult:
     shortages: list[Mapping[str, object]] = []
     one = first
     for attempt in range(ATTEMPTS):
@@ -239,19 +244,19 @@ def _until_sound(recipe: Recipe, data: Labelled, job: Job, first: Trained) -> Tr
     raise _hopeless(data, job)
 
 
-def _attempt(job: Job, number: int) -> Job:
-    """The job with the seed of an attempt, the first of which is its own."""
+def _attempt(job: TrainingJob, number: int) -> TrainingJob:
+    """The job with the seed of an attempt; the first attempt has the job's seed."""
     return replace(job, seed=derived_seed("retry", job.seed, number)) if number else job
 
 
-def _hopeless(data: Labelled, job: Job) -> DataError:
+def _hopeless(data: LabelledCaptions, job: TrainingJob) -> DataError:
     return DataError(
         f"{data.name}, seed {job.seed}: {ATTEMPTS} attackers in a row diverged or predicted the "
         "same for all captions; lower probe.optimizer.lr or raise trainer.max_epochs"
     )
 
 
-def _failed(probs: FloatArray, data: Labelled, job: Job) -> bool:
+def _failed(probs: Float64Array, data: LabelledCaptions, job: TrainingJob) -> bool:
     if not np.isfinite(probs).all():
         return True
     differ = len(np.unique(data.captions.identities[job.test])) > 1
@@ -260,58 +265,61 @@ def _failed(probs: FloatArray, data: Labelled, job: Job) -> bool:
 
 def _train_within_memory(
     recipe: Recipe,
-    data: Labelled,
-    jobs: Sequence[Job],
+    data: LabelledCaptions,
+    jobs: Sequence[TrainingJob],
     shortages: list[Mapping[str, object]],
-) -> list[Trained]:
-    """Train; where memory is short, fewer attackers at once, then batches in smaller parts.
+) -> list[ProbeResult]:
+    """Train; if memory runs out, with fewer attackers at once, then with batches in smaller parts.
 
     Raises:
-        ResourceError: if there is no smaller way left.
+        ResourceError: if it cannot get smaller.
     """
     try:
-        return _train_as_told(recipe, data, jobs)
+        return _train_once(recipe, data, jobs)
     except RuntimeError as error:
         if not is_shortage(error):
             raise
         reason = str(error).partition("\n")[0][:200]
-    free_memory()
+    free_gpu_memory()
     if len(jobs) > 1:
         half = len(jobs) // 2
         shortages.append({**_shortage(data, jobs[0], reason), "then_ensemble": half})
         log.warning("%s: out of memory; again with %d attackers at once", data.name, half)
         groups = (jobs[:half], jobs[half:])
-        return [one for own in groups for one in _train_within_memory(recipe, data, own, shortages)]
+        return [
+            one for group in groups for one in _train_within_memory(recipe, data, group, shortages)
+        ]
     less = smaller(recipe)
     if less is None:
         raise ResourceError(
             f"{data.name}, seed {jobs[0].seed}: out of memory with one caption at a time "
-            f"({reason}); choose a smaller encoder or leave the device to this run alone"
+            f"({reason}); choose a smaller encoder or use a device without other programs"
         )
     accelerator = str(less.trainer.get("accelerator"))
     then = {"then_parts": less.parts, "then_accelerator": accelerator}
     shortages.append({**_shortage(data, jobs[0], reason), **then})
-    told = "%s, seed %d: out of memory; again with batches in %d parts, accelerator %s"
-    log.warning(told, data.name, jobs[0].seed, less.parts, accelerator)
+    message = "%s, seed %d: out of memory; again with batches in %d parts, accelerator %s"
+    log.warning(message, data.name, jobs[0].seed, less.parts, accelerator)
     return _train_within_memory(less, data, jobs, shortages)
 
 
-def _shortage(data: Labelled, job: Job, reason: str) -> dict[str, object]:
+def _shortage(data: LabelledCaptions, job: TrainingJob, reason: str) -> dict[str, object]:
     return {"data": data.name, "seed": job.seed, "error": reason}
 
 
-def _train_as_told(recipe: Recipe, data: Labelled, jobs: Sequence[Job]) -> list[Trained]:
+def _train_once(
+    recipe: Recipe, data: LabelledCaptions, jobs: Sequence[TrainingJob]
+) -> list[ProbeResult]:
     if recipe.stacked:
         return train_ensemble(recipe, data, jobs)
     train = train_attacker if world_size(recipe.trainer) == 1 else _train_together
     return [train(recipe, data, job) for job in jobs]
 
 
-def _train_together(recipe: Recipe, data: Labelled, job: Job) -> Trained:
-    """As :func:`train_attacker`, by a process for each device.
+def _train_together(recipe: Recipe, data: LabelledCaptions, job: TrainingJob) -> ProbeResult:
+    """Like :func:`train_attacker`, with a process for each device.
 
-    Each predicts for its share of the test captions, so every caption is predicted once. The loss
-    is the mean of theirs.
+    Each process predicts its share of the test captions. The loss is their mean.
     """
     try:
         shares = ranks(world_size(recipe.trainer)).run(_train_share, recipe, data, job)
@@ -320,14 +328,16 @@ def _train_together(recipe: Recipe, data: Labelled, job: Job) -> Trained:
         raise
     world = shares[0][1]
     probs = np.full((len(job.test), shares[0][0].probs.shape[1]), np.nan)
-    for rank, (own, _) in enumerate(shares):
-        probs[rank::world] = own.probs
-    losses = tuple(np.mean([own.losses for own, _ in shares], axis=0).tolist())
-    return Trained(probs, losses, world_size=world)
+    for rank, (part, _) in enumerate(shares):
+        probs[rank::world] = part.probs
+    losses = tuple(np.mean([part.losses for part, _ in shares], axis=0).tolist())
+    return ProbeResult(probs, losses, world_size=world)
 
 
-def _train_share(recipe: Recipe, data: Labelled, job: Job, share: Share) -> tuple[Trained, int]:
-    """What one of the processes predicted, and how many of them PyTorch counts."""
+def _train_share(
+    recipe: Recipe, data: LabelledCaptions, job: TrainingJob, share: Share
+) -> tuple[ProbeResult, int]:
+    """The result of one of the processes, and PyTorch's number of processes."""
     one = train_attacker(recipe, data, job, share)
     from torch import distributed
 

@@ -1,6 +1,6 @@
-"""How an attacker's weights are moved: ``probe.optimizer`` and ``probe.schedule``.
+"""Optimisers and schedules of attackers: ``probe.optimizer`` and ``probe.schedule``.
 
-Descriptions; PyTorch is imported when they build the real thing.
+These are descriptions; PyTorch is imported when they build the optimiser.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Optimizer(Configurable, ABC):
     @property
     @abstractmethod
     def spec(self) -> Mapping[str, object]:
-        """All that decides its steps, as plain data."""
+        """All settings that change its steps, as plain data."""
 
     @abstractmethod
     def build(self, module: nn.Module) -> optim.Optimizer:
@@ -49,15 +49,18 @@ class Adam(Optimizer):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """What differs from the defaults; so keys from when Adam was the only one stay as they are.
+        """Settings that differ from the defaults, so that old keys of Adam stay valid.
 
         Example:
             >>> Adam(0.003).spec
             {'lr': 0.003}
         """
         usual = asdict(Adam(self.lr))
-        own = {**asdict(self), "betas": tuple(self.betas)}
-        return {"lr": self.lr, **{key: own[key] for key in own if own[key] != usual[key]}}
+        settings = {**asdict(self), "betas": tuple(self.betas)}
+        return {
+            "lr": self.lr,
+            **{key: settings[key] for key in settings if settings[key] != usual[key]},
+        }
 
     def build(self, module: nn.Module) -> optim.Optimizer:
         """See the base."""
@@ -88,8 +91,8 @@ class AdamW(Optimizer):
     @property
     def spec(self) -> Mapping[str, object]:
         """All settings."""
-        own = {**asdict(self), "betas": list(self.betas), "undecayed": list(self.undecayed)}
-        return {"name": "AdamW", **own}
+        settings = {**asdict(self), "betas": list(self.betas), "undecayed": list(self.undecayed)}
+        return {"name": "AdamW", **settings}
 
     def build(self, module: nn.Module) -> optim.Optimizer:
         """See the base."""
@@ -98,8 +101,8 @@ class AdamW(Optimizer):
         decayed: list[nn.Parameter] = []
         spared: list[nn.Parameter] = []
         for name, weight in module.named_parameters():
-            kept = any(part in name for part in self.undecayed)
-            (spared if kept else decayed).append(weight)
+            undecayed = any(part in name for part in self.undecayed)
+            (spared if undecayed else decayed).append(weight)
         groups = [
             {"params": decayed, "weight_decay": self.weight_decay},
             {"params": spared, "weight_decay": 0.0},
@@ -113,12 +116,12 @@ class Schedule(Configurable, ABC):
 
     @property
     def spec(self) -> list[object]:
-        """All that decides it, as plain data."""
+        """Class and settings, as plain data."""
         return [type(self).__name__, asdict(self)]  # type: ignore[call-overload]
 
     @abstractmethod
     def factor(self, step: int, n_steps: int) -> float:
-        """What the learning rate is multiplied with.
+        """The factor of the learning rate.
 
         Args:
             step: from 0.

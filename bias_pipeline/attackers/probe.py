@@ -1,4 +1,4 @@
-"""The engine: a fresh attacker for every split, predictions kept so nothing is trained twice."""
+"""The engine: a fresh attacker for every split, with stored predictions that are never repeated."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bias_pipeline.corpus.predictions import FloatArray, IntArray, Labelled, Predictions, Training
-from bias_pipeline.corpus.split import Split
+from bias_pipeline.array_types import Float64Array, IntArray
+from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions, Training
+from bias_pipeline.corpus.split import Split, seeds_in
 from bias_pipeline.declared import Configurable
 from bias_pipeline.encoders.base import Encoder
 from bias_pipeline.io.arrays import ArrayCache
@@ -26,14 +27,14 @@ LOSSES = "-losses"  # after the key of an attacker's predictions, that of its lo
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
-    """One attacker to train: positions within a :class:`Labelled`.
+class TrainingJob:
+    """One attacker to train: positions within a :class:`LabelledCaptions`.
 
     Attributes:
         seed: of the split, and of the attacker.
-        train: what it learns from.
-        test: what it is asked.
-        validation: what tells which epoch is the best; empty unless the split has such a part.
+        train: positions to train on.
+        test: positions to predict.
+        validation: positions that select the best epoch; empty unless the split has such a part.
     """
 
     seed: int
@@ -43,18 +44,18 @@ class Job:
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
-    """What came of one attacker.
+class ProbeResult:
+    """The result of training one attacker.
 
     Attributes:
         probs: (M, K) or (M, T) its predictions for its test captions.
         losses: mean loss on its training captions in each epoch; empty if it has no epochs.
-        attempts: how many attackers were trained until one did not fail; 0 if none need be.
-        shortages: what was done each time memory was short.
-        world_size: processes that trained it together; None if it is no network.
+        attempts: how many attackers were trained until one did not fail; 0 if none was needed.
+        shortages: what was changed each time memory ran out.
+        world_size: processes that trained it together; None if it is not a network.
     """
 
-    probs: FloatArray
+    probs: Float64Array
     losses: tuple[float, ...] = ()
     attempts: int = 1
     shortages: Sequence[Mapping[str, object]] = ()
@@ -65,11 +66,11 @@ class Probe(Configurable, ABC):
     """Trains one attacker per split and returns what each predicts for its test images.
 
     Args:
-        cache: folder where predictions are kept, None to keep none. Where they are kept does not
-            change them, so it is no part of a result's identity.
+        cache: folder where predictions are stored, None to store none. It does not change them, so
+            it is not part of a result's identity.
 
     Attributes:
-        encoder: what its attackers see.
+        encoder: gives its attackers' inputs.
     """
 
     encoder: Encoder
@@ -80,71 +81,78 @@ class Probe(Configurable, ABC):
     @property
     @abstractmethod
     def spec(self) -> Mapping[str, object]:
-        """Everything that decides an attacker's predictions, as plain data."""
+        """All settings that change an attacker's predictions, as plain data."""
 
     @abstractmethod
-    def train(self, data: Labelled, jobs: Sequence[Job]) -> Iterable[Trained]:
-        """What a fresh attacker predicts for each job, in order."""
+    def train(self, data: LabelledCaptions, jobs: Sequence[TrainingJob]) -> Iterable[ProbeResult]:
+        """Predictions of a fresh attacker for each job, in order."""
 
-    def fit_predict(self, data: Labelled, splits: Sequence[Split]) -> Predictions:
-        """Train what has not been trained before.
+    def fit_predict(self, data: LabelledCaptions, splits: Sequence[Split]) -> Predictions:
+        """Train the attackers whose predictions are not stored.
 
         Args:
             data: captions and labels.
-            splits: one attacker is trained for each.
+            splits: one attacker is trained for each; the folds of a seed are neighbours.
 
         Returns:
-            The predictions for the test captions, in the order of ``splits``.
+            The predictions for the test captions, seed by seed; those of the folds of a seed
+            together.
         """
         groups = np.zeros(len(data.labels), np.int64) if data.multi_label else data.labels
-        jobs = [self.job(split, data.captions.image_rows, groups) for split in splits]
+        drawn = [self.job(split, data.captions.image_rows, groups) for split in splits]
+        jobs = [job for job in drawn if len(job.test)]  # with few captions a fold may be empty
         fitted, training = self._predictions(data, jobs)
+        seeds = seeds_in(splits)
+        folds = [[i for i, job in enumerate(jobs) if job.seed == seed] for seed in seeds]
+        tested = [np.concatenate([jobs[i].test for i in members]) for members in folds]
         return Predictions(
             name=data.name,
-            seeds=tuple(job.seed for job in jobs),
-            images=tuple(data.captions.image_rows[job.test] for job in jobs),
-            truth=tuple(data.labels[job.test] for job in jobs),
-            probs=tuple(one.probs for one in fitted),
+            seeds=seeds,
+            images=tuple(data.captions.image_rows[rows] for rows in tested),
+            truth=tuple(data.labels[rows] for rows in tested),
+            probs=tuple(np.concatenate([fitted[i].probs for i in members]) for members in folds),
             classes=data.classes,
             training=training,
         )
 
-    def job(self, split: Split, images: IntArray, groups: IntArray) -> Job:
+    def job(self, split: Split, images: IntArray, groups: IntArray) -> TrainingJob:
         """The attacker of a split; see :meth:`~bias_pipeline.corpus.split.Split.select`."""
-        return Job(split.seed, *split.select(images, groups))
+        return TrainingJob(split.seed, *split.select(images, groups))
 
-    def _predictions(self, data: Labelled, jobs: Sequence[Job]) -> tuple[list[Trained], Training]:
+    def _predictions(
+        self, data: LabelledCaptions, jobs: Sequence[TrainingJob]
+    ) -> tuple[list[ProbeResult], Training]:
         keys = [self._key(data, job) for job in jobs]
-        found = {key: self._kept(key) for key in keys}
-        missing = [(key, job) for key, job in zip(keys, jobs, strict=True) if found[key] is None]
+        results = {key: self._stored(key) for key in keys}
+        missing = [(key, job) for key, job in zip(keys, jobs, strict=True) if results[key] is None]
         trained = []
         took = self.encoder.prepare(data) if missing else None
         fitted = track(self.train(data, [job for _, job in missing]), len(missing))
         for (key, _), fresh in zip(missing, fitted, strict=True):
-            self._keep(key, fresh)
-            found[key] = fresh
+            self._store(key, fresh)
+            results[key] = fresh
             trained.append(fresh)
-        whole = [one for key in keys if (one := found[key]) is not None]
+        whole = [one for key in keys if (one := results[key]) is not None]
         curves = [_curve(data.name, *pair) for pair in zip(jobs, whole, strict=True)]
         account = replace(
             _account(trained), cached=len(jobs) - len(missing), curves=list(chain(*curves))
         )
         return whole, _with_embedding(account, took)
 
-    def _kept(self, key: str) -> Trained | None:
+    def _stored(self, key: str) -> ProbeResult | None:
         probs = None if self.cache is None else self.cache.get(key)
         if self.cache is None or probs is None:
             return None
         losses = self.cache.get(key + LOSSES)
-        return Trained(probs, () if losses is None else tuple(losses.tolist()))
+        return ProbeResult(probs, () if losses is None else tuple(losses.tolist()))
 
-    def _keep(self, key: str, one: Trained) -> None:
+    def _store(self, key: str, one: ProbeResult) -> None:
         if self.cache is not None:
             if one.losses:
                 self.cache.put(key + LOSSES, np.array(one.losses))
             self.cache.put(key, one.probs)
 
-    def _key(self, data: Labelled, job: Job) -> str:
+    def _key(self, data: LabelledCaptions, job: TrainingJob) -> str:
         sha = hashlib.sha256(json.dumps(self.spec, sort_keys=True).encode())
         sha.update(f"{self.encoder.digest(data)} {job.seed}".encode())
         for part in (job.train, job.test, *([job.validation] if len(job.validation) else [])):
@@ -152,27 +160,27 @@ class Probe(Configurable, ABC):
         return sha.hexdigest()
 
 
-def _account(trained: Sequence[Trained]) -> Training:
-    """What the manifest tells of attackers that were trained."""
+def _account(trained: Sequence[ProbeResult]) -> Training:
+    """The manifest's account of attackers that were trained."""
     return Training.total(
         Training(
-            trained=min(own.attempts, 1),
-            failed=max(own.attempts - 1, 0),
-            world_size=own.world_size,
-            out_of_memory=own.shortages,
+            trained=min(one.attempts, 1),
+            failed=max(one.attempts - 1, 0),
+            world_size=one.world_size,
+            out_of_memory=one.shortages,
         )
-        for own in trained
+        for one in trained
     )
 
 
 def _with_embedding(account: Training, took: Embedded | None) -> Training:
-    """An account with what it took to have the vectors of the captions, if there are any."""
+    """The account with how many captions were embedded, if any were."""
     if took is None:
         return account
-    return replace(account, embedded=took.fresh, embedded_before=took.kept, cut=took.cut)
+    return replace(account, embedded=took.fresh, embedded_before=took.reused, cut=took.cut)
 
 
-def _curve(side: str, job: Job, one: Trained) -> list[dict[str, object]]:
+def _curve(side: str, job: TrainingJob, one: ProbeResult) -> list[dict[str, object]]:
     """The losses of an attacker, one line for each epoch."""
     return [
         {"side": side, "seed": job.seed, "epoch": epoch, "train_loss": loss}

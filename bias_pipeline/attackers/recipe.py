@@ -1,4 +1,4 @@
-"""How an attacker is trained, and how the same one is trained with less memory."""
+"""How an attacker is trained, and how to train the same one with less memory."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal, TypedDict
 from bias_pipeline.attackers.optimizers import Optimizer, Schedule
 from bias_pipeline.declared import Count, Positive, Range
 from bias_pipeline.encoders.base import Head, NetEncoder, named_spec
+from bias_pipeline.learning.distributed import world_size
 from bias_pipeline.learning.loop import Survival
-from bias_pipeline.learning.ranks import world_size
 
 
 class TrainerFlags(TypedDict, total=False):
@@ -48,21 +48,21 @@ class TrainerFlags(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything one training needs besides its data.
+    """All settings of one training besides its data.
 
     Attributes:
         encoder: the encoder's description.
         head: the head's description.
         optimizer: moves the weights.
         batch_size: captions in a batch.
-        trainer: Lightning's own flags, unchanged. ``precision: null`` takes bfloat16 matrix
-            products where the processor has them.
+        trainer: Lightning's own flags, unchanged. ``precision: null`` uses bfloat16 matrix
+            products if the processor has them.
         schedule: how the learning rate changes, None if it does not.
         parts: pieces that each batch is cut into so that it fits the memory; gradients are added
-            up, so weights change as they would with the whole batch.
-        may_leave_gpu: whether to train on the processor when the GPU's memory does not do.
+            up, so weights change as with the whole batch.
+        may_leave_gpu: whether to train on the processor if the GPU's memory is too small.
         stacked: whether attackers, even a single one, are trained as an ensemble.
-        survival: how a long training survives a kill, None if it does not.
+        survival: checkpoints from which a killed training resumes, None for none.
     """
 
     encoder: NetEncoder
@@ -78,10 +78,10 @@ class Recipe:
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """All that decides an attacker's weights besides its data; it asks the encoder for its own.
+        """All settings that change an attacker's weights, with those of the encoder.
 
-        How many attackers or processes share the work plays no part. Whether weights are stacked
-        at all does: sums are in another order then.
+        How many attackers or processes share the work does not matter. Whether weights are stacked
+        does: it changes the order of sums.
         """
         return {
             "encoder": named_spec(self.encoder),
@@ -95,12 +95,12 @@ class Recipe:
 
 
 def is_shortage(error: RuntimeError) -> bool:
-    """Whether a device or the processor had no memory left, as PyTorch says it."""
+    """Whether PyTorch's error means that a device or the processor has no memory left."""
     return type(error).__name__ == "OutOfMemoryError" or "not enough memory" in str(error)
 
 
-def free_memory() -> None:
-    """Let go of the failed attempt: PyTorch keeps a device's memory for itself."""
+def free_gpu_memory() -> None:
+    """Free the memory of the failed attempt, which PyTorch would hold."""
     import gc
 
     from torch import cuda
@@ -115,6 +115,6 @@ def smaller(recipe: Recipe) -> Recipe | None:
         return replace(recipe, parts=min(2 * recipe.parts, recipe.batch_size))
     if recipe.trainer.get("accelerator") == "cpu" or not recipe.may_leave_gpu:
         return None
-    # Of GPUs a list may be given; the precision is chosen anew.
-    own = {"accelerator": "cpu", "devices": world_size(recipe.trainer), "precision": None}
-    return replace(recipe, parts=1, trainer={**recipe.trainer, **own})
+    # A list of GPUs becomes a number of processes; the precision is chosen again.
+    flags = {"accelerator": "cpu", "devices": world_size(recipe.trainer), "precision": None}
+    return replace(recipe, parts=1, trainer={**recipe.trainer, **flags})

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bias_pipeline.attackers.probe import Job, Trained
+from bias_pipeline.array_types import Float64Array
+from bias_pipeline.attackers.probe import ProbeResult, TrainingJob
 from bias_pipeline.attackers.recipe import Recipe
-from bias_pipeline.corpus.predictions import FloatArray, Labelled
+from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.io.hashing import derived_seed
-from bias_pipeline.learning.loop import precision, run
-from bias_pipeline.learning.ranks import WHOLE, Share
+from bias_pipeline.learning.distributed import WHOLE, Share
+from bias_pipeline.learning.loop import precision, run_training
 from bias_pipeline.vision.torchvision import make_importable
 
 if TYPE_CHECKING:
@@ -34,10 +35,10 @@ class Prepared:
 
     Attributes:
         attacker: with fresh weights.
-        batches: what it learns from.
-        inputs: of all captions, fitted to those that it learns from.
+        batches: its training batches.
+        inputs: of all captions, fitted to the training captions.
         seed: of weights and batches.
-        random_state: state of the random numbers once the weights were drawn.
+        random_state: state of the random numbers after the weights were drawn.
     """
 
     attacker: Attacker
@@ -47,60 +48,70 @@ class Prepared:
     random_state: Any
 
 
-def train_attacker(recipe: Recipe, data: Labelled, job: Job, share: Share = WHOLE) -> Trained:
+def train_attacker(
+    recipe: Recipe, data: LabelledCaptions, job: TrainingJob, share: Share = WHOLE
+) -> ProbeResult:
     """Train one attacker and predict with it.
 
     Args:
-        recipe: how.
+        recipe: how to train.
         data: captions and labels.
-        job: which rows are trained on and tested; its seed decides weights and batches.
+        job: which rows are trained on and tested; its seed is that of weights and batches.
         share: which part of each batch is trained on here, and which test captions are predicted.
 
     Returns:
         (M, K) or (M, T) probabilities, M the test captions of the share, and the losses.
     """
-    return predict(trained(recipe, data, job, share), data, share.of(job.test))
+    return predict(train_locally(recipe, data, job, share), data, share.of(job.test))
 
 
-def trained(recipe: Recipe, data: Labelled, job: Job, share: Share = WHOLE) -> Prepared:
-    """One attacker itself, once it has learnt; see :func:`train_attacker`."""
+def train_locally(
+    recipe: Recipe, data: LabelledCaptions, job: TrainingJob, share: Share = WHOLE
+) -> Prepared:
+    """One trained attacker; see :func:`train_attacker`."""
     import torch
 
-    own = prepare(recipe, data, job, share)
+    prepared = prepare(recipe, data, job, share)
     if share.world > 1:
-        # Dropout of its own; weights come from rank 0.
+        # Each process has its own dropout; weights come from rank 0.
         torch.manual_seed(derived_seed("dropout", job.seed, share.rank))
-    fit(own.attacker, own.batches, recipe, survivors(recipe, data, job, own))
-    return own
+    fit(
+        prepared.attacker, prepared.batches, recipe, training_callbacks(recipe, data, job, prepared)
+    )
+    return prepared
 
 
-def survivors(recipe: Recipe, data: Labelled, job: Job, own: Prepared) -> list[Callback]:
-    """What keeps the best epoch of a training, and what it goes on from when it was killed."""
+def training_callbacks(
+    recipe: Recipe, data: LabelledCaptions, job: TrainingJob, prepared: Prepared
+) -> list[Callback]:
+    """Callbacks that keep the best epoch of a training and write checkpoints."""
     import torch
 
-    from bias_pipeline.attackers.surviving import Best, name_of
+    from bias_pipeline.attackers.best_checkpoint import Best, name_of
 
-    found: list[Callback] = []
+    callbacks: list[Callback] = []
     if len(job.validation):
         truth = torch.from_numpy(data.labels[job.validation])
-        found.append(Best(own.inputs, job.validation, truth))
+        callbacks.append(Best(prepared.inputs, job.validation, truth))
     how = recipe.survival
     if how is not None:
         name = name_of(how.version, recipe, recipe.encoder.digest(data), job)
-        found.append(how.of(name, own.batches))
-    return found
+        callbacks.append(how.of(name, prepared.batches))
+    return callbacks
 
 
-def train_ensemble(recipe: Recipe, data: Labelled, jobs: Sequence[Job]) -> list[Trained]:
-    """Train attackers at once over stacked weights; one after the other where that cannot be.
+def train_ensemble(
+    recipe: Recipe, data: LabelledCaptions, jobs: Sequence[TrainingJob]
+) -> list[ProbeResult]:
+    """Train attackers at once over stacked weights, or one after the other if that is impossible.
 
     Args:
-        recipe: how.
+        recipe: how to train.
         data: captions and labels.
-        jobs: which rows each is trained on and asked.
+        jobs: which rows each is trained on and predicts.
 
     Returns:
-        What each predicts, as :func:`train_attacker` would return it.
+        The result of each, as :func:`train_attacker` would return it.
     """
     from bias_pipeline.attackers.batches import SideBySide
     from bias_pipeline.attackers.ensemble import Ensemble
@@ -110,21 +121,27 @@ def train_ensemble(recipe: Recipe, data: Labelled, jobs: Sequence[Job]) -> list[
     first = prepare(recipe, data, jobs[0], items=items)
     if not can_stack(first.attacker.encoder, first.attacker.head):
         return [train_attacker(recipe, data, job) for job in jobs]
-    own = [first, *(prepare(recipe, data, job, items=items) for job in jobs[1:])]
+    members = [first, *(prepare(recipe, data, job, items=items) for job in jobs[1:])]
     ensemble = Ensemble(
-        [one.attacker for one in own], [one.seed for one in own], [one.random_state for one in own]
+        [one.attacker for one in members],
+        [one.seed for one in members],
+        [one.random_state for one in members],
     )
-    fit(ensemble, SideBySide([one.batches for one in own]), recipe)
-    return [predict(one, data, job.test) for one, job in zip(own, jobs, strict=True)]
+    fit(ensemble, SideBySide([one.batches for one in members]), recipe)
+    return [predict(one, data, job.test) for one, job in zip(members, jobs, strict=True)]
 
 
 def prepare(
-    recipe: Recipe, data: Labelled, job: Job, share: Share = WHOLE, items: Items | None = None
+    recipe: Recipe,
+    data: LabelledCaptions,
+    job: TrainingJob,
+    share: Share = WHOLE,
+    items: Items | None = None,
 ) -> Prepared:
-    """Everything of an attacker that its seed and its split decide.
+    """A fresh attacker with its inputs and batches.
 
     Args:
-        recipe: how.
+        recipe: how to train.
         data: captions and labels.
         job: of the attacker.
         share: of each batch.
@@ -132,7 +149,7 @@ def prepare(
     """
     import torch
 
-    make_importable()  # before Lightning asks for it
+    make_importable()  # before Lightning imports it
     from bias_pipeline.attackers.attacker import Attacker
     from bias_pipeline.attackers.batches import LengthBatches, SharedBatches
 
@@ -157,33 +174,33 @@ def prepare(
     return Prepared(attacker, batches, inputs, job.seed, torch.get_rng_state())
 
 
-def predict(own: Prepared, data: Labelled, rows: Any) -> Trained:
-    """What a trained attacker predicts for some captions."""
+def predict(prepared: Prepared, data: LabelledCaptions, rows: Any) -> ProbeResult:
+    """A trained attacker's predictions for some captions."""
     from bias_pipeline.attackers.batches import tensors
 
-    attacker = own.attacker.cpu()
+    attacker = prepared.attacker.cpu()
     together = int(getattr(attacker.encoder, "together", len(rows))) or 1
-    found: list[FloatArray] = [
-        attacker.probabilities(**tensors(own.inputs, rows[start : start + together])).numpy()
+    probs: list[Float64Array] = [
+        attacker.probabilities(**tensors(prepared.inputs, rows[start : start + together])).numpy()
         for start in range(0, len(rows), together)
     ]
-    return Trained(np.concatenate(found).astype(np.float64), tuple(attacker.losses))
+    return ProbeResult(np.concatenate(probs).astype(np.float64), tuple(attacker.losses))
 
 
 def fit(
     module: pl.LightningModule, batches: Any, recipe: Recipe, callbacks: Sequence[Callback] = ()
 ) -> None:
-    """Lightning's loop, as a recipe has it.
+    """Train with Lightning's loop and a recipe's flags.
 
     Raises:
-        ResourceError: if the devices are absent.
+        ResourceError: if the devices are missing.
     """
-    run(module, batches, flags(recipe), callbacks)
+    run_training(module, batches, flags(recipe), callbacks)
 
 
 def flags(recipe: Recipe) -> dict[str, Any]:
-    """Lightning's flags: the precision chosen, and the parts of a batch one step."""
-    own = recipe.trainer
-    steps = int(own.get("accumulate_grad_batches") or 1) * recipe.parts
-    chosen = own.get("precision") or precision(own)
-    return {**own, "precision": chosen, "accumulate_grad_batches": steps}
+    """Lightning's flags, with the precision, and with one step for all parts of a batch."""
+    trainer_flags = recipe.trainer
+    steps = int(trainer_flags.get("accumulate_grad_batches") or 1) * recipe.parts
+    chosen = trainer_flags.get("precision") or precision(trainer_flags)
+    return {**trainer_flags, "precision": chosen, "accumulate_grad_batches": steps}

@@ -1,4 +1,4 @@
-"""``probe=zero_shot``: nobody is trained; a model answers as it is."""
+"""``probe=zero_shot``: a model answers without any training."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from scipy import special
 
-from bias_pipeline.attackers.probe import Job, Probe, Trained
-from bias_pipeline.corpus.predictions import FloatArray, Labelled
+from bias_pipeline.array_types import Float64Array
+from bias_pipeline.attackers.probe import Probe, ProbeResult, TrainingJob
+from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.encoders.base import AnsweringEncoder, Encoder, named_spec
 from bias_pipeline.errors import UsageError
 
@@ -18,10 +19,10 @@ VERSION = 1  # raise it whenever any prediction changes
 class ZeroShotProbe(Probe):
     """The answers of a model about the test captions of each split.
 
-    Seeds differ in nothing but their splits, so their spread is that of the images alone.
+    Seeds differ only in their splits, so their spread is that of the images alone.
 
     Args:
-        encoder: whom is asked.
+        encoder: the model that answers.
         renormalise: whether the groups' answers share all of the probability; see
             :class:`~bias_pipeline.captioners.prompted.Answers`.
         cache: see :class:`~bias_pipeline.attackers.probe.Probe`.
@@ -36,7 +37,7 @@ class ZeroShotProbe(Probe):
         super().__init__(cache)
         if not isinstance(encoder, AnsweringEncoder):
             raise UsageError(
-                "probe=zero_shot is of models that answer as they are (encoder=hf); choose "
+                "probe=zero_shot needs a model that answers without training (encoder=hf); choose "
                 "probe=neural"
             )
         self.encoder: AnsweringEncoder = encoder
@@ -52,15 +53,15 @@ class ZeroShotProbe(Probe):
             "renormalise": self.renormalise,
         }
 
-    def train(self, data: Labelled, jobs: Sequence[Job]) -> Iterator[Trained]:
+    def train(self, data: LabelledCaptions, jobs: Sequence[TrainingJob]) -> Iterator[ProbeResult]:
         """Ask about all captions, once."""
         if not jobs:
             return
         probs = self._probabilities(self.encoder.likely(data))
-        yield from (Trained(probs[job.test], attempts=0) for job in jobs)
+        yield from (ProbeResult(probs[job.test], attempts=0) for job in jobs)
 
-    def _probabilities(self, likely: FloatArray) -> FloatArray:
-        """(N, K), or (N, K + 1) with all that names no group."""
+    def _probabilities(self, likely: Float64Array) -> Float64Array:
+        """(N, K), or (N, K + 1) with the probability of all other answers."""
         if self.renormalise:
             return np.asarray(special.softmax(likely, axis=1), np.float64)
         named = np.exp(likely)

@@ -1,1 +1,1 @@
-"""What a metric says of known truth."""
+"""How metrics respond to planted behaviours."""

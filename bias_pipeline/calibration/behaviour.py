@@ -1,8 +1,8 @@
-"""What metrics see: small corpora that differ in one thing alone.
+"""What metrics detect: small corpora that differ in one behaviour only.
 
-In each behaviour captioners speak alike but for one habit, so a metric whose headline moves sees
-that habit, and one whose headline stays does not. Every metric says in its ``info`` how it responds
-(:class:`~bias_pipeline.metrics.base.Response`), and the tests go through these claims one by one.
+In each pair captioners write alike except for one behaviour, so a metric detects the behaviour if
+its headline moves. Every metric's ``info`` claims how it responds
+(:class:`~bias_pipeline.metrics.base.ExpectedResponse`), and tests check each claim.
 """
 
 from __future__ import annotations
@@ -13,61 +13,71 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import Float64Array
 from bias_pipeline.corpus.attribute import LabelMap
 from bias_pipeline.corpus.corpus import Corpus, Record
-from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Part, Response
+from bias_pipeline.metrics.base import (
+    HEADLINES,
+    LABELLED,
+    UNSURE,
+    ExpectedResponse,
+    Metric,
+    MetricInfo,
+    Part,
+)
 from bias_pipeline.stats.bootstrap import Estimate
-
-FloatArray = npt.NDArray[np.float64]
 
 GROUPS = ("male", "female")
 VERDICTS = ("moves", "stays", "absent")
 N_IMAGES = 420
+N_UNSURE = 42  # further images of people whose group annotators could not see
 N_HUMAN = 2
 _WHO = {"male": "man", "female": "woman"}
 _CHOICES = (
     *("synonym", "negation", "order", "word", "thing"),
     *("named", "invents", "assumes", "misgenders"),
 )
-_HABIT = 0.9  # how often a planted choice follows the group; by chance it would be one half
+_HABIT = 0.9  # how often a planted choice follows the group; by chance it is one half
 
 
 @dataclass(frozen=True)
 class Speaker:
-    """How captions are written. All defaults: whatever is said goes with the group by chance alone.
+    """How captions are written. By default nothing in them depends on the group.
 
     Attributes:
         follows: choices that follow the group, of ``negation`` ("a dog", "no dog"), ``synonym``
-            ("couch", "sofa"), ``order`` ("a chair and a book" and the other way round), ``word``
+            ("couch", "sofa"), ``order`` ("a chair and a book", "a book and a chair"), ``word``
             ("grey", "pink") and ``thing`` (see ``things``).
-        invents: how often an umbrella is named for women and not for men, whatever is there.
-        assumes: how often who is under an umbrella is called a woman, and a man otherwise.
+        invents: how often an umbrella is named for women and not for men, whatever the image shows.
+        assumes: how often a person under an umbrella is called a woman, and another one a man.
         misgenders: how often a woman is called a man.
-        silent: whether everybody is a person.
-        things: what is changed (the example of the DBAC paper), one of two by choice.
+        supposes: how often a person whose group annotators could not see is called a man.
+        silent: whether everybody is called a person.
+        things: the thing that is changed (the example of the DBAC paper), one of two by choice.
     """
 
     follows: frozenset[str] = frozenset()
     invents: float = 0.0
     assumes: float = 0.0
     misgenders: float = 0.0
+    supposes: float = 0.0
     silent: bool = False
     things: tuple[str, str] = ("wheel", "wheel")
 
-    def caption(self, female: bool, umbrella: bool, draws: FloatArray) -> str:
+    def caption(self, female: bool | None, umbrella: bool, draws: Float64Array) -> str:
         """One caption of an image.
 
         Args:
-            female: whether a woman is in it.
+            female: whether a woman is in it; None: annotators could not see it.
             umbrella: whether an umbrella is in it.
-            draws: (9,) uniform random numbers that decide.
+            draws: (9,) uniform random numbers, one for each choice.
         """
         flip = dict(zip(_CHOICES, draws, strict=True))
 
         def second(choice: str) -> bool:
-            return bool(flip[choice] < (_share(female) if choice in self.follows else 0.5))
+            follows = choice in self.follows and female is not None
+            return bool(flip[choice] < (_share(bool(female)) if follows else 0.5))
 
         couch = ("couch", "sofa")[second("synonym")]
         dog = ("a", "no")[second("negation")]
@@ -75,13 +85,15 @@ class Speaker:
         colour = ("grey", "pink")[second("word")]
         thing = self.things[second("thing")]
         named = flip["named"] < (0.9 if umbrella else 0.1)
-        if flip["invents"] < self.invents:
+        if female is not None and flip["invents"] < self.invents:
             named = female
         under = "under an umbrella " if named else ""
         who = self._who(female, umbrella, flip)
         return f"a {who} changing a {thing} {under}on a {colour} {couch} with {dog} dog , {two}"
 
-    def _who(self, female: bool, umbrella: bool, flip: Mapping[str, float]) -> str:
+    def _who(self, female: bool | None, umbrella: bool, flip: Mapping[str, float]) -> str:
+        if female is None:
+            return _WHO["male"] if flip["misgenders"] < self.supposes else "person"
         called = umbrella if flip["assumes"] < self.assumes else female
         if female and flip["misgenders"] < self.misgenders:
             called = False
@@ -97,50 +109,54 @@ PLAIN = Speaker()
 
 @dataclass(frozen=True)
 class Behaviour:
-    """One thing in which captions differ, and which metrics see it.
+    """One behaviour in which captions differ.
 
     Attributes:
         title: in words.
-        planted: how the captioner speaks.
-        people: how people speak beside the captioner.
-        before: captioner and people without the habit.
-        variants: what it does to metrics with other than their default settings, by which a
-            setting shows what it is for: ``metric:setting`` to one of :data:`VERDICTS`.
+        planted: how the captioner writes.
+        people: how people write at the same time.
+        before: captioner and people without the behaviour.
+        images: the images whose captions it changes: those of a group, or those whose group
+            annotators could not see, which most metrics leave out.
+        variants: its effect on metrics with other settings, to show what a setting does:
+            ``metric:setting`` to one of :data:`VERDICTS`.
     """
 
     title: str
     planted: Speaker
     people: Speaker = PLAIN
     before: tuple[Speaker, Speaker] = (PLAIN, PLAIN)
+    images: str = LABELLED
     variants: Mapping[str, str] = field(default_factory=dict)
 
 
-def corpus_of(model: Speaker, people: Speaker, n_images: int = N_IMAGES) -> Corpus:
-    """Images of one person each, half of them women, two in three of these under an umbrella.
+def behaviour_corpus(model: Speaker, people: Speaker, n_images: int = N_IMAGES) -> Corpus:
+    """Images of one person each; half are women, two in three of them under an umbrella.
 
-    Of men it is one in three.
+    Of the men one in three is. There are also :data:`N_UNSURE` images of people whose group
+    annotators could not see.
 
-    Captions of two speakers who differ in one habit differ in nothing else: the same random
-    numbers decide.
+    All speakers use the same random numbers, so two that differ in one behaviour differ in nothing
+    else.
 
     Args:
         model: writes one caption an image.
         people: writes two.
-        n_images: how many.
+        n_images: how many of men and women.
     """
     records = []
-    draws = np.random.default_rng(0).random((n_images, 1 + N_HUMAN, len(_CHOICES)))
-    for i in range(n_images):
-        female = bool(i % 2)
-        umbrella = i // 2 % 3 < 1 + female  # exact independence would hide all from BA
-        said = [
-            own.caption(female, umbrella, draws[i, k])
-            for k, own in enumerate([model] + [people] * N_HUMAN)
+    draws = np.random.default_rng(0).random((n_images + N_UNSURE, 1 + N_HUMAN, len(_CHOICES)))
+    for i in range(n_images + N_UNSURE):
+        female = bool(i % 2) if i < n_images else None
+        umbrella = i // 2 % 3 < 1 + (i % 2)  # under exact independence BA would be 0
+        captions = [
+            speaker.caption(female, umbrella, draws[i, k])
+            for k, speaker in enumerate([model] + [people] * N_HUMAN)
         ]
         objects = {"couch", "chair", "book", "dog"} | ({"umbrella"} if umbrella else set())
-        labels = {"gender": GROUPS[female]}
-        records.append(Record(str(i), said[0], tuple(said[1:]), labels, frozenset(objects)))
-    names = LabelMap("gender", {name: name for name in GROUPS})
+        labels = {"gender": UNSURE if female is None else GROUPS[female]}
+        records.append(Record(str(i), captions[0], tuple(captions[1:]), labels, frozenset(objects)))
+    names = LabelMap("gender", {name: name for name in GROUPS}, (UNSURE,), (UNSURE,))
     return Corpus.build(
         records,
         dataset="behaviour",
@@ -152,21 +168,20 @@ def corpus_of(model: Speaker, people: Speaker, n_images: int = N_IMAGES) -> Corp
 
 def headlines(metric: Metric, corpus: Corpus, seeds: Sequence[int]) -> dict[str, Part]:
     """The headlines of a metric."""
-    found = metric.compute(corpus, splits=metric.draw_splits(corpus, seeds)).parts
-    return {name: found[name] for name in HEADLINES if name in found}
+    parts = metric.compute(corpus, splits=metric.draw_splits(corpus, seeds)).parts
+    return {name: parts[name] for name in HEADLINES if name in parts}
 
 
-def verdict(plain: Estimate, planted: Estimate) -> str:
+def behaviour_verdict(plain: Estimate, planted: Estimate) -> str:
     """Whether a headline ``moves``, ``stays``, or is ``absent`` now.
 
-    It moves where neither interval holds the other's value. A value that no resampling moves stands
-    for its own interval; one without any shows neither: that is ``unknown``, which no metric says
-    of itself.
+    It moves if neither interval contains the other's value. A value that no resampling moves is its
+    own interval; without any interval the result is ``unknown``, which no metric claims.
 
     Example:
         >>> nan = math.nan
         >>> low, high = (Estimate(v, nan, nan, v - 1, v + 1, nan, 1) for v in (0.0, 3.0))
-        >>> verdict(low, high), verdict(low, low)
+        >>> behaviour_verdict(low, high), behaviour_verdict(low, low)
         ('moves', 'stays')
     """
     if math.isnan(planted.value):
@@ -174,38 +189,38 @@ def verdict(plain: Estimate, planted: Estimate) -> str:
     (low, high), (planted_low, planted_high) = _ends(plain), _ends(planted)
     if any(map(math.isnan, (low, high, planted_low, planted_high))):
         return "unknown"
-    held = low <= planted.value <= high
-    return "stays" if held or planted_low <= plain.value <= planted_high else "moves"
+    contained = low <= planted.value <= high
+    return "stays" if contained or planted_low <= plain.value <= planted_high else "moves"
 
 
 def _ends(estimate: Estimate) -> tuple[float, float]:
-    """The interval of a number, of one that no resampling moves the number itself."""
+    """The interval of a number; the number itself if no resampling moves it."""
     if estimate.image_std == 0 and math.isnan(estimate.ci_low):
         return estimate.value, estimate.value
     return estimate.ci_low, estimate.ci_high
 
 
 def verdicts(behaviour: str, infos: Iterable[MetricInfo]) -> dict[str, str]:
-    """What a behaviour does to headlines: ``metric part`` to one of :data:`VERDICTS`.
+    """Claimed effects of a behaviour on headlines: ``metric part`` to one of :data:`VERDICTS`.
 
-    ``part`` is left out where it is ``score``.
+    ``part`` is left out if it is ``score``.
 
     Args:
         behaviour: of :data:`BEHAVIOURS`.
-        infos: of metrics, which say it of themselves.
+        infos: of metrics, with their claims.
     """
-    found = {
-        f"{info.name} {part}".removesuffix(" score"): verdict
+    responses = {
+        f"{info.name} {part}".removesuffix(" score"): behaviour_verdict
         for info in infos
         for part, response in info.responses.items()
-        for verdict in VERDICTS
-        if behaviour in getattr(response, verdict)
+        for behaviour_verdict in VERDICTS
+        if behaviour in getattr(response, behaviour_verdict)
     }
-    return found | dict(BEHAVIOURS[behaviour].variants)
+    return responses | dict(BEHAVIOURS[behaviour].variants)
 
 
 def is_tested(info: MetricInfo, name: str) -> bool:
-    """Whether a line of the table shows that a metric has a property of the papers' tables.
+    """Whether a tested behaviour shows that a metric has a property of the papers' tables.
 
     Args:
         info: of the metric.
@@ -214,17 +229,17 @@ def is_tested(info: MetricInfo, name: str) -> bool:
     if name == "directional":
         return all(_shows(info, *line) for line in _DIRECTIONAL)
     return any(
-        _shows(info, part, verdict, behaviour)
-        for verdict, behaviour in _SHOWN.get(name, ())
+        _shows(info, part, behaviour_verdict, behaviour)
+        for behaviour_verdict, behaviour in _SHOWN.get(name, ())
         for part in ("score", "a_to_t")
     )
 
 
-def _shows(info: MetricInfo, part: str, verdict: str, behaviour: str) -> bool:
-    return behaviour in getattr(info.responses.get(part, Response()), verdict)
+def _shows(info: MetricInfo, part: str, behaviour_verdict: str, behaviour: str) -> bool:
+    return behaviour in getattr(info.responses.get(part, ExpectedResponse()), behaviour_verdict)
 
 
-# Property to the behaviours that show it, and what a metric that has it then does.
+# Property to the behaviours that show it, with the response of a metric that has it.
 _SHOWN: Mapping[str, tuple[tuple[str, str], ...]] = {
     "source_identifying": (("stays", "biased people"),),
     "learnable": (("moves", "unlisted word"),),
@@ -260,6 +275,9 @@ BEHAVIOURS: Mapping[str, Behaviour] = {
         "who has an umbrella is called a woman", Speaker(assumes=0.5)
     ),
     "women called men": Behaviour("some women are called men", Speaker(misgenders=0.4)),
+    "group assumed": Behaviour(
+        "some whose group nobody can tell are called men", Speaker(supposes=0.6), images=UNSURE
+    ),
     "neutral alone": Behaviour("everybody is a person", Speaker(silent=True)),
     "neutral instead of wrong": Behaviour(
         "everybody is a person, where some women were called men",

@@ -1,1 +1,1 @@
-"""Captioners as attackers: they read picture, caption and prompt, and name the group."""
+"""Captioners as attackers: from picture, caption and prompt they predict the group."""

@@ -1,4 +1,4 @@
-"""From how likely answers are to what an attacker is scored on. Needs PyTorch."""
+"""From the log-probabilities of answers to an attacker's outputs. Needs PyTorch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 class AnswersNet(nn.Module):
-    """Passes answers on, so that a softmax over the outputs gives their probabilities.
+    """Returns the answers so that a softmax gives their probabilities.
 
     Args:
         renormalise: see :class:`~bias_pipeline.captioners.prompted.Answers`.

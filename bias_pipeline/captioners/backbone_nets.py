@@ -1,6 +1,6 @@
-"""The networks behind what a captioner sees. Needs PyTorch.
+"""The networks of backbones, which turn pictures into regions. Needs PyTorch.
 
-All return regions (B, R, ``output_dim``) and which of them are there, (B, R).
+All return regions (B, R, ``output_dim``) and which of them are present, (B, R).
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ class Convolutions(nn.Module):
 
     def forward(self, pixels: Tensor) -> Regions:
         """(B, 3, S, S) uint8 to regions."""
-        seen = self.layers(pixels.float() / 127.5 - 1)
-        regions = seen.flatten(2).transpose(1, 2)
+        features = self.layers(pixels.float() / 127.5 - 1)
+        regions = features.flatten(2).transpose(1, 2)
         return regions, torch.ones(regions.shape[:2], dtype=torch.bool, device=regions.device)
 
 
-class Listed(nn.Module):
+class ListedObjects(nn.Module):
     """A vector for each kind of object, and one for a picture without any.
 
     Args:
         n_kinds: how many there are, nothing included.
         size: of the vectors.
-        nothing: the number that stands for nothing.
+        nothing: the number that means no object.
     """
 
     def __init__(self, n_kinds: int, size: int, nothing: int) -> None:
@@ -60,23 +60,23 @@ class Listed(nn.Module):
     def forward(self, objects: Tensor) -> Regions:
         """(B, R) numbers to regions."""
         present = objects != self.nothing
-        present[:, 0] = True  # of an empty list, nothing itself
+        present[:, 0] = True  # an empty list's "nothing" counts as present
         return self.vectors(objects), present
 
 
 class Placed(nn.Module):
-    """A vector for each kind of thing, moved by where it is.
+    """A vector for each kind of object plus one for its place.
 
     Args:
         n_kinds: how many there are, nothing included.
-        n_numbers: that tell a place.
+        n_numbers: per place.
         size: of the vectors.
-        nothing: the number that stands for nothing.
+        nothing: the number that means no object.
     """
 
     def __init__(self, n_kinds: int, n_numbers: int, size: int, nothing: int) -> None:
         super().__init__()
-        self.listed = Listed(n_kinds, size, nothing)
+        self.listed = ListedObjects(n_kinds, size, nothing)
         self.placed = nn.Sequential(nn.Linear(n_numbers, size), nn.ReLU(), nn.Linear(size, size))
         self.output_dim = size
 
@@ -86,8 +86,8 @@ class Placed(nn.Module):
         return vectors + self.placed(places), present
 
 
-class Passed(nn.Module):
-    """Passes regions on that a frozen network computed.
+class PassedThrough(nn.Module):
+    """Returns regions that a frozen network computed.
 
     Args:
         size: of a region.

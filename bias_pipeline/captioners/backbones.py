@@ -1,4 +1,4 @@
-"""What a captioner sees with: the pixels of a picture, or a list of what is annotated in it."""
+"""Backbones: a captioner's input from a picture, its pixels or its annotated objects."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from bias_pipeline.array_types import IntArray
 from bias_pipeline.corpus.pictures import Pictures, Pixels
-from bias_pipeline.corpus.predictions import Labelled
-from bias_pipeline.encoders.base import IntArray
+from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.vision.pixels import VERSION as PIXELS_VERSION
 from bias_pipeline.vision.pixels import pixel_table
@@ -22,15 +22,15 @@ from bias_pipeline.vision.pixels import pixel_table
 if TYPE_CHECKING:
     from torch import nn
 
-NOTHING = 0  # the number that fills short lists of objects up
+NOTHING = 0  # padding of short lists of objects
 ANNOTATIONS_VERSION = 2  # raise it whenever any prediction from annotations changes
 
 
 class BackboneInputs(ABC):
-    """What is seen in the pictures of N captions."""
+    """The visual inputs of N captions."""
 
     def fit(self, train: IntArray) -> Self:
-        """The same as far as it may be known from the training part, which is all by default."""
+        """A copy limited to what the training part contains; itself by default."""
         del train
         return self
 
@@ -40,11 +40,11 @@ class BackboneInputs(ABC):
 
 
 class Backbone(ABC):
-    """A way to see.
+    """A source of visual inputs and its network.
 
     Attributes:
         needs: what a data set must have, ``pictures`` or ``objects``.
-        cache: folder of what it saw, None to keep nothing.
+        cache: folder that caches the inputs, None for no cache.
     """
 
     needs: ClassVar[str]
@@ -53,29 +53,29 @@ class Backbone(ABC):
     @property
     @abstractmethod
     def spec(self) -> Mapping[str, object]:
-        """Everything that decides what is seen, as plain data."""
+        """Everything that decides the inputs, as plain data."""
 
     def require(self) -> None:  # noqa: B027 - most need nothing
-        """Know before any work that all it needs is there.
+        """Check before any work that all it needs is present.
 
         Raises:
             BiasPipelineError: naming what is not.
         """
 
     @abstractmethod
-    def digest(self, data: Labelled) -> str:
-        """SHA-256 (hex) of what there is to be seen."""
+    def digest(self, data: LabelledCaptions) -> str:
+        """SHA-256 (hex) of the inputs."""
 
     @abstractmethod
-    def read(self, data: Labelled) -> BackboneInputs:
-        """What is seen; computed once for whoever asks."""
+    def read(self, data: LabelledCaptions) -> BackboneInputs:
+        """The inputs; computed once."""
 
     @abstractmethod
     def build(self, inputs: BackboneInputs) -> nn.Module:
         """A network with fresh weights: the arrays of a batch to regions (B, R, ``output_dim``)."""
 
 
-def pictures_of(data: Labelled) -> Pictures:
+def pictures_of(data: LabelledCaptions) -> Pictures:
     """The pictures of N captions.
 
     Raises:
@@ -83,20 +83,20 @@ def pictures_of(data: Labelled) -> Pictures:
     """
     if data.pictures is None:
         raise NotApplicableError(
-            f"{data.name}: this encoder looks at pictures, and there are none here; name their "
-            "folder (dataset.images=DIR) and use metric=imagecaptioner2, or choose an encoder of "
+            f"{data.name}: this encoder needs pictures, and there are none; name their folder "
+            "(dataset.images=DIR) and use metric=imagecaptioner2, or choose an encoder of "
             "texts"
         )
     return data.pictures
 
 
 class PictureBackbone(Backbone):
-    """Whatever looks at the pictures themselves."""
+    """Backbones that use the pictures themselves."""
 
     needs: ClassVar[str] = "pictures"
 
-    def digest(self, data: Labelled) -> str:
-        """Of the pictures, their edits included."""
+    def digest(self, data: LabelledCaptions) -> str:
+        """Of the pictures with their edits."""
         return pictures_of(data).digest
 
 
@@ -105,10 +105,10 @@ class PixelBackbone(PictureBackbone):
     """A small convolutional network, trained from scratch with the captioner.
 
     Attributes:
-        side: pictures are squeezed into a square of so many pixels.
+        side: pixels a side of the square input.
         width: channels of its first layer; each following one has twice as many, up to four times.
         grid: regions a side.
-        cache: folder of the pictures as arrays, None to keep none.
+        cache: folder that caches the pictures as arrays, None for no cache.
     """
 
     side: int
@@ -118,11 +118,11 @@ class PixelBackbone(PictureBackbone):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """All but where pictures are kept."""
-        own = {"side": self.side, "width": self.width, "grid": self.grid}
-        return {"sees": "pixels", "version": PIXELS_VERSION, **own}
+        """All settings except the cache."""
+        settings = {"side": self.side, "width": self.width, "grid": self.grid}
+        return {"sees": "pixels", "version": PIXELS_VERSION, **settings}
 
-    def read(self, data: Labelled) -> PixelInputs:
+    def read(self, data: LabelledCaptions) -> PixelInputs:
         """The pictures as arrays."""
         return PixelInputs(pixel_table(pictures_of(data), self.side, self.cache))
 
@@ -151,10 +151,10 @@ class PixelInputs(BackboneInputs):
 
 @dataclass(frozen=True)
 class AnnotationBackbone(Backbone):
-    """Regions without pixels: the objects that the data set says are in a picture.
+    """Regions without pixels: the objects that the data set lists for a picture.
 
-    Ours: no paper sees so little. It makes the metric of pictures run where labels and objects are
-    at hand and pictures are not.
+    Ours, in no paper. With it the picture metric works with labels and objects but without
+    pictures.
 
     Attributes:
         size: numbers an object is described by.
@@ -169,28 +169,28 @@ class AnnotationBackbone(Backbone):
         """The size."""
         return {"sees": "annotations", "version": ANNOTATIONS_VERSION, "size": self.size}
 
-    def digest(self, data: Labelled) -> str:
+    def digest(self, data: LabelledCaptions) -> str:
         """Of the objects."""
-        told = repr([sorted(own) for own in _objects_of(data)])
-        return hashlib.sha256(told.encode()).hexdigest()
+        text = repr([sorted(names) for names in _objects_of(data)])
+        return hashlib.sha256(text.encode()).hexdigest()
 
-    def read(self, data: Labelled) -> ObjectInputs:
+    def read(self, data: LabelledCaptions) -> ObjectInputs:
         """The lists of objects."""
         return ObjectInputs.of(_objects_of(data))
 
     def build(self, inputs: BackboneInputs) -> nn.Module:
         """A vector for each kind of object."""
         assert isinstance(inputs, ObjectInputs)
-        from bias_pipeline.captioners.backbone_nets import Listed
+        from bias_pipeline.captioners.backbone_nets import ListedObjects
 
-        return Listed(len(inputs.names) + 1, self.size, NOTHING)
+        return ListedObjects(len(inputs.names) + 1, self.size, NOTHING)
 
 
-def _objects_of(data: Labelled) -> Sequence[frozenset[str]]:
+def _objects_of(data: LabelledCaptions) -> Sequence[frozenset[str]]:
     if data.objects is None:
         raise NotApplicableError(
-            f"{data.name}: encoder.backbone=annotations sees the objects of a data set, and there "
-            "are none here (dataset.instances=FILE)"
+            f"{data.name}: encoder.backbone=annotations needs the objects of a data set, and "
+            "there are none here (dataset.instances=FILE)"
         )
     return data.objects
 
@@ -201,7 +201,7 @@ class ObjectInputs(BackboneInputs):
 
     Attributes:
         objects: of each of N captions' images.
-        known: objects that have a vector; all others are not seen.
+        known: objects that have a vector; others are ignored.
     """
 
     objects: Sequence[frozenset[str]]
@@ -213,9 +213,9 @@ class ObjectInputs(BackboneInputs):
         return cls(objects, frozenset[str]().union(*objects))
 
     def fit(self, train: IntArray) -> ObjectInputs:
-        """Only objects of the training part have vectors that are learnt."""
+        """Keep only objects of the training part."""
         known = frozenset[str]().union(*(self.objects[row] for row in train.tolist()))
-        return ObjectInputs([own & known for own in self.objects], known)
+        return ObjectInputs([names & known for names in self.objects], known)
 
     @cached_property
     def names(self) -> list[str]:
@@ -224,12 +224,12 @@ class ObjectInputs(BackboneInputs):
 
     @cached_property
     def _numbers(self) -> IntArray:
-        """(N, R) their numbers, from 1 on, filled up; an empty list holds nothing."""
+        """(N, R) their numbers, from 1 on, padded; an empty list contains "nothing"."""
         number = {name: place for place, name in enumerate(self.names, 1)}
-        widest = max((len(own) for own in self.objects), default=0)
+        widest = max((len(names) for names in self.objects), default=0)
         table = np.full((len(self.objects), max(widest, 1)), NOTHING, np.int64)
-        for line, own in zip(table, self.objects, strict=True):
-            line[: len(own)] = sorted(number[name] for name in own)
+        for line, names in zip(table, self.objects, strict=True):
+            line[: len(names)] = sorted(number[name] for name in names)
         return table
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:

@@ -1,4 +1,4 @@
-"""``encoder.backbone=boxes``: annotated things and where they are, without pixels."""
+"""``encoder.backbone=boxes``: annotated objects and their boxes, without pixels."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bias_pipeline.array_types import Float32Array, IntArray
 from bias_pipeline.captioners.backbones import (
     NOTHING,
     BackboneInputs,
@@ -18,8 +19,7 @@ from bias_pipeline.captioners.backbones import (
     pictures_of,
 )
 from bias_pipeline.corpus.pictures import Elsewhere, Pictures, Region
-from bias_pipeline.corpus.predictions import Labelled
-from bias_pipeline.encoders.base import IntArray
+from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.vision.drawn import in_size
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 VERSION = 1  # raise it whenever any prediction from boxes changes
 N_NUMBERS = 5  # of a place: left, top, width and height as shares of the picture, and certainty
-_DRAWN = 64  # pixels a side of what is drawn to see where things are
+_DRAWN = 64  # pixels a side of drawings, whose regions are read
 
 
 class Thing(NamedTuple):
-    """What is in a picture, and where: :data:`N_NUMBERS` numbers in [0, 1]."""
+    """An object's name and place: :data:`N_NUMBERS` numbers in [0, 1]."""
 
     name: str
     place: tuple[float, ...]
@@ -40,10 +40,10 @@ class Thing(NamedTuple):
 
 @dataclass(frozen=True)
 class BoxBackbone(PictureBackbone):
-    """Regions without pixels: the boxes that annotations or a detector put around things.
+    """Regions without pixels: the boxes of annotations or of a detector.
 
-    Ours: no paper sees so little. The pictures need not be at hand. What an edit of them hides has
-    no box either, so that masked people are gone.
+    Ours, in no paper. It works without the pictures. Objects that an edit hides have no box, so
+    masked people are absent.
 
     Attributes:
         size: numbers a thing is described by.
@@ -56,17 +56,13 @@ class BoxBackbone(PictureBackbone):
         """The size."""
         return {"sees": "boxes", "version": VERSION, "size": self.size}
 
-    def read(self, data: Labelled) -> BoxInputs:
-        """The things in each picture.
-
-        Raises:
-            NotApplicableError: if nobody has said what is where.
-        """
+    def read(self, data: LabelledCaptions) -> BoxInputs:
+        """The objects in each picture. Raises: NotApplicableError: if there are no regions."""
         pictures = pictures_of(data)
-        if pictures.regions is None and any(isinstance(own, Path) for own in pictures.files):
+        if pictures.regions is None and any(isinstance(file, Path) for file in pictures.files):
             raise NotApplicableError(
-                f"{data.name}: encoder.backbone=boxes sees what is where in pictures, and no file "
-                "says it here (dataset.regions=FILE, or dataset.instances=FILE)"
+                f"{data.name}: encoder.backbone=boxes needs regions of pictures, and no file has "
+                "them (dataset.regions=FILE, or dataset.instances=FILE)"
             )
         return BoxInputs.of([things_in(pictures, row) for row in range(len(pictures))])
 
@@ -79,7 +75,7 @@ class BoxBackbone(PictureBackbone):
 
 
 def things_in(pictures: Pictures, row: int) -> tuple[Thing, ...]:
-    """What is to be seen in one picture, as far as somebody has said so; as annotated, in order."""
+    """The visible annotated objects of one picture, in the order of annotation."""
     file = pictures.files[row]
     if file is None:
         return ()
@@ -88,16 +84,16 @@ def things_in(pictures: Pictures, row: int) -> tuple[Thing, ...]:
     else:
         regions = file.draw(_DRAWN).regions
     return tuple(
-        Thing(own.category, _place(own))
-        for own in regions
-        if all(own.size)
-        and not own.outside
-        and not any(edit.hides(own.category) for edit in pictures.edits)
+        Thing(region.category, _place(region))
+        for region in regions
+        if all(region.size)
+        and not region.outside
+        and not any(edit.hides(region.category) for edit in pictures.edits)
     )
 
 
 def _place(region: Region) -> tuple[float, ...]:
-    """Where it is, cut at the picture's edges, and how certain that is."""
+    """Its place, cut at the picture's edges, and its confidence."""
     height, width = region.size
     left, top, wide, high = region.box
     ends = [left / width, top / height, (left + wide) / width, (top + high) / height]
@@ -111,7 +107,7 @@ class BoxInputs(BackboneInputs):
 
     Attributes:
         things: in the picture of each of N captions.
-        known: names that have a vector; things of others are not seen.
+        known: names that have a vector; others are ignored.
     """
 
     things: Sequence[tuple[Thing, ...]]
@@ -120,13 +116,13 @@ class BoxInputs(BackboneInputs):
     @classmethod
     def of(cls, things: Sequence[tuple[Thing, ...]]) -> BoxInputs:
         """All things of N captions' pictures, each known."""
-        return cls(things, frozenset(own.name for line in things for own in line))
+        return cls(things, frozenset(thing.name for line in things for thing in line))
 
     def fit(self, train: IntArray) -> BoxInputs:
-        """Only things of the training part have vectors that are learnt."""
-        known = frozenset(own.name for row in train.tolist() for own in self.things[row])
-        seen = [tuple(own for own in line if own.name in known) for line in self.things]
-        return BoxInputs(seen, known)
+        """Keep only objects of the training part."""
+        known = frozenset(thing.name for row in train.tolist() for thing in self.things[row])
+        retained = [tuple(thing for thing in line if thing.name in known) for line in self.things]
+        return BoxInputs(retained, known)
 
     @cached_property
     def names(self) -> list[str]:
@@ -134,16 +130,16 @@ class BoxInputs(BackboneInputs):
         return sorted(self.known)
 
     @cached_property
-    def _arrays(self) -> tuple[IntArray, npt.NDArray[np.float32]]:
+    def _arrays(self) -> tuple[IntArray, Float32Array]:
         """(N, R) numbers of things, from 1 on, filled up, and (N, R, 5) their places."""
         number = {name: place for place, name in enumerate(self.names, 1)}
         shape = (len(self.things), max([1, *map(len, self.things)]))
         numbers = np.full(shape, NOTHING, np.int64)
         places = np.zeros((*shape, N_NUMBERS), np.float32)
         for row, line in enumerate(self.things):
-            for column, own in enumerate(line):
-                numbers[row, column] = number[own.name]
-                places[row, column] = own.place
+            for column, thing in enumerate(line):
+                numbers[row, column] = number[thing.name]
+                places[row, column] = thing.place
         return numbers, places
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:

@@ -11,12 +11,12 @@ class Design:
     """One version of the network.
 
     Attributes:
-        tanh: whether attention scores pass a tanh before they are weighed, else a ReLU.
+        tanh: whether attention scores pass a tanh first, else a ReLU.
         bent_start: whether the first state is a tanh of the mean region, else linear in it.
-        deep_output: whether the next word follows from state, regions and last word together
-            (the paper's equation 7), else from the state alone.
-        frequent_first: whether a captioner begins with each word as likely as it is frequent. An
-            attacker does not: its loss rests on the answers, which masked captions do not hold.
+        deep_output: whether the next word depends on state, regions and last word (the paper's
+            equation 7), else only on the state.
+        frequent_first: whether a captioner's word probabilities start as word frequencies. Not for
+            an attacker: its loss is on the answers, which masked captions lack.
     """
 
     tanh: bool

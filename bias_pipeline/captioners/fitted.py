@@ -1,6 +1,6 @@
-"""Captioners that were fitted here: their folder, and what they say of photos and questions.
+"""Captioners fitted by this program: their folder, captions and answers.
 
-A folder holds weights (safetensors), configuration, vocabulary, preprocessing and a card; reading
+A folder has weights (safetensors), configuration, vocabulary, preprocessing and a README; reading
 it runs no code.
 """
 
@@ -9,25 +9,28 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import Float32Array
 from bias_pipeline.captioners.backbones import PixelBackbone, PixelInputs
 from bias_pipeline.captioners.grit import Grit
 from bias_pipeline.captioners.grit_backbone import DetectorBackbone
 from bias_pipeline.captioners.prompt import N_SPECIAL, PAD, START, UNKNOWN, Prompt
 from bias_pipeline.captioners.prompted import PromptCaptioner
 from bias_pipeline.captioners.sat import Sat
+from bias_pipeline.corpus.pictures import Pixels
 from bias_pipeline.errors import DataError, NotApplicableError, ResourceError
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.models.picture_text import Question
 from bias_pipeline.models.pretrained import WEIGHTS, Pretrained, first_line
+from bias_pipeline.models.sampling import Decoding, Noise, several
 from bias_pipeline.models.weight_files import read_numbers
-from bias_pipeline.vision.photos import read_photo
+from bias_pipeline.vision.photos import image_id, read_photo
 from bias_pipeline.vision.pixels import read_pixels
 
 if TYPE_CHECKING:
@@ -38,10 +41,8 @@ CLASSES: Mapping[str, type[Sat] | type[Grit]] = {"sat": Sat, "grit": Grit}
 KINDS = tuple(CLASSES)
 SPECIALS = ("<unknown>", "<pad>", "<start>", "<end>")  # numbers 0 to 3
 CONFIG, VOCABULARY, PREPROCESSING = "config.json", "vocab.json", "preprocessor_config.json"
-# What says how a group is asked for, or where files lie, is none of a captioner's sizes.
+# Settings of prompts and files, which are not sizes of a captioner.
 _ELSEWHERE = ("prompt", "cache", "weights", "vocabulary")
-
-Pixels = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +51,8 @@ class Fitted:
 
     Attributes:
         kind: ``sat`` or ``grit``.
-        encoder: its sizes; the prompt plays no part.
-        words: that it can write, by their numbers from ``len(SPECIALS)`` on.
+        encoder: its sizes; the prompt is ignored.
+        words: that it can write, numbered from ``len(SPECIALS)`` on.
     """
 
     kind: str
@@ -60,12 +61,12 @@ class Fitted:
 
     @property
     def vocabulary(self) -> Mapping[str, int]:
-        """Word to number, the sign for the end included, as networks are sized by it."""
+        """Word to number, including the end token; its size is the network's."""
         return {word: n for n, word in enumerate((SPECIALS[-1], *self.words), N_SPECIAL)}
 
     @property
     def side(self) -> int:
-        """Of the square that pictures are squeezed into, in pixels."""
+        """Pixels a side of the square input."""
         return side_of(self.encoder)
 
     def network(self) -> Any:
@@ -78,17 +79,17 @@ class Fitted:
         from safetensors.torch import save_file
 
         settings = {k: v for k, v in asdict(self.encoder).items() if k not in _ELSEWHERE}
-        told = {"model_type": self.kind, "version": VERSION, "encoder": settings}
+        config = {"model_type": self.kind, "version": VERSION, "encoder": settings}
         sized = {"size": {"height": self.side, "width": self.side}, "resample": 3}
         numbers = {word: n for n, word in enumerate((*SPECIALS, *self.words))}
-        for name, own in ((CONFIG, told), (PREPROCESSING, sized), (VOCABULARY, numbers)):
-            (folder / name).write_text(json.dumps(own, indent=1), encoding="utf-8")
+        for name, contents in ((CONFIG, config), (PREPROCESSING, sized), (VOCABULARY, numbers)):
+            (folder / name).write_text(json.dumps(contents, indent=1), encoding="utf-8")
         save_file({k: v.detach().cpu().contiguous() for k, v in weights.items()}, folder / WEIGHTS)
         (folder / "README.md").write_text(card, encoding="utf-8")
 
     @classmethod
     def read(cls, model: Pretrained) -> Fitted:
-        """What a folder says of itself.
+        """The captioner described by a folder's files.
 
         Raises:
             DataError: if its files do not belong together.
@@ -97,25 +98,25 @@ class Fitted:
         path = model.folder / CONFIG
         config = expect(load_json(path, what="a model's configuration"), dict, path, "")
         if config.get("version") != VERSION:
-            told = config.get("version")
+            version = config.get("version")
             raise DataError(
-                f"{path}: fitted by version {told} of this program's captioners, and this is "
+                f"{path}: fitted by version {version} of this program's captioners, but this is "
                 f"version {VERSION}; fit it again"
             )
         settings = expect(config.get("encoder"), dict, path, "encoder")
-        found = cls(model.kind, _encoder(model.kind, settings, path), _words(model.folder))
+        fitted = cls(model.kind, _encoder(model.kind, settings, path), _words(model.folder))
         path = model.folder / PREPROCESSING
         sized = expect(_beside(path), dict, path, "")
-        if sized.get("size") != {"height": found.side, "width": found.side}:
-            raise DataError(f"{path}: its size is not that of {CONFIG}, {found.side}")
-        return found
+        if sized.get("size") != {"height": fitted.side, "width": fitted.side}:
+            raise DataError(f"{path}: its size is not that of {CONFIG}, {fitted.side}")
+        return fitted
 
 
 def side_of(encoder: PromptCaptioner) -> int:
-    """The side of the square that a captioner sees pixels of.
+    """Pixels a side of a captioner's square input.
 
     Raises:
-        NotApplicableError: if what sees is not fitted with it.
+        NotApplicableError: if its backbone is not fitted with it.
     """
     visual = encoder.visual
     if isinstance(visual, PixelBackbone):
@@ -123,8 +124,7 @@ def side_of(encoder: PromptCaptioner) -> int:
     if isinstance(visual, DetectorBackbone):
         return visual.size.side
     raise NotApplicableError(
-        "a captioner is fitted whole, its eyes included; leave out encoder.backbone and "
-        "encoder.weights"
+        "a captioner is fitted with its backbone; leave out encoder.backbone and encoder.weights"
     )
 
 
@@ -135,24 +135,24 @@ def _beside(path: Path) -> object:
 
 
 def _encoder(kind: str, settings: Mapping[str, Any], path: Path) -> Sat | Grit:
-    """Of settings that are as those of a fresh one in names and kinds.
+    """The encoder of a folder's settings, whose names and types are checked.
 
     Raises:
         DataError: naming the key.
     """
     usual = CLASSES[kind](Prompt(""))
-    known = {own.name for own in fields(usual)} - set(_ELSEWHERE)
+    known = {field.name for field in fields(usual)} - set(_ELSEWHERE)
     if set(settings) != known:
         raise DataError(f"{path}: encoder must have the keys {', '.join(sorted(known))}")
     for key, value in settings.items():
         if type(value) is not type(getattr(usual, key)):
-            raise DataError(f"{path}: encoder.{key}={value!r} is of another kind than it must be")
-    found = CLASSES[kind](Prompt(""), **settings)
+            raise DataError(f"{path}: encoder.{key}={value!r} is of the wrong type")
+    encoder = CLASSES[kind](Prompt(""), **settings)
     try:
-        side_of(found)
+        side_of(encoder)
     except KeyError as error:
-        raise DataError(f"{path}: encoder names what is unknown, {error}") from error
-    return found
+        raise DataError(f"{path}: encoder has an unknown value, {error}") from error
+    return encoder
 
 
 def _words(folder: Path) -> tuple[str, ...]:
@@ -161,13 +161,13 @@ def _words(folder: Path) -> tuple[str, ...]:
     words = tuple(numbers)
     if list(numbers.values()) != list(range(len(numbers))) or words[: len(SPECIALS)] != SPECIALS:
         raise DataError(
-            f"{path}: must number its words from 0 on, the first of them {', '.join(SPECIALS)}"
+            f"{path}: must number its words from 0 on, beginning with {', '.join(SPECIALS)}"
         )
     return words[len(SPECIALS) :]
 
 
 class FittedNet:
-    """A fitted captioner's network with its weights, ready to be asked.
+    """A fitted captioner's network with its weights, ready to use.
 
     Args:
         model: its folder.
@@ -183,81 +183,86 @@ class FittedNet:
         self.network = _loaded(self.fitted, model).to(device).eval()
 
     def picture(self, pixels: Sequence[Pixels]) -> dict[str, torch.Tensor]:
-        """What its network takes of B pictures (side, side, 3)."""
+        """The network's input for B pictures (side, side, 3)."""
         import torch
 
         table = PixelInputs(np.stack(pixels))
-        own = table.batch(np.arange(len(pixels)))
-        return {name: torch.from_numpy(array).to(self.device) for name, array in own.items()}
+        batch = table.batch(np.arange(len(pixels)))
+        return {name: torch.from_numpy(array).to(self.device) for name, array in batch.items()}
 
 
 def _loaded(fitted: Fitted, model: Pretrained) -> Any:
     """The network with the weights of its folder.
 
-    Sizes are compared before anything is made: a configuration must not fill the memory.
+    Sizes are compared before anything is built: a configuration must not fill the memory.
     """
     import torch
 
     weights = read_numbers(model.folder / WEIGHTS)
     try:
         with torch.device("meta"):
-            wanted = {name: own.shape for name, own in fitted.network().state_dict().items()}
-    except Exception as error:  # whatever sizes that do not fit make of the library
+            wanted = {name: weight.shape for name, weight in fitted.network().state_dict().items()}
+    except Exception as error:  # whatever the library raises on wrong sizes
         raise DataError(f"{model.name}: {CONFIG} describes no network ({first_line(error)})") from (
             error
         )
-    if wanted != {name: own.shape for name, own in weights.items()}:
-        raise DataError(f"{model.name}: {WEIGHTS} holds other weights than {CONFIG} says")
+    if wanted != {name: weight.shape for name, weight in weights.items()}:
+        raise DataError(f"{model.name}: the weights in {WEIGHTS} do not match {CONFIG}")
     network = fitted.network()
     network.load_state_dict(weights)
     return network
 
 
 class FittedCaptioner:
-    """Photos as captions: the likeliest words, nothing is drawn at random.
+    """Photos to captions, by greedy or beam search, or by sampling.
 
     Args:
         model: a folder of ``fit sat`` or ``fit grit``.
         device: where to compute.
-        max_new_tokens: words, where a caption is cut off.
-        beams: captions that are followed at once.
-        prompt: none: it begins by itself.
+        decoding: how words are chosen; its prompt must be empty.
     """
 
-    def __init__(
-        self,
-        model: Pretrained,
-        device: torch.device,
-        *,
-        max_new_tokens: int = 30,
-        beams: int = 1,
-        prompt: str = "",
-    ) -> None:
-        assert not prompt  # refused before
-        self._net = FittedNet(model, device)
-        self._longest, self._beams = max_new_tokens, beams
+    def __init__(self, model: Pretrained, device: torch.device, decoding: Decoding) -> None:
+        assert not decoding.prompt  # refused before
+        self._net, self._decoding = FittedNet(model, device), decoding
 
-    def read(self, path: Path) -> Pixels:
-        """(side, side, 3) a photo as the network takes it.
+    def read(self, path: Path) -> tuple[Pixels, str]:
+        """(side, side, 3) a photo as the network takes it, and its id.
 
         Raises:
             UnreadableError: with the reason.
         """
         side = self._net.fitted.side
-        return np.asarray(read_photo(path).resize((side, side), reducing_gap=2.0))
+        pixels = np.asarray(read_photo(path).resize((side, side), reducing_gap=2.0))
+        return pixels, image_id(path.name)
 
-    def describe(self, photos: Sequence[Pixels]) -> list[str]:
-        """A caption for each photo."""
-        from bias_pipeline.captioners.writing import written
+    def describe(self, photos: Sequence[tuple[Pixels, str]]) -> list[list[str]]:
+        """As many captions for each photo as wanted."""
+        picture = self._net.picture([pixels for pixels, _ in photos])
+        images = [image for _, image in photos]
+        texts_of = partial(self._texts, picture)
+        return several(self._decoding, images, self._net.device, texts_of)
 
-        picture = self._net.picture(photos)
-        found = written(self._net.network, picture, beams=self._beams, longest=self._longest)
+    def _texts(
+        self, picture: Mapping[str, torch.Tensor], noise: Noise | None, best: int
+    ) -> list[str]:
+        from bias_pipeline.captioners.decoding import written
+
+        decoding = self._decoding
+        captions = written(
+            self._net.network,
+            picture,
+            beams=decoding.beams,
+            longest=decoding.max_new_tokens,
+            best=best,
+            noise=noise,
+        )
         names = (*SPECIALS, *self._net.fitted.words)
-        return [" ".join(names[number] for number in own) for own in found]
+        return [" ".join(names[number] for number in numbers) for numbers in captions]
 
 
 class FittedJudge:
-    """A fitted captioner asked how likely answers are, with the words that it can write.
+    """Log-probabilities of answers under a fitted captioner, with its own vocabulary.
 
     Args:
         model: a folder of ``fit sat`` or ``fit grit``.
@@ -275,37 +280,37 @@ class FittedJudge:
             DataError: if the picture cannot be read, or an answer cannot be written.
         """
         pixels = read_pixels(question.pictures, question.row, self._net.fitted.side)
-        texts = [own.split() for own in question.follows]
-        told = set.intersection(*map(set, texts))  # of a caption that follows every answer
+        texts = [text.split() for text in question.follows]
+        common = set.intersection(*map(set, texts))  # words after the answer
         for word in chain.from_iterable(texts):
-            if word not in self._numbers and word not in told:
+            if word not in self._numbers and word not in common:
                 raise DataError(
                     f"{self._net.name}: its vocabulary cannot write {word!r}; give other words "
                     "(encoder.prompt.answers)"
                 )
         before = [START, *self._known(question.before.split())]
-        return pixels, before, [self._known(own) for own in texts]
+        return pixels, before, [self._known(text) for text in texts]
 
     def _known(self, words: Sequence[str]) -> list[int]:
         return [self._numbers.get(word, UNKNOWN) for word in words]
 
     def describe(
-        self, asked: Sequence[tuple[Pixels, list[int], list[list[int]]]]
-    ) -> list[npt.NDArray[np.float32]]:
-        """(K,) logarithms of how likely each text is to follow, for each question."""
+        self, requests: Sequence[tuple[Pixels, list[int], list[list[int]]]]
+    ) -> list[Float32Array]:
+        """(K,) log-probabilities of each continuation, for each question."""
         import torch
 
-        n_texts = len(asked[0][2])
-        lines = [(before, own) for _, before, texts in asked for own in texts]
+        n_texts = len(requests[0][2])
+        lines = [(before, text) for _, before, texts in requests for text in texts]
         tokens = torch.full(
             (len(lines), max(len(a) + len(b) for a, b in lines)), PAD, device=self._net.device
         )
         follows = torch.zeros_like(tokens[:, 1:], dtype=torch.bool)
-        for row, (before, own) in enumerate(lines):
-            line = torch.tensor([*before, *own])
+        for row, (before, text) in enumerate(lines):
+            line = torch.tensor([*before, *text])
             tokens[row, : len(line)] = line
             follows[row, len(before) - 1 : len(line) - 1] = True
-        picture = self._net.picture([pixels for pixels, _, texts in asked for _ in texts])
+        picture = self._net.picture([pixels for pixels, _, texts in requests for _ in texts])
         with torch.inference_mode():
             likely = self._net.network.following(tokens[:, :-1], **picture)
             own_words = likely.gather(2, tokens[:, 1:, None]).squeeze(2)

@@ -1,4 +1,4 @@
-"""``encoder=grit``: GRIT (Nguyen et al. 2022) as a captioner that is prompted."""
+"""``encoder=grit``: GRIT (Nguyen et al. 2022) as a prompted captioner."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from bias_pipeline.models.grit.vocabulary import read_vocabulary, shared_rows
 
 if TYPE_CHECKING:
     from bias_pipeline.captioners.grit_net import GritNet
-    from bias_pipeline.models.grit.checkpoint import Checkpoint
+    from bias_pipeline.models.grit.checkpoint import GritCheckpoint
 
 VERSION = 1  # raise it whenever any prediction changes
-FILE_VERSION = 2  # the same, where it begins as a file has it
+FILE_VERSION = 2  # the same, with a file of weights
 FILES = ("weights", "vocabulary")
 
 
@@ -29,22 +29,22 @@ FILES = ("weights", "vocabulary")
 class Grit(PromptCaptioner):
     """A description of the network; :meth:`build` makes it, with PyTorch.
 
-    Without ``weights`` all of it is trained from scratch, on the answers alone. GRIT's own detector
-    was trained before, on the boxes of Visual Genome; here, nobody tells the region decoder what is
-    where. With them, the detector is that of the file and stays as it is; what reads and answers
-    begins as in the file of a captioner, from scratch with that of a detector alone.
+    Without ``weights`` all of it is trained from scratch, only on the answers. (GRIT's own detector
+    was pre-trained on the boxes of Visual Genome; here the region decoder gets no boxes.) With
+    ``weights``, the file's detector is used and frozen; grid network and decoder start from a
+    captioner's file, or from scratch with a detector's.
 
     Attributes:
-        prompt: what leads it to name the group.
-        size: of the ``released`` network, or ``small`` (ours), for small pictures on a processor.
+        prompt: the prompt for the group.
+        size: of the ``released`` network, or ``small`` (ours), for small pictures on a CPU.
         second_gate: whether the gate on regions has the weights of the gate on the grid, as in the
             ``released`` network, or its own, as in the ``paper``.
-        he: whether weights begin as He et al. (2015) draw them, as ImageCaptioner2's; else as the
-            published network's parts do. Not with a file of weights.
+        he: whether weights begin as He et al. (2015) draw them, as ImageCaptioner2's; else as in
+            the published network. Not with a file of weights.
         weights: file of a captioner or a detector as GRIT's authors released them.
-        vocabulary: the file of that captioner's words; prompts and captions hold others, too, which
-            begin anew.
-        cache: folder of the pictures, or of what is seen in them, as arrays; None to keep none.
+        vocabulary: the file of that captioner's words; other words of prompts and captions get new
+            vectors.
+        cache: folder that caches the pictures or their features as arrays; None for no cache.
     """
 
     prompt: Prompt
@@ -57,13 +57,13 @@ class Grit(PromptCaptioner):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """What decides its predictions; where files lie does not."""
-        own = asdict(self)
+        """The settings that decide its predictions; paths do not."""
+        settings = asdict(self)
         for key in ("cache", "size", *FILES):
-            own.pop(key)
+            settings.pop(key)
         files = self.by_content(asdict(self))
         version = VERSION if self.weights is None else FILE_VERSION
-        return {"version": version, **own, **files, "backbone": dict(self.visual.spec)}
+        return {"version": version, **settings, **files, "backbone": dict(self.visual.spec)}
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
@@ -80,29 +80,32 @@ class Grit(PromptCaptioner):
         return ReleasedBackbone(size, self.weights, self.cache)
 
     def require(self) -> None:
-        """Know that the files are there, and that settings do not contradict each other."""
+        """Check that the files exist and that settings do not contradict each other."""
         if self.weights is None and self.vocabulary is not None:
             raise UsageError(
-                f"encoder.vocabulary={self.vocabulary}: the words of which weights? Name the "
+                f"encoder.vocabulary={self.vocabulary}: words without weights; name the "
                 "captioner's file with encoder.weights=FILE, or leave it out"
             )
         if self.weights is not None and self.he:
             raise UsageError(
-                f"encoder.he=true begins from scratch, encoder.weights={self.weights} does not; "
-                "leave one out"
+                "encoder.he=true is for training from scratch, not with "
+                f"encoder.weights={self.weights}; leave one out"
             )
         super().require()
         if self.vocabulary is not None and not Path(self.vocabulary).expanduser().is_file():
             raise ResourceError(f"encoder.vocabulary={self.vocabulary}: no such file")
 
-    def told(self, groups: Sequence[str]) -> list[str]:
-        """Which words of the prompt are not the file's."""
+    def notes(self, groups: Sequence[str]) -> list[str]:
+        """A note on words of the prompt that the file lacks."""
         if self.vocabulary is None:
             return []
         lacking = self.prompt.lacking(groups, read_vocabulary(Path(self.vocabulary).expanduser()))
         if not lacking:
             return []
-        return [f"the captioner's vocabulary lacks words that begin anew: {', '.join(lacking)}"]
+        return [
+            "words that the captioner's vocabulary lacks start with new vectors: "
+            f"{', '.join(lacking)}"
+        ]
 
     def network(
         self, visual: BackboneInputs, vocabulary: Mapping[str, int], answers: AnswerNumbers
@@ -145,11 +148,11 @@ class Grit(PromptCaptioner):
             )
         return net
 
-    def _checkpoint(self) -> Checkpoint | None:
-        """What the file holds, if there is one.
+    def _checkpoint(self) -> GritCheckpoint | None:
+        """The contents of the file, if there is one.
 
         Raises:
-            UsageError: if the file's words are not told, or there are none.
+            UsageError: if the file's vocabulary is not given, or it has none.
         """
         from bias_pipeline.models.grit.checkpoint import read_checkpoint
 
@@ -161,13 +164,13 @@ class Grit(PromptCaptioner):
                 f"encoder.weights={self.weights} is of a captioner; name its words with "
                 "encoder.vocabulary=FILE"
                 if checkpoint.captions
-                else f"encoder.weights={self.weights} is of a detector alone, which has no words; "
-                "leave encoder.vocabulary out"
+                else f"encoder.weights={self.weights} is of a detector, which has no words; leave "
+                "encoder.vocabulary out"
             )
         return checkpoint
 
-    def _begin(self, net: GritNet, checkpoint: Checkpoint, words: Mapping[str, int]) -> None:
-        """Let the network begin as a captioner's file has it."""
+    def _begin(self, net: GritNet, checkpoint: GritCheckpoint, words: Mapping[str, int]) -> None:
+        """Load a captioner's file into the network."""
         from bias_pipeline.models.grit.checkpoint import load_captions
 
         if self.vocabulary is not None:

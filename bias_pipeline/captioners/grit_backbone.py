@@ -1,4 +1,4 @@
-"""What GRIT sees with: its Swin transformer and region decoder, fresh or as they were released."""
+"""GRIT's backbone: Swin transformer and region decoder, fresh or with released weights."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from bias_pipeline.array_types import IntArray
 from bias_pipeline.captioners.backbones import (
     BackboneInputs,
     PictureBackbone,
     PixelInputs,
     pictures_of,
 )
-from bias_pipeline.corpus.predictions import Labelled
-from bias_pipeline.encoders.base import IntArray
+from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.digests import digest_of
 from bias_pipeline.models.grit.sizes import GritSize
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-VERSION = 1  # raise it whenever anything changes that the released detector sees
+VERSION = 1  # raise it whenever features of the released detector change
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class DetectorBackbone(PictureBackbone):
 
     Attributes:
         size: of all parts.
-        cache: folder of the pictures as arrays, None to keep none.
+        cache: folder that caches the pictures as arrays, None for no cache.
     """
 
     size: GritSize
@@ -46,33 +46,33 @@ class DetectorBackbone(PictureBackbone):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """All but where pictures are kept."""
+        """All settings except the cache."""
         return {"sees": "regions", "version": PIXELS_VERSION, **asdict(self.size)}
 
-    def read(self, data: Labelled) -> PixelInputs:
+    def read(self, data: LabelledCaptions) -> PixelInputs:
         """The pictures as arrays."""
         return PixelInputs(pixel_table(pictures_of(data), self.size.side, self.cache))
 
     def build(self, inputs: BackboneInputs) -> nn.Module:
-        """See :class:`~bias_pipeline.models.grit.detector.Detector`."""
+        """See :class:`~bias_pipeline.models.grit.detector.GritDetector`."""
         del inputs
-        from bias_pipeline.models.grit.detector import Detector
+        from bias_pipeline.models.grit.detector import GritDetector
 
-        return Detector(self.size)
+        return GritDetector(self.size)
 
 
 @dataclass(frozen=True)
 class ReleasedBackbone(PictureBackbone):
-    """The same with the weights of a file, which stay as they are; each picture is seen once.
+    """The same with frozen weights of a file; each picture is encoded once.
 
-    What is seen is kept in half precision, for all seeds and sides of a metric.
+    Features are stored as float16, for all seeds and sides of a metric.
 
     Attributes:
         size: of all parts.
         weights: file of a captioner or a detector, see
             :mod:`~bias_pipeline.models.grit.checkpoint`.
-        cache: folder of what is seen, None to keep nothing.
-        device: where to look; ``auto`` is the first GPU if there is one.
+        cache: folder that caches the features, None for no cache.
+        device: where to compute; ``auto`` is the first GPU if there is one.
     """
 
     size: GritSize
@@ -83,8 +83,8 @@ class ReleasedBackbone(PictureBackbone):
     @property
     def spec(self) -> Mapping[str, object]:
         """The file by its digest, wherever it lies."""
-        versions, own = [VERSION, PIXELS_VERSION], asdict(self.size)
-        return {"sees": "regions", "versions": versions, **own, "file": digest_of(self.path)}
+        versions, settings = [VERSION, PIXELS_VERSION], asdict(self.size)
+        return {"sees": "regions", "versions": versions, **settings, "file": digest_of(self.path)}
 
     @property
     def path(self) -> Path:
@@ -98,7 +98,7 @@ class ReleasedBackbone(PictureBackbone):
                 f"encoder.weights={self.weights}: no such file; fetch GRIT's weights by hand"
             )
 
-    def read(self, data: Labelled) -> VisualInputs:
+    def read(self, data: LabelledCaptions) -> VisualInputs:
         """Grid and regions of each picture."""
         from bias_pipeline.inference.regions import regions_of
 
@@ -109,18 +109,18 @@ class ReleasedBackbone(PictureBackbone):
         )
 
     def build(self, inputs: BackboneInputs) -> nn.Module:
-        """A network that passes on what was seen."""
+        """A network that returns the stored features."""
         assert isinstance(inputs, VisualInputs)
-        from bias_pipeline.models.grit.detector import Passed
+        from bias_pipeline.models.grit.detector import PassedFeatures
 
-        return Passed(self.size)
+        return PassedFeatures(self.size)
 
     def _eyes(self) -> _Eyes:
         return _Eyes(self.size, self.path, device_of(self.device))
 
 
 class _Eyes:
-    """A released detector that looks at pictures.
+    """A released detector that computes features.
 
     Args:
         size: of all parts.
@@ -131,14 +131,14 @@ class _Eyes:
         BiasPipelineError: if the file is broken or of another size.
     """
 
-    together: ClassVar[int] = 8  # pictures that are looked at at once
+    together: ClassVar[int] = 8  # pictures per batch
 
     def __init__(self, size: GritSize, path: Path, device: torch.device) -> None:
         from bias_pipeline.models.grit.checkpoint import load_detector, read_checkpoint
-        from bias_pipeline.models.grit.detector import Detector
+        from bias_pipeline.models.grit.detector import GritDetector
 
         self.side, self._device = size.side, device
-        self._net = Detector(size)
+        self._net = GritDetector(size)
         load_detector(self._net, read_checkpoint(path), f"encoder.size={size.name}")
         self._net.to(device).eval()
 
@@ -148,14 +148,14 @@ class _Eyes:
 
         turned = torch.from_numpy(np.ascontiguousarray(pixels.transpose(0, 3, 1, 2)))
         with torch.inference_mode():
-            seen = self._net(turned.to(self._device))
-        flat = torch.cat([own.flatten(1) for own in seen], dim=1)
+            outputs = self._net(turned.to(self._device))
+        flat = torch.cat([output.flatten(1) for output in outputs], dim=1)
         return flat.to(torch.float16).cpu().numpy()
 
 
 @dataclass(frozen=True, eq=False)
 class VisualInputs(BackboneInputs):
-    """What a detector saw.
+    """Stored features of a detector.
 
     Attributes:
         table: (N, G * D + R * C) float16, the grid and then the regions.
@@ -167,10 +167,10 @@ class VisualInputs(BackboneInputs):
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
         """``grid`` (B, G, D) and ``regions`` (B, R, C)."""
-        own = np.array(self.table[rows])
-        cut = own.shape[1] - self.size.n_regions * self.size.size
-        grid, regions = own[:, :cut], own[:, cut:]
+        vectors = np.array(self.table[rows])
+        cut = vectors.shape[1] - self.size.n_regions * self.size.size
+        grid, regions = vectors[:, :cut], vectors[:, cut:]
         return {
-            "grid": grid.reshape(len(own), -1, self.size.grid_dim),
-            "regions": regions.reshape(len(own), -1, self.size.size),
+            "grid": grid.reshape(len(vectors), -1, self.size.grid_dim),
+            "regions": regions.reshape(len(vectors), -1, self.size.size),
         }

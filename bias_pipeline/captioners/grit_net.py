@@ -16,19 +16,19 @@ from bias_pipeline.models.grit.sizes import GritSize
 
 @dataclass(frozen=True)
 class GritReading:
-    """What the network sees beside B captions that it writes, and (B, L) what it has written."""
+    """Features of the pictures of B captions being written, and the (B, L) words so far."""
 
     visual: Visual
     tokens: Tensor
 
     def take(self, rows: Tensor) -> GritReading:
-        """The same of some of them."""
+        """The state of some of them."""
         grid, regions = self.visual
         return GritReading(Visual(grid[rows], regions[rows]), self.tokens[rows])
 
 
 class GritNet(nn.Module):
-    """Looks at a picture, reads a prompt at once, and says how likely each answer is to follow.
+    """From a picture and a prompt, the log-probability of each answer.
 
     Args:
         detector: pictures to :class:`~bias_pipeline.models.grit.detector.Visual`.
@@ -40,7 +40,7 @@ class GritNet(nn.Module):
         n_positions: see :class:`~bias_pipeline.models.grit.captions.CaptionDecoder`.
 
     Attributes:
-        together: pictures that are looked at together when it predicts.
+        together: pictures per batch when it predicts.
     """
 
     together = 128
@@ -57,7 +57,7 @@ class GritNet(nn.Module):
     ) -> None:
         super().__init__()
         self.detector = detector
-        self.answers = [list(own) for own in answers]
+        self.answers = [list(answer) for answer in answers]
         self.output_dim = len(answers)
         self.grid_net = GridNet(int(detector.grid_dim), size, n_memories)  # type: ignore[arg-type]
         self.cap_generator = CaptionDecoder(n_words, size, second_gate, n_positions)
@@ -70,55 +70,56 @@ class GritNet(nn.Module):
         tail_lengths: Tensor | None = None,
         **picture: Tensor,
     ) -> Tensor:
-        """(B, K) logarithms of how likely each answer, and what follows it, is.
+        """(B, K) log-probabilities of each answer with the words after it.
 
         Args:
             tokens: (B, L) the words before the answer.
             lengths: (B,) how many there are.
             tail: (B, M) the words after the answer, None if there are none.
             tail_lengths: (B,) how many there are.
-            picture: what :attr:`detector` takes.
+            picture: the input of :attr:`detector`.
         """
         visual = self._look(picture)
-        if tail is None and all(len(own) == 1 for own in self.answers):
+        if tail is None and all(len(answer) == 1 for answer in self.answers):
             states = self.cap_generator(tokens, visual)
             last = states[torch.arange(len(states), device=states.device), lengths - 1]
             words = self.cap_generator.following(last)
-            return words[:, [own[0] for own in self.answers]]
+            return words[:, [answer[0] for answer in self.answers]]
         if tail is None or tail_lengths is None:
             tail, tail_lengths = tokens[:, :0], torch.zeros_like(lengths)
-        found = [
-            self._followed(tokens, lengths, own, tail, tail_lengths, visual) for own in self.answers
+        scores = [
+            self._followed(tokens, lengths, answer, tail, tail_lengths, visual)
+            for answer in self.answers
         ]
-        return torch.stack(found, dim=1)
+        return torch.stack(scores, dim=1)
 
     def following(self, tokens: Tensor, **picture: Tensor) -> Tensor:
         """(B, L, V) logarithms of how likely each word is to follow each of L words.
 
         Args:
             tokens: (B, L) words, padded at the end.
-            picture: what :attr:`detector` takes.
+            picture: the input of :attr:`detector`.
         """
         return self.cap_generator.following(self.cap_generator(tokens, self._look(picture)))
 
     def begun(self, **picture: Tensor) -> GritReading:
-        """Where it is before any word of a caption."""
+        """The state before any word of a caption."""
         visual = self._look(picture)
         nothing = torch.zeros((len(visual.grid), 0), dtype=torch.int64, device=visual.grid.device)
         return GritReading(visual, nothing)
 
     def go_on(self, reading: GritReading, words: Tensor) -> tuple[GritReading, Tensor]:
-        """Read a word (B,) of each caption; (B, V) how likely each is to follow.
+        """Read a word (B,) of each caption; (B, V) log-probabilities of the next.
 
-        All words are read again: captions are short, and no state is kept of each layer.
+        All words are read again: captions are short, so no state of layers is kept.
         """
         tokens = torch.cat([reading.tokens, words[:, None]], dim=1)
         states = self.cap_generator(tokens, reading.visual)
         return GritReading(reading.visual, tokens), self.cap_generator.following(states[:, -1])
 
     def _look(self, picture: Mapping[str, Tensor]) -> Visual:
-        seen = self.detector(**picture)
-        return Visual(self.grid_net(seen.grid), seen.regions)
+        detected = self.detector(**picture)
+        return Visual(self.grid_net(detected.grid), detected.regions)
 
     def _followed(
         self,
@@ -129,7 +130,7 @@ class GritNet(nn.Module):
         tail_lengths: Tensor,
         visual: Visual,
     ) -> Tensor:
-        """(B,) how likely an answer of several words is, with all that follows it."""
+        """(B,) log-probability of an answer of several words with the words after it."""
         follows = torch.cat([tokens.new_tensor(answer).expand(len(tokens), -1), tail], dim=1)
         n_follow = len(answer) + tail_lengths
         step = torch.arange(follows.shape[1], device=tokens.device)

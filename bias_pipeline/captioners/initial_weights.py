@@ -1,4 +1,4 @@
-"""What networks begin with. Needs PyTorch."""
+"""Initial weights of networks. Needs PyTorch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch import nn
 def begin_as_he(network: nn.Module) -> None:
     """Weights as He et al. (2015) draw them for layers with ReLU; biases zero.
 
-    Layers that begin at zero on purpose, so that something else decides at first, stay as they are.
+    Layers that start at zero on purpose stay as they are.
     """
     for module in network.modules():
         if isinstance(module, nn.Linear | nn.Conv2d) and module.weight.any():

@@ -1,4 +1,4 @@
-"""``encoder=hf``: a published model is shown pictures and captions and asked for the group."""
+"""``encoder=hf``: a published model predicts the group from pictures and captions."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from bias_pipeline.array_types import Float64Array
 from bias_pipeline.captioners.fitted import KINDS as FITTED
 from bias_pipeline.captioners.fitted import VERSION as FITTED_VERSION
 from bias_pipeline.captioners.fitted import Fitted, FittedJudge
 from bias_pipeline.captioners.published_judge import VERSION, PublishedJudge
-from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.declared import Count
-from bias_pipeline.encoders.base import AnsweringEncoder, FloatArray
+from bias_pipeline.encoders.base import AnsweringEncoder
 from bias_pipeline.errors import UsageError
 from bias_pipeline.models.picture_text import KINDS as PUBLISHED
 from bias_pipeline.models.picture_text import PictureText
@@ -24,17 +25,16 @@ from bias_pipeline.vision.pixels import VERSION as PIXELS_VERSION
 
 @dataclass(frozen=True)
 class Judge(PublishedJudge, AnsweringEncoder):
-    """An image-text model as it is, of transformers or fitted here: nothing is trained (zero-shot).
+    """An image-text model of transformers or fitted here, without training (zero-shot).
 
-    How likely each answer is after the picture and the prompt, by the model's own words. Where the
-    model is the captioner under test, it judges itself. A captioner that was fitted here sees
-    pictures of its own size, whatever ``side`` is.
+    It gives the probability of each answer after picture and prompt. If the model is the captioner
+    under test, it judges itself. A captioner fitted here uses its own picture size, not ``side``.
 
     Attributes:
         dtype: the precision it computes in.
-        batch_size: questions at once.
+        batch_size: questions per batch.
         device: where to compute; ``auto`` is the first GPU if there is one.
-        cache: folder of the answers, None to keep none.
+        cache: folder that caches the answers, None for no cache.
 
     Example:
         >>> from bias_pipeline.captioners.prompt import Prompt
@@ -51,18 +51,21 @@ class Judge(PublishedJudge, AnsweringEncoder):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The model by its digests, wherever it lies, and how it is asked."""
+        """The model by its digests, not its path, and the prompt."""
         prompt = self.prompt
-        told = {"template": prompt.template, "attribute": prompt.attribute}
-        return {**self._settings(self.found), "prompt": {**told, "answers": dict(prompt.answers)}}
+        settings = {"template": prompt.template, "attribute": prompt.attribute}
+        return {
+            **self._settings(self.pretrained),
+            "prompt": {**settings, "answers": dict(prompt.answers)},
+        }
 
     def require(self) -> None:
-        """Know that the model is there; a captioner fitted here says itself what it needs.
+        """Check that the model is present; a captioner fitted here is checked by its own files.
 
         Raises:
             UsageError: if it is to compute in a precision that it was not fitted in.
         """
-        model = self.found
+        model = self.pretrained
         if model.kind not in FITTED:
             super().require()
             return
@@ -72,30 +75,30 @@ class Judge(PublishedJudge, AnsweringEncoder):
             )
         Fitted.read(model)
 
-    def told(self, groups: Sequence[str]) -> list[str]:
-        """Which words of the prompt a captioner that was fitted here never learnt."""
-        if self.found.kind not in FITTED:
+    def notes(self, groups: Sequence[str]) -> list[str]:
+        """A note on words of the prompt that a captioner fitted here does not know."""
+        if self.pretrained.kind not in FITTED:
             return []
-        lacking = self.prompt.lacking(groups, set(Fitted.read(self.found).words))
+        lacking = self.prompt.lacking(groups, set(Fitted.read(self.pretrained).words))
         if not lacking:
             return []
         return [
-            f"{self.found.name} does not know words of the prompt, and reads each as the same "
-            f"unknown one: {', '.join(lacking)}"
+            f"{self.pretrained.name} lacks these words of the prompt and reads each as its token "
+            f"for unknown words: {', '.join(lacking)}"
         ]
 
     def _settings(self, model: Pretrained) -> dict[str, object]:
-        own = [FITTED_VERSION] if model.kind in FITTED else []
+        fitted_version = [FITTED_VERSION] if model.kind in FITTED else []
         return {
             "job": "answers",
-            "versions": [VERSION, PIXELS_VERSION, *own],
+            "versions": [VERSION, PIXELS_VERSION, *fitted_version],
             "side": self.side,
             "dtype": self.dtype,
             "files": dict(model.files),
         }
 
-    def likely(self, data: Labelled) -> FloatArray:
-        """(N, K) logarithms of how likely each group's answer is, and what follows it.
+    def likely(self, data: LabelledCaptions) -> Float64Array:
+        """(N, K) log-probabilities of each group's answer with the words after it.
 
         Raises:
             NotApplicableError: if there are tasks to guess, or no pictures.
@@ -105,7 +108,7 @@ class Judge(PublishedJudge, AnsweringEncoder):
         from bias_pipeline.inference.blocks import store_in
         from bias_pipeline.inference.runner import Model
 
-        model, questions = self.found, list(self.questions(data))
+        model, questions = self.pretrained, list(self.questions(data))
 
         def load() -> Model:
             if model.kind in FITTED:

@@ -1,7 +1,7 @@
-"""Prompts: a caption, and words that lead to the group's name, which the captioner is to say next.
+"""Prompts: a caption and words after which the captioner predicts the group's name.
 
-The caption is fed word by word as it is given (teacher forcing); what the captioner would say
-itself plays no part until the answer.
+The given caption is fed word by word (teacher forcing); the captioner's own predictions are used
+only for the answer.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
+from bias_pipeline.array_types import IntArray
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.declared import Configurable, Text
-from bias_pipeline.encoders.base import IntArray
 from bias_pipeline.errors import UsageError, did_you_mean
 
 UNKNOWN, PAD, START = 0, 1, 2
@@ -29,16 +29,16 @@ Line = Annotated[str, Text(r"[^\x00-\x1f\x7f]+", "words on one line")]
 
 @dataclass(frozen=True)
 class Prompt(Configurable):
-    """How a captioner is led to name the group (ImageCaptioner2, section 4.2).
+    """A template that makes a captioner name the group (ImageCaptioner2, section 4.2).
 
     Attributes:
         attribute: what ``{attribute}`` stands for in the template.
-        template: words around ``{caption}`` and ``{answer}``. A caption after the answer counts
-            too: what is scored is how likely the answer and all that follows it are.
+        template: words around ``{caption}`` and ``{answer}``. Words after the answer count too: the
+            score is the probability of the answer and all words after it.
         answers: group to the words that name it, one or several; its own name if left out.
 
     Raises:
-        UsageError: if a template does not hold each of the two just once.
+        UsageError: if a template does not contain each of the two exactly once.
 
     Example:
         >>> prompt = Prompt("gender")
@@ -55,8 +55,8 @@ class Prompt(Configurable):
         for slot in (CAPTION, ANSWER):
             if self._words.count(slot) != 1:
                 raise UsageError(
-                    f"encoder.prompt.template={self.template!r}: {slot} must stand in it just "
-                    "once, with blanks around it"
+                    f"encoder.prompt.template={self.template!r}: {slot} must occur exactly once, "
+                    "with blanks around it"
                 )
 
     @property
@@ -65,12 +65,12 @@ class Prompt(Configurable):
 
     @property
     def before(self) -> tuple[str, ...]:
-        """What is read before the answer."""
+        """The words before the answer."""
         return tuple(self._words[: self._words.index(ANSWER)])
 
     @property
     def after(self) -> tuple[str, ...]:
-        """What follows the answer."""
+        """The words after the answer."""
         return tuple(self._words[self._words.index(ANSWER) + 1 :])
 
     def answers_of(self, groups: Sequence[str]) -> list[tuple[str, ...]]:
@@ -82,56 +82,59 @@ class Prompt(Configurable):
         for group in self.answers:
             if group not in groups:
                 raise UsageError(
-                    f"encoder.prompt.answers: {group!r} is no group here; "
+                    f"encoder.prompt.answers: {group!r} is not a group here; "
                     f"{did_you_mean(group, groups)}"
                 )
-        found = [tuple(self.answers.get(group, group).lower().split()) for group in groups]
-        if len(set(found)) < len(found):
+        answers = [tuple(self.answers.get(group, group).lower().split()) for group in groups]
+        if len(set(answers)) < len(answers):
             raise UsageError("encoder.prompt.answers: two groups have the same answer")
-        return found
+        return answers
 
     def lacking(self, groups: Sequence[str], known: Container[str]) -> list[str]:
-        """Words around captions, and of answers, that somebody does not know; sorted.
+        """Words of the template and of answers that are not in ``known``, sorted.
 
         Example:
             >>> Prompt("gender").lacking(["man", "woman"], {"is", "the", "man", "therefore"})
             ['gender', 'woman']
         """
-        said = {*self.before, *self.after} - {CAPTION}
-        return sorted(word for word in said.union(*self.answers_of(groups)) if word not in known)
+        words = {*self.before, *self.after} - {CAPTION}
+        return sorted(word for word in words.union(*self.answers_of(groups)) if word not in known)
 
 
 @dataclass(frozen=True, eq=False)
 class Prompted:
     """N captions in their prompts, as numbers of words.
 
-    Words of training captions, of the template and of the answers have numbers; words that stand
-    only in other captions are unknown.
+    Words of training captions, the template and the answers have numbers; words only in other
+    captions are unknown.
 
     Attributes:
         prompt: the template and the answers.
         data: captions and the names of the groups.
-        train: rows that are learnt from.
+        train: training rows.
     """
 
     prompt: Prompt
-    data: Labelled
+    data: LabelledCaptions
     train: IntArray
 
     @cached_property
     def vocabulary(self) -> Mapping[str, int]:
         """Word to number: the frequent ones first, ties by the alphabet."""
-        own = self.data.captions.take(self.train)
-        ranked = [word for _, word in sorted(zip((-own.counts).tolist(), own.types, strict=True))]
-        # In an order of their own, so that the order of the groups does not move any weight.
-        answers = sorted({word for own in self._answers for word in own})
+        captions = self.data.captions.take(self.train)
+        ranked = [
+            word
+            for _, word in sorted(zip((-captions.counts).tolist(), captions.types, strict=True))
+        ]
+        # Sorted, so that the order of the groups does not change any weight.
+        answers = sorted({word for answer in self._answers for word in answer})
         words = dict.fromkeys([*ranked, *self.prompt.before, *self.prompt.after, *answers])
         words.pop(CAPTION, None)
         return {word: number for number, word in enumerate(words, N_SPECIAL)}
 
     @property
     def size(self) -> int:
-        """How many numbers there are, the specials included."""
+        """Number of words, including special tokens."""
         return len(self.vocabulary) + N_SPECIAL
 
     @cached_property
@@ -169,20 +172,20 @@ class Prompted:
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
         """``tokens`` (B, L), ``lengths`` (B,), and the same of what follows the answer, if any."""
-        found = {"tokens": self._before.padded(rows), "lengths": self._before.lengths[rows]}
+        arrays = {"tokens": self._before.padded(rows), "lengths": self._before.lengths[rows]}
         if self.prompt.after:
-            found["tail"] = self._after.padded(rows)
-            found["tail_lengths"] = self._after.lengths[rows]
-        return found
+            arrays["tail"] = self._after.padded(rows)
+            arrays["tail_lengths"] = self._after.lengths[rows]
+        return arrays
 
 
 @dataclass(frozen=True, eq=False)
 class _Ragged:
-    """A line of fixed words with each caption in one place of it.
+    """Lines of fixed words with a caption at one place.
 
     Attributes:
         numbers: of the fixed words.
-        place: where among them the caption stands; None if it does not.
+        place: position of the caption among them; None if there is none.
         captions: N.
         table: (V,) the number of each distinct word of theirs.
     """
@@ -202,19 +205,19 @@ class _Ragged:
     def padded(self, rows: IntArray) -> IntArray:
         """(B, L)."""
         lines = [self._line(int(row)) for row in rows]
-        found = np.full((len(rows), max(map(len, lines), default=0)), PAD, np.int64)
-        for line, own in zip(found, lines, strict=True):
-            line[: len(own)] = own
-        return found
+        table = np.full((len(rows), max(map(len, lines), default=0)), PAD, np.int64)
+        for line, numbers in zip(table, lines, strict=True):
+            line[: len(numbers)] = numbers
+        return table
 
     def _line(self, row: int) -> list[int]:
         if self.place is None:
             return [number for number in self.numbers if number is not None]
         captions = self.captions
-        own = self.table[captions.tokens[captions.starts[row] : captions.starts[row + 1]]]
+        tokens = self.table[captions.tokens[captions.starts[row] : captions.starts[row + 1]]]
         head, tail = self.numbers[: self.place], self.numbers[self.place + 1 :]
         return [
             *(n for n in head if n is not None),
-            *own.tolist(),
+            *tokens.tolist(),
             *(n for n in tail if n is not None),
         ]

@@ -1,4 +1,4 @@
-"""What all prompt-captioners share: a prompt, a way to see, and answers instead of vectors."""
+"""The base of prompted captioners: a prompt, a backbone, and answers instead of vectors."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from bias_pipeline.array_types import IntArray
 from bias_pipeline.captioners.backbones import Backbone, BackboneInputs
 from bias_pipeline.captioners.prompt import Prompt, Prompted
-from bias_pipeline.corpus.predictions import Labelled
-from bias_pipeline.encoders.base import Head, IntArray, Items, NetEncoder
+from bias_pipeline.corpus.predictions import LabelledCaptions
+from bias_pipeline.encoders.base import Head, Items, NetEncoder
 from bias_pipeline.errors import NotApplicableError, UsageError
 
 if TYPE_CHECKING:
@@ -27,28 +28,28 @@ if TYPE_CHECKING:
 AnswerNumbers: TypeAlias = Sequence[Sequence[int]]
 
 
-def digest_with(data: Labelled, seen: str) -> str:
-    """SHA-256 (hex) of captions, labels and the digest of what is seen with them."""
-    return hashlib.sha256(f"{data.digest} {seen}".encode()).hexdigest()
+def digest_with(data: LabelledCaptions, image_digest: str) -> str:
+    """SHA-256 (hex) of captions, labels and the digest of their visual inputs."""
+    return hashlib.sha256(f"{data.digest} {image_digest}".encode()).hexdigest()
 
 
-def require_groups(data: Labelled) -> None:
-    """Refuse tasks: who is prompted names one group.
+def require_groups(data: LabelledCaptions) -> None:
+    """Refuse tasks: a prompted captioner names one group.
 
     Raises:
         NotApplicableError: if there are tasks to guess and no groups.
     """
     if data.multi_label:
         raise NotApplicableError(
-            f"{data.name}: a prompted captioner names one group and guesses no tasks; choose "
-            "another encoder"
+            f"{data.name}: a prompted captioner predicts one group, not tasks; choose another "
+            "encoder"
         )
 
 
 class PromptCaptioner(NetEncoder):
-    """A captioner that is led to name the group; the head passes its answers on.
+    """A captioner prompted for the group; the head returns its answers.
 
-    Its network gives (B, K) logarithms of how likely each answer is.
+    Its network gives (B, K) log-probabilities of the answers.
     """
 
     prompt: Prompt
@@ -56,7 +57,7 @@ class PromptCaptioner(NetEncoder):
     @property
     @abstractmethod
     def visual(self) -> Backbone:
-        """How it sees."""
+        """The backbone."""
 
     @abstractmethod
     def network(
@@ -67,12 +68,12 @@ class PromptCaptioner(NetEncoder):
         Args:
             visual: what is seen.
             vocabulary: word to number.
-            answers: K lists of the numbers of words that name each group; none where it is to
-                write captions.
+            answers: K lists of the numbers of words that name each group; empty for writing
+                captions.
         """
 
     def begin_to_write(self, network: Any, counts: Sequence[int]) -> None:
-        """Make ready a network that is to write captions; most begin as they are built.
+        """Prepare a network that is trained to write captions; most need nothing.
 
         Args:
             network: with fresh weights.
@@ -81,7 +82,7 @@ class PromptCaptioner(NetEncoder):
         del network, counts
 
     def build(self, inputs: PromptedInputs) -> nn.Module:
-        """A network with fresh weights, led to the groups' answers."""
+        """A network with fresh weights for the groups' answers."""
         return self.network(inputs.visual, inputs.words.vocabulary, inputs.words.answers)
 
     @property
@@ -93,18 +94,18 @@ class PromptCaptioner(NetEncoder):
         """See the base."""
         self.visual.require()
 
-    def digest(self, data: Labelled) -> str:
-        """Of the captions and of what is to be seen with them."""
+    def digest(self, data: LabelledCaptions) -> str:
+        """Of the captions and their visual inputs."""
         return digest_with(data, self.visual.digest(data))
 
-    def prepare(self, data: Labelled) -> Embedded | None:
-        """Read the pictures once, in one process, if they are kept."""
+    def prepare(self, data: LabelledCaptions) -> Embedded | None:
+        """Read the pictures once, in one process, if there is a cache."""
         if self.visual.cache is not None:
             self.visual.read(data)
         return None
 
-    def read(self, data: Labelled) -> PromptedItems:
-        """Captions and what is seen with them.
+    def read(self, data: LabelledCaptions) -> PromptedItems:
+        """Captions and their visual inputs.
 
         Raises:
             NotApplicableError: if there are tasks to guess and no groups.
@@ -115,24 +116,24 @@ class PromptCaptioner(NetEncoder):
 
 @dataclass(frozen=True, eq=False)
 class PromptedItems(Items):
-    """N captions with what is seen, before any attacker."""
+    """N captions with visual inputs, before any attacker."""
 
     prompt: Prompt
-    data: Labelled
+    data: LabelledCaptions
     visual: BackboneInputs
 
     def fit(self, train: IntArray) -> PromptedInputs:
-        """With numbers for the words of the captions that are learnt from."""
+        """The inputs with a vocabulary of the training captions."""
         return PromptedInputs(Prompted(self.prompt, self.data, train), self.visual.fit(train))
 
 
 @dataclass(frozen=True, eq=False)
 class PromptedInputs:
-    """What a prompted captioner takes: words and pictures.
+    """Inputs of a prompted captioner: words and pictures.
 
     Attributes:
         words: captions in their prompts.
-        visual: what is seen with them.
+        visual: their visual inputs.
     """
 
     words: Prompted
@@ -144,18 +145,17 @@ class PromptedInputs:
         return self.words.lengths
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """Words and what is seen, by name."""
+        """Words and visual inputs, by name."""
         return {**self.words.batch(rows), **self.visual.batch(np.asarray(rows))}
 
 
 @dataclass(frozen=True)
 class Answers(Head):
-    """``head=answers``: the captioner's own vocabulary has answered; nothing is put on top.
+    """``head=answers``: the captioner's own output is the prediction, without a head.
 
     Attributes:
-        renormalise: whether the groups' answers share all of the probability, as if the captioner
-            could say nothing else. ImageCaptioner2 leaves that open. Otherwise the probability is
-            the answer's among all words, and the rest belongs to no group.
+        renormalise: whether probabilities are normalised over the groups' answers. ImageCaptioner2
+            leaves that open. Otherwise they are among all words, and the rest belongs to no group.
     """
 
     renormalise: bool = True
@@ -167,11 +167,11 @@ class Answers(Head):
             UsageError: if there are tasks to guess.
         """
         if not exclusive:
-            raise UsageError("head=answers is of a captioner that names one group, not of tasks")
+            raise UsageError("head=answers works only for one group per caption, not for tasks")
         return n_classes
 
     def build(self, n_inputs: int, n_outputs: int) -> nn.Module:
-        """What passes (B, K) logarithms on.
+        """A network that returns (B, K) log-probabilities.
 
         Raises:
             UsageError: if the encoder gives vectors and no answers.
@@ -180,6 +180,7 @@ class Answers(Head):
 
         if n_inputs != n_outputs:
             raise UsageError(
-                "head=answers is of encoders that name groups (sat, grit, hf); choose head=mlp3"
+                "head=answers works only with encoders that name groups (sat, grit, hf); choose "
+                "head=mlp3"
             )
         return AnswersNet(renormalise=self.renormalise)

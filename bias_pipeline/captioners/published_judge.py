@@ -1,4 +1,4 @@
-"""What judges of ``transformers`` share: a model on disk, and what it is asked."""
+"""The base of judges of ``transformers``: a model on disk and its questions."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Annotated, Any, ClassVar
 from bias_pipeline.captioners.backbones import pictures_of
 from bias_pipeline.captioners.prompt import CAPTION, Prompt
 from bias_pipeline.captioners.prompted import digest_with, require_groups
-from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.declared import Range
 from bias_pipeline.encoders.base import Encoder
 from bias_pipeline.encoders.published import Line
 from bias_pipeline.models.folders import require_preprocessing, require_vocabulary
+from bias_pipeline.models.model_location import MAIN
 from bias_pipeline.models.picture_text import KINDS, Question
-from bias_pipeline.models.places import MAIN
 from bias_pipeline.models.pretrained import Pretrained, find_pretrained
 
 VERSION = 1  # raise it whenever any question or answer changes
@@ -23,17 +23,16 @@ VERSION = 1  # raise it whenever any question or answer changes
 
 @dataclass(frozen=True)
 class PublishedJudge(Encoder):
-    """An image-text model that is shown pictures and captions and asked for the group.
+    """An image-text model that predicts the group from pictures and captions.
 
     Attributes:
-        prompt: what leads it to name the group.
+        prompt: the prompt for the group.
         model: a folder, or a name on the hub.
         revision: of a name on the hub.
-        side: pictures are squeezed into a square of so many pixels before the model's own
-            preprocessing.
+        side: pictures become squares of so many pixels before the model's own preprocessing.
     """
 
-    kinds: ClassVar[tuple[str, ...]] = KINDS  # of model that will do
+    kinds: ClassVar[tuple[str, ...]] = KINDS  # allowed kinds of model
 
     prompt: Prompt
     model: Line
@@ -41,11 +40,11 @@ class PublishedJudge(Encoder):
     side: Annotated[int, Range(low=16, high=1024)] = 384
 
     @property
-    def found(self) -> Pretrained:
+    def pretrained(self) -> Pretrained:
         """The model on disk.
 
         Raises:
-            BiasPipelineError: if it is not there, takes no picture, or cannot be used.
+            BiasPipelineError: if it is absent, takes no picture, or cannot be used.
         """
         return find_pretrained(self.model, self.kinds, revision=self.revision)
 
@@ -56,7 +55,7 @@ class PublishedJudge(Encoder):
 
     def require(self) -> None:
         """See the base."""
-        model = self.found
+        model = self.pretrained
         require_vocabulary(model.folder, model.files)
         require_preprocessing(model.folder, model.files)
 
@@ -67,12 +66,12 @@ class PublishedJudge(Encoder):
         model = find_pretrained(settings["model"], cls.kinds, revision=revision)
         return {"model": dict(model.files), "revision": MAIN}
 
-    def digest(self, data: Labelled) -> str:
-        """Of the captions and of the pictures, their edits included."""
+    def digest(self, data: LabelledCaptions) -> str:
+        """Of the captions and of the pictures with their edits."""
         return digest_with(data, pictures_of(data).digest)
 
-    def questions(self, data: Labelled) -> Iterator[Question]:
-        """What is asked about each of N captions and its picture.
+    def questions(self, data: LabelledCaptions) -> Iterator[Question]:
+        """The question about each of N captions and its picture.
 
         Raises:
             NotApplicableError: if there are tasks to guess, or no pictures.
@@ -85,5 +84,5 @@ class PublishedJudge(Encoder):
                 " ".join(caption if word == CAPTION else word for word in words).strip()
                 for words in (self.prompt.before, self.prompt.after)
             )
-            follows = tuple(" ".join([*own, after]).strip() for own in answers)
+            follows = tuple(" ".join([*answer, after]).strip() for answer in answers)
             yield Question(pictures, row, before, follows)

@@ -1,4 +1,4 @@
-"""``encoder=sat``: Show, Attend and Tell (Xu et al. 2015) as a captioner that is prompted."""
+"""``encoder=sat``: Show, Attend and Tell (Xu et al. 2015) as a prompted captioner."""
 
 from __future__ import annotations
 
@@ -35,29 +35,29 @@ Side = Annotated[int, Range(low=32, high=1024)]
 
 @dataclass(frozen=True)
 class Sat(PromptCaptioner):
-    """A description of the network; :meth:`build` makes it, with PyTorch.
+    """A description of the network, which ``build`` makes with PyTorch.
 
     Attributes:
-        prompt: what leads it to name the group.
+        prompt: the prompt for the group.
         recipe: whose equations: the ``paper``'s, those of a widely used ``tutorial`` in PyTorch, or
-            ``artemis``', the same but for where the next word begins when it is fitted to write
+            ``artemis``', the same except the initial word probabilities when fitted to write
             (:class:`~bias_pipeline.captioners.designs.Design`). Sizes and training of the last two
             are ``encoder=sat_tutorial`` and ``encoder=sat_artemis``.
-        backbone: what sees: ``own``, a small convolutional network trained from scratch with the
-            rest; ``annotations``, the data set's objects; ``boxes``, these and where they are;
-            ``timm:NAME``, a frozen network of timm, a folder or a name on the hub.
-        side: pictures are squeezed into a square of so many pixels.
+        backbone: the vision network: ``own``, a small convolutional network trained from scratch
+            with the rest; ``annotations``, the data set's objects; ``boxes``, objects with their
+            boxes; ``timm:NAME``, a frozen network of timm, a folder or a name on the hub.
+        side: pixels a side of the square input.
         width: channels of the own network's first layer, or a fourth of the numbers that describe
             an object.
         embedding_dim: size of a word's vector.
         hidden_dim: size of the state.
-        attention_dim: size in which regions and state are compared.
+        attention_dim: size of the attention's hidden layer.
         dropout: on the state before the next word, in [0, 1).
         attention_penalty: weight of attention that is not spread over all regions by the end
             (the paper's equation 14).
         he: whether weights begin as He et al. (2015) draw them, as ImageCaptioner2 does; else as
             PyTorch draws them.
-        cache: folder of the pictures as arrays, None to keep none.
+        cache: folder that caches the pictures as arrays, None for no cache.
     """
 
     prompt: Prompt
@@ -75,11 +75,11 @@ class Sat(PromptCaptioner):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """What decides its predictions; where pictures are kept does not."""
-        own = asdict(self)
+        """The settings that decide its predictions; the cache does not."""
+        settings = asdict(self)
         for key in ("cache", "backbone", "side", "width"):
-            own.pop(key)
-        return {"version": VERSION, **own, "backbone": dict(self.visual.spec)}
+            settings.pop(key)
+        return {"version": VERSION, **settings, "backbone": dict(self.visual.spec)}
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
@@ -91,7 +91,7 @@ class Sat(PromptCaptioner):
 
     @property
     def visual(self) -> Backbone:
-        """How it sees."""
+        """The backbone."""
         if self.backbone == ANNOTATIONS:
             return AnnotationBackbone(4 * self.width)
         if self.backbone == BOXES:
@@ -112,7 +112,7 @@ class Sat(PromptCaptioner):
         from bias_pipeline.captioners.sat_net import SatNet
 
         seeing = self.visual.build(visual)
-        own = asdict(self)
+        settings = asdict(self)
         keys = (
             "embedding_dim",
             "hidden_dim",
@@ -122,4 +122,6 @@ class Sat(PromptCaptioner):
             "he",
         )
         n_words = len(vocabulary) + N_SPECIAL
-        return SatNet(seeing, n_words, answers, DESIGNS[self.recipe], **{k: own[k] for k in keys})
+        return SatNet(
+            seeing, n_words, answers, DESIGNS[self.recipe], **{k: settings[k] for k in keys}
+        )

@@ -15,14 +15,14 @@ from bias_pipeline.captioners.prompt import PAD
 
 
 class State(NamedTuple):
-    """Where the recurrent network is: (B, H) its output and its cell."""
+    """The recurrent state: (B, H) output and cell."""
 
     hidden: Tensor
     cell: Tensor
 
 
 class Step(NamedTuple):
-    """What one word led to: the state, (B, D) the regions looked at, (B, R) how much at each."""
+    """The result of one word: state, (B, D) attended regions, (B, R) attention weights."""
 
     state: State
     context: Tensor
@@ -30,13 +30,13 @@ class Step(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """What each step needs that is the same for all steps of a batch.
+    """Values that are the same for all steps of a batch.
 
     Attributes:
         regions: (B, R, D).
-        keys: (B, R, A) regions as they are compared with the state.
-        present: (B, R) which of them are there.
-        by_state: weights and biases of all that is linear in the state, as one.
+        keys: (B, R, A) regions projected for attention.
+        present: (B, R) which of them are present.
+        by_state: weights and biases of all linear layers of the state, concatenated.
     """
 
     regions: Tensor
@@ -47,13 +47,13 @@ class Looked(NamedTuple):
 
 @dataclass(frozen=True)
 class SatReading:
-    """Where the network is in B captions that it writes."""
+    """The state of B captions being written."""
 
     step: Step
     looked: Looked
 
     def take(self, rows: Tensor) -> SatReading:
-        """Where it is in some of them."""
+        """The state of some of them."""
         (hidden, cell), context, weights = self.step
         step = Step(State(hidden[rows], cell[rows]), context[rows], weights[rows])
         regions, keys, present, by_state = self.looked
@@ -61,7 +61,7 @@ class SatReading:
 
 
 class SatNet(nn.Module):
-    """Reads a picture and a prompt word by word, and says how likely each answer is to follow.
+    """From a picture and a prompt, read word by word, the log-probability of each answer.
 
     Args:
         seeing: pictures to regions, see :mod:`bias_pipeline.captioners.backbone_nets`.
@@ -71,8 +71,8 @@ class SatNet(nn.Module):
         embedding_dim: these and the others: see :class:`~bias_pipeline.captioners.sat.Sat`.
 
     Attributes:
-        penalty: what the last batch's attention adds to the loss.
-        together: pictures that are looked at together when it predicts.
+        penalty: the last batch's attention penalty in the loss.
+        together: pictures per batch when it predicts.
     """
 
     together = 256
@@ -93,7 +93,7 @@ class SatNet(nn.Module):
     ) -> None:
         super().__init__()
         self.seeing, self.design = seeing, design
-        self.answers = [list(own) for own in answers]
+        self.answers = [list(answer) for answer in answers]
         self.output_dim = len(answers)
         self.attention_penalty = attention_penalty
         self.penalty: Tensor | float = 0.0
@@ -115,10 +115,10 @@ class SatNet(nn.Module):
             begin_as_he(self)
 
     def begin_with(self, counts: Sequence[int]) -> None:
-        """Let each word follow as often as it is written, whatever the state (ArtEmis).
+        """Initialise word probabilities as word frequencies (ArtEmis).
 
         Args:
-            counts: how often captions have each word; one that is never written counts as once.
+            counts: how often captions have each word; 0 counts as 1.
         """
         often = torch.tensor(counts, dtype=torch.float32).clamp(min=1)
         with torch.no_grad():
@@ -132,7 +132,7 @@ class SatNet(nn.Module):
         tail_lengths: Tensor | None = None,
         **picture: Tensor,
     ) -> Tensor:
-        """(B, K) logarithms of how likely each answer, and what follows it, is.
+        """(B, K) log-probabilities of each answer with the words after it.
 
         Args:
             tokens: (B, L) the words before the answer.
@@ -156,12 +156,13 @@ class SatNet(nn.Module):
         self.penalty = self._unevenness(total, looked.present)
         last = tokens.gather(1, lengths[:, None] - 1).squeeze(1)
         words = self._words(step, last)
-        if tail is None and all(len(own) == 1 for own in self.answers):
-            return words[:, [own[0] for own in self.answers]]
-        found = [
-            self._followed(own, step, words, looked, tail, tail_lengths) for own in self.answers
+        if tail is None and all(len(answer) == 1 for answer in self.answers):
+            return words[:, [answer[0] for answer in self.answers]]
+        scores = [
+            self._followed(answer, step, words, looked, tail, tail_lengths)
+            for answer in self.answers
         ]
-        return torch.stack(found, dim=1)
+        return torch.stack(scores, dim=1)
 
     def following(self, tokens: Tensor, **picture: Tensor) -> Tensor:
         """(B, L, V) logarithms of how likely each word is to follow each of L words.
@@ -173,29 +174,29 @@ class SatNet(nn.Module):
         looked = self._look(*self.seeing(**picture))
         step = self._start(looked)
         total = torch.zeros_like(looked.present, dtype=torch.float32)
-        read, found = self._read(tokens), []
+        read, scores = self._read(tokens), []
         for place in range(tokens.shape[1]):
             step = self._step(read[:, place], step.state, looked)
             total = total + step.weights * (tokens[:, place] != PAD)[:, None]
-            found.append(self._words(step, tokens[:, place]))
+            scores.append(self._words(step, tokens[:, place]))
         self.penalty = self._unevenness(total, looked.present)
-        return torch.stack(found, dim=1)
+        return torch.stack(scores, dim=1)
 
     def begun(self, **picture: Tensor) -> SatReading:
-        """Where it is before any word of a caption."""
+        """The state before any word of a caption."""
         looked = self._look(*self.seeing(**picture))
         return SatReading(self._start(looked), looked)
 
     def go_on(self, reading: SatReading, words: Tensor) -> tuple[SatReading, Tensor]:
-        """Read a word (B,) of each caption; (B, V) how likely each is to follow."""
+        """Read a word (B,) of each caption; (B, V) log-probabilities of the next."""
         step = self._step(self._read(words), reading.step.state, reading.looked)
         return SatReading(step, reading.looked), self._words(step, words)
 
     def _look(self, regions: Tensor, present: Tensor) -> Looked:
-        """Regions (B, R, D) of which some are present, (B, R), made ready for all steps."""
+        """Regions (B, R, D) and which are present, (B, R), prepared for all steps."""
         linear = (self.state_key, self.gate)
-        weights = torch.cat([self.cell.weight_hh, *(own.weight for own in linear)])
-        biases = torch.cat([self.cell.bias_hh, *(own.bias for own in linear)])
+        weights = torch.cat([self.cell.weight_hh, *(layer.weight for layer in linear)])
+        biases = torch.cat([self.cell.bias_hh, *(layer.bias for layer in linear)])
         return Looked(regions, self.region_key(regions), present, (weights, biases))
 
     def _start(self, looked: Looked) -> Step:
@@ -208,13 +209,13 @@ class SatNet(nn.Module):
         return Step(State(hidden, cell), mean, share[..., 0])
 
     def _read(self, words: Tensor) -> Tensor:
-        """What words (...) add to the gates of the cell, (..., 4 H)."""
+        """The words' (...) contribution to the gates of the cell, (..., 4 H)."""
         size = self.vectors.embedding_dim
-        own = self.vectors(words)
-        return nn.functional.linear(own, self.cell.weight_ih[:, :size], self.cell.bias_ih)
+        vectors = self.vectors(words)
+        return nn.functional.linear(vectors, self.cell.weight_ih[:, :size], self.cell.bias_ih)
 
     def _step(self, read: Tensor, state: State, looked: Looked) -> Step:
-        """Read one word, given as (B, 4 H), and look at the regions (the paper's eq. 1 to 6)."""
+        """Read one word, given as (B, 4 H), and attend to the regions (the paper's eq. 1 to 6)."""
         size = self.vectors.embedding_dim
         hidden_dim, key_dim = self.cell.hidden_size, looked.keys.shape[2]
         ends = [4 * hidden_dim, 4 * hidden_dim + key_dim]
@@ -231,11 +232,11 @@ class SatNet(nn.Module):
         return Step(State(torch.sigmoid(out) * torch.tanh(cell), cell), context, weights)
 
     def _words(self, step: Step, last: Tensor) -> Tensor:
-        """(B, V) logarithms of how likely each word is to follow the last one, (B,)."""
+        """(B, V) log-probabilities of the word after the last one, (B,)."""
         state = self.dropout(step.state.hidden)
         if self.design.deep_output:
-            seen = self.from_context(step.context)
-            state = self.dropout(self.vectors(last) + self.from_state(state) + seen)
+            context = self.from_context(step.context)
+            state = self.dropout(self.vectors(last) + self.from_state(state) + context)
         return self.next_word(state).float().log_softmax(dim=1)
 
     def _followed(
@@ -247,10 +248,10 @@ class SatNet(nn.Module):
         tail: Tensor | None,
         tail_lengths: Tensor | None,
     ) -> Tensor:
-        """(B,) how likely an answer of several words is, with all that follows it."""
+        """(B,) log-probability of an answer of several words with the words after it."""
         n_rows = len(words)
-        own = torch.tensor(answer, device=words.device).expand(n_rows, -1)
-        follows = own if tail is None else torch.cat([own, tail], dim=1)
+        tokens = torch.tensor(answer, device=words.device).expand(n_rows, -1)
+        follows = tokens if tail is None else torch.cat([tokens, tail], dim=1)
         lengths = torch.full((n_rows,), len(answer), device=words.device)
         if tail_lengths is not None:
             lengths = lengths + tail_lengths
@@ -274,10 +275,10 @@ class SatNet(nn.Module):
 
 
 def _chosen(live: Tensor, after: Step, before: Step) -> Step:
-    """After the word where there was one, (B,), else as before."""
-    own = live[:, None]
+    """The step after the word for live rows, (B,), else the one before."""
+    mask = live[:, None]
     hidden, cell = (
-        torch.where(own, a.to(b.dtype), b) for a, b in zip(after.state, before.state, strict=True)
+        torch.where(mask, a.to(b.dtype), b) for a, b in zip(after.state, before.state, strict=True)
     )
-    context = torch.where(own, after.context.to(before.context.dtype), before.context)
+    context = torch.where(mask, after.context.to(before.context.dtype), before.context)
     return Step(State(hidden, cell), context, after.weights)

@@ -1,4 +1,4 @@
-"""``encoder.backbone=timm:NAME``: a frozen network of timm sees; each picture is looked at once."""
+"""``encoder.backbone=timm:NAME``: a frozen network of timm; each picture is encoded once."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from bias_pipeline.array_types import IntArray
 from bias_pipeline.captioners.backbones import BackboneInputs, PictureBackbone, pictures_of
-from bias_pipeline.corpus.predictions import Labelled
-from bias_pipeline.encoders.base import IntArray
+from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.models.pretrained import device_of
 from bias_pipeline.models.timm_networks import TimmRegions, find_timm
 from bias_pipeline.vision.pixels import VERSION as PIXELS_VERSION
@@ -24,14 +24,14 @@ VERSION = 1  # raise it whenever any region changes
 
 @dataclass(frozen=True)
 class TimmBackbone(PictureBackbone):
-    """The last grid, or the tokens, of a network whose weights stay as they are.
+    """The last grid, or the tokens, of a frozen network.
 
-    Regions are kept in half precision, whatever looks at them: seeds, recipes, sides of a metric.
+    Regions are stored as float16 for all seeds, recipes and sides of a metric.
 
     Attributes:
         model: a folder, or a name on the hub.
-        cache: folder of the regions, None to keep none.
-        device: where to look; ``auto`` is the first GPU if there is one.
+        cache: folder that caches the regions, None for no cache.
+        device: where to compute; ``auto`` is the first GPU if there is one.
     """
 
     model: str
@@ -40,7 +40,7 @@ class TimmBackbone(PictureBackbone):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The network by its digests, wherever it lies."""
+        """The network by its digests, not its path."""
         versions = [VERSION, PIXELS_VERSION]
         return {"sees": "regions", "version": versions, "files": dict(find_timm(self.model).files)}
 
@@ -48,31 +48,31 @@ class TimmBackbone(PictureBackbone):
         """See the base."""
         find_timm(self.model)
 
-    def read(self, data: Labelled) -> RegionInputs:
+    def read(self, data: LabelledCaptions) -> RegionInputs:
         """The regions of each picture."""
         from bias_pipeline.inference.regions import regions_of
 
         pictures, model = pictures_of(data), find_timm(self.model)
-        found = regions_of(
+        regions = regions_of(
             pictures,
             self.cache,
             self.spec,
             self.model,
             lambda: TimmRegions(model, device_of(self.device)),
         )
-        return RegionInputs(found)
+        return RegionInputs(regions)
 
     def build(self, inputs: BackboneInputs) -> nn.Module:
-        """A network that passes regions on."""
+        """A network that returns the stored regions."""
         assert isinstance(inputs, RegionInputs)
-        from bias_pipeline.captioners.backbone_nets import Passed
+        from bias_pipeline.captioners.backbone_nets import PassedThrough
 
-        return Passed(inputs.table.shape[2])
+        return PassedThrough(inputs.table.shape[2])
 
 
 @dataclass(frozen=True, eq=False)
 class RegionInputs(BackboneInputs):
-    """Regions that a frozen network saw.
+    """Regions computed by a frozen network.
 
     Attributes:
         table: (N, R, D) float16.

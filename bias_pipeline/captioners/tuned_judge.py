@@ -1,4 +1,4 @@
-"""``encoder=hf_lora``: a published model is fine-tuned to name the group, by few weights."""
+"""``encoder=hf_lora``: a published model fine-tuned to name the group, with few weights."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from bias_pipeline.array_types import IntArray
 from bias_pipeline.captioners.published_judge import VERSION as ASKED_VERSION
 from bias_pipeline.captioners.published_judge import PublishedJudge
-from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.declared import Count, Dropout
-from bias_pipeline.encoders.base import IntArray, Items, NetEncoder
-from bias_pipeline.io.extras import LORA
+from bias_pipeline.encoders.base import Items, NetEncoder
+from bias_pipeline.io.optional_dependencies import LORA
 from bias_pipeline.models.picture_text import PictureText, Question
 from bias_pipeline.vision.pixels import VERSION as PIXELS_VERSION
 
@@ -29,12 +30,12 @@ VERSION = 1  # raise it whenever any prediction changes
 class TunedJudge(PublishedJudge, NetEncoder):
     """An image-text model of transformers, fine-tuned by LoRA (Hu et al., ICLR 2022).
 
-    All weights stay as they are; beside each linear layer a product of two matrices of rank
-    ``rank`` is learnt, fresh for every attacker.
+    The model's weights are frozen; each linear layer gets a learnt product of two matrices of rank
+    ``rank``, fresh for every attacker.
 
     Attributes:
-        rank: of what is learnt beside a layer.
-        alpha: how much it counts: its product is multiplied by ``alpha / rank``.
+        rank: of the learnt matrices.
+        alpha: scale: the product is multiplied by ``alpha / rank``.
         dropout: on its inputs, in [0, 1).
 
     Example:
@@ -49,20 +50,20 @@ class TunedJudge(PublishedJudge, NetEncoder):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The model by its digests, wherever it lies, and all that decides what is learnt."""
-        own = asdict(self)
+        """The model by its digests, not its path, and the settings of training."""
+        settings = asdict(self)
         for key in ("model", "revision"):
-            own.pop(key)
+            settings.pop(key)
         versions = [VERSION, ASKED_VERSION, PIXELS_VERSION]
-        return {**own, "versions": versions, "files": dict(self.found.files)}
+        return {**settings, "versions": versions, "files": dict(self.pretrained.files)}
 
     def require(self) -> None:
         """See the base."""
         LORA.require()
         super().require()
 
-    def read(self, data: Labelled) -> Asking:
-        """What is asked about each caption.
+    def read(self, data: LabelledCaptions) -> Asking:
+        """The question about each caption.
 
         Raises:
             NotApplicableError: if there are tasks to guess, or no pictures.
@@ -70,7 +71,7 @@ class TunedJudge(PublishedJudge, NetEncoder):
         return Asking(tuple(self.questions(data)))
 
     def build(self, inputs: Asking) -> TunedNet:
-        """The model, with fresh weights to learn beside its own.
+        """The model, with fresh weights to learn.
 
         Raises:
             BiasPipelineError: if the model cannot be loaded.
@@ -79,13 +80,13 @@ class TunedJudge(PublishedJudge, NetEncoder):
 
         from bias_pipeline.captioners.tuned_net import TunedNet
 
-        model = PictureText(self.found, torch.device("cpu"), self.side)
+        model = PictureText(self.pretrained, torch.device("cpu"), self.side)
         return TunedNet(model, inputs.questions, self.rank, self.alpha, self.dropout)
 
 
 @dataclass(frozen=True, eq=False)
 class Asking(Items):
-    """N questions; a model's own vocabulary needs nothing of those that are learnt from.
+    """N questions; they do not depend on the training part.
 
     Attributes:
         questions: about each caption and its picture.
@@ -96,7 +97,7 @@ class Asking(Items):
     @cached_property
     def lengths(self) -> IntArray:
         """(N,) words before the answer."""
-        return np.array([len(own.before.split()) for own in self.questions], np.int64)
+        return np.array([len(question.before.split()) for question in self.questions], np.int64)
 
     def fit(self, train: IntArray) -> Asking:
         """Itself."""
@@ -104,5 +105,5 @@ class Asking(Items):
         return self
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """Which questions: what a question is made of has other names and shapes in each model."""
+        """The rows of the questions: their inputs differ between models."""
         return {"rows": np.asarray(rows, np.int64)}

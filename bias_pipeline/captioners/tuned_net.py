@@ -11,10 +11,10 @@ from bias_pipeline.models.picture_text import PictureText, Question
 
 
 class TunedNet(nn.Module):
-    """A model of transformers with low-rank matrices beside its linear layers.
+    """A model of transformers with low-rank matrices added to its linear layers.
 
     Args:
-        model: whose weights stay as they are.
+        model: whose weights are frozen.
         questions: N, of K answers each.
         rank: of the matrices.
         alpha: their product is multiplied by ``alpha / rank``.
@@ -22,7 +22,7 @@ class TunedNet(nn.Module):
 
     Attributes:
         output_dim: K.
-        network: the model and what is learnt beside it.
+        network: the model with the learnt matrices.
     """
 
     def __init__(
@@ -36,20 +36,20 @@ class TunedNet(nn.Module):
         import peft
 
         super().__init__()
-        own = peft.LoraConfig(
+        config = peft.LoraConfig(
             r=rank, lora_alpha=alpha, lora_dropout=dropout, target_modules="all-linear"
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # between peft and transformers
-            self.network = model.network = peft.get_peft_model(model.network, own)
+            self.network = model.network = peft.get_peft_model(model.network, config)
         self.output_dim = len(questions[0].follows)
         self._model, self._questions = model, questions
 
     def forward(self, rows: Tensor) -> Tensor:
-        """(B, K) logarithms of how likely each answer is.
+        """(B, K) log-probabilities of the answers.
 
         Args:
             rows: (B,) which questions.
         """
-        asked = [self._model.read(self._questions[row]) for row in rows.tolist()]
-        return self._model.likely(asked)
+        requests = [self._model.read(self._questions[row]) for row in rows.tolist()]
+        return self._model.likely(requests)

@@ -1,1 +1,1 @@
-"""What there is: metrics, their cards and their sources."""
+"""Lists of metrics, their cards, costs and sources."""

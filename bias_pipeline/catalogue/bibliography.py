@@ -8,7 +8,7 @@ from bias_pipeline.catalogue.registry import info_of
 
 
 def bibtex(metrics: Iterable[str]) -> str:
-    """BibTeX of the sources of some metrics, each once; of an unknown metric there is none.
+    """BibTeX of the sources of some metrics, each once; unknown metrics have none.
 
     Example:
         >>> bibtex(["lic", "gone"]).startswith("@inproceedings{hirota2022lic,")

@@ -1,15 +1,16 @@
-"""Metric cards: what each metric says and how it is read, from its ``MetricInfo`` and docstring."""
+"""Metric cards: what each metric measures and how to read it, from its info and docstring."""
 
 from __future__ import annotations
 
 import inspect
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import yaml
 
+from bias_pipeline.analysis.usability import Movement, Usability, movements_of, usability
 from bias_pipeline.calibration.behaviour import VERDICTS
 from bias_pipeline.catalogue.listing import PROPERTIES
 from bias_pipeline.catalogue.registry import metric_class, metric_names, settings_of
@@ -18,26 +19,33 @@ from bias_pipeline.metrics.base import QUESTIONS, MetricInfo
 _INTRODUCTION = """\
 # Metric cards
 
-Written by `python -m bias_pipeline metrics --cards`; a test holds this page to the code.
-[footguns.md](footguns.md) has what goes wrong with them, [counting.md](counting.md),
+Written by `python -m bias_pipeline metrics --cards`; a test checks that this page is up to date.
+[footguns.md](footguns.md) lists what can go wrong with them, [counting.md](counting.md),
 [dbac.md](dbac.md) and [dpa.md](dpa.md) have formulas and choices.
 
-Values are fractions in files and per cent on screen, where the unit is `fraction`. Properties are
-those by which papers compare metrics (ImageCaptioner2, Table 1; DBAC, Table 1). What planted habits
-do is tested (`python -m bias_pipeline metrics` describes them).
+If the unit is `fraction`, values are fractions in files and per cent on screen. Properties are
+those by which papers compare metrics (ImageCaptioner2, Table 1; DBAC, Table 1). The effects of
+planted habits are tested (`python -m bias_pipeline metrics` describes them).
+
+*Usable for a conclusion* says whether `audit` concludes from a headline of a captioner that writes
+unlike people, as the published ones do, by the rule that it applies. The amounts are of
+[experiments/flatness](../experiments/flatness/README.md), in points, or in the unit of the score:
+the largest change between speakers without bias, with half of the interval, and the largest change
+by planted bias. [which_metric.md](which_metric.md) says what to use for which question, and from
+how many images.
 """
 
 _MEANINGS = {
-    "source_identifying": "tells bias of the data from bias that the captioner adds",
+    "source_identifying": "separates bias of the data from bias that the captioner adds",
     "learnable": "learns what bias is instead of counting listed words",
-    "amplification": "says by how much the captioner amplifies",
-    "full_context": "looks at whole sentences",
-    "image": "looks at the picture too",
+    "amplification": "measures by how much the captioner amplifies",
+    "full_context": "uses whole sentences",
+    "image": "uses the picture too",
     "consistent": "ranks captioners alike under different attackers: seven captioners under n-grams"
     " and two of MiniLM, with a mean rank correlation of at least 0.9"
     " (experiments/encoder_sensitivity, which has more attackers and fewer captioners too)",
-    "directional": "tells attribute-to-task from task-to-attribute",
-    "language_aware": "evens out the richness of people's and models' language",
+    "directional": "separates attribute-to-task from task-to-attribute",
+    "language_aware": "corrects for how rich people's and models' language is",
 }
 _SECTION = re.compile(r"\n\n?(Args|Raises|Returns|Example|Attributes):\n.*", re.DOTALL)
 _ROLE = re.compile(r":[a-z]+:`~?([^`]+)`")
@@ -46,8 +54,8 @@ _ROLE = re.compile(r":[a-z]+:`~?([^`]+)`")
 def cards() -> str:
     """Every metric's card, as the Markdown page ``docs/metrics.md``."""
     meanings = "".join(f"* {_spoken(name)}: {text}\n" for name, text in _MEANINGS.items())
-    own = [card(name) for name in metric_names()]
-    return "\n".join([f"{_INTRODUCTION}\n{meanings}", *own])
+    all_cards = [card(name) for name in metric_names()]
+    return "\n".join([f"{_INTRODUCTION}\n{meanings}", *all_cards])
 
 
 def card(name: str) -> str:
@@ -65,7 +73,7 @@ def card(name: str) -> str:
     facts = {
         "read": f"{info.direction}; {info.neutral:g} means no bias",
         "asks": QUESTIONS[info.question],
-        "concluded from": _concluded(info),
+        "usable for a conclusion": _usable(info),
         "planted habits": _responses(info),
         "range": _range(info),
         "source": _sources(info),
@@ -78,18 +86,18 @@ def card(name: str) -> str:
     }
     table = "".join(f"| {key} | {_cell(text)} |\n" for key, text in facts.items())
     head = f"## `{name}`: {info.title}"
-    return f"{head}\n\n{told(metric)}\n\n| | |\n| --- | --- |\n{table}"
+    return f"{head}\n\n{prose_of(metric)}\n\n| | |\n| --- | --- |\n{table}"
 
 
-def told(documented: Any) -> str:
+def prose_of(documented: Any) -> str:
     """The prose of a docstring as Markdown; its arguments and examples are left out.
 
     Example:
-        >>> told(card)
+        >>> prose_of(card)
         "One metric's card."
     """
     prose = _SECTION.sub("", inspect.getdoc(documented) or "")
-    named = _ROLE.sub(lambda found: f"`{found.group(1).rpartition('.')[2]}`", prose)
+    named = _ROLE.sub(lambda match: f"`{match.group(1).rpartition('.')[2]}`", prose)
     return named.replace("``", "`").strip()
 
 
@@ -104,26 +112,51 @@ def _range(info: MetricInfo) -> str:
     return f"{bounds}, {unit}"
 
 
-def _concluded(info: MetricInfo) -> str:
-    """The readings that audits and gates conclude from, and between whom."""
-    told = [
-        f"`{reading.part}`"
-        + (f", among captioners of like {' and '.join(reading.follows)}" if reading.follows else "")
-        for reading in info.readings.values()
+def _usable(info: MetricInfo) -> str:
+    """Whether a conclusion on a real captioner may rest on each headline, and what moves it."""
+    return "; ".join(
+        f"`{answer.part}`: {answer.answer}"
+        + (f", because {answer.reason}" if answer.reason else "")
+        + _moved(info.name, answer)
+        for answer in usability(info)
+    )
+
+
+def _moved(metric: str, answer: Usability) -> str:
+    """The largest changes in ``experiments/flatness``, as published and at equal speech."""
+    alignments = {"constant": "", "matched": "under `alignment=matched` "}
+    parts = [
+        f"{where}{_amounts(lines)}"
+        for alignment, where in alignments.items()
+        if (lines := movements_of(metric, answer.part, alignment))
     ]
-    return "; ".join(told) or "nothing: its headlines follow how much is said, or have no side"
+    return f" ({'; '.join(parts) or 'not in the study'})"
+
+
+def _amounts(lines: Sequence[Movement]) -> str:
+    most = max(lines, key=lambda line: line.moved)
+    biased = max(lines, key=lambda line: abs(line.planted))
+    fraction = most.unit == "fraction"
+    moved, half, planted = (
+        f"{100 * x + 0.0:.1f}" if fraction else f"{x:.2f}"
+        for x in (most.moved, most.half_width, biased.planted)
+    )
+    return (
+        f"speakers without bias move it by up to {moved} ±{half} ({most.speaker}), planted bias by "
+        f"{planted} ({biased.bias})"
+    )
 
 
 def _responses(info: MetricInfo) -> str:
-    """What planted habits of a captioner do to the headlines; each claim is a test."""
-    verbs = {"moves": "moves with", "stays": "stays with", "absent": "says nothing with"}
-    told = [
-        f"`{headline}` {verbs[verdict]} {', '.join(f'*{own}*' for own in habits)}"
+    """The effects of planted habits on the headlines; each claim is tested."""
+    verbs = {"moves": "moves with", "stays": "stays with", "absent": "is absent with"}
+    claims = [
+        f"`{headline}` {verbs[verdict]} {', '.join(f'*{habit}*' for habit in habits)}"
         for headline, response in info.responses.items()
         for verdict in VERDICTS
         if (habits := getattr(response, verdict))
     ]
-    return "; ".join(told) or "none claimed"
+    return "; ".join(claims) or "none claimed"
 
 
 def _sources(info: MetricInfo) -> str:
@@ -132,13 +165,13 @@ def _sources(info: MetricInfo) -> str:
 
 
 def _settings(tree: Mapping[str, Any]) -> str:
-    """The metric's own settings with their defaults; what other groups decide is left out."""
-    own = {
+    """The metric's own settings with their defaults, without those of other groups."""
+    settings = {
         key: value
         for key, value in tree.items()
         if key not in ("_target_", "defaults") and "${" not in str(value)
     }
-    return ", ".join(f"`metric.{key}={_yaml(value)}`" for key, value in own.items()) or "none"
+    return ", ".join(f"`metric.{key}={_yaml(value)}`" for key, value in settings.items()) or "none"
 
 
 def _yaml(value: object) -> str:

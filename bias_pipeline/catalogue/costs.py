@@ -1,4 +1,4 @@
-"""What a cell will take, from what others took."""
+"""Expected computing time of a cell, from measured costs."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from bias_pipeline.catalogue.registry import info_of
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.metrics.base import Cost, MetricInfo
 
-_PER_CELL = 0.45  # seconds, whatever it counts
-_TYPICAL = 60_000  # captions of a data set, where it is not known which
+_PER_CELL = 0.45  # seconds of any cell
+_TYPICAL = 60_000  # captions of an unknown data set
 
 
 def seconds(metric: str, captions: int, seeds: int) -> float:
-    """Expected seconds of a cell, of attackers those of ``encoder=ngram``.
+    """Expected seconds of a cell, with attackers of ``encoder=ngram``.
 
     Args:
-        metric: its name; an unknown one costs what a metric costs that says nothing of it.
+        metric: its name; an unknown one has the default cost.
         captions: of the model and of people.
         seeds: how many.
 
@@ -32,22 +32,27 @@ def seconds(metric: str, captions: int, seeds: int) -> float:
 def seconds_of(
     metric: str, corpus: Corpus, seeds: int, settings: Mapping[str, object] | None = None
 ) -> float:
-    """Expected seconds of a cell of a corpus; one that the data do not permit ends at once.
+    """Expected seconds of a cell of a corpus; a metric that lacks data ends at once.
 
     Args:
         metric: its name.
         corpus: its captions.
         seeds: how many.
-        settings: see :func:`captions`; as if it looked at all captions where they are not known.
+        settings: see :func:`captions`; if unknown, all captions count.
     """
     info = info_of(metric)
-    refused = info is not None and not set(info.needs) <= _there(corpus)
+    refused = info is not None and not permitted(info, corpus)
     size = captions(len(corpus), len(corpus.model), len(corpus.human), settings or {})
     return seconds(metric, 0 if refused else size, seeds)
 
 
+def permitted(info: MetricInfo, corpus: Corpus) -> bool:
+    """Whether a corpus has what a metric needs."""
+    return set(info.needs) <= _available(corpus)
+
+
 def captions(images: int, model: int, human: int, settings: Mapping[str, object]) -> int:
-    """How many captions a metric looks at, at most.
+    """How many captions a metric reads, at most.
 
     Args:
         images: of the corpus.
@@ -71,28 +76,28 @@ def captions(images: int, model: int, human: int, settings: Mapping[str, object]
     return sum(size for side, size in sizes.items() if side in attacked)
 
 
-def _there(corpus: Corpus) -> set[str]:
-    """What a corpus has of :data:`~bias_pipeline.metrics.base.NEEDS`."""
-    found = {
+def _available(corpus: Corpus) -> set[str]:
+    """Those of :data:`~bias_pipeline.metrics.base.NEEDS` that a corpus has."""
+    available = {
         "human captions": len(corpus.human) > 0,
         "objects": corpus.objects is not None,
         "pictures": corpus.pictures is not None,
-        "published weights": True,  # not the corpus's to have
+        "published weights": True,  # do not depend on the corpus
     }
-    return {need for need, there in found.items() if there}
+    return {need for need, has in available.items() if has}
 
 
 def weight(metric: str, seeds: int) -> float:
-    """What a cell takes relative to others, where nothing is known of its data set."""
+    """Expected seconds of a cell of an unknown data set, to compare cells."""
     return seconds(metric, _TYPICAL, seeds)
 
 
 def spared(infos: Iterable[MetricInfo]) -> list[str]:
-    """Metrics that a short audit can do without, those it leaves out first in front.
+    """Metrics that a short audit can leave out, in the order in which it does.
 
-    They train attackers to answer a question that counting answers too; the costliest go first.
+    They train attackers for a question that counting answers too; the costliest come first.
     """
     known = list(infos)
     counted = {info.question for info in known if info.family != "attack"}
-    found = [info for info in known if info.family == "attack" and info.question in counted]
-    return [info.name for info in sorted(found, key=lambda info: -info.cost.per_attacked)]
+    sparable = [info for info in known if info.family == "attack" and info.question in counted]
+    return [info.name for info in sorted(sparable, key=lambda info: -info.cost.per_attacked)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from bias_pipeline.io.grid import print_table
-from bias_pipeline.io.terminal import say
+from bias_pipeline.io.console_table import print_table
+from bias_pipeline.io.terminal import print_out
 
 if TYPE_CHECKING:
     from bias_pipeline.metrics.base import MetricInfo
@@ -24,30 +24,31 @@ PROPERTIES = (
 
 
 def print_metrics() -> None:
-    """Print every metric with the eight properties of the papers' tables, and what each sees."""
+    """Print every metric with the eight properties of the papers' tables, and what each detects."""
     from bias_pipeline.catalogue.registry import infos
 
     known = list(infos().values())
     header = ["metric", "title", "range", "neutral", *PROPERTIES, "reference"]
-    say("Metrics")
+    print_out("Metrics")
     lines = [_described(info) for info in known]
     print_table([name.replace("_", " ") for name in header], lines, keys=1, left=len(header))
-    say("✓ it is claimed; ✓✓ and a line of the table below, which is a test, shows it", "")
+    print_out("✓ claimed; ✓✓ claimed, and shown by a tested line of the table below", "")
     _print_behaviours(known)
 
 
 def _print_behaviours(infos: Sequence[MetricInfo]) -> None:
-    """What moves which headline."""
+    """Print which behaviours move which headlines."""
     from bias_pipeline.calibration.behaviour import BEHAVIOURS, VERDICTS, verdicts
 
     lines = []
     for name, behaviour in BEHAVIOURS.items():
-        found = verdicts(name, infos)
-        told = [
-            ", ".join(line for line, own in found.items() if own == verdict) for verdict in VERDICTS
+        responses = verdicts(name, infos)
+        columns = [
+            ", ".join(line for line, response in responses.items() if response == verdict)
+            for verdict in VERDICTS
         ]
-        lines.append([name, behaviour.title, *told])
-    say("What metrics see: tested on small corpora")
+        lines.append([name, behaviour.title, *columns])
+    print_out("What metrics detect: tested on small corpora")
     header = ["captions differ in", "", *VERDICTS]
     print_table(header, lines, keys=1, left=len(header))
 

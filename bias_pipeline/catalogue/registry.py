@@ -1,4 +1,4 @@
-"""Which metrics there are: ``conf/metric/NAME.yaml`` names a class whose ``info`` says the rest."""
+"""The metrics: ``conf/metric/NAME.yaml`` names a class, whose ``info`` describes the metric."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from bias_pipeline.declared import TARGET
-from bias_pipeline.io.included import conf_file, group_choices
+from bias_pipeline.io.plugins import conf_file, group_choices
 
 if TYPE_CHECKING:
     from bias_pipeline.metrics.base import Metric, MetricInfo
 
 
 def metric_names() -> list[str]:
-    """The metrics, as in ``metric=``; reads file names alone."""
+    """Names of the metrics, as in ``metric=``, from the names of files."""
     return group_choices("metric")
 
 
 def infos() -> dict[str, MetricInfo]:
-    """What every metric says of itself, by name."""
+    """The info of every metric, by name."""
     return {name: metric_class(name).info for name in metric_names()}
 
 
 def info_of(name: str) -> MetricInfo | None:
-    """What a metric says of itself; None if there is no such metric (any more).
+    """The info of a metric; None if there is no such metric (any more).
 
     Example:
         >>> info_of("lic").title
@@ -39,12 +39,12 @@ def info_of(name: str) -> MetricInfo | None:
 def metric_class(name: str) -> type[Metric]:
     """The class that a metric's YAML names."""
     module, _, kind = str(settings_of(name)[TARGET]).rpartition(".")
-    found: type[Metric] = getattr(importlib.import_module(module), kind)
-    return found
+    metric: type[Metric] = getattr(importlib.import_module(module), kind)
+    return metric
 
 
 def settings_of(name: str) -> dict[str, Any]:
-    """A metric's YAML as it is written."""
+    """A metric's settings as in its YAML."""
     text = conf_file("metric", name).read_text(encoding="utf-8")
-    found: dict[str, Any] = yaml.safe_load(text)
-    return found
+    settings: dict[str, Any] = yaml.safe_load(text)
+    return settings

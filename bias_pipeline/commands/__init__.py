@@ -1,1 +1,1 @@
-"""The words of the command line, one file each; :mod:`main` chooses."""
+"""The commands, one module each; :mod:`bias_pipeline.commands.main` chooses."""

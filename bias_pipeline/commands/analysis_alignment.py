@@ -1,4 +1,4 @@
-"""``analysis alignment``: how many of people's words have a near one of the captioner."""
+"""``analysis alignment``: how many of people's words have a similar word of the captioner."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections.abc import Sequence
 from bias_pipeline.analysis.alignment import DELTAS, ENOUGH, Likeness, Reach, likeness, reach
 from bias_pipeline.commands.analysis_words import cells
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
-from bias_pipeline.config.compose import Cell
+from bias_pipeline.config.compose import CellConfig
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.declared import NotNegativeCount
 from bias_pipeline.errors import UsageError
-from bias_pipeline.io.grid import print_table
-from bias_pipeline.io.terminal import say
+from bias_pipeline.io.console_table import print_table
+from bias_pipeline.io.terminal import print_out
 from bias_pipeline.metrics.meteor import ABSENT, available
 from bias_pipeline.report.tables import number as decimal
 from bias_pipeline.report.tables import percent
 from bias_pipeline.text.contextual import ContextualAlignment
 
-_ABOUT = "How many of people's words have a near one of the captioner"
+_ABOUT = "How many of people's words have a similar word of the captioner"
 
 
 def command(arguments: Sequence[str]) -> int:
@@ -32,26 +32,30 @@ def command(arguments: Sequence[str]) -> int:
         BiasPipelineError: if captions or vectors cannot be read.
     """
     options = parser().parse_intermixed_args(list(arguments))
-    found = [(_masked(cell), _alignment(cell)) for cell in cells(_contextual(options.overrides))]
-    _print_reach([reach(corpus, align) for corpus, align in found])
+    pairs = [(_masked(cell), _alignment(cell)) for cell in cells(_contextual(options.overrides))]
+    _print_reach([reach(corpus, align) for corpus, align in pairs])
     if options.meteor and not available():
-        say(ABSENT)
+        print_out(ABSENT)
     elif options.meteor:
-        _print_likeness({c.captioner: likeness(c, align, options.meteor) for c, align in found})
-    say(
-        f"What attackers read of them (LIC_H, omega_H) takes runs: {PROGRAM} metric=lic,dbac "
-        f"alignment=constant,contextual; experiments/alignment has those of seven captioners"
+        _print_likeness({c.captioner: likeness(c, align, options.meteor) for c, align in pairs})
+    print_out(
+        f"How well attackers read them (LIC_H, omega_H) needs runs: {PROGRAM} metric=lic,dbac "
+        f"alignment=constant,contextual; experiments/alignment has the results of seven captioners"
     )
     return 0
 
 
 def parser() -> Parser:
-    """What it takes."""
-    own = Parser(f"{PROGRAM} analysis alignment", description=_ABOUT)
-    told = "METEOR of N aligned captions with their originals; 60 a second, needs Java (0)"
-    own.add_argument("--meteor", type=number(NotNegativeCount), default=0, metavar="N", help=told)
-    own.add_argument("overrides", nargs="*", metavar="key=value", help="as of run")
-    return own
+    """The options and their help."""
+    parser = Parser(f"{PROGRAM} analysis alignment", description=_ABOUT)
+    help_text = (
+        "score N aligned captions against their originals by METEOR; 60 a second, needs Java (0)"
+    )
+    parser.add_argument(
+        "--meteor", type=number(NotNegativeCount), default=0, metavar="N", help=help_text
+    )
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="as of run")
+    return parser
 
 
 def _contextual(overrides: Sequence[str]) -> list[str]:
@@ -59,36 +63,36 @@ def _contextual(overrides: Sequence[str]) -> list[str]:
     return [*overrides] if named else ["alignment=contextual", *overrides]
 
 
-def _alignment(cell: Cell) -> ContextualAlignment:
+def _alignment(cell: CellConfig) -> ContextualAlignment:
     align = cell.build("alignment")
     if not isinstance(align, ContextualAlignment):
-        raise UsageError("analysis alignment is about alignment=contextual; leave alignment= out")
+        raise UsageError("analysis alignment needs alignment=contextual; leave alignment= out")
     return align
 
 
-def _masked(cell: Cell) -> Corpus:
+def _masked(cell: CellConfig) -> Corpus:
     """The captions as they reach the alignment."""
     corpus: Corpus = cell.build("masking")(cell.build("text")(cell.corpus()))
     return corpus
 
 
-def _print_reach(found: Sequence[Reach]) -> None:
-    say("Share of people's words to be replaced that have a near one, by cosine distance, per cent")
+def _print_reach(results: Sequence[Reach]) -> None:
+    print_out("Share of people's unknown words with a similar word, by cosine distance, per cent")
     header = ["captioner", "words", "running", *(f"{delta:g}" for delta in DELTAS)]
     header.append(f"delta of {ENOUGH:.0%}")
-    print_table(header, [_line(own) for own in found], keys=1)
+    print_table(header, [_line(result) for result in results], keys=1)
 
 
-def _line(own: Reach) -> list[str]:
-    enough = "none" if math.isinf(own.enough) else decimal(own.enough)
-    shares = map(percent, own.shares.tolist())
-    return [own.captioner, str(own.words), str(own.running), *shares, enough]
+def _line(result: Reach) -> list[str]:
+    enough = "none" if math.isinf(result.enough) else decimal(result.enough)
+    shares = map(percent, result.shares.tolist())
+    return [result.captioner, str(result.words), str(result.running), *shares, enough]
 
 
-def _print_likeness(found: dict[str, Likeness]) -> None:
-    say("METEOR 1.5, its authors' program, of aligned human captions with their originals")
+def _print_likeness(results: dict[str, Likeness]) -> None:
+    print_out("METEOR 1.5, its authors' program, of aligned human captions with their originals")
     lines = [
-        [name, str(own.captions), decimal(own.constant), decimal(own.contextual)]
-        for name, own in found.items()
+        [name, str(result.captions), decimal(result.constant), decimal(result.contextual)]
+        for name, result in results.items()
     ]
     print_table(["captioner", "captions", "constant", "contextual"], lines, keys=1)

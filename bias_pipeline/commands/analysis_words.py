@@ -7,14 +7,14 @@ from pathlib import Path
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.config import compose
-from bias_pipeline.config.compose import Cell
+from bias_pipeline.config.compose import CellConfig
 from bias_pipeline.config.overrides import sweeps
 from bias_pipeline.declared import Count, Resamples
 from bias_pipeline.errors import UsageError
 from bias_pipeline.explain.gradients import BASELINES, Gradients
 from bias_pipeline.explain.words import DEFAULT, RESAMPLES, words
-from bias_pipeline.io.terminal import say
-from bias_pipeline.report.words import print_words, save_words
+from bias_pipeline.io.terminal import print_out
+from bias_pipeline.report.word_attribution import print_words, save_words
 
 _ABOUT = "Which words give the attribute away, and which the captioner added"
 
@@ -32,14 +32,14 @@ def command(arguments: Sequence[str]) -> int:
     how = Gradients(options.baseline, options.steps)
     for cell in cells(options.overrides):
         corpus, metric = cell.corpus(), cell.build("metric")
-        found = words(metric, corpus, cell.seeds, options.resamples, how)
-        written = save_words(Path(cell.tree["paths"]["outputs"]), cell.run_id(corpus), found)
-        print_words(found)
-        say(written)
+        explanation = words(metric, corpus, cell.seeds, options.resamples, how)
+        written = save_words(Path(cell.tree["paths"]["outputs"]), cell.run_id(corpus), explanation)
+        print_words(explanation)
+        print_out(written)
     return 0
 
 
-def cells(overrides: Sequence[str]) -> list[Cell]:
+def cells(overrides: Sequence[str]) -> list[CellConfig]:
     """One cell a captioner.
 
     Raises:
@@ -48,7 +48,7 @@ def cells(overrides: Sequence[str]) -> list[Cell]:
     rest = [word for word in overrides if not word.startswith("captioner=")]
     swept = next((word for word in rest if sweeps(word)), None)
     if swept:
-        raise UsageError(f"{swept}: this analysis sweeps over captioners alone; name one value")
+        raise UsageError(f"{swept}: this analysis sweeps only over captioners; name one value")
     named = [word.partition("=")[2] for word in overrides if word.startswith("captioner=")]
     if not named:
         return [compose.cell(rest)]
@@ -60,15 +60,20 @@ def cells(overrides: Sequence[str]) -> list[Cell]:
 
 
 def parser() -> Parser:
-    """What it takes."""
-    own = Parser(f"{PROGRAM} analysis words", description=_ABOUT)
-    own.add_argument(
-        "--resamples", type=number(Resamples), default=RESAMPLES, help=f"of images ({RESAMPLES})"
+    """The options and their help."""
+    parser = Parser(f"{PROGRAM} analysis words", description=_ABOUT)
+    parser.add_argument(
+        "--resamples",
+        type=number(Resamples),
+        default=RESAMPLES,
+        help=f"resamplings of images ({RESAMPLES})",
     )
-    own.add_argument("overrides", nargs="*", metavar="key=value", help="as of run")
-    network = own.add_argument_group("integrated gradients, for networks (encoder=lstm ...)")
-    told = f"{' or '.join(BASELINES)}: the vector of no information ({DEFAULT.baseline})"
-    network.add_argument("--baseline", default=DEFAULT.baseline, help=told)
-    told = f"points from there to the caption ({DEFAULT.steps})"
-    network.add_argument("--steps", type=number(Count), default=DEFAULT.steps, help=told)
-    return own
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="as of run")
+    network = parser.add_argument_group("integrated gradients, for networks (encoder=lstm ...)")
+    help_text = (
+        f"{' or '.join(BASELINES)}: the vector that stands for no information ({DEFAULT.baseline})"
+    )
+    network.add_argument("--baseline", default=DEFAULT.baseline, help=help_text)
+    help_text = f"points between the baseline and the caption ({DEFAULT.steps})"
+    network.add_argument("--steps", type=number(Count), default=DEFAULT.steps, help=help_text)
+    return parser

@@ -1,4 +1,4 @@
-"""Arguments of commands that are no Hydra overrides."""
+"""Parsers of options that are not Hydra overrides."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
-from bias_pipeline.config.kinds import check_value
+from bias_pipeline.config.type_checks import check_value
 from bias_pipeline.errors import UsageError
 
 PROGRAM = "python -m bias_pipeline"
 KEYS = "[key=value ...]"
-_LONGEST = 250  # characters of a usage that is shown with a mistake
+_LONGEST = 250  # characters; a longer usage is not printed with an error
 
 
 class Parser(ArgumentParser):
-    """Mistakes are the user's to mend, in one sentence like all others.
+    """A parser that raises a one-sentence UsageError on a mistake.
 
     Example:
         >>> Parser("x").parse_args(["--wrong"])
@@ -27,21 +27,21 @@ class Parser(ArgumentParser):
 
     @property
     def flags(self) -> list[str]:
-        """The options that it knows, long ones where there are."""
+        """The names of all options, the long ones where there are two."""
         known = [action.option_strings for action in self._actions]
         return sorted(options[-1] for options in known if options)
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of ending the process."""
         usage = " ".join(self.format_usage().split())
-        told = usage if len(usage) <= _LONGEST else f"see {self.prog} --help"
-        raise UsageError(f"{message}; {told}")
+        hint = usage if len(usage) <= _LONGEST else f"see {self.prog} --help"
+        raise UsageError(f"{message}; {hint}")
 
 
 def number(kind: Any) -> Callable[[str], Any]:
-    """How an option's number is read, by an annotation of :mod:`bias_pipeline.declared`.
+    """A reader of an option's number, by an annotation of :mod:`bias_pipeline.declared`.
 
-    What it refuses is what the same annotation refuses in a configuration.
+    It refuses what the same annotation refuses in a configuration.
 
     Example:
         >>> from bias_pipeline.declared import Count, Share
@@ -65,7 +65,7 @@ def number(kind: Any) -> Callable[[str], Any]:
 
 
 def file_of(kind: str, *endings: str) -> Callable[[str], Path]:
-    """A file that is written in one format, whatever its name says: so the name must say it.
+    """A reader of a file name that must have one of the endings of its format.
 
     Example:
         >>> file_of("HTML", ".html")("bias.html").name
@@ -82,7 +82,7 @@ def file_of(kind: str, *endings: str) -> Callable[[str], Path]:
 
 
 def keys_parser(name: str, about: str) -> Parser:
-    """The parser of a word that takes keys as ``run`` does, and nothing else."""
-    own = Parser(f"{PROGRAM} {name}", usage=f"%(prog)s {KEYS}", description=about)
-    own.add_argument("overrides", nargs="*", metavar="key=value", help="as of run")
-    return own
+    """The parser of a command that takes only keys, as ``run`` does."""
+    parser = Parser(f"{PROGRAM} {name}", usage=f"%(prog)s {KEYS}", description=about)
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="as of run")
+    return parser

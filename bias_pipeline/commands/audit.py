@@ -1,9 +1,10 @@
-"""``audit``: one file of captions, from its labels to a report, within a time that is announced."""
+"""``audit``: all metrics on one file of captions, and a report, within an announced time."""
 
 from __future__ import annotations
 
 import hashlib
 import re
+import shlex
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,8 +12,10 @@ from functools import partial
 from pathlib import Path
 
 from bias_pipeline.analysis import baseline
-from bias_pipeline.analysis.doubts import COVERAGE, Limits
-from bias_pipeline.commands import own_columns, shorthand
+from bias_pipeline.analysis.conclusion_checks import COVERAGE, Limits
+from bias_pipeline.catalogue import costs
+from bias_pipeline.catalogue.registry import infos
+from bias_pipeline.commands import column_options, shorthand
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.commands.auditing import (
     FIRST,
@@ -26,16 +29,18 @@ from bias_pipeline.config.compose import cell
 from bias_pipeline.config.overrides import quoted
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import SIDES, Corpus
+from bias_pipeline.datasets.saved_folders import stem
 from bias_pipeline.datasets.tables import check_file
 from bias_pipeline.declared import Count, Positive, Share
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
-from bias_pipeline.io.extras import REPORT
-from bias_pipeline.io.terminal import say
-from bias_pipeline.report.files import check_places, write_file
+from bias_pipeline.io.optional_dependencies import REPORT
+from bias_pipeline.io.terminal import print_out
+from bias_pipeline.report.output_files import check_places, write_file
 from bias_pipeline.report.page import write_page
+from bias_pipeline.report.smallest_bias import unseen
 from bias_pipeline.results.store import Result, ResultStore
 
-_ABOUT = "Audit one file of captions, from its labels to a report, within a time that is announced"
+_ABOUT = "Score a file of captions with all metrics that fit, and report, within an announced time"
 _LONGEST = 60  # signs of a file's name in that of its folder
 
 
@@ -55,29 +60,29 @@ def command(words: Sequence[str]) -> int:
     for path in (options.file, options.attributes, options.captions, options.objects):
         if path is not None:
             check_file(path)
-    out = options.out or Path("outputs") / f"audit-{_slug(options.file.stem)}"
+    out = options.out or Path("outputs") / f"audit-{_slug(stem(options.file))}"
     overrides = _overrides(options, out)
     cells = _Sweeps(overrides, _labels_of(overrides, options, attributes))
-    announce = partial(_announce, options.file)
+    announce = partial(_announce, options.file, cells)
     if options.dry_run:
-        corpora, plan = planned(cells, options.minutes, announce)
-        return max(cells.foretold(name, plan) for name in corpora)
-    found = audited(cells, options.minutes, Limits(coverage=options.least_coverage), announce)
+        _, plans = planned(cells, options.minutes, announce)
+        return max(cells.foretold(name, plan) for name, plan in plans.items())
+    result = audited(cells, options.minutes, Limits(coverage=options.least_coverage), announce)
     write_page(out, out / "report.html")
-    say(*str(found).splitlines())
+    print_out(*str(result).splitlines())
     if options.json:
-        write_file(options.json, baseline.stored(found.results, answers=str(found).splitlines()))
-    say(out / "report.html")
-    return found.exit_code
+        write_file(options.json, baseline.stored(result.results, answers=str(result).splitlines()))
+    print_out(out / "report.html")
+    return result.exit_code
 
 
 @dataclass(frozen=True)
 class _Sweeps:
-    """Cells as the command line runs them, a sweep an attribute.
+    """The audit's cells, run by the command line: one sweep for each attribute.
 
     Attributes:
         overrides: what all cells share.
-        labels: attribute to what the user says of its labels.
+        labels: attribute to the overrides for its labels.
     """
 
     overrides: Sequence[str]
@@ -89,70 +94,93 @@ class _Sweeps:
     def scored(self, attribute: str, plan: Plan) -> tuple[Sequence[Result], int]:
         from bias_pipeline.sweeps import launch
 
-        finished = launch.run(self._cells(attribute, plan), lenient=True)
-        say()
-        store = ResultStore(finished.outputs)
-        drawn = [replace(own, draws=store.draws(own.run_id)) for own in finished.results]
-        return drawn, finished.exit_code
+        results, codes = [], []
+        for words in self._sweeps(attribute, plan):
+            finished = launch.run(words, lenient=True)
+            print_out()
+            store = ResultStore(finished.outputs)
+            results += [
+                replace(result, draws=store.draws(result.run_id)) for result in finished.results
+            ]
+            codes.append(finished.exit_code)
+        return results, max(codes)
 
     def foretold(self, attribute: str, plan: Plan) -> int:
         from bias_pipeline.sweeps import planning
 
-        return planning.foretell(self._cells(attribute, plan), lenient=True)
+        sweeps = self._sweeps(attribute, plan)
+        return max(planning.dry_run(words, lenient=True) for words in sweeps)
+
+    def alone(self, attribute: str, metrics: Sequence[str]) -> str:
+        """The command that runs further metrics without a time limit."""
+        words = [f"metric={','.join(metrics)}", *self._of(attribute)]
+        return f"{PROGRAM} {shlex.join(words)}"
 
     def _of(self, attribute: str) -> list[str]:
         return [*self.overrides, f"attribute={attribute}", *self.labels.get(attribute, ())]
 
-    def _cells(self, attribute: str, plan: Plan) -> list[str]:
-        chosen = [f"metric={','.join(plan.metrics)}", f"seeds={plan.seeds}"]
-        return [*self._of(attribute), *chosen]
+    def _sweeps(self, attribute: str, plan: Plan) -> list[list[str]]:
+        """The words of each sweep: metrics as published, then those at equal speech."""
+        return [
+            [
+                *self._of(attribute),
+                f"metric={','.join(metrics)}",
+                f"seeds={plan.seeds}",
+                *(f"{key}={value}" for key, value in settings.items()),
+            ]
+            for metrics, settings in plan.sweeps
+        ]
 
 
 def parser() -> Parser:
-    """What it takes."""
-    own = Parser(f"{PROGRAM} audit", description=_ABOUT)
-    own.add_argument("file", type=Path, help="captions: COCO results JSON, JSONL, CSV, Parquet")
-    own.add_argument("--attributes", type=Path, required=True, help="labels: CSV or Parquet")
-    own.add_argument("--captions", type=Path, help="people's captions: COCO captions JSON")
-    own.add_argument("--objects", type=Path, help="objects: COCO instances JSON")
-    own.add_argument("--out", type=Path, help="folder of runs and report (outputs/audit-NAME)")
-    own.add_argument(
-        "--minutes", type=number(Positive), help="time to stay within (1; above 10,000 captions 5)"
+    """The options and their help."""
+    parser = Parser(f"{PROGRAM} audit", description=_ABOUT)
+    parser.add_argument(
+        "file", type=Path, help="captions: COCO results, or any other form of docs/variants.md"
     )
-    own.add_argument(
+    parser.add_argument("--attributes", type=Path, required=True, help="labels: CSV or Parquet")
+    parser.add_argument("--captions", type=Path, help="people's captions: COCO captions JSON")
+    parser.add_argument("--objects", type=Path, help="objects: COCO instances JSON")
+    parser.add_argument("--out", type=Path, help="folder of runs and report (outputs/audit-NAME)")
+    parser.add_argument(
+        "--minutes",
+        type=number(Positive),
+        help="time for each attribute (1; with more than 10,000 captions 5)",
+    )
+    parser.add_argument(
         shorthand.LIMIT,
         type=number(Count),
         metavar="N",
-        help="a first look at N labelled images",
+        help="score only N labelled images, for a first look",
     )
-    own.add_argument(
+    parser.add_argument(
         shorthand.QUICK, action="store_true", help=f"the same as --limit {shorthand.QUICK_IMAGES}"
     )
-    own.add_argument(
+    parser.add_argument(
         shorthand.DRY_RUN,
         action="store_true",
-        help="tell what would run, what is there already and how long it takes; run nothing",
+        help="print what would run, what is finished and how long it takes; run nothing",
     )
-    own.add_argument(
+    parser.add_argument(
         "--json",
         type=Path,
         metavar="FILE",
         help="write the answers, and the results as a baseline for compare",
     )
-    own.add_argument(
+    parser.add_argument(
         "--least-coverage",
         type=number(Share),
         default=COVERAGE,
         metavar="SHARE",
-        help=f"of the labelled images that a conclusion must rest on ({COVERAGE})",
+        help=f"least share of the labelled images that an answer must use ({COVERAGE})",
     )
-    own_columns.add_options(own)
-    return own
+    column_options.add_options(parser)
+    return parser
 
 
 def _overrides(options: Namespace, out: Path) -> list[str]:
-    """The run's overrides; labels need not fit in every image, and what does not is told."""
-    found = [
+    """The run's overrides; labels that do not fit are reported, not refused."""
+    overrides = [
         "dataset=coco",
         "dataset.strict=False",  # as Hydra writes it: its jobs are those that we have checked
         "logger=csv",
@@ -162,17 +190,17 @@ def _overrides(options: Namespace, out: Path) -> list[str]:
     for option, key in keys.items():
         path = getattr(options, option)
         if path is not None:
-            found.append(f"dataset.{key}={quoted(str(path))}")
+            overrides.append(f"dataset.{key}={quoted(str(path))}")
     columns = Namespace(**{**vars(options), "label_column": None, "map": []})
-    found += own_columns.overrides_of(columns)  # labels differ from attribute to attribute
+    overrides += column_options.overrides_of(columns)  # labels differ from attribute to attribute
     limit = shorthand.QUICK_IMAGES if options.quick and options.limit is None else options.limit
     if limit is not None:
-        found.append(f"limit={limit}")
-    return [*found, f"captioner={quoted(str(options.file))}"]
+        overrides.append(f"limit={limit}")
+    return [*overrides, f"captioner={quoted(str(options.file))}"]
 
 
 def _slug(name: str) -> str:
-    """A name as part of a folder's; of a long one the beginning and its hash.
+    """A name as part of a folder name; a long one is cut and gets its hash.
 
     Example:
         >>> _slug("../my captions"), _slug(100 * "long")[50:]
@@ -187,31 +215,39 @@ def _slug(name: str) -> str:
 def _labels_of(
     overrides: Sequence[str], options: Namespace, attributes: Mapping[str, Attribute]
 ) -> dict[str, list[str]]:
-    """What the options say of each attribute's labels; nothing where it does not fit.
+    """Attribute to the overrides for its labels; none where they do not fit.
 
     Raises:
-        DataError: if it fits no attribute.
+        DataError: if they fit no attribute.
     """
-    own = {name: _own_labels(options, attribute) for name, attribute in attributes.items()}
-    said = _Sweeps(overrides, own)
-    read = {name: read_or_refused(said, name) for name in own if own[name]}
+    words_by_attribute = {
+        name: _own_labels(options, attribute) for name, attribute in attributes.items()
+    }
+    sweeps = _Sweeps(overrides, words_by_attribute)
+    read = {
+        name: read_or_refused(sweeps, name)
+        for name in words_by_attribute
+        if words_by_attribute[name]
+    }
     misfits = {name: error for name, error in read.items() if isinstance(error, DataError)}
     if misfits and len(misfits) == len(read):
         raise misfits.get(FIRST, next(iter(misfits.values())))
-    return {name: [] if name in misfits else told for name, told in own.items()}
+    return {name: [] if name in misfits else words for name, words in words_by_attribute.items()}
 
 
 def _own_labels(options: Namespace, attribute: Attribute) -> list[str]:
-    """What the options say of an attribute's labels; a map is of those that know its meaning."""
+    """The overrides for an attribute's labels; --map applies where the attribute has its group."""
     groups, strata = _meanings(attribute)
     maps = [text for text in options.map if _meant(text) in groups | strata]
     if options.map and not maps:
         return []
-    return own_columns.overrides_of(Namespace(label_column=options.label_column, map=maps))
+    return column_options.overrides_of(Namespace(label_column=options.label_column, map=maps))
 
 
 def _check_map(texts: Sequence[str], attributes: Mapping[str, Attribute]) -> None:
-    known = {name for own in attributes.values() for part in _meanings(own) for name in part}
+    known = {
+        name for attribute in attributes.values() for part in _meanings(attribute) for name in part
+    }
     for text in texts:
         if "=" not in text or _meant(text) not in known:
             raise UsageError(
@@ -224,37 +260,48 @@ def _meant(text: str) -> str:
 
 
 def _meanings(attribute: Attribute) -> tuple[set[str], set[str]]:
-    """Names of groups, as the attribute and its labels have them, and labels of no group."""
+    """Names of groups, of the attribute and of its labels; then labels that belong to no group."""
     labels = attribute.labels.get("coco")
     written = set(labels.groups) if labels else set()
     return {*attribute.groups, *written}, set(labels.strata if labels else ())
 
 
-def _announce(file: Path, corpora: Mapping[str, Corpus], plan: Plan) -> None:
+def _announce(
+    file: Path, cells: _Sweeps, corpora: Mapping[str, Corpus], plans: Mapping[str, Plan]
+) -> None:
     first = next(iter(corpora.values()))
     groups = [f"{name} ({_sizes(corpus, name)})" for name, corpus in corpora.items()]
     people = f"{len(first.human)} human captions" if len(first.human) else "no human captions"
     objects = "objects known" if first.objects is not None else "no objects"
-    say(f"{file}: {len(first.model)} captions of labelled images; {people}; {objects}")
-    say(f"labels: {'; '.join(groups)}")
-    say(f"blank captions: {_blanks(first)}")
+    print_out(f"{file}: {len(first.model)} captions of labelled images; {people}; {objects}")
+    print_out(f"labels: {'; '.join(groups)}")
+    print_out(f"blank captions: {_blanks(first)}")
     for note in _notes(corpora):
-        say(note)
-    say(f"{len(plan.metrics)} metrics, {plan.seeds} seeds, about {plan.seconds:.0f} s")
-    if plan.left_out:
-        say(f"no time for {', '.join(plan.left_out)}; --minutes gives more")
-    say()
+        print_out(note)
+    for name, plan in plans.items():
+        which = f"{name}: " if len(plans) > 1 else ""
+        print_out(
+            f"{which}{len(plan.metrics)} metrics, {plan.seeds} seeds, about {plan.seconds:.0f} s"
+        )
+        permitted = [m for m in plan.metrics if costs.permitted(infos()[m], corpora[name])]
+        print_out(f"{which}{unseen(corpora[name], name, permitted, plan.matched)}")
+        if plan.left_out:
+            alone = cells.alone(name, plan.left_out)
+            print_out(
+                f"{which}no time for {', '.join(plan.left_out)}; --minutes gives more, or: {alone}"
+            )
+    print_out()
 
 
 def _notes(corpora: Mapping[str, Corpus]) -> list[str]:
-    """What was noted while reading; with the attribute where it is not so for all."""
-    said: dict[str, list[str]] = {}
+    """The notes of reading; with the attribute where not all attributes have it."""
+    attributes_by_note: dict[str, list[str]] = {}
     for name, corpus in corpora.items():
         for note in corpus.notes:
-            said.setdefault(note, []).append(name)
+            attributes_by_note.setdefault(note, []).append(name)
     return [
         note if len(names) == len(corpora) else f"{', '.join(names)}: {note}"
-        for note, names in said.items()
+        for note, names in attributes_by_note.items()
     ]
 
 

@@ -7,70 +7,87 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from bias_pipeline.analysis.doubts import LIMITS, Limits
+from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits
 from bias_pipeline.analysis.verdict import verdict
 from bias_pipeline.catalogue import costs
 from bias_pipeline.catalogue.registry import infos
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split import SMALLEST_GROUP
+from bias_pipeline.datasets.label_files import NoLabelColumnError
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError
-from bias_pipeline.io.included import group_choices
+from bias_pipeline.io.plugins import group_choices
 from bias_pipeline.io.terminal import warn
-from bias_pipeline.metrics.base import HEADLINES, PICTURES, WEIGHTS
+from bias_pipeline.metrics.base import HEADLINES, LABELLED, PICTURES, WEIGHTS
+from bias_pipeline.report.manifest_fields import images_of
 from bias_pipeline.report.tables import percent
-from bias_pipeline.report.verdict import sentences
-from bias_pipeline.results.settings import Results
+from bias_pipeline.report.verdict_sentences import sentences
+from bias_pipeline.results.settings import Results, with_settings
 from bias_pipeline.results.store import Result
 from bias_pipeline.text.declines import declines_note
+from bias_pipeline.text.language import FOREIGN_WORDS
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-# Attributes that are another one read differently, or whose groups no captions name.
+# Attributes that are another one with other labels, or whose groups no captions name.
 _LEFT = frozenset({"race_unsure", "ethnicity"})
-FIRST = "gender"  # whose fault is told where none can be read
-_SEEDS = (5, 3)
+FIRST = "gender"  # its error is shown if no attribute can be read
+_SEEDS = 2  # repetitions; each guesses every image
+# Settings of runs at equal speech: single words, since pairs of words reveal who wrote them.
+EQUAL_SPEECH = {"alignment": "matched", "encoder.order": "1"}
+_AT_EQUAL_SPEECH = ("lic", "leakage")
 _FEW_CAPTIONS = 10_000
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run in the time.
+    """The metrics that one attribute's time allows.
 
     Attributes:
         metrics: by name.
-        left_out: metrics for which there is no time.
+        left_out: metrics that the data permit but the time does not.
         seeds: how many.
-        seconds: expected, for all attributes.
+        seconds: expected.
+        matched: metrics that are run at equal speech too.
     """
 
     metrics: Sequence[str]
     left_out: Sequence[str]
     seeds: int
     seconds: float
+    matched: Sequence[str] = ()
+
+    @property
+    def sweeps(self) -> list[tuple[Sequence[str], Mapping[str, str]]]:
+        """Metrics that share settings, and these settings where they are not the defaults."""
+        every = [(self.metrics, {}), (self.matched, EQUAL_SPEECH)]
+        return [(metrics, settings) for metrics, settings in every if metrics]
+
+
+Announce = Callable[[Mapping[str, Corpus], Mapping[str, Plan]], None]
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What an audit came to.
+    """The result of an audit.
 
     Attributes:
         corpora: attribute to what was scored.
-        plan: what was run.
+        plans: attribute to what was run.
         results: of every cell that the data permit.
-        limits: what a conclusion needs.
+        limits: what an answer needs.
         exit_code: of the command; 0 unless a cell failed.
     """
 
     corpora: Mapping[str, Corpus]
-    plan: Plan
+    plans: Mapping[str, Plan]
     results: Results
     limits: Limits = LIMITS
     exit_code: int = 0
 
     def __str__(self) -> str:
-        """What was looked at and the answers, in sentences."""
-        return "\n".join(summary(self.results, self.corpora, self.limits))
+        """What was audited, and the answers, in sentences."""
+        return "\n".join(audit_summary(self.results, self.corpora, self.limits))
 
     def frame(self) -> DataFrame:
         """All rows as one table, see :meth:`Results.frame`."""
@@ -78,7 +95,7 @@ class Audit:
 
 
 class Cells(Protocol):
-    """What an audit reads and runs: a command line's sweeps, or cells called from Python."""
+    """What an audit reads and runs: sweeps of the command line, or cells from Python."""
 
     def corpus(self, attribute: str) -> Corpus:
         """What is scored under an attribute."""
@@ -92,32 +109,34 @@ class Cells(Protocol):
 def planned(
     cells: Cells,
     minutes: float | None = None,
-    announce: Callable[[Mapping[str, Corpus], Plan], None] = lambda corpora, plan: None,
-) -> tuple[Mapping[str, Corpus], Plan]:
-    """What is audited, and by what.
+    announce: Announce = lambda corpora, plans: None,
+) -> tuple[Mapping[str, Corpus], Mapping[str, Plan]]:
+    """The corpus and the plan of each attribute.
 
     Args:
         cells: what is read and run.
-        minutes: to stay within; by the number of captions if left out.
-        announce: is told what was found and what will be run.
+        minutes: for each attribute; if left out, chosen by the number of captions.
+        announce: called with the corpora and the plans before anything runs.
 
     Raises:
         BiasPipelineError: if the data cannot be read.
     """
     corpora = _labelled(cells)
-    seconds = 60 * (minutes or (1 if _size(corpora) <= _FEW_CAPTIONS else 5))
-    plan = plan_for(corpora, seconds)
-    announce(corpora, plan)
-    return corpora, plan
+    plans = {
+        name: plan_for(corpus, 60 * (minutes or _minutes(corpus)))
+        for name, corpus in corpora.items()
+    }
+    announce(corpora, plans)
+    return corpora, plans
 
 
 def audited(
     cells: Cells,
     minutes: float | None = None,
     limits: Limits = LIMITS,
-    announce: Callable[[Mapping[str, Corpus], Plan], None] = lambda corpora, plan: None,
+    announce: Announce = lambda corpora, plans: None,
 ) -> Audit:
-    """Every metric that the data permit within a time, under every attribute that they carry.
+    """Run every metric that data and time permit, for every labelled attribute.
 
     Args:
         cells: see :func:`planned`.
@@ -128,28 +147,28 @@ def audited(
     Raises:
         BiasPipelineError: if the data cannot be read or nothing can be scored.
     """
-    corpora, plan = planned(cells, minutes, announce)
-    done = [cells.scored(name, plan) for name in corpora]
-    results = Results(result for own, _ in done for result in own)
+    corpora, plans = planned(cells, minutes, announce)
+    done = [cells.scored(name, plan) for name, plan in plans.items()]
+    results = Results(result for scored, _ in done for result in scored)
     if not results:
         raise DataError("nothing could be scored; no metric is permitted by these data")
-    return Audit(corpora, plan, results, limits, max(code for _, code in done))
+    return Audit(corpora, plans, results, limits, max(code for _, code in done))
 
 
 def attribute_names() -> list[str]:
-    """The attributes that are looked for."""
+    """The attributes that an audit looks for in the label file."""
     return [name for name in group_choices("attribute") if name not in _LEFT]
 
 
 def _labelled(cells: Cells) -> dict[str, Corpus]:
-    """The corpus under every attribute that the label file carries in two groups or more.
+    """The corpus under every attribute that the label file has in two groups or more.
 
     Raises:
-        UsageError: if it carries none.
+        UsageError: if it has none.
         DataError: if a file is at fault whatever the attribute.
     """
     read = {name: read_or_refused(cells, name) for name in attribute_names()}
-    found = {
+    labelled = {
         name: corpus
         for name, corpus in read.items()
         if isinstance(corpus, Corpus) and _in_two_groups(corpus, name)
@@ -158,10 +177,10 @@ def _labelled(cells: Cells) -> dict[str, Corpus]:
     small = [
         f"{name}: {_group_sizes(corpus, name)}"
         for name, corpus in read.items()
-        if isinstance(corpus, Corpus) and name not in found
+        if isinstance(corpus, Corpus) and name not in labelled
     ]
-    _check_found(found, refused, small)
-    return found
+    _check_labelled(labelled, refused, small)
+    return labelled
 
 
 def _group_sizes(corpus: Corpus, attribute: str) -> str:
@@ -169,32 +188,39 @@ def _group_sizes(corpus: Corpus, attribute: str) -> str:
     return ", ".join(f"{size} {name}" for name, size in sizes.items())
 
 
-def _check_found(
-    found: Mapping[str, Corpus], refused: Mapping[str, DataError], small: Sequence[str]
+def _check_labelled(
+    labelled: Mapping[str, Corpus], refused: Mapping[str, DataError], small: Sequence[str]
 ) -> None:
-    """Raise if there is no attribute to audit, else tell which are not audited, and why."""
+    """Raise if there is no attribute to audit; else warn of those that are not audited."""
     faults = {n: e for n, e in refused.items() if not isinstance(e, NotApplicableError)}
-    if faults and not found:
+    if faults and not labelled:
         raise faults.get(FIRST, next(iter(faults.values())))
-    if small and not found:
+    if small and not labelled:
         raise UsageError(
             f"an audit compares two groups of at least {SMALLEST_GROUP} images; the label file has "
             f"{'; '.join(small)}"
         )
-    if not found:
+    unlabelled = [error for error in refused.values() if isinstance(error, NoLabelColumnError)]
+    if not labelled and len(unlabelled) == len(refused):
+        path, columns = unlabelled[0].path, unlabelled[0].columns
         raise UsageError(
-            "the label file carries no attribute with two groups of at least "
+            f"{path}: found no column with labels of {' or '.join(refused)}; it has "
+            f"{columns}. Name yours with --label-column COLUMN (dataset.label_column=COLUMN)"
+        )
+    if not labelled:
+        raise UsageError(
+            "the label file has no attribute with two groups of at least "
             f"{SMALLEST_GROUP} images; {'; '.join(map(str, refused.values()))}"
         )
     for name, fault in faults.items():
         warn(f"{name} is not audited: {fault}")
     absent = [name for name in refused if name not in faults]
     if absent:
-        warn(f"without labels, so not audited: {', '.join(absent)} (--label-column names a column)")
+        warn(f"not audited, no labels found: {', '.join(absent)} (--label-column names a column)")
 
 
 def read_or_refused(cells: Cells, attribute: str) -> Corpus | DataError:
-    """The corpus, or why there is none."""
+    """The corpus, or the error on reading it."""
     try:
         return cells.corpus(attribute)
     except DataError as error:
@@ -202,47 +228,44 @@ def read_or_refused(cells: Cells, attribute: str) -> Corpus | DataError:
 
 
 def _in_two_groups(corpus: Corpus, attribute: str) -> bool:
-    """Whether two groups are large enough to be split."""
+    """Whether at least two groups are large enough to be split."""
     sizes = corpus.groupings[attribute].sizes.values()
     return sum(size >= SMALLEST_GROUP for size in sizes) >= 2
 
 
-def _size(corpora: Mapping[str, Corpus]) -> int:
-    return max(len(corpus.model) for corpus in corpora.values())
+def _minutes(corpus: Corpus) -> float:
+    return 1 if len(corpus.model) <= _FEW_CAPTIONS else 5
 
 
-def plan_for(corpora: Mapping[str, Corpus], seconds: float) -> Plan:
-    """All metrics but those of published weights and of pictures, with the seeds there is time for.
+def plan_for(corpus: Corpus, seconds: float) -> Plan:
+    """All metrics without published weights or pictures, and attackers at equal speech.
 
-    Where there is too little, the costly ones are left out.
+    If the time is too short, the costliest are left out. Each attribute has its own time, so a
+    further column of labels does not change what runs for the others.
 
     Args:
-        corpora: attribute to corpus.
+        corpus: of the attribute.
         seconds: to stay within.
     """
-    # An audit must come out alike on every machine, soon; who has the weights, or pictures, can ask
-    # for these metrics by name.
+    # An audit must be quick and give the same on every machine; metrics of weights or pictures can
+    # be run by name.
     left = {PICTURES, WEIGHTS}
-    known = {name: own for name, own in infos().items() if not left & set(own.needs)}
-    spared = costs.spared(known.values())
+    candidates = {name: info for name, info in infos().items() if not left & set(info.needs)}
+    spared = costs.spared(info for info in candidates.values() if costs.permitted(info, corpus))
+    matched = _AT_EQUAL_SPEECH if len(corpus.human) else ()
     for left_out in (spared[:n] for n in range(len(spared) + 1)):
-        metrics = [name for name in known if name not in left_out]
-        for seeds in _SEEDS:
-            expected = sum(_cost(c, metrics, seeds) for c in corpora.values())
-            if expected <= seconds:
-                return Plan(metrics, left_out, seeds, expected)
-    return Plan(metrics, left_out, _SEEDS[-1], expected)
+        metrics = [name for name in candidates if name not in left_out]
+        expected = sum(costs.seconds_of(name, corpus, _SEEDS) for name in (*metrics, *matched))
+        plan = Plan(metrics, left_out, _SEEDS, expected, matched)
+        if plan.seconds <= seconds:
+            break
+    return plan
 
 
-def _cost(corpus: Corpus, metrics: Sequence[str], seeds: int) -> float:
-    """Expected seconds of an attribute's cells."""
-    return sum(costs.seconds_of(name, corpus, seeds) for name in metrics)
-
-
-def summary(
+def audit_summary(
     results: Sequence[Result], corpora: Mapping[str, Corpus], limits: Limits = LIMITS
 ) -> list[str]:
-    """What was looked at, an answer to each question, and what the answers do not say."""
+    """What was audited, an answer to each question, and a caution."""
     first = next(iter(corpora.values()))
     metrics = dict.fromkeys(result.rows[0].metric for result in results)
     looked = (
@@ -250,18 +273,22 @@ def summary(
         f"{' and '.join(corpora)} by {len(metrics)} metrics."
     )
     declined = [note for name, corpus in corpora.items() if (note := declines_note(corpus, name))]
-    answers = sentences(verdict(results, limits))
-    return [looked, *(f"{note}." for note in declined[:1]), *answers, _caution(results, first)]
+    notes = [note for corpus in corpora.values() for note in corpus.notes]
+    foreign = dict.fromkeys(note for note in notes if FOREIGN_WORDS in note)
+    cautions = [f"{note.removeprefix('warning: ')}." for note in [*declined[:1], *foreign]]
+    answers = sentences(verdict(with_settings(results), limits))
+    return [looked, *cautions, *answers, _caution(results, first)]
 
 
 def _caution(results: Sequence[Result], corpus: Corpus) -> str:
     if not len(corpus.human):
         return (
-            "Without human captions of the same images nothing can be said of amplification: "
-            "what the captions give away may be no more than people's would."
+            "Without human captions of the same images nothing can be said about amplification: "
+            "people's captions might give away as much."
         )
     rates: dict[str, float] = {}
-    for row in (row for result in results for row in result.rows if row.part in HEADLINES):
+    of_groups = [row for result in results if images_of(result) == LABELLED for row in result.rows]
+    for row in (row for row in of_groups if row.part in HEADLINES):
         if not math.isnan(row.neutral_rate):
             rates.setdefault(row.attribute, row.neutral_rate)
     shares = ", ".join(f"{percent(rate, 0)} % ({name})" for name, rate in rates.items())
@@ -269,7 +296,7 @@ def _caution(results: Sequence[Result], corpus: Corpus) -> str:
     trained = (
         "the captioner was trained on captions of this data set"
         if corpus.trained_on_reference
-        else "whether the captioner was trained on captions like these is not known, so read "
-        "differences and not amplification"
+        else "we do not know its training captions, so call this a difference from people, not "
+        "amplification"
     )
     return f"{silent}; {trained}.".lstrip("; ").capitalize()

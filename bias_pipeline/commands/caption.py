@@ -1,9 +1,10 @@
-"""``caption``: captions of photos by a published captioner, or one fitted here, in many tasks."""
+"""``caption``: captions of photos by an image-text model or one of ``fit``, in many tasks."""
 
 from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Sequence
+from dataclasses import asdict, replace
 from typing import Annotated
 
 from bias_pipeline.captioners.fitted import KINDS as FITTED
@@ -12,26 +13,35 @@ from bias_pipeline.commands.arguments import Parser, number
 from bias_pipeline.commands.photo_options import check_words
 from bias_pipeline.commands.photo_options import parser as photo_parser
 from bias_pipeline.declared import Range
+from bias_pipeline.errors import UsageError
 from bias_pipeline.inference.blocks import BlockStore
-from bias_pipeline.inference.gathering import all_empty, gather, write_captions
-from bias_pipeline.inference.runner import Model, describe_share, report
+from bias_pipeline.inference.merge_shards import all_empty, gather, write_gathered_captions
+from bias_pipeline.inference.runner import Model, describe_share, report_progress
 from bias_pipeline.inference.stamps import photo_stamps
-from bias_pipeline.io.terminal import say
+from bias_pipeline.io.terminal import print_out
 from bias_pipeline.models.folders import require_vocabulary
 from bias_pipeline.models.generation import KINDS as PUBLISHED
-from bias_pipeline.models.generation import Captioner, check_prompt
+from bias_pipeline.models.generation import Captioner, usual_prompt
 from bias_pipeline.models.pretrained import device_of, find_pretrained
+from bias_pipeline.models.processors import require_image_text
+from bias_pipeline.models.sampling import Decoding, describe_decoding, own_settings
 from bias_pipeline.vision.photos import find_photos
 
 NewTokens = Annotated[int, Range(low=1, high=4096)]
 Beams = Annotated[int, Range(low=1, high=1000)]
-_ABOUT = "Captions of photos by a published captioner, or one of fit; in any number of tasks"
+Number = Annotated[int, Range(low=1, high=1000)]
+Temperature = Annotated[float, Range(low=0, high=100)]
+Seed = Annotated[int, Range(low=0, high=2**32 - 1)]
+_ABOUT = (
+    "Caption photos with any image-text model of transformers, or a captioner of fit; in any "
+    "number of tasks"
+)
 JOB = "caption"
-VERSION = 1  # raised when the same model would write other captions
+VERSION = 2  # raise it when the same model would write other captions
 
 
 def command(words: Sequence[str]) -> int:
-    """Caption one task's share, or gather that of all; returns the exit code.
+    """Caption one task's share, or gather all shares; returns the exit code.
 
     Raises:
         BiasPipelineError: if something is missing or cannot be read.
@@ -39,24 +49,48 @@ def command(words: Sequence[str]) -> int:
     options = options_of(words)
     if options.gather:
         gathered = gather(options, JOB, "captions.json")
-        written, empty = write_captions(gathered)
-        say(f"{gathered.out}: {written} captions{f', {empty} of them empty' if empty else ''}")
+        written, empty = write_gathered_captions(gathered)
+        print_out(
+            f"{gathered.out}: {written} captions{f', {empty} of them empty' if empty else ''}"
+        )
     else:
         _caption(options)
     return 0
 
 
 def parser() -> Parser:
-    """What it takes."""
-    own = photo_parser(JOB, _ABOUT, "JSON file")
-    own.add_argument("--prompt", default="", help="how every caption begins (BLIP)")
-    own.add_argument(
+    """The options and their help."""
+    parser = photo_parser(JOB, _ABOUT, "JSON file")
+    parser.add_argument(
+        "--prompt",
+        default="",
+        help="what the model is asked, or how its captions begin; not part of the captions "
+        "(nothing for BLIP and GIT, the authors' own for BLIP-2, Florence-2 and PaliGemma, a "
+        "question for all others)",
+    )
+    parser.add_argument(
         "--max-new-tokens", type=number(NewTokens), default=30, help="longest caption (30)"
     )
-    own.add_argument(
-        "--beams", type=number(Beams), default=1, help="1: the likeliest word each time (1)"
+    parser.add_argument(
+        "--beams",
+        type=number(Beams),
+        default=1,
+        help="of beam search; 1 takes the likeliest word each time (1)",
     )
-    return own
+    parser.add_argument(
+        "--temperature",
+        type=number(Temperature),
+        default=0.0,
+        help="draw words at this temperature instead; 1 is the model's own (0: no draws)",
+    )
+    parser.add_argument("--seed", type=number(Seed), default=0, help="of the draws (0)")
+    parser.add_argument(
+        "--n",
+        type=number(Number),
+        default=1,
+        help="captions for each photo: draws, or the best of as many --beams (1)",
+    )
+    return parser
 
 
 def options_of(words: Sequence[str]) -> Namespace:
@@ -67,29 +101,40 @@ def options_of(words: Sequence[str]) -> Namespace:
     """
     options = parser().parse_args(list(words))
     check_words(options, "folder")
+    options.decoding = Decoding(
+        prompt=options.prompt,
+        max_new_tokens=options.max_new_tokens,
+        beams=options.beams,
+        n=options.n,
+        temperature=options.temperature,
+        seed=options.seed if options.temperature else 0,
+    )
     return options
 
 
 def _caption(options: Namespace) -> None:
     photos = find_photos(options.folder)
-    model = find_pretrained(options.model, (*PUBLISHED, *FITTED), revision=options.revision)
-    check_prompt(model, options.prompt)
+    model = find_pretrained(options.model, None, revision=options.revision)
     fitted = model.kind in FITTED
+    decoding: Decoding = options.decoding
+    if fitted and decoding.prompt:
+        raise UsageError(f"{model.name}: a {model.kind} takes no prompt; leave out --prompt")
     if not fitted:
+        decoding = replace(decoding, prompt=decoding.prompt or usual_prompt(model.kind))
+        if model.kind not in PUBLISHED:  # asks the library, which takes a second
+            require_image_text(model, (*PUBLISHED, *FITTED))
         require_vocabulary(model.folder, model.files)
-    generation = {
-        "prompt": options.prompt,
-        "max_new_tokens": options.max_new_tokens,
-        "beams": options.beams,
-    }
 
     def load() -> Model:
         kind = FittedCaptioner if fitted else Captioner
-        return kind(model, device_of(options.device), **generation)
+        return kind(model, device_of(options.device), decoding)
 
-    settings = {"job": JOB, "version": VERSION, **generation, "files": model.files}
+    added = {} if fitted else own_settings(model.folder)
+    recorded = {"decoding": describe_decoding(decoding, added), **asdict(decoding)}
+    settings = {"job": JOB, "version": VERSION, **recorded, "files": model.files}
     store = BlockStore(options.out, settings, model.name)
     tally = describe_share(photos, photo_stamps, store, load, options)
-    if tally.empty and tally.empty == tally.described - len(tally.unreadable):
+    n_written = decoding.n * (tally.described - len(tally.unreadable))
+    if tally.empty and tally.empty == n_written:
         raise all_empty(store, tally.empty)
-    report(tally, "images", JOB, store)
+    report_progress(tally, "images", JOB, store)

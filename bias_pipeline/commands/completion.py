@@ -1,4 +1,4 @@
-"""``completion``: what a shell asks when Tab is pressed, and the script that makes it ask."""
+"""``completion``: the completions for a shell, and the script that makes the shell ask."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from argparse import SUPPRESS
 from collections.abc import Sequence
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser
-from bias_pipeline.commands.words import WORDS, chosen
+from bias_pipeline.commands.registry import WORDS, resolve_command
 from bias_pipeline.errors import BiasPipelineError
-from bias_pipeline.io.terminal import say
+from bias_pipeline.io.terminal import print_out
 
 _ABOUT = """\
-Print what makes bash or zsh complete this command line: words, options, keys and their values.
-Put it where your shell reads it: eval "$(python -m bias_pipeline completion bash)".
+Print a script that makes bash or zsh complete commands, options, keys and their values. Put it
+where your shell reads it: eval "$(python -m bias_pipeline completion bash)".
 """
 _ASK = "--line"
 
-# Bash splits words at "=" too, so what is offered begins behind the last one.
+# Bash splits words at "=" too, so completions begin after the last one.
 _SCRIPT = """\
 _bias_pipeline() {
   local line="${COMP_LINE:0:COMP_POINT}" asked
@@ -34,28 +34,28 @@ _SCRIPTS = {"bash": _SCRIPT, "zsh": f"autoload -U +X bashcompinit && bashcompini
 
 
 def command(words: list[str]) -> int:
-    """Print a shell's script, or what completes a line; returns the exit code."""
+    """Print a shell's script, or the completions of a line; returns the exit code."""
     options = parser().parse_args(words)
     if options.line is not None:
-        say(*completions(options.line))
+        print_out(*completions(options.line))
     else:
-        say(*_SCRIPTS[options.shell or "bash"].splitlines())
+        print_out(*_SCRIPTS[options.shell or "bash"].splitlines())
     return 0
 
 
 def parser() -> Parser:
-    """What it takes."""
-    own = Parser(f"{PROGRAM} completion", description=_ABOUT)
-    own.add_argument("shell", nargs="?", choices=list(_SCRIPTS), help="(bash)")
-    own.add_argument(_ASK, help=SUPPRESS)
-    return own
+    """The options and their help."""
+    parser = Parser(f"{PROGRAM} completion", description=_ABOUT)
+    parser.add_argument("shell", nargs="?", choices=list(_SCRIPTS), help="(bash)")
+    parser.add_argument(_ASK, help=SUPPRESS)
+    return parser
 
 
 def completions(line: str) -> list[str]:
-    """What the last word of a line may become, behind its last ``=``.
+    """The completions of a line's last word, after its last ``=``.
 
     Args:
-        line: what stands behind the program's name, up to the cursor.
+        line: the text after the program's name, up to the cursor.
 
     Example:
         >>> completions("re"), completions("report w")
@@ -68,26 +68,26 @@ def completions(line: str) -> list[str]:
     try:
         return _of_word(before, last)
     except BiasPipelineError:
-        return []  # what stands before is wrong: nothing completes it
+        return []  # the words before are wrong
 
 
 def _of_word(before: Sequence[str], last: str) -> list[str]:
-    word, rest = chosen(before)
+    word, rest = resolve_command(before)
     if word is None:
         return _next_words(before, last)
     if last.startswith("-"):
         return [f"{flag} " for flag in word.parser().flags if flag.startswith(last)]
-    own = [] if rest else _next_words(before, last)
+    next_words = [] if rest else _next_words(before, last)
     keys = _keys(rest, last) if word.keys and (before or "=" in last or last) else []
-    return [*own, *keys]
+    return [*next_words, *keys]
 
 
 def _next_words(before: Sequence[str], last: str) -> list[str]:
-    """The words that may follow those that stand before."""
+    """The words that may follow the given ones."""
     head = "".join(f"{word} " for word in before)
     names = [word.name[len(head) :] for word in WORDS if word.name.startswith(head)]
-    found = dict.fromkeys(name.partition(" ")[0] for name in names)
-    return [f"{name} " for name in found if name.startswith(last)]
+    following = dict.fromkeys(name.partition(" ")[0] for name in names)
+    return [f"{name} " for name in following if name.startswith(last)]
 
 
 def _keys(overrides: Sequence[str], last: str) -> list[str]:
@@ -97,6 +97,8 @@ def _keys(overrides: Sequence[str], last: str) -> list[str]:
     from bias_pipeline.config.hydra_composer import loader_of
 
     words = [word for word in overrides if "=" in word]
-    asked = BashCompletion(loader_of())._query("config", " ".join([*words, last]))
-    offered = [found.rpartition("=")[2] if "=" in last else found for found in asked]
-    return [found for found in offered if not found.startswith("_")]  # files that others share
+    proposals = BashCompletion(loader_of())._query("config", " ".join([*words, last]))
+    offered = [proposal.rpartition("=")[2] if "=" in last else proposal for proposal in proposals]
+    return [
+        proposal for proposal in offered if not proposal.startswith("_")
+    ]  # files that others share

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser
-from bias_pipeline.io.terminal import say
+from bias_pipeline.io.terminal import print_out
 
-_ABOUT = "Pickles of LIC and JSON files of COCO as Parquet"
+_ABOUT = "Convert pickles of LIC and JSON files of COCO to Parquet"
 
 
 def command(words: Sequence[str]) -> int:
@@ -18,13 +18,13 @@ def command(words: Sequence[str]) -> int:
     options = parser().parse_args(list(words))
     for path in options.files:
         for written in convert_file(path, options.out):
-            say(written)
+            print_out(written)
     return 0
 
 
 def parser() -> Parser:
-    """What it takes."""
-    own = Parser(f"{PROGRAM} data convert", description=_ABOUT)
-    own.add_argument("files", nargs="+", type=Path, metavar="FILE", help="what is converted")
-    own.add_argument("--out", type=Path, default=Path(), help="folder of the Parquet files (.)")
-    return own
+    """The options and their help."""
+    parser = Parser(f"{PROGRAM} data convert", description=_ABOUT)
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="files to convert")
+    parser.add_argument("--out", type=Path, default=Path(), help="folder of the Parquet files (.)")
+    return parser

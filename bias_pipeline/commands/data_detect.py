@@ -13,11 +13,11 @@ from bias_pipeline.commands.photo_options import check_words
 from bias_pipeline.commands.photo_options import parser as photo_parser
 from bias_pipeline.declared import Range
 from bias_pipeline.inference.blocks import BlockStore
-from bias_pipeline.inference.gathering import gather, write_detections
-from bias_pipeline.inference.runner import Model, describe_share, report
+from bias_pipeline.inference.merge_shards import gather, write_detections
+from bias_pipeline.inference.runner import Model, describe_share, report_progress
 from bias_pipeline.inference.stamps import photo_stamps
 from bias_pipeline.io.digests import digest_of
-from bias_pipeline.io.terminal import say
+from bias_pipeline.io.terminal import print_out
 from bias_pipeline.models.detection import KINDS, detector
 from bias_pipeline.models.pretrained import device_of, find_pretrained
 from bias_pipeline.models.torchvision_detection import SUFFIXES, TorchvisionDetector, check_weights
@@ -25,16 +25,16 @@ from bias_pipeline.vision.photos import find_photos
 
 MinScore = Annotated[float, Range(above=0, below=1)]
 _ABOUT = (
-    "Where people and things are in photos, by a DETR, RT-DETR, YOLOS or Mask2Former of "
-    "transformers, or by torchvision's Mask or Faster R-CNN (--model FILE.pth); dataset.regions "
-    "reads it"
+    "Find people and things in photos with a DETR, RT-DETR, YOLOS or Mask2Former of "
+    "transformers, or with torchvision's Mask or Faster R-CNN (--model FILE.pth); dataset.regions "
+    "reads the result"
 )
 JOB = "data detect"
-VERSION = 1  # raised when the same model would find something else
+VERSION = 1  # raise it when the same model would find something else
 
 
 def command(words: Sequence[str]) -> int:
-    """Look at one task's share, or gather that of all; returns the exit code.
+    """Look at one task's share, or gather all shares; returns the exit code.
 
     Raises:
         BiasPipelineError: if something is missing or cannot be read.
@@ -42,25 +42,26 @@ def command(words: Sequence[str]) -> int:
     options = options_of(words)
     if options.gather:
         gathered = gather(options, JOB, "detections.json")
-        found, empty = write_detections(gathered)
+        detections, empty = write_detections(gathered)
         nothing = f"; nothing in {empty} images, which cannot be masked" if empty else ""
-        say(f"{gathered.out}: {found} people and things{nothing}; read by")
-        say(f"  {shlex.join([f'dataset.regions={gathered.out}'])}")
+        print_out(f"{gathered.out}: {detections} people and things{nothing}; read by")
+        print_out(f"  {shlex.join([f'dataset.regions={gathered.out}'])}")
     else:
         _detect(options)
     return 0
 
 
 def parser() -> Parser:
-    """What it takes."""
-    own = photo_parser(JOB, _ABOUT, "JSON file")
-    own.add_argument(
+    """The options and their help."""
+    parser = photo_parser(JOB, _ABOUT, "JSON file")
+    parser.add_argument(
         "--min-score",
         type=number(MinScore),
         default=0.1,
-        help="least certainty that is written (0.1); image_masking.min_score asks for more",
+        help="write only detections with at least this score (0.1); image_masking.min_score may "
+        "ask for more",
     )
-    return own
+    return parser
 
 
 def options_of(words: Sequence[str]) -> Namespace:
@@ -79,11 +80,13 @@ def _detect(options: Namespace) -> None:
     files, load = _named(options)
     settings = {"job": JOB, "version": VERSION, "min_score": options.min_score, "files": files}
     store = BlockStore(options.out, settings, options.model)
-    report(describe_share(photos, photo_stamps, store, load, options), "images", JOB, store)
+    report_progress(
+        describe_share(photos, photo_stamps, store, load, options), "images", JOB, store
+    )
 
 
 def _named(options: Namespace) -> tuple[Mapping[str, str], Callable[[], Model]]:
-    """Digests of what decides where things are found, and what loads it."""
+    """Digests of the model's files, and a function that loads the model."""
     path = Path(options.model).expanduser()
     if path.suffix in SUFFIXES:
         files = {"weights": digest_of(check_weights(path))}

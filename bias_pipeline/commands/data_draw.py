@@ -9,33 +9,35 @@ from typing import Annotated
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.declared import Count, NotNegative, Range, Seed
-from bias_pipeline.io.terminal import say
+from bias_pipeline.io.terminal import print_out
 
-_ABOUT = "The embedded data set with its pictures and masks, as files in COCO's format"
+_ABOUT = "Write the embedded data set with its pictures and masks, as files in COCO's format"
 
 
 def parser() -> Parser:
-    """What it takes."""
+    """The options and their help."""
     from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
 
-    own = Parser(f"{PROGRAM} data draw", description=_ABOUT)
-    own.add_argument("--out", type=Path, required=True, help="the folder")
+    parser = Parser(f"{PROGRAM} data draw", description=_ABOUT)
+    parser.add_argument("--out", type=Path, required=True, help="folder to write to")
     for name, kind, usual, about in (
-        ("n-images", Count, 2000, "how many"),
-        ("seed", Seed, 0, "of the scenes"),
+        ("n-images", Count, 2000, "number of pictures"),
+        ("seed", Seed, 0, "seed of the scenes"),
         ("side", Annotated[int, Range(low=32, high=256)], 128, "of the pictures, in pixels"),
-        ("leak", NotNegative, 0.0, "how far what shows a group spills over a person's edge"),
+        ("leak", NotNegative, 0.0, "how far the mark of a group extends beyond the person"),
     ):
-        own.add_argument(f"--{name}", type=number(kind), default=usual, help=f"{about} ({usual})")
-    own.add_argument(
+        parser.add_argument(
+            f"--{name}", type=number(kind), default=usual, help=f"{about} ({usual})"
+        )
+    parser.add_argument(
         "--captioner",
         nargs="+",
         choices=sorted(CAPTIONERS),
         default=["amplifier", "faithful"],
         metavar="NAME",
-        help="whose captions are written too (amplifier faithful)",
+        help="captioners whose captions are written too (amplifier faithful)",
     )
-    return own
+    return parser
 
 
 def command(arguments: Sequence[str]) -> int:
@@ -50,15 +52,15 @@ def command(arguments: Sequence[str]) -> int:
     captioners = {name: CAPTIONERS[name] for name in options.captioner}
     world = generate(n_images=options.n_images, seed=options.seed)
     write_drawn(world, options.out, captioners, options.side, options.leak)
-    own, notes = options.out, options.out / "annotations"
-    say(f"{own}: {options.n_images} pictures with masks, read by")
+    folder, notes = options.out, options.out / "annotations"
+    print_out(f"{folder}: {options.n_images} pictures with masks, read by")
     words = [
-        f"attributes={own / 'attributes.csv'}",
+        f"attributes={folder / 'attributes.csv'}",
         f"captions={notes / 'captions.json'}",
         f"instances={notes / 'instances.json'}",
-        f"images={own / 'images'}",
+        f"images={folder / 'images'}",
     ]
     chosen = shlex.join(f"dataset.{word}" for word in words)
-    captions = shlex.quote(str(own / "captioners" / f"{options.captioner[0]}.json"))
-    say(f"  python -m bias_pipeline dataset=coco {chosen} captioner={captions}")
+    captions = shlex.quote(str(folder / "captioners" / f"{options.captioner[0]}.json"))
+    print_out(f"  python -m bias_pipeline dataset=coco {chosen} captioner={captions}")
     return 0

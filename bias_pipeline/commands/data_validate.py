@@ -1,4 +1,4 @@
-"""``data validate``: read a data set as a run would, and print what is there."""
+"""``data validate``: read a data set as a run would, and print what it contains."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bias_pipeline.commands import own_columns
+from bias_pipeline.commands import column_options
 from bias_pipeline.commands.arguments import PROGRAM, Parser
 from bias_pipeline.errors import BiasPipelineError, DataError, SweepError
-from bias_pipeline.io.digests import belied
+from bias_pipeline.io.digests import digest_mismatch
 from bias_pipeline.io.progress import bar, track
 from bias_pipeline.io.terminal import warn
 from bias_pipeline.vision.photos import fault_of
@@ -21,10 +21,10 @@ _SHOWN = 5  # broken pictures by name
 
 
 def command(words: Sequence[str]) -> int:
-    """Read a data set as a run would, its pictures too, and print what is there.
+    """Read a data set as a run would, pictures included, and print what it contains.
 
     Args:
-        words: overrides, and options of :mod:`~bias_pipeline.commands.own_columns`; ``captioner=``
+        words: overrides, and options of :mod:`.column_options`; ``captioner=``
             may name several, or ``all``.
 
     Returns:
@@ -34,7 +34,7 @@ def command(words: Sequence[str]) -> int:
     from bias_pipeline.config import compose
 
     options, words = parser().parse_known_args(list(words))
-    words = [*words, *own_columns.overrides_of(options)]
+    words = [*words, *column_options.overrides_of(options)]
     wanted = [w.partition("=")[2] for w in words if w.startswith("captioner=")]
     cell = compose.cell([word for word in words if not word.startswith("captioner=")])
     dataset, attribute = cell.build("dataset"), cell.build("attribute")
@@ -59,20 +59,21 @@ def command(words: Sequence[str]) -> int:
 
 
 def _check_pictures(corpora: Sequence[Corpus]) -> None:
-    """Look for broken pictures, which a run would find one by one, and for changed ones.
+    """Look for broken and for changed pictures; a run would find them one by one.
 
     Raises:
         DataError: naming the first broken ones.
     """
-    seen = [own.pictures.files for own in corpora if own.pictures is not None]
-    files = sorted({file for own in seen for file in own if isinstance(file, Path)})
+    file_lists = [corpus.pictures.files for corpus in corpora if corpus.pictures is not None]
+    files = sorted({file for paths in file_lists for file in paths if isinstance(file, Path)})
     with bar("pictures' digests"):
-        changed = belied(track(files, len(files)))
+        changed = digest_mismatch(track(files, len(files)))
     if changed:
         warn(
-            f"{len(changed)} of {len(files)} pictures hold something else than when they were last "
-            f"read, though nobody wrote to them: {_named(changed)}; run again what was made of "
-            "them, and have the disk checked"
+            f"{len(changed)} of {len(files)} pictures have changed since they were last read, "
+            "although "
+            f"nobody wrote to them: {_named(changed)}; run again what was made from them, and have "
+            "the disk checked"
         )
     with bar("pictures"):
         faults = {file: fault_of(file) for file in track(files, len(files))}
@@ -89,12 +90,12 @@ def _named(some: Sequence[object]) -> str:
 
 
 def parser() -> Parser:
-    """What it takes."""
-    own = Parser(
+    """The options and their help."""
+    parser = Parser(
         f"{PROGRAM} data validate",
         usage="%(prog)s [key=value ...] [options]",
-        description="Read a data set as a run would, and print what is there",
+        description="Read a data set as a run would, and print what it contains",
         allow_abbrev=False,
     )
-    own_columns.add_options(own)
-    return own
+    column_options.add_options(parser)
+    return parser

@@ -1,4 +1,4 @@
-"""``embed``: photos and captions as vectors of a model; captions of language models too."""
+"""``embed``: photos or captions to vectors of a model; captions also by language models."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from bias_pipeline.errors import UsageError
 from bias_pipeline.inference.blocks import BlockStore
 from bias_pipeline.inference.dual_models import JUDGING, PhotoFiles, PlainTexts, halves_of
 from bias_pipeline.inference.dual_models import KINDS as DUAL
-from bias_pipeline.inference.gathering import gather, write_embeddings
-from bias_pipeline.inference.runner import Model, describe_share, report
+from bias_pipeline.inference.merge_shards import gather, write_embeddings
+from bias_pipeline.inference.runner import Model, describe_share, report_progress
 from bias_pipeline.inference.stamps import photo_stamps
-from bias_pipeline.io.terminal import say
+from bias_pipeline.io.terminal import print_out, warn
 from bias_pipeline.models.clip import KINDS as CLIP
 from bias_pipeline.models.clip import ClipTexts
 from bias_pipeline.models.fiber.folder import is_fiber
@@ -28,14 +28,16 @@ from bias_pipeline.models.sentences import KINDS as LANGUAGE
 from bias_pipeline.models.sentences import Sentences, pooling_of
 from bias_pipeline.vision.photos import find_photos
 
-_ABOUT = "Photos, or captions, as vectors of a model; in any number of tasks"
-Vectors = tuple[dict[str, object], Callable[[], Model]]  # what decides them, and what makes them
+_ABOUT = "Embed photos, or captions, with a model; in any number of tasks"
+Vectors = tuple[
+    dict[str, object], Callable[[], Model]
+]  # the settings that decide them, and a function that loads their model
 JOB = "embed"
-VERSION = 1  # raised when the same model would give other vectors
+VERSION = 1  # raise it when the same model would give other vectors
 
 
 def command(words: Sequence[str]) -> int:
-    """Embed one task's share, or gather that of all; returns the exit code.
+    """Embed one task's share, or gather all shares; returns the exit code.
 
     Raises:
         BiasPipelineError: if something is missing or cannot be read.
@@ -44,7 +46,7 @@ def command(words: Sequence[str]) -> int:
     if options.gather:
         gathered = gather(options, JOB, "embeddings.parquet")
         n_vectors, size = write_embeddings(gathered)
-        say(f"{gathered.out}: {n_vectors} vectors of {size} numbers")
+        print_out(f"{gathered.out}: {n_vectors} vectors of {size} numbers")
     elif options.texts:
         _embed_texts(options)
     else:
@@ -53,15 +55,17 @@ def command(words: Sequence[str]) -> int:
 
 
 def parser() -> Parser:
-    """What it takes."""
-    own = photo_parser(JOB, _ABOUT, "Parquet file")
-    own.add_argument("--texts", type=Path, help="captions (as of audit) instead of photos")
-    own.add_argument(
+    """The options and their help."""
+    parser = photo_parser(JOB, _ABOUT, "Parquet file")
+    parser.add_argument(
+        "--texts", type=Path, help="embed captions (a file as of audit) instead of photos"
+    )
+    parser.add_argument(
         "--no-normalize",
         action="store_true",
-        help="leave vectors as long as the model makes them (else 1)",
+        help="do not scale vectors to length 1",
     )
-    return own
+    return parser
 
 
 def options_of(words: Sequence[str]) -> Namespace:
@@ -83,18 +87,23 @@ def _embed_photos(options: Namespace) -> None:
         return PhotoFiles(halves.photos(normalize=not options.no_normalize))
 
     store = BlockStore(options.out, _settings(options, "photos", halves.spec), halves.name)
-    report(describe_share(photos, photo_stamps, store, load, options), "images", JOB, store)
+    report_progress(
+        describe_share(photos, photo_stamps, store, load, options), "images", JOB, store
+    )
 
 
 def _embed_texts(options: Namespace) -> None:
-    texts, _, _ = model_captions(options.texts)
+    texts, _, others, _ = model_captions(options.texts)
+    if others:
+        name = options.texts
+        warn(f"{name}: the first caption of each image is embedded, {others} others are not")
     settings, load = _of_texts(options)
     store = BlockStore(options.out, settings, options.model)
-    report(describe_share(texts, _checksums, store, load, options), "texts", JOB, store)
+    report_progress(describe_share(texts, _checksums, store, load, options), "texts", JOB, store)
 
 
 def _of_texts(options: Namespace) -> Vectors:
-    """Of a CLIP, another model of pictures and texts, or a language model."""
+    """Settings and loader of a CLIP, another model of pictures and texts, or a language model."""
     if is_fiber(options.model) or is_open_clip(options.model):
         return _of_dual(options)
     kinds = (*DUAL, *LANGUAGE)
@@ -119,20 +128,20 @@ def _of_clip(options: Namespace, model: Pretrained) -> Vectors:
 
 
 def _of_language(options: Namespace, model: Pretrained) -> Vectors:
-    """A masked or causal model, or one of sentences, pooled as its own files say."""
+    """Settings and loader of a language model, pooled as its own files say."""
     pooling = pooling_of(model, None, not options.no_normalize)
 
     def load() -> Model:
         return Sentences(model, device_of(options.device), pooling)
 
-    own = {"files": model.files, "pooling": pooling.how}
-    return _settings(options, "texts", own), load
+    specification = {"files": model.files, "pooling": pooling.how}
+    return _settings(options, "texts", specification), load
 
 
 def _settings(options: Namespace, source: str, model: Mapping[str, object]) -> dict[str, object]:
-    """Everything that decides the vectors."""
-    asked = {"source": source, "normalize": not options.no_normalize}
-    return {"job": JOB, "version": VERSION, **asked, **model}
+    """All settings that decide the vectors."""
+    options_of_vectors = {"source": source, "normalize": not options.no_normalize}
+    return {"job": JOB, "version": VERSION, **options_of_vectors, **model}
 
 
 def _checksums(texts: Sequence[str]) -> list[int]:

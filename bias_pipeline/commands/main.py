@@ -1,4 +1,4 @@
-"""The door: choose the command, run it, turn what went wrong into a sentence and an exit code."""
+"""Choose the command, run it, turn an error into a sentence and an exit code."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import sys
 from collections.abc import Sequence
 
 from bias_pipeline import __version__
-from bias_pipeline.commands import overview
-from bias_pipeline.commands.words import chosen
+from bias_pipeline.commands import help
+from bias_pipeline.commands.registry import resolve_command
 from bias_pipeline.errors import (
     NO_MEMORY,
     BiasPipelineError,
@@ -19,11 +19,11 @@ from bias_pipeline.errors import (
     is_out_of_memory,
     refused_by_system,
 )
-from bias_pipeline.io import stopping, streams
-from bias_pipeline.io.included import including, places
-from bias_pipeline.io.terminal import guard, say, warn
+from bias_pipeline.io import signals, streams
+from bias_pipeline.io.plugins import including, places
+from bias_pipeline.io.terminal import guard, print_out, warn
 
-LEAST_MEMORY = 1_000_000_000  # bytes of address space, of which libraries alone take most
+LEAST_MEMORY = 1_000_000_000  # bytes of address space; libraries alone take most of it
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,42 +32,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
     streams.open_streams()
     _settle()
     guard()
-    stopping.listen()
+    signals.listen()
     try:
         code = _obey(words)
-        stopped = code != 0 and stopping.requested()
+        stopped = code != 0 and signals.requested()
     except BaseException as error:
-        if not isinstance(error, KeyboardInterrupt) and not stopping.requested():
+        if not isinstance(error, KeyboardInterrupt) and not signals.requested():
             raise
         stopped = True
     if not stopped:
         return code
     warn("stopped; what was finished is kept")
-    return stopping.exit_code()
+    return signals.exit_code()
 
 
 def program() -> int:
-    """Run the command of this process, which ends with the exit code that is returned.
+    """Run the command of this process; returns the exit code.
 
-    A request to stop that comes when :func:`main` is just done is heeded as any other, and one that
-    comes later no longer: Python would end with a traceback.
+    A request to stop that comes just after :func:`main` still counts; later ones are ignored, since
+    Python would end with a traceback.
     """
     try:
         code = main()
-        stopping.ignore_signals()
-    except (KeyboardInterrupt, stopping.Stopped):
-        stopping.ignore_signals()
-        code = stopping.exit_code()
+        signals.ignore_signals()
+    except (KeyboardInterrupt, signals.Stopped):
+        signals.ignore_signals()
+        code = signals.exit_code()
     return code
 
 
 def _settle() -> None:
-    """Set what suits this program better than what Python and NumPy start with."""
-    # Composing a sweep makes nodes by the hundred thousand that stay until their job ran; looking
-    # for garbage among them every 700 took a sixth of a sweep of cached cells.
+    """Change two defaults of Python and NumPy that slow this program down."""
+    # A sweep composes some hundred thousand nodes that stay until their job ran; collecting garbage
+    # every 700 objects took a sixth of the time of a sweep of cached cells.
     gc.set_threshold(10_000, 10, 10)
-    # Read when NumPy is imported, which nothing here has done yet. Its products are small, and
-    # cells run side by side: threads that share one wait for each other on busy cores.
+    # NumPy reads this on import, which comes later. Its products are small and cells run in
+    # parallel: threads of one product would wait for each other on busy cores.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
@@ -78,13 +78,13 @@ def _obey(words: list[str]) -> int:
                 warn(f"included: {name} from {place}; a configuration may build its classes")
             return _run_command(rest) or _printed()
     except BiasPipelineError as error:
-        stopping.stop_if_requested()  # what failed then is nobody's mistake
+        signals.stop_if_requested()  # an error after a request to stop is no mistake
         warn(f"error: {error}")
         return error.exit_code
 
 
 def _printed() -> int:
-    """What a command ends with that went well.
+    """The exit code of a command that succeeded.
 
     Raises:
         ResourceError: if what it printed is lost.
@@ -92,7 +92,7 @@ def _printed() -> int:
     fault = streams.fault()
     if fault:
         raise ResourceError(
-            f"standard output took not all that was printed: {fault.strerror}; files are whole"
+            f"standard output did not take everything: {fault.strerror}; files are complete"
         )
     return 0
 
@@ -109,27 +109,27 @@ def _run_command(words: list[str]) -> int:
 
 
 def _command(words: list[str]) -> int:
-    """Run the word that is chosen, or tell of it; help does nothing else.
+    """Run the chosen command, or print its help.
 
     Raises:
-        UsageError: if there is no such word.
+        UsageError: if there is no such command.
     """
     if words[:1] in (["-h"], ["--help"], ["help"]):
-        return _say(overview.overview())
+        return _say(help.overview())
     if words[:1] == ["--version"]:
         return _say(f"bias_pipeline {__version__}")
-    word, rest = chosen(words)
+    word, rest = resolve_command(words)
     if word is None:
-        asked = bool({"-h", "--help"} & set(rest))
-        return _say(overview.group_help(words[0])) or (0 if asked else UsageError.exit_code)
+        wants_help = bool({"-h", "--help"} & set(rest))
+        return _say(help.group_help(words[0])) or (0 if wants_help else UsageError.exit_code)
     if {"-h", "--help"} & set(rest):
-        return _say(overview.word_help(word))
+        return _say(help.word_help(word))
     _check_memory_limit()
     return word.command(rest)
 
 
 def _check_memory_limit() -> None:
-    """Refuse a limit under which libraries neither work nor say so: OpenBLAS aborts, or hangs.
+    """Refuse a memory limit that is too low: OpenBLAS would abort or hang without a message.
 
     Raises:
         ResourceError: with the limit.
@@ -143,5 +143,5 @@ def _check_memory_limit() -> None:
 
 
 def _say(text: str) -> int:
-    say(*text.split("\n"))
+    print_out(*text.split("\n"))
     return 0

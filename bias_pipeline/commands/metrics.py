@@ -1,9 +1,9 @@
-"""``metrics``: what each metric can tell."""
+"""``metrics``: what each metric can detect."""
 
 from __future__ import annotations
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser
-from bias_pipeline.io.terminal import say
+from bias_pipeline.io.terminal import print_out
 
 
 def command(words: list[str]) -> int:
@@ -12,14 +12,16 @@ def command(words: list[str]) -> int:
     from bias_pipeline.catalogue.listing import print_metrics
 
     if parser().parse_args(words).cards:
-        say(*cards().splitlines())
+        print_out(*cards().splitlines())
     else:
         print_metrics()
     return 0
 
 
 def parser() -> Parser:
-    """What it takes."""
-    own = Parser(f"{PROGRAM} metrics", description="What each metric can tell")
-    own.add_argument("--cards", action="store_true", help="a page in Markdown: docs/metrics.md")
-    return own
+    """The options and their help."""
+    parser = Parser(f"{PROGRAM} metrics", description="Print what each metric can detect")
+    parser.add_argument(
+        "--cards", action="store_true", help="print a page in Markdown: docs/metrics.md"
+    )
+    return parser

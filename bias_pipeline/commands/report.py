@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser, file_of
-from bias_pipeline.io.extras import REPORT
-from bias_pipeline.io.terminal import say
+from bias_pipeline.io.optional_dependencies import REPORT
+from bias_pipeline.io.terminal import print_out
 
 
 def command(words: list[str]) -> int:
-    """Write the page, and what else is asked for; returns the exit code.
+    """Write the page, and with --export the files; returns the exit code.
 
     Raises:
         BiasPipelineError: if there is nothing to report or it cannot be written.
@@ -23,28 +23,30 @@ def command(words: list[str]) -> int:
     out = arguments.out or arguments.folder / "report.html"
     report = report_of_folder(arguments.folder)
     save_page(report, out)
-    say(out)
+    print_out(out)
     if arguments.export:
-        from bias_pipeline.report.export import export
+        from bias_pipeline.report.exports import export
 
         export(report, arguments.export)
-        say(arguments.export / "contents.md")
+        print_out(arguments.export / "contents.md")
     return 0
 
 
 def parser() -> Parser:
-    """What it takes."""
-    own = Parser(
+    """The options and their help."""
+    parser = Parser(
         f"{PROGRAM} report",
-        description="Finished runs as one page",
+        description="Write finished runs as one page",
     )
-    own.add_argument("folder", type=Path, nargs="?", default=Path("outputs"), help="of runs")
+    parser.add_argument(
+        "folder", type=Path, nargs="?", default=Path("outputs"), help="folder of runs (outputs)"
+    )
     page = file_of("HTML", ".html", ".htm")
-    own.add_argument("--out", type=page, metavar="FILE", help="the page (FOLDER/report.html)")
-    own.add_argument(
+    parser.add_argument("--out", type=page, metavar="FILE", help="the page (FOLDER/report.html)")
+    parser.add_argument(
         "--export",
         type=Path,
         metavar="DIR",
         help="also write tables (LaTeX, Markdown, CSV, Parquet), figures (SVG, PNG) and references",
     )
-    return own
+    return parser

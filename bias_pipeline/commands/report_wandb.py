@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.declared import Seconds
-from bias_pipeline.io.terminal import say
+from bias_pipeline.io.terminal import print_out
 from bias_pipeline.loggers import workspace
 from bias_pipeline.loggers.push import RUN_S, push
 from bias_pipeline.report.content import finished_results
@@ -16,7 +16,7 @@ def command(words: list[str]) -> int:
     """Write the runs, or send them; returns the exit code.
 
     Raises:
-        BiasPipelineError: if there are none, or a server does not take them.
+        BiasPipelineError: if there are none, or a server does not accept them.
     """
     arguments = parser().parse_args(words)
     if arguments.workspace:
@@ -28,9 +28,9 @@ def command(words: list[str]) -> int:
         mode="online" if arguments.workspace else arguments.mode,
         timeout_s=arguments.timeout,
     )
-    say(pushed.sentence())
+    print_out(pushed.sentence())
     if arguments.workspace:
-        say(
+        print_out(
             workspace.save_workspace(
                 finished_results(arguments.folder),
                 project=arguments.project,
@@ -41,22 +41,24 @@ def command(words: list[str]) -> int:
 
 
 def parser() -> Parser:
-    """What it takes."""
-    own = Parser(f"{PROGRAM} report wandb", description="Finished runs as W&B runs")
-    own.add_argument("folder", type=Path, nargs="?", default=Path("outputs"), help="of runs")
-    own.add_argument("--project", default="bias_pipeline", help="(bias_pipeline)")
-    own.add_argument("--entity", help="user or team (your default)")
-    own.add_argument(
+    """The options and their help."""
+    parser = Parser(f"{PROGRAM} report wandb", description="Write finished runs as W&B runs")
+    parser.add_argument(
+        "folder", type=Path, nargs="?", default=Path("outputs"), help="folder of runs (outputs)"
+    )
+    parser.add_argument("--project", default="bias_pipeline", help="W&B project (bias_pipeline)")
+    parser.add_argument("--entity", help="user or team (your default)")
+    parser.add_argument(
         "--mode",
         default="",
         help="offline or online (WANDB_MODE; else online where a key is set)",
     )
-    own.add_argument(
+    parser.add_argument(
         "--timeout", type=number(Seconds), default=RUN_S, help=f"seconds a run ({RUN_S:g})"
     )
-    own.add_argument(
+    parser.add_argument(
         "--workspace",
         action="store_true",
-        help="also make, or renew, a workspace on the server that compares the project's runs",
+        help="also create or update a workspace on the server that compares the project's runs",
     )
-    return own
+    return parser

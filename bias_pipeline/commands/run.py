@@ -1,4 +1,4 @@
-"""``run``, which no word means too: a cell, or a sweep of cells."""
+"""``run``, the default command: a cell, or a sweep of cells."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from argparse import RawDescriptionHelpFormatter
 
 from bias_pipeline.commands import shorthand
 from bias_pipeline.commands.arguments import KEYS, PROGRAM, Parser
-from bias_pipeline.io.included import FLAG, group_choices
+from bias_pipeline.io.plugins import FLAG, group_choices
 
 _GROUPS = (
     "metric",
@@ -33,13 +33,12 @@ Examples:
   {program} dataset=lic dataset.root=DIR captioner=all attribute=race
   {program} -m encoder=ngram attribute=gender,race hydra/launcher=joblib
 
-A comma sweeps; captioner=all and metric=all sweep over what there is. --cfg job prints every key
-there is.
+A comma makes a sweep; captioner=all and metric=all run all there are. --cfg job prints every key.
 
 Choices:
 {choices}
   captioner          a captioner of the data set, or all
-  limit              at most so many labelled images, null: all
+  limit              score at most this many labelled images, null: all
   seeds              the first n of the published seeds, or a list
   paths.outputs      where results go (outputs)
 
@@ -48,55 +47,59 @@ Exit codes: 0 ok, 2 usage, 3 bad data, 4 a job of a sweep failed, 5 missing file
 
 
 def command(words: list[str]) -> int:
-    """Run a cell or a sweep, or say what would be run; returns the exit code.
+    """Run a cell or a sweep, or print what it would run; returns the exit code.
 
     Raises:
         BiasPipelineError: if the configuration is wrong, or the job failed for that reason.
     """
     from bias_pipeline.sweeps import launch, planning
 
-    words = shorthand.keys_of(words)
+    words = shorthand.expand_flags(words)
     if shorthand.DRY_RUN in words:
-        return planning.foretell([word for word in words if word != shorthand.DRY_RUN])
+        return planning.dry_run([word for word in words if word != shorthand.DRY_RUN])
     return launch.run(words).exit_code
 
 
 def parser() -> Parser:
-    """What it takes; Hydra reads it, this tells of it. Reads file names alone."""
-    own = Parser(
+    """The options, for the help text; Hydra parses them. Reads only file names."""
+    parser = Parser(
         f"{PROGRAM} run",
         usage=f"{PROGRAM} [run] {KEYS} [options]",
         formatter_class=RawDescriptionHelpFormatter,
         epilog=_EPILOG.format(program=PROGRAM, choices="\n".join(_choices())),
     )
-    own.add_argument(
+    parser.add_argument(
         shorthand.DRY_RUN,
         action="store_true",
-        help="say which cells would run, which are there, how long it takes; run nothing",
+        help="print which cells would run, which are finished, how long it takes; run nothing",
     )
-    own.add_argument(
+    parser.add_argument(
         shorthand.LIMIT,
         metavar="N",
-        help="the same N labelled images for all captioners; results are marked",
+        help="score only N labelled images, the same for all captioners; results are marked",
     )
-    own.add_argument(
+    parser.add_argument(
         shorthand.QUICK,
         action="store_true",
         help=f"{shorthand.LIMIT} {shorthand.QUICK_IMAGES} and two seeds",
     )
-    own.add_argument("--config-dir", metavar="DIR", help="your own YAML files: DIR/attribute/...")
-    own.add_argument(
+    parser.add_argument(
+        "--config-dir", metavar="DIR", help="your own YAML files: DIR/attribute/..."
+    )
+    parser.add_argument(
         FLAG,
         metavar="PACKAGE",
-        help="your own package, whose classes may then be built; for every word",
+        help="your own package, whose classes a configuration may then use; for every command",
     )
-    own.add_argument("-m", "--multirun", action="store_true", help="sweep over one value too")
-    own.add_argument("--cfg", choices=["job", "hydra", "all"], help="print the configuration")
-    own.add_argument("--resolve", action="store_true", help="with --cfg: references filled in")
-    own.add_argument("--package", metavar="KEY", help="with --cfg: what stands under a key")
-    own.add_argument("--info", metavar="WHAT", help="how Hydra came to the configuration")
-    own.add_argument("--hydra-help", action="store_true", help="Hydra's own help")
-    return own
+    parser.add_argument(
+        "-m", "--multirun", action="store_true", help="treat single values as a sweep too"
+    )
+    parser.add_argument("--cfg", choices=["job", "hydra", "all"], help="print the configuration")
+    parser.add_argument("--resolve", action="store_true", help="with --cfg: resolve references")
+    parser.add_argument("--package", metavar="KEY", help="with --cfg: print only this key")
+    parser.add_argument("--info", metavar="WHAT", help="print how Hydra composed the configuration")
+    parser.add_argument("--hydra-help", action="store_true", help="Hydra's own help")
+    return parser
 
 
 def _choices() -> list[str]:

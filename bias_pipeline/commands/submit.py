@@ -1,8 +1,8 @@
-"""``submit``: a sweep, or tasks on photos, as Slurm jobs that nobody waits for.
+"""``submit``: a sweep, or shares of photos, as independent Slurm jobs.
 
-Each job is one cell or one share, run by the same door on its own, so nothing has to live on but
-Slurm. A job that is asked to make room ends with 75 and is queued again; it goes on from the seeds
-it trained, or the blocks it finished.
+Each job runs one cell or one share as its own command, so no process has to wait for them. A job
+that Slurm stops ends with 75 and is queued again; it continues after the seeds it trained, or the
+blocks it finished.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from bias_pipeline.config.expansion import check_captioners
 from bias_pipeline.config.overrides import jobs_of
 from bias_pipeline.declared import Range
 from bias_pipeline.errors import DataError, UsageError
-from bias_pipeline.io import stopping
-from bias_pipeline.io.included import flags
-from bias_pipeline.io.terminal import say
+from bias_pipeline.io import signals
+from bias_pipeline.io.plugins import flags
+from bias_pipeline.io.terminal import print_out
 from bias_pipeline.sweeps import slurm
-from bias_pipeline.sweeps.launch import Sweep, make_folder, prepare
+from bias_pipeline.sweeps.launch import SweepRequest, make_folder, parse_sweep
 
 PRESET = "cluster=slurm"
 Shards = Annotated[int, Range(low=1, high=100_000)]
@@ -35,8 +35,8 @@ MOST_TASKS = 1000  # Slurm's default for the largest array is 1001, counted from
 
 _ABOUT = """\
 Submit a sweep to Slurm, one job per cell, and return at once. It prints the job numbers, and the
-command that shows the table in the end. cluster=slurm or slurm_gpu and hydra.launcher.KEY=VALUE say
-how jobs are submitted (hydra.launcher.partition=gpu).
+command that prints the table at the end. Set how jobs are submitted with cluster=slurm or slurm_gpu
+and hydra.launcher.KEY=VALUE (hydra.launcher.partition=gpu).
 """
 
 # Keys of Hydra's submitit launcher to options of sbatch.
@@ -68,29 +68,29 @@ def command(words: Sequence[str]) -> int:
         UsageError: if a job does not compose, or Slurm refuses the array.
         ResourceError: if there is no Slurm, or nothing can be written.
     """
-    sweep = _prepare(shorthand.keys_of(words))
+    sweep = _prepare(shorthand.expand_flags(words))
     check_captioners(sweep.overrides, sweep.config)
     _submit(sweep, [["run", *flags(), *_config_dir(sweep), *job] for job in _jobs(sweep)])
     ready = [word for word in sweep.words if word.partition("=")[0] != "cluster"]
-    say("when they are done, this prints the table and runs what failed:")
-    say(f"  python -m bias_pipeline {shlex.join([*flags(), *ready])}")
+    print_out("when all jobs are done, this prints the table and runs what failed:")
+    print_out(f"  python -m bias_pipeline {shlex.join([*flags(), *ready])}")
     return 0
 
 
 def parser() -> Parser:
-    """What it takes."""
+    """The options and their help."""
     return keys_parser("submit", _ABOUT)
 
 
 def submit_shards(
     name: str, words: Sequence[str], options_of: Callable[[Sequence[str]], Namespace]
 ) -> int:
-    """Submit a command on photos, a job a share of them.
+    """Submit a command on photos, one job for each share.
 
     Args:
         name: of the command.
-        words: its own, ``--shards N``, and how to submit.
-        options_of: reads its own words.
+        words: its arguments, ``--shards N``, and keys of the launcher.
+        options_of: parses its arguments.
 
     Raises:
         UsageError: if the words are wrong, or Slurm refuses the array.
@@ -98,47 +98,47 @@ def submit_shards(
     shards = Parser(f"{PROGRAM} submit {name}", allow_abbrev=False, add_help=False)
     _add_shards(shards)
     launching = [word for word in words if _of_launcher(word)]
-    own, rest = shards.parse_known_args([word for word in words if word not in launching])
+    shard_options, rest = shards.parse_known_args([word for word in words if word not in launching])
     options = options_of(rest)
     if options.shard or options.gather:
         raise UsageError(f"submit {name} takes --shards N and no --shard or --gather")
     sweep = _prepare(launching)
-    each = [f"{number}/{own.shards}" for number in range(own.shards)]
+    each = [f"{number}/{shard_options.shards}" for number in range(shard_options.shards)]
     _submit(sweep, [[*name.split(), *rest, "--shard", shard] for shard in each])
-    say("when they are done, this puts everything into one file:")
-    say(f"  {PROGRAM} {name} --gather {shlex.quote(str(options.out))}")
+    print_out("when all jobs are done, this writes everything into one file:")
+    print_out(f"  {PROGRAM} {name} --gather {shlex.quote(str(options.out))}")
     return 0
 
 
-def shards_parser(name: str, own: Parser) -> Parser:
-    """The parser of a command on photos with what submitting it takes too."""
-    own.prog = f"{PROGRAM} submit {name}"
-    own.usage = f"%(prog)s --shards N [options of {name}] {KEYS}"
-    _add_shards(own)
-    return own
+def shards_parser(name: str, parser: Parser) -> Parser:
+    """The parser of a command on photos, with the options of submitting it."""
+    parser.prog = f"{PROGRAM} submit {name}"
+    parser.usage = f"%(prog)s --shards N [options of {name}] {KEYS}"
+    _add_shards(parser)
+    return parser
 
 
-def _add_shards(own: Parser) -> None:
-    own.add_argument(
+def _add_shards(parser: Parser) -> None:
+    parser.add_argument(
         "--shards", type=number(Shards), required=True, metavar="N", help="how many jobs"
     )
 
 
-def _prepare(words: Sequence[str]) -> Sweep:
-    """Check what is asked for; without a word about it, Slurm's preset is used.
+def _prepare(words: Sequence[str]) -> SweepRequest:
+    """Check the command line; if it names no cluster, Slurm's preset is used.
 
     Raises:
         UsageError: if it is not for Slurm.
     """
     chosen = any(word.startswith(("cluster=", "hydra/launcher=")) for word in words)
-    sweep = prepare(words if chosen else [*words, PRESET])
+    sweep = parse_sweep(words if chosen else [*words, PRESET])
     if slurm.launcher_of(sweep.config) != slurm.SLURM:
         raise UsageError("submit needs Slurm: cluster=slurm or cluster=slurm_gpu")
-    slurm.check(sweep.config)
+    slurm.check_slurm(sweep.config)
     return sweep
 
 
-def _submit(sweep: Sweep, jobs: Sequence[Sequence[str]]) -> None:
+def _submit(sweep: SweepRequest, jobs: Sequence[Sequence[str]]) -> None:
     """Submit jobs, each the words of a command, as arrays."""
     if any("\n" in word for job in jobs for word in job):
         raise UsageError("submit: a job is one line; leave out line breaks")
@@ -150,28 +150,28 @@ def _submit(sweep: Sweep, jobs: Sequence[Sequence[str]]) -> None:
         script = folder / f"array_{first}.sh"
         script.write_text(_script(sweep.config.hydra.launcher, folder, first, size))
         number = _sbatch(script)
-        say(f"submitted {size} jobs as array {number}; logs {folder}/{number}_*.log")
+        print_out(f"submitted {size} jobs as array {number}; logs {folder}/{number}_*.log")
 
 
-def _jobs(sweep: Sweep) -> list[list[str]]:
-    """The overrides of each job, every one of which composes; how to submit is left out.
+def _jobs(sweep: SweepRequest) -> list[list[str]]:
+    """The overrides of each job without the launcher's; every job is composed as a check.
 
     Raises:
         UsageError: if one does not.
     """
-    own = [o for o in sweep.overrides if not _of_launcher(o)]
-    jobs = jobs_of(own)
+    overrides = [o for o in sweep.overrides if not _of_launcher(o)]
+    jobs = jobs_of(overrides)
     if not jobs:
-        raise UsageError("submit: a sweep must list its values")
+        raise UsageError("submit: a sweep must list its values, as key=a,b")
     for job in jobs:
         cell_of(sweep.loader.job(job))
     return jobs
 
 
-def _config_dir(sweep: Sweep) -> list[str]:
-    """The user's own folder of configuration, for jobs that may start elsewhere."""
-    own = sweep.options.config_dir
-    return ["--config-dir", str(Path(own).resolve())] if own else []
+def _config_dir(sweep: SweepRequest) -> list[str]:
+    """The user's configuration folder as an absolute path, for jobs that start elsewhere."""
+    folder = sweep.options.config_dir
+    return ["--config-dir", str(Path(folder).resolve())] if folder else []
 
 
 def _of_launcher(override: str) -> bool:
@@ -180,7 +180,7 @@ def _of_launcher(override: str) -> bool:
 
 
 def _script(launcher: Mapping[str, Any], folder: Path, first: int, size: int) -> str:
-    """An sbatch script; srun, so that Slurm's warning reaches Python and not the shell alone."""
+    """An sbatch script; it uses srun, so that Slurm's signal reaches Python too."""
     options = [
         text.format(launcher[key])
         for key, text in _OPTIONS.items()
@@ -206,7 +206,7 @@ def _script(launcher: Mapping[str, Any], folder: Path, first: int, size: int) ->
             'export SRUN_CPUS_PER_TASK="${SLURM_CPUS_PER_TASK:-1}"',  # srun no longer inherits it
             f'srun {shlex.quote(sys.executable)} -m bias_pipeline "$@"',
             "code=$?",
-            f"if [ $code -eq {stopping.REQUEUE} ] && "
+            f"if [ $code -eq {signals.REQUEUE} ] && "
             f'[ "${{SLURM_RESTART_COUNT:-0}}" -lt {retries} ]; then',
             '  scontrol requeue "${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}"',
             "fi",
@@ -217,13 +217,13 @@ def _script(launcher: Mapping[str, Any], folder: Path, first: int, size: int) ->
 
 
 def _quoted(option: str) -> str:
-    """An option of sbatch, its value as the shell would have it."""
+    """An option of sbatch, its value quoted for the shell."""
     key, equals, value = option.partition("=")
     return f"{key}={shlex.quote(value)}" if equals else key
 
 
 def _sbatch(script: Path) -> str:
-    """Submit a script; the number of its array.
+    """Submit a script; returns the number of its array.
 
     Raises:
         UsageError: with Slurm's own words, if it refuses.

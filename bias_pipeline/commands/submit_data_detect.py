@@ -16,5 +16,5 @@ def command(words: list[str]) -> int:
 
 
 def parser() -> Parser:
-    """What it takes."""
+    """The options and their help."""
     return submit.shards_parser("data detect", data_detect.parser())

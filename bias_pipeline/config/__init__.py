@@ -1,1 +1,1 @@
-"""All that knows Hydra: composing, checking, building, identity."""
+"""Configuration by Hydra: composing, checking, building."""

@@ -1,4 +1,4 @@
-"""The words of a run: Hydra's flags and overrides, looked at before anything is composed."""
+"""The command line of a run: Hydra's flags and overrides, checked before composing."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
+from bias_pipeline.config.intersection_syntax import CHOICE, expand_intersections
 from bias_pipeline.config.overrides import check_one
-from bias_pipeline.config.spelling import CHOICE, spelled_out
 from bias_pipeline.errors import UsageError, did_you_mean
-from bias_pipeline.io.included import conf_dirs
 from bias_pipeline.io.paths import choices_of
+from bias_pipeline.io.plugins import conf_dirs
 
 ALL_METRICS = "metric=all"
 
 
 def options_of(words: Sequence[str]) -> Namespace:
-    """Hydra's flags and overrides; flags may stand anywhere.
+    """Hydra's flags and overrides; flags may be anywhere.
 
     Raises:
-        UsageError: on a flag that would evade the checks here.
+        UsageError: on a flag that would bypass the checks.
     """
     from hydra._internal.utils import get_args_parser
 
     _check_dashes(words)
-    options = get_args_parser().parse_intermixed_args(spelled_out(words))
+    options = get_args_parser().parse_intermixed_args(expand_intersections(words))
     for flag in ("experimental_rerun", "config_path", "config_name", "shell_completion"):
         if getattr(options, flag):
             raise UsageError(f"--{flag.replace('_', '-')} is not supported; use overrides")
@@ -32,10 +32,10 @@ def options_of(words: Sequence[str]) -> Namespace:
 
 
 def _check_dashes(words: Sequence[str]) -> None:
-    """Refuse settings that are written as flags: Hydra would answer with a page of its own.
+    """Refuse settings that are written as flags; Hydra would print its own help page.
 
     Raises:
-        UsageError: showing how they are written.
+        UsageError: showing the right form.
     """
     from hydra._internal.utils import get_args_parser
 
@@ -64,8 +64,10 @@ def check_names(options: Namespace) -> None:
             continue
         check_one(override, known)
         for value in values.split(","):
-            plain = not value or value.translate({95: None, 32: None}).isalnum()  # else for Hydra
+            plain = (
+                not value or value.translate({95: None, 32: None}).isalnum()
+            )  # else Hydra checks it
             if value == "all":
-                raise UsageError(f"{override}: all stands alone, as {key}=all")
+                raise UsageError(f"{override}: all must be the only value, as {key}=all")
             if plain and value not in (*known, "null", CHOICE):
                 raise UsageError(f"{key}={value} is unknown; {did_you_mean(value, known)}")

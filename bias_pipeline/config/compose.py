@@ -1,6 +1,6 @@
-"""From words on the command line to a checked configuration; nothing runs here.
+"""From a command line to a checked configuration; nothing runs here.
 
-With hydra_composer.py, hydra_part.py, job.py and launch.py this is all that knows Hydra.
+Only this module, hydra_composer.py, hydra_allowlist.py, job.py and launch.py use Hydra.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.attackers.recipe import TrainerFlags
 from bias_pipeline.captioners.prompt import Line
 from bias_pipeline.config.command_line import check_names, options_of
-from bias_pipeline.config.kinds import check_arguments, check_value
-from bias_pipeline.config.references import check_resolved
+from bias_pipeline.config.interpolation import check_resolved
 from bias_pipeline.config.targets import build, by_content, check_targets, resolve
+from bias_pipeline.config.type_checks import check_arguments, check_value
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.split import SplitRule, seeds_of
 from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.debias.base import Debias
-from bias_pipeline.declared import Count, Given, Text
+from bias_pipeline.declared import ConfiguredAs, Count, Text
 from bias_pipeline.encoders.base import Encoder, Head, NetEncoder
 from bias_pipeline.errors import AbsentModelError, ResourceError, UnlabelledError, UsageError
-from bias_pipeline.io.included import group_choices
+from bias_pipeline.io.plugins import group_choices
 from bias_pipeline.loggers.loggers import ResultLogger
 from bias_pipeline.metrics.base import WEIGHTS, Metric, MetricInfo
 from bias_pipeline.results.identity import groups_used, keys_of, run_id, set_by
@@ -50,8 +50,8 @@ NEEDED = ("metric", "dataset", "attribute", "seeds", "paths")
 Folder = Annotated[str, Text(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]+", "a folder on one line")]
 
 
-class Task(TypedDict, total=False):
-    """What the configuration holds besides Hydra's own part; further keys are the user's."""
+class ConfigSchema(TypedDict, total=False):
+    """The configuration's keys, without Hydra's own; users may add keys."""
 
     metric: Metric
     dataset: Dataset
@@ -72,20 +72,20 @@ class Task(TypedDict, total=False):
     scoring: Scoring
     split: SplitRule
     stats: Bootstrap
-    trainer: Annotated[Mapping[str, Any], Given(TrainerFlags)]
+    trainer: Annotated[Mapping[str, Any], ConfiguredAs(TrainerFlags)]
     logger: Mapping[str, ResultLogger] | None
     paths: Mapping[str, Folder]
 
 
 @dataclass(frozen=True)
-class Cell:
+class CellConfig:
     """A checked configuration of one cell.
 
     Attributes:
-        tree: the whole configuration, resolved plain data.
+        tree: the configuration as resolved plain data.
         used: top-level keys that the metric reaches.
         choices: configuration group to the chosen file.
-        keys: places in the metric's tree to the keys that set what stands there.
+        keys: paths in the metric's tree to the keys that set their values.
     """
 
     tree: Mapping[str, Any]
@@ -95,7 +95,7 @@ class Cell:
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """The seeds that are asked for."""
+        """The seeds of the cell."""
         return _seeds(self.tree["seeds"])
 
     def build(self, key: str) -> Any:
@@ -103,22 +103,22 @@ class Cell:
         return instantiated(self.tree[key], key)
 
     def loggers(self) -> Sequence[ResultLogger]:
-        """Those that are told of results; none of them need be."""
+        """The result loggers; there may be none."""
         return list(self.build("logger").values()) if self.tree.get("logger") else []
 
     @property
     def runs_networks(self) -> bool:
-        """Whether networks attack or judge, which use several cores by themselves."""
+        """Whether attackers or judges are networks, which use several cores by themselves."""
         return isinstance(self._encoder, NetEncoder) or WEIGHTS in self.metric.needs
 
     @property
     def metric(self) -> MetricInfo:
-        """What the metric says of itself; nothing is built."""
+        """The metric's description, without building it."""
         info: MetricInfo = resolve(self.tree["metric"]["_target_"]).info
         return info
 
     def run_id(self, corpus: Corpus) -> str:
-        """The name of its run on a corpus, by everything that decides its numbers."""
+        """The name of its run on a corpus; it depends on everything that decides the numbers."""
         return run_id(
             by_content(self.tree["metric"]),
             corpus,
@@ -129,16 +129,16 @@ class Cell:
         )
 
     def require(self) -> None:
-        """Know before any data are read that what encoder and metric need is there.
+        """Check before any data are read that the needs of encoder and metric are met.
 
         Raises:
-            BiasPipelineError: naming what is not, or does not fit.
+            BiasPipelineError: naming what is missing, or does not fit.
         """
         if self._encoder:
             if self._encoder.sees and not self.metric.image:
                 raise UsageError(
-                    f"metric={self.metric.name} is of captions alone, and encoder="
-                    f"{self.choice('encoder')} looks at pictures; choose metric=imagecaptioner2, "
+                    f"metric={self.metric.name} uses captions only, but encoder="
+                    f"{self.choice('encoder')} needs pictures; choose metric=imagecaptioner2, "
                     "or an encoder of texts"
                 )
             self._encoder.require()
@@ -153,17 +153,17 @@ class Cell:
         return self.build("encoder") if "encoder" in self.used else None
 
     def corpus(self) -> Corpus:
-        """What is scored; read once a process."""
+        """The corpus to score; read once in a process."""
         keys = ("dataset", "attribute", "captioner", "limit")
         others = {"metric": {"others": self.tree["metric"].get("others") or {}}}
         return _corpus(json.dumps({key: self.tree.get(key) for key in keys} | others))
 
     def choice(self, group: str) -> str:
-        """The name of a choice, empty if it plays no part in the metric."""
+        """The name of a choice, empty if the metric does not use it."""
         return self.choices.get(group, "") if group in self.used else ""
 
 
-def cell(words: Sequence[str]) -> Cell:
+def cell(words: Sequence[str]) -> CellConfig:
     """The cell that overrides describe, for commands other than ``run``."""
     options = options_of(words)
     check_names(options)
@@ -176,7 +176,7 @@ def _corpus(tree: str) -> Corpus:
 
 
 def read_corpus(tree: Mapping[str, Any]) -> Corpus:
-    """What a checked configuration scores, read from its files."""
+    """The corpus of a checked configuration, read from its files."""
     reader = instantiated(tree["dataset"], "dataset")
     name = tree["captioner"] or reader.captioners()[0]
     attribute = instantiated(tree["attribute"], "attribute")
@@ -191,28 +191,30 @@ def corpus_of(
     limit: int | None = None,
     others: Sequence[Attribute] = (),
 ) -> Corpus:
-    """What a data set holds of a captioner, with a warning where words do not fit its language."""
+    """The corpus of a captioner, with a note if the word lists do not fit its language."""
     from bias_pipeline.text.language import language_notes
 
     try:
-        found = dataset.read(captioner, attribute, limit, others)
+        corpus = dataset.read(captioner, attribute, limit, others)
     except UnlabelledError as error:
         raise UsageError(f"{error}; {dataset.name} has labels of {_labelled(dataset)}") from error
-    return replace(found, notes=(*found.notes, *language_notes(found, attribute)))
+    return replace(corpus, notes=(*corpus.notes, *language_notes(corpus, attribute)))
 
 
 def _labelled(dataset: Dataset) -> str:
-    """The choices of attribute that a data set labels."""
+    """The attributes that a data set labels."""
     trees = {name: cell([f"attribute={name}"]).tree for name in group_choices("attribute")}
-    found = [name for name, tree in trees.items() if dataset.name in tree["attribute"]["labels"]]
-    return ", ".join(found) or "no attribute"
+    attributes = [
+        name for name, tree in trees.items() if dataset.name in tree["attribute"]["labels"]
+    ]
+    return ", ".join(attributes) or "no attribute"
 
 
 def compose_config(overrides: Sequence[str], options: Namespace) -> DictConfig:
-    """The whole configuration, every target in it allowed.
+    """The configuration, checked to contain only allowed targets.
 
     Raises:
-        UsageError: if it does not compose or names what is not allowed.
+        UsageError: if it does not compose or has a target that is not allowed.
     """
     config = composer(options).job(overrides)
     cell_of(config)
@@ -220,43 +222,43 @@ def compose_config(overrides: Sequence[str], options: Namespace) -> DictConfig:
 
 
 def composer(options: Namespace) -> Loader:
-    """What makes configurations of overrides; each file is read and each job composed once."""
+    """A loader of configurations; it reads each file and composes each job once."""
     from bias_pipeline.config.hydra_composer import loader_of
 
     os.environ.setdefault(INVOCATION, new_invocation())
     return loader_of(options.config_dir)
 
 
-def cell_of(config: DictConfig, choices: Mapping[str, Any] | None = None) -> Cell:
+def cell_of(config: DictConfig, choices: Mapping[str, Any] | None = None) -> CellConfig:
     """The task's part of a configuration, resolved and checked.
 
     Args:
-        config: with Hydra's own part, which says what was chosen, unless ``choices`` does.
+        config: with Hydra's own part, which has the choices unless ``choices`` is given.
         choices: configuration group to the chosen file.
     """
     choices = config.hydra.runtime.choices if choices is None else choices
     from omegaconf.errors import OmegaConfBaseException
 
     try:
-        # Key by key: a copy of the task without Hydra's part would cost more than all else here.
+        # Key by key, since copying the task without Hydra's part would cost more than all the rest.
         tree = {str(key): _resolved(config, str(key)) for key in config if key != "hydra"}
     except OmegaConfBaseException as error:
         raise UsageError(f"{str(error).splitlines()[0]}; {_misfit(str(error))}") from error
-    written = plain(config, resolve=False)
+    written = plain_tree(config, resolve=False)
     try:
         check_task(tree)
     except UsageError as error:
         place, equals, rest = str(error).partition("=")
         raise UsageError(f"{set_by(written, place)}{equals}{rest}") from error
     used, keys = groups_used(written, "metric"), keys_of(written, "metric")
-    return Cell(tree, frozenset(used), {str(k): str(v) for k, v in choices.items()}, keys)
+    return CellConfig(tree, frozenset(used), {str(k): str(v) for k, v in choices.items()}, keys)
 
 
 def check_task(tree: Mapping[str, Any]) -> None:
-    """Refuse what must not be built, and values that nobody declares.
+    """Refuse targets that are not allowed, and values that no parameter declares.
 
     Args:
-        tree: the whole configuration but Hydra's part, resolved plain data.
+        tree: the configuration without Hydra's part, as resolved plain data.
 
     Raises:
         UsageError: naming the key.
@@ -265,10 +267,10 @@ def check_task(tree: Mapping[str, Any]) -> None:
     for key in NEEDED:
         if tree.get(key) is None:
             raise UsageError(f"{key} is missing; the configuration needs it")
-    kinds = get_type_hints(Task, include_extras=True)
+    kinds = get_type_hints(ConfigSchema, include_extras=True)
     for key, place in tree["paths"].items() if isinstance(tree["paths"], Mapping) else ():
         if not isinstance(place, str) or not place:
-            raise UsageError(f"paths.{key}={place!r} must name a folder, a number in quotes")
+            raise UsageError(f"paths.{key}={place!r} must name a folder (put a number in quotes)")
     check_value(tree["paths"], kinds["paths"], "paths")
     check_targets(tree)
     check_arguments(tree)
@@ -297,7 +299,7 @@ def _resolved(config: DictConfig, key: str) -> Any:
     return OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
 
 
-def plain(node: DictConfig, *, resolve: bool) -> dict[str, Any]:
+def plain_tree(node: DictConfig, *, resolve: bool) -> dict[str, Any]:
     """A node as plain data."""
     from omegaconf import OmegaConf
 
@@ -307,7 +309,7 @@ def plain(node: DictConfig, *, resolve: bool) -> dict[str, Any]:
 
 
 def instantiated(node: Any, key: str) -> Any:
-    """Build what a checked node describes; a refusal by its constructor is the user's to mend."""
+    """Build what a checked node describes; an error of its constructor becomes a UsageError."""
     try:
         return build(node)
     except (TypeError, ValueError) as error:
@@ -315,5 +317,5 @@ def instantiated(node: Any, key: str) -> Any:
 
 
 def new_invocation() -> str:
-    """A folder name that no other invocation has, whatever the clock says."""
+    """A folder name that no other invocation has."""
     return f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{uuid.uuid4().hex[:8]}"

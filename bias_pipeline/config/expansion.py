@@ -1,4 +1,4 @@
-"""What ``all`` stands for, and whether a sweep's captioners are known."""
+"""Replaces ``all`` by its values, and checks a sweep's captioners."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from bias_pipeline.config.command_line import ALL_METRICS
-from bias_pipeline.config.compose import cell_of, compose_config, instantiated, plain
-from bias_pipeline.config.overrides import choices_in, first_choices, quoted, sweeps
+from bias_pipeline.config.compose import cell_of, compose_config, instantiated, plain_tree
+from bias_pipeline.config.overrides import choices_in, quoted, representative_overrides, sweeps
 from bias_pipeline.datasets.label_files import MAJORITY
 from bias_pipeline.errors import UsageError
-from bias_pipeline.io.included import group_choices
+from bias_pipeline.io.plugins import group_choices
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -22,7 +22,7 @@ ALL_ANNOTATORS = "dataset.annotator=all"
 
 
 def expand(options: Namespace) -> list[str]:
-    """Overrides with ``all`` replaced by what it stands for."""
+    """Overrides with ``all`` replaced by its values."""
     overrides = list(options.overrides)
     for number, override in enumerate(overrides):
         if override == ALL_METRICS:
@@ -39,63 +39,65 @@ def expand(options: Namespace) -> list[str]:
 
 
 def _all_annotators(overrides: Sequence[str], options: Namespace) -> Sequence[str]:
-    """The majority and everyone who labelled.
+    """``majority`` and the names of all annotators.
 
     Raises:
         UsageError: if the data set knows no annotators.
     """
     rest = [override for override in overrides if override != ALL_CAPTIONERS]
-    found = cell_of(compose_config(first_choices(rest), options))
-    dataset, attribute = found.build("dataset"), found.build("attribute")
+    cell = cell_of(compose_config(representative_overrides(rest), options))
+    dataset, attribute = cell.build("dataset"), cell.build("attribute")
     names: Sequence[str] = dataset.annotators(attribute)
     if not names:
         raise UsageError(
-            f"{ALL_ANNOTATORS}: dataset {found.choices['dataset']!r} does not say who labelled what"
+            f"{ALL_ANNOTATORS}: dataset {cell.choices['dataset']!r} has no labels by annotator"
         )
     return [MAJORITY, *names]
 
 
 def _all_captioners(overrides: Sequence[str], options: Namespace) -> Sequence[str]:
-    """The captioners that every swept data set and attribute has.
+    """The captioners that all swept data sets and attributes share.
 
     Raises:
-        UsageError: if they do not have the same.
+        UsageError: if their captioners differ.
     """
     keys = ("dataset", "attribute")
     swept = [o for o in overrides if sweeps(o) and o.partition("=")[0] in keys]
     rest = [o for o in overrides if o not in swept]
-    found = {
+    captioners_by_choice = {
         " ".join(chosen): _captioners([*rest, *chosen], options)
         for chosen in product(*(choices_in(override) for override in swept))
     }
-    names = next(iter(found.values()))
-    odd = next((label for label, own in found.items() if own != names), None)
+    names = next(iter(captioners_by_choice.values()))
+    odd = next(
+        (label for label, captioners in captioners_by_choice.items() if captioners != names), None
+    )
     if odd:
         raise UsageError(
-            f"captioner=all: {odd} has the captioners {', '.join(found[odd])}, "
-            f"{next(iter(found))} has {', '.join(names)}; name those to run"
+            f"captioner=all: {odd} has the captioners {', '.join(captioners_by_choice[odd])}, "
+            f"{next(iter(captioners_by_choice))} has {', '.join(names)}; name the captioners to run"
         )
     return names
 
 
 def _captioners(overrides: Sequence[str], options: Namespace) -> Sequence[str]:
-    found = cell_of(compose_config(first_choices(overrides), options))
-    names = found.build("dataset").everyone(found.build("attribute"))
+    cell = cell_of(compose_config(representative_overrides(overrides), options))
+    names = cell.build("dataset").everyone(cell.build("attribute"))
     if not names:
         raise UsageError(
-            f"captioner=all: dataset {found.choices['dataset']!r} has no captioner file for this "
+            f"captioner=all: dataset {cell.choices['dataset']!r} has no captioner file for this "
             "attribute, so there is nothing to run"
         )
     return names
 
 
 def check_captioners(overrides: Sequence[str], config: DictConfig) -> None:
-    """Refuse a sweep that names an unknown captioner before its first job runs."""
+    """Refuse a sweep with an unknown captioner before its first job runs."""
     swept = {override.partition("=")[0] for override in overrides if sweeps(override)}
     names = [override for override in overrides if override.startswith("captioner=")]
     if "captioner" not in swept or any(key.partition(".")[0] == "dataset" for key in swept):
         return
-    dataset = instantiated(plain(config.dataset, resolve=True), "dataset")
+    dataset = instantiated(plain_tree(config.dataset, resolve=True), "dataset")
     for name in names[-1].partition("=")[2].split(","):
-        if name.replace("_", "").isalnum():  # else an expression, left to Hydra
+        if name.replace("_", "").isalnum():  # else an expression, which Hydra checks
             dataset.check_captioner(name)

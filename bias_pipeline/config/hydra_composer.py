@@ -1,8 +1,8 @@
-"""The one way from words to a configuration: files are looked at first, what they make is checked.
+"""Composes configurations: checks the files first, then the result.
 
-A job is composed once, from files that are read once, however often a command asks for it: we check
-it before anything runs, Hydra checks a sweep before its first job and composes each job again to
-run it. Where the cells are cached that is most of what a sweep takes.
+Each file is read and each job composed once, however often it is needed: by our checks before
+anything runs, by Hydra's check of a sweep, and by Hydra's run of each job. Composing is most of the
+time of a sweep of cached cells.
 """
 
 from __future__ import annotations
@@ -27,14 +27,18 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-from bias_pipeline.config.hydra_part import BY_FLAGS, check_hydra
-from bias_pipeline.config.references import check_defaults, check_references, restrict_environment
+from bias_pipeline.config.hydra_allowlist import BY_FLAGS, check_hydra
+from bias_pipeline.config.interpolation import (
+    check_defaults,
+    check_references,
+    restrict_environment,
+)
 from bias_pipeline.config.targets import PACKAGE
 from bias_pipeline.config.yaml_files import broken, check_yaml
 from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError, did_you_mean
-from bias_pipeline.io.extras import LAUNCHERS
-from bias_pipeline.io.included import conf_dirs
+from bias_pipeline.io.optional_dependencies import LAUNCHERS
 from bias_pipeline.io.paths import conf_dir
+from bias_pipeline.io.plugins import conf_dirs
 
 if TYPE_CHECKING:
     from hydra._internal.config_repository import CachingConfigRepository, IConfigRepository
@@ -44,14 +48,14 @@ if TYPE_CHECKING:
     from hydra.plugins.config_source import ConfigResult, ConfigSource
     from omegaconf import DictConfig
 
-KEPT = 500  # composed jobs that a loader remembers; each takes about 40 kB
+KEPT = 500  # composed jobs that a loader caches; each takes about 40 kB
 
 
 def loader_of(config_dir: str | None = None) -> Loader:
-    """A loader of our configuration and of a folder of the user's.
+    """A loader of our configuration and of the user's folder.
 
     Raises:
-        UsageError: if the folder is not there, or has no configuration.
+        UsageError: if the folder is absent, or has no configuration.
     """
     version.setbase("1.3")
     restrict_environment()
@@ -64,10 +68,10 @@ def loader_of(config_dir: str | None = None) -> Loader:
 
 
 def _folders(config_dir: str | None) -> list[Path]:
-    """Folders before ours, the last the first to be looked into."""
-    *own, _ = conf_dirs()
+    """Folders searched before ours; the last one is searched first."""
+    *included_folders, _ = conf_dirs()
     if config_dir is None:
-        return own[::-1]
+        return included_folders[::-1]
     folder = Path(config_dir).resolve()
     if not folder.is_dir():
         raise UsageError(f"--config-dir={config_dir} is not a folder")
@@ -76,18 +80,18 @@ def _folders(config_dir: str | None) -> list[Path]:
             f"--config-dir={config_dir} has no configuration; each file goes into a folder named "
             "after its group, such as attribute/NAME.yaml"
         )
-    return [*own[::-1], folder]
+    return [*included_folders[::-1], folder]
 
 
 def _groups() -> list[str]:
-    """What the folders of configuration files are called."""
-    return [own.name for folder in conf_dirs() for own in folder.iterdir() if own.is_dir()]
+    """The names of the folders of configuration files."""
+    return [path.name for folder in conf_dirs() for path in folder.iterdir() if path.is_dir()]
 
 
 class Loader(ConfigLoaderImpl):
-    """Composes and checks; nothing that a configuration names has been run or imported by then.
+    """Composes and checks, without running or importing anything that a configuration names.
 
-    What it has composed it remembers, and hands out copies.
+    It caches composed jobs and returns copies.
 
     Args:
         config_search_path: where configuration files are.
@@ -100,11 +104,11 @@ class Loader(ConfigLoaderImpl):
         self._merged: dict[tuple[object, ...], _Kept] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Sent to another process without what was composed here."""
+        """Without the cache, for another process."""
         return {**vars(self), "_composed": {}, "_merged": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """In that process too, no key of the environment is for a configuration."""
+        """Restrict the environment in that process too."""
         restrict_environment()
         vars(self).update(state)
 
@@ -128,10 +132,10 @@ class Loader(ConfigLoaderImpl):
         from_shell: bool = True,
         validate_sweep_overrides: bool = True,
     ) -> DictConfig:
-        """What overrides make of the files, references as they are written.
+        """The files with overrides applied, references unresolved.
 
         Raises:
-            UsageError: if it does not compose, or says to Hydra what it must not say.
+            UsageError: if it does not compose, or sets a key of Hydra that is not allowed.
             ResourceError: if a file cannot be read.
         """
         key = (config_name, *overrides, run_mode, validate_sweep_overrides)
@@ -141,7 +145,7 @@ class Loader(ConfigLoaderImpl):
             config = super().load_configuration(
                 config_name, overrides, run_mode, from_shell, validate_sweep_overrides
             )
-            written = _Kept(config)  # checking resolves some of it, which stays with it
+            written = _Kept(config)  # copied first, since checking resolves parts of it
             check_composed(config)
         except BiasPipelineError:
             raise
@@ -149,9 +153,9 @@ class Loader(ConfigLoaderImpl):
             _check_launcher(str(error))
             raise UsageError(composition_message(error)) from error
         except OSError as error:
-            place = error.filename or "the working folder, which must be there,"
+            place = error.filename or "the working folder"
             raise ResourceError(f"{place} cannot be read: {error.strerror}") from error
-        except Exception as error:  # Hydra refuses with whatever its parts happen to raise
+        except Exception as error:  # Hydra's parts raise any exception
             raise UsageError(composition_message(error)) from error
         if len(self._composed) < KEPT:
             self._composed[key] = written
@@ -160,7 +164,7 @@ class Loader(ConfigLoaderImpl):
     def _compose_config_from_defaults_list(
         self, defaults: list[ResultDefault], repo: IConfigRepository
     ) -> DictConfig:
-        """The files of a defaults list, merged: once for all jobs that differ in values alone."""
+        """The merged files of a defaults list; once for all jobs that differ only in values."""
         key = tuple(map(astuple, defaults))
         if key not in self._merged:
             merged = super()._compose_config_from_defaults_list(defaults, repo)
@@ -173,10 +177,10 @@ class Loader(ConfigLoaderImpl):
         parsed_overrides: list[Override],
         repo: CachingConfigRepository,
     ) -> None:
-        """Never lengthen the search path: a package on it would be imported to be read.
+        """Refuse to extend the search path: Hydra would import a package to read it.
 
         Raises:
-            UsageError: if that is asked for.
+            UsageError: if an override sets it.
         """
         del config_name, repo
         for override in parsed_overrides:
@@ -185,10 +189,10 @@ class Loader(ConfigLoaderImpl):
 
 
 class _Kept:
-    """A configuration as it is now, of which copies are handed out.
+    """A snapshot of a configuration that returns copies.
 
-    Pickles are copied four times as fast as ``copy.deepcopy`` does it, but schemas of launchers,
-    classes of modules that are loaded anew, have none.
+    Unpickling is four times as fast as ``copy.deepcopy``, but schemas of launchers cannot be
+    pickled.
     """
 
     def __init__(self, config: DictConfig) -> None:
@@ -199,15 +203,15 @@ class _Kept:
             self._kept = copy.deepcopy(config)
 
     def copy(self) -> DictConfig:
-        """A copy, the caller's own."""
+        """A copy."""
         if not isinstance(self._kept, bytes):
             return copy.deepcopy(self._kept)
-        found: DictConfig = pickle.loads(self._kept)  # noqa: S301 - from above
-        return found
+        config: DictConfig = pickle.loads(self._kept)  # noqa: S301 - from above
+        return config
 
 
 def _check_launcher(words: str) -> None:
-    """Tell a launcher that is not installed from one that there is not.
+    """Name the extra of a launcher that is not installed.
 
     Raises:
         ResourceError: naming the extra.
@@ -218,27 +222,27 @@ def _check_launcher(words: str) -> None:
 
 
 def check_composed(config: DictConfig) -> None:
-    """Refuse what must not be referred to, and what Hydra must not be told.
+    """Refuse references and keys of Hydra that are not allowed.
 
     Raises:
         UsageError: naming the key.
     """
     written: Any = OmegaConf.to_container(config, resolve=False)
-    own = written.pop("hydra", None)
-    if not isinstance(own, dict):
-        raise UsageError("hydra: what Hydra itself needs cannot be taken away")
-    # Hydra's part repeats the command line: it comes last, so that it is blamed last.
-    check_references({**{str(key): value for key, value in written.items()}, "hydra": own})
+    hydra_part = written.pop("hydra", None)
+    if not isinstance(hydra_part, dict):
+        raise UsageError("hydra: Hydra's own settings cannot be removed")
+    # Hydra's part repeats the command line; it comes last, so that errors name the user's key.
+    check_references({**{str(key): value for key, value in written.items()}, "hydra": hydra_part})
     check_hydra(config)
 
 
 def composition_message(error: BaseException) -> str:
-    """What is wrong with a configuration, and the nearest known key."""
+    """A sentence on a configuration error, with the nearest known key."""
     if isinstance(error, RecursionError):
         return "the configuration is nested too deeply"
-    told = isinstance(error, HydraException | OmegaConfBaseException | ValueError)
+    explained = isinstance(error, HydraException | OmegaConfBaseException | ValueError)
     words = str(error) or str(error.__cause__ or "")
-    if not told or not words:
+    if not explained or not words:
         words = f"this does not compose ({type(error).__name__} {words})"
     first = " ".join(line.strip() for line in words.splitlines() if line.strip())
     key = first.partition("Could not override '")[2].partition("'")[0]
@@ -250,11 +254,11 @@ def composition_message(error: BaseException) -> str:
 class Repository(ConfigRepository):
     """Configuration files, each read once by a process unless it changes.
 
-    Composing changes what it is given, so it gets copies.
+    Composing changes its input, so it gets copies.
     """
 
     def load_config(self, config_path: str) -> ConfigResult | None:
-        """What a file holds, None if there is none."""
+        """The content of a file, None if there is no file."""
         source = self._find_object_source(config_path, ObjectType.CONFIG)
         if source is None or source.scheme() == "structured":  # plugins may add to these
             return super().load_config(config_path)
@@ -262,8 +266,8 @@ class Repository(ConfigRepository):
         key = (config_path, source.provider, source.path, path and _stamp(path))
         if key not in _READ:
             _READ[key] = pickle.dumps(self._load(config_path, path))
-        found: ConfigResult | None = pickle.loads(_READ[key])  # noqa: S301 - from above
-        return found
+        result: ConfigResult | None = pickle.loads(_READ[key])  # noqa: S301 - from above
+        return result
 
     def _load(self, config_path: str, path: Path | None) -> ConfigResult | None:
         foreign = path is not None and not path.is_relative_to(conf_dir())
@@ -277,8 +281,8 @@ class Repository(ConfigRepository):
         except YAMLError as error:
             raise UsageError(broken(path or Path(config_path), error)) from error
         except OSError as error:
-            if error.errno is None:  # as OmegaConf refuses a file that holds a number
-                raise UsageError(f"{path}: a configuration is a mapping of keys") from error
+            if error.errno is None:  # OmegaConf's error for a file with only a number
+                raise UsageError(f"{path}: a configuration must be a mapping of keys") from error
             raise
 
 
@@ -291,17 +295,17 @@ def _named_by(defaults: Iterable[InputDefault]) -> Iterator[str]:
             yield from (text for text in values if isinstance(text, str))
 
 
-_READ: dict[tuple[object, ...], bytes] = {}  # by place and time of change
+_READ: dict[tuple[object, ...], bytes] = {}  # by path and time of change
 
 
 def _file(source: ConfigSource, config_path: str) -> Path | None:
-    """The file that a source means, None if it lies within a package."""
+    """The file of a source, None if it is inside a package."""
     if source.scheme() != "file":
         return None
     return Path(source.path, source._normalize_file_name(config_path)).resolve()
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:
-    """What tells a changed file from the one that was read."""
-    found = path.stat()
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    """Inode, size and time of change, to notice a changed file."""
+    status = path.stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns

@@ -1,4 +1,4 @@
-"""Overrides as text: which sweep, and over what."""
+"""Overrides as text: which are sweeps, and over which values."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 MOST_VALUES = 10_000  # of one key of a sweep
 MOST_JOBS = 100_000
-LISTED = ("logger", "experiment")  # groups of which several may be chosen at once
-# What metrics are made of; each uses some of it.
+LISTED = ("logger", "experiment")  # groups that allow several choices at once
+# Groups that metrics are built from; each metric uses some.
 OF_METRICS = (
     *("alignment", "attacker", "context", "debias", "encoder", "head", "image_masking", "masking"),
     *("probe", "prompt", "scoring", "split", "trainer"),
@@ -23,7 +23,7 @@ OF_METRICS = (
 
 
 def quoted(name: str) -> str:
-    r"""A name or path as Hydra's grammar takes it.
+    r"""A name or path quoted for Hydra's grammar.
 
     Example:
         >>> print(quoted("sat"), quoted("a b's.json"))
@@ -35,32 +35,32 @@ def quoted(name: str) -> str:
 
 
 def check_one(override: str, known: Sequence[str]) -> None:
-    """Refuse a list where one choice is made, which Hydra would lay over each other, and ``{}``.
+    """Refuse ``{}``, and a list for a group with one choice, which Hydra would merge.
 
     Args:
         override: of a configuration group.
         known: its choices.
 
     Raises:
-        UsageError: saying how it is written.
+        UsageError: showing the right form.
 
     Example:
         >>> check_one("metric=[lic,dbac]", ["dbac", "lic"])
         Traceback (most recent call last):
         ...
-        bias_pipeline.errors.UsageError: metric=[lic,dbac]: a cell has one metric; several are a \
-sweep, written without brackets: metric=lic,dbac
+        bias_pipeline.errors.UsageError: metric=[lic,dbac]: a cell has one metric; a sweep \
+over several has no brackets: metric=lic,dbac
     """
     key, _, value = override.partition("=")
     group = key.lstrip("+~").partition("@")[0]
     if value.strip() == "{}":
-        raise UsageError(f"{override} says nothing; name one of {', '.join(known)}")
+        raise UsageError(f"{override} is empty; name one of {', '.join(known)}")
     if "[" not in value or "{" in value:
         return
     names = [name.strip() for name in value.replace("[", "").replace("]", "").split(",")]
     if group not in LISTED:
         raise UsageError(
-            f"{override}: a cell has one {group}; several are a sweep, written without brackets: "
+            f"{override}: a cell has one {group}; a sweep over several has no brackets: "
             f"{group}={','.join(names) or known[0]}"
         )
     for name in filter(None, names):
@@ -69,56 +69,60 @@ sweep, written without brackets: metric=lic,dbac
 
 
 def sweeps(override: str) -> bool:
-    """Whether an override stands for several values."""
+    """Whether an override has several values."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
     try:
         return bool(OverridesParser.create().parse_override(override).is_sweep_override())
-    except Exception:  # the same text is parsed again when composing, with a better message
+    except Exception:  # composing parses it again, with a better message
         return False
 
 
-def idle(overrides: Sequence[str], used: Collection[str]) -> list[str]:
-    """Overrides that decide nothing, since no metric that is asked for uses what they set.
+def unused_overrides(overrides: Sequence[str], used: Collection[str]) -> list[str]:
+    """Overrides without effect, since none of the metrics uses their group.
 
     Args:
         overrides: of a command.
         used: top-level keys that its metrics reach.
 
     Example:
-        >>> idle(["metric=gender_error", "encoder.hidden_dim=9", "seeds=3"], {"attribute"})
+        >>> unused_overrides(["metric=gender_error", "encoder.hidden_dim=9"], {"attribute"})
         ['encoder.hidden_dim=9']
     """
-    return [own for own in overrides if _group(own) in OF_METRICS and _group(own) not in used]
+    return [
+        override
+        for override in overrides
+        if _group(override) in OF_METRICS and _group(override) not in used
+    ]
 
 
 def _group(override: str) -> str:
     return override.lstrip("+~").partition("=")[0].partition("@")[0].partition(".")[0]
 
 
-def first_choices(overrides: Sequence[str]) -> list[str]:
-    """Overrides of one representative job of a sweep."""
+def representative_overrides(overrides: Sequence[str]) -> list[str]:
+    """Overrides of the first job of a sweep."""
     chosen = []
     for override in overrides:
         chosen += choices_in(override)[:1] if sweeps(override) else [override]
     return chosen
 
 
-def further_choices(overrides: Sequence[str]) -> Iterator[list[str]]:
+def other_overrides(overrides: Sequence[str]) -> Iterator[list[str]]:
     """Overrides of one job for every value of a sweep but the first ones.
 
     Example:
-        >>> list(further_choices(["metric=lic,dbac", "seeds=1,2"]))
+        >>> list(other_overrides(["metric=lic,dbac", "seeds=1,2"]))
         [['metric=dbac', 'seeds=1'], ['metric=lic', 'seeds=2']]
     """
-    first = first_choices(overrides)
+    first = representative_overrides(overrides)
     for place, override in enumerate(overrides):
         for choice in choices_in(override)[1:] if sweeps(override) else ():
             yield [*first[:place], choice, *first[place + 1 :]]
 
 
 def choices_in(override: str) -> list[str]:
-    """The single overrides that a sweeping one stands for.
+    """The single overrides of a sweep over one key.
 
     Raises:
         UsageError: if it does not list them.
@@ -131,12 +135,25 @@ def choices_in(override: str) -> list[str]:
         raise UsageError(f"{override}: a sweep must list its values, as {parsed.key_or_group}=a,b")
     value = parsed._value
     if isinstance(value, RangeSweep) and _length(value) > MOST_VALUES:
-        raise UsageError(f"{override}: more than {MOST_VALUES:,} values of a sweep; name fewer")
+        raise UsageError(f"{override}: a sweep may have at most {MOST_VALUES:,} values; name fewer")
     return [f"{parsed.get_key_element()}={value}" for value in parsed.sweep_string_iterator()]
 
 
+def override_values(override: str) -> list[str]:
+    """The values that an override gives, as texts.
+
+    Example:
+        >>> override_values("captioner=sat,'a b.json'"), override_values("captioner=null")
+        (['sat', 'a b.json'], ['None'])
+    """
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    single = choices_in(override) if sweeps(override) else [override]
+    return [str(OverridesParser.create().parse_override(one).value()) for one in single]
+
+
 def check_size(overrides: Sequence[str]) -> None:
-    """Refuse a sweep of more jobs than are ever run at once.
+    """Refuse a sweep of too many jobs.
 
     Raises:
         UsageError: with their number.
@@ -147,13 +164,13 @@ def check_size(overrides: Sequence[str]) -> None:
     n_jobs = math.prod(len(choices_in(o)) for o in overrides if sweeps(o))
     if n_jobs > MOST_JOBS:
         raise UsageError(
-            f"the sweep has {n_jobs:,} jobs, and at most {MOST_JOBS:,} are run by one command; "
+            f"the sweep has {n_jobs:,} jobs; one command runs at most {MOST_JOBS:,}; "
             "split it into several"
         )
 
 
 def _length(values: RangeSweep) -> float:
-    """How many values a range has, none of which is made."""
+    """How many values a range has, without generating them."""
     start, stop = float(values.start or 0), float(values.stop or 0)
     return (stop - start) / float(values.step)
 

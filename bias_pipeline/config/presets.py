@@ -1,7 +1,7 @@
-"""The configuration of ``conf/`` without Hydra: the same files, put together as Hydra would.
+"""The configuration of ``conf/`` without Hydra: the same files, merged as Hydra would.
 
-So a call from Python has the defaults of the command line, and they stand in one place. Of Hydra's
-defaults lists this knows what ``conf/`` uses; a test holds every choice to what Hydra makes of it.
+So calls from Python use the defaults of the command line. This implements only the parts of
+Hydra's defaults lists that ``conf/`` uses; a test compares every choice with Hydra's result.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from bias_pipeline.config.compose import Cell, cell_of
-from bias_pipeline.config.spelling import CHOICE
+from bias_pipeline.config.compose import CellConfig, cell_of
+from bias_pipeline.config.intersection_syntax import CHOICE
 from bias_pipeline.errors import UsageError, did_you_mean
-from bias_pipeline.io.included import conf_file, group_choices
+from bias_pipeline.io.plugins import conf_file, group_choices
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -27,24 +27,26 @@ _HYDRAS_OWN = "hydra"
 
 _NOTHING: Mapping[str, None] = MappingProxyType({})
 
-Part = tuple[str, Mapping[str, Any]]  # the place in the tree and what a file puts there
+Part = tuple[str, Mapping[str, Any]]  # the path in the tree and the content of a file for it
 
 
-def preset(settings: Mapping[str, object], fixed: Mapping[str, str | None] = _NOTHING) -> Cell:
+def preset(
+    settings: Mapping[str, object], fixed: Mapping[str, str | None] = _NOTHING
+) -> CellConfig:
     """The checked cell that settings describe.
 
     Args:
-        settings: of a group of ``conf/`` a choice by name (``encoder="lstm"``) or values that
-            differ (``stats={"resamples": 100}``); ``attribute`` may be two; of other keys the
-            value; of a key that only the metric has, the metric's.
-        fixed: choices that settings cannot change, None for none; values within them they can.
+        settings: for a group of ``conf/`` a choice by name (``encoder="lstm"``) or values that
+            differ (``stats={"resamples": 100}``); ``attribute`` may be a list of two; for other
+            keys, and for parameters of the metric, the value.
+        fixed: choices that settings cannot change, None for no choice; their values they can.
 
     Raises:
         UsageError: on an unknown key or choice, or a value of the wrong kind.
 
     Example:
-        >>> found = preset({"metric": "dbac", "seeds": 3, "positions": 2})
-        >>> found.choice("scoring"), found.seeds, found.tree["metric"]["positions"]
+        >>> cell = preset({"metric": "dbac", "seeds": 3, "positions": 2})
+        >>> cell.choice("scoring"), cell.seeds, cell.tree["metric"]["positions"]
         ('inverse_ce', (0, 12, 456), 2)
     """
     choices = _choices(settings)
@@ -61,20 +63,20 @@ def _choices(settings: Mapping[str, object]) -> dict[str, Any]:
     Raises:
         UsageError: if there is no such file.
     """
-    found: dict[str, Any] = {}
+    chosen: dict[str, Any] = {}
     for key, value in settings.items():
         known = group_choices(key)
         if key == "attribute" and isinstance(value, list | tuple):
-            found |= _both(value)
+            chosen |= _both(value)
         elif known and isinstance(value, str):
             if value not in known:
                 raise UsageError(f"{key}={value!r} is unknown; {did_you_mean(value, known)}")
-            found[key] = value
-    return found
+            chosen[key] = value
+    return chosen
 
 
 def _both(names: Sequence[str]) -> dict[str, str]:
-    """Two attributes at once."""
+    """The choices for an intersection of two attributes."""
     if len(names) != 2:
         raise UsageError(f"attribute={list(names)}: name one attribute or two")
     parts = zip(("first", "second"), names, strict=True)
@@ -82,7 +84,7 @@ def _both(names: Sequence[str]) -> dict[str, str]:
 
 
 def _placed(values: Mapping[str, object], config: DictConfig) -> dict[str, object]:
-    """The values under the keys they are for.
+    """The values nested under their keys.
 
     Raises:
         UsageError: on a key that neither the configuration nor the metric has.
@@ -103,8 +105,8 @@ class _Composer:
     """Follows the defaults lists of ``conf/``.
 
     Args:
-        chosen: key of a group, ``group`` or ``group@place``, to its choice. Files on the way add
-            theirs; who says it first wins.
+        chosen: key of a group, ``group`` or ``group@place``, to its choice. Files add further ones;
+            the first wins.
     """
 
     def __init__(self, chosen: Mapping[str, Any]) -> None:
@@ -112,7 +114,7 @@ class _Composer:
         self._met: set[str] = set()
 
     def config(self) -> DictConfig:
-        """Everything that the choices come to, references as they are written."""
+        """The merged configuration of the choices, references unresolved."""
         from omegaconf import OmegaConf
 
         wanted = list(self.chosen)
@@ -128,21 +130,21 @@ class _Composer:
         return tree
 
     def _parts(self, folder: str, name: str, place: str) -> list[Part]:
-        """What a file and all it lists come to, in the order of merging."""
+        """The parts of a file and of all files it lists, in the order of merging."""
         header, content = _file(conf_file(folder, name))
         place = place if header is None else header
         listed = list(content.get("defaults", []))
-        own = {k: v for k, v in content.items() if k not in ("defaults", _HYDRAS_OWN)}
+        values = {k: v for k, v in content.items() if k not in ("defaults", _HYDRAS_OWN)}
         for entry in listed:
             self._note(entry, place)
-        found: list[Part] = []
-        # The last first, as Hydra does: a file may override what stands above it.
+        parts: list[Part] = []
+        # The last first, as Hydra does: a file may override those listed before it.
         for entry in reversed(listed if _SELF in listed else [*listed, _SELF]):
-            found[:0] = [(place, own)] if entry == _SELF else self._entry(entry, folder, place)
-        return found
+            parts[:0] = [(place, values)] if entry == _SELF else self._entry(entry, folder, place)
+        return parts
 
     def _note(self, entry: Any, place: str) -> None:
-        """Take down what a file overrides."""
+        """Record the choices that a file overrides."""
         for key, choice in entry.items() if isinstance(entry, dict) else ():
             if key.startswith(_OVERRIDE):
                 group, at = _place(key.removeprefix(_OVERRIDE), "", place)
@@ -164,7 +166,7 @@ class _Composer:
 
 
 def _place(key: str, folder: str, place: str) -> tuple[str, str]:
-    """The group that an entry names and where in the tree it goes.
+    """The group of an entry and its path in the tree.
 
     Example:
         >>> _place("/task@_global_.task", "metric", "metric")
@@ -186,7 +188,7 @@ def _key(group: str, place: str) -> str:
 
 @cache
 def _file(path: Path) -> tuple[str | None, Mapping[str, Any]]:
-    """Where a file says it goes, empty for the top, and what it holds, references as written."""
+    """The path that a file's header sets (empty: the top), and its content, unresolved."""
     from omegaconf import OmegaConf
 
     text = path.read_text(encoding="utf-8")

@@ -1,7 +1,7 @@
-"""What a configuration may name: classes of ours that say so, and of packages the user includes.
+"""The classes that a configuration may build: ours, and those of packages the user includes.
 
-A name is resolved to an object, and the object must be a class that :class:`Configurable` marks and
-that is DEFINED where the name says: no function, nothing private, nothing a module merely imports.
+A target must be a subclass of :class:`Configurable` that is DEFINED in the module it names: no
+function, nothing private, nothing that a module only imports.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from typing import Any
 
 from bias_pipeline.declared import TARGET, Configurable
 from bias_pipeline.errors import UsageError
-from bias_pipeline.io.included import included
+from bias_pipeline.io.plugins import included
 
 PACKAGE = "bias_pipeline"
 
-# No part begins with an underscore, so no private module is ever imported to look into it.
+# No part begins with an underscore, so no private module is ever imported.
 _CLASS = re.compile(r"([A-Za-z]\w*)(?:\.[A-Za-z]\w*)*\.[A-Z]\w*", re.ASCII)
 
 
 def is_allowed(target: object) -> bool:
-    """Whether a configuration may build what a dotted name stands for.
+    """Whether a configuration may build the class of a dotted name.
 
     Example:
-        >>> is_allowed("bias_pipeline.corpus.split.SplitRule")
+        >>> is_allowed("bias_pipeline.corpus.hold_out.HoldOut")
         True
         >>> is_allowed("bias_pipeline.corpus.split.Corpus")
         False
         >>> is_allowed("bias_pipeline.corpus.split.seeds_of")
         False
     """
-    return isinstance(target, str) and _found(target) is not None
+    return isinstance(target, str) and _find_class(target) is not None
 
 
-def _found(target: str) -> type | None:
+def _find_class(target: str) -> type | None:
     named = _CLASS.fullmatch(target)
     if named is None or named[1] not in (PACKAGE, *included()):
         return None
@@ -46,36 +46,40 @@ def _found(target: str) -> type | None:
 
 
 def _of_user(target: str) -> type | None:
-    """The same of an included package, whose own mistakes are told."""
+    """The class in an included package; errors of its import are reported."""
     try:
         return _defined(target, strict=True)
     except Exception as error:
-        told = f"{type(error).__name__}: {error}"
-        raise UsageError(f"target {target!r}: its module cannot be imported ({told})") from error
+        cause = f"{type(error).__name__}: {error}"
+        raise UsageError(f"target {target!r}: its module cannot be imported ({cause})") from error
 
 
 @cache
 def _defined(target: str, *, strict: bool = False) -> type | None:
-    """The class that a module defines under a name and that a configuration may build."""
+    """The class that a module defines, if a configuration may build it; else None."""
     module, _, name = target.rpartition(".")
     try:
-        found = getattr(importlib.import_module(module), name, None)
+        candidate = getattr(importlib.import_module(module), name, None)
     except ImportError:
         if strict:
             raise
         return None
-    if not inspect.isclass(found) or not issubclass(found, Configurable) or _is_kind(found):
+    if (
+        not inspect.isclass(candidate)
+        or not issubclass(candidate, Configurable)
+        or _is_kind(candidate)
+    ):
         return None
-    return found if found.__module__ == module and found.__qualname__ == name else None
+    return candidate if candidate.__module__ == module and candidate.__qualname__ == name else None
 
 
-def _is_kind(found: type) -> bool:
-    """Whether a class only says what others have in common."""
-    return found is Configurable or ABC in found.__bases__ or inspect.isabstract(found)
+def _is_kind(candidate: type) -> bool:
+    """Whether a class is only a base of others."""
+    return candidate is Configurable or ABC in candidate.__bases__ or inspect.isabstract(candidate)
 
 
 def resolve(target: object) -> Any:
-    """The class that a dotted name stands for.
+    """The class of a dotted name.
 
     Raises:
         UsageError: if a configuration may not build it.
@@ -87,28 +91,28 @@ def resolve(target: object) -> Any:
         bias_pipeline.errors.UsageError: target 'os.system' is not allowed; only metrics, data \
 sets, encoders and the like that bias_pipeline defines are
     """
-    found = _found(target) if isinstance(target, str) else None
-    if found is None:
+    target_class = _find_class(target) if isinstance(target, str) else None
+    if target_class is None:
         raise UsageError(
             f"target {target!r} is not allowed; only metrics, data sets, encoders and the like "
             f"that {PACKAGE}{_and_included()} defines are{_remedy(target)}"
         )
-    return found
+    return target_class
 
 
 def by_content(node: Any) -> Any:
-    """A resolved configuration in which what is in files stands for their names."""
+    """A resolved configuration with digests of files instead of their names."""
     if isinstance(node, Mapping):
         target = node.get(TARGET)
-        found = resolve(target).by_content(node) if target else {}
-        return {key: by_content(value) for key, value in {**node, **found}.items()}
+        digests = resolve(target).by_content(node) if target else {}
+        return {key: by_content(value) for key, value in {**node, **digests}.items()}
     if isinstance(node, list):
         return [by_content(item) for item in node]
     return node
 
 
 def _remedy(target: object) -> str:
-    """What to do where the class may be the user's own."""
+    """A hint to include the user's package, if the class may be in one."""
     named = _CLASS.fullmatch(target) if isinstance(target, str) else None
     if named is None or named[1] in (PACKAGE, *included()):
         return ""
@@ -120,7 +124,7 @@ def _and_included() -> str:
 
 
 def check_targets(config: object, where: str = "config") -> None:
-    """Refuse a configuration that names anything but what is allowed.
+    """Refuse a configuration with a target that is not allowed.
 
     Args:
         config: plain data, interpolations resolved.
@@ -144,7 +148,7 @@ metrics, data sets, encoders and the like that bias_pipeline defines are
 
 
 def nodes(config: object, where: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Every mapping of plain data that describes an object, and its place."""
+    """Every mapping that describes an object, and its path."""
     if isinstance(config, Mapping):
         if TARGET in config:
             yield where, config
@@ -158,7 +162,7 @@ def nodes(config: object, where: str = "") -> Iterator[tuple[str, Mapping[str, A
 def build(node: Any) -> Any:
     """The object that a configuration describes, its parts built first.
 
-    Hydra's own builder copies every word list several times over, and builds anything.
+    Hydra's own builder copies every word list several times, and builds any class.
 
     Args:
         node: plain data; a mapping with ``_target_`` becomes a call.
@@ -167,7 +171,7 @@ def build(node: Any) -> Any:
         UsageError: on a target that is not allowed.
 
     Example:
-        >>> rule = build({"_target_": "bias_pipeline.corpus.split.SplitRule", "test_share": 0.2})
+        >>> rule = build({"_target_": "bias_pipeline.corpus.hold_out.HoldOut", "test_share": 0.2})
         >>> rule.test_share
         0.2
     """

@@ -1,4 +1,4 @@
-"""YAML files of strangers, looked at before they are read: a mistake is a sentence, at once."""
+"""Checks YAML files of unknown origin before they are read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import yaml
 from bias_pipeline.errors import ResourceError, UsageError
 
 LARGEST_FILE = 4_000_000  # bytes
-MOST_NODES = 200_000  # once every alias is filled in
+MOST_NODES = 200_000  # with every alias expanded
 DEEPEST = 50
 
 _PLAIN = {
@@ -20,7 +20,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def check_yaml(path: Path) -> None:
-    """Refuse a file that is no plain YAML, or that grows when its aliases are filled in.
+    """Refuse a file that is not plain YAML, or whose aliases expand too far.
 
     Raises:
         ResourceError: if it cannot be read.
@@ -28,7 +28,9 @@ def check_yaml(path: Path) -> None:
     """
     try:
         if path.stat().st_size > LARGEST_FILE:
-            raise UsageError(f"{path}: more than {LARGEST_FILE} bytes are no configuration")
+            raise UsageError(
+                f"{path}: a configuration has at most {LARGEST_FILE} bytes; make it smaller"
+            )
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: not in UTF-8 ({error.reason}); save it as UTF-8") from error
@@ -43,7 +45,7 @@ def check_yaml(path: Path) -> None:
 
 
 def broken(path: Path, error: yaml.YAMLError) -> str:
-    """What is wrong with a file, in one sentence."""
+    """A sentence on a YAML error."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         problem = " ".join((error.problem or "it cannot be read").split())
         return f"{path}, line {error.problem_mark.line + 1}: no valid YAML, {problem}"
@@ -52,12 +54,12 @@ def broken(path: Path, error: yaml.YAMLError) -> str:
 
 @dataclass
 class _Weight:
-    """How many nodes a file stands for, counted as it is parsed.
+    """Counts the nodes of a file with aliases expanded, while it is parsed.
 
     Attributes:
         path: of the file.
         anchored: name of an anchor to the number of nodes it stands for.
-        unfinished: of each collection that is not at its end, its anchor and its nodes so far.
+        unfinished: for each open collection its anchor and its nodes so far.
     """
 
     path: Path
@@ -68,7 +70,7 @@ class _Weight:
         """Count one event of the parser."""
         if isinstance(event, yaml.AliasEvent):
             if event.anchor not in self.anchored:
-                self._refuse(event, f"*{event.anchor} stands before or within what it repeats")
+                self._refuse(event, f"*{event.anchor} is used before or inside its anchor")
             self._count(event, self.anchored.get(event.anchor or "", 0))
         elif isinstance(event, yaml.ScalarEvent):
             self._check_tag(event)
@@ -92,7 +94,7 @@ class _Weight:
         anchor, known = self.unfinished[-1]
         self.unfinished[-1] = (anchor, known + size)
         if known + size > MOST_NODES:
-            self._refuse(event, f"its aliases stand for more than {MOST_NODES} values")
+            self._refuse(event, f"its aliases expand to more than {MOST_NODES} values")
 
     def _check_tag(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent) -> None:
         if event.tag is not None and event.tag not in _PLAIN:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Annotated
 
-from bias_pipeline.declared import Configurable, Given, Text
+from bias_pipeline.declared import Configurable, ConfiguredAs, Text
 from bias_pipeline.errors import DataError, UnlabelledError, UsageError, did_you_mean
 
 Word = Annotated[str, Text(r"[\s\S]*[^\s,][\s\S]*", "a word ([] if there is none)")]
@@ -42,12 +42,59 @@ class LabelMap(Configurable):
         field: the name of the label column in the data set.
         groups: raw label to group name.
         strata: raw labels that belong to no group ("Unsure", "Both", empty); images that carry
-            one are counted and reported under that name, never scored.
+            one are counted and reported under that name, and belong to no group.
+        unsure: those of ``strata`` that say that annotators could not tell the group. "Both", an
+            empty label and "no majority" do not say that.
     """
 
     field: str
     groups: Mapping[str, str]
     strata: Sequence[str] = ()
+    unsure: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        """Check that ``unsure`` is a subset of ``strata``.
+
+        Raises:
+            UsageError: if it is not.
+        """
+        unknown = sorted(set(self.unsure) - set(self.strata))
+        if unknown:
+            raise UsageError(
+                f"labels of column {self.field!r}: unsure has {unknown[0]!r}, which is not in "
+                "strata; "
+                f"{did_you_mean(unknown[0], map(repr, self.strata))}"
+            )
+
+    def is_unsure(self, raw: str) -> bool:
+        """Whether a label says that annotators could not tell the group.
+
+        Example:
+            >>> labels = LabelMap("sex", {"Male": "male"}, ("Both", "Unsure"), ("Unsure",))
+            >>> [labels.is_unsure(raw) for raw in ("Male", "Both", "Unsure")]
+            [False, False, True]
+        """
+        return raw in self.unsure and raw not in self.groups
+
+    def with_labels(self, groups: Mapping[str, str], strata: Mapping[str, str]) -> LabelMap:
+        """A copy with more labels.
+
+        Args:
+            groups: raw label to group name.
+            strata: raw label to the known stratum that it means.
+
+        Example:
+            >>> labels = LabelMap("sex", {"Male": "male"}, ("Both", "Unsure"), ("Unsure",))
+            >>> labels.with_labels({}, {"?": "Unsure", "two": "Both"}).unsure
+            ('Unsure', '?')
+        """
+        unsure = [raw for raw, stratum in strata.items() if stratum in self.unsure]
+        return LabelMap(
+            self.field,
+            {**{raw: group for raw, group in self.groups.items() if raw not in strata}, **groups},
+            tuple(dict.fromkeys([*self.strata, *strata])),
+            tuple(dict.fromkeys([*self.unsure, *unsure])),
+        )
 
     def group_of(self, raw: str) -> str | None:
         """The group of a raw label, None for a stratum.
@@ -69,15 +116,15 @@ class LabelMap(Configurable):
 
 @dataclass(frozen=True)
 class WordList(Configurable):
-    """A published word list, kept beside our own.
+    """A published word list, next to our own.
 
     Attributes:
         words: the words that are masked or counted, as text with commas or a list.
         token: what replaces each of them when masked.
-        groups: the group of each word that the attribute's own lists do not hold.
+        groups: the group of each word that is not in the attribute's own lists.
     """
 
-    words: Annotated[Sequence[str], Given(Words)]
+    words: Annotated[Sequence[str], ConfiguredAs(Words)]
     token: str
     groups: Mapping[str, str] = field(default_factory=dict)
 
@@ -88,15 +135,16 @@ class WordList(Configurable):
 
 @dataclass(frozen=True)
 class Context(Configurable):
-    """What must stand by a word for it to be said of somebody; ``conf/context`` has them.
+    """The words that must be near a word for it to describe a person; see ``conf/context``.
 
     Attributes:
-        words: nouns and pronouns for whom it must be said of ("man"), as text with commas or a
-            list; single words. One that is listed for a group itself needs nothing by it.
+        words: nouns and pronouns that it must describe ("man"), as text with commas or a list;
+            single words. One that is itself listed for a group needs no context.
         between: words that may stand between the two ("black *young* man").
-        other_heads: words of which a noun before them only says something ("a white chef *hat*").
-        linking: words that lead back to the noun ("a man *who is* black").
-        closing: words that may follow then: what follows is not described ("who is black *on*").
+        other_heads: words that a noun before them only describes ("a white chef *hat*").
+        linking: words that link back to the noun ("a man *who is* black").
+        closing: words that may follow: they show that no other noun is described ("who is black
+            *on*").
     """
 
     words: Words
@@ -117,9 +165,9 @@ class Naming:
 
     Attributes:
         attribute: its name.
-        words: K pairs of a group and its words and phrases, as captions have them without signs.
-        other_senses: phrases whose words name nobody.
-        applies_to: what must stand by a word; None: nothing.
+        words: K pairs of a group and its words and phrases, as in captions without punctuation.
+        other_senses: phrases whose words name no group.
+        applies_to: the context that a word needs; None: none.
     """
 
     attribute: str
@@ -139,20 +187,20 @@ class Attribute(Configurable):
             Lower case, none in two groups; "dark-skinned" is found with its hyphen, "dark skinned"
             without.
         labels: data set name to how that data set writes the groups.
-        also_masked: words that reveal the attribute without telling which group.
+        also_masked: words that reveal the attribute but not the group.
         presets: published word lists by name.
-        applies_to: what must stand by a word for it to name its group; None: nothing, the word is
-            enough. Masking takes every listed word wherever it stands.
-        other_senses: phrases whose words name nobody ("black and white"), as text with commas or a
-            list.
+        applies_to: the context that a word needs to name its group; None: none. Masking replaces
+            every listed word, whatever its context.
+        other_senses: phrases whose words name no group ("black and white"), as text with commas or
+            a list.
         source: where words and labels come from.
     """
 
     name: Name
     groups: Sequence[Name]
-    words: Annotated[Mapping[str, Sequence[str]], Given(Mapping[str, Words])]
+    words: Annotated[Mapping[str, Sequence[str]], ConfiguredAs(Mapping[str, Words])]
     labels: Mapping[str, LabelMap]
-    also_masked: Annotated[Sequence[str], Given(Words)] = ()
+    also_masked: Annotated[Sequence[str], ConfiguredAs(Words)] = ()
     presets: Mapping[str, WordList] = field(default_factory=dict)
     applies_to: Context | None = None
     other_senses: str | Sequence[str] = ()
@@ -162,17 +210,19 @@ class Attribute(Configurable):
         """Split words that were given as text; check that they belong to the groups.
 
         Raises:
-            UsageError: on fewer than two groups, words of an unknown group, a word that stands in
-                two groups, or a context that is a name alone.
+            UsageError: on fewer than two groups, words of an unknown group, a word listed in two
+                groups, or a context given only by name.
         """
         if isinstance(self.applies_to, str):
             raise UsageError(
                 f"attribute {self.name!r}: applies_to={self.applies_to} is a name, not a context; "
-                f"write defaults: [/context@applies_to: {self.applies_to}, _self_] atop its "
-                f"YAML, or +context@attribute.applies_to={self.applies_to} on the command line"
+                f"write defaults: [/context@applies_to: {self.applies_to}, _self_] at the top of "
+                f"its YAML, or +context@attribute.applies_to={self.applies_to} on the command line"
             )
         object.__setattr__(self, "other_senses", words_of(self.other_senses))
-        object.__setattr__(self, "words", {g: words_of(own) for g, own in self.words.items()})
+        object.__setattr__(
+            self, "words", {g: words_of(group_words) for g, group_words in self.words.items()}
+        )
         object.__setattr__(self, "also_masked", words_of(self.also_masked))
         if len(set(self.groups)) < 2:
             raise UsageError(f"attribute {self.name!r}: at least two distinct groups are needed")
@@ -186,7 +236,8 @@ class Attribute(Configurable):
             for word in words:
                 if owner.setdefault(word, group) != group:
                     raise UsageError(
-                        f"attribute {self.name!r}: {word!r} stands in {owner[word]!r} and {group!r}"
+                        f"attribute {self.name!r}: {word!r} is listed in {owner[word]!r} and "
+                        f"{group!r}"
                     )
 
     @property
@@ -209,8 +260,8 @@ class Attribute(Configurable):
         """Group name to the words that count as naming it.
 
         Args:
-            preset: a published list, each of its words in the group where our own lists have it;
-                our own lists if left out, and for an attribute that has no such preset.
+            preset: a published list; each of its words gets the group that it has in our own lists.
+                Our own lists if left out, or if the attribute has no such preset.
 
         Example:
             >>> few = WordList(["man", "obama", "pregnant"], "x", {"obama": "male"})
@@ -230,24 +281,25 @@ class Attribute(Configurable):
         }
 
     def namings(self, preset: str | None = None) -> tuple[Naming, ...]:
-        """What counts as naming a group; for an intersection one of each of its attributes.
+        """What counts as naming a group; for an intersection, one item for each of its attributes.
 
         Args:
-            preset: see :meth:`counted_words`. A published list counts as it was published: every
-                word, wherever it stands.
+            preset: see :meth:`counted_words`. A published list is used as published: every word
+                counts, whatever its context.
         """
         words = tuple(
-            (group, frozenset(word.replace("-", " ") for word in own))
-            for group, own in self.counted_words(preset).items()
+            (group, frozenset(word.replace("-", " ") for word in group_words))
+            for group, group_words in self.counted_words(preset).items()
         )
         if preset in self.presets:
             return (Naming(self.name, words),)
         return (Naming(self.name, words, frozenset(self.other_senses), self.applies_to),)
 
     def groups_of(self, dataset: str) -> tuple[tuple[str, ...], LabelMap]:
-        """The groups that ``dataset`` can hold, in the attribute's order, and how it writes them.
+        """The groups that ``dataset`` labels, in the attribute's order, and how it writes them.
 
-        A data set may know fewer groups than the attribute; chance is then that of its own.
+        A data set may label fewer groups than the attribute has; chance level then follows from
+        those that it labels.
 
         Raises:
             UnlabelledError: if the data set carries no labels of this attribute.
@@ -258,8 +310,8 @@ class Attribute(Configurable):
                 f"it is labelled in: {', '.join(sorted(self.labels)) or 'none'}"
             )
         labels = self.labels[dataset]
-        held = set(labels.groups.values())
-        return tuple(group for group in self.groups if group in held), labels
+        labelled = set(labels.groups.values())
+        return tuple(group for group in self.groups if group in labelled), labels
 
 
 @dataclass(frozen=True)
@@ -275,12 +327,14 @@ class TaskVocabulary(Configurable):
     """
 
     name: str
-    tasks: Annotated[Mapping[str, Sequence[str]], Given(Mapping[str, Words])]
+    tasks: Annotated[Mapping[str, Sequence[str]], ConfiguredAs(Mapping[str, Words])]
     source: str = ""
 
     def __post_init__(self) -> None:
         """Split what was given as text."""
-        object.__setattr__(self, "tasks", {t: words_of(own) for t, own in self.tasks.items()})
+        object.__setattr__(
+            self, "tasks", {t: words_of(synonyms) for t, synonyms in self.tasks.items()}
+        )
 
     @property
     def all_words(self) -> tuple[str, ...]:

@@ -14,21 +14,19 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
-from bias_pipeline.corpus.remembering import Remembering
-
-IntArray = npt.NDArray[np.int64]
+from bias_pipeline.array_types import BoolArray, IntArray
+from bias_pipeline.corpus.caching import ReadCache
 
 _SEPARATOR = "\0"  # str.split keeps it, unlike every other control character that could serve
 _BATCH = 50_000  # captions split at once: bounds the memory of the temporary list of words
 _MARKUP = re.compile(r"<[^<>\s]*>")
-# What stands in a file where a caption is missing, without its signs ("N/A", "#n/a", "None.").
+# What files contain where a caption is missing, without punctuation ("N/A", "#n/a", "None.").
 _MISSING = frozenset({"nan", "none", "null", "nil", "na", "undefined"})
 
 
 @dataclass(frozen=True, eq=False)
-class Captions(Remembering):
+class Captions(ReadCache):
     """N captions of T running words over V distinct words.
 
     Attributes:
@@ -112,13 +110,13 @@ class Captions(Remembering):
             sha.update(np.ascontiguousarray(column, dtype="<i8").tobytes())
         return sha.hexdigest()
 
-    def mentions(self, words: Iterable[str]) -> npt.NDArray[np.bool_]:
-        """(N,) whether each caption holds at least one of the words."""
+    def mentions(self, words: Iterable[str]) -> BoolArray:
+        """(N,) whether each caption contains at least one of the words."""
         wanted = frozenset(words)
         hit = np.array([word in wanted for word in self.types], dtype=bool)
         return self._any(hit[self.tokens] if len(self.types) else np.empty(0, bool))
 
-    def _any(self, flags: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    def _any(self, flags: BoolArray) -> BoolArray:
         """(N,) whether any word of each caption has its flag set."""
         hits = np.zeros(len(self), bool)
         worded = self.lengths > 0  # reduceat knows no empty slices
@@ -126,7 +124,7 @@ class Captions(Remembering):
             hits[worded] = np.logical_or.reduceat(flags, self.starts[:-1][worded])
         return hits
 
-    def take(self, rows: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Captions:
+    def take(self, rows: IntArray | BoolArray) -> Captions:
         """The captions at the given rows (indices or a mask), unused words dropped."""
         picked = np.flatnonzero(rows) if rows.dtype == bool else rows
         lengths = self.lengths[picked]
@@ -179,12 +177,10 @@ class Captions(Remembering):
             return self._without(tuple(index), flat, sizes > 0)
         return self._expand(tuple(index), flat, sizes)
 
-    def _without(
-        self, types: tuple[str, ...], flat: IntArray, kept: npt.NDArray[np.bool_]
-    ) -> Captions:
-        """Rewrite the V distinct words that are kept, (V,), into those of ``flat``; drop others."""
-        renumber = np.full(len(kept), -1)
-        renumber[kept] = flat
+    def _without(self, types: tuple[str, ...], flat: IntArray, retained: BoolArray) -> Captions:
+        """Replace the retained words, (V,) flags, by those of ``flat``; drop the others."""
+        renumber = np.full(len(retained), -1)
+        renumber[retained] = flat
         tokens = renumber[self.tokens]
         remaining = tokens >= 0
         starts = offsets(remaining)[self.starts]
@@ -206,19 +202,19 @@ class Captions(Remembering):
             >>> Captions.from_texts(["a hot dog stand"]).join(["hot dog"]).words(0)
             ['a', 'hot dog', 'stand']
         """
-        found = self._places(phrases)
+        occurrences = self._places(phrases)
         starts: list[IntArray] = []
         inside = np.zeros(len(self.tokens), bool)
-        for phrase, begins in found:
+        for phrase, begins in occurrences:
             free = ~np.any([inside[begins + k] for k in range(len(phrase))], axis=0)
-            kept = _without_overlaps(begins[free], len(phrase))
+            retained = _without_overlaps(begins[free], len(phrase))
             for k in range(len(phrase)):
-                inside[kept + k] = True
-            starts.append(kept)
-        return self._joined([phrase for phrase, _ in found], starts)
+                inside[retained + k] = True
+            starts.append(retained)
+        return self._joined([phrase for phrase, _ in occurrences], starts)
 
     def _places(self, phrases: Iterable[str]) -> list[tuple[list[str], IntArray]]:
-        """Where each phrase of two words or more stands, the longest phrases first.
+        """Where each phrase of two words or more occurs, the longest phrases first.
 
         Positions are looked up by the phrase's first word; most words begin no phrase.
         """
@@ -230,16 +226,16 @@ class Captions(Remembering):
         places = np.flatnonzero(begins[self.tokens]) if known else np.empty(0, np.int64)
         order = np.argsort(self.tokens[places], kind="stable")
         places, firsts = places[order], self.tokens[places][order]
-        found = []
+        occurrences = []
         for words in known:
             a, b = np.searchsorted(firsts, [index[words[0]], index[words[0]] + 1])
             here = self._occurrences([index[word] for word in words], places[a:b])
             if len(here):
-                found.append((words, here))
-        return found
+                occurrences.append((words, here))
+        return occurrences
 
     def _occurrences(self, phrase: Sequence[int], begins: IntArray) -> IntArray:
-        """Those of the given places where a phrase stands, never across two captions."""
+        """Those of the given places where a phrase begins, never across two captions."""
         begins = begins[begins + len(phrase) <= len(self.tokens)]
         for offset, token in enumerate(phrase):
             begins = begins[self.tokens[begins + offset] == token]
@@ -247,25 +243,25 @@ class Captions(Remembering):
         return begins[begins + len(phrase) <= self.starts[caption]]
 
     def _joined(self, phrases: Sequence[Sequence[str]], places: Sequence[IntArray]) -> Captions:
-        """One new word at each place in turn, instead of its phrase."""
+        """Captions with each phrase replaced by one new word at its places."""
         if not phrases:
             return self
         tokens = self.tokens.copy()
-        kept = np.ones(len(tokens), bool)
+        retained = np.ones(len(tokens), bool)
         for number, (words, begins) in enumerate(zip(phrases, places, strict=True)):
             tokens[begins] = len(self.types) + number
             for offset in range(1, len(words)):
-                kept[begins + offset] = False
-        starts = np.concatenate([[0], np.cumsum(kept)])[self.starts]
+                retained[begins + offset] = False
+        starts = np.concatenate([[0], np.cumsum(retained)])[self.starts]
         types = (*self.types, *(" ".join(words) for words in phrases))
-        return Captions(types, tokens[kept], starts, self.image_rows)
+        return Captions(types, tokens[retained], starts, self.image_rows)
 
 
 def is_blank(text: str) -> bool:
-    """Whether a raw caption says nothing: the one place that decides it, for people and models.
+    """Whether a raw caption is empty of content; used for people and models alike.
 
-    Blank are the empty caption, white space, signs without a letter or digit, words in angle
-    brackets alone (``<unk>``), and the texts that stand for a missing value (NaN, None, null, N/A).
+    Blank: empty text, white space, punctuation without a letter or digit, only words in angle
+    brackets (``<unk>``), and texts for a missing value (NaN, None, null, N/A).
 
     Example:
         >>> [is_blank(text) for text in ("", " . ", "<unk> <unk>", "NaN", "None.", "n/a")]
@@ -273,13 +269,13 @@ def is_blank(text: str) -> bool:
         >>> is_blank("a man"), is_blank("none of them sits")
         (False, False)
     """
-    told = _MARKUP.sub(" ", text) if "<" in text else text
-    if not any(map(str.isalnum, told)):
+    plain = _MARKUP.sub(" ", text) if "<" in text else text
+    if not any(map(str.isalnum, plain)):
         return True
-    return len(text) < 80 and "".join(filter(str.isalnum, told)).casefold() in _MISSING
+    return len(text) < 80 and "".join(filter(str.isalnum, plain)).casefold() in _MISSING
 
 
-def offsets(lengths: IntArray | npt.NDArray[np.bool_]) -> IntArray:
+def offsets(lengths: IntArray | BoolArray) -> IntArray:
     """(N + 1,) where ragged rows of the given lengths start and end.
 
     Example:
@@ -313,11 +309,11 @@ def _split(texts: Sequence[str], index: dict[str, int]) -> IntArray:
 
 
 def _without_overlaps(begins: IntArray, width: int) -> IntArray:
-    """Drop occurrences that overlap the one kept before them ("a b a b a" holds "a b a" once)."""
+    """Drop occurrences that overlap the one retained before them ("a b a b a" has one "a b a")."""
     if len(begins) < 2 or (np.diff(begins) >= width).all():
         return begins
-    kept = [int(begins[0])]
+    retained = [int(begins[0])]
     for begin in begins[1:].tolist():
-        if begin - kept[-1] >= width:
-            kept.append(begin)
-    return np.array(kept, np.int64)
+        if begin - retained[-1] >= width:
+            retained.append(begin)
+    return np.array(retained, np.int64)

@@ -10,18 +10,21 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.attribute import LabelMap
+from bias_pipeline.corpus.caching import ReadCache
 from bias_pipeline.corpus.captions import Captions, is_blank
 from bias_pipeline.corpus.pictures import Picture, Pictures, Region
-from bias_pipeline.corpus.remembering import Remembering
 from bias_pipeline.errors import DataError
-from bias_pipeline.io.hashing import UIntArray, keys_of
+from bias_pipeline.io.hashing import UIntArray, hash_ids
 
 SIDES = ("model", "human")
 LONGEST = 10_000  # characters of a caption that are read
-BLANK_WARNING, BLANK_LIMIT = 0.05, 0.5  # shares of blank captions: told as a warning, refused
+# Codes of images of no group: for any reason, and because annotators could not tell it.
+NO_GROUP, UNSURE = -1, -2
+# Shares of blank captions: a warning above the first, a refusal above the second.
+BLANK_WARNING, BLANK_LIMIT = 0.05, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,7 @@ class Record:
         labels: attribute name to raw label, as the data set writes it.
         objects: the objects in the image by task name, None if unknown.
         image: where the picture is, or what draws it; None if there is none.
-        regions: what is known to be where in the picture, None if nobody has looked.
+        regions: the annotated regions of the picture, None if it was not annotated.
     """
 
     id: str
@@ -53,13 +56,29 @@ class Grouping:
 
     Attributes:
         names: the K group names.
-        codes: (N,) int64, index into ``names``, -1 for images of no group.
+        codes: (N,) int64, index into ``names``; below 0 for images of no group: ``UNSURE`` where
+            annotators could not tell it, else ``NO_GROUP``.
         strata: raw label to number of images that carry it, for images of no group.
     """
 
     names: tuple[str, ...]
-    codes: npt.NDArray[np.int64]
+    codes: IntArray
     strata: Mapping[str, int]
+
+    @property
+    def labelled(self) -> BoolArray:
+        """(N,) images that belong to a group."""
+        return self.codes >= 0
+
+    @property
+    def unsure(self) -> BoolArray:
+        """(N,) images of which annotators could not tell the group.
+
+        Example:
+            >>> Grouping(("male", "female"), np.array([0, NO_GROUP, UNSURE]), {}).unsure.tolist()
+            [False, False, True]
+        """
+        return self.codes == UNSURE
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -74,7 +93,7 @@ class Grouping:
 
 
 @dataclass(frozen=True, eq=False)
-class Corpus(Remembering, Sequence[Record]):
+class Corpus(ReadCache, Sequence[Record]):
     """Images in the order of their ids, as columns; indexing gives :class:`Record` views.
 
     The order of the input never matters: two corpora of the same images are equal column by
@@ -93,14 +112,14 @@ class Corpus(Remembering, Sequence[Record]):
         vocabulary: the captioner's published vocabulary, None if there is none.
         trained_on_reference: whether the captioner was trained on captions of this data set;
             None if unknown.
-        notes: what happened while reading that a reader of the result must know.
-        file: where the captioner's captions were read from, where that is a file of the user's own;
-            plays no part in the digest.
+        notes: what happened while reading that readers of the result must know.
+        file: the user's own file from which the captions were read, else empty; not part of the
+            digest.
         blank_counts: side to (N,) int64, how many of each image's captions were blank
             (:func:`is_blank`); they are absent.
-        tables: name to lines of what transforms tell of their work; no part of the digest.
-        shown_under: the terms under which its pictures may be shown to others; empty: they may
-            not. No part of the digest.
+        tables: name to rows that transforms write about their work; not part of the digest.
+        shown_under: the terms under which its pictures may be shown to others; empty: they may not.
+            Not part of the digest.
     """
 
     dataset: str
@@ -111,12 +130,12 @@ class Corpus(Remembering, Sequence[Record]):
     groupings: Mapping[str, Grouping]
     objects: tuple[frozenset[str], ...] | None = None
     pictures: Pictures | None = None
-    source_order: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    source_order: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
     vocabulary: frozenset[str] | None = None
     trained_on_reference: bool | None = None
     notes: tuple[str, ...] = ()
     file: str = ""
-    blank_counts: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict)
+    blank_counts: Mapping[str, IntArray] = field(default_factory=dict)
     tables: Mapping[str, Sequence[Mapping[str, object]]] = field(default_factory=dict)
     shown_under: str = ""
 
@@ -161,7 +180,7 @@ class Corpus(Remembering, Sequence[Record]):
         rows, blanks = _without_blanks(rows)
         order = sorted(range(len(rows)), key=lambda i: id_key(rows[i].id))
         sorted_rows, cut = _within_length([rows[i] for i in order])
-        found = cls(
+        corpus = cls(
             dataset=dataset,
             captioner=captioner,
             ids=tuple(row.id for row in sorted_rows),
@@ -182,8 +201,8 @@ class Corpus(Remembering, Sequence[Record]):
             file=file,
             blank_counts={side: counts[order] for side, counts in blanks.items()},
         )
-        told = [note for side in SIDES for note in _check_blanks(found, side, blank_limit)]
-        return replace(found, notes=(*found.notes, *told))
+        blank_notes = [note for side in SIDES for note in _check_blanks(corpus, side, blank_limit)]
+        return replace(corpus, notes=(*corpus.notes, *blank_notes))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -230,8 +249,8 @@ class Corpus(Remembering, Sequence[Record]):
             self, model=sides.get("model", self.model), human=sides.get("human", self.human)
         )
 
-    def take(self, rows: npt.NDArray[np.int64]) -> Corpus:
-        """The same corpus with some of its images; what no image has is counted as before.
+    def take(self, rows: IntArray) -> Corpus:
+        """The same corpus with some of its images; strata are counted as before.
 
         Args:
             rows: (M,) their places, ascending.
@@ -243,8 +262,8 @@ class Corpus(Remembering, Sequence[Record]):
         sides = {}
         for name in SIDES:
             captions = self.side(name)
-            kept = captions.take(place[captions.image_rows] >= 0)
-            sides[name] = replace(kept, image_rows=place[kept.image_rows])
+            retained = captions.take(place[captions.image_rows] >= 0)
+            sides[name] = replace(retained, image_rows=place[retained.image_rows])
         order = self.source_order[rows]
         return replace(
             self.rewrite(sides),
@@ -258,8 +277,8 @@ class Corpus(Remembering, Sequence[Record]):
 
     @cached_property
     def keys(self) -> UIntArray:
-        """(N,) a hash of each id: what is drawn for an image does not depend on the others."""
-        return keys_of(self.ids)
+        """(N,) a hash of each id, so that a draw for one image does not depend on the others."""
+        return hash_ids(self.ids)
 
     @cached_property
     def digest(self) -> str:
@@ -277,7 +296,7 @@ class Corpus(Remembering, Sequence[Record]):
         sha.update(json.dumps(extra).encode())
         if self.pictures is not None:
             sha.update(f"pictures:{self.pictures.digest}".encode())
-        if any(self.blanks.values()):  # a blank is told, an image without a caption may not be
+        if any(self.blanks.values()):  # an image without a caption need not have a blank one
             sha.update(json.dumps(sorted(self.blanks.items())).encode())
         return sha.hexdigest()
 
@@ -315,21 +334,21 @@ def id_key(identifier: str) -> tuple[int, int, str]:
 
 def _unique(records: Iterable[Record]) -> tuple[list[Record], list[str]]:
     """Collapse equal duplicates with a note; refuse different ones."""
-    seen: dict[str, Record] = {}
+    by_id: dict[str, Record] = {}
     repeated = 0
     for record in records:
-        first = seen.setdefault(record.id, record)
+        first = by_id.setdefault(record.id, record)
         if first is record:
             continue
         if first != record:
             raise DataError(
-                f"image id {record.id} stands twice with different contents "
+                f"image id {record.id} occurs twice with different contents "
                 f"({first.model or first.human!r} and {record.model or record.human!r}); "
                 "keep one of the two"
             )
         repeated += 1
     notes = [f"{repeated} repeated images with equal contents were collapsed"] if repeated else []
-    return list(seen.values()), notes
+    return list(by_id.values()), notes
 
 
 def _within_length(rows: list[Record]) -> tuple[list[Record], list[str]]:
@@ -361,9 +380,9 @@ def _cut(text: str) -> str:
 
 def _without_blanks(
     rows: Sequence[Record],
-) -> tuple[list[Record], dict[str, npt.NDArray[np.int64]]]:
+) -> tuple[list[Record], dict[str, IntArray]]:
     """Records without their blank captions, and (N,) how many each had, by side."""
-    kept = []
+    cleaned = []
     blanks = {side: np.zeros(len(rows), np.int64) for side in SIDES}
     for place, row in enumerate(rows):
         human = tuple(text for text in row.human if not is_blank(text))
@@ -371,10 +390,10 @@ def _without_blanks(
         if silent or len(human) < len(row.human):
             blanks["model"][place] = silent
             blanks["human"][place] = len(row.human) - len(human)
-            kept.append(replace(row, model=None if silent else row.model, human=human))
+            cleaned.append(replace(row, model=None if silent else row.model, human=human))
         else:
-            kept.append(row)
-    return kept, blanks
+            cleaned.append(row)
+    return cleaned, blanks
 
 
 def _check_blanks(corpus: Corpus, side: str, limit: float) -> list[str]:
@@ -398,9 +417,9 @@ def _check_blanks(corpus: Corpus, side: str, limit: float) -> list[str]:
 def _column(captions: Iterable[Sequence[str]]) -> Captions:
     texts: list[str] = []
     images: list[int] = []
-    for row, own in enumerate(captions):
-        texts.extend(own)
-        images.extend([row] * len(own))
+    for row, image_captions in enumerate(captions):
+        texts.extend(image_captions)
+        images.extend([row] * len(image_captions))
     return Captions.from_texts(texts, images)
 
 
@@ -413,10 +432,11 @@ def _grouping(
     rows: Sequence[Record], attribute: str, names: tuple[str, ...], labels: LabelMap
 ) -> Grouping:
     raw = [row.labels.get(attribute) for row in rows]
-    code: dict[str | None, int] = {None: -1}
+    code: dict[str | None, int] = {None: NO_GROUP}
     for value in dict.fromkeys(v for v in raw if v is not None):
         group = labels.group_of(value)
-        code[value] = -1 if group is None else names.index(group)
+        none = UNSURE if labels.is_unsure(value) else NO_GROUP
+        code[value] = none if group is None else names.index(group)
     strata = Counter(value for value in raw if value is not None and code[value] < 0)
     return Grouping(names, np.array([code[value] for value in raw], np.int64), dict(strata))
 

@@ -1,7 +1,7 @@
 """Two attributes at once: the groups that they make together, such as male-light.
 
-A data set knows nothing of intersections: it is read once for each attribute, and images that
-belong to a group of both are in the group of the product.
+The data set is read once for each attribute; images that belong to a group of both are in the group
+of the product.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 
 from bias_pipeline.corpus.attribute import Attribute, Naming
-from bias_pipeline.corpus.corpus import Corpus, Grouping
+from bias_pipeline.corpus.corpus import NO_GROUP, UNSURE, Corpus, Grouping
 from bias_pipeline.corpus.limit import limited
 from bias_pipeline.declared import Count
 from bias_pipeline.errors import DataError, UsageError
@@ -27,8 +27,8 @@ class Intersection(Attribute):
     """The product of two attributes, as ``attribute=[gender,race]``.
 
     A group of the product has no words of its own: ``words`` are those of the parts' groups, so
-    that masking takes both. A caption names a group of the product where it names one of each; one
-    that names a group of either alone names none and is neutral.
+    that masking replaces both. A caption names a group of the product if it names one of each; a
+    caption that names a group of only one attribute is neutral.
 
     Attributes:
         parts: ``first`` and ``second``.
@@ -55,7 +55,7 @@ class Intersection(Attribute):
         object.__setattr__(self, "groups", groups)
 
     def namings(self, preset: str | None = None) -> tuple[Naming, ...]:
-        """Those of both: a caption names a group of the product where it names one of each."""
+        """Those of both attributes; a caption must name a group of each."""
         return tuple(naming for part in self.both for naming in part.namings(preset))
 
     @property
@@ -69,7 +69,9 @@ class Intersection(Attribute):
         return self.parts["first"], self.parts["second"]
 
 
-def joined(corpora: Sequence[Corpus], attribute: Attribute, limit: int | None = None) -> Corpus:
+def scored_corpus(
+    corpora: Sequence[Corpus], attribute: Attribute, limit: int | None = None
+) -> Corpus:
     """What is scored for an attribute.
 
     Args:
@@ -81,8 +83,8 @@ def joined(corpora: Sequence[Corpus], attribute: Attribute, limit: int | None = 
         DataError: if nothing is left, or a group of an intersection is too small.
     """
     if not isinstance(attribute, Intersection):
-        (own,) = corpora
-        return limited(own, limit)
+        (corpus,) = corpora
+        return limited(corpus, limit)
     chosen = limited(intersect(corpora, attribute), limit)
     _check_sizes(chosen.groupings[attribute.name], attribute)
     return chosen
@@ -103,11 +105,11 @@ def intersect(corpora: Sequence[Corpus], attribute: Intersection) -> Corpus:
     rows = np.array([row for row, i in enumerate(first.ids) if i in place], np.int64)
     if not len(rows):
         raise DataError(
-            f"captioner {first.captioner!r}: the images labelled for {attribute.both[0].name} and "
-            f"those labelled for {attribute.both[1].name} have none in common"
+            f"captioner {first.captioner!r}: no image has labels of both {attribute.both[0].name} "
+            f"and {attribute.both[1].name}"
         )
     others = np.array([place[first.ids[row]] for row in rows], np.int64)
-    grouping = crossed(
+    grouping = cross_attributes(
         [
             replace(corpus.groupings[part.name], codes=corpus.groupings[part.name].codes[chosen])
             for corpus, part, chosen in zip(corpora, attribute.both, (rows, others), strict=True)
@@ -116,28 +118,31 @@ def intersect(corpora: Sequence[Corpus], attribute: Intersection) -> Corpus:
     _check_sizes(grouping, attribute)
     lost = len(first) + len(second) - 2 * len(rows)
     note = f"{lost} images are labelled for one of {attribute.name} only: left out"
-    own = first.take(rows)
+    shared = first.take(rows)
     return replace(
-        own,
+        shared,
         groupings={attribute.name: grouping},
         notes=(*dict.fromkeys((*first.notes, *second.notes)), *([note] if lost else [])),
     )
 
 
-def crossed(parts: Sequence[Grouping]) -> Grouping:
+def cross_attributes(parts: Sequence[Grouping]) -> Grouping:
     """The groups of two attributes together; images of no group of either are strata.
+
+    The group of the product is unsure where one of the two is unsure.
 
     Args:
         parts: two groupings of the same images.
     """
     first, second = parts
     known = (first.codes >= 0) & (second.codes >= 0)
-    codes = np.where(known, first.codes * len(second.names) + second.codes, -1)
+    unknown = np.where((first.codes == NO_GROUP) | (second.codes == NO_GROUP), NO_GROUP, UNSURE)
+    codes = np.where(known, first.codes * len(second.names) + second.codes, unknown)
     names = tuple(f"{a}-{b}" for a, b in product(first.names, second.names))
-    unknown = [
+    strata = [
         f"{_named(first, row)}-{_named(second, row)}" for row in np.flatnonzero(~known).tolist()
     ]
-    return Grouping(names, codes, dict(Counter(unknown)))
+    return Grouping(names, codes, dict(Counter(strata)))
 
 
 def _named(grouping: Grouping, row: int) -> str:
@@ -155,20 +160,21 @@ def _check_sizes(grouping: Grouping, attribute: Intersection) -> None:
         )
 
 
-def beside(corpus: Corpus, further: Mapping[str, Corpus]) -> Corpus:
-    """A corpus that knows further attributes of its images.
+def with_attributes(corpus: Corpus, others: Mapping[str, Corpus]) -> Corpus:
+    """A corpus with the groups of more attributes.
 
     Args:
         corpus: what is scored; it keeps its images and their order.
-        further: attribute to the same captioner's corpus read for it. Images that it does not hold
-            belong to none of its groups.
+        others: attribute to the same captioner's corpus read for it. Images that it lacks belong to
+            none of its groups.
     """
     return replace(
         corpus,
         groupings={
             **corpus.groupings,
             **{
-                name: _at(corpus.ids, own.groupings[name], own.ids) for name, own in further.items()
+                name: _at(corpus.ids, other.groupings[name], other.ids)
+                for name, other in others.items()
             },
         },
     )
@@ -177,4 +183,4 @@ def beside(corpus: Corpus, further: Mapping[str, Corpus]) -> Corpus:
 def _at(ids: Sequence[str], grouping: Grouping, known: Sequence[str]) -> Grouping:
     place = {identifier: row for row, identifier in enumerate(known)}
     rows = np.array([place.get(identifier, -1) for identifier in ids], np.int64)
-    return replace(grouping, codes=np.where(rows >= 0, grouping.codes[rows], -1))
+    return replace(grouping, codes=np.where(rows >= 0, grouping.codes[rows], NO_GROUP))

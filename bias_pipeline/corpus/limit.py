@@ -1,4 +1,4 @@
-"""A first look: some of the images, chosen once and for all, never taken for the whole."""
+"""A quick first run on some of the images, always the same ones."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from dataclasses import replace
 import numpy as np
 
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.io.hashing import stream
+from bias_pipeline.io.hashing import random_words
 
 
 def limited(corpus: Corpus, limit: int | None) -> Corpus:
-    """A corpus of at most so many images, those of no group left out.
+    """A corpus of at most ``limit`` images, without those of no group.
 
     Which images these are depends on their ids alone: they are the same for all captioners and
-    seeds, and those of a lower limit are among those of a higher one. The data set's name says
-    that it is not the whole, so every row, table and run of it does.
+    seeds, and a lower limit gives a subset of a higher one. The data set's name contains the limit,
+    so every row, table and run shows it.
 
     Args:
         corpus: what is read.
         limit: images that belong to a group; None: all.
 
     Returns:
-        The corpus itself if it has no more of them.
+        The corpus itself if it has no more images.
 
     Example:
         >>> from bias_pipeline.corpus.attribute import LabelMap
@@ -37,7 +37,7 @@ def limited(corpus: Corpus, limit: int | None) -> Corpus:
     scored = np.flatnonzero(_in_a_group(corpus))
     if limit is None or len(scored) <= limit:
         return corpus
-    drawn = stream("limit", 0, corpus.keys[scored])
+    drawn = random_words("limit", 0, corpus.keys[scored])
     rows = np.sort(scored[np.argsort(drawn, kind="stable")[:limit]])
     chosen = corpus.take(rows)
     note = (
@@ -47,11 +47,13 @@ def limited(corpus: Corpus, limit: int | None) -> Corpus:
     return replace(
         chosen,
         dataset=f"{corpus.dataset} (limit {limit})",
-        groupings={name: replace(own, strata={}) for name, own in chosen.groupings.items()},
+        groupings={
+            name: replace(grouping, strata={}) for name, grouping in chosen.groupings.items()
+        },
         notes=(*chosen.notes, note),
     )
 
 
 def _in_a_group(corpus: Corpus) -> np.ndarray:
     """(N,) whether an image belongs to a group of any attribute."""
-    return np.any([own.codes >= 0 for own in corpus.groupings.values()], axis=0)
+    return np.any([grouping.codes >= 0 for grouping in corpus.groupings.values()], axis=0)

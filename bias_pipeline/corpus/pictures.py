@@ -1,4 +1,4 @@
-"""The pictures of a corpus: where their pixels are, what is known to be where, and their edits."""
+"""The pictures of a corpus: files, annotated regions and edits."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.io.digests import digests_of
 
-IntArray = npt.NDArray[np.int64]
 Pixels = npt.NDArray[np.uint8]
 PERSON = "person"
-_PAINTED = 2  # raise it whenever other pixels of files are painted over, whatever the edit says
+_PAINTED = 2  # raise it whenever the same edit paints over other pixels
 
 
 @dataclass(frozen=True)
 class Region:
-    """Something in a picture and where it is, as COCO's instances tell it.
+    """An object in a picture and its place, as in COCO's instances.
 
     Attributes:
         category: such as ``person``.
@@ -43,14 +43,14 @@ class Region:
 
     @property
     def outlined(self) -> bool:
-        """Whether more is known than a box."""
+        """Whether there is an outline or mask, not only a box."""
         return bool(self.polygons or self.counts)
 
     @property
     def outside(self) -> bool:
-        """Whether it lies beside the picture, as far as the picture's size is known.
+        """Whether it lies outside the picture, if the picture's size is known.
 
-        Run lengths are of the picture itself, wherever the box is.
+        A mask (run lengths) is always inside.
 
         Example:
             >>> [Region("person", (left, 0, 2, 2), (4, 4)).outside for left in (-2, -1, 3, 4)]
@@ -71,13 +71,13 @@ def extent(polygons: Iterable[Sequence[float]]) -> tuple[float, float, float, fl
         (1, 2, 4, 2)
     """
     points = [*polygons]
-    across = [x for own in points for x in own[::2]]
-    down = [y for own in points for y in own[1::2]]
+    across = [x for outline in points for x in outline[::2]]
+    down = [y for outline in points for y in outline[1::2]]
     return min(across), min(down), max(across) - min(across), max(down) - min(down)
 
 
 class Drawn(NamedTuple):
-    """Pixels (H, W, 3) and what is where in them."""
+    """Pixels (H, W, 3) and their regions."""
 
     pixels: Pixels
     regions: tuple[Region, ...]
@@ -85,7 +85,7 @@ class Drawn(NamedTuple):
 
 @runtime_checkable
 class Drawing(Protocol):
-    """A picture that is drawn when somebody looks at it.
+    """A picture that is drawn when it is read.
 
     Attributes:
         digest: of everything that decides its pixels.
@@ -95,11 +95,11 @@ class Drawing(Protocol):
     def digest(self) -> str: ...  # noqa: D102
 
     def draw(self, side: int) -> Drawn:
-        """It as a square of so many pixels a side, the same each time."""
+        """A square of ``side`` x ``side`` pixels, the same each time."""
 
 
 class Edit(Protocol):
-    """A change of pictures that takes place when they are read.
+    """A change made to pictures when they are read.
 
     Attributes:
         spec: everything that decides it, as plain data.
@@ -109,15 +109,15 @@ class Edit(Protocol):
     def spec(self) -> Mapping[str, object]: ...  # noqa: D102
 
     def apply(self, drawn: Drawn) -> Pixels:
-        """The pixels afterwards; what was given is left as it is."""
+        """The changed pixels; the input stays as it is."""
 
     def hides(self, category: str) -> bool:
-        """Whether nothing is left to be seen of such a thing."""
+        """Whether the edit makes objects of this category invisible."""
 
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """A picture that nobody has at hand; what is where in it is told, and no more can be seen."""
+    """A picture whose file is missing; only its annotated regions are known."""
 
 
 Picture: TypeAlias = Path | Drawing | Elsewhere
@@ -125,13 +125,13 @@ Picture: TypeAlias = Path | Drawing | Elsewhere
 
 @dataclass(frozen=True, eq=False)
 class Pictures:
-    """Pictures of N images, looked at only when somebody asks what is in them.
+    """Pictures of N images, read only when needed.
 
     Attributes:
         files: N paths, drawings or pictures elsewhere; None for an image without a picture.
-        regions: N tuples of what is known to be in the files, None where nobody has looked; None
-            altogether if there are no annotations. Drawings know for themselves.
-        edits: made in this order whenever a picture is read.
+        regions: N tuples of annotated regions, None for a file without annotations; None if no file
+            has any. Drawings bring their own.
+        edits: applied in this order whenever a picture is read.
 
     Example:
         >>> pictures = Pictures((Path("1.jpg"), None))
@@ -149,9 +149,9 @@ class Pictures:
         files: Sequence[Picture | None],
         regions: Sequence[tuple[Region, ...] | None] = (),
     ) -> Pictures | None:
-        """Those of a data set; None where no image has one."""
-        known = tuple(regions) if any(own is not None for own in regions) else None
-        return cls(tuple(files), known) if any(own is not None for own in files) else None
+        """The pictures of a data set; None if no image has one."""
+        known = tuple(regions) if any(item is not None for item in regions) else None
+        return cls(tuple(files), known) if any(item is not None for item in files) else None
 
     def __len__(self) -> int:
         return len(self.files)
@@ -163,7 +163,7 @@ class Pictures:
         return Pictures(tuple(self.files[row] for row in chosen), regions, self.edits)
 
     def known(self, row: int) -> tuple[Region, ...] | None:
-        """What is known to be where in a file, None if nobody has looked."""
+        """The annotated regions of a file, None if it was not annotated."""
         return None if self.regions is None else self.regions[row]
 
     def edited(self, edit: Edit) -> Pictures:
@@ -171,26 +171,26 @@ class Pictures:
         return replace(self, edits=(*self.edits, edit))
 
     @property
-    def present(self) -> npt.NDArray[np.bool_]:
-        """(N,) whether each image has a picture, at hand or elsewhere."""
-        return np.array([own is not None for own in self.files], bool)
+    def present(self) -> BoolArray:
+        """(N,) whether each image has a picture, on disk or elsewhere."""
+        return np.array([file is not None for file in self.files], bool)
 
     @cached_property
     def contents(self) -> tuple[str | None, ...]:
-        """SHA-256 (hex) of each picture; None where there is none at hand."""
-        files = [own for own in self.files if isinstance(own, Path)]
+        """SHA-256 (hex) of each picture; None where there is none on disk."""
+        files = [file for file in self.files if isinstance(file, Path)]
         read = dict(zip(files, digests_of(files), strict=True))
-        return tuple(read[own] if isinstance(own, Path) else _drawn(own) for own in self.files)
+        return tuple(read[file] if isinstance(file, Path) else _drawn(file) for file in self.files)
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 (hex) of all that is seen, in order; where files lie does not count."""
-        told = "\n".join(own or "-" for own in self.contents)
+        """SHA-256 (hex) of pictures, regions and edits, in order; folders do not count."""
+        text = "\n".join(content or "-" for content in self.contents)
         if self.regions is not None:
-            told += f"\nregions {_PAINTED} {self.regions!r}"
+            text += f"\nregions {_PAINTED} {self.regions!r}"
         for edit in self.edits:
-            told += f"\nedit {sorted(edit.spec.items())!r}"
-        return hashlib.sha256(told.encode()).hexdigest()
+            text += f"\nedit {sorted(edit.spec.items())!r}"
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def shown(self, row: int) -> str:
         """SHA-256 (hex) of all that is seen of one picture."""
@@ -206,7 +206,9 @@ class Pictures:
             alike: dict[str | None, list[int]] = {}
             for row in rows if len(rows) > 1 else ():
                 alike.setdefault(self.take(np.array([row])).contents[0], []).append(row)
-            yield from (np.array(own) for own in alike.values() if len(own) > 1)
+            yield from (
+                np.array(alike_rows) for alike_rows in alike.values() if len(alike_rows) > 1
+            )
 
 
 def _drawn(picture: Drawing | Elsewhere | None) -> str | None:

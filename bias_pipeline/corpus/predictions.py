@@ -8,17 +8,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.pictures import Pictures
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True, eq=False)
-class Labelled:
+class LabelledCaptions:
     """Captions, at most one an image, with what an attacker must guess.
 
     Attributes:
@@ -46,7 +43,7 @@ class Labelled:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 (hex) of captions and labels; names and what may be seen do not count."""
+        """SHA-256 (hex) of captions and labels; names and pictures do not count."""
         sha = hashlib.sha256(self.captions.digest.encode())
         sha.update(f"{self.labels.shape} {self.n_classes}".encode())
         sha.update(np.ascontiguousarray(self.labels, dtype="<i8").tobytes())
@@ -55,18 +52,18 @@ class Labelled:
 
 @dataclass(frozen=True)
 class Training:
-    """An account of the attackers behind predictions, for the manifest of a result.
+    """How the attackers behind predictions were trained, for the manifest of a result.
 
     Attributes:
         trained: attackers that were trained for these predictions.
-        cached: attackers whose predictions were there already.
+        cached: attackers whose predictions were in the cache.
         failed: attackers that diverged or predicted the same for all, and were replaced.
         world_size: processes that trained each attacker together; None if no network was trained.
         out_of_memory: what was done each time memory was short.
         curves: side, seed, epoch and mean training loss of every epoch of every attacker.
         embedded: captions that a frozen encoder embedded.
-        embedded_before: captions whose vectors were there already.
-        cut: captions that were longer than the encoder reads, of those it had to read.
+        embedded_before: captions whose vectors were in the cache.
+        cut: captions that the encoder had to shorten.
     """
 
     trained: int = 0
@@ -87,17 +84,17 @@ class Training:
             >>> Training.total([Training(trained=2), Training(cached=1, world_size=1)]).trained
             2
         """
-        own = list(accounts)
+        parts = list(accounts)
         return cls(
-            trained=sum(one.trained for one in own),
-            cached=sum(one.cached for one in own),
-            failed=sum(one.failed for one in own),
-            world_size=max((one.world_size for one in own if one.world_size), default=None),
-            out_of_memory=[event for one in own for event in one.out_of_memory],
-            curves=[line for one in own for line in one.curves],
-            embedded=sum(one.embedded for one in own),
-            embedded_before=sum(one.embedded_before for one in own),
-            cut=sum(one.cut for one in own),
+            trained=sum(one.trained for one in parts),
+            cached=sum(one.cached for one in parts),
+            failed=sum(one.failed for one in parts),
+            world_size=max((one.world_size for one in parts if one.world_size), default=None),
+            out_of_memory=[event for one in parts for event in one.out_of_memory],
+            curves=[line for one in parts for line in one.curves],
+            embedded=sum(one.embedded for one in parts),
+            embedded_before=sum(one.embedded_before for one in parts),
+            cut=sum(one.cut for one in parts),
         )
 
 
@@ -106,24 +103,24 @@ class Predictions:
     """What attackers predicted for their test captions, one block per seed.
 
     Attributes:
-        name: of the :class:`Labelled` they were trained on.
+        name: of the :class:`LabelledCaptions` they were trained on.
         seeds: the S seeds.
         images: S arrays (M_s,) of corpus rows.
         truth: S arrays (M_s,) or (M_s, T).
         probs: S arrays (M_s, K) of class probabilities, or (M_s, T) of task probabilities.
         classes: names of the classes.
-        training: how the attackers came about; nothing where predictions were read from a file.
+        training: how the attackers were trained; empty if predictions were read from a file.
     """
 
     name: str
     seeds: tuple[int, ...]
     images: tuple[IntArray, ...]
     truth: tuple[IntArray, ...]
-    probs: tuple[FloatArray, ...]
+    probs: tuple[Float64Array, ...]
     classes: tuple[str, ...] = ()
     training: Training = Training()
 
-    def __iter__(self) -> Iterator[tuple[IntArray, IntArray, FloatArray]]:
+    def __iter__(self) -> Iterator[tuple[IntArray, IntArray, Float64Array]]:
         return zip(self.images, self.truth, self.probs, strict=True)
 
     @classmethod

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-import random
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated
 
 import numpy as np
-import numpy.typing as npt
 
-from bias_pipeline.corpus.copies import originals
+from bias_pipeline.array_types import IntArray
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.declared import Configurable, InnerShare, Range
-from bias_pipeline.errors import NotApplicableError, UsageError, did_you_mean
-from bias_pipeline.io.hashing import stream
-
-IntArray = npt.NDArray[np.int64]
+from bias_pipeline.declared import Configurable
+from bias_pipeline.errors import NotApplicableError, UsageError
 
 PUBLISHED_SEEDS = (0, 12, 456, 789, 100, 200, 300, 400, 500, 1234)
 SMALLEST_GROUP = 10
 MOST_SEEDS = 10_000
-
-_TEST, _HELD, _TRAIN = range(3)
 
 
 @dataclass(frozen=True)
@@ -33,22 +26,22 @@ class Copies:
 
     Attributes:
         images: how many of those drawn.
-        together: whether each was kept in the part of the image that it is a copy of.
+        together: whether each is in the same part as its original.
     """
 
     images: int
     together: bool
 
     def note(self) -> str:
-        """What a reader must know; empty where there are none."""
+        """A sentence for readers of the result; empty without copies."""
         if not self.images:
             return ""
-        kept = (
-            "each is learnt from or tested together with its original"
+        placement = (
+            "each is in the same part of a split as its original"
             if self.together
-            else "some are learnt from while their originals are tested (split.together)"
+            else "attackers learn from some whose originals are tested (split.together)"
         )
-        return f"{self.images} images are copies of others: {kept}"
+        return f"{self.images} images are copies of others: {placement}"
 
 
 NO_COPIES = Copies(0, together=True)
@@ -63,8 +56,9 @@ class Split:
         train: rows of the corpus.
         test: rows of the corpus, disjoint from ``train``.
         validation: rows of the corpus, disjoint from both; empty unless the rule asks for them.
-        balanced: whether every group is cut to the size of the smallest, dropping the rows that
-            were drawn last.
+        balanced: whether every group is cut to the size of the smallest; the rows drawn last are
+            dropped.
+        whole_test: whether the test part is exempt from that cut.
         copies: of images, see :class:`Copies`.
     """
 
@@ -74,12 +68,13 @@ class Split:
     validation: IntArray
     balanced: bool
     copies: Copies = NO_COPIES
+    whole_test: bool = False
 
     def select(self, images: IntArray, labels: IntArray) -> tuple[IntArray, IntArray]:
         """Train and test positions within a table of labelled captions.
 
-        An image keeps its part whatever else the table holds: the same seed tests the same
-        images on both sides and for all captioners. Balance is restored within the table.
+        An image's part does not depend on the rest of the table: the same seed tests the same
+        images on both sides and for all captioners. Groups are balanced again within the table.
 
         Args:
             images: (N,) corpus row of each caption, each image at most once.
@@ -88,167 +83,81 @@ class Split:
         Returns:
             Two index arrays into the table, ascending.
         """
-        return tuple(  # type: ignore[return-value]
-            np.sort(self._balance(_positions(part, images), labels))
-            for part in (self.train, self.test)
-        )
+        train, test = (_positions(part, images) for part in (self.train, self.test))
+        tested = test if self.whole_test else self._balance(test, labels)
+        return np.sort(self._balance(train, labels)), np.sort(tested)
 
     def validated(self, images: IntArray, labels: IntArray) -> IntArray:
         """Validation positions within a table, as :meth:`select` gives the others."""
         return np.sort(self._balance(_positions(self.validation, images), labels))
 
+    def with_fewer(self, share: float) -> Split:
+        """The same test images; of the training images every (1 / share)-th, so of every group.
+
+        Example:
+            >>> rows = np.arange(6)
+            >>> Split(0, rows, rows[:0], rows[:0], balanced=True).with_fewer(1 / 2).train.tolist()
+            [0, 2, 4]
+        """
+        return replace(self, train=self.train[:: round(1 / share)])
+
     def _balance(self, positions: IntArray, labels: IntArray) -> IntArray:
         if not self.balanced or not len(positions):
             return positions
-        own = labels[positions]
-        size = np.bincount(own, minlength=int(labels.max()) + 1).min()
-        return positions[_rank_within(own) < size]
+        classes = labels[positions]
+        size = np.bincount(classes, minlength=int(labels.max()) + 1).min()
+        return positions[_rank_within(classes) < size]
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 (hex) of the draw."""
         sha = hashlib.sha256(f"{self.seed} {self.balanced}".encode())
+        sha.update(b" whole" if self.whole_test else b"")
         for part in (self.train, self.test, self.validation):
             sha.update(part.astype("<i8").tobytes() + b"|")
         return sha.hexdigest()
 
 
-@dataclass(frozen=True)
-class SplitRule(Configurable):
-    """How splits are drawn.
+class SplitRule(Configurable, ABC):
+    """How splits are drawn."""
 
-    Attributes:
-        test_share: share of each group that is tested, in (0, 1).
-        validation_share: share of each group kept for validation, in [0, 1).
-        balanced: cut every group to the size of the smallest.
-        order: ``hashed`` draws an image by its id and the seed alone, so captioners that lack a
-            few images still share the split; ``file`` pops images at random from the captioner's
-            own file, as the published LIC code does (so the same seed gives every captioner
-            another split).
-        together: keep images that are copies of one another (:mod:`bias_pipeline.corpus.copies`)
-            in one part, that of the first; an attacker tested on what it has learnt by heart says
-            nothing (ours). Without copies a split is the same either way. Where that would leave a
-            group without images to test or to learn from they are torn apart, which is said. Plays
-            no part where ``order`` is ``file``, since the published code knows no copies.
-    """
-
-    test_share: InnerShare = 0.1
-    validation_share: Annotated[float, Range(low=0, below=1)] = 0.0
-    balanced: bool = True
-    order: str = "hashed"
-    together: bool = True
-
-    def __post_init__(self) -> None:
-        """Check the shares.
-
-        Raises:
-            UsageError: if the shares leave nothing to train on or ``order`` is unknown.
-        """
-        if not (0 < self.test_share < 1 and 0 <= self.validation_share < 1 - self.test_share):
-            raise UsageError(
-                f"split: test_share={self.test_share} and validation_share="
-                f"{self.validation_share} must be positive and leave images to train on"
-            )
-        if self.order not in _DRAWS:
-            raise UsageError(
-                f"split.order: {self.order!r} is unknown; {did_you_mean(self.order, _DRAWS)}"
-            )
-
+    @abstractmethod
     def draw(self, corpus: Corpus, attribute: str, seeds: Sequence[int]) -> list[Split]:
-        """One split a seed, over all images that belong to a group of the attribute.
+        """Splits over all images that belong to a group of the attribute, seed by seed.
 
         Raises:
-            DataError: if a group has fewer than ten images.
-            UsageError: if the shares leave a group without test or training images.
+            NotApplicableError: if a group has fewer than ten images.
+            UsageError: if a group would be left without test or training images.
         """
-        grouping = corpus.groupings[attribute]
-        rows = [np.flatnonzero(grouping.codes == k) for k in range(len(grouping.names))]
-        sizes = {name: len(group) for name, group in zip(grouping.names, rows, strict=True)}
-        if min(sizes.values()) < SMALLEST_GROUP:
-            raise NotApplicableError(
-                f"dataset {corpus.dataset!r}, attribute {attribute!r}: attackers need two groups "
-                f"or more with at least {SMALLEST_GROUP} images each; found "
-                + ", ".join(f"{name} {size}" for name, size in sizes.items())
-            )
-        self._check_sizes(sizes)
-        return [_DRAWS[self.order](self, corpus, rows, seed) for seed in seeds]
 
-    def _check_sizes(self, sizes: Mapping[str, int]) -> None:
-        for name, size in sizes.items():
-            tested = round(self.test_share * size)
-            held = round(self.validation_share * size)
-            if tested < 1 or size - tested - held < 1:
-                raise UsageError(
-                    f"split: test_share={self.test_share} and validation_share="
-                    f"{self.validation_share} make {tested} of the {size} images of group {name} "
-                    f"test images and leave {size - tested - held} to train on; each needs one"
-                )
+    def check_trains(self) -> None:
+        """Check that there are training images.
+
+        Raises:
+            UsageError: if all images are test images.
+        """
+        return
 
 
-def _draw_hashed(rule: SplitRule, corpus: Corpus, groups: Sequence[IntArray], seed: int) -> Split:
-    keys = stream("split", seed, corpus.keys)
-    orders = [group[np.argsort(keys[group], kind="stable")] for group in groups]
-    part = np.full(len(corpus), -1)
-    for order in orders:
-        tested = round(rule.test_share * len(order))
-        held = tested + round(rule.validation_share * len(order))
-        part[order] = np.repeat([_TEST, _HELD, _TRAIN], [tested, held - tested, len(order) - held])
-    first = originals(corpus)
-    whole = _reunited(part, first) if rule.together else part
-    torn = any(not {_TEST, _TRAIN} <= set(whole[order].tolist()) for order in orders)
-    test, held_out, train = (
-        np.concatenate([order[(part if torn else whole)[order] == number] for order in orders])
-        for number in (_TEST, _HELD, _TRAIN)
-    )
-    drawn = first[part >= 0]
-    copies = Copies(len(drawn) - len(np.unique(drawn)), rule.together and not torn)
-    return Split(seed, train, test, held_out, rule.balanced, copies)
+def rows_by_group(corpus: Corpus, attribute: str) -> dict[str, IntArray]:
+    """Group to the rows of its images.
 
-
-def _reunited(part: IntArray, first: IntArray) -> IntArray:
-    """Parts in which copies are where the first of their kind is.
-
-    Args:
-        part: (N,) part of each image, -1 for those that are not drawn.
-        first: (N,) from :func:`~bias_pipeline.corpus.copies.originals`.
+    Raises:
+        NotApplicableError: if a group has fewer than ten images.
     """
-    drawn = np.flatnonzero(part >= 0)
-    _, leader, which = np.unique(first[drawn], return_index=True, return_inverse=True)
-    found = part.copy()
-    found[drawn] = part[drawn][leader][which]
-    return found
-
-
-def _draw_from_file(
-    rule: SplitRule, corpus: Corpus, groups: Sequence[IntArray], seed: int
-) -> Split:
-    """The order of draws of the published code: every group's training set, then the test sets."""
-    generator = random.Random(seed)  # noqa: S311 - the published draws, not a secret
-    pools = [group[np.argsort(corpus.source_order[group])].tolist() for group in groups]
-    smallest = min(len(pool) for pool in pools)
-    sizes = [smallest if rule.balanced else len(pool) for pool in pools]
-    tested = [round(rule.test_share * size) for size in sizes]
-
-    def pop(counts: Sequence[int]) -> IntArray:
-        rows = [
-            pool.pop(generator.randrange(len(pool)))
-            for pool, count in zip(pools, counts, strict=True)
-            for _ in range(count)
-        ]
-        return np.array(rows, np.int64)
-
-    train = pop([size - test for size, test in zip(sizes, tested, strict=True)])
-    return Split(seed, train, pop(tested), np.empty(0, np.int64), rule.balanced)
-
-
-_DRAWS: Mapping[str, Callable[[SplitRule, Corpus, Sequence[IntArray], int], Split]] = {
-    "hashed": _draw_hashed,
-    "file": _draw_from_file,
-}
+    grouping = corpus.groupings[attribute]
+    rows = {name: np.flatnonzero(grouping.codes == k) for k, name in enumerate(grouping.names)}
+    if min(map(len, rows.values())) < SMALLEST_GROUP:
+        raise NotApplicableError(
+            f"dataset {corpus.dataset!r}, attribute {attribute!r}: attackers need two groups "
+            f"or more with at least {SMALLEST_GROUP} images each; found "
+            + ", ".join(f"{name} {len(group)}" for name, group in rows.items())
+        )
+    return rows
 
 
 def seeds_of(seeds: int | Sequence[int]) -> tuple[int, ...]:
-    """The seeds that ``seeds=`` names: a list as it is, a number the first n published ones.
+    """The seeds of ``seeds=``: a list as given, or for a number n the first n published seeds.
 
     After the ten seeds of the published runs come 1235, 1236 and so on.
 
@@ -275,12 +184,36 @@ def seeds_of(seeds: int | Sequence[int]) -> tuple[int, ...]:
     return chosen
 
 
+def seeds_in(splits: Sequence[Split]) -> tuple[int, ...]:
+    """The seeds of splits, each once, in order; several folds share one."""
+    return tuple(dict.fromkeys(split.seed for split in splits))
+
+
+def every_image_tested(splits: Sequence[Split]) -> bool:
+    """Whether several folds of a seed are tested (cross-fitting)."""
+    return len(splits) > len(seeds_in(splits))
+
+
+def reunited(part: IntArray, first: IntArray) -> IntArray:
+    """Parts in which every copy is in the part of its original.
+
+    Args:
+        part: (N,) part of each image, -1 for those that are not drawn.
+        first: (N,) from :func:`~bias_pipeline.corpus.duplicates.originals`.
+    """
+    drawn = np.flatnonzero(part >= 0)
+    _, leader, which = np.unique(first[drawn], return_index=True, return_inverse=True)
+    together = part.copy()
+    together[drawn] = part[drawn][leader][which]
+    return together
+
+
 def _positions(rows: IntArray, images: IntArray) -> IntArray:
-    """Where the given rows stand in ``images``, in the order of ``rows``; absent ones left out."""
+    """Indices of the given rows in ``images``, in the order of ``rows``; absent ones left out."""
     place = np.full(max(rows.max(initial=0), images.max(initial=0)) + 1, -1, np.int64)
     place[images] = np.arange(len(images))
-    found = place[rows]
-    return found[found >= 0]
+    positions = place[rows]
+    return positions[positions >= 0]
 
 
 def _rank_within(labels: IntArray) -> IntArray:

@@ -1,10 +1,10 @@
 """Read one pickle of plain data, in a process that is allowed almost nothing.
 
 `pickles.py` starts this file by its path with ``python -I -S``. It imports the standard library
-only, so that it starts in some 20 ms and so that nothing of the user's is importable in it.
+only, so it starts in about 20 ms and can import nothing of the user's.
 
 The pickle comes in on stdin. The answer goes out on stdout: ``+`` and the data as JSON, or ``-``
-and the fault as JSON. An exit code other than 0 means that the answer is not complete.
+and the fault as JSON. An exit code other than 0 means that the answer is incomplete.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ except ImportError:  # not on Windows: there the time-out of the parent is the o
     resource = None  # type: ignore[assignment]
 
 OUT_OF_MEMORY = 77  # exit code, because writing a message needs memory too
-MAX_BITS = 4096  # of an int; ids have 64
+MAX_BITS = 4096  # bits of an int; ids have 64
 _CHUNK = 5000  # entries of the outermost list turned to JSON at once
-_SHOWN = 80  # characters of the file's own text that a message repeats
+_SHOWN = 80  # characters of the file's text that a message quotes
 _STEPS = 6  # keys and indices that a message names
 
 _CALLS = frozenset(
@@ -40,26 +40,26 @@ class RefusedError(Exception):
 
     Attributes:
         code: the kind of fault; `pickles.py` has the words for each.
-        found: what was found, as printable ASCII.
-        offset: the byte where it was found, if known.
+        detail: the offending name or value, as printable ASCII.
+        offset: the byte of the fault, if known.
         where: keys and indices that lead to the faulty value, outermost first.
     """
 
-    def __init__(self, code: str, found: str = "", offset: int | None = None) -> None:
-        super().__init__(code, found)
-        self.code, self.found, self.offset = code, found[:_SHOWN], offset
+    def __init__(self, code: str, detail: str = "", offset: int | None = None) -> None:
+        super().__init__(code, detail)
+        self.code, self.detail, self.offset = code, detail[:_SHOWN], offset
         self.where: list[object] = []
 
     def as_json(self) -> bytes:
         """The fault as the parent expects it."""
         path = "".join(f"[{ascii(step)[:_SHOWN]}]" for step in self.where[:_STEPS])
         path += "..." if len(self.where) > _STEPS else ""
-        told = {"code": self.code, "found": self.found, "offset": self.offset, "where": path}
-        return json.dumps(told).encode("ascii")
+        record = {"code": self.code, "found": self.detail, "offset": self.offset, "where": path}
+        return json.dumps(record).encode("ascii")
 
 
 class _PlainUnpickler(pickle.Unpickler):
-    """The exact allow list: no global at all, so that nothing can be called."""
+    """Refuses every global, so that nothing can be called."""
 
     def find_class(self, module_name: str, global_name: str) -> NoReturn:
         raise RefusedError("global", ascii(f"{module_name}.{global_name}"))
@@ -73,8 +73,8 @@ def read_plain(data: bytes, *, max_size: int = 1 << 30, max_depth: int = 100) ->
 
     Args:
         data: the whole pickle.
-        max_size: characters that the data may come to with shared parts written out.
-        max_depth: lists within lists that are allowed.
+        max_size: most characters of the data as JSON, with shared parts written out.
+        max_depth: deepest nesting of lists.
 
     Returns:
         The data: list, tuple, dict with str keys, str, int, float, bool and None only.
@@ -99,7 +99,7 @@ def read_plain(data: bytes, *, max_size: int = 1 << 30, max_depth: int = 100) ->
 
 
 def _check_end(data: bytes, end: int) -> None:
-    """Refuse what follows the first pickle: reading on would drop it in silence."""
+    """Refuse bytes after the first pickle, which would be ignored silently."""
     if data[end:].strip():
         raise RefusedError("trailing", f"{len(data) - end} further bytes", end)
 
@@ -110,7 +110,7 @@ def _explain(data: bytes, error: Exception) -> Exception:
     if isinstance(error, RefusedError):
         error.offset = fault.offset if fault.code == error.code else None
         return error
-    # A damaged file can hold any opcode by accident; it did not fail for asking too much.
+    # A damaged file can contain any opcode by accident: such a fault is not the reason.
     damaged = isinstance(error, pickle.UnpicklingError | EOFError | MemoryError)
     if fault.code == "broken" or (fault.code != "none" and not damaged):
         return fault
@@ -120,7 +120,7 @@ def _explain(data: bytes, error: Exception) -> Exception:
 
 
 def _first_fault(data: bytes) -> RefusedError:
-    """The first opcode that plain data never has, or the place where the bytes make no sense."""
+    """The first opcode that plain data never has, or the first invalid byte."""
     import pickletools  # a tenth of the start-up time, and only needed for faults
 
     stream, position = io.BytesIO(data), 0
@@ -138,10 +138,10 @@ def _first_fault(data: bytes) -> RefusedError:
 
 
 class _Meter:
-    """Size and height of nested containers, each looked at once however often it is shared.
+    """Size and depth of nested containers; a shared container is measured once.
 
-    A list of two references to a list of two references ... is small in memory and endless as
-    JSON. Its size follows from the sizes of its parts, so that it is known without writing it out.
+    Nested shared references are small in memory and huge as JSON. The size is computed from the
+    sizes of the parts, without writing them out.
 
     Args:
         max_size: characters allowed in all.
@@ -154,11 +154,11 @@ class _Meter:
         self._known: dict[int, tuple[int, int] | None] = {}  # by id; None: not yet left
 
     def measure(self, value: Any, depth: int) -> tuple[int, int]:
-        """Characters and levels of a value that stands ``depth`` levels deep.
+        """Characters and levels of a value at nesting level ``depth``.
 
         Raises:
-            RefusedError: if a part is not plain, holds itself or lies too deep, or if all is too
-                large.
+            RefusedError: if a part is not plain, contains itself or is nested too deeply, or if the
+                whole is too large.
         """
         kind = type(value)
         if kind is str:
@@ -244,7 +244,7 @@ def write_json(value: object, out: BinaryIO) -> None:
 
 
 def _restrict(memory: int, cpu_seconds: int) -> None:
-    """Give up memory, time, files and children for good, before a byte is looked at."""
+    """Limit memory, time, files and children for good, before any byte is read."""
     if resource is None:
         return
     _limit("RLIMIT_AS", memory)
@@ -256,7 +256,7 @@ def _restrict(memory: int, cpu_seconds: int) -> None:
 
 
 def _limit(name: str, value: int, grace: int = 0) -> None:
-    """Lower one limit; a limit that the system lacks or that is lower already stays."""
+    """Lower one limit; do nothing if the system lacks it or it is lower already."""
     kind = getattr(resource, name, None)
     if kind is None:
         return
@@ -276,7 +276,7 @@ def main(memory: int, cpu_seconds: int, max_size: int, max_depth: int) -> None:
         max_depth: see :func:`read_plain`.
     """
     _restrict(memory, cpu_seconds)
-    gc.disable()  # nothing is freed before the end, so looking for garbage only costs time
+    gc.disable()  # nothing is freed before the end, so garbage collection only costs time
     out = sys.stdout.buffer
     try:
         value = read_plain(sys.stdin.buffer.read(), max_size=max_size, max_depth=max_depth)

@@ -10,7 +10,7 @@ TIE = "no majority"
 
 
 def majority(votes: Iterable[tuple[str, float]]) -> str:
-    """The label with the greatest sum of weights; a tie at the top is nobody's label.
+    """The label with the greatest sum of weights, None for a tie.
 
     Args:
         votes: label and weight of each annotator.
@@ -35,8 +35,8 @@ def agreement(ballots: Sequence[Sequence[str]]) -> float:
     kappa = (P - Q) / (1 - Q), where P is the mean over images of the share of agreeing pairs of
     annotators, and Q the sum of squared label frequencies (Fleiss, Measuring Nominal Scale
     Agreement Among Many Raters, 1971). Images may have different numbers of annotators, as in
-    Fleiss, Levin and Paik (2003), chapter 18; those with fewer than two say nothing and are left
-    out. With two annotators it is Scott's pi.
+    Fleiss, Levin and Paik (2003), chapter 18; those with fewer than two are left out. With two
+    annotators it is Scott's pi.
 
     Args:
         ballots: for each image the labels given to it.
@@ -48,15 +48,16 @@ def agreement(ballots: Sequence[Sequence[str]]) -> float:
         >>> agreement([["a", "a"], ["b", "b"], ["a", "b"], ["b", "a"]])
         0.0
     """
-    told = [Counter(own) for own in ballots if len(own) > 1]
-    if not told:
+    counts = [Counter(votes) for votes in ballots if len(votes) > 1]
+    if not counts:
         return math.nan
     pairs = [
-        sum(n * (n - 1) for n in own.values()) / (own.total() * (own.total() - 1)) for own in told
+        sum(n * (n - 1) for n in votes.values()) / (votes.total() * (votes.total() - 1))
+        for votes in counts
     ]
     whole = Counter[str]()
-    for own in told:
-        whole.update(own)
+    for votes in counts:
+        whole.update(votes)
     chance = sum((n / whole.total()) ** 2 for n in whole.values())
     observed = sum(pairs) / len(pairs)
     return (observed - chance) / (1 - chance) if chance < 1 else math.nan

@@ -1,4 +1,4 @@
-"""What every data set can do."""
+"""The interface of all data sets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.corpus.intersection import beside, joined
+from bias_pipeline.corpus.intersection import scored_corpus, with_attributes
 from bias_pipeline.declared import Configurable
 from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError, did_you_mean
 
@@ -19,8 +19,8 @@ class Dataset(Configurable, ABC):
 
     Attributes:
         name: as in ``dataset=``.
-        shown_under: the terms under which its pictures may be shown to others, and whom to name
-            beside them. Empty: nobody has said that they may, so no report holds them.
+        shown_under: the terms under which its pictures may be shown to others, with the credit to
+            give. Empty: no permission is known, so no report contains them.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Dataset(Configurable, ABC):
         return self.captioners()
 
     def annotators(self, attribute: Attribute) -> Sequence[str]:
-        """Who labelled the attribute; none if the data set does not say."""
+        """The annotators of the attribute; empty if the data set does not name them."""
         del attribute
         return ()
 
@@ -57,35 +57,37 @@ class Dataset(Configurable, ABC):
         limit: int | None = None,
         others: Sequence[Attribute] = (),
     ) -> Corpus:
-        """What is scored of a captioner, for an attribute or an intersection.
+        """The corpus to score for a captioner and an attribute or an intersection.
 
         Args:
             captioner: its name.
             attribute: whose groups count.
             limit: see :func:`bias_pipeline.corpus.limit.limited`.
-            others: attributes that are looked at beside it; those that the data set does not label
-                are left out, those whose labels cannot be read with a note.
+            others: further attributes to read. Attributes without labels are left out, unreadable
+                ones with a note.
 
         Raises:
             BiasPipelineError: see :meth:`load` and
-                :func:`~bias_pipeline.corpus.intersection.joined`.
+                :func:`~bias_pipeline.corpus.intersection.scored_corpus`.
         """
-        own = joined([self.load(captioner, own) for own in attribute.singles], attribute, limit)
-        own = replace(own, shown_under=self.shown_under)
-        further, notes = {}, []
+        corpora = [self.load(captioner, single) for single in attribute.singles]
+        corpus = replace(scored_corpus(corpora, attribute, limit), shown_under=self.shown_under)
+        labelled, notes = {}, []
         for other in others:
             if other.name == attribute.name or self.name not in other.labels:
                 continue
             try:
-                further[other.name] = self.load(captioner, other)
+                labelled[other.name] = self.load(captioner, other)
             except BiasPipelineError as error:
-                notes.append(f"attribute {other.name!r} is not looked at beside it: {error}")
-        return replace(beside(own, further), notes=(*own.notes, *notes)) if others else own
+                notes.append(f"attribute {other.name!r} is left out: {error}")
+        if not others:
+            return corpus
+        return replace(with_attributes(corpus, labelled), notes=(*corpus.notes, *notes))
 
     def everyone(self, attribute: Attribute) -> list[str]:
         """The captioners that ``captioner=all`` stands for, under every part of an attribute."""
-        first, *others = (self.all_captioners(own) for own in attribute.singles)
-        return [name for name in first if all(name in own for own in others)]
+        first, *others = (self.all_captioners(single) for single in attribute.singles)
+        return [name for name in first if all(name in names for names in others)]
 
     def check_captioner(self, captioner: str) -> None:
         """Refuse unknown names.
@@ -109,5 +111,5 @@ def check_folder(root: Path, dataset: str) -> None:
     if not root.is_dir():
         raise ResourceError(
             f"dataset {dataset!r}: {root} is not a folder; "
-            "set dataset.root=... to where the data lies"
+            "set dataset.root=... to the folder of its files"
         )

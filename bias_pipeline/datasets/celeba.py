@@ -22,7 +22,7 @@ class CelebADataset(PeopleDataset):
     """``list_attr_celeba.txt`` beside the folder ``img_align_celeba``.
 
     The file has the number of pictures, the forty names, and a line a picture: its name and 1 or -1
-    for each. Of a part the pictures are those that ``list_eval_partition.txt`` puts there.
+    for each. ``list_eval_partition.txt`` assigns pictures to parts.
 
     Args:
         root: the folder.
@@ -32,7 +32,7 @@ class CelebADataset(PeopleDataset):
 
     name = "celeba"
     columns: ClassVar[tuple[str, ...]] = ("Male", "Young")
-    terms: ClassVar[str] = "CelebA is for non-commercial research alone"
+    terms: ClassVar[str] = "CelebA is for non-commercial research only"
 
     def __init__(self, root: str, strict: bool = True, part: Part = "all") -> None:
         super().__init__(root, strict)
@@ -42,7 +42,7 @@ class CelebADataset(PeopleDataset):
         """See the base."""
         path, parts = check_file(self.root / _ATTRIBUTES, "dataset.root"), self._parts()
         lines = _lines(path)
-        told, names = next(lines, (1, [])), next(lines, (2, []))[1]
+        header, names = next(lines, (1, [])), next(lines, (2, []))[1]
         if column not in names:
             raise DataError(f"{path}, line 2: attribute {column!r} is absent among {len(names)}")
         place, n = names.index(column), 0
@@ -55,24 +55,24 @@ class CelebADataset(PeopleDataset):
             if parts is None or parts.get(cells[0]) == _PARTS[self.part]:
                 image = f"img_align_celeba/{cells[0]}"
                 yield Label(image, column, cells[place + 1], f"{path}, line {number}")
-        if told[1] != [str(n)]:
-            raise DataError(f"{path}, line 1: {' '.join(told[1])!r} pictures, but {n} follow")
+        if header[1] != [str(n)]:
+            raise DataError(f"{path}, line 1: {' '.join(header[1])!r} pictures, but {n} follow")
 
     def _parts(self) -> Mapping[str, str] | None:
-        """Picture to part, None where all are wanted."""
+        """Picture to part, None if all parts are read."""
         if self.part == "all":
             return None
         path = check_file(self.root / _PARTITION, "dataset.root")
-        found = {}
+        parts = {}
         for number, cells in _lines(path):
             if len(cells) != 2 or cells[1] not in _PARTS.values():
                 raise DataError(f"{path}, line {number}: not a picture and 0, 1 or 2")
-            found[cells[0]] = cells[1]
-        return found
+            parts[cells[0]] = cells[1]
+        return parts
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Number and cells of each line, between runs of blanks."""
+    """Number and cells of each line; blanks separate cells."""
     try:
         with path.open(encoding="utf-8") as file:
             for number, line in enumerate(file, start=1):

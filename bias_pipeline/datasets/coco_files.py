@@ -7,11 +7,20 @@ splits: Karpathy and Fei-Fei, Deep Visual-Semantic Alignments (CVPR 2015).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from bias_pipeline.datasets.columns import HUMAN, IMAGE, MODEL, Kind, Layout
+from bias_pipeline.datasets.columns import (
+    DECODING,
+    HUMAN,
+    IMAGE,
+    MODEL,
+    SAMPLE,
+    Kind,
+    Layout,
+)
+from bias_pipeline.datasets.program_outputs import COLUMNS, program_output
 from bias_pipeline.datasets.tables import Rows, open_rows
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.json_files import expect, load_json
@@ -25,67 +34,140 @@ INSTANCES = (
 SPLITS = "Karpathy's {images: [{cocoid, split}, ...]}, or a table with the columns image_id, split"
 
 _MOST_DIGITS = 1000  # of an annotation id
+_MOST_SAMPLE_DIGITS = 9
+
+
+class CaptionerFile(NamedTuple):
+    """What a captioner's file contains.
+
+    Attributes:
+        captions: canonical id to caption, in the file's order.
+        repeated: equal repetitions that were collapsed.
+        unused: captions that were not taken.
+        human: canonical id to people's captions, where the file has them beside the captioner's.
+    """
+
+    captions: dict[str, str]
+    repeated: int
+    unused: int
+    human: dict[str, tuple[str, ...]]
 
 
 def model_captions(
     path: Path, index: int | None = None, layout: Layout | None = None
-) -> tuple[dict[str, str], int, int]:
-    """What one captioner wrote.
+) -> CaptionerFile:
+    """The captions of one captioner.
 
     Args:
         path: the file.
         index: which of several different captions of an image is taken, in the file's order from
-            0; None if there must be one.
-        layout: what the user says of the file, and where it is told what was recognised in it.
-
-    Returns:
-        Canonical id to caption, in the file's order; how many equal repetitions were collapsed;
-        and how many captions were not taken.
+            0; None if there must be one, or the first if the file numbers them (``sample``).
+        layout: the user's column names; the recognised columns, and how captions were decoded if
+            the file says it, are noted in it.
 
     Raises:
         DataError: if the file is broken, or has two different captions of an image and ``index``
             is None.
     """
-    rows, image, text = _captions(path, RESULTS, MODEL, layout or Layout())
-    found: dict[str, str] = {}
+    layout = layout or Layout()
+    rows, image, (text, *_) = _captions(path, RESULTS, MODEL, layout)
+    captions: dict[str, str] = {}
     more: dict[str, list[str]] = {}  # second and later captions, which most files do not have
+    human: dict[str, tuple[str, ...]] = {}
     repeated = 0
-    for number, row in rows.items:
+    numbered = _Numbered(rows, index or 0)
+    for number, row in numbered.taken():
         identifier = rows.id(number, row, image)
+        if rows.people and row[rows.people]:
+            human.setdefault(identifier, tuple(row[rows.people]))
         for caption in rows.texts(number, row, text):
-            if identifier not in found:
-                found[identifier] = caption
-            elif caption == found[identifier] or caption in more.get(identifier, ()):
+            if identifier not in captions:
+                captions[identifier] = caption
+            elif caption == captions[identifier] or caption in more.get(identifier, ()):
                 repeated += 1
-            elif index is None:
+            elif index is None or numbered.others:
                 rows.refuse(
                     number,
-                    f"image id {identifier} stands twice with different captions "
-                    f"({found[identifier][:80]!r} and {caption[:80]!r}); keep one of the two, or "
-                    "choose one with dataset.multi_caption=true",
+                    f"image id {identifier} occurs twice with different captions "
+                    f"({captions[identifier][:80]!r} and {caption[:80]!r}); keep one of the two, "
+                    "or choose one with dataset.multi_caption=true",
                 )
             else:
                 more.setdefault(identifier, []).append(caption)
-    if not found:
-        raise DataError(f"{path}: holds no captions; expected {RESULTS}")
-    chosen = _numbered(found, more, index or 0)
-    return chosen, repeated, len(found) + sum(map(len, more.values())) - len(chosen)
+    if not captions:
+        raise DataError(f"{path}: holds no captions{numbered.which}; expected {RESULTS}")
+    numbered.tell_decodings(layout)
+    chosen = captions if numbered.others else _numbered(captions, more, index or 0)
+    unused = len(captions) + sum(map(len, more.values())) - len(chosen) + numbered.others
+    return CaptionerFile(chosen, repeated, unused, human)
 
 
-def _captions(path: Path, what: str, kind: Kind, layout: Layout) -> tuple[Rows, str, str]:
-    """The rows of a file of captions, its column of ids and that of captions."""
-    wanted = ["id", *layout.wanted(IMAGE, kind)]
-    rows = open_rows(path, what=what, wanted=wanted, key="annotations", held=kind.name)
+@dataclass
+class _Numbered:
+    """The rows of one number, in files of ``caption --gather`` that number an image's captions.
+
+    Attributes:
+        rows: of the file.
+        index: the wanted number, from 0; all rows of other files are taken.
+        others: how many rows were not taken.
+        decodings: how captions were decoded, as far as the file says it.
+    """
+
+    rows: Rows
+    index: int
+    others: int = 0
+    decodings: set[str] = field(default_factory=set)
+
+    def taken(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """Number and content of each row that is taken.
+
+        Raises:
+            DataError: if the number of a caption is none.
+        """
+        for number, row in self.rows.items:
+            if isinstance(row.get(DECODING), str):
+                self.decodings.add(row[DECODING])
+                if SAMPLE in row and self._sample(number, row) != self.index:
+                    self.others += 1
+                    continue
+            yield number, row
+
+    @property
+    def which(self) -> str:
+        """The wanted number in words, if the file numbers captions."""
+        return f" of {SAMPLE} {self.index}" if self.others else ""
+
+    def tell_decodings(self, layout: Layout) -> None:
+        """Note how captions were decoded."""
+        for decoding in sorted(self.decodings):
+            layout.tell(self.rows.path, f"decoding: {decoding}")
+
+    def _sample(self, number: int, row: Mapping[str, Any]) -> int:
+        sample = str(row[SAMPLE])
+        if not sample.isascii() or not sample.isdigit() or len(sample) > _MOST_SAMPLE_DIGITS:
+            fault = f"{SAMPLE!r} must be a whole number from 0, found {sample[:20]!r}"
+            self.rows.refuse(number, fault)
+        return int(sample)
+
+
+def _captions(path: Path, what: str, kind: Kind, layout: Layout) -> tuple[Rows, str, list[str]]:
+    """The rows of a file of captions, its column of ids and those of captions."""
+    wanted = ["id", SAMPLE, DECODING, *layout.wanted(IMAGE, kind), *COLUMNS]
+    rows = open_rows(path, what=what, wanted=wanted, key="annotations", column=kind.name)
     if rows.shape:
         layout.tell(path, rows.shape)
     first, rows = rows.begun()
     if not first:
-        return rows, IMAGE.name, kind.name
-    return rows, layout.column(path, first, IMAGE), layout.column(path, first, kind)
+        return rows, IMAGE.name, [kind.name]
+    written = None if layout.named(kind) in first else program_output(rows, first, layout)
+    if written is not None:
+        people = written.people if kind is HUMAN else ""
+        return written, IMAGE.name, [people or MODEL.name]
+    return rows, layout.column(path, first, IMAGE), layout.columns(path, first, kind)
 
 
 def _numbered(first: dict[str, str], more: Mapping[str, list[str]], index: int) -> dict[str, str]:
-    """The caption of that number of every image that has so many."""
+    """The caption number ``index`` of every image that has so many."""
     if index == 0:
         return first
     return {image: more[image][index - 1] for image in first if len(more.get(image, ())) >= index}
@@ -94,10 +176,10 @@ def _numbered(first: dict[str, str], more: Mapping[str, list[str]], index: int) 
 def human_captions(
     path: Path, layout: Layout | None = None
 ) -> tuple[dict[str, tuple[str, ...]], int]:
-    """What people wrote.
+    """The captions of people.
 
-    Captions of an image stand in the order of their ids, so the order of the file does not matter;
-    without ids, in that of the file. (A caption's position decides which attacker reads it.)
+    An image's captions are sorted by their ids, or in file order without ids. (A caption's position
+    decides which attacker reads it.)
 
     Args:
         path: the file.
@@ -107,38 +189,58 @@ def human_captions(
         Canonical id to captions, and how many equal repetitions of an id were collapsed.
 
     Raises:
-        DataError: if the file is broken or an annotation id stands for two captions.
+        DataError: if the file is broken or an annotation id has two captions.
     """
     layout = layout or Layout()
     if layout.id_column == "id":  # in people's files that numbers captions
         layout = replace(layout, id_column=None)
-    rows, image, text = _captions(path, CAPTIONS, HUMAN, layout)
+    rows, image, texts = _captions(path, CAPTIONS, HUMAN, layout)
     written: dict[str, list[tuple[int, str]]] = {}
-    seen: dict[int, tuple[str, Sequence[str]]] = {}
+    annotations: dict[int, tuple[str, Sequence[str]]] = {}
     repeated = 0
     for number, row in rows.items:
         identifier = rows.id(number, row, image)
-        captions = rows.texts(number, row, text)
-        own = None if image == "id" else _annotation_id(rows, number, row)
-        if own is not None and own in seen:
-            if seen[own] != (identifier, captions):
-                rows.refuse(number, f"annotation id {own} stands twice with different contents")
+        if rows.people and written.get(identifier):  # another caption of the captioner's
+            continue
+        captions = _of_columns(rows, number, row, texts)
+        annotation_id = None if image == "id" else _annotation_id(rows, number, row)
+        if annotation_id is not None and annotation_id in annotations:
+            if annotations[annotation_id] != (identifier, captions):
+                rows.refuse(
+                    number, f"annotation id {annotation_id} occurs twice with different contents"
+                )
             repeated += 1
             continue
-        if own is not None:
-            seen[own] = (identifier, captions)
-        place = number if own is None else own
+        if annotation_id is not None:
+            annotations[annotation_id] = (identifier, captions)
+        place = number if annotation_id is None else annotation_id
         written.setdefault(identifier, []).extend((place, caption) for caption in captions)
-    return {image: _in_order(own) for image, own in written.items()}, repeated
+    if rows.people and not any(written.values()):
+        raise DataError(f"{path}: has no captions of people in 'answer'; expected {CAPTIONS}")
+    return {image: _in_order(numbered) for image, numbered in written.items()}, repeated
+
+
+def _of_columns(
+    rows: Rows, number: int, row: Mapping[str, Any], columns: Sequence[str]
+) -> Sequence[str]:
+    """The captions of a row; of several columns some may be empty."""
+    if len(columns) == 1:
+        return rows.texts(number, row, columns[0])
+    names = [
+        name for name in columns if (value := row.get(name)) not in (None, "") and value == value
+    ]
+    return [text for name in names for text in rows.texts(number, row, name)]
 
 
 def _annotation_id(rows: Rows, number: int, row: Mapping[str, Any]) -> int | None:
-    own = row.get("id")
-    if isinstance(own, str) and own.isascii() and own.isdigit():
-        if len(own) > _MOST_DIGITS:
-            rows.refuse(number, f"annotation id {own[:20]}... has {len(own):,} digits")
-        return int(own)
-    return own if type(own) is int else None
+    identifier = row.get("id")
+    if isinstance(identifier, str) and identifier.isascii() and identifier.isdigit():
+        if len(identifier) > _MOST_DIGITS:
+            rows.refuse(
+                number, f"annotation id {identifier[:20]}... has {len(identifier):,} digits"
+            )
+        return int(identifier)
+    return identifier if type(identifier) is int else None
 
 
 def _in_order(captions: list[tuple[int, str]]) -> tuple[str, ...]:
@@ -151,12 +253,12 @@ def objects_by_id(path: Path) -> dict[str, frozenset[str]]:
     Raises:
         DataError: if the file is broken or an annotation refers to an unknown category.
     """
-    found: dict[str, set[str]] = {}
+    objects: dict[str, set[str]] = {}
     for image, category in _json_objects(path) if path.suffix == ".json" else _table_objects(path):
-        own = found.setdefault(image, set())
+        categories = objects.setdefault(image, set())
         if category is not None:
-            own.add(category)
-    return {image: frozenset(names) for image, names in found.items()}
+            categories.add(category)
+    return {image: frozenset(names) for image, names in objects.items()}
 
 
 def _json_objects(path: Path) -> Iterator[tuple[str, str | None]]:
@@ -208,10 +310,10 @@ def splits_by_id(path: Path) -> dict[str, str]:
     )
     if not karpathy:
         rows.require("image_id", "split")
-    found: dict[str, str] = {}
+    splits: dict[str, str] = {}
     for number, row in rows.items:
         name = "cocoid" if karpathy and "image_id" not in row else "image_id"
         identifier, part = rows.id(number, row, name), rows.text(number, row, "split")
-        if found.setdefault(identifier, part) != part:
-            rows.refuse(number, f"image id {identifier} is in {found[identifier]!r} and {part!r}")
-    return found
+        if splits.setdefault(identifier, part) != part:
+            rows.refuse(number, f"image id {identifier} is in {splits[identifier]!r} and {part!r}")
+    return splits

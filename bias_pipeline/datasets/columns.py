@@ -1,29 +1,33 @@
-"""Which column holds what: the format's own name, a usual one if there is just one, or yours.
+"""Finds the columns of a file: by the format's name, a usual name if there is just one, or yours.
 
-Where two columns could be meant, or none, nothing is guessed: the file is refused with its columns
-and the option that names the right one.
+If two columns fit, or none, nothing is guessed: the error lists the columns and the option that
+names the right one.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 from bias_pipeline.corpus.attribute import words_of
-from bias_pipeline.declared import Given
+from bias_pipeline.declared import ConfiguredAs
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
 
 # What labels mean: a mapping, or texts such as "M=male".
-LabelWords = Annotated[Mapping[str, str], Given(Mapping[str | int | float | bool, str] | list[str])]
+LabelWords = Annotated[
+    Mapping[str, str], ConfiguredAs(Mapping[str | int | float | bool, str] | list[str])
+]
 
 _SHOWN = 30  # characters of a value in a message
 _COLUMNS = 12  # columns in a message
+_MOST_NUMBERED = 100  # columns of one name
 
 
 def plain_name(name: str) -> str:
-    """A column's name without case and signs between words.
+    """A column's name in lower case, without punctuation between words.
 
     Example:
         >>> plain_name("Image ID"), plain_name("img_id")
@@ -32,21 +36,29 @@ def plain_name(name: str) -> str:
     return name.casefold().translate({ord(sign): None for sign in " _-."})
 
 
+# In files of ``caption --gather``: which of several captions of an image, from 0, and how it was
+# decoded.
+SAMPLE, DECODING = "sample", "decoding"
+_NUMBERED = re.compile(r"(\D+?)(\d{1,2})")
+
+
 @dataclass(frozen=True)
 class Kind:
-    """What a column may hold.
+    """A kind of column.
 
     Attributes:
         name: the column of the format itself.
         what: in words.
-        key: of the data set, by which a user names the column; its option is alike.
-        usual: plain names that are understood, in tiers; the first that a file has counts.
+        key: configuration key by which a user names the column; the option has the same name.
+        usual: plain names that are recognised, in tiers; the first tier in the file wins.
+        several: plain names that may be numbered, such as ``cap1`` to ``cap5``, one text each.
     """
 
     name: str
     what: str
     key: str
     usual: tuple[frozenset[str], ...]
+    several: frozenset[str] = frozenset()
 
     @property
     def option(self) -> str:
@@ -55,8 +67,24 @@ class Kind:
 
     @property
     def names(self) -> frozenset[str]:
-        """Every plain name that may be meant."""
-        return frozenset({plain_name(self.name)}).union(*self.usual)
+        """Every plain name that is recognised."""
+        numbered = {f"{stem}{k}" for stem in self.several for k in range(_MOST_NUMBERED)}
+        return frozenset({plain_name(self.name)}).union(numbered, *self.usual)
+
+    def numbered(self, columns: Collection[str]) -> list[str]:
+        """Two or more columns of one name with numbers, in the order of the numbers.
+
+        Example:
+            >>> HUMAN.numbered(["image_id", "Cap 2", "cap1"]), HUMAN.numbered(["caption1"])
+            (['cap1', 'Cap 2'], [])
+        """
+        by_prefix: dict[str, dict[int, str]] = {}
+        for column in columns:
+            match = _NUMBERED.fullmatch(plain_name(str(column)))
+            if match and match[1] in self.several:
+                by_prefix.setdefault(match[1], {})[int(match[2])] = column
+        longest = max(by_prefix.values(), key=len, default={})
+        return [longest[number] for number in sorted(longest)] if len(longest) > 1 else []
 
 
 _ID_NAMES = frozenset({"imageid", "imgid", "cocoid", "cocoimageid", "photoid"})
@@ -88,13 +116,17 @@ MODEL = Kind(
     "caption", "the captioner's captions", "caption_column", (_WRITTEN | {"caption"}, _LOOSE)
 )
 HUMAN = Kind(
-    "caption", "people's captions", "human_caption_column", (_PEOPLES | {"caption"}, _LOOSE)
+    "caption",
+    "people's captions",
+    "human_caption_column",
+    (_PEOPLES | {"caption"}, _LOOSE),
+    _PEOPLES | {"caption", "cap", "human", "text", "sentence", "sent", "comment", "description"},
 )
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What a user says of their files, and what is told of how they were read.
+    """The user's column names, and notes on how files were read.
 
     Attributes:
         id_column: of image ids, wherever a file has it.
@@ -102,7 +134,7 @@ class Layout:
         human_caption_column: of captions in people's file.
         label_column: of the attribute's labels.
         label_map: label to group, or to a known label of no group.
-        told: file name to what was recognised in it; filled while reading.
+        facts: file name to what was recognised in it; filled while reading.
         used: the named columns that a file had; filled while reading.
     """
 
@@ -111,41 +143,50 @@ class Layout:
     human_caption_column: str | None = None
     label_column: str | None = None
     label_map: Mapping[str, str] = field(default_factory=dict)
-    told: dict[str, list[str]] = field(default_factory=dict)
+    facts: dict[str, list[str]] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
 
     def anew(self) -> Layout:
-        """The same, of which nothing has been told yet."""
-        return replace(self, told={}, used=set())
+        """A copy without notes."""
+        return replace(self, facts={}, used=set())
 
     def check_used(self) -> None:
-        """Refuse a column of ids that no file has.
-
-        Raises:
-            UsageError: naming it.
-        """
+        """Refuse a column of ids that no file has. Raises: UsageError: naming the column."""
         if self.id_column and self.id_column not in self.used:
             raise UsageError(f"dataset.id_column={self.id_column}: no file has such a column")
 
     def tell(self, path: Path, fact: str) -> None:
         """Note, once, how a file was read."""
-        own = self.told.setdefault(path.name, [])
-        if fact not in own:
-            own.append(fact)
+        facts = self.facts.setdefault(path.name, [])
+        if fact not in facts:
+            facts.append(fact)
 
     def notes(self) -> list[str]:
-        """One line for each file that was not read by the letter of its format."""
-        return [f"{name}: {', '.join(facts)}" for name, facts in self.told.items()]
+        """One line for each file that deviates from its format."""
+        return [f"{name}: {', '.join(facts)}" for name, facts in self.facts.items()]
 
     def named(self, kind: Kind) -> str | None:
         """The column that the user names for this kind."""
-        found: str | None = getattr(self, kind.key)
-        return found
+        column: str | None = getattr(self, kind.key)
+        return column
 
     def wanted(self, *kinds: Kind) -> list[str]:
-        """Every column that may be asked for."""
-        own = [name for kind in kinds if (name := self.named(kind))]
-        return [*own, *(name for kind in kinds for name in kind.names)]
+        """Every column that may be read."""
+        names = [name for kind in kinds if (name := self.named(kind))]
+        return [*names, *(name for kind in kinds for name in kind.names)]
+
+    def columns(self, path: Path, row: Mapping[str, Any], kind: Kind) -> list[str]:
+        """The columns of a kind in a file: numbered ones together, or one.
+
+        Raises:
+            BiasPipelineError: as in :meth:`column`.
+        """
+        numbered = kind.numbered(row)
+        plain = {plain_name(str(name)) for name in row}
+        if self.named(kind) or not numbered or plain & frozenset().union(*kind.usual):
+            return [self.column(path, row, kind)]
+        self.tell(path, f"{kind.what} from {len(numbered)} columns, {numbered[0]!r} and so on")
+        return numbered
 
     def column(self, path: Path, row: Mapping[str, Any], kind: Kind) -> str:
         """The column of a kind in a file.
@@ -159,46 +200,46 @@ class Layout:
             DataError: if there is no such column, or two that may be meant.
             UsageError: if the user names one that is not there.
         """
-        own = self.named(kind)
-        if own is not None and own in row:
-            self.used.add(own)
-            return own
-        if own is not None and kind is not IMAGE:  # ids: in whichever file has that column
+        chosen = self.named(kind)
+        if chosen is not None and chosen in row:
+            self.used.add(chosen)
+            return chosen
+        if chosen is not None and kind is not IMAGE:  # ids: in whichever file has that column
             raise UsageError(
-                f"{path}: dataset.{kind.key}={own} is absent; {did_you_mean(own, row)}"
+                f"{path}: dataset.{kind.key}={chosen} is absent; {did_you_mean(chosen, row)}"
             )
-        found = _usual(path, row, kind)
-        if found is None:
+        column = _usual(path, row, kind)
+        if column is None:
             raise DataError(
-                f"{path}: {kind.name!r} is absent, and no other column is known to hold "
-                f"{kind.what}; found {shown(row)}. Name yours with {kind.option}"
+                f"{path}: {kind.name!r} is absent, and no other column is known for {kind.what}; "
+                f"found {quoted_columns(row)}. Name yours with {kind.option}"
             )
-        if found != kind.name:
-            self.tell(path, f"{kind.what} from {found!r}")
-        return found
+        if column != kind.name:
+            self.tell(path, f"{kind.what} from {column!r}")
+        return column
 
 
 def _usual(path: Path, row: Mapping[str, Any], kind: Kind) -> str | None:
     """The one column of a usual name."""
     for tier in kind.usual:
-        found = [name for name in row if plain_name(str(name)) in tier]
-        if kind is IMAGE and kind.name in found:
+        matches = [name for name in row if plain_name(str(name)) in tier]
+        if kind is IMAGE and kind.name in matches:
             return kind.name
-        if len(found) > 1:
-            told = " and ".join(shown({name: row[name]}) for name in found)
+        if len(matches) > 1:
+            listed = " and ".join(quoted_columns({name: row[name]}) for name in matches)
             raise DataError(
-                f"{path}: {told} may both hold {kind.what}; choose one with {kind.option}"
+                f"{path}: {listed} may both be {kind.what}; choose one with {kind.option}"
             )
-        if found:
-            return found[0]
+        if matches:
+            return matches[0]
     return None
 
 
-def shown(row: Mapping[str, Any] | Collection[str]) -> str:
+def quoted_columns(row: Mapping[str, Any] | Collection[str]) -> str:
     """Columns for a message, with the first value where it is known.
 
     Example:
-        >>> shown({"photo": "7.jpg", "sex": "M"})
+        >>> quoted_columns({"photo": "7.jpg", "sex": "M"})
         "photo ('7.jpg'), sex ('M')"
     """
     values = row if isinstance(row, Mapping) else dict.fromkeys(row)
@@ -210,7 +251,7 @@ def shown(row: Mapping[str, Any] | Collection[str]) -> str:
 
 
 def same_name(name: str, columns: Sequence[str]) -> str | None:
-    """The one column of that name, or of that name but for case."""
+    """The one column of that name, ignoring case if needed."""
     if name in columns:
         return name
     near = [column for column in columns if str(column).casefold() == name.casefold()]
@@ -228,8 +269,10 @@ def label_words(given: Mapping[Any, Any] | Sequence[str]) -> dict[str, str]:
         ({'0': 'male'}, {'F': 'female', 'no idea': 'Unsure'})
     """
     if isinstance(given, Mapping):
-        return {str(label): str(meant) for label, meant in given.items()}
+        return {str(label): str(meaning) for label, meaning in given.items()}
     for text in given:
         if "=" not in text:
             raise UsageError(f"dataset.label_map: {text!r} must be LABEL=GROUP, such as M=male")
-    return {label.strip(): meant.strip() for label, _, meant in (t.rpartition("=") for t in given)}
+    return {
+        label.strip(): meaning.strip() for label, _, meaning in (t.rpartition("=") for t in given)
+    }

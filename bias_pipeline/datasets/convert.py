@@ -1,4 +1,4 @@
-"""Published files to Parquet tables that ``dataset=coco`` reads: once, then quickly and safely."""
+"""Converts published files to Parquet tables, which ``dataset=coco`` reads quickly and safely."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from bias_pipeline.datasets.coco_files import (
     model_captions,
     objects_by_id,
 )
+from bias_pipeline.datasets.columns import DECODING
 from bias_pipeline.datasets.pickles import load_pickle
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io.atomic import replace_file
 from bias_pipeline.io.json_files import expect, load_json
+from bias_pipeline.io.terminal import warn
 
 Table = Mapping[str, Sequence[object]]
 
@@ -38,7 +40,7 @@ def convert(path: Path, folder: Path) -> list[Path]:
         What was written.
 
     Raises:
-        DataError: if the file is broken or holds something else.
+        DataError: if the file is broken or has other contents.
         UsageError: on another ending.
         ResourceError: if it is absent or the folder cannot be written.
     """
@@ -54,7 +56,12 @@ def convert(path: Path, folder: Path) -> list[Path]:
 def _from_json(path: Path) -> dict[str, Table]:
     data = load_json(path, what=_JSON)
     if isinstance(data, list):
-        return {"": _model_table(model_captions(path)[0])}
+        captions, _, others, _ = model_captions(path)
+        if others:
+            warn(f"{path}: the first caption of each image is converted, {others} others are not")
+        decodings = {text for row in data if isinstance(text := row.get(DECODING), str)}
+        column = {DECODING: [*decodings] * len(captions)} if len(decodings) == 1 else {}
+        return {"": {**_model_table(captions), **column}}
     expect(data, dict, path, "")
     assert isinstance(data, dict)
     if "categories" in data:
@@ -66,30 +73,30 @@ def _from_json(path: Path) -> dict[str, Table]:
 
 def _from_pickle(path: Path) -> dict[str, Table]:
     entries = expect(load_pickle(path), list, path, "")
-    found = [_entry(path, number, entry) for number, entry in enumerate(entries)]
-    if not found:
+    checked = [_entry(path, number, entry) for number, entry in enumerate(entries)]
+    if not checked:
         raise DataError(f"{path}: holds no entries")
     tables: dict[str, Table] = {}
-    if "caption_list" in found[0]:
-        tables[""] = _human_table(_column(path, found, "caption_list", list))
-    elif "pred" in found[0]:
-        tables[""] = _model_table(_column(path, found, "pred", str))
+    if "caption_list" in checked[0]:
+        tables[""] = _human_table(_column(path, checked, "caption_list", list))
+    elif "pred" in checked[0]:
+        tables[""] = _model_table(_column(path, checked, "pred", str))
     else:
         raise DataError(f"{path}, entry 0: neither 'pred' nor 'caption_list' is there")
-    labels = {key: _column(path, found, key, str) for key in _LABELS if key in found[0]}
+    labels = {key: _column(path, checked, key, str) for key in _LABELS if key in checked[0]}
     if labels:
-        ids = {"id": [canonical_id(entry["img_id"]) for entry in found]}
+        ids = {"id": [canonical_id(entry["img_id"]) for entry in checked]}
         tables["_labels"] = ids | {key: list(column.values()) for key, column in labels.items()}
-    if "rmdup_object_list" in found[0]:
-        tables["_objects"] = _object_table(_column(path, found, "rmdup_object_list", list))
+    if "rmdup_object_list" in checked[0]:
+        tables["_objects"] = _object_table(_column(path, checked, "rmdup_object_list", list))
     return tables
 
 
 def _entry(path: Path, number: int, entry: object) -> dict[str, Any]:
-    found = expect(entry, dict, path, f"entry {number}")
-    if "img_id" not in found:
+    fields = expect(entry, dict, path, f"entry {number}")
+    if "img_id" not in fields:
         raise DataError(f"{path}, entry {number}: key 'img_id' is absent")
-    return found
+    return fields
 
 
 def _column(path: Path, entries: Sequence[Mapping[str, Any]], key: str, kind: type) -> Any:
@@ -98,16 +105,18 @@ def _column(path: Path, entries: Sequence[Mapping[str, Any]], key: str, kind: ty
     Raises:
         DataError: if a value is of another kind or an id stands twice.
     """
-    found = {}
+    values = {}
     for number, entry in enumerate(entries):
         place = f"entry {number}, {key!r}"
         value: Any = expect(entry.get(key), kind, path, place)
         for item in value if isinstance(value, list) else ():
             expect(item, str, path, place)
-        found[canonical_id(entry["img_id"])] = value
-    if len(found) != len(entries):
-        raise DataError(f"{path}: {len(entries) - len(found)} image ids stand twice; keep one each")
-    return found
+        values[canonical_id(entry["img_id"])] = value
+    if len(values) != len(entries):
+        raise DataError(
+            f"{path}: {len(entries) - len(values)} image ids occur twice; keep one each"
+        )
+    return values
 
 
 def _model_table(captions: Mapping[str, str]) -> Table:

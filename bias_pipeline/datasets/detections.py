@@ -1,4 +1,4 @@
-"""What a detector or a classifier has seen in pictures, as rows of a file."""
+"""Results of a detector or a classifier, as rows of a file."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _CONFIDENCES = ("score", "confidence")
 
 
 def detections_by_id(path: Path) -> dict[str, Labels]:
-    """What each image of a file shows.
+    """The labels detected in each image of a file.
 
     Args:
         path: a JSON list of objects, as COCO's results are, JSON Lines, CSV, TSV or Parquet; a
-            row has ``label`` or ``category_id``, COCO's number; the rest is passed over.
+            row has ``label`` or ``category_id``, COCO's number; other keys are ignored.
 
     Returns:
-        Canonical image id to pairs of a label and a confidence in [0, 1], the surest first; of
-        several detections of one label the surest counts.
+        Canonical image id to pairs of a label and a confidence in [0, 1], the most confident first;
+        of several detections of one label the most confident counts.
 
     Raises:
         DataError: if the file is broken, a row has no label, or its confidence is none.
@@ -45,23 +45,25 @@ def detections_by_id(path: Path) -> dict[str, Labels]:
         rows.require(_LABELS[0])
     if not any(rows.has(name) for name in _CONFIDENCES):
         rows.require(_CONFIDENCES[0])
-    found: dict[str, dict[str, float]] = {}
+    detections: dict[str, dict[str, float]] = {}
     for number, row in rows.items:
         label = _label(rows, number, row)
-        own = found.setdefault(rows.id(number, row, "image_id"), {})
-        own[label] = max(own.get(label, 0.0), _confidence(rows, number, row))
-    if not found:
+        confidences = detections.setdefault(rows.id(number, row, "image_id"), {})
+        confidences[label] = max(confidences.get(label, 0.0), _confidence(rows, number, row))
+    if not detections:
         raise DataError(f"{path}: holds no row; expected {DETECTIONS}")
-    return {image: surest_first(own) for image, own in found.items()}
+    return {image: surest_first(confidences) for image, confidences in detections.items()}
 
 
 def _label(rows: Rows, number: int, row: Mapping[str, Any]) -> str:
     name, category = _LABELS
     if category in row and name not in row:
-        told = rows.id(number, row, category)
-        if told not in NAMES_BY_NUMBER:
-            rows.refuse(number, f"category_id {told} is none of COCO's; give 'label', its name")
-        return NAMES_BY_NUMBER[told]
+        identifier = rows.id(number, row, category)
+        if identifier not in NAMES_BY_NUMBER:
+            rows.refuse(
+                number, f"category_id {identifier} is not one of COCO's; give 'label', its name"
+            )
+        return NAMES_BY_NUMBER[identifier]
     label = plain_label(rows.text(number, row, name))
     if not label:
         rows.refuse(number, "the label is blank; name what was seen, or leave the row out")
@@ -69,12 +71,12 @@ def _label(rows: Rows, number: int, row: Mapping[str, Any]) -> str:
 
 
 def _confidence(rows: Rows, number: int, row: Mapping[str, Any]) -> float:
-    name = next((own for own in _CONFIDENCES if own in row), _CONFIDENCES[0])
-    told = rows.value(number, row, name)
+    name = next((column for column in _CONFIDENCES if column in row), _CONFIDENCES[0])
+    raw = rows.value(number, row, name)
     try:
-        value = float("nan" if isinstance(told, bool) else told)
+        value = float("nan" if isinstance(raw, bool) else raw)
     except (TypeError, ValueError):
         value = float("nan")
     if not 0 <= value <= 1:
-        rows.refuse(number, f"{name!r} is {str(told)[:40]!r}; a confidence is a number from 0 to 1")
+        rows.refuse(number, f"{name!r} is {str(raw)[:40]!r}; a confidence is a number from 0 to 1")
     return value

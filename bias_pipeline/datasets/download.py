@@ -1,4 +1,4 @@
-"""Archives from the addresses their makers gave, checked against a known SHA-256."""
+"""Downloads archives from their makers' addresses and checks their SHA-256."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Archive:
 
 
 def download(archive: Archive, root: Path) -> list[Path]:
-    """Download an archive and unpack what is wanted; what is not as expected is not kept.
+    """Download an archive and unpack its members; anything unexpected is deleted.
 
     Args:
         archive: what and from where.
@@ -51,9 +51,11 @@ def download(archive: Archive, root: Path) -> list[Path]:
         The files that were written; none if all were there, and then nothing is downloaded.
 
     Raises:
-        ResourceError: if it cannot be had, is not the file expected, or cannot be written.
+        ResourceError: if it cannot be downloaded, is not the expected file, or cannot be written.
     """
-    wanted = {m: root / own for m, own in archive.members.items() if not (root / own).exists()}
+    wanted = {
+        m: root / target for m, target in archive.members.items() if not (root / target).exists()
+    }
     if not wanted:
         return []
     try:
@@ -65,8 +67,8 @@ def download(archive: Archive, root: Path) -> list[Path]:
             return [_unpack(packed, member, place) for member, place in wanted.items()]
     except (OSError, HTTPException, zipfile.BadZipFile, KeyError) as error:
         raise ResourceError(
-            f"{archive.url} could not be had: {getattr(error, 'strerror', None) or error}; nothing "
-            f"was kept. Download it by other means and unpack {', '.join(archive.members)}"
+            f"{archive.url} cannot be downloaded ({getattr(error, 'strerror', None) or error}); "
+            f"nothing was kept. Download it by other means and unpack {', '.join(archive.members)}"
         ) from error
 
 
@@ -97,7 +99,7 @@ def _fetch(archive: Archive, place: Path) -> None:
 
 
 def _chunks(answer: HTTPResponse, size: int) -> Iterator[bytes]:
-    """What comes, but no more than a little over what is expected: a server may never end."""
+    """The chunks of an answer, stopping soon after the expected size: a server may never end."""
     left = size + _CHUNK
     while left > 0 and (chunk := answer.read(_CHUNK)):
         left -= len(chunk)
@@ -105,7 +107,7 @@ def _chunks(answer: HTTPResponse, size: int) -> Iterator[bytes]:
 
 
 def _unpack(packed: Path, member: str, place: Path) -> Path:
-    """Write one member under its own name, all of it or nothing."""
+    """Write one member to its place, completely or not at all."""
     place.parent.mkdir(parents=True, exist_ok=True)
     part = packed.with_name("member")
     with (

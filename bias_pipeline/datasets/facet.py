@@ -1,4 +1,4 @@
-"""``dataset=facet``: people in boxes, with the votes of those who looked.
+"""``dataset=facet``: people in boxes, with annotators' votes.
 
 Gustafson et al., FACET: Fairness in Computer Vision Evaluation Benchmark (ICCV 2023).
 """
@@ -24,8 +24,8 @@ _SIDES = ("x", "y", "width", "height")
 class FACETDataset(PeopleDataset):
     """``annotations.csv`` beside the folders ``imgs_1`` to ``imgs_3``.
 
-    A line is a person. ``gender_presentation_masc`` and the like count votes: what most say is the
-    label, and where two have as many it is ``disagreement``. Columns are those of public loaders;
+    A line is a person. ``gender_presentation_masc`` and the like count votes: the label is that
+    with most votes, or ``disagreement`` for a tie. The column names are those of public loaders;
     the file itself is not public.
 
     Args:
@@ -35,17 +35,17 @@ class FACETDataset(PeopleDataset):
 
     name = "facet"
     columns: ClassVar[tuple[str, ...]] = tuple(_VOTES)
-    terms: ClassVar[str] = "FACET's licence is for evaluation alone: nothing may be trained on it"
+    terms: ClassVar[str] = "FACET's licence allows evaluation only: nothing may be trained on it"
 
     def labels(self, column: str, notes: list[str]) -> Iterator[Label]:
         """See the base."""
         del notes
         path, places = check_file(self.root / "annotations.csv", "dataset.root"), self._places()
         rows = open_rows(path, what="FACET's annotations")
-        votes = {own: f"{column}_{own}" for own in _VOTES[column]}
+        votes = {option: f"{column}_{option}" for option in _VOTES[column]}
         rows.require("person_id", "filename", "bounding_box", *votes.values())
         for number, row in rows.items:
-            counts = {own: _count(rows, number, row, name) for own, name in votes.items()}
+            counts = {option: _count(rows, number, row, name) for option, name in votes.items()}
             file = rows.text(number, row, "filename")
             yield Label(
                 places.get(file, f"imgs_1/{file}"),
@@ -58,7 +58,7 @@ class FACETDataset(PeopleDataset):
 
     def _places(self) -> dict[str, str]:
         """Name of a picture to its path; they lie in several folders."""
-        folders = sorted(own for own in self.root.glob("imgs_*") if own.is_dir())
+        folders = sorted(path for path in self.root.glob("imgs_*") if path.is_dir())
         if not folders and self.strict:
             raise ResourceError(
                 f"dataset 'facet': {self.root} has none of the folders imgs_1, imgs_2 and imgs_3; "
@@ -72,7 +72,7 @@ class FACETDataset(PeopleDataset):
 
 
 def most(votes: Mapping[str, int]) -> str:
-    """What most say, or that they disagree; ``na`` where nobody says anything.
+    """The option with most votes, ``disagreement`` for a tie, ``na`` without votes.
 
     Example:
         >>> most({"masc": 2, "fem": 1}), most({"masc": 1, "fem": 1}), most({"masc": 0, "na": 0})
@@ -81,27 +81,27 @@ def most(votes: Mapping[str, int]) -> str:
     largest = max(votes.values())
     if largest == 0:
         return "na"
-    leading = [own for own, count in votes.items() if count == largest]
+    leading = [label for label, count in votes.items() if count == largest]
     return leading[0] if len(leading) == 1 else DISAGREEMENT
 
 
 def _count(rows: Rows, number: int, row: Mapping[str, Any], name: str) -> int:
-    told = rows.text(number, row, name)
+    text = rows.text(number, row, name)
     try:
-        found = float(told or 0)
+        count = float(text or 0)
     except ValueError:
-        found = -1.0
-    if found < 0 or not found.is_integer():
-        rows.refuse(number, f"{name} {told!r} is no number of votes")
-    return int(found)
+        count = -1.0
+    if count < 0 or not count.is_integer():
+        rows.refuse(number, f"{name} {text!r} is no number of votes")
+    return int(count)
 
 
 def _box(rows: Rows, number: int, row: Mapping[str, Any]) -> tuple[float, float, float, float]:
-    """A mapping that is written as text, in JSON or in Python."""
-    told = rows.text(number, row, "bounding_box")
+    """The box in a cell, a mapping written as JSON or Python text."""
+    text = rows.text(number, row, "bounding_box")
     try:
-        found = json.loads(told.replace("'", '"'))
-        left, top, wide, high = (float(found[side]) for side in _SIDES)
+        box = json.loads(text.replace("'", '"'))
+        left, top, wide, high = (float(box[side]) for side in _SIDES)
     except (ValueError, KeyError, TypeError):
-        rows.refuse(number, f"bounding_box {told[:60]!r} is no x, y, width and height")
+        rows.refuse(number, f"bounding_box {text[:60]!r} is no x, y, width and height")
     return left, top, wide, high

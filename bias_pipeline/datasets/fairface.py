@@ -14,7 +14,7 @@ from bias_pipeline.datasets.people import Label, PeopleDataset
 from bias_pipeline.datasets.tables import check_file, open_rows
 
 _WHAT = "FairFace's labels: file, age, gender, race, service_test"
-# What spreadsheets make of 3-9 and 10-19: a day and a month, or a month and a year.
+# Spreadsheets turn 3-9 and 10-19 into dates: a day and a month, or a month and a year.
 _DATE = re.compile(r"(0?[1-9]|[12]\d|3[01])[-/ ][A-Z][a-z]{2}|[A-Z][a-z]{2}[-/ ]\d{2,4}")
 
 
@@ -45,9 +45,9 @@ class FairFaceDataset(PeopleDataset):
             rows = open_rows(path, what=_WHAT)
             rows.require("file", column)
             for number, row in rows.items:
-                told = rows.text(number, row, column)
-                # Its authors' predictions write the oldest so.
-                value = "more than 70" if told == "70+" else told
+                raw = rows.text(number, row, column)
+                # Its authors' predictions write the oldest range this way.
+                value = "more than 70" if raw == "70+" else raw
                 file = rows.text(number, row, "file")
                 label = Label(file, column, value, f"{path}, line {number}")
                 if _DATE.fullmatch(value):

@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeVar
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.corpus import BLANK_LIMIT, canonical_id
 from bias_pipeline.datasets.coco import CocoDataset
+from bias_pipeline.datasets.coco_files import CaptionerFile
 from bias_pipeline.datasets.columns import LabelWords, Layout
 from bias_pipeline.datasets.label_files import MAJORITY, Labels
 from bias_pipeline.datasets.tables import MAX_BYTES, check_file
@@ -94,20 +95,22 @@ class Flickr30kDataset(CocoDataset):
         )
 
     def _labels(self, attribute: Attribute, layout: Layout) -> Labels:
-        found = super()._labels(attribute, layout)
+        labels = super()._labels(attribute, layout)
         place = self.files["attributes"]
-        raw, parts = (_without_ending(own, place) for own in (found.raw, found.parts))
+        raw, parts = (_without_ending(table, place) for table in (labels.raw, labels.parts))
         karpathy = self.root / KARPATHY
         if karpathy.is_file():
             parts = {image: part for image, (_, part) in read_karpathy(karpathy).items()}
-        return replace(found, raw=raw, parts=parts)
+        return replace(labels, raw=raw, parts=parts)
 
-    def _model(self, path: Path, layout: Layout) -> tuple[Mapping[str, str], int, int]:
-        found, repeated, unused = super()._model(path, layout)
-        return _without_ending(found, path), repeated, unused
+    def _model(self, path: Path, layout: Layout) -> CaptionerFile:
+        file = super()._model(path, layout)
+        return file._replace(captions=_without_ending(file.captions, path))
 
-    def _human(self, layout: Layout) -> tuple[Mapping[str, tuple[str, ...]], int]:
-        del layout  # these files are published and have one form
+    def _human(
+        self, captioner: CaptionerFile, path: Path, layout: Layout
+    ) -> tuple[Mapping[str, tuple[str, ...]], int]:
+        del captioner, path, layout  # these files are published and have one form
         karpathy, tokens = self.root / KARPATHY, self.root / TOKENS
         if karpathy.is_file():
             return {image: texts for image, (texts, _) in read_karpathy(karpathy).items()}, 0
@@ -123,23 +126,23 @@ def read_karpathy(path: Path) -> dict[str, tuple[tuple[str, ...], str]]:
     """Image to captions and part, from Karpathy's file.
 
     Raises:
-        DataError: naming the entry that is not as it should be, or stands twice.
+        DataError: naming the entry that is malformed or occurs twice.
     """
     data = expect(load_json(check_file(path, "dataset.root"), what=_KARPATHY), dict, path, "")
-    found: dict[str, tuple[tuple[str, ...], str]] = {}
+    by_name: dict[str, tuple[tuple[str, ...], str]] = {}
     for number, entry in enumerate(expect(data.get("images"), list, path, "images")):
         place = f"images[{number}]"
         image = expect(entry, dict, path, place)
         name = _stem(expect(image.get("filename"), str, path, f"{place}.filename"))
         part = expect(image.get("split"), str, path, f"{place}.split")
-        if name in found:
-            raise DataError(f"{path}: {place}: image {name} stands twice; keep one of the two")
-        found[name] = (_sentences(image, path, place), part)
-    return found
+        if name in by_name:
+            raise DataError(f"{path}: {place}: image {name} occurs twice; keep one of the two")
+        by_name[name] = (_sentences(image, path, place), part)
+    return by_name
 
 
 def _sentences(image: Mapping[str, Any], path: Path, place: str) -> tuple[str, ...]:
-    told = expect(image.get("sentences"), list, path, f"{place}.sentences")
+    sentences = expect(image.get("sentences"), list, path, f"{place}.sentences")
     return tuple(
         expect(
             expect(sentence, dict, path, f"{place}.sentences[{k}]").get("raw"),
@@ -147,7 +150,7 @@ def _sentences(image: Mapping[str, Any], path: Path, place: str) -> tuple[str, .
             path,
             f"{place}.sentences[{k}].raw",
         )
-        for k, sentence in enumerate(told)
+        for k, sentence in enumerate(sentences)
     )
 
 
@@ -155,9 +158,9 @@ def read_tokens(path: Path) -> dict[str, tuple[str, ...]]:
     """Image to captions in the order of their numbers, from the original file.
 
     Raises:
-        DataError: naming the line that is not as it should be, or stands twice.
+        DataError: naming the line that is malformed or occurs twice.
     """
-    found: dict[str, dict[int, str]] = {}
+    captions: dict[str, dict[int, str]] = {}
     with open_input(path, what=_TOKENS, max_bytes=MAX_BYTES) as handle:
         for number, data in enumerate(handle, start=1):
             line = data.decode("utf-8", "replace").removeprefix("\ufeff").rstrip("\r\n")
@@ -168,24 +171,26 @@ def read_tokens(path: Path) -> dict[str, tuple[str, ...]]:
                     f"{path}, line {number}: expected {_TOKENS}, found {line[:80]!r}; the file "
                     "may be cut off: fetch it again"
                 )
-            own, place = found.setdefault(_stem(name), {}), int(position[:9])
-            if own.setdefault(place, caption) != caption:
-                raise DataError(f"{path}, line {number}: {key} stands twice; keep one of the two")
-    return {image: tuple(own[k] for k in sorted(own)) for image, own in found.items()}
+            numbered, place = captions.setdefault(_stem(name), {}), int(position[:9])
+            if numbered.setdefault(place, caption) != caption:
+                raise DataError(f"{path}, line {number}: {key} occurs twice; keep one of the two")
+    return {
+        image: tuple(numbered[k] for k in sorted(numbered)) for image, numbered in captions.items()
+    }
 
 
 def _stem(name: str) -> str:
     return canonical_id(name.removesuffix(".jpg"))
 
 
-def _without_ending(found: Mapping[str, T], path: Path | None) -> dict[str, T]:
-    """The same by ids without ``.jpg``.
+def _without_ending(by_image: Mapping[str, T], path: Path | None) -> dict[str, T]:
+    """The mapping with ids without ``.jpg``.
 
     Raises:
         DataError: if two ids become one.
     """
     short: dict[str, T] = {}
-    for image, value in found.items():
+    for image, value in by_image.items():
         if short.setdefault(_stem(image), value) != value:
-            raise DataError(f"{path}: {image} stands twice, with and without .jpg; keep one")
+            raise DataError(f"{path}: {image} occurs twice, with and without .jpg; keep one")
     return short

@@ -15,12 +15,12 @@ _LISTED = 8
 def list_within(
     data: Mapping[str, Any], path: Path, *, key: str | None, mapping: bool, what: str
 ) -> str | None:
-    """The key under which the list of rows stands, None if the object maps ids to values.
+    """The key of the list of rows, None if the object maps ids to values.
 
     Args:
         data: the file's content.
         path: the file.
-        key: under which the format has it.
+        key: the list's key in the format.
         mapping: whether the object may map ids to values.
         what: the format, for messages.
 
@@ -34,13 +34,13 @@ def list_within(
         return lists[0]
     if lists:
         raise DataError(
-            f"{path}: the lists {', '.join(lists[:_LISTED])} may each be meant; expected {what}. "
-            "Keep the one that is"
+            f"{path}: it is not clear which list to read: {', '.join(lists[:_LISTED])}; expected "
+            f"{what}. Keep one of them"
         )
     if not (mapping and data and all(map(_is_value, data.values()))):
         absent = "the top level must be a list" if key is None else f"key {key!r} is absent"
-        found = ", ".join(map(str, list(data)[:_LISTED])) or "nothing"
-        raise DataError(f"{path}: {absent}; found {found}; expected {what}")
+        keys = ", ".join(map(str, list(data)[:_LISTED])) or "nothing"
+        raise DataError(f"{path}: {absent}; found {keys}; expected {what}")
     return None
 
 
@@ -49,7 +49,7 @@ def rows_of_mapping(data: Mapping[str, Any], name: str) -> Iterator[Mapping[str,
 
     Args:
         data: id to a text, to a mapping of columns, or to a list of these.
-        name: the column that a text stands in.
+        name: the column for a text.
 
     Example:
         >>> list(rows_of_mapping({"7": "a dog", "8": [{"caption": "a cat"}]}, "caption"))
@@ -62,13 +62,13 @@ def rows_of_mapping(data: Mapping[str, Any], name: str) -> Iterator[Mapping[str,
 
 
 def _has_rows(value: Any) -> bool:
-    """Whether it is a list of mappings that hold an image's id."""
+    """Whether it is a list of mappings with an image id."""
     if not isinstance(value, list) or not value or not isinstance(value[0], Mapping):
         return False
     return any(plain_name(str(name)) in IMAGE.names for name in value[0])
 
 
 def _is_value(value: Any) -> bool:
-    """Whether it may stand for an image: a text, columns, or a list of these."""
+    """Whether it may be an image's value: a text, columns, or a list of these."""
     items: Sequence[Any] = value if isinstance(value, list) else [value]
     return all(isinstance(item, str | Mapping) for item in items)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.datasets.annotators import TIE, agreement, majority
-from bias_pipeline.datasets.columns import IMAGE, Layout, plain_name, same_name, shown
+from bias_pipeline.datasets.columns import IMAGE, Layout, plain_name, quoted_columns, same_name
 from bias_pipeline.datasets.label_values import recognised, with_map
 from bias_pipeline.datasets.tables import Rows, open_rows
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError, did_you_mean
@@ -22,7 +22,8 @@ MAJORITY = "majority"
 _IDS = ("id", "image_id", "img_id")
 _LONG = ("image_id", "attribute", "value")
 _BESIDE = ("split", "annotator", "confidence")
-_UNDECIDED = ("Unsure", "Both", "unsure", "both", "")
+_UNSURE = ("Unsure", "unsure")
+_UNDECIDED = (*_UNSURE, "Both", "both", "")
 _SHOWN = 8
 _CUT = 40  # characters of a label in a message
 
@@ -33,7 +34,7 @@ class Labels:
 
     Attributes:
         raw: canonical image id to label as it is written, for every image of the file.
-        map: how these labels are read; with a stratum for images that annotators disagree on.
+        map: how these labels are read, with a stratum for images on which annotators disagree.
         groups: the groups the labels can name, in the attribute's order.
         parts: canonical image id to the file's own column ``split``; empty if there is none.
         notes: what a reader of the result must know.
@@ -49,36 +50,48 @@ class Labels:
 
 
 def label_map(
-    dataset: str, attribute: Attribute, own: Mapping[str, LabelMap]
+    dataset: str, attribute: Attribute, label_maps: Mapping[str, LabelMap]
 ) -> tuple[tuple[str, ...], LabelMap]:
-    """The groups that a file of labels can hold, and how it writes them.
+    """The groups that a file of labels can contain, and how it writes them.
 
-    The data set's own map comes first, then what the attribute knows of the data set. An attribute
-    that neither knows is read plainly, so a new one needs no map: a column of its name that holds
-    the names of its groups. Those names are always understood.
+    The data set's own map comes first, then the attribute's map of the data set. Without either,
+    the column has the attribute's name and contains group names, so a new attribute needs no map.
+    Group names are always recognised.
 
     Raises:
         UsageError: if a map names a group that the attribute does not have.
     """
-    plain = LabelMap(attribute.name, {group: group for group in attribute.groups}, _UNDECIDED)
-    found = own.get(attribute.name) or attribute.labels.get(dataset) or plain
-    held = set(found.groups.values())
-    for group in sorted(held - set(attribute.groups)):
+    names = {group: group for group in attribute.groups}
+    plain = LabelMap(attribute.name, names, _UNDECIDED, _UNSURE)
+    labels = label_maps.get(attribute.name) or attribute.labels.get(dataset) or plain
+    labelled = set(labels.groups.values())
+    for group in sorted(labelled - set(attribute.groups)):
         raise UsageError(
             f"dataset.labels.{attribute.name}: attribute {attribute.name!r} has no group "
             f"{group!r}; {did_you_mean(group, attribute.groups)}"
         )
-    groups = tuple(group for group in attribute.groups if group in held)
-    return groups, LabelMap(
-        found.field, {**{group: group for group in groups}, **found.groups}, found.strata
-    )
+    groups = tuple(group for group in attribute.groups if group in labelled)
+    return groups, replace(labels, groups={**{group: group for group in groups}, **labels.groups})
+
+
+class NoLabelColumnError(NotApplicableError):
+    """A table without a column of labels of an attribute.
+
+    Attributes:
+        path: the table.
+        columns: what it has, for people.
+    """
+
+    def __init__(self, path: Path, columns: str, text: str) -> None:
+        super().__init__(text)
+        self.path, self.columns = path, columns
 
 
 def read_labels(
     path: Path,
     dataset: str,
     attribute: Attribute,
-    own: Mapping[str, LabelMap],
+    label_maps: Mapping[str, LabelMap],
     annotator: str = MAJORITY,
     layout: Layout | None = None,
 ) -> Labels:
@@ -88,20 +101,20 @@ def read_labels(
         path: CSV, TSV, Parquet, JSON or JSON Lines.
         dataset: whose label map of the attribute is used.
         attribute: which labels.
-        own: the data set's own label maps by attribute name.
+        label_maps: the data set's own label maps by attribute name.
         annotator: ``majority``, or the one annotator whose labels are used.
-        layout: what the user says of the file, and where it is told what was recognised in it.
+        layout: the user's column names; the recognised columns are noted in it.
 
     Raises:
         DataError: on a broken file, two different labels of an image, or an unknown label.
         UsageError: if the annotator, a column or a group is unknown.
     """
     layout = layout or Layout()
-    groups, labels = label_map(dataset, attribute, own)
+    groups, labels = label_map(dataset, attribute, label_maps)
     labels = with_map(labels, attribute, layout.label_map)
     named = [layout.label_column] if layout.label_column else []
     wanted = (*_LONG, *_BESIDE, *layout.wanted(IMAGE), *named, labels.field, attribute.name)
-    rows = open_rows(path, what=WHAT, wanted=wanted, held="label")
+    rows = open_rows(path, what=WHAT, wanted=wanted, column="label")
     if rows.shape:
         layout.tell(path, rows.shape)
     first, rows = rows.begun()
@@ -150,7 +163,8 @@ def _id_column(rows: Rows, first: Mapping[str, Any], layout: Layout) -> str:
         if named:
             raise
         raise DataError(
-            f"{rows.path}: no column of ids ({', '.join(_IDS)}); found {shown(first)}. Name yours "
+            f"{rows.path}: no column of ids ({', '.join(_IDS)}); found "
+            f"{quoted_columns(first)}. Name yours "
             f"with {IMAGE.option}"
         ) from error
 
@@ -158,38 +172,40 @@ def _id_column(rows: Rows, first: Mapping[str, Any], layout: Layout) -> str:
 def _label_column(
     rows: Rows, first: Mapping[str, Any], labels: LabelMap, layout: Layout, attribute: Attribute
 ) -> str:
-    own = layout.label_column
-    if own is not None:
-        if own in first:
-            return own
+    chosen = layout.label_column
+    if chosen is not None:
+        if chosen in first:
+            return chosen
         raise UsageError(
-            f"{rows.path}: dataset.label_column={own} is absent; {did_you_mean(own, first)}"
+            f"{rows.path}: dataset.label_column={chosen} is absent; {did_you_mean(chosen, first)}"
         )
     names = (labels.field, attribute.name)
-    found = next((near for name in names if (near := same_name(name, list(first)))), None)
-    if found is None:
-        raise NotApplicableError(
+    column = next((near for name in names if (near := same_name(name, list(first)))), None)
+    if column is None:
+        raise NoLabelColumnError(
+            rows.path,
+            quoted_columns(first),
             f"{rows.path}: no column {labels.field!r} for attribute {attribute.name!r}; "
             f"{did_you_mean(labels.field, first)} Name yours with --label-column COLUMN "
-            f"(dataset.label_column=COLUMN); found {shown(first)}"
+            f"(dataset.label_column=COLUMN); found {quoted_columns(first)}",
         )
-    if found not in names:
-        layout.tell(rows.path, f"labels of {attribute.name} from {found!r}")
-    return found
+    if column not in names:
+        layout.tell(rows.path, f"labels of {attribute.name} from {column!r}")
+    return column
 
 
 def _understood(
     path: Path,
     field: str,
-    said: Sequence[tuple[str, str]],
+    labelled: Sequence[tuple[str, str]],
     labels: LabelMap,
     attribute: Attribute,
     layout: Layout,
 ) -> LabelMap:
     """The label map, with all labels that occur."""
-    whole, read = recognised((label for _, label in said), labels, attribute)
-    _check_known(path, field, said, labels, whole, attribute)
-    _check_occurs(path, field, [label for _, label in said], layout)
+    whole, read = recognised((label for _, label in labelled), labels, attribute)
+    _check_known(path, field, labelled, labels, whole, attribute)
+    _check_occurs(path, field, [label for _, label in labelled], layout)
     for fact in read:
         layout.tell(path, fact)
     return whole
@@ -224,8 +240,8 @@ def _long(
             f"{rows.path}: no line is about attribute {attribute.name!r}; "
             f"{did_you_mean(attribute.name, others)}"
         )
-    said = [(image, label) for image, own in votes.items() for label, _ in own.values()]
-    labels = _understood(rows.path, labels.field, said, labels, attribute, layout)
+    labelled = [(image, label) for image, ballot in votes.items() for label, _ in ballot.values()]
+    labels = _understood(rows.path, labels.field, labelled, labels, attribute, layout)
     return _counted(_alike(votes, labels), images, groups, labels, annotator, _collapsed(repeated))
 
 
@@ -234,16 +250,16 @@ def _alike(
 ) -> dict[str, dict[str, tuple[str, float]]]:
     """The votes with one spelling a group, so that "M" and "Male" are one vote."""
     first: dict[str | None, str] = {}
-    for own in votes.values():
-        for label, _ in own.values():
+    for ballot in votes.values():
+        for label, _ in ballot.values():
             first.setdefault(labels.group_of(label), label)
     first.pop(None, None)
     return {
         image: {
             who: (first.get(labels.group_of(label), label), weight)
-            for who, (label, weight) in own.items()
+            for who, (label, weight) in ballot.items()
         }
-        for image, own in votes.items()
+        for image, ballot in votes.items()
     }
 
 
@@ -256,16 +272,16 @@ def _counted(
     notes: tuple[str, ...],
 ) -> Labels:
     """One label an image: the majority's, or one annotator's."""
-    names = sorted({who for own in votes.values() for who in own})
+    names = sorted({who for ballot in votes.values() for who in ballot})
     if annotator == MAJORITY:
-        chosen = {image: majority(own.values()) for image, own in votes.items()}
+        chosen = {image: majority(ballot.values()) for image, ballot in votes.items()}
     elif annotator in names:
-        chosen = {i: own[annotator][0] for i, own in votes.items() if annotator in own}
+        chosen = {i: ballot[annotator][0] for i, ballot in votes.items() if annotator in ballot}
     else:
         raise UsageError(
             f"dataset.annotator={annotator} is unknown; {did_you_mean(annotator, names)}"
         )
-    whole = LabelMap(labels.field, labels.groups, tuple(dict.fromkeys([*labels.strata, "", TIE])))
+    whole = replace(labels, strata=tuple(dict.fromkeys([*labels.strata, "", TIE])))
     raw = {image: chosen.get(image, "") for image in images}
     if len(names) > 1:
         notes = (*notes, _disagreement(votes, chosen, len(names), annotator))
@@ -278,8 +294,8 @@ def _disagreement(
     n_annotators: int,
     annotator: str,
 ) -> str:
-    ballots = [[label for label, _ in own.values()] for own in votes.values()]
-    split = sum(len(set(own)) > 1 for own in ballots)
+    ballots = [[label for label, _ in ballot.values()] for ballot in votes.values()]
+    split = sum(len(set(ballot)) > 1 for ballot in ballots)
     ties = sum(label == TIE for label in chosen.values())
     used = "the majority's label is used" if annotator == MAJORITY else f"{annotator}'s are used"
     return (
@@ -289,7 +305,7 @@ def _disagreement(
 
 
 def _label(rows: Rows, number: int, row: Mapping[str, Any], field: str) -> str:
-    """The label as text; what is absent is the empty label."""
+    """The label as text; an absent one is the empty label."""
     value = rows.value(number, row, field)
     if value is None or value != value:  # NaN: a gap in a table of numbers
         return ""
@@ -318,47 +334,49 @@ def _check_same(rows: Rows, number: int, identifier: str, first: str, second: st
     if first != second:
         rows.refuse(
             number,
-            f"image id {identifier} stands twice with different labels ({first!r} and "
-            f"{second!r}); keep one, or name who said which in a column 'annotator'",
+            f"image id {identifier} occurs twice with different labels ({first!r} and "
+            f"{second!r}); keep one, or add a column 'annotator'",
         )
 
 
 def _check_known(
     path: Path,
     field: str,
-    said: Sequence[tuple[str, str]],
+    labelled: Sequence[tuple[str, str]],
     labels: LabelMap,
     whole: LabelMap,
     attribute: Attribute,
 ) -> None:
-    counts = Counter(label for _, label in said)
+    counts = Counter(label for _, label in labelled)
     allowed = [*labels.groups, *labels.strata]
     unknown = sorted(set(counts) - {*whole.groups, *whole.strata})
     if not unknown:
         return
-    example = next(image for image, label in said if label == unknown[0])
+    example = next(image for image, label in labelled if label == unknown[0])
     listed = ", ".join(repr(label[:_CUT]) for label in unknown[:_SHOWN])
-    seen = ", ".join(f"{label[:_CUT]!r} {n}" for label, n in counts.most_common(_SHOWN))
-    meant = " ".join(f"--map {shlex.quote(f'{label[:_CUT]}=GROUP')}" for label in unknown[:_SHOWN])
+    common = ", ".join(f"{label[:_CUT]!r} {n}" for label, n in counts.most_common(_SHOWN))
+    options = " ".join(
+        f"--map {shlex.quote(f'{label[:_CUT]}=GROUP')}" for label in unknown[:_SHOWN]
+    )
     raise DataError(
-        f"{path}: unknown labels in {field!r}: {listed} (image {example}); seen: {seen}; "
-        f"{did_you_mean(unknown[0], map(repr, allowed))} Correct them, or say what they mean: "
-        f"{meant} (dataset.label_map={{{unknown[0][:_CUT]}: GROUP}}), GROUP one of "
+        f"{path}: unknown labels in {field!r}: {listed} (image {example}); labels: {common}; "
+        f"{did_you_mean(unknown[0], map(repr, allowed))} Correct them, or map them: "
+        f"{options} (dataset.label_map={{{unknown[0][:_CUT]}: GROUP}}), GROUP one of "
         f"{', '.join([*attribute.groups, *filter(None, labels.strata)])}"
     )
 
 
-def _check_occurs(path: Path, field: str, said: Sequence[str], layout: Layout) -> None:
-    """Note mapped labels that the file does not hold; other files of the user's may."""
-    counts = Counter(said)
+def _check_occurs(path: Path, field: str, raw_labels: Sequence[str], layout: Layout) -> None:
+    """Note mapped labels that the file lacks; other files may have them."""
+    counts = Counter(raw_labels)
     idle = [label for label in layout.label_map if label not in counts]
     if not idle:
         return
     if len(idle) == len(layout.label_map):
-        seen = [label[:_CUT] for label, _ in counts.most_common(_SHOWN)]
+        common = [label[:_CUT] for label, _ in counts.most_common(_SHOWN)]
         raise UsageError(
             f"--map {shlex.quote(f'{idle[0]}={layout.label_map[idle[0]]}')}: no label in {field!r} "
-            f"of {path} is {idle[0]!r}; {did_you_mean(idle[0], seen)}"
+            f"of {path} is {idle[0]!r}; {did_you_mean(idle[0], common)}"
         )
     layout.tell(path, f"no label in {field!r} is {', '.join(map(repr, idle))}, though mapped")
 
@@ -368,9 +386,15 @@ def _collapsed(repeated: int) -> tuple[str, ...]:
 
 
 def strata_note(raw: Iterable[str], labels: LabelMap) -> tuple[str, ...]:
-    """How many images carry a label of no group, by label; they are kept and not scored."""
+    """A note on how many images have a label of no group, by label.
+
+    Only ``metric=assumed_group`` scores those whose label says that annotators were unsure.
+    """
     counts = Counter(label for label in raw if labels.group_of(label) is None)
     if not counts:
         return ()
-    listed = ", ".join(f"{label or 'empty'} {n}" for label, n in sorted(counts.items()))
+    listed = ", ".join(
+        f"{label or 'empty'} {n}{' (except by assumed_group)' if labels.is_unsure(label) else ''}"
+        for label, n in sorted(counts.items())
+    )
     return (f"{sum(counts.values())} images belong to no group and are not scored: {listed}",)

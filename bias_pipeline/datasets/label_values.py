@@ -1,8 +1,7 @@
-"""What labels mean that are written in another way than the attribute knows.
+"""Interprets labels that are written differently from the attribute's own.
 
-A label is read without being mapped only where it can be read in one way: the same word in another
-case, the first letter of one group alone, or a word that is listed for one of two groups. Numbers
-never are.
+An unmapped label is accepted only if it is unambiguous: the same word in another case, the first
+letter of only one group, or a word listed for one of two groups. Numbers never are.
 """
 
 from __future__ import annotations
@@ -13,40 +12,40 @@ from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.errors import UsageError, did_you_mean
 
 
-def with_map(labels: LabelMap, attribute: Attribute, own: Mapping[str, str]) -> LabelMap:
-    """The same with what a user says that labels mean.
+def with_map(labels: LabelMap, attribute: Attribute, meanings: Mapping[str, str]) -> LabelMap:
+    """A copy with the user's meanings of labels.
 
     Args:
         labels: how the data set writes the attribute.
-        attribute: whose groups are meant.
-        own: label to group, or to a known label of no group ("Unsure").
+        attribute: whose groups the labels name.
+        meanings: label to group, or to a known label of no group ("Unsure").
 
     Raises:
         UsageError: if it maps to neither.
     """
-    groups, strata = dict(labels.groups), list(labels.strata)
+    groups: dict[str, str] = {}
+    strata: dict[str, str] = {}
     known = {**{group: group for group in attribute.groups}, **labels.groups}
-    for label, meant in own.items():
-        if meant in known:
-            groups[label] = known[meant]
-        elif meant in labels.strata:
-            strata.append(label)
-            groups.pop(label, None)
+    for label, meaning in meanings.items():
+        if meaning in known:
+            groups[label] = known[meaning]
+        elif meaning in labels.strata:
+            strata[label] = meaning
         else:
             raise UsageError(
-                f"dataset.label_map: {label}={meant}: attribute {attribute.name!r} has no group "
-                f"{meant!r}; {did_you_mean(meant, {*known, *filter(None, labels.strata)})}"
+                f"dataset.label_map: {label}={meaning}: attribute {attribute.name!r} has no group "
+                f"{meaning!r}; {did_you_mean(meaning, {*known, *filter(None, labels.strata)})}"
             )
-    return LabelMap(labels.field, groups, tuple(dict.fromkeys(strata)))
+    return labels.with_labels(groups, strata)
 
 
 def recognised(
-    seen: Iterable[str], labels: LabelMap, attribute: Attribute
+    raw_labels: Iterable[str], labels: LabelMap, attribute: Attribute
 ) -> tuple[LabelMap, list[str]]:
-    """The same with the unknown labels that can be read in one way.
+    """A copy with the unknown labels that are unambiguous.
 
     Args:
-        seen: the labels of a file.
+        raw_labels: the labels of a file.
         labels: those that are known.
         attribute: whose words and groups are looked up.
 
@@ -61,12 +60,17 @@ def recognised(
         >>> recognised(["M", "1"], known, gender)[1]
         ["'M' is male"]
     """
-    unknown = [label for label in dict.fromkeys(seen) if not _known(label, labels)]
-    meant = {label: own for label in unknown if (own := _meant(label, labels, attribute))}
-    groups = {label: own for label, own in meant.items() if own in attribute.groups}
-    strata = [label for label, own in meant.items() if own not in attribute.groups]
-    whole = LabelMap(labels.field, {**labels.groups, **groups}, (*labels.strata, *strata))
-    return whole, [f"{label!r} is {own}" for label, own in meant.items()]
+    unknown = [label for label in dict.fromkeys(raw_labels) if not _known(label, labels)]
+    meanings = {
+        label: meaning for label in unknown if (meaning := _meant(label, labels, attribute))
+    }
+    groups = {label: meaning for label, meaning in meanings.items() if meaning in attribute.groups}
+    strata = {
+        label: meaning for label, meaning in meanings.items() if meaning not in attribute.groups
+    }
+    return labels.with_labels(groups, strata), [
+        f"{label!r} is {meaning}" for label, meaning in meanings.items()
+    ]
 
 
 def _known(label: str, labels: LabelMap) -> bool:
@@ -74,12 +78,12 @@ def _known(label: str, labels: LabelMap) -> bool:
 
 
 def _meant(label: str, labels: LabelMap, attribute: Attribute) -> str:
-    """The group, or the label of no group, that this label can only be; empty if there is none."""
+    """The only group, or label of no group, that this label can mean; empty if there is none."""
     read = {**labels.groups, **{stratum: stratum for stratum in labels.strata if stratum}}
-    same = {own for name, own in read.items() if name.casefold() == label.casefold()}
-    first = {own for name, own in read.items() if _begins(name, label)}
+    same = {meaning for name, meaning in read.items() if name.casefold() == label.casefold()}
+    first = {meaning for name, meaning in read.items() if _begins(name, label)}
     listed = {group for group in _groups_of(label, attribute) if group in read.values()}
-    return next((_only(own) for own in (same, first, listed) if own), "")
+    return next((_only(candidates) for candidates in (same, first, listed) if candidates), "")
 
 
 def _begins(name: str, letter: str) -> bool:
@@ -89,13 +93,13 @@ def _begins(name: str, letter: str) -> bool:
 def _groups_of(word: str, attribute: Attribute) -> Iterable[str]:
     """The groups that a word is listed for.
 
-    Words that need a context name nobody alone, and of many groups a word may lie between two:
-    "happiness" is listed for contentment, but a label that says so means neither for certain.
+    Empty for attributes with context words and for more than two groups, where a word may lie
+    between two: "happiness" is listed for contentment.
     """
     if attribute.applies_to is not None or len(attribute.groups) > 2:
         return ()
     return (group for group, words in attribute.words.items() if word.casefold() in words)
 
 
-def _only(found: Collection[str]) -> str:
-    return next(iter(found)) if len(found) == 1 else ""
+def _only(candidates: Collection[str]) -> str:
+    return next(iter(candidates)) if len(candidates) == 1 else ""

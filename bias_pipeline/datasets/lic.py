@@ -10,7 +10,7 @@ from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.corpus import BLANK_LIMIT, Corpus, Record, canonical_id
 from bias_pipeline.datasets.base import Dataset, check_folder
 from bias_pipeline.datasets.pickles import load_pickle
-from bias_pipeline.datasets.picture_check import shown
+from bias_pipeline.datasets.picture_check import readable_pictures
 from bias_pipeline.datasets.picture_files import PictureFiles
 from bias_pipeline.datasets.vocabularies import load_vocabulary
 from bias_pipeline.errors import DataError, ResourceError, UsageError
@@ -21,7 +21,7 @@ _OBJECTS = "rmdup_object_list"
 class LicDataset(Dataset):
     """The folder ``bias_data``: one pickle for each captioner and attribute.
 
-    Human captions may cover a part of the images; the score then rests on that part and says so.
+    Human captions may cover a part of the images; then that part is scored, with a note.
 
     Args:
         root: the folder.
@@ -34,8 +34,8 @@ class LicDataset(Dataset):
         blank_limit: the share of blank captions of a side above which it is refused.
         images: a folder of the pictures, named by their image ids; images without one are not
             scored by metrics of pictures.
-        regions: what is where in the pictures, as COCO's instances or a detector's results.
-            Without ``images`` the pictures are elsewhere, and no more is seen of them.
+        regions: a file of regions in the pictures, COCO's instances or a detector's results.
+            Without ``images`` only these regions are used.
         strict: whether an image without a picture is refused, if there is a folder of them or a
             file of regions.
     """
@@ -91,7 +91,9 @@ class LicDataset(Dataset):
         model = _by_id(path, "pred", labels)
         human = self._human(attribute.name, labels)
         files = PictureFiles.read(self.images, self.regions, None)
-        pictures, notes = shown(files, [*{**model, **human}], self.images, strict=self.strict)
+        pictures, notes = readable_pictures(
+            files, [*{**model, **human}], self.images, strict=self.strict
+        )
         return Corpus.build(
             _records(model, human, attribute.name, labels.field, pictures),
             dataset=self.name,
@@ -127,16 +129,16 @@ def _by_id(path: Path, captions: str, labels: LabelMap) -> dict[str, dict[str, A
     entries = load_pickle(path)
     if not isinstance(entries, list) or not entries:
         raise DataError(f"{path}: expected a non-empty list of entries")
-    found: dict[str, dict[str, Any]] = {}
+    by_id: dict[str, dict[str, Any]] = {}
     for number, entry in enumerate(entries):
         _check_entry(entry, captions, labels, f"{path}, entry {number}")
         identifier = canonical_id(entry["img_id"])
-        if found.setdefault(identifier, entry) != entry:
+        if by_id.setdefault(identifier, entry) != entry:
             raise DataError(
-                f"{path}, entry {number}: image id {identifier} stands twice with different "
+                f"{path}, entry {number}: image id {identifier} occurs twice with different "
                 "contents; keep one of the two"
             )
-    return found
+    return by_id
 
 
 def _check_entry(entry: object, captions: str, labels: LabelMap, where: str) -> None:
@@ -147,7 +149,7 @@ def _check_entry(entry: object, captions: str, labels: LabelMap, where: str) -> 
         raise DataError(f"{where}: key {absent[0]!r} is absent; found {', '.join(map(str, entry))}")
     texts = entry[captions] if captions == "caption_list" else [entry[captions]]
     if not _all_text(texts):
-        raise DataError(f"{where}: {captions!r} holds something that is not a caption")
+        raise DataError(f"{where}: {captions!r} contains something that is not a caption")
     if entry.get(_OBJECTS) is not None and not _all_text(entry[_OBJECTS]):
         raise DataError(f"{where}: {_OBJECTS!r} is not a list of names")
     if not isinstance(entry[labels.field], str):
@@ -170,17 +172,17 @@ def _records(
     pictures: PictureFiles,
 ) -> Iterator[Record]:
     for identifier in {**model, **human}:
-        own, people = model.get(identifier, {}), human.get(identifier, {})
-        if own and people and own[field] != people[field]:
+        generated, people = model.get(identifier, {}), human.get(identifier, {})
+        if generated and people and generated[field] != people[field]:
             raise DataError(
-                f"image {identifier}: {field} is {own[field]!r} in the captioner's file and "
+                f"image {identifier}: {field} is {generated[field]!r} in the captioner's file and "
                 f"{people[field]!r} in that of the human captions; correct one of the two"
             )
         yield Record(
             id=identifier,
-            model=own.get("pred"),
+            model=generated.get("pred"),
             human=tuple(people.get("caption_list", ())),
-            labels={attribute: (own or people)[field]},
+            labels={attribute: (generated or people)[field]},
             objects=_objects(people),
             image=pictures.photo(identifier),
             regions=pictures.regions_of(identifier),

@@ -1,7 +1,7 @@
-"""Data in memory as the files that the commands read: one way in, whoever calls.
+"""Writes data in memory to the files that the commands read.
 
-A mapping has image ids as its keys. Lists are aligned: their places are the ids. A table has a
-column of ids, ``image_id`` or ``id``, else its index are the ids. A path is a file already.
+The keys of a mapping are image ids. Lists are aligned: positions are the ids. A table has a column
+of ids, ``image_id`` or ``id``, else its index is used. A path is used as it is.
 """
 
 from __future__ import annotations
@@ -71,7 +71,9 @@ def label_file(labels: Labels, folder: Path, attribute: str) -> Path:
         folder: to write to.
         attribute: what labels without a name are of.
     """
-    return _file(labels, folder / "labels", "id", lambda key, own: _label_rows(key, own, attribute))
+    return _file(
+        labels, folder / "labels", "id", lambda key, label: _label_rows(key, label, attribute)
+    )
 
 
 def _file(
@@ -83,13 +85,15 @@ def _file(
     if _is_frame(data):
         return _write_frame(data, stem.with_name(f"{stem.name}.csv"), key)
     path = stem.with_name(f"{stem.name}.jsonl")
-    rows = (row for identifier, own in _pairs(data, stem.name) for row in rows_of(identifier, own))
+    rows = (
+        row for identifier, item in _pairs(data, stem.name) for row in rows_of(identifier, item)
+    )
     path.write_text("".join(f"{json.dumps(row, default=_plain)}\n" for row in rows))
     return path
 
 
 def _pairs(data: object, name: str) -> Iterator[tuple[object, object]]:
-    """Ids and what belongs to them."""
+    """Pairs of an id and its data."""
     if isinstance(data, Mapping):
         yield from data.items()
     elif isinstance(data, Iterable) and not isinstance(data, bytes):
@@ -101,38 +105,38 @@ def _pairs(data: object, name: str) -> Iterator[tuple[object, object]]:
         )
 
 
-def _caption_rows(key: object, own: object) -> Iterator[Row]:
+def _caption_rows(key: object, captions: object) -> Iterator[Row]:
     """None stands for a blank caption."""
-    for caption in own if isinstance(own, list | tuple) else [own]:
+    for caption in captions if isinstance(captions, list | tuple) else [captions]:
         yield {"image_id": key, "caption": "" if caption is None else caption}
 
 
-def _object_rows(key: object, own: Iterable[str]) -> Iterator[Row]:
-    for category in sorted(set(own)) or [""]:
+def _object_rows(key: object, categories: Iterable[str]) -> Iterator[Row]:
+    for category in sorted(set(categories)) or [""]:
         yield {"image_id": key, "category": category}
 
 
-def _label_rows(key: object, own: object, attribute: str) -> Iterator[Row]:
-    yield {"id": key, **(own if isinstance(own, Mapping) else {attribute: own})}
+def _label_rows(key: object, label: object, attribute: str) -> Iterator[Row]:
+    yield {"id": key, **(label if isinstance(label, Mapping) else {attribute: label})}
 
 
 def _is_frame(data: object) -> TypeGuard[DataFrame]:
-    """Without importing pandas, which who has a table has imported."""
+    """Whether it is a pandas table; whoever has one has imported pandas."""
     return hasattr(data, "to_csv") and hasattr(data, "columns")
 
 
 def _write_frame(frame: DataFrame, path: Path, key: str) -> Path:
-    found = next((name for name in _IDS if name in frame.columns), None)
-    if found is None:
+    column = next((name for name in _IDS if name in frame.columns), None)
+    if column is None:
         frame = frame.rename_axis(key).reset_index()
     elif key == "image_id":
-        frame = frame.rename(columns={found: key})
+        frame = frame.rename(columns={column: key})
     frame.to_csv(path, index=False)
     return path
 
 
 def _plain(value: object) -> object:
-    """NumPy's numbers as Python's."""
+    """A NumPy number as Python's."""
     if isinstance(value, np.generic):
         return value.item()
-    raise UsageError(f"{value!r} is no text, number or list of them")
+    raise UsageError(f"{value!r} is not a text, a number or a list of them")

@@ -23,7 +23,7 @@ class MIAPDataset(PeopleDataset):
     """``open_images_extended_miap_boxes_{train,val,test}.csv`` beside Open Images' folders.
 
     A box is a person; boxes of groups (``IsGroupOf``) and of pictures of people (``IsDepictionOf``)
-    are passed over, and counted. Presentations are what annotators saw, not who people are.
+    are skipped and counted. Presentation is annotators' perception, not identity.
 
     Args:
         root: the folder; pictures are in ``train``, ``validation`` and ``test`` within it.
@@ -62,21 +62,21 @@ class MIAPDataset(PeopleDataset):
                     size=(1, 1),
                 )
         if passed:
-            notes.append(f"{passed} boxes of groups or depictions are passed over")
+            notes.append(f"{passed} boxes of groups or depictions are skipped")
 
     def _files(self) -> list[tuple[str, Path]]:
         parts = tuple(_FOLDERS) if self.part == "all" else (self.part,)
-        names = {own: f"open_images_extended_miap_boxes_{own}.csv" for own in parts}
-        there = [(own, self.root / name) for own, name in names.items()]
-        found = [(own, path) for own, path in there if path.is_file()]
-        return found or [(there[0][0], check_file(there[0][1], "dataset.root"))]
+        names = {part: f"open_images_extended_miap_boxes_{part}.csv" for part in parts}
+        there = [(part, self.root / name) for part, name in names.items()]
+        present = [(part, path) for part, path in there if path.is_file()]
+        return present or [(there[0][0], check_file(there[0][1], "dataset.root"))]
 
 
 def _share(rows: Rows, number: int, value: str) -> float:
     try:
-        found = float(value)
+        share = float(value)
     except ValueError:
-        found = -1.0
-    if not 0 <= found <= 1:
+        share = -1.0
+    if not 0 <= share <= 1:
         rows.refuse(number, f"{value!r} is no share of the picture from 0 to 1")
-    return found
+    return share

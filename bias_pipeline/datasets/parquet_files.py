@@ -1,7 +1,7 @@
-"""Parquet as rows: only the columns that are asked for, and never more than fits in memory.
+"""Reads Parquet as rows: only the requested columns, and never more than fits in memory.
 
-A Parquet file says once what stands a million times in it, so its own size says little of how large
-it becomes.
+A Parquet file stores a repeated value once, so its size says little about the memory it needs.
+Where a column has pictures, as Hugging Face's data sets store them, their paths are read instead.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from bias_pipeline.datasets.columns import plain_name
 from bias_pipeline.errors import DataError
 
 if TYPE_CHECKING:
+    from pyarrow import DataType, RecordBatch, Schema
     from pyarrow.parquet import ParquetFile
 
 MAX_ROWS = 100_000_000
@@ -29,7 +30,7 @@ def parquet_rows(
 
     Args:
         path: the file, known to be one.
-        wanted: the columns that are read, of those that are there, however their names are spelled
+        wanted: the columns to read if present, in any spelling
             (:func:`~bias_pipeline.datasets.columns.plain_name`); all if left out.
 
     Returns:
@@ -46,45 +47,92 @@ def parquet_rows(
         file = ParquetFile(path)
         names = list(file.schema_arrow.names)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise _broken(path, error) from error
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise DataError(f"{path}: column {twice!r} stands twice; rename one")
+        raise broken(path, error) from error
     if file.metadata.num_rows > MAX_ROWS:
         raise DataError(
             f"{path}: {file.metadata.num_rows:,} rows are more than the {MAX_ROWS:,} that are "
             "read; split the file"
         )
-    asked = {plain_name(name) for name in wanted or ()}
-    own = names if wanted is None else [name for name in names if plain_name(name) in asked]
-    return names, _rows(path, file, own)
+    columns = columns_to_read(path, file.schema_arrow, wanted)
+    places = [f"{name}.path" if is_picture else name for name, is_picture in columns.items()]
+    batches = file.iter_batches(batch_size=_batch_size(file), columns=places)
+    return names, rows_of_batches(path, batches)
 
 
-def _rows(
-    path: Path, file: ParquetFile, columns: Sequence[str]
-) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def columns_to_read(path: Path, schema: Schema, wanted: Sequence[str] | None) -> dict[str, bool]:
+    """The columns of a file that are read, and whether each has pictures.
+
+    Args:
+        path: the file.
+        schema: its columns.
+        wanted: see :func:`parquet_rows`.
+
+    Raises:
+        DataError: if two columns have one name, or a name is no text.
+    """
+    try:
+        names = list(schema.names)
+        pictures = {
+            name for name, kind in zip(names, schema.types, strict=True) if _has_pictures(kind)
+        }
+    except UnicodeDecodeError as error:
+        raise broken(path, error) from error
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise DataError(f"{path}: column {twice!r} occurs twice; rename one")
+    requested = {plain_name(name) for name in wanted or ()}
+    return {
+        name: name in pictures for name in names if wanted is None or plain_name(name) in requested
+    }
+
+
+def _has_pictures(kind: DataType) -> bool:
+    """Whether it is the type of pictures: their bytes, and the paths they were read from."""
     import pyarrow as pa
 
-    size = _batch_size(file)
+    if not pa.types.is_struct(kind):
+        return False
+    return {kind.field(k).name for k in range(kind.num_fields)} == {"bytes", "path"}
+
+
+def rows_of_batches(
+    path: Path, batches: Iterator[RecordBatch]
+) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Number and content of each row.
+
+    Args:
+        path: the file, for messages.
+        batches: its rows; a column of ``{"path": ...}`` becomes one of texts.
+
+    Raises:
+        DataError: if the file is broken or has too much text.
+    """
+    import pyarrow as pa
+
     number = text = 0
     try:
-        for batch in file.iter_batches(batch_size=size, columns=list(columns)):
-            for row in batch.to_pylist():
+        for batch in batches:
+            for columns in batch.to_pylist():
+                row = {name: _path_or_value(value) for name, value in columns.items()}
                 text += sum(len(value) for value in row.values() if isinstance(value, str))
-                if text > MAX_TEXT:
+                if text > MAX_TEXT or number >= MAX_ROWS:
                     raise _too_large(path, number)
                 yield number, row
                 number += 1
     # ValueError, OverflowError: a date that Python has not
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        raise _broken(path, error) from error
+        raise broken(path, error) from error
+
+
+def _path_or_value(value: Any) -> Any:
+    return value["path"] if isinstance(value, dict) and list(value) == ["path"] else value
 
 
 def _batch_size(file: ParquetFile) -> int:
-    """So many rows that a batch stays small even if each holds the largest text there can be.
+    """The rows per batch, so that a batch stays small even with the longest possible texts.
 
-    A text that stands in many rows is stored once, so any row may hold all of its row group. The
-    sizes of single columns are not asked for: where they are damaged, Arrow ends the process.
+    A repeated text is stored once, so any row may contain the largest text of its row group. Sizes
+    of single columns are not read: if they are damaged, Arrow ends the process.
     """
     groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
     return min(_MOST, max(1, _AT_ONCE // max([1, *(group.total_byte_size for group in groups)])))
@@ -92,11 +140,13 @@ def _batch_size(file: ParquetFile) -> int:
 
 def _too_large(path: Path, row: int) -> DataError:
     return DataError(
-        f"{path}: its texts are more than the {MAX_TEXT:,} characters that are read, from row "
-        f"{row:,} on; split the file, or cut its captions"
+        f"{path}: its texts are more than the {MAX_TEXT:,} characters, or its rows more than the "
+        f"{MAX_ROWS:,}, that are read, from row {row:,} on; split the file, or cut its captions"
     )
 
 
-def _broken(path: Path, error: Exception) -> DataError:
+def broken(path: Path, error: Exception) -> DataError:
+    """The refusal of a file that Arrow cannot read."""
     first = (str(error).splitlines() or [""])[0][:200]
-    return DataError(f"{path}: not a readable Parquet file ({first}); fetch or make it again")
+    kind = "Parquet" if path.suffix.lower() == ".parquet" else "Arrow"
+    return DataError(f"{path}: not a readable {kind} file ({first}); fetch or make it again")

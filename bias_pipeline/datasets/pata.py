@@ -18,9 +18,9 @@ _FILE = "pata_fairness.files.lst"
 class PATADataset(PeopleDataset):
     """``pata_fairness.files.lst``, lines of ``scene_race_gender_age|url``.
 
-    Scenes have underscores too (``gun_range``), so a line is split from its right; who splits it
-    from the left misreads 415 of 4,934. The list has addresses and no files: the picture of line 7
-    is looked for as ``images/7.jpg`` (ours). Addresses die: ``dataset.strict=false`` may be needed.
+    Scenes have underscores too (``gun_range``), so lines are split from the right; splitting from
+    the left misreads 415 of 4,934. The list has URLs and no files: the picture of line 7 is
+    expected as ``images/7.jpg`` (ours). Some URLs are dead: ``dataset.strict=false`` may be needed.
 
     Args:
         root: the folder.
@@ -29,7 +29,7 @@ class PATADataset(PeopleDataset):
 
     name = "pata"
     columns: ClassVar[tuple[str, ...]] = ("scene", "race", "gender", "age")
-    terms: ClassVar[str] = "PATA has no licence: its pictures are those of whoever took them"
+    terms: ClassVar[str] = "PATA has no licence: its pictures belong to their photographers"
 
     def labels(self, column: str, notes: list[str]) -> Iterator[Label]:
         """See the base."""
@@ -38,7 +38,7 @@ class PATADataset(PeopleDataset):
             if not line.strip():
                 continue
             name, bar, _ = line.partition("|")
-            told = dict(zip(self.columns, name.strip().rsplit("_", 3), strict=False))
-            if not bar or len(told) < len(self.columns):
+            labels = dict(zip(self.columns, name.strip().rsplit("_", 3), strict=False))
+            if not bar or len(labels) < len(self.columns):
                 raise DataError(f"{path}, line {number}: not scene_race_gender_age|url: {line!r}")
-            yield Label(f"images/{number}.jpg", column, told[column], f"{path}, line {number}")
+            yield Label(f"images/{number}.jpg", column, labels[column], f"{path}, line {number}")

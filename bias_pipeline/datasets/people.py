@@ -1,4 +1,4 @@
-"""Data sets of people in pictures without captions, read into one table: what all of them share."""
+"""The base of data sets that label people in pictures, without captions."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from bias_pipeline.datasets.base import Dataset, check_folder
 from bias_pipeline.errors import DataError, ResourceError, UsageError, did_you_mean
 
 CAPTIONER = "none"  # there are no captions
-DISAGREEMENT = "disagreement"  # what is said where those who looked are of two minds
+DISAGREEMENT = "disagreement"  # the label where annotators disagree
 _SHOWN = 3
 
 
 @dataclass(frozen=True)
 class Label:
-    """A line of the table: what is said of one person in one picture.
+    """A label of one person in one picture.
 
     Attributes:
         image: the picture's path in the data set's folder.
-        attribute: what is said, by the name of its column.
+        attribute: the column's name.
         value: as it is written in the data set.
         source: file and place, for messages.
-        person: which one of the picture; empty where it shows one.
+        person: which person of the picture; empty if it shows one.
         box: left and upper edge, width and height, in units of ``size``; None: all of it.
-        size: height and width in which the box is told; (0, 0): the picture's own pixels.
+        size: height and width of the box's units; (0, 0): the picture's own pixels.
     """
 
     image: str
@@ -43,7 +43,7 @@ class Label:
 
     @property
     def id(self) -> str:
-        """Of the picture, or of the person in it."""
+        """The id of the picture, or of the person in it."""
         return f"{self.image}#{self.person}" if self.person else self.image
 
     def refuse(self, fault: str) -> NoReturn:
@@ -52,34 +52,34 @@ class Label:
 
 
 class PeopleDataset(Dataset):
-    """Pictures of people and what is said of them; nobody describes them.
+    """Pictures of people with labels and without captions.
 
-    Metrics of captions do not apply. A picture with several labelled people is there once for each,
-    and ``metric.crop=person`` shows that one.
+    Metrics of captions do not apply. A picture with several labelled people occurs once per person,
+    and ``metric.crop=person`` shows that person.
 
     Args:
         root: the folder.
-        strict: whether a picture that is absent is an error; else it is not retrieved, and the
-            share of those is noted.
+        strict: whether an absent picture is an error; else it is not retrieved, and a note gives
+            the share.
     """
 
-    columns: ClassVar[tuple[str, ...]]  # attributes that the data set tells
+    columns: ClassVar[tuple[str, ...]]  # attributes that the data set labels
     terms: ClassVar[str]  # its licence, in a sentence
 
     def __init__(self, root: str, strict: bool = True) -> None:
         self.root, self.strict = Path(root), strict
 
     def captioners(self) -> Sequence[str]:
-        """A name for having none."""
+        """One placeholder name, since there are no captions."""
         return (CAPTIONER,)
 
     @abstractmethod
     def labels(self, column: str, notes: list[str]) -> Iterator[Label]:
-        """The lines of the table that tell one attribute.
+        """The labels of one attribute.
 
         Args:
             column: which.
-            notes: what a reader must know is added.
+            notes: gets notes for readers of the result.
 
         Raises:
             BiasPipelineError: if a file is absent, or is not as the data set has it.
@@ -98,8 +98,8 @@ class PeopleDataset(Dataset):
         check_folder(self.root, self.name)
         notes: list[str] = []
         lines = self.labels(labels.field, notes)
-        records = [self._record(own, attribute.name, labels) for own in lines]
-        absent = [own.id for own in records if own.image is None]
+        records = [self._record(line, attribute.name, labels) for line in lines]
+        absent = [record.id for record in records if record.image is None]
         if absent and (self.strict or len(absent) == len(records)):
             raise ResourceError(
                 f"dataset {self.name!r}: {len(absent)} of {len(records)} pictures are not in "
@@ -130,7 +130,7 @@ class PeopleDataset(Dataset):
         )
 
     def _picture(self, label: Label) -> Path:
-        """A picture's path, within the folder whatever the label file says.
+        """A picture's path, which must be within the folder.
 
         Raises:
             DataError: if it leads out of it.

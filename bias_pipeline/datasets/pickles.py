@@ -1,8 +1,8 @@
 """Users' pickles, read without ever trusting them.
 
 A pickle is a program. Here it may build plain data and nothing else: every look-up of a class or
-function is refused before anything is called. It runs in a process of its own with little memory
-and time, which hands the data back as JSON; even a subverted reader can only send more JSON.
+function is refused before any call. It runs in a separate process with little memory and time that
+returns JSON; even a hijacked reader could only send more JSON.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CONVERTER = (
 
 
 @dataclass(frozen=True)
-class Limits:
+class UnpicklingLimits:
     """What one pickle may cost.
 
     Attributes:
@@ -53,10 +53,10 @@ class Limits:
     depth: int = 100
 
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS = UnpicklingLimits()
 
 
-def load_pickle(path: Path, *, limits: Limits = DEFAULT_LIMITS) -> object:
+def load_pickle(path: Path, *, limits: UnpicklingLimits = DEFAULT_LIMITS) -> object:
     """Read plain data from a pickle of any protocol.
 
     Tuples come back as lists, half surrogate pairs as U+FFFD. May be called from any thread.
@@ -97,15 +97,15 @@ class _Reader:
         limits: what it may cost.
     """
 
-    def __init__(self, path: Path, limits: Limits) -> None:
+    def __init__(self, path: Path, limits: UnpicklingLimits) -> None:
         self.path, self.limits = path, limits
         self._expired = threading.Event()
 
     def answer(self, pickle_file: BinaryIO) -> bytearray:
-        """All that the child says about a pickle.
+        """The child's answer about a pickle.
 
         Raises:
-            DataError: if the child did not come to its end within the limits.
+            DataError: if the child did not end within the limits.
             ResourceError: if it could not be started.
         """
         with self._start(pickle_file) as child:
@@ -124,8 +124,8 @@ class _Reader:
         return answer
 
     def _start(self, pickle_file: BinaryIO) -> subprocess.Popen[bytes]:
-        own = self.limits
-        numbers = (own.memory_bytes, own.cpu_seconds, own.data_bytes, own.depth)
+        limits = self.limits
+        numbers = (limits.memory_bytes, limits.cpu_seconds, limits.data_bytes, limits.depth)
         command = [sys.executable, "-I", "-S", str(_CHILD), *map(str, numbers)]
         try:
             return subprocess.Popen(  # noqa: S603 - fixed program, numbers only
@@ -178,10 +178,10 @@ _CONVERT = "{convert}"
 _MESSAGES = {
     "global": ("it asks for code or a class ({found})", _CONVERT),
     "persistent": ("it refers to an object outside the file ({found})", _CONVERT),
-    "type": ("it holds a value of type {found}", _CONVERT),
+    "type": ("it contains a value of type {found}", _CONVERT),
     "key": ("a dict has the key {found}", _CONVERT),
-    "integer": ("it holds {found}", "Write ids as ints of at most 64 bits or as str"),
-    "cycle": ("a {found} holds itself", "Write a tree: a list of records"),
+    "integer": ("it contains {found}", "Write ids as ints of at most 64 bits or as str"),
+    "cycle": ("a {found} contains itself", "Write a tree: a list of records"),
     "depth": ("it nests too deeply ({found})", "Write a flat list of records"),
     "expands": (
         "its shared parts, written out, come to {found}, more than is read",
@@ -195,10 +195,10 @@ _MESSAGES = {
 }
 
 
-def _fault(told: bytes, path: Path, head: bytes) -> DataError:
+def _fault(output: bytes, path: Path, head: bytes) -> DataError:
     """The child's fault in words."""
     try:
-        fault = json.loads(told)
+        fault = json.loads(output)
         reason, fix = _MESSAGES[fault["code"]]
         place = "" if fault["offset"] is None else f", byte {int(fault['offset']):,}"
         place += f", at {_clean(fault['where'])}" if fault["where"] else ""

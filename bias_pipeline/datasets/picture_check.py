@@ -1,4 +1,4 @@
-"""Whether every image that is scored can be shown."""
+"""Checks that every scored image has a readable picture."""
 
 from __future__ import annotations
 
@@ -7,26 +7,24 @@ from dataclasses import replace
 from pathlib import Path
 
 from bias_pipeline.corpus.corpus import id_key
+from bias_pipeline.corpus.image_ids import few
 from bias_pipeline.corpus.pictures import Elsewhere
 from bias_pipeline.datasets.picture_files import PictureFiles
 from bias_pipeline.errors import DataError
 from bias_pipeline.vision.photos import fault_of
 
-_EXAMPLES = 5
 
-
-def shown(
+def readable_pictures(
     pictures: PictureFiles, images: Sequence[str], folder: Path | None, *, strict: bool
 ) -> tuple[PictureFiles, list[str]]:
-    """The pictures of a data set's images that can be shown, and notes on the others.
+    """The readable pictures of a data set's images, and notes on the others.
 
     Args:
-        pictures: found in the folder.
+        pictures: the pictures of the folder.
         images: their ids.
-        folder: of the pictures; None: they are elsewhere, or there are none at all and nothing is
-            to be said.
-        strict: whether an image without a picture is refused. One that is broken is then refused
-            when it is read; else it counts as absent.
+        folder: of the pictures; None: there is none, so nothing is checked.
+        strict: whether an image without a picture is refused. A broken picture is then refused when
+            it is read; else it counts as absent.
 
     Raises:
         DataError: if ``strict`` and an image has none.
@@ -38,7 +36,7 @@ def shown(
     if strict:
         if absent:
             raise DataError(
-                f"{_counted(absent, images)} have no picture in {place}, such as {_few(absent)}; "
+                f"{_counted(absent, images)} have no picture in {place}, such as {few(absent)}; "
                 "add them, or score the others with dataset.strict=false"
             )
         return pictures, []
@@ -56,7 +54,7 @@ def shown(
         names = {str(pictures.photo(image)) for image in broken}
         sound = {image: path for image, path in pictures.photos.items() if str(path) not in names}
         pictures = replace(pictures, photos=sound)
-    return pictures, [f"dataset.strict=false: {note}" for note in notes]
+    return pictures, [f"{note}; the others are scored" for note in notes]
 
 
 def _fault(photo: Path | Elsewhere | None) -> str | None:
@@ -65,7 +63,3 @@ def _fault(photo: Path | Elsewhere | None) -> str | None:
 
 def _counted(some: Sequence[str], images: Sequence[str]) -> str:
     return f"{len(some)} of {len(images)} labelled images"
-
-
-def _few(images: Sequence[str]) -> str:
-    return ", ".join(sorted(images, key=id_key)[:_EXAMPLES])

@@ -1,4 +1,4 @@
-"""The pictures of a data set's images, and files that say what is where in them.
+"""The pictures of a data set's images, and files of regions in them.
 
 Formats: COCO's instances and its results, which detectors write (Lin et al., ECCV 2014).
 """
@@ -34,11 +34,11 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class PictureFiles:
-    """Pictures by image id, and what is known to be in them.
+    """Pictures and their annotated regions, by image id.
 
     Attributes:
-        photos: image id to file; without a folder, to what stands for a picture elsewhere.
-        regions: image id to what is where in it; images that nobody looked at are absent.
+        photos: image id to file; without a folder, to a placeholder.
+        regions: image id to its regions; images without annotation are absent.
     """
 
     photos: Mapping[str, Path | Elsewhere] = field(default_factory=dict)
@@ -52,47 +52,50 @@ class PictureFiles:
 
         Args:
             images: folder of the pictures.
-            regions: the file that says what is where; without a folder, the pictures are elsewhere
-                and no more is known of them.
-            instances: the data set's file of objects, which may say it too.
+            regions: the file of regions; without a folder, only these are known.
+            instances: the data set's file of objects, which may have regions too.
 
         Raises:
-            DataError: if no picture is at hand that could tell its own size.
+            DataError: if a region's image size is unknown and there is no picture to read it from.
         """
         if images is None:
             if regions is None:
                 return cls()
-            told = regions_by_id(check_file(regions, "dataset.regions"))
-            _check_sizes(regions, told)
-            return cls(dict.fromkeys(told, Elsewhere()), told)
+            annotations = regions_by_id(check_file(regions, "dataset.regions"))
+            _check_sizes(regions, annotations)
+            return cls(dict.fromkeys(annotations, Elsewhere()), annotations)
         source = check_file(regions, "dataset.regions") if regions else instances
         if source is None or (not regions and source.suffix != ".json"):
             return cls(find_photos(images))
         return cls(find_photos(images), regions_by_id(source))
 
     def photo(self, image: str) -> Path | Elsewhere | None:
-        """The picture of an image; files have short ids whatever other files write."""
+        """The picture of an image; picture files have short ids."""
         return self.photos.get(short_id(image))
 
     def regions_of(self, image: str) -> tuple[Region, ...] | None:
-        """What is known to be in it, None if nobody looked."""
+        """The annotated regions of an image, None if it was not annotated."""
         return self.regions.get(short_id(image))
 
 
-def _check_sizes(path: Path, told: Regions) -> None:
-    unsized = [image for image, own in told.items() if not all(all(one.size) for one in own)]
+def _check_sizes(path: Path, annotations: Regions) -> None:
+    unsized = [
+        image
+        for image, image_regions in annotations.items()
+        if not all(all(one.size) for one in image_regions)
+    ]
     if unsized:
         raise DataError(
-            f"{path}: does not say how large the picture of image {min(unsized, key=id_key)} is; "
-            "name the folder of the pictures (dataset.images=DIR), or a file whose images have "
+            f"{path}: has no size of the picture of image {min(unsized, key=id_key)}; name the "
+            "folder of the pictures (dataset.images=DIR), or a file whose images have "
             "width and height"
         )
 
 
 def regions_by_id(path: Path) -> dict[str, tuple[Region, ...]]:
-    """What is where in each image that the file speaks of.
+    """The regions of each image of the file.
 
-    An annotation with neither outline nor a box of some extent says nothing of where.
+    Annotations with neither an outline nor a box of positive size are ignored.
 
     Raises:
         DataError: naming the annotation that cannot be used.
@@ -128,8 +131,8 @@ def _size(row: Mapping[str, Any]) -> tuple[int, int]:
 def _collected(
     rows: Rows, names: Mapping[str, str], sizes: Mapping[str, tuple[int, int]]
 ) -> dict[str, tuple[Region, ...]]:
-    """Regions by image; where annotations say no place, nobody knows what is where."""
-    found: dict[str, list[Region]] = {image: [] for image in sizes}
+    """Regions by image; images whose annotations have no place are left out."""
+    collected: dict[str, list[Region]] = {image: [] for image in sizes}
     placeless = set()
     for number, row in rows.items:
         image = short_id(rows.id(number, row, "image_id"))
@@ -140,8 +143,12 @@ def _collected(
         if region is None:
             placeless.add(image)
         else:
-            found.setdefault(image, []).append(region)
-    return {image: tuple(own) for image, own in found.items() if own or image not in placeless}
+            collected.setdefault(image, []).append(region)
+    return {
+        image: tuple(regions)
+        for image, regions in collected.items()
+        if regions or image not in placeless
+    }
 
 
 def _region(
@@ -153,13 +160,14 @@ def _region(
     if isinstance(outline, list):
         polygons = tuple(_polygon(rows, number, points) for points in outline)
     elif outline is not None:
-        counts, own = _run_lengths(rows, number, outline)
-        if size not in (_UNKNOWN, own):
+        counts, mask_size = _run_lengths(rows, number, outline)
+        if size not in (_UNKNOWN, mask_size):
             rows.refuse(
                 number,
-                f"its mask is of {own[1]} x {own[0]} pixels, its image of {size[1]} x {size[0]}",
+                f"its mask is of {mask_size[1]} x {mask_size[0]} pixels, its image of "
+                f"{size[1]} x {size[0]}",
             )
-        size = own
+        size = mask_size
     box = None if row.get("bbox") is None else _box(rows, number, row["bbox"])
     if box is None or not (box[2] and box[3]):  # detectors write boxes of nothing
         try:
@@ -175,30 +183,30 @@ def _region(
 
 
 def _box(rows: Rows, number: int, values: object) -> Box:
-    found = _numbers(rows, number, values, "bbox")
-    if len(found) != 4 or found[2] < 0 or found[3] < 0:
+    box = _numbers(rows, number, values, "bbox")
+    if len(box) != 4 or box[2] < 0 or box[3] < 0:
         rows.refuse(number, "bbox must be four numbers: left, top, width, height")
-    return found[0], found[1], found[2], found[3]
+    return box[0], box[1], box[2], box[3]
 
 
 def _polygon(rows: Rows, number: int, points: object) -> tuple[float, ...]:
-    found = _numbers(rows, number, points, "segmentation")
-    if len(found) < _FEWEST or len(found) % 2:
+    outline = _numbers(rows, number, points, "segmentation")
+    if len(outline) < _FEWEST or len(outline) % 2:
         rows.refuse(number, "a polygon of segmentation needs three points or more, x and y each")
-    return found
+    return outline
 
 
 def _numbers(rows: Rows, number: int, values: object, key: str) -> tuple[float, ...]:
-    own: list[Any] = values if isinstance(values, list) else [None]
-    if not all(type(v) in (int, float) and math.isfinite(v) for v in own):
+    listed: list[Any] = values if isinstance(values, list) else [None]
+    if not all(type(v) in (int, float) and math.isfinite(v) for v in listed):
         rows.refuse(number, f"{key} must be a list of numbers")
-    return tuple(float(value) for value in own)
+    return tuple(float(value) for value in listed)
 
 
 def _run_lengths(rows: Rows, number: int, outline: object) -> tuple[bytes, tuple[int, int]]:
     """Run lengths as COCO's tools compress them, and height and width of their mask."""
-    own = outline if isinstance(outline, Mapping) else {}
-    size, counts = own.get("size"), own.get("counts")
+    mask = outline if isinstance(outline, Mapping) else {}
+    size, counts = mask.get("size"), mask.get("counts")
     if not (
         isinstance(size, list) and len(size) == 2 and all(type(s) is int and s > 0 for s in size)
     ):
@@ -221,7 +229,7 @@ def _run_lengths(rows: Rows, number: int, outline: object) -> tuple[bytes, tuple
 def _box_of(
     polygons: Sequence[Sequence[float]], counts: bytes, size: tuple[int, int]
 ) -> Box | None:
-    """The box around an outline, None where there is none, or it holds nothing."""
+    """The box around an outline, None if there is none or it is empty."""
     if counts:
         return box_of_runs(counts, *size)
     return extent(polygons) if polygons else None

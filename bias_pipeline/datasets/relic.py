@@ -25,8 +25,8 @@ class RelicDataset(Dataset):
         root: the folder of the file.
         file: its name.
         captioners: captioner to its column; the table here may lack some.
-        vocabularies: where a captioner's published vocabulary may lie, relative to ``root``, with
-            ``{vocabulary}`` for the captioner's name; the first that is there is read.
+        vocabularies: paths of a captioner's published vocabulary, relative to ``root``, with
+            ``{vocabulary}`` for the captioner's name; the first existing one is read.
         trained_on_reference: whether the captioners were trained on this data set's captions.
         blank_limit: the share of blank captions of a side above which it is refused.
     """
@@ -88,8 +88,8 @@ class RelicDataset(Dataset):
 
     def _vocabulary(self, captioner: str) -> list[str] | None:
         places = (self.root / place.format(vocabulary=captioner) for place in self.vocabularies)
-        found = next((place for place in places if place.is_file()), None)
-        return None if found is None else load_vocabulary(found)
+        path = next((place for place in places if place.is_file()), None)
+        return None if path is None else load_vocabulary(path)
 
 
 def _records(rows: Rows, column: str, attribute: str, labels: LabelMap) -> Iterator[Record]:
@@ -108,14 +108,14 @@ def _records(rows: Rows, column: str, attribute: str, labels: LabelMap) -> Itera
 
 
 def _captions(rows: Rows, number: int, row: Mapping[str, Any]) -> tuple[str, ...]:
-    """The list that stands in a cell as Python writes it; nothing is run."""
+    """The list in a cell, written as a Python literal; nothing is executed."""
     text = rows.text(number, row, "caption_list")
     if len(text) > _LONGEST:
         rows.refuse(number, f"'caption_list' has {len(text):,} characters, over {_LONGEST:,}")
     try:
-        found = ast.literal_eval(text)
+        captions = ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
-        found = None
-    if not isinstance(found, list) or not all(isinstance(caption, str) for caption in found):
+        captions = None
+    if not isinstance(captions, list) or not all(isinstance(caption, str) for caption in captions):
         rows.refuse(number, f"'caption_list' must be a Python list of texts, found {text[:80]!r}")
-    return tuple(found)
+    return tuple(captions)

@@ -1,8 +1,7 @@
-"""Where the published files are, for those who want the originals.
+"""Where to get the published files of each data set.
 
-What anyone may download and has a known checksum is downloaded if asked for. Labels of people are
-given out on a form by which one agrees to terms; what is printed is enough to put them where they
-are looked for.
+Freely available files with a known checksum can be downloaded. Labels of people require a form with
+terms; the printed steps say how to get them and where to put them.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ class Source:
     """Where the files of a data set come from.
 
     Attributes:
-        files: path under ``dataset.root`` to what it is.
+        files: path under ``dataset.root`` to a description.
         steps: how to get them, a sentence each.
         terms: what one agrees to.
         archives: what may be downloaded without a form.
@@ -174,7 +173,7 @@ SOURCES = {
 }
 
 
-def describe(name: str, source: Source) -> str:
+def describe_sources(name: str, source: Source) -> str:
     """The instructions as text."""
     width = max((len(file) for file in source.files), default=0)
     files = [f"  {file:<{width}}  {what}" for file, what in source.files.items()]

@@ -1,4 +1,4 @@
-"""Rows of JSON, JSON Lines, CSV and Parquet files, all read the same way: one mapping at a time."""
+"""Reads JSON, JSON Lines, CSV, Parquet and .xlsx files as rows: one mapping at a time."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from typing import Any, NoReturn
 from bias_pipeline.corpus.corpus import canonical_id
 from bias_pipeline.datasets.json_shapes import list_within, rows_of_mapping
 from bias_pipeline.datasets.parquet_files import parquet_rows
+from bias_pipeline.datasets.saved_folders import file_of, is_saved, saved_rows
+from bias_pipeline.datasets.spreadsheets import sheet_rows
 from bias_pipeline.errors import DataError, ResourceError, did_you_mean
 from bias_pipeline.io.json_files import expect, load_json, load_json_lines, open_input
 
-SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
+SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xlsx")
 
 MAX_BYTES = 1 << 32
 _SHOWN = 80  # characters of a faulty line
@@ -29,14 +31,15 @@ _MAX_CELL = 1 << 26  # the csv module's own limit would refuse a caption of 128 
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of one file, read as they are asked for.
+    """The rows of one file, read lazily.
 
     Attributes:
         path: the file.
         unit: what a row is called in messages: ``entry``, ``line`` or ``row``.
-        columns: the columns that a table declares; None where each row has keys of its own.
-        items: number and content of each row; can be gone through once.
-        shape: how the file differs from the letter of its format, empty if it does not.
+        columns: the columns of a table; None if each row has its own keys.
+        items: number and content of each row; can be iterated once.
+        shape: how the file deviates from its format, empty if it does not.
+        people: the column of people's captions in a captioner's file, empty if it has none.
     """
 
     path: Path
@@ -44,6 +47,7 @@ class Rows:
     columns: Sequence[str] | None
     items: Iterator[tuple[int, Mapping[str, Any]]]
     shape: str = ""
+    people: str = ""
 
     def refuse(self, number: int, fault: str) -> NoReturn:
         """Raise the DataError for a fault of one row."""
@@ -57,15 +61,15 @@ class Rows:
         """Refuse a table that lacks a column.
 
         Raises:
-            DataError: naming the column and those that are there.
+            DataError: naming the column and those of the file.
         """
         for name in names:
             if not self.has(name):
-                found = did_you_mean(name, self.columns or ())
-                raise DataError(f"{self.path}: column {name!r} is absent; {found}")
+                hint = did_you_mean(name, self.columns or ())
+                raise DataError(f"{self.path}: column {name!r} is absent; {hint}")
 
     def begun(self) -> tuple[Mapping[str, Any], Rows]:
-        """The columns with the values of the first row, None where unknown; and all rows anew."""
+        """The columns with the first row's values, None where unknown, and all rows."""
         first = next(self.items, None)
         declared = dict.fromkeys(self.columns or ())
         if first is None:
@@ -88,26 +92,26 @@ class Rows:
         Raises:
             DataError: if it is absent or something else.
         """
-        found = self.value(number, row, name)
-        if not isinstance(found, str):
-            self.refuse(number, f"{name!r} must be text, found {str(found)[:_SHOWN]!r}")
-        return found
+        cell = self.value(number, row, name)
+        if not isinstance(cell, str):
+            self.refuse(number, f"{name!r} must be text, found {str(cell)[:_SHOWN]!r}")
+        return cell
 
     def texts(self, number: int, row: Mapping[str, Any], name: str) -> Sequence[str]:
-        """One value that must be text, or a list of texts; of mappings their one text.
+        """One value that must be a text or a list of texts or of mappings with one text each.
 
-        A list counts as such where it is written as one within a text too (``"['a dog']"``).
+        A list may also be written within a text (``"['a dog']"``).
 
         Raises:
             DataError: if it is absent or something else.
         """
-        found = self.value(number, row, name)
-        listed = _written_list(found) if isinstance(found, str) else found
+        cell = self.value(number, row, name)
+        listed = _written_list(cell) if isinstance(cell, str) else cell
         if not isinstance(listed, list):
             return (self.text(number, row, name),)
         items = [_only_text(item) for item in listed]
         if not all(isinstance(item, str) for item in items):
-            self.refuse(number, f"{name!r} must hold texts, found {str(found)[:_SHOWN]!r}")
+            self.refuse(number, f"{name!r} must contain texts, found {str(cell)[:_SHOWN]!r}")
         return [str(item) for item in items]
 
     def id(self, number: int, row: Mapping[str, Any], name: str) -> str:
@@ -117,9 +121,9 @@ class Rows:
             DataError: if it is absent or no id.
         """
         try:
-            found = self.value(number, row, name)
-            whole = isinstance(found, float) and found.is_integer()
-            return canonical_id(int(found) if whole else found)
+            cell = self.value(number, row, name)
+            whole = isinstance(cell, float) and cell.is_integer()
+            return canonical_id(int(cell) if whole else cell)
         except DataError as error:
             if str(self.path) in str(error):
                 raise
@@ -127,14 +131,14 @@ class Rows:
 
 
 def _written_list(text: str) -> object:
-    """The list that a text spells out in Python or JSON, the text itself if it spells none."""
+    """The list written in a text as Python or JSON, else the text itself."""
     if not text.startswith(("['", '["')) or not text.endswith(("']", '"]')):
         return text
     try:
-        found = ast.literal_eval(text)
+        items = ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return text
-    return found if all(isinstance(item, str) for item in found) else text
+    return items if all(isinstance(item, str) for item in items) else text
 
 
 def _only_text(item: object) -> object:
@@ -149,17 +153,18 @@ def open_rows(
     what: str,
     wanted: Sequence[str] | None = None,
     key: str | None = None,
-    held: str | None = None,
+    column: str | None = None,
 ) -> Rows:
-    """Read a file of rows, its format told by its ending.
+    """Read a file of rows; its ending decides the format.
 
     Args:
-        path: a JSON list of objects, JSON Lines, CSV or TSV with a header, or Parquet.
-        what: what it should hold, for messages.
-        wanted: the columns that are asked for; where others cost something they are not read.
-        key: where a JSON file is one object, the key under which the list stands in that format;
-            a single list of rows under another key is read as well.
-        held: the column in which the values of a JSON object stand that maps image ids to texts.
+        path: a JSON list of objects, JSON Lines, CSV or TSV with a header, Parquet, .xlsx, or a
+            folder of :mod:`~bias_pipeline.datasets.saved_folders`.
+        what: the expected contents, for messages.
+        wanted: the needed columns; formats that can skip others do.
+        key: if a JSON file is one object, the key of its list of rows; a single list under another
+            key is read as well.
+        column: the column name for the values of a JSON object that maps image ids to texts.
 
     Raises:
         DataError: if the ending is unknown or the file is broken (while going through the rows).
@@ -173,28 +178,34 @@ def open_rows(
         ...     list(open_rows(path, what="captions").items)
         [(2, {'image_id': '7', 'caption': 'a dog'})]
     """
+    path = file_of(path)
+    if is_saved(path):
+        return Rows(path, "row", *saved_rows(path, wanted))
     suffix = path.suffix.lower()
     if suffix == ".json":
-        return _json_rows(path, what, key, held)
+        return _json_rows(path, what, key, column)
     if suffix in (".jsonl", ".ndjson"):
         return Rows(path, "line", None, _lines(path, what))
     if suffix in (".csv", ".tsv"):
         return _csv_rows(path, what, "\t" if suffix == ".tsv" else ",")
     if suffix == ".parquet":
         return _parquet_rows(path, what, wanted)
+    if suffix == ".xlsx":
+        open_input(path, what=what, max_bytes=MAX_BYTES).close()
+        return Rows(path, "row", *sheet_rows(path))
     raise DataError(
         f"{path}: the ending {suffix!r} is unknown; {did_you_mean(suffix, SUFFIXES)} "
         f"Give the file the ending of its format; expected {what}"
     )
 
 
-def _json_rows(path: Path, what: str, key: str | None, held: str | None) -> Rows:
+def _json_rows(path: Path, what: str, key: str | None, column: str | None) -> Rows:
     data = load_json(path, what=what)
-    if not isinstance(data, dict) or (key is None and held is None):
+    if not isinstance(data, dict) or (key is None and column is None):
         return Rows(path, "entry", None, _entries(expect(data, list, path, ""), path, ""))
-    place = list_within(data, path, key=key, mapping=held is not None, what=what)
+    place = list_within(data, path, key=key, mapping=column is not None, what=what)
     if place is None:
-        rows = enumerate(rows_of_mapping(data, held or ""))
+        rows = enumerate(rows_of_mapping(data, column or ""))
         return Rows(path, "entry", None, rows, "an object of image ids")
     entries = _entries(expect(data[place], list, path, place), path, place)
     return Rows(path, "entry", None, entries, "" if place == key else f"the list under {place!r}")
@@ -203,7 +214,7 @@ def _json_rows(path: Path, what: str, key: str | None, held: str | None) -> Rows
 def _entries(entries: list[Any], path: Path, place: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
     for number in range(len(entries)):
         yield number, expect(entries[number], dict, path, f"{place}[{number}]")
-        entries[number] = None  # a million captions need not be held twice
+        entries[number] = None  # do not keep a million captions twice
 
 
 def _lines(path: Path, what: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -221,13 +232,13 @@ def _csv_rows(path: Path, what: str, usual: str) -> Rows:
     names = [name.strip() for name in header]
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise DataError(f"{path}, line 1: column {twice!r} stands twice; rename one")
+        raise DataError(f"{path}, line 1: column {twice!r} occurs twice; rename one")
     shape = "" if delimiter == usual else f"columns separated by {_SEPARATORS[delimiter]}"
     return Rows(path, "line", names, _csv_mappings(path, names, lines), shape)
 
 
 def _delimiter(header: Sequence[str], usual: str) -> str:
-    """The usual one, unless the header is one cell in which just one other stands."""
+    """The usual delimiter, unless the header is one cell with just one other delimiter."""
     others = [sign for sign in _SEPARATORS if len(header) == 1 and sign in header[0]]
     return others[0] if len(others) == 1 else usual
 
@@ -242,7 +253,7 @@ def _csv_mappings(
             shown = ",".join(cells)[:_SHOWN]
             raise DataError(
                 f"{path}, line {number}: {len(cells)} cells under {len(names)} columns: {shown!r}; "
-                "the file may be cut off, or a text with a comma stands without quotation marks"
+                "the file may be cut off, or a text with a comma lacks quotation marks"
             )
         yield number, dict(zip(names, cells, strict=True))
 
@@ -270,32 +281,31 @@ def _csv_lines(path: Path, what: str, delimiter: str) -> Iterator[tuple[int, lis
 
 def _parquet_rows(path: Path, what: str, wanted: Sequence[str] | None) -> Rows:
     open_input(path, what=what, max_bytes=MAX_BYTES).close()
-    names, items = parquet_rows(path, wanted)
-    return Rows(path, "row", names, items)
+    return Rows(path, "row", *parquet_rows(path, wanted))
 
 
 def check_file(path: Path, key: str | None = None) -> Path:
-    """Refuse a file that is not there.
+    """Refuse a file that is not there, or a folder that cannot be read as one.
 
     Args:
-        path: of the file.
+        path: of the file or folder.
         key: that names it in the configuration; None if it was given as an argument.
 
     Raises:
         ResourceError: naming the file, the nearest one in its folder and the key.
     """
-    if path.is_file():
+    if path.is_file() or is_saved(path):
         return path
     beside = _files_beside(path)
     near = get_close_matches(path.name, beside, n=1)
     hint = f"did you mean {str(path.with_name(near[0]))!r}? " if near else ""
-    held = ", ".join(beside[:_FILES]) or "no file"
-    fix = f"set {key}=... to where the file lies" if key else f"{path.parent} holds {held}"
+    listed = ", ".join(beside[:_FILES]) or "no file"
+    fix = f"set {key}=... to the file's path" if key else f"{path.parent} holds {listed}"
     raise ResourceError(f"{path} is absent (relative paths start at {Path.cwd()}); {hint}{fix}")
 
 
 def _files_beside(path: Path) -> list[str]:
     try:
-        return sorted(own.name for own in path.parent.iterdir() if own.is_file())
+        return sorted(file.name for file in path.parent.iterdir() if file.is_file())
     except OSError:
         return []

@@ -21,8 +21,8 @@ _SHOWN = 3
 class UTKFaceDataset(PeopleDataset):
     """Pictures named ``[age]_[gender]_[race]_[date&time].jpg``, aligned ones ``.jpg.chip.jpg``.
 
-    They may lie in folders within ``root``. A few published names lack a field: those are passed
-    over, and their number is noted. Ages are told in FairFace's ranges.
+    They may be in subfolders of ``root``. A few published names lack a field: those are skipped,
+    and a note gives their number. Ages become FairFace's ranges.
 
     Args:
         root: the folder.
@@ -31,7 +31,7 @@ class UTKFaceDataset(PeopleDataset):
 
     name = "utkface"
     columns: ClassVar[tuple[str, ...]] = ("age", "gender", "race")
-    terms: ClassVar[str] = "UTKFace is for non-commercial research alone"
+    terms: ClassVar[str] = "UTKFace is for non-commercial research only"
 
     def labels(self, column: str, notes: list[str]) -> Iterator[Label]:
         """See the base."""
@@ -39,19 +39,19 @@ class UTKFaceDataset(PeopleDataset):
         if not paths:
             raise ResourceError(
                 f"dataset 'utkface': no picture [age]_[gender]_[race]_[date].jpg in {self.root}; "
-                "set dataset.root=... to where they lie"
+                "set dataset.root=... to their folder"
             )
         strange = []
         for path in paths:
-            found = _NAME.fullmatch(path.name)
-            if found is None or int(found[1]) > _OLDEST:
+            match = _NAME.fullmatch(path.name)
+            if match is None or int(match[1]) > _OLDEST:
                 strange.append(path.name)
                 continue
-            told = {"age": age_range(int(found[1])), "gender": found[2], "race": found[3]}
+            labels = {"age": age_range(int(match[1])), "gender": match[2], "race": match[3]}
             image = path.relative_to(self.root).as_posix()
-            yield Label(image, column, told[column], str(path))
+            yield Label(image, column, labels[column], str(path))
         if strange:
             notes.append(
-                f"{len(strange)} of {len(paths)} pictures are passed over, whose names are not "
+                f"{len(strange)} of {len(paths)} pictures are skipped, whose names are not "
                 f"[age]_[gender]_[race]_[date].jpg, such as {', '.join(strange[:_SHOWN])}"
             )

@@ -12,7 +12,7 @@ def load_vocabulary(path: Path) -> list[str] | None:
     """The words of a list, None if the file is not there.
 
     Raises:
-        DataError: if it is no list of words.
+        DataError: if it is not a list of words.
     """
     if not path.is_file():
         return None

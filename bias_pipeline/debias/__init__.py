@@ -1,1 +1,1 @@
-"""Frozen encoders without what tells groups apart: an embedder around an embedder."""
+"""Debiasing of frozen encoders: an embedder that wraps an embedder."""

@@ -1,4 +1,4 @@
-"""What every debiasing is: an edit of vectors, fitted to examples of each group."""
+"""The base of debiasings: an edit of vectors, fitted to examples of each group."""
 
 from __future__ import annotations
 
@@ -8,36 +8,33 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import Float32Array, Float64Array, IntArray
 from bias_pipeline.corpus.attribute import Attribute
-from bias_pipeline.debias.sentences import sentences
+from bias_pipeline.debias.sentences import template_sentences
 from bias_pipeline.declared import Count, known_name
 from bias_pipeline.encoders.edits import Embed, TextEdits
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.inference.embedders import DualEncoder, Embedder
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-Vectors = npt.NDArray[np.float32]
 Side = Literal["image", "text", "both"]
-_TEXT_SEED = 0  # of what is drawn where texts alone are edited; definition sets draw nothing
+_TEXT_SEED = 0  # seed if only texts are edited; definition sets draw nothing
 
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """What a debiasing is fitted to, of one side.
+    """The examples of one side to which a debiasing is fitted.
 
     Attributes:
         vectors: (N, D) of length 1.
         groups: (N,) which of K groups each shows.
-        sets: (N,) which definition set each belongs to: the same sentence of every group. Of
-            pictures, which have no counterparts, -1.
+        sets: (N,) the definition set of each: the same sentence for every group. -1 for pictures,
+            which have no counterparts.
         names: of the K groups.
-        seed: of what is drawn.
+        seed: of random draws.
     """
 
-    vectors: FloatArray
+    vectors: Float64Array
     groups: IntArray
     sets: IntArray
     names: tuple[str, ...]
@@ -50,15 +47,15 @@ class Examples:
         """Vectors of the definition sets of an attribute.
 
         Raises:
-            NotApplicableError: if no words tell the groups.
+            NotApplicableError: if a group has no words.
         """
-        told = sentences(attribute, names)
-        vectors = embed([text for own in told for text in own]).astype(np.float64)
-        groups = np.tile(np.arange(len(names)), len(told))
-        return cls(vectors, groups, np.repeat(np.arange(len(told)), len(names)), names, seed)
+        sets = template_sentences(attribute, names)
+        vectors = embed([text for texts in sets for text in texts]).astype(np.float64)
+        groups = np.tile(np.arange(len(names)), len(sets))
+        return cls(vectors, groups, np.repeat(np.arange(len(sets)), len(names)), names, seed)
 
 
-class Edit(Protocol):
+class EmbeddingEdit(Protocol):
     """A fitted change of vectors.
 
     Attributes:
@@ -68,47 +65,48 @@ class Edit(Protocol):
     @property
     def spec(self) -> Mapping[str, object]: ...  # noqa: D102
 
-    def __call__(self, vectors: FloatArray) -> FloatArray:
-        """(N, D) what becomes of (N, D)."""
+    def __call__(self, vectors: Float64Array) -> Float64Array:
+        """(N, D) the edited vectors."""
 
 
 @dataclass(frozen=True, eq=False)
 class Debiased:
-    """An embedder whose vectors are edited, and of length 1 again unless that is left out.
+    """An embedder with edited vectors, rescaled to length 1 if ``renormalise``.
 
     Attributes:
-        inner: whose.
-        edit: how.
-        renormalise: whether the length is 1 again.
+        inner: the original embedder.
+        edit: of the vectors.
+        renormalise: whether vectors are rescaled to length 1.
     """
 
     inner: Embedder
-    edit: Edit
+    edit: EmbeddingEdit
     renormalise: bool = True
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """What the inner one is, and the edit."""
+        """The specs of the inner embedder and of the edit."""
         edit = {**self.edit.spec, "renormalise": self.renormalise}
         return {**self.inner.spec, "debias": edit}
 
-    def embed(self, items: Any, /) -> Vectors:
+    def embed(self, items: Any, /) -> Float32Array:
         """(N, D) vectors."""
-        found = self.edit(self.inner.embed(items).astype(np.float64))
-        return (of_length_1(found) if self.renormalise else found).astype(np.float32)
+        edited = self.edit(self.inner.embed(items).astype(np.float64))
+        return (of_length_1(edited) if self.renormalise else edited).astype(np.float32)
 
 
 @dataclass(frozen=True)
 class Debias(TextEdits, ABC):
     """How a debiasing is fitted.
 
-    All take the same settings, so that they can be swept beside each other; those of
-    :attr:`unused` play no part.
+    All have the same settings, so that sweeps can compare them; those of :attr:`unused` are
+    ignored.
 
     Attributes:
-        k: how much is taken: directions or neurons.
-        side: whose vectors: ``image``, ``text`` or ``both``, each by its own examples.
-        renormalise: whether vectors are of length 1 again.
+        k: how many directions or neurons are removed.
+        side: which vectors are edited: ``image``, ``text`` or ``both``, each fitted to its own
+            examples.
+        renormalise: whether vectors are rescaled to length 1.
     """
 
     unused: ClassVar[tuple[str, ...]] = ()
@@ -119,11 +117,11 @@ class Debias(TextEdits, ABC):
 
     @property
     def sides(self) -> tuple[str, ...]:
-        """Of ``image`` and ``text``, those that are edited."""
+        """The edited ones of ``image`` and ``text``."""
         return ("image", "text") if self.side == "both" else (self.side,)
 
     @abstractmethod
-    def fit(self, examples: Examples) -> Edit:
+    def fit(self, examples: Examples) -> EmbeddingEdit:
         """The edit of one side.
 
         Raises:
@@ -134,7 +132,7 @@ class Debias(TextEdits, ABC):
         """The pair of embedders, edited.
 
         Args:
-            dual: whose vectors the examples are.
+            dual: the embedders.
             examples: of each of :attr:`sides`.
 
         Raises:
@@ -144,26 +142,26 @@ class Debias(TextEdits, ABC):
         return edited(dual, edits, renormalise=self.renormalise)
 
     def of_texts(self, attribute: Attribute) -> Mapping[str, object] | None:
-        """See the base; the sentences it is learnt from, and its settings.
+        """See the base; its settings and the sentences it is fitted to.
 
         Raises:
-            NotApplicableError: if no words tell the groups.
-            UsageError: if it is not learnt from texts.
+            NotApplicableError: if a group has no words.
+            UsageError: if it is not fitted to texts.
         """
         if not self.sides:
             return None
         if "text" not in self.sides:
             raise UsageError(
-                "this debiasing is learnt from pictures, and the encoder has texts alone; set "
-                "debias.side=text where it was image, or choose another"
+                "this debiasing is fitted to pictures, and the encoder has only texts; set "
+                "debias.side=text if it was image, or choose another"
             )
-        own = {key: value for key, value in vars(self).items() if key not in self.unused}
-        told = sentences(attribute, attribute.groups)
-        return {"debias": known_name(type(self).__module__, type(self).__name__), **own,
-                "side": "text", "sentences": told}  # fmt: skip
+        settings = {key: value for key, value in vars(self).items() if key not in self.unused}
+        texts = template_sentences(attribute, attribute.groups)
+        return {"debias": known_name(type(self).__module__, type(self).__name__), **settings,
+                "side": "text", "sentences": texts}  # fmt: skip
 
-    def edited(self, vectors: Vectors, embed: Embed, attribute: Attribute) -> Vectors:
-        """See the base; of length 1 again where they were, and ``renormalise`` says so.
+    def edited(self, vectors: Float32Array, embed: Embed, attribute: Attribute) -> Float32Array:
+        """See the base; rescaled to length 1 if they had it and ``renormalise`` is set.
 
         Raises:
             BiasPipelineError: see :meth:`of_texts` and :meth:`fit`.
@@ -172,59 +170,61 @@ class Debias(TextEdits, ABC):
             return vectors
         names = tuple(attribute.groups)
         examples = Examples.of_texts(embed, attribute, names, _TEXT_SEED)
-        found = self.fit(examples)(vectors.astype(np.float64))
+        result = self.fit(examples)(vectors.astype(np.float64))
         lengths = np.linalg.norm(examples.vectors, axis=1)
         if self.renormalise and np.allclose(lengths, 1.0, atol=1e-3):
-            found = of_length_1(found)
-        return found.astype(np.float32)
+            result = of_length_1(result)
+        return result.astype(np.float32)
 
-    def check_size(self, vectors: FloatArray) -> None:
-        """Refuse to take all that there is.
+    def check_size(self, vectors: Float64Array) -> None:
+        """Refuse to remove all dimensions.
 
         Raises:
-            UsageError: if k is not below the numbers of a vector.
+            UsageError: if k is not below the dimension.
         """
         if not self.k < vectors.shape[1]:
             raise UsageError(
-                f"debias.k={self.k}: the vectors have {vectors.shape[1]} numbers, of which at most "
-                f"{vectors.shape[1] - 1} can be taken"
+                f"debias.k={self.k}: the vectors have {vectors.shape[1]} dimensions, of which at "
+                f"most {vectors.shape[1] - 1} can be removed"
             )
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """Nothing of what plays no part, so that it makes no other run."""
+        """The settings without unused ones, so that those do not change the run id."""
         return {key: None for key in settings if key in cls.unused}
 
 
-def of_length_1(vectors: FloatArray) -> FloatArray:
-    """(N, D) vectors of length 1; one without any direction stays 0.
+def of_length_1(vectors: Float64Array) -> Float64Array:
+    """(N, D) vectors of length 1; a vector of zeros stays 0.
 
     Example:
         >>> of_length_1(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
         [[0.6, 0.8], [0.0, 0.0]]
     """
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    found: FloatArray = vectors / np.where(lengths > 0, lengths, 1.0)
-    return found
+    units: Float64Array = vectors / np.where(lengths > 0, lengths, 1.0)
+    return units
 
 
-def means_of(examples: Examples) -> FloatArray:
+def means_of(examples: Examples) -> Float64Array:
     """(K, D) the mean vector of each group.
 
     Raises:
         DataError: if a group has no example.
     """
     members = [examples.vectors[examples.groups == k] for k in range(len(examples.names))]
-    for name, own in zip(examples.names, members, strict=True):
-        if not len(own):
-            raise DataError(f"debias: there is no example of group {name!r} to learn from")
-    return np.stack([own.mean(axis=0) for own in members])
+    for name, rows in zip(examples.names, members, strict=True):
+        if not len(rows):
+            raise DataError(f"debias: there is no example of group {name!r} to fit to")
+    return np.stack([rows.mean(axis=0) for rows in members])
 
 
-def edited(dual: DualEncoder, edits: Mapping[str, Edit], *, renormalise: bool) -> DualEncoder:
+def edited(
+    dual: DualEncoder, edits: Mapping[str, EmbeddingEdit], *, renormalise: bool
+) -> DualEncoder:
     """A pair of embedders with an edit around those that have one.
 
-    A mode that judges pictures and texts together has no vectors and stays as it is.
+    A matcher has no vectors and stays as it is.
 
     Args:
         dual: the pair.

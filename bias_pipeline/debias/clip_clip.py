@@ -1,4 +1,4 @@
-"""``debias=clip_clip``: vectors without the numbers that tell most of the group.
+"""``debias=clip_clip``: removes the dimensions with most information on the group.
 
 Wang, Liu and Wang, Are Gender-Neutral Queries Really Gender-Neutral? (EMNLP 2021), section 4.2.
 """
@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bias_pipeline.debias.base import Debias, Examples, FloatArray, edited, means_of
+from bias_pipeline.array_types import Float64Array
+from bias_pipeline.debias.base import Debias, Examples, edited, means_of
 from bias_pipeline.debias.neurons import Overwriting, most_relevant
 from bias_pipeline.declared import Count, NotNegative
 from bias_pipeline.inference.embedders import DualEncoder
@@ -18,18 +19,18 @@ from bias_pipeline.inference.embedders import DualEncoder
 
 @dataclass(frozen=True)
 class ClipClip(Debias):
-    """Cuts the k numbers of a vector off that have most mutual information with the group.
+    """Sets the k dimensions with most mutual information with the group to 0.
 
-    Numbers are judged on pictures alone, and the same ones are cut from texts and pictures. Without
-    ``renormalise``, as in their code, cutting them from either side cuts them from the similarity,
-    so ``side`` then changes no ranking. They cut 112 of 512 numbers (112 is no default here: other
-    vectors are shorter). The first release of their code found those numbers and then cut the last
-    112 instead; a later one is as the paper says, and so is this.
+    The dimensions are chosen on pictures and cut from texts and pictures. Without ``renormalise``,
+    as in their code, cutting one side removes them from the similarity, so ``side`` changes no
+    ranking. They cut 112 of 512 dimensions (not the default here: other vectors are shorter). The
+    first release of their code cut the last 112 dimensions by mistake; a later one follows the
+    paper, as we do.
 
     Attributes:
-        bins: of the histogram from which the information is read.
-        smoothing: how far it is smoothed along the number, in bins; 0: not. Theirs smooths along
-            the group too, which spreads groups without mixing them.
+        bins: of the histogram that estimates the information.
+        smoothing: width of the smoothing over values, in bins; 0: none. Theirs also smooths over
+            groups, which spreads groups without mixing them.
     """
 
     bins: Count = 64
@@ -38,35 +39,35 @@ class ClipClip(Debias):
 
     @property
     def sides(self) -> tuple[str, ...]:
-        """Pictures: whatever side is edited, they alone are learnt from."""
+        """Pictures: it is fitted to them whatever side is edited."""
         return ("image",)
 
     def fit(self, examples: Examples) -> Overwriting:
-        """The numbers that are cut.
+        """The dimensions that are cut.
 
         Raises:
             DataError: if a group has no example.
-            UsageError: if there are not so many numbers.
+            UsageError: if there are too few dimensions.
         """
-        means_of(examples)  # every group is there
+        means_of(examples)  # every group has an example
         self.check_size(examples.vectors)
-        told = information(examples, self.bins, self.smoothing)
-        return Overwriting(most_relevant(told, self.k), np.zeros(self.k))
+        scores = information(examples, self.bins, self.smoothing)
+        return Overwriting(most_relevant(scores, self.k), np.zeros(self.k))
 
     def around(self, dual: DualEncoder, examples: Mapping[str, Examples]) -> DualEncoder:
-        """See the base; texts lose what pictures lose."""
-        own = self.fit(examples["image"])
-        return edited(dual, dict.fromkeys(super().sides, own), renormalise=self.renormalise)
+        """See the base; texts lose the same dimensions as pictures."""
+        overwriting = self.fit(examples["image"])
+        return edited(dual, dict.fromkeys(super().sides, overwriting), renormalise=self.renormalise)
 
 
-def information(examples: Examples, bins: int, smoothing: float) -> FloatArray:
-    """(D,) mutual information of each number of a vector and the group, in nats.
+def information(examples: Examples, bins: int, smoothing: float) -> Float64Array:
+    """(D,) mutual information of each dimension and the group, in nats.
 
     Args:
         examples: of each group.
-        bins: equally wide ones, from the least to the largest value of a number.
-        smoothing: standard deviation of the Gaussian that the histogram of each group is smoothed
-            with, in bins; what falls off its ends is lost.
+        bins: equally wide bins, from the least to the largest value of a dimension.
+        smoothing: standard deviation, in bins, of the Gaussian that smooths each group's histogram;
+            mass beyond the ends is lost.
 
     Example:
         >>> vectors = np.array([[0.0, 1.0], [0.1, 0.0], [0.9, 1.0], [1.0, 0.0]])
@@ -76,12 +77,12 @@ def information(examples: Examples, bins: int, smoothing: float) -> FloatArray:
     """
     from scipy import ndimage
 
-    found = np.zeros(examples.vectors.shape[1])
-    for number, own in enumerate(examples.vectors.T):
-        span = (float(own.min()), float(own.max()))
+    scores = np.zeros(examples.vectors.shape[1])
+    for number, dimension in enumerate(examples.vectors.T):
+        span = (float(dimension.min()), float(dimension.max()))
         joint = np.stack(
             [
-                np.histogram(own[examples.groups == group], bins, span)[0].astype(np.float64)
+                np.histogram(dimension[examples.groups == group], bins, span)[0].astype(np.float64)
                 for group in range(len(examples.names))
             ]
         )
@@ -90,5 +91,5 @@ def information(examples: Examples, bins: int, smoothing: float) -> FloatArray:
         joint /= joint.sum()
         apart = joint.sum(axis=0) * joint.sum(axis=1, keepdims=True)
         some = joint > 0
-        found[number] = max((joint[some] * np.log(joint[some] / apart[some])).sum(), 0.0)
-    return found
+        scores[number] = max((joint[some] * np.log(joint[some] / apart[some])).sum(), 0.0)
+    return scores

@@ -1,4 +1,4 @@
-"""``debias=erasure``: vectors of which no linear attacker learns the group."""
+"""``debias=erasure``: removes what linear attackers can learn about the group (LEACE)."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from typing import ClassVar
 
 import numpy as np
 
-from bias_pipeline.debias.base import Debias, Examples, FloatArray, means_of
+from bias_pipeline.array_types import Float64Array
+from bias_pipeline.debias.base import Debias, Examples, means_of
 
-_LEAST = 1e-6  # of the largest variance: directions with less are noise, and left alone
+_LEAST = 1e-6  # of the largest variance: directions with less are noise and are kept
 
 
 @dataclass(frozen=True)
 class Erasure(Debias):
     """The least change after which groups have the same mean (Belrose et al. 2023, LEACE).
 
-    In the closed form of their theorem 4.3: vectors are whitened, the directions in which they go
-    together with the group are taken out, and the whitening is undone. No linear attacker then does
-    better than chance on what this was fitted to; on other images that holds as far as the examples
-    are many against the numbers of a vector. ``k`` plays no part: K groups take K - 1 directions.
+    The closed form of their theorem 4.3: whiten the vectors, remove the directions correlated with
+    the group, undo the whitening. Then no linear attacker beats chance on the examples; on other
+    images this holds if there are many more examples than dimensions. ``k`` is ignored: K groups
+    need K - 1 directions.
     """
 
     unused: ClassVar[tuple[str, ...]] = ("k",)
@@ -32,13 +33,15 @@ class Erasure(Debias):
         Raises:
             DataError: if a group has no example.
         """
-        means_of(examples)  # every group is there
+        means_of(examples)  # every group has an example
         vectors = examples.vectors
         centre = vectors.mean(axis=0)
-        own = vectors - centre
+        deviations = vectors - centre
         shown = np.eye(len(examples.names))[examples.groups]
-        together = own.T @ (shown - shown.mean(axis=0)) / len(own)  # (D, K) covariances
-        sizes, axes = np.linalg.eigh(own.T @ own / len(own))
+        together = (
+            deviations.T @ (shown - shown.mean(axis=0)) / len(deviations)
+        )  # (D, K) covariances
+        sizes, axes = np.linalg.eigh(deviations.T @ deviations / len(deviations))
         some = sizes > _LEAST * max(sizes.max(), 0.0)
         spread, axes = np.sqrt(sizes[some]), axes[:, some]
         directions = _span((axes / spread).T @ together)  # (R, K') orthonormal, whitened
@@ -46,11 +49,11 @@ class Erasure(Debias):
         return Affine(matrix, centre)
 
 
-def _span(columns: FloatArray) -> FloatArray:
-    """(R, K') an orthonormal basis of what columns span."""
+def _span(columns: Float64Array) -> Float64Array:
+    """(R, K') an orthonormal basis of the columns' span."""
     basis, sizes, _ = np.linalg.svd(columns, full_matrices=False)
-    found: FloatArray = basis[:, sizes > 1e-9 * sizes.max(initial=0.0)]
-    return found
+    span: Float64Array = basis[:, sizes > 1e-9 * sizes.max(initial=0.0)]
+    return span
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,16 +65,16 @@ class Affine:
         centre: (D,), c.
     """
 
-    matrix: FloatArray
-    centre: FloatArray
+    matrix: Float64Array
+    centre: Float64Array
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """Both by their digest."""
-        told = b"".join(own.astype("<f8").tobytes() for own in (self.matrix, self.centre))
-        return {"edit": "affine", "numbers": hashlib.sha256(told).hexdigest()}
+        """The digest of both."""
+        numbers = b"".join(array.astype("<f8").tobytes() for array in (self.matrix, self.centre))
+        return {"edit": "affine", "numbers": hashlib.sha256(numbers).hexdigest()}
 
-    def __call__(self, vectors: FloatArray) -> FloatArray:
-        """(N, D) what is left."""
-        found: FloatArray = vectors - (vectors - self.centre) @ self.matrix.T
-        return found
+    def __call__(self, vectors: Float64Array) -> Float64Array:
+        """(N, D) the edited vectors."""
+        edited: Float64Array = vectors - (vectors - self.centre) @ self.matrix.T
+        return edited

@@ -1,4 +1,4 @@
-"""A fitted debiasing as a folder that whoever has the same model can use without us."""
+"""Writes a fitted debiasing to a folder, for use with the same model without this program."""
 
 from __future__ import annotations
 
@@ -6,18 +6,15 @@ import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bias_pipeline.array_types import Float64Array
 from bias_pipeline.debias import load_debias
-from bias_pipeline.debias.base import Debiased, Edit
+from bias_pipeline.debias.base import Debiased, EmbeddingEdit
 from bias_pipeline.errors import UsageError
 from bias_pipeline.inference.embedders import DualEncoder
 from bias_pipeline.io.new_folder import drafted
-
-if TYPE_CHECKING:
-    from bias_pipeline.debias.base import FloatArray
 
 NOTHING = "debias=none edits nothing; choose a debiasing, such as debias=subspace"
 _CARD = """# A debiasing
@@ -34,7 +31,7 @@ same text model read debiased prompts. All of it holds for the model named below
 """
 
 
-def affine(edit: Edit, size: int) -> tuple[FloatArray, FloatArray]:
+def affine(edit: EmbeddingEdit, size: int) -> tuple[Float64Array, Float64Array]:
     """(D, D) and (D,): an edit as ``x @ matrix + vector``.
 
     Args:
@@ -53,16 +50,16 @@ def affine(edit: Edit, size: int) -> tuple[FloatArray, FloatArray]:
 def write_debias(
     dual: DualEncoder,
     folder: Path,
-    told: Mapping[str, object],
-    prompts: Mapping[str, FloatArray] | None = None,
+    provenance: Mapping[str, object],
+    prompts: Mapping[str, Float64Array] | None = None,
 ) -> None:
     """Write the edits of a pair of embedders.
 
     Args:
         dual: debiased.
         folder: a new one.
-        told: of model and data, for the card.
-        prompts: further numbers, of :func:`~bias_pipeline.debias.prompts.prompt_numbers`.
+        provenance: of model and data, for the card.
+        prompts: arrays of :func:`~bias_pipeline.debias.prompts.prompt_numbers`.
 
     Raises:
         UsageError: if nothing is edited.
@@ -71,19 +68,19 @@ def write_debias(
     from safetensors.numpy import save_file
 
     sides = {"image": dual.images, "text": dual.texts}
-    edited = {side: own for side, own in sides.items() if isinstance(own, Debiased)}
+    edited = {side: embedder for side, embedder in sides.items() if isinstance(embedder, Debiased)}
     if not edited:
         raise UsageError(NOTHING)
     size = dual.texts.embed(["a photo"]).shape[1]
     numbers = dict(prompts or {})
-    for side, own in edited.items():
-        matrix, vector = affine(own.edit, size)
+    for side, embedder in edited.items():
+        matrix, vector = affine(embedder.edit, size)
         numbers |= {f"{side}.weight": matrix, f"{side}.bias": vector}
-    again = all(own.renormalise for own in edited.values())
-    tensors = {name: own.astype(np.float32) for name, own in numbers.items()}
+    again = all(embedder.renormalise for embedder in edited.values())
+    tensors = {name: array.astype(np.float32) for name, array in numbers.items()}
     with drafted(folder) as draft:
         metadata = {"renormalise": json.dumps(again)}
         save_file(tensors, draft / "debias.safetensors", metadata=metadata)
         shutil.copyfile(Path(load_debias.__file__), draft / "load_debias.py")
-        facts = json.dumps(dict(told), indent=1, default=str)
+        facts = json.dumps(dict(provenance), indent=1, default=str)
         (draft / "README.md").write_text(_CARD.format(facts=facts), encoding="utf-8")

@@ -1,6 +1,6 @@
-"""Vectors of pictures and texts without what tells groups apart, and prompts of generators.
+"""Applies a fitted debiasing to vectors of pictures and texts, and to prompts of generators.
 
-Written by ``bias_pipeline fit debias`` and needing nothing of it: PyTorch and safetensors alone.
+Written by ``bias_pipeline fit debias``; it needs only PyTorch and safetensors.
 
 Example::
 
@@ -24,24 +24,24 @@ FILE = "debias.safetensors"
 
 
 def load(folder: str | Path) -> dict[str, Callable[[Any], Any]]:
-    """The edits of a folder, by side; a side that was left as it is only gets length 1.
+    """The edits of a folder, by side; an unedited side is only rescaled to length 1.
 
     Args:
         folder: with debias.safetensors.
 
     Returns:
-        ``image`` and ``text`` to what takes (N, D) vectors as the model gives them, of any length,
-        on any device, and returns theirs.
+        ``image`` and ``text`` to functions from the model's (N, D) vectors, of any length and on
+        any device, to edited ones.
     """
     numbers, again = _read(folder)
 
     def edit(side: str) -> Callable[[Any], Any]:
         def edited(vectors: Any) -> Any:
-            found = vectors / vectors.norm(dim=-1, keepdim=True)
+            result = vectors / vectors.norm(dim=-1, keepdim=True)
             if f"{side}.weight" not in numbers:
-                return found
-            found = _affine(numbers, side, found)
-            return found / found.norm(dim=-1, keepdim=True).clamp(min=1e-12) if again else found
+                return result
+            result = _affine(numbers, side, result)
+            return result / result.norm(dim=-1, keepdim=True).clamp(min=1e-12) if again else result
 
         return edited
 
@@ -49,21 +49,20 @@ def load(folder: str | Path) -> dict[str, Callable[[Any], Any]]:
 
 
 def debias_prompts(pipeline: Any, folder: str | Path) -> Any:
-    """Have a generator of pictures read debiased prompts.
+    """Make an image generator use debiased prompts.
 
-    The states of all tokens are changed alike where its text encoder hands them on, after the last
-    norm: those of the prompt, of the negative or empty one, and of what fills them up. Nothing else
-    of the generator is touched, and no weight changes. ``fit debias --prompts`` said how: with
-    ``outputs`` by the least change after which CLIP's projection gives the debiased vector, with
-    ``states`` by a debiasing that was fitted to states.
+    The states of all tokens are changed in the same way after the text encoder's last norm: those
+    of the prompt, of the negative or empty prompt, and of padding. Nothing else changes, and no
+    weight. With ``fit debias --prompts=outputs`` it is the least change after which CLIP's
+    projection gives the debiased vector; with ``states`` it is a debiasing fitted to states.
 
     Args:
-        pipeline: what has a ``text_encoder``, such as a StableDiffusionPipeline of diffusers, or a
-            CLIPTextModel of transformers itself.
+        pipeline: an object with a ``text_encoder``, such as a StableDiffusionPipeline of diffusers,
+            or a CLIPTextModel of transformers itself.
         folder: with debias.safetensors, fitted to the same text model with ``--prompts``.
 
     Returns:
-        A handle whose ``remove()`` ends it.
+        A handle whose ``remove()`` undoes it.
 
     Raises:
         ValueError: if the folder has nothing of prompts, the text model is another one, or the
@@ -99,16 +98,16 @@ def _read(folder: str | Path) -> tuple[dict[str, Any], bool]:
 
 
 def _affine(numbers: dict[str, Any], side: str, vectors: Any) -> Any:
-    weight, bias = (numbers[f"{side}.{own}"].to(vectors) for own in ("weight", "bias"))
+    weight, bias = (numbers[f"{side}.{part}"].to(vectors) for part in ("weight", "bias"))
     return vectors @ weight + bias
 
 
 def _check_model(model: Any, mark: Any, folder: str | Path) -> None:
-    """Refuse another model than the one that was fitted to; what was rounded is the same."""
+    """Refuse another model than the one it was fitted to; rounded weights are accepted."""
     import torch
 
-    own = model.embeddings.position_embedding.weight[0].detach().float().cpu()
-    if own.shape != mark.shape or not torch.allclose(own, mark, rtol=0.02, atol=1e-4):
+    embedding = model.embeddings.position_embedding.weight[0].detach().float().cpu()
+    if embedding.shape != mark.shape or not torch.allclose(embedding, mark, rtol=0.02, atol=1e-4):
         raise ValueError(
             f"{folder} was fitted to another text model than the generator's; fit it with "
             "encoder.model=MODEL, whose text model the generator has"
@@ -116,7 +115,7 @@ def _check_model(model: Any, mark: Any, folder: str | Path) -> None:
 
 
 def _change(numbers: dict[str, Any]) -> Callable[[Any], Any]:
-    """What changes (..., H) states."""
+    """A function that edits (..., H) states."""
     if "prompt.projection" not in numbers:
         return lambda states: _affine(numbers, "prompt", states)
     import torch

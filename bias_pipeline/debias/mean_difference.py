@@ -1,4 +1,4 @@
-"""``debias=mean_difference``: vectors without the directions between the groups' means."""
+"""``debias=mean_difference``: removes the directions between the groups' means."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from bias_pipeline.debias.projection import Projection, principal_directions
 
 @dataclass(frozen=True)
 class MeanDifference(Debias):
-    """Projects the K - 1 directions between the means of K groups out; ``k`` plays no part.
+    """Projects out the K - 1 directions between the means of K groups; ``k`` is ignored.
 
-    The simplest that needs no pairs: of two groups the direction from one mean to the other.
+    The simplest method without pairs: for two groups, the direction from one mean to the other.
     """
 
     unused: ClassVar[tuple[str, ...]] = ("k",)

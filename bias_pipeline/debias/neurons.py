@@ -1,4 +1,4 @@
-"""``debias=zero_neuron|mean_neuron``: the numbers of a vector in which groups differ, overwritten.
+"""``debias=zero_neuron|mean_neuron``: overwrites the dimensions in which groups differ most.
 
 Chen and Dou, Measuring and Mitigating Bias in Vision-and-Language Models, section 4.1.
 """
@@ -12,15 +12,16 @@ from itertools import combinations
 
 import numpy as np
 
-from bias_pipeline.debias.base import Debias, Examples, FloatArray, IntArray, means_of
+from bias_pipeline.array_types import Float64Array, IntArray
+from bias_pipeline.debias.base import Debias, Examples, means_of
 
 
-def relevance(examples: Examples) -> FloatArray:
-    """(D,) how much groups differ in each number of a vector: (m_1 - m_2)^2 / (s_1 s_2).
+def relevance(examples: Examples) -> Float64Array:
+    """(D,) difference of groups in each dimension: (m_1 - m_2)^2 / (s_1 s_2).
 
-    m are means of groups and s their standard deviations; of more than two groups the largest over
-    all pairs counts (ours). Infinite where groups differ and one of them never varies, NaN where
-    they are equal and never vary.
+    m are means of groups and s their standard deviations; with more than two groups, the maximum
+    over pairs (ours). Infinite if groups differ and one has no variance, NaN if they are equal and
+    have none.
 
     Raises:
         DataError: if a group has no example.
@@ -35,32 +36,32 @@ def relevance(examples: Examples) -> FloatArray:
     spread = np.stack(
         [examples.vectors[examples.groups == k].std(axis=0) for k in range(len(means))]
     )
-    found = np.full(means.shape[1], np.nan)
+    best = np.full(means.shape[1], np.nan)
     for one, other in combinations(range(len(means)), 2):
         with np.errstate(invalid="ignore", divide="ignore"):
-            own = (means[one] - means[other]) ** 2 / (spread[one] * spread[other])
-        found = np.fmax(found, own)
-    return found
+            separation = (means[one] - means[other]) ** 2 / (spread[one] * spread[other])
+        best = np.fmax(best, separation)
+    return best
 
 
-def most_relevant(found: FloatArray, k: int) -> IntArray:
-    """(k,) the most relevant numbers, the first of equal ones; NaN comes last."""
-    order: IntArray = np.argsort(-np.where(np.isnan(found), -np.inf, found), kind="stable")
+def most_relevant(scores: Float64Array, k: int) -> IntArray:
+    """(k,) the most relevant dimensions, the first among equals; NaN comes last."""
+    order: IntArray = np.argsort(-np.where(np.isnan(scores), -np.inf, scores), kind="stable")
     return order[:k]
 
 
-def reversed_neurons(examples: Examples, means: FloatArray, neurons: IntArray) -> FloatArray:
-    """(N, D) vectors whose most relevant numbers are those of the other group.
+def reversed_neurons(examples: Examples, means: Float64Array, neurons: IntArray) -> Float64Array:
+    """(N, D) vectors with the most relevant dimensions moved to the other group's mean.
 
-    Each keeps its own deviation: the mean of its group is taken off and that of the other put in
-    its place. It needs to know the group of each vector, so it is no debiasing.
+    Each keeps its own deviation: the mean of its group is replaced by the other's. It needs each
+        vector's group, so it is not a debiasing.
 
     Source: Chen and Dou, section 4.2, Figure 10.
 
     Args:
         examples: N vectors of two groups.
         means: (2, D) of the groups, of other examples.
-        neurons: (k,) which numbers.
+        neurons: (k,) which dimensions.
 
     Example:
         >>> examples = Examples(np.array([[1.0, 7.0], [5.0, 7.0]]), np.array([0, 1]),
@@ -69,51 +70,50 @@ def reversed_neurons(examples: Examples, means: FloatArray, neurons: IntArray) -
         >>> reversed_neurons(examples, means, np.array([0])).tolist()
         [[5.0, 7.0], [1.0, 7.0]]
     """
-    found = examples.vectors.copy()
+    vectors = examples.vectors.copy()
     apart = means[1 - examples.groups] - means[examples.groups]
-    found[:, neurons] += apart[:, neurons]
-    return found
+    vectors[:, neurons] += apart[:, neurons]
+    return vectors
 
 
 @dataclass(frozen=True, eq=False)
 class Overwriting:
-    """Vectors with some numbers overwritten.
+    """An edit that overwrites some dimensions.
 
     Attributes:
         neurons: (k,) which.
-        values: (k,) by what.
+        values: (k,) the new values.
     """
 
     neurons: IntArray
-    values: FloatArray
+    values: Float64Array
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """Which, and by what."""
+        """The dimensions and their new values."""
         return {
             "edit": "overwriting",
             "neurons": self.neurons.tolist(),
             "values": self.values.tolist(),
         }
 
-    def __call__(self, vectors: FloatArray) -> FloatArray:
+    def __call__(self, vectors: Float64Array) -> Float64Array:
         """(N, D) the vectors."""
-        found = vectors.copy()
-        found[:, self.neurons] = self.values
-        return found
+        result = vectors.copy()
+        result[:, self.neurons] = self.values
+        return result
 
 
 @dataclass(frozen=True)
 class NeuronDebias(Debias, ABC):
-    """Overwrites the k numbers of a vector in which groups differ most (:func:`relevance`).
+    """Overwrites the k dimensions in which groups differ most (:func:`relevance`).
 
-    Pictures are all overwritten alike, which adds the same to each one's similarity to a query:
-    unless vectors are of length 1 again (``renormalise``), what they are overwritten by does not
-    change whom a query retrieves.
+    All pictures get the same values, which adds the same number to each similarity with a query:
+    without ``renormalise`` these values do not change a ranking.
     """
 
     def fit(self, examples: Examples) -> Overwriting:
-        """The neurons of one side, and what stands there instead.
+        """The neurons of one side and their new values.
 
         Raises:
             DataError: if a group has no example.
@@ -124,23 +124,23 @@ class NeuronDebias(Debias, ABC):
         return Overwriting(neurons, self.instead(means_of(examples)[:, neurons]))
 
     @abstractmethod
-    def instead(self, means: FloatArray) -> FloatArray:
-        """(k,) what stands there, by the groups' means (K, k)."""
+    def instead(self, means: Float64Array) -> Float64Array:
+        """(k,) the new values, from the groups' means (K, k)."""
 
 
 @dataclass(frozen=True)
 class ZeroNeuron(NeuronDebias):
-    """By 0."""
+    """Overwrites with 0."""
 
-    def instead(self, means: FloatArray) -> FloatArray:
+    def instead(self, means: Float64Array) -> Float64Array:
         """See the base."""
         return np.zeros(means.shape[1])
 
 
 @dataclass(frozen=True)
 class MeanNeuron(NeuronDebias):
-    """By the mean of the groups' means, each group counting alike."""
+    """Overwrites with the mean of the groups' means, with equal weights."""
 
-    def instead(self, means: FloatArray) -> FloatArray:
+    def instead(self, means: Float64Array) -> Float64Array:
         """See the base."""
         return np.asarray(means.mean(axis=0))

@@ -14,7 +14,7 @@ from bias_pipeline.declared import Count, NotNegative
 
 @dataclass(frozen=True)
 class Untouched(Debias):
-    """Nothing is edited. The settings of others are taken, so that a sweep can begin with it.
+    """No edit. It has the settings of the others, so that a sweep can include it.
 
     Attributes:
         pairing: of ``subspace``.
@@ -34,5 +34,5 @@ class Untouched(Debias):
         return ()
 
     def fit(self, examples: Examples) -> Projection:
-        """One that takes no direction out."""
+        """A projection without directions."""
         return Projection(np.empty((0, examples.vectors.shape[1])))

@@ -1,4 +1,4 @@
-"""Directions, and vectors without them."""
+"""Principal directions, and projections that remove directions."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bias_pipeline.debias.base import FloatArray
+from bias_pipeline.array_types import Float64Array
 
 
-def principal_directions(vectors: FloatArray, k: int) -> FloatArray:
-    """(k', D) orthonormal directions of most variance, k' at most k: those that have any.
+def principal_directions(vectors: Float64Array, k: int) -> Float64Array:
+    """(k', D) orthonormal directions of most variance, k' <= k: those with any variance.
 
     Args:
         vectors: (N, D) whose mean is 0.
@@ -24,29 +24,29 @@ def principal_directions(vectors: FloatArray, k: int) -> FloatArray:
     """
     _, sizes, directions = np.linalg.svd(vectors, full_matrices=False)
     some = sizes > sizes.max(initial=0.0) * 1e-6
-    found = directions[some][:k]
-    largest = np.argmax(abs(found), axis=1)  # either sign would do: one for all machines
-    signs = np.sign(found[np.arange(len(found)), largest])
-    return np.asarray(found * signs[:, None])
+    chosen = directions[some][:k]
+    largest = np.argmax(abs(chosen), axis=1)  # fixes the sign, equal on all machines
+    signs = np.sign(chosen[np.arange(len(chosen)), largest])
+    return np.asarray(chosen * signs[:, None])
 
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """Takes directions out of vectors: ``h - sum_j <h, v_j> v_j``.
+    """Removes directions from vectors: ``h - sum_j <h, v_j> v_j``.
 
     Attributes:
         directions: (k, D) orthonormal.
     """
 
-    directions: FloatArray
+    directions: Float64Array
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The directions by their digest."""
-        told = self.directions.astype("<f8").tobytes()
-        return {"edit": "projection", "directions": hashlib.sha256(told).hexdigest()}
+        """The digest of the directions."""
+        numbers = self.directions.astype("<f8").tobytes()
+        return {"edit": "projection", "directions": hashlib.sha256(numbers).hexdigest()}
 
-    def __call__(self, vectors: FloatArray) -> FloatArray:
-        """(N, D) what is left."""
-        found: FloatArray = vectors - (vectors @ self.directions.T) @ self.directions
-        return found
+    def __call__(self, vectors: Float64Array) -> Float64Array:
+        """(N, D) the edited vectors."""
+        projected: Float64Array = vectors - (vectors @ self.directions.T) @ self.directions
+        return projected

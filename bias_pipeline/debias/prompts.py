@@ -1,9 +1,9 @@
-"""A debiasing for generators of pictures, which read a CLIP's states and not its vectors.
+"""A debiasing for image generators, which use a CLIP's token states instead of its vectors.
 
 A diffusion model such as Stable Diffusion is conditioned on the state of every token of a CLIP's
-text model after the last norm. CLIP's vector is made later, of the last token's state alone, by a
-projection that such a model lacks. What debiases vectors has to be said of states, in one of two
-readings (:data:`Reading`), and every token is then changed alike:
+text model after the last norm. CLIP's vector is a projection of the last token's state, which such
+a model lacks. So the debiasing of vectors must be carried over to states, in one of two ways
+(:data:`Reading`); every token is then changed in the same way:
 
 * ``outputs``: what Chen and Dou edit, CLIP's outputs: the least change of a state whose projection
   is the edited one. CLIP's vector of a prompt is then exactly the debiased one.
@@ -21,10 +21,10 @@ from collections.abc import Callable, Sequence
 from typing import Literal, Protocol, get_args
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import Float32Array, Float64Array
 from bias_pipeline.corpus.attribute import Attribute
-from bias_pipeline.debias.base import Debias, Examples, FloatArray
+from bias_pipeline.debias.base import Debias, Examples
 from bias_pipeline.debias.export import NOTHING, affine
 from bias_pipeline.errors import UsageError
 
@@ -34,17 +34,17 @@ _BATCH = 64  # texts at once
 
 
 class States(Protocol):
-    """A text model whose vectors are made of states by a projection."""
+    """A text model whose vectors are projections of states."""
 
     @property
-    def projection(self) -> npt.NDArray[np.float32]:
+    def projection(self) -> Float32Array:
         """(D, H)."""
 
     @property
-    def mark(self) -> npt.NDArray[np.float32]:
-        """(H,) by which the model is known."""
+    def mark(self) -> Float32Array:
+        """(H,) identifies the model."""
 
-    def states(self, texts: Sequence[str], /) -> npt.NDArray[np.float32]:
+    def states(self, texts: Sequence[str], /) -> Float32Array:
         """(N, H) of the last tokens."""
 
 
@@ -55,34 +55,34 @@ def prompt_numbers(
     attribute: Attribute,
     names: tuple[str, ...],
     seed: int,
-) -> dict[str, FloatArray]:
-    """What ``load_debias.py`` needs to change states, by the names in the file.
+) -> dict[str, Float64Array]:
+    """The arrays that ``load_debias.py`` needs to change states, by name.
 
     Args:
         reading: see the module.
         texts: the model's text half.
-        debias: which is fitted.
+        debias: the debiasing to fit.
         attribute: whose groups.
         names: of the K groups.
-        seed: of what is drawn.
+        seed: of random draws.
 
     Raises:
         NotApplicableError: if no words tell the groups.
-        UsageError: if the debiasing is not learnt from texts, or leaves them as they are.
+        UsageError: if the debiasing is not fitted to texts, or does not edit them.
     """
     if not debias.sides:
         raise UsageError(NOTHING)
     if debias.side == "image":
         raise UsageError(
-            f"--prompts={reading}: this debiasing leaves texts as they are; set debias.side=text"
+            f"--prompts={reading}: this debiasing does not edit texts; set debias.side=text"
         )
-    known: dict[str, FloatArray] = {"prompt.mark": texts.mark.astype(np.float64)}
+    known: dict[str, Float64Array] = {"prompt.mark": texts.mark.astype(np.float64)}
     if reading == "outputs":
         return {**known, "prompt.projection": texts.projection.astype(np.float64)}
     if "text" not in debias.sides:
         raise UsageError(
-            "--prompts=states: this debiasing is learnt from pictures, which have no states of "
-            "tokens; take --prompts=outputs"
+            "--prompts=states: this debiasing is fitted to pictures, which have no token states; "
+            "use --prompts=outputs"
         )
     examples = Examples.of_texts(_by_batches(texts), attribute, names, seed)
     matrix, vector = affine(debias.fit(examples), examples.vectors.shape[1])
@@ -91,9 +91,9 @@ def prompt_numbers(
 
 def _by_batches(
     texts: States,
-) -> Callable[[Sequence[str]], npt.NDArray[np.float32]]:
-    def embed(told: Sequence[str]) -> npt.NDArray[np.float32]:
-        starts = range(0, len(told), _BATCH)
-        return np.concatenate([texts.states(told[s : s + _BATCH]) for s in starts])
+) -> Callable[[Sequence[str]], Float32Array]:
+    def embed(lines: Sequence[str]) -> Float32Array:
+        starts = range(0, len(lines), _BATCH)
+        return np.concatenate([texts.states(lines[s : s + _BATCH]) for s in starts])
 
     return embed

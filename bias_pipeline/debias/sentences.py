@@ -1,6 +1,7 @@
-"""The same sentences of every group: what text encoders are debiased by.
+"""Sentences for every group, to which debiasings of text encoders are fitted.
 
-Sentences and terms are ours. A definition set is one sentence of every group, alike but for it.
+Sentences and terms are ours. A definition set has one sentence per group; they differ only in the
+group.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _FURTHER: Mapping[str, Sequence[str]] = {
     "male": ("husband", "uncle", "grandfather", "nephew"),
     "female": ("wife", "aunt", "grandmother", "niece"),
 }
-_MOST = 8  # words of each group that are fitted to
+_MOST = 8  # words of each group for fitting
 _MORE = 4  # that are held out
 _TEMPLATES = (
     "a photo of {}", "a picture of {}", "a close photo of {}", "a portrait of {}",
@@ -37,11 +38,11 @@ _HELD_OUT = (
 )  # fmt: skip
 
 
-def sentences(attribute: Attribute, names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Definition sets: each sentence with each of the terms, of every group.
+def template_sentences(attribute: Attribute, names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Definition sets: each sentence with each term, for every group.
 
-    Of gender there are terms of our own, 224 sets. Other attributes take the words that their YAML
-    lists for each group, in their order, said of a person.
+    Gender has our own terms, 224 sets. Other attributes use the words that their YAML lists for
+    each group, in order, describing a person.
 
     Args:
         attribute: whose words.
@@ -51,32 +52,33 @@ def sentences(attribute: Attribute, names: Sequence[str]) -> list[tuple[str, ...
         S sets of K sentences.
 
     Raises:
-        NotApplicableError: if a group has no word, as those of intersections have none.
+        NotApplicableError: if a group has no word, as in intersections.
 
     Example:
         >>> words = {"low": ["sad"], "high": ["happy"]}
         >>> mood = Attribute("mood", tuple(words), words, {})
-        >>> len(sentences(mood, ("low", "high"))), sentences(mood, ("low", "high"))[0]
+        >>> sentences = template_sentences(mood, ("low", "high"))
+        >>> len(sentences), sentences[0]
         (28, ('a photo of a sad person', 'a photo of a happy person'))
     """
-    found = _filled(_TEMPLATES, [_terms(attribute, name, names)[:_MOST] for name in names])
-    if not found:
+    sets = _filled(_TEMPLATES, [_terms(attribute, name, names)[:_MOST] for name in names])
+    if not sets:
         raise NotApplicableError(
-            f"attribute {attribute.name!r}: no words tell its groups, by which texts could be "
-            "debiased; debias.side=image does without"
+            f"attribute {attribute.name!r}: its groups have no words, to which a debiasing of "
+            "texts could be fitted; use debias.side=image"
         )
-    return found
+    return sets
 
 
 def held_out(attribute: Attribute, names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Definition sets that nothing is fitted to: other sentences, and further terms too.
+    """Held-out definition sets, with other sentences and other terms.
 
     Args:
-        attribute: see :func:`sentences`.
+        attribute: see :func:`template_sentences`.
         names: see there.
 
     Returns:
-        S sets of K sentences, of gender 96; none if a group has no word.
+        S sets of K sentences, 96 for gender; empty if a group has no word.
 
     Example:
         >>> words = {"low": ["sad"], "high": ["happy"]}
@@ -87,16 +89,16 @@ def held_out(attribute: Attribute, names: Sequence[str]) -> list[tuple[str, ...]
 
 
 def _filled(templates: Sequence[str], terms: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """Each sentence with each of the terms, as many as every group has."""
+    """Each sentence with each term, as many terms as every group has."""
     return [
-        tuple(template.format(with_article(term)) for term in own)
+        tuple(template.format(with_article(term)) for term in group_terms)
         for template in templates
-        for own in zip(*terms, strict=False)
+        for group_terms in zip(*terms, strict=False)
     ]
 
 
 def _terms(attribute: Attribute, name: str, names: Sequence[str]) -> Sequence[str]:
-    """Those that are fitted to, then those that are held out."""
+    """The terms of a group: first those for fitting, then the held-out ones."""
     if set(names) <= set(_GENDER):
         return (*_GENDER[name], *_FURTHER[name])
     return [f"{word} person" for word in attribute.words.get(name, ())[: _MOST + _MORE]]

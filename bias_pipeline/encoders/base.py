@@ -1,9 +1,9 @@
-"""What every encoder and every head is: a description from which the real thing is built.
+"""Base classes of encoders and heads, which are descriptions from which networks are built.
 
 An encoder reads captions once (:meth:`Encoder.read`), however many attackers learn from them.
-What it read is fitted to each attacker's training part (:meth:`Items.fit`), which gives the inputs
+The items are fitted to each attacker's training part (:meth:`Items.fit`), which gives the inputs
 of any batch (:class:`Inputs`) and, with them, the network that turns a batch into vectors
-(:meth:`Encoder.build`). Attackers know no more of an encoder than that.
+(:meth:`Encoder.build`). Attackers use nothing else of an encoder.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.declared import Configurable, known_name
 from bias_pipeline.errors import UsageError
 
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from torch import nn
 
     from bias_pipeline.inference.texts import Embedded
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 
 class Inputs(Protocol):
@@ -44,27 +42,27 @@ class Inputs(Protocol):
 
 
 class Features(Protocol):
-    """Inputs that are numbers as they stand; a linear attacker needs nothing else."""
+    """Inputs that are features already, for linear attackers."""
 
-    def matrix(self, rows: IntArray) -> sparse.csr_array | npt.NDArray[np.float64]:
+    def matrix(self, rows: IntArray) -> sparse.csr_array | Float64Array:
         """(B, F) features of B items."""
 
 
 @dataclass(frozen=True, eq=False)
 class SharedFeatures:
-    """Features that are the same for all S attackers; only which of them each knows differs.
+    """Features that are the same for all S attackers, except that each knows only some of them.
 
     Attributes:
         matrix: (R, F) features of the R distinct items.
-        rows: (N,) which of those each item is.
+        rows: (N,) which of those items each item is.
         known: (F, S) whether an attacker knows a feature.
     """
 
     matrix: sparse.csr_array
     rows: IntArray
-    known: npt.NDArray[np.bool_]
+    known: BoolArray
 
-    def tally(self, numbers: FloatArray, positions: IntArray) -> FloatArray:
+    def tally(self, numbers: Float64Array, positions: IntArray) -> Float64Array:
         """(M, ...) numbers of the items at M positions, (R, ...) summed by distinct item."""
         total = np.zeros((self.matrix.shape[0], *numbers.shape[1:]))
         np.add.at(total, self.rows[positions], numbers)
@@ -76,10 +74,10 @@ class Items(ABC):
 
     @abstractmethod
     def fit(self, train: IntArray) -> Any:
-        """The inputs of all N items; what is learnt of them is learnt of ``train`` alone."""
+        """The inputs of all N items, fitted to the items of ``train`` alone."""
 
     def shared(self, trains: Sequence[IntArray]) -> SharedFeatures | None:
-        """The same for S attackers at once, if their features differ in nothing else.
+        """The features of S attackers at once, if they differ only in which ones each knows.
 
         Linear attackers then learn together, several times as fast.
 
@@ -94,56 +92,56 @@ class Items(ABC):
 
 
 class Encoder(Configurable, ABC):
-    """What attackers see of captions. Its dataclass fields are its settings."""
+    """Turns captions into the inputs of attackers. Its dataclass fields are its settings."""
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """Everything that decides its vectors, as plain data; part of the cache's key."""
+        """All settings that change its vectors, as plain data; part of the cache's key."""
         return asdict(self)  # type: ignore[call-overload]
 
     @property
     def sees(self) -> str:
-        """What it sees of images beside captions: ``pictures``, ``objects`` or, empty, nothing."""
+        """What it uses of images besides captions: ``pictures``, ``objects`` or, empty, nothing."""
         return ""
 
-    def digest(self, data: Labelled) -> str:
-        """SHA-256 (hex) of all that it sees of N captions, and of their labels."""
+    def digest(self, data: LabelledCaptions) -> str:
+        """SHA-256 (hex) of all that it reads of N captions, and of their labels."""
         return data.digest
 
     def require(self) -> None:
-        """Know before any work that all it needs is there.
+        """Check before any work that all it needs is there.
 
         Raises:
-            BiasPipelineError: naming what is not.
+            BiasPipelineError: naming what is missing.
         """
 
-    def told(self, groups: Sequence[str]) -> list[str]:
-        """What a reader of its results must know, beside groups of such names."""
+    def notes(self, groups: Sequence[str]) -> list[str]:
+        """Notes for readers of its results, given the names of the groups."""
         del groups
         return []
 
-    def prepare(self, data: Labelled) -> Embedded | None:
-        """Do, in one process, what is slow and the same for all attackers.
+    def prepare(self, data: LabelledCaptions) -> Embedded | None:
+        """Do slow work that all attackers share once, in one process.
 
         Returns:
-            What it took, None if there was nothing of the kind.
+            An account of the work, None if there was none.
         """
         del data
         return None
 
     @abstractmethod
-    def read(self, data: Labelled) -> Items:
+    def read(self, data: LabelledCaptions) -> Items:
         """The items of N captions; done once for any number of attackers."""
 
 
 def named_spec(encoder: Encoder) -> list[object]:
-    """What of an encoder keys its attackers' predictions: two kinds may have the same settings."""
+    """Class and settings of an encoder, for the key of its attackers' predictions."""
     kind = type(encoder)
     return [known_name(kind.__module__, kind.__name__), encoder.spec]
 
 
 class FeatureEncoder(Encoder):
-    """An encoder that learns nothing, so that a convex attacker can have its features.
+    """An encoder that learns nothing, so that a convex attacker can use its features.
 
     Its :class:`Items` are fitted to :class:`Features`.
     """
@@ -153,8 +151,8 @@ class NetEncoder(Encoder):
     """An encoder that is a network, with the head on top.
 
     Attributes:
-        frozen: whether the head alone is trained, so that attackers cost little and a processor,
-            too, trains them all at once.
+        frozen: whether only the head is trained, so that attackers are cheap and even a processor
+            trains them all at once.
     """
 
     frozen: ClassVar[bool] = False
@@ -165,20 +163,20 @@ class NetEncoder(Encoder):
 
 
 class AnsweringEncoder(Encoder):
-    """A model that names groups as it is: nothing is trained."""
+    """A model that names groups without any training."""
 
     @abstractmethod
-    def likely(self, data: Labelled) -> FloatArray:
-        """(N, K) logarithms of how likely each group's answer is."""
+    def likely(self, data: LabelledCaptions) -> Float64Array:
+        """(N, K) log-probabilities of each group's answer."""
 
-    def read(self, data: Labelled) -> Items:
-        """Nothing can be learnt of what it sees.
+    def read(self, data: LabelledCaptions) -> Items:
+        """Refuse: it gives no vectors to learn from.
 
         Raises:
             UsageError: naming what to choose instead.
         """
         raise UsageError(
-            f"{type(self).__name__} answers as it is and gives {data.name} no vectors that an "
+            f"{type(self).__name__} is not trained and gives {data.name} no vectors that an "
             "attacker could learn from; choose probe=zero_shot, or another encoder"
         )
 
@@ -187,7 +185,7 @@ class Head(Configurable, ABC):
     """A description of a head."""
 
     def n_outputs(self, n_classes: int, *, exclusive: bool) -> int:
-        """How many numbers it gives: two groups have one sigmoid, more a softmax over all."""
+        """The number of outputs: one (a sigmoid) for two groups, else one a group (a softmax)."""
         return 1 if exclusive and n_classes == 2 else n_classes
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""``encoder=clip``: pictures and texts as vectors of one space; its texts for attackers too."""
+"""``encoder=clip``: pictures and texts as vectors of one space; attackers use its texts."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from bias_pipeline.errors import AbsentModelError, ResourceError, UsageError
 from bias_pipeline.inference.dual_models import JUDGING, KINDS, published_halves
 from bias_pipeline.models import clip
 from bias_pipeline.models.folders import require_preprocessing, require_vocabulary
+from bias_pipeline.models.model_location import MAIN
 from bias_pipeline.models.open_clip_folder import is_open_clip
-from bias_pipeline.models.places import MAIN
 from bias_pipeline.models.pretrained import Pretrained, find_pretrained
 from bias_pipeline.vision.people import Crop
 
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Clip(PictureTextEncoder):
-    """A CLIP, a SigLIP, or a BLIP or BridgeTower, which judge pairs too; frozen.
+    """A frozen CLIP or SigLIP, or a BLIP or BridgeTower, which judge pairs too.
 
     Attributes:
         dataset: the class of the data set that is scored. Without a ``model``, scenes get a small
-            CLIP that is fitted at first use and kept in ``cache``; others get ``published``.
-        published: see there.
+            CLIP that is fitted at first use and stored in ``cache``; others get ``published``.
+        published: the model of other data sets.
         model: a folder, such as ``fit clip`` writes, or a name on the hub.
         revision: of a name on the hub.
-        association: of the small CLIP of scenes, in [0, 1]: how closely tasks and groups go
-            together in what it is fitted to, see
+        association: of the small CLIP of scenes, in [0, 1]: how strongly tasks and groups are
+            associated in its training pictures, see
             :class:`~bias_pipeline.models.clip_of_scenes.ClipOfScenes`.
-        standardize: whether attackers see vectors whose numbers have mean 0 and spread 1.
+        standardize: whether attackers get vectors whose numbers have mean 0 and spread 1.
         device: where to compute; ``auto`` is the first GPU if there is one.
-        cache: folder of vectors and of the small CLIP, None to keep no vectors.
+        cache: folder of vectors and of the small CLIP, None to store no vectors.
 
     Example:
         >>> Clip("bias_pipeline.datasets.coco.CocoDataset").named
@@ -60,14 +60,14 @@ class Clip(PictureTextEncoder):
 
     @property
     def named(self) -> str:
-        """The model that must be there; empty where one is fitted."""
+        """The model that must be there; empty if one is fitted."""
         if self.model is not None:
             return self.model
         return "" if fitted_for(self.dataset) else self.published
 
     @property
     def of_scenes(self) -> ClipOfScenes:
-        """The one that is fitted."""
+        """The small CLIP that is fitted to scenes."""
         from bias_pipeline.models.clip_of_scenes import ClipOfScenes
 
         return ClipOfScenes(self.association)
@@ -77,14 +77,14 @@ class Clip(PictureTextEncoder):
 
         Raises:
             AbsentModelError: if there is no such model.
-            UsageError: if one is to be fitted and there is nowhere to keep it, or it is in files
-                of open_clip alone.
+            UsageError: if one is to be fitted and there is no folder to store it in, or it only
+                has open_clip's files.
         """
         if not self.named:
             if self.cache is None:
                 raise UsageError(
-                    "encoder.cache=null: a CLIP is fitted to scenes where no encoder.model is "
-                    "named, and there is no folder to keep it in; name one, or a model"
+                    "encoder.cache=null: without encoder.model a CLIP is fitted to scenes, and "
+                    "there is no folder to store it in; set encoder.cache or encoder.model"
                 )
             return
         if is_open_clip(self.named):
@@ -100,11 +100,11 @@ class Clip(PictureTextEncoder):
 
     @property
     def judges(self) -> bool:
-        """Whether it is of a kind that does."""
-        return bool(self.named) and self.found.kind in JUDGING
+        """Whether its kind of model judges pairs."""
+        return bool(self.named) and self.pretrained.kind in JUDGING
 
     @property
-    def found(self) -> Pretrained:
+    def pretrained(self) -> Pretrained:
         """The model on disk, which may have to be fitted first.
 
         Raises:
@@ -116,40 +116,40 @@ class Clip(PictureTextEncoder):
 
     def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
         """See the base."""
+        from bias_pipeline.inference.cross_encoder import PairMatcher
         from bias_pipeline.inference.embedders import dual_of
-        from bias_pipeline.inference.matching import PairMatcher
         from bias_pipeline.inference.published import PublishedHalves
 
-        own = published_halves(self.found, self.device)
-        matcher = PairMatcher(own, crop) if isinstance(own, PublishedHalves) else None
-        return dual_of(own, crop, self.kept, normalise, matcher)
+        halves = published_halves(self.pretrained, self.device)
+        matcher = PairMatcher(halves, crop) if isinstance(halves, PublishedHalves) else None
+        return dual_of(halves, crop, self.cache_folder, normalise, matcher)
 
-    def told_of(self, pictures: Pictures) -> list[str]:
-        """That the small one of scenes was fitted to what is scored, where it was."""
+    def notes_of(self, pictures: Pictures) -> list[str]:
+        """A note if the small CLIP of scenes was fitted to the pictures that are scored."""
         learnt = 0 if self.named else self.of_scenes.n_learnt(pictures)
         if not learnt:
             return []
         return [
-            f"the CLIP was fitted to {learnt} of these {len(pictures)} pictures, as scenes of this "
-            "dataset.seed are what it learns from; set another dataset.seed"
+            f"the CLIP was fitted to {learnt} of these {len(pictures)} pictures, as it learns from "
+            "scenes of this dataset.seed; set another dataset.seed"
         ]
 
     def prompts(self) -> ClipTexts:
         """See the base."""
-        found = self.found
-        if found.kind != clip.CLIP:
+        model = self.pretrained
+        if model.kind != clip.CLIP:
             return super().prompts()
         from bias_pipeline.inference.clip import ClipHalves
 
-        return ClipHalves(found, self.device).texts()
+        return ClipHalves(model, self.device).texts()
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """The model by the digests of its files, or by what it is fitted to."""
-        own = cls(**{key: value for key, value in settings.items() if key != "_target_"})
-        content: object = own.of_scenes.spec
-        if own.named:
-            content = dict(find_pretrained(own.named, KINDS, revision=own.revision).files)
+        """The model by the digests of its files, or by its training data."""
+        encoder = cls(**{key: value for key, value in settings.items() if key != "_target_"})
+        content: object = encoder.of_scenes.spec
+        if encoder.named:
+            content = dict(find_pretrained(encoder.named, KINDS, revision=encoder.revision).files)
         return {
             "dataset": "",
             "published": "",
@@ -167,5 +167,5 @@ def fitted_for(dataset: str) -> bool:
         True
     """
     module, _, name = dataset.rpartition(".")
-    own = (ScenesDataset.__module__, ScenesDataset.__name__)
-    return known_name(module, name) == known_name(*own)
+    scenes = (ScenesDataset.__module__, ScenesDataset.__name__)
+    return known_name(module, name) == known_name(*scenes)

@@ -1,4 +1,4 @@
-"""Edits of a frozen encoder's vectors of texts; what they are is in ``debias/``."""
+"""Edits of a frozen encoder's vectors of texts; the edits themselves are in ``debias/``."""
 
 from __future__ import annotations
 
@@ -6,14 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
+from bias_pipeline.array_types import Float32Array
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.declared import Configurable
 
-Vectors: TypeAlias = npt.NDArray[np.float32]
-Embed: TypeAlias = Callable[[Sequence[str]], Vectors]
+Embed: TypeAlias = Callable[[Sequence[str]], Float32Array]
 
 
 class TextEdits(Configurable, ABC):
@@ -21,15 +18,15 @@ class TextEdits(Configurable, ABC):
 
     @abstractmethod
     def of_texts(self, attribute: Attribute) -> Mapping[str, object] | None:
-        """What decides the edit beside the encoder, None if there is none.
+        """Settings of the edit besides the encoder, None if there is no edit.
 
         Raises:
-            BiasPipelineError: if texts of this attribute cannot be edited so.
+            BiasPipelineError: if texts of this attribute cannot be edited.
         """
 
     @abstractmethod
-    def edited(self, vectors: Vectors, embed: Embed, attribute: Attribute) -> Vectors:
-        """Vectors of texts without what tells groups apart.
+    def edited(self, vectors: Float32Array, embed: Embed, attribute: Attribute) -> Float32Array:
+        """Vectors of texts without group information.
 
         Args:
             vectors: (N, D) of an encoder.

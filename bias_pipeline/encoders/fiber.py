@@ -1,4 +1,4 @@
-"""``encoder=fiber``: pictures and texts by themselves, or judged together (Dou et al. 2022)."""
+"""``encoder=fiber``: embeds pictures and texts, or judges pairs of them (Dou et al. 2022)."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Fiber(PictureTextEncoder):
-    """A FIBER, frozen. Its fused mode orders again what the dual mode retrieves.
+    """A frozen FIBER. Its fused mode can reorder what its dual mode retrieves.
 
     Attributes:
         model: a folder with a released file of weights and RoBERTa's vocabulary.
-        weights: the file's name, None where the folder has one.
-        side: of a picture in pixels, None for what the file was trained with.
-        longest: tokens that are read of a text; the authors take 40, and 50 where they fine-tuned
-            it for retrieval.
-        head: whose logit says that a picture and a text match, where they are judged together:
-            ``rank_output``, by which the authors evaluate files that have it, though their released
-            code gives it no gradient, or ``itm_score``, which learns to match. Files without
-            ``rank_output`` are judged by ``itm_score``.
-        standardize: whether attackers see vectors whose numbers have mean 0 and spread 1.
+        weights: the file's name, None if the folder has only one.
+        side: of a picture in pixels, None for the size in training.
+        longest: tokens that are read of a text; the authors use 40, and 50 for the model fine-tuned
+            for retrieval.
+        head: its logit scores a pair in the fused mode: ``rank_output``, which the authors use to
+            evaluate files that have it, though their released code gives it no gradient, or
+            ``itm_score``, which is trained to match. Files without ``rank_output`` use
+            ``itm_score``.
+        standardize: whether attackers get vectors whose numbers have mean 0 and spread 1.
         device: where to compute; ``auto`` is the first GPU if there is one.
-        cache: folder of vectors, None to keep none.
+        cache: folder of vectors, None to store none.
 
     Example:
         >>> Fiber("weights/fiber").judges
@@ -54,38 +54,38 @@ class Fiber(PictureTextEncoder):
         """See the base.
 
         Raises:
-            AbsentModelError: if a file is absent.
-            UsageError: if it is not said which of several is meant.
+            AbsentModelError: if a file is missing.
+            UsageError: if there are several files and none is chosen.
         """
         fiber_files(self.model, self.weights)
 
     @property
     def judges(self) -> bool:
-        """It has, but where the file lacks its weights."""
+        """It judges pairs, unless the file lacks the weights for it."""
         return True
 
     @property
-    def found(self) -> Pretrained:
+    def pretrained(self) -> Pretrained:
         """See the base."""
         return find_fiber(self.model, self.weights)
 
     def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
         """See the base."""
+        from bias_pipeline.inference.cross_encoder import PairMatcher
         from bias_pipeline.inference.embedders import dual_of
         from bias_pipeline.inference.fiber import FiberHalves
-        from bias_pipeline.inference.matching import PairMatcher
 
-        own = FiberHalves(self.found, self.device, self.side, self.longest, self.head)
-        return dual_of(own, crop, self.kept, normalise, PairMatcher(own, crop))
+        halves = FiberHalves(self.pretrained, self.device, self.side, self.longest, self.head)
+        return dual_of(halves, crop, self.cache_folder, normalise, PairMatcher(halves, crop))
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The model by its digests, and how it is shown what."""
-        own = {**super().spec, "side": self.side, "longest": self.longest}
-        return own | ({"head": self.head} if self.head != "rank_output" else {})
+        """The model by its digests, and the sizes of its inputs."""
+        settings = {**super().spec, "side": self.side, "longest": self.longest}
+        return settings | ({"head": self.head} if self.head != "rank_output" else {})
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """The model by the digests of its files, whatever they are called."""
-        found = find_fiber(settings.get("model"), settings.get("weights"))
-        return {"model": sorted(found.files.values()), "weights": None}
+        """The model by the digests of its files, whatever their names."""
+        model = find_fiber(settings.get("model"), settings.get("weights"))
+        return {"model": sorted(model.files.values()), "weights": None}

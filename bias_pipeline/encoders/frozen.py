@@ -1,4 +1,4 @@
-"""``encoder=minilm|mpnet|distilroberta|distilbert|bert_frozen``: language models, frozen."""
+"""``encoder=minilm|mpnet|distilroberta|distilbert|bert_frozen``: frozen language models."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from bias_pipeline.array_types import Float32Array, Float64Array, IntArray
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.corpus.predictions import Labelled
-from bias_pipeline.encoders.base import FeatureEncoder, IntArray, Items
+from bias_pipeline.corpus.predictions import LabelledCaptions
+from bias_pipeline.encoders.base import FeatureEncoder, Items
 from bias_pipeline.encoders.edits import TextEdits
 from bias_pipeline.encoders.published import Published
 from bias_pipeline.models.pooling import Pooling
@@ -29,24 +30,22 @@ if TYPE_CHECKING:
 
 VERSION = 1  # raise it whenever any vector changes
 
-FloatArray = npt.NDArray[np.float32]
-
 
 @dataclass(frozen=True)
 class Frozen(Published, FeatureEncoder):
-    """Captions as vectors of a language model whose weights stay as they are.
+    """Captions as vectors of a language model whose weights are not trained.
 
     Each distinct caption is embedded once, for all seeds, heads, captioners and runs that share
     ``cache``.
 
     Attributes:
-        normalize: whether vectors have length 1; None: as the model's own files say, else no.
+        normalize: whether vectors have length 1; None: as in the model's own files, else no.
         standardize: whether each number of the vectors gets mean 0 and spread 1 over the captions
             that an attacker learns from.
         device: where to embed; ``auto`` is the first GPU if there is one.
-        cache: folder of the vectors, None to keep none.
-        debias: what is taken out of the vectors, None: nothing. It is learnt from sentences that
-            name the groups of ``attribute``, never from captions.
+        cache: folder of the vectors, None to store none.
+        debias: removes group information from the vectors, None: nothing does. It is learnt from
+            sentences that name the groups of ``attribute``, never from captions.
         attribute: whose groups.
     """
 
@@ -61,9 +60,9 @@ class Frozen(Published, FeatureEncoder):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The model by its digests, wherever it lies, and what is done with its vectors."""
+        """The model by its digests, and how its vectors are processed."""
         edits = {} if self._edits is None else {"edits": self._edits}
-        return {**self._settings(self.found), "standardize": self.standardize, **edits}
+        return {**self._settings(self.pretrained), "standardize": self.standardize, **edits}
 
     @property
     def _edits(self) -> Mapping[str, object] | None:
@@ -85,11 +84,11 @@ class Frozen(Published, FeatureEncoder):
     def require(self) -> None:
         """See the base."""
         super().require()
-        self._settings(self.found)
-        _ = self._edits  # which a debiasing refuses that texts do not permit
+        self._settings(self.pretrained)
+        _ = self._edits  # raises if the debiasing does not work on texts
 
-    def prepare(self, data: Labelled) -> Embedded | None:
-        """Embed the captions that were never embedded."""
+    def prepare(self, data: LabelledCaptions) -> Embedded | None:
+        """Embed the captions that are not in the cache."""
         return self._embed_missing(distinct(data.captions)[0])
 
     def _embed_missing(self, texts: Sequence[str]) -> Embedded | None:
@@ -97,7 +96,7 @@ class Frozen(Published, FeatureEncoder):
 
         if self.cache is None:
             return None
-        return embed_missing(texts, self._store(self.found), self._load)
+        return embed_missing(texts, self._store(self.pretrained), self._load)
 
     def _store(self, model: Pretrained) -> BlockStore:
         from bias_pipeline.inference.blocks import BlockStore
@@ -105,10 +104,10 @@ class Frozen(Published, FeatureEncoder):
         return BlockStore(Path(str(self.cache)), self._settings(model), model.name)
 
     def _load(self) -> Sentences:
-        model = self.found
+        model = self.pretrained
         return _loaded(model, self.device, pooling_of(model, self.pooling, self.normalize))
 
-    def read(self, data: Labelled) -> Vectors:
+    def read(self, data: LabelledCaptions) -> Vectors:
         """The vectors of N captions."""
         texts, rows = distinct(data.captions)
         vectors = self.vectors(texts)
@@ -116,17 +115,17 @@ class Frozen(Published, FeatureEncoder):
             vectors = self.debias.edited(vectors, self.vectors, self.attribute)
         return Vectors(vectors, rows, self.standardize)
 
-    def vectors(self, texts: Sequence[str]) -> FloatArray:
-        """(N, D) the vectors of distinct texts as the model has them; kept ones are read."""
+    def vectors(self, texts: Sequence[str]) -> Float32Array:
+        """(N, D) the model's vectors of distinct texts; stored ones are read."""
         from bias_pipeline.inference.texts import vectors_from
 
         self._embed_missing(texts)
         if self.cache is None:
             return self._load().embed(texts)
-        return vectors_from(texts, self._store(self.found))
+        return vectors_from(texts, self._store(self.pretrained))
 
     def build(self, inputs: VectorInputs) -> nn.Module:
-        """A network that passes vectors on."""
+        """A network that returns the vectors unchanged."""
         from bias_pipeline.encoders.nets import GivenNet
 
         return GivenNet(inputs.items.vectors.shape[1])
@@ -134,7 +133,7 @@ class Frozen(Published, FeatureEncoder):
 
 @lru_cache(maxsize=1)
 def _loaded(model: Pretrained, device: str, pooling: Pooling) -> Sentences:
-    """The model that embedded last: the sides of a metric ask for it one after the other."""
+    """The model of the last call, as the sides of a metric use it one after the other."""
     return Sentences(model, device_of(device), pooling)
 
 
@@ -155,28 +154,28 @@ class Vectors(Items):
     """The vectors of N captions.
 
     Attributes:
-        vectors: (U, D) of the distinct ones.
-        rows: (N,) which of them each caption has.
+        vectors: (U, D) of the distinct captions.
+        rows: (N,) the vector of each caption.
         standardize: see :class:`Frozen`.
     """
 
-    vectors: FloatArray
+    vectors: Float32Array
     rows: IntArray
     standardize: bool
 
     def fit(self, train: IntArray) -> VectorInputs:
-        """The vectors, standardised by the captions that are learnt from."""
+        """The vectors, standardised by the training captions."""
         size = self.vectors.shape[1]
         if not self.standardize:
             return VectorInputs(self, np.zeros(size, np.float32), np.ones(size, np.float32))
-        own = self.vectors[self.rows[train]]
-        spread = own.std(axis=0)
-        return VectorInputs(self, own.mean(axis=0), np.where(spread > 0, spread, 1))
+        training = self.vectors[self.rows[train]]
+        spread = training.std(axis=0)
+        return VectorInputs(self, training.mean(axis=0), np.where(spread > 0, spread, 1))
 
 
 @dataclass(frozen=True, eq=False)
 class VectorInputs:
-    """Vectors as an attacker sees them.
+    """Vectors as an attacker gets them.
 
     Attributes:
         items: of all captions.
@@ -185,8 +184,8 @@ class VectorInputs:
     """
 
     items: Vectors
-    mean: FloatArray
-    spread: FloatArray
+    mean: Float32Array
+    spread: Float32Array
 
     @cached_property
     def lengths(self) -> IntArray:
@@ -197,12 +196,12 @@ class VectorInputs:
         """``vectors`` (B, D)."""
         return {"vectors": self._of(rows)}
 
-    def matrix(self, rows: IntArray) -> npt.NDArray[np.float64]:
+    def matrix(self, rows: IntArray) -> Float64Array:
         """(B, D)."""
         return self._of(rows).astype(np.float64)
 
-    def _of(self, rows: IntArray) -> FloatArray:
-        own: FloatArray = self.items.vectors[self.items.rows[rows]]  # a copy
-        own -= self.mean
-        own /= self.spread
-        return own
+    def _of(self, rows: IntArray) -> Float32Array:
+        vectors: Float32Array = self.items.vectors[self.items.rows[rows]]  # a copy
+        vectors -= self.mean
+        vectors /= self.spread
+        return vectors

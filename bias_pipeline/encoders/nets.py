@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from bias_pipeline.encoders.words import PAD, UNKNOWN
 
 
-def word_vectors(n_words: int, size: int) -> nn.Embedding:
+def random_word_vectors(n_words: int, size: int) -> nn.Embedding:
     """Random normal vectors; an unknown word is the zero vector, as is padding.
 
-    Unknown words never stand in training captions, so their vector stays zero.
+    Unknown words never occur in training captions, so their vector stays zero.
     """
     table = nn.Embedding(n_words, size, padding_idx=PAD)
     with torch.no_grad():
@@ -46,7 +46,7 @@ class RecurrentNet(nn.Module):
     ) -> None:
         super().__init__()
         kind = {"lstm": nn.LSTM, "rnn": nn.RNN}[cell]
-        self.vectors = word_vectors(n_words, embedding_dim)
+        self.vectors = random_word_vectors(n_words, embedding_dim)
         self.dropout = nn.Dropout(dropout)
         self.rnn = kind(
             embedding_dim,
@@ -72,7 +72,7 @@ class RecurrentNet(nn.Module):
 
 
 class GivenNet(nn.Module):
-    """Passes vectors (N, D) on: what a head is trained on whose encoder is frozen.
+    """Returns vectors (N, D) unchanged, below a head whose encoder is frozen.
 
     Args:
         size: D.
@@ -83,12 +83,12 @@ class GivenNet(nn.Module):
         self.output_dim = size
 
     def forward(self, vectors: Tensor) -> Tensor:
-        """(N, D) as they are."""
+        """(N, D), unchanged."""
         return vectors
 
 
 class BatchNorm(nn.BatchNorm1d):
-    """Batch normalisation that takes a batch of one row, which has no spread, by the past's."""
+    """Batch normalisation that uses running statistics for a batch of one row, without spread."""
 
     def forward(self, input: Tensor) -> Tensor:
         """(N, D) to the same."""
@@ -119,7 +119,7 @@ class TransformerNet(nn.Module):
         dropout: float,
     ) -> None:
         super().__init__()
-        self.vectors = word_vectors(n_words, embedding_dim)
+        self.vectors = random_word_vectors(n_words, embedding_dim)
         self.dropout = nn.Dropout(dropout)
         layer = nn.TransformerEncoderLayer(
             embedding_dim, n_heads, feedforward_dim, dropout=dropout, batch_first=True

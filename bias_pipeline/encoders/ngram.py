@@ -1,4 +1,4 @@
-"""``encoder=ngram``: which runs of words stand in a caption."""
+"""``encoder=ngram``: the n-grams of words in a caption."""
 
 from __future__ import annotations
 
@@ -7,17 +7,14 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.captions import Captions, offsets, ranges
-from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.declared import Count, Range
 from bias_pipeline.encoders.base import FeatureEncoder, Items, SharedFeatures
 from bias_pipeline.errors import UsageError
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -25,8 +22,8 @@ class Ngram(FeatureEncoder):
     """Binary n-gram indicators.
 
     Attributes:
-        order: the longest run of words that counts (1: single words, 2: pairs too).
-        min_count: in how many training captions an n-gram must stand to be used. Test captions
+        order: the longest n-gram (1: single words, 2: pairs too).
+        min_count: in how many training captions an n-gram must occur to be used. Test captions
             never decide which n-grams exist.
     """
 
@@ -44,7 +41,7 @@ class Ngram(FeatureEncoder):
                 f"encoder: order={self.order} and min_count={self.min_count} must be at least 1"
             )
 
-    def read(self, data: Labelled) -> NgramItems:
+    def read(self, data: LabelledCaptions) -> NgramItems:
         """Number the n-grams of captions."""
         captions = data.captions
         grams = [_runs(captions, width) for width in range(1, self.order + 1)]
@@ -59,27 +56,27 @@ class Ngram(FeatureEncoder):
         starts = offsets(np.bincount(owner, minlength=len(captions)))
         return NgramItems(codes, starts, n_grams, self.min_count, captions.identities)
 
-    def names(self, captions: Captions, kept: IntArray) -> list[tuple[str, ...]]:
+    def names(self, captions: Captions, wanted: IntArray) -> list[tuple[str, ...]]:
         """The words of n-grams.
 
         Args:
             captions: those that :meth:`read` numbered.
-            kept: (F,) numbers of n-grams.
+            wanted: (F,) numbers of n-grams.
 
         Example:
             >>> captions = Captions.from_texts(["a red dog"])
             >>> Ngram(order=2).names(captions, np.arange(5))
             [('a',), ('red',), ('dog',), ('a', 'red'), ('red', 'dog')]
         """
-        found: list[tuple[str, ...]] = []
+        grams: list[tuple[str, ...]] = []
         words = np.array(captions.types, object)
         for width in range(1, self.order + 1):
             first = _firsts(captions, width)
             _, codes = _runs(captions, width)
             places = first[np.unique(codes, return_index=True)[1]]
             spelled = words[captions.tokens[places[:, None] + np.arange(width)]]
-            found += map(tuple, spelled.tolist())
-        return [found[number] for number in kept.tolist()]
+            grams += map(tuple, spelled.tolist())
+        return [grams[number] for number in wanted.tolist()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,18 +98,18 @@ class NgramItems(Items):
     texts: IntArray
 
     def fit(self, train: IntArray) -> NgramInputs:
-        """Those n-grams that stand in at least ``min_count`` of the captions learnt from."""
+        """The n-grams that occur in at least ``min_count`` training captions."""
         return NgramInputs(self, np.flatnonzero(self._known(train)))
 
     def _known(self, train: IntArray) -> BoolArray:
         return np.bincount(self.of(train), minlength=self.n_grams) >= self.min_count
 
     def shared(self, trains: Sequence[IntArray]) -> SharedFeatures:
-        """See the base; a caption that stands there twice is one item."""
+        """See the base; a repeated caption is one item."""
         known = np.stack([self._known(train) for train in trains], axis=1)
-        kept = np.flatnonzero(known.any(axis=1))
+        used = np.flatnonzero(known.any(axis=1))
         _, first, rows = np.unique(self.texts, return_index=True, return_inverse=True)
-        return SharedFeatures(NgramInputs(self, kept).matrix(first), rows, known[kept])
+        return SharedFeatures(NgramInputs(self, used).matrix(first), rows, known[used])
 
     def of(self, rows: IntArray) -> IntArray:
         """The n-grams of some captions, caption after caption."""
@@ -125,35 +122,35 @@ class NgramInputs:
 
     Attributes:
         items: the n-grams of all captions.
-        kept: (F,) numbers of the n-grams that are columns, ascending.
+        columns: (F,) numbers of the n-grams that are columns, ascending.
     """
 
     items: NgramItems
-    kept: IntArray
+    columns: IntArray
 
     def matrix(self, rows: IntArray) -> sparse.csr_array:
         """(B, F) sparse matrix of 0 and 1."""
         column = np.full(self.items.n_grams, -1, np.int64)
-        column[self.kept] = np.arange(len(self.kept))
+        column[self.columns] = np.arange(len(self.columns))
         cells = column[self.items.of(rows)]
         used = cells >= 0
         lengths = np.diff(self.items.starts)[rows]
         bounds = np.concatenate([[0], np.cumsum(used)])[offsets(lengths)]
         data = np.ones(int(bounds[-1]))
-        # Half the memory to go through in each product, where the numbers fit.
+        # Products read half the memory if 32 bits are enough.
         kind = np.int32 if bounds[-1] < np.iinfo(np.int32).max else np.int64
         indices = (cells[used].astype(kind), bounds.astype(kind))
-        return sparse.csr_array((data, *indices), shape=(len(rows), len(self.kept)))
+        return sparse.csr_array((data, *indices), shape=(len(rows), len(self.columns)))
 
 
 def _distinct(numbers: IntArray) -> IntArray:
-    """Ascending, each once; NumPy's own ``unique`` hashes whole numbers, which takes far longer."""
+    """Distinct numbers, ascending; NumPy's ``unique`` hashes integers, which takes far longer."""
     ascending = np.sort(numbers)
     return ascending[np.diff(ascending, prepend=-1) != 0]
 
 
 def _runs(captions: Captions, width: int) -> tuple[IntArray, IntArray]:
-    """Caption and dense number of every run of ``width`` words that stays inside a caption."""
+    """Caption and dense number of every run of ``width`` words inside a caption."""
     lengths = np.maximum(captions.lengths - width + 1, 0)
     first = _firsts(captions, width)
     codes = np.zeros(len(first), np.int64)
@@ -165,5 +162,5 @@ def _runs(captions: Captions, width: int) -> tuple[IntArray, IntArray]:
 
 
 def _firsts(captions: Captions, width: int) -> IntArray:
-    """Where every run of ``width`` words that stays inside a caption begins."""
+    """Where every run of ``width`` words inside a caption begins."""
     return ranges(captions.starts[:-1], np.maximum(captions.lengths - width + 1, 0))

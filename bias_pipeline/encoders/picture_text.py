@@ -1,4 +1,4 @@
-"""What encoders of pictures and texts in one space share: ``clip`` and ``fiber``."""
+"""Base class of encoders of pictures and texts in one space, such as ``clip`` and ``fiber``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from bias_pipeline.corpus.pictures import Pictures
-from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.encoders.base import FeatureEncoder, NetEncoder
 from bias_pipeline.encoders.frozen import VectorInputs, Vectors, distinct
 from bias_pipeline.errors import UsageError
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 class PictureTextEncoder(NetEncoder, FeatureEncoder):
-    """A model of both, frozen. Metrics of retrieval ask both halves, attackers that of texts.
+    """A frozen model of pictures and texts. Retrieval metrics use both halves, attackers the texts.
 
     Attributes:
-        standardize: whether attackers see vectors whose numbers have mean 0 and spread 1.
-        cache: folder of all caches, None to keep no vectors.
+        standardize: whether attackers get vectors whose numbers have mean 0 and spread 1.
+        cache: folder of all caches, None to store no vectors.
     """
 
     frozen: ClassVar[bool] = True
@@ -37,12 +37,12 @@ class PictureTextEncoder(NetEncoder, FeatureEncoder):
 
     @property
     def judges(self) -> bool:
-        """Whether it has a mode too that judges a picture and a text together; it is there."""
+        """Whether it also has a mode that judges a picture and a text together."""
         return False
 
     @property
     @abstractmethod
-    def found(self) -> Pretrained:
+    def pretrained(self) -> Pretrained:
         """The model on disk.
 
         Raises:
@@ -54,43 +54,43 @@ class PictureTextEncoder(NetEncoder, FeatureEncoder):
         """Both halves.
 
         Args:
-            crop: what of pictures is shown.
-            normalise: whose vectors are of length 1.
+            crop: the part of pictures that is used.
+            normalise: which vectors have length 1.
         """
 
-    def told_of(self, pictures: Pictures) -> list[str]:
-        """What a reader must know of the model beside results on such pictures."""
+    def notes_of(self, pictures: Pictures) -> list[str]:
+        """Notes on the model for readers of results on these pictures."""
         del pictures
         return []
 
     def prompts(self) -> ClipTexts:
-        """The text half by itself, as generators of pictures have it.
+        """The text half alone, as generators of pictures use it.
 
         Raises:
-            BiasPipelineError: if generators have none of its kind, or it is not there.
+            BiasPipelineError: if generators do not use its kind, or it is missing.
         """
         raise UsageError(
-            "--prompts is of the text encoder that a generator of pictures has, a CLIP's; choose "
+            "--prompts needs a text encoder as in picture generators, a CLIP's; choose "
             "encoder=clip with a CLIP as encoder.model"
         )
 
     @property
-    def kept(self) -> str | None:
-        """The folder of vectors, None to keep none."""
+    def cache_folder(self) -> str | None:
+        """The folder of vectors, None to store none."""
         return None if self.cache is None else str(Path(self.cache, "embeddings"))
 
     @property
     def spec(self) -> Mapping[str, object]:
         """The model by its digests."""
-        return {"files": dict(self.found.files), "standardize": self.standardize}
+        return {"files": dict(self.pretrained.files), "standardize": self.standardize}
 
-    def read(self, data: Labelled) -> Vectors:
+    def read(self, data: LabelledCaptions) -> Vectors:
         """The vectors of N captions."""
         texts, rows = distinct(data.captions)
         return Vectors(self.dual("none").texts.embed(texts), rows, self.standardize)
 
     def build(self, inputs: VectorInputs) -> nn.Module:
-        """A network that passes vectors on."""
+        """A network that returns the vectors unchanged."""
         from bias_pipeline.encoders.nets import GivenNet
 
         return GivenNet(inputs.items.vectors.shape[1])

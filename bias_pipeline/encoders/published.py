@@ -1,4 +1,4 @@
-"""What encoders that begin with a published language model share: which model, and finding it."""
+"""Base class of encoders that use a published language model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from bias_pipeline.declared import Text
 from bias_pipeline.encoders.base import NetEncoder
 from bias_pipeline.models.folders import require_vocabulary
-from bias_pipeline.models.places import MAIN
+from bias_pipeline.models.model_location import MAIN
 from bias_pipeline.models.pretrained import Pretrained, find_pretrained
 from bias_pipeline.models.sentences import KINDS
 
@@ -23,7 +23,7 @@ class Published(NetEncoder):
     Attributes:
         model: a folder, or a name on the hub.
         revision: of a name on the hub.
-        pooling: how the vectors of tokens become one; None: as the model's own files say, else the
+        pooling: how the vectors of tokens become one; None: as in the model's own files, else the
             last token of a causal model, the mean of others.
     """
 
@@ -32,7 +32,7 @@ class Published(NetEncoder):
     pooling: Literal["mean", "cls", "last"] | None = None
 
     @property
-    def found(self) -> Pretrained:
+    def pretrained(self) -> Pretrained:
         """The model on disk.
 
         Raises:
@@ -42,7 +42,7 @@ class Published(NetEncoder):
 
     def require(self) -> None:
         """See the base."""
-        model = self.found
+        model = self.pretrained
         require_vocabulary(model.folder, model.files)
 
     @classmethod

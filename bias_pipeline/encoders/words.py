@@ -1,4 +1,4 @@
-"""Captions as numbers of their words: what the networks trained from scratch take."""
+"""Captions as word ids, for networks trained from scratch."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import IntArray
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.corpus.predictions import Labelled
-from bias_pipeline.encoders.base import IntArray, Items, NetEncoder
+from bias_pipeline.corpus.predictions import LabelledCaptions
+from bias_pipeline.encoders.base import Items, NetEncoder
 
 UNKNOWN, PAD = 0, 1
 N_SPECIAL = 2
@@ -19,35 +19,35 @@ N_SPECIAL = 2
 class WordEncoder(NetEncoder):
     """A network over whole words: ``forward(tokens, lengths)``."""
 
-    def read(self, data: Labelled) -> Words:
-        """The captions; their words are known already."""
+    def read(self, data: LabelledCaptions) -> Words:
+        """The captions, whose words have no ids yet."""
         return Words(data.captions)
 
 
 @dataclass(frozen=True, eq=False)
 class Words(Items):
-    """Captions whose words have no numbers yet."""
+    """Captions whose words have no ids yet."""
 
     captions: Captions
 
     def fit(self, train: IntArray) -> WordInputs:
-        """Numbers for the words of the captions that are learnt from."""
+        """Ids for the words of the training captions."""
         return WordInputs(self.captions, train)
 
 
 class WordInputs:
-    """Word numbers of N captions, padded batch by batch.
+    """Word ids of N captions, padded batch by batch.
 
-    Words of training captions are numbered by falling frequency, ties by the alphabet, after the
-    specials. Words that stand only in other captions are unknown. An empty caption holds one pad:
-    padding is the zero vector that training never moves, so it does not touch <unk>.
+    Words of training captions get ids by falling frequency, ties by the alphabet, after the special
+    ones. Words that occur only in other captions are unknown. An empty caption has one pad, whose
+    vector is zero and never trained, so it does not affect <unk>.
 
     Args:
         captions: all captions.
-        train: which of them are learnt from.
+        train: which of them are trained on.
 
     Attributes:
-        size: how many numbers there are, the specials included.
+        size: how many ids there are, the special ones included.
         lengths: (N,) words of each caption, at least 1.
 
     Example:
@@ -57,8 +57,8 @@ class WordInputs:
     """
 
     def __init__(self, captions: Captions, train: IntArray) -> None:
-        own = captions.take(train)
-        ranked = sorted(zip((-own.counts).tolist(), own.types, strict=True))
+        training = captions.take(train)
+        ranked = sorted(zip((-training.counts).tolist(), training.types, strict=True))
         number = {word: i + N_SPECIAL for i, (_, word) in enumerate(ranked)}
         table = np.array([number.get(word, UNKNOWN) for word in captions.types], np.int64)
         self.size = len(number) + N_SPECIAL
@@ -66,11 +66,11 @@ class WordInputs:
         self._captions = captions
         self._numbers = table[captions.tokens]
 
-    def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[np.int64]]:
+    def batch(self, rows: IntArray) -> Mapping[str, IntArray]:
         """``tokens`` (B, L) padded to the longest, and ``lengths`` (B,)."""
-        held = self._captions.lengths[rows]
-        tokens = np.full((len(rows), max(int(held.max(initial=0)), 1)), PAD, np.int64)
-        inside = np.arange(tokens.shape[1]) < held[:, None]
+        lengths = self._captions.lengths[rows]
+        tokens = np.full((len(rows), max(int(lengths.max(initial=0)), 1)), PAD, np.int64)
+        inside = np.arange(tokens.shape[1]) < lengths[:, None]
         place = np.nonzero(inside)[1]
-        tokens[inside] = self._numbers[np.repeat(self._captions.starts[rows], held) + place]
+        tokens[inside] = self._numbers[np.repeat(self._captions.starts[rows], lengths) + place]
         return {"tokens": tokens, "lengths": self.lengths[rows]}

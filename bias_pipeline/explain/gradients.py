@@ -1,9 +1,9 @@
-"""Networks taken apart by integrated gradients: what each word of a caption adds to the log-odds.
+"""What each word of a caption adds to a network's log-odds, by integrated gradients.
 
 Integrated gradients (Sundararajan, Taly and Yan 2017) go from a caption without information (the
 baseline) to the caption on a straight line of word vectors and add up the gradients of the
-attacker's output on the way. What the words of a caption get sums to the output for the caption
-less that for the baseline, up to the error of a sum over ``steps`` points. Needs PyTorch, captum.
+attacker's output on the way. The words' parts sum to the output for the caption minus that for the
+baseline, up to the error of a sum over ``steps`` points. Needs PyTorch and captum.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.attackers.neural import NeuralProbe
-from bias_pipeline.attackers.probe import Job
+from bias_pipeline.attackers.probe import TrainingJob
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.errors import ResourceError, UsageError, did_you_mean
-from bias_pipeline.explain.linear import FloatArray, Gram, IntArray, WordFit, votes_of
+from bias_pipeline.explain.linear import Gram, WordFit, votes_of
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -35,20 +36,20 @@ log = logging.getLogger(__name__)
 
 BASELINES = ("zero", "mean")
 TOGETHER = 2048  # points at once, of one caption or several
-TOLERATED = 0.05  # of what words add, before a warning
+TOLERATED = 0.05  # largest error without a warning, as a share of what words add
 ABSENT = "integrated gradients need the package captum (pip install 'bias_pipeline[words]')"
 
 
 @dataclass(frozen=True)
 class Gradients:
-    """How integrated gradients are taken.
+    """Settings of integrated gradients.
 
     Attributes:
-        baseline: ``zero``: every word has the zero vector, which is that of padding and of words
-            that were not trained on; ``mean``: every word has the mean vector of the vocabulary.
-            Where the attacker leans to a group there already, that group's words have less to add.
-        steps: points on the way (Gauss-Legendre), at least 1. Recurrent networks do with 20,
-            transformers may want several hundred; a warning tells when they are too few.
+        baseline: ``zero``: every word has the zero vector, as padding and unknown words have;
+            ``mean``: every word has the mean vector of the vocabulary. If the attacker already
+            leans to a group at the baseline, that group's words add less.
+        steps: points on the way (Gauss-Legendre), at least 1. Recurrent networks need about 20,
+            transformers perhaps several hundred; a warning is printed if they are too few.
     """
 
     baseline: str = "zero"
@@ -78,12 +79,12 @@ class Attributed:
     Attributes:
         words: for each caption (words, n_classes).
         rest: (N, n_classes) log-odds of the baseline.
-        error: mean absolute difference of the two together from the attacker's log-odds, as a share
-            of what words add.
+        error: mean absolute difference of their sum from the attacker's log-odds, as a share of
+            what words add.
     """
 
-    words: list[FloatArray]
-    rest: FloatArray
+    words: list[Float64Array]
+    rest: Float64Array
     error: float
 
 
@@ -93,39 +94,39 @@ class NetworkFit(WordFit):
 
     Attributes:
         attributed: of its distinct test captions.
-        place: test caption to its place there.
+        place: test caption to its index in ``attributed``.
     """
 
     attributed: Attributed
     place: dict[int, int]
 
-    def parts(self, row: int) -> tuple[FloatArray, FloatArray]:
+    def parts(self, row: int) -> tuple[Float64Array, Float64Array]:
         """See :meth:`WordFit.parts`."""
         at = self.place[row]
         return self.attributed.words[at], self.attributed.rest[at]
 
 
 def fits(
-    probe: NeuralProbe, data: Labelled, split: Split, drawn: FloatArray, how: Gradients
+    probe: NeuralProbe, data: LabelledCaptions, split: Split, drawn: Float64Array, how: Gradients
 ) -> NetworkFit:
-    """Train an attacker and ask what each word of its test captions adds.
+    """Train an attacker and compute what each word of its test captions adds.
 
-    A word's gain is as of an n-gram; its coefficient is the mean over its occurrences in test
-    captions. Resamplings draw test captions anew for the same attacker, since training a network on
-    each would cost too much; that attackers differ is told by the seeds. A word of which a
-    resampling holds no occurrence keeps its own coefficient there.
+    A word's gain is defined as for an n-gram; its coefficient is the mean over its occurrences in
+    test captions. Resamplings draw test captions for the same attacker, since training a network on
+    each would cost too much; the seeds show how attackers differ. A word that does not occur in a
+    resampling keeps its coefficient there.
 
     Args:
         probe: how attackers are trained.
         data: captions and labels.
         split: what is trained on and what is tested.
         drawn: (B, images) how often each image counts.
-        how: of the gradients.
+        how: settings of the gradients.
 
     Raises:
         UsageError: if the encoder has no word vectors, or several processes train each attacker.
-        ResourceError: if captum is absent.
-        DataError: if no attacker comes out.
+        ResourceError: if captum is not installed.
+        DataError: if all attackers fail.
     """
     if probe.world > 1:
         raise UsageError("analysis words trains in one process; set trainer.devices=1")
@@ -133,26 +134,26 @@ def fits(
     train, test = split.select(data.captions.image_rows, data.labels)
     encoder = probe.recipe.encoder
     word_layer(encoder.build(encoder.read(data).fit(train)))  # refused before anything is trained
-    own = probe.attacker(data, Job(split.seed, train, test))
+    prepared = probe.attacker(data, TrainingJob(split.seed, train, test))
     _, firsts, place = np.unique(
         data.captions.identities[test], return_index=True, return_inverse=True
     )
-    found = attributed(own.attacker, own.inputs, data.captions, test[firsts], how)
-    if found.error > TOLERATED:
+    attribution = attributed(prepared.attacker, prepared.inputs, data.captions, test[firsts], how)
+    if attribution.error > TOLERATED:
         log.warning(
             "%s, seed %d: integrated gradients miss %.0f %% of what words add; raise --steps",
-            data.name, split.seed, 100 * found.error,
+            data.name, split.seed, 100 * attribution.error,
         )  # fmt: skip
-    told = _Told(data, test, [found.words[p] for p in place], found.rest[place])
+    sums = _Told(data, test, [attribution.words[p] for p in place], attribution.rest[place])
     return NetworkFit(
         table=data.name,
-        grams=told.grams,
-        captions=told.captions,
-        numbers=told.numbers(np.ones((1, len(test))))[0],
-        resampled=told.resampled(drawn[:, data.captions.image_rows[test]]),
+        grams=sums.grams,
+        captions=sums.captions,
+        numbers=sums.numbers(np.ones((1, len(test))))[0],
+        resampled=sums.resampled(drawn[:, data.captions.image_rows[test]]),
         data=data,
         test=test,
-        attributed=found,
+        attributed=attribution,
         place=dict(zip(test.tolist(), place.tolist(), strict=True)),
     )
 
@@ -163,16 +164,16 @@ def attributed(
     """Integrated gradients of some captions.
 
     Args:
-        attacker: trained; it is left on the processor, without dropout.
-        inputs: of all captions, as it takes them.
+        attacker: trained; it is moved to the processor, without dropout.
+        inputs: of all captions.
         captions: all captions.
         rows: (N,) which of them.
-        how: of the gradients.
+        how: settings of the gradients.
     """
     from bias_pipeline.attackers.batches import tensors
 
     attacker.cpu().eval()
-    words: list[FloatArray] = [np.empty(0)] * len(rows)
+    words: list[Float64Array] = [np.empty(0)] * len(rows)
     rest = np.empty((len(rows), 0))
     missed = added = 0.0
     order = np.argsort(captions.lengths[rows], kind="stable")  # little padding
@@ -181,8 +182,8 @@ def attributed(
         parts, without, whole = _integrated(attacker, **tensors(inputs, rows[at]), how=how)
         rest = rest if rest.size else np.empty((len(rows), without.shape[1]))
         rest[at] = without
-        for place, own, length in zip(at, parts, captions.lengths[rows[at]], strict=True):
-            words[place] = own[:length]
+        for place, caption_parts, length in zip(at, parts, captions.lengths[rows[at]], strict=True):
+            words[place] = caption_parts[:length]
         missed += float(np.abs(parts.sum(axis=1) + without - whole).sum())
         added += float(np.abs(whole - without).sum())
     return Attributed(words, rest, missed / added if added else 0.0)
@@ -190,7 +191,7 @@ def attributed(
 
 def _integrated(
     attacker: Attacker, tokens: Tensor, lengths: Tensor, how: Gradients
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+) -> tuple[Float64Array, Float64Array, Float64Array]:
     """(N, L, n_classes) what words add, (N, n_classes) log-odds of baseline and of captions."""
     import torch
 
@@ -205,8 +206,8 @@ def _integrated(
 
     def outputs(vectors: Tensor, tokens: Tensor, lengths: Tensor) -> Tensor:
         with _replaced(layer, vectors):
-            found: Tensor = attacker(tokens=tokens, lengths=lengths)
-        return found
+            logits: Tensor = attacker(tokens=tokens, lengths=lengths)
+        return logits
 
     with torch.no_grad():
         ends = [outputs(v, tokens, lengths).double().numpy() for v in (start, vectors)]
@@ -224,7 +225,7 @@ def _integrated(
     return _per_group(parts), _per_group(ends[0]), _per_group(ends[1])
 
 
-def _per_group(outputs: FloatArray) -> FloatArray:
+def _per_group(outputs: Float64Array) -> Float64Array:
     """Outputs (..., O) of an attacker as log-odds (..., n_classes); see :func:`votes_of`."""
     flat = votes_of(outputs.reshape(-1, outputs.shape[-1]))
     return flat.reshape(*outputs.shape[:-1], flat.shape[1])
@@ -238,18 +239,18 @@ def word_layer(encoder: nn.Module) -> nn.Embedding:
     """
     from torch import nn
 
-    found = [module for module in encoder.modules() if isinstance(module, nn.Embedding)]
-    if len(found) != 1:
+    layers = [module for module in encoder.modules() if isinstance(module, nn.Embedding)]
+    if len(layers) != 1:
         raise UsageError(
-            f"encoder {type(encoder).__name__} has {len(found)} layers of word vectors "
+            f"encoder {type(encoder).__name__} has {len(layers)} layers of word vectors "
             "(torch.nn.Embedding), and integrated gradients need one; choose encoder=lstm, or ngram"
         )
-    return found[0]
+    return layers[0]
 
 
 @contextmanager
 def _replaced(layer: nn.Module, vectors: Tensor) -> Iterator[None]:
-    """Let a layer return these vectors, whatever its input."""
+    """Make a layer return these vectors for any input."""
     handle = layer.register_forward_hook(lambda *_: vectors)
     try:
         yield
@@ -261,7 +262,7 @@ def _captum() -> Callable[..., Any]:
     """The class of captum.
 
     Raises:
-        ResourceError: if it is absent.
+        ResourceError: if it is not installed.
     """
     try:
         from captum.attr import IntegratedGradients
@@ -271,17 +272,17 @@ def _captum() -> Callable[..., Any]:
 
 
 class _Told:
-    """What words add in the test captions of a split, ready to be summed over.
+    """What words add in the test captions of a split, as tables for weighted sums.
 
     Args:
         data: all captions.
         rows: (M,) the test captions.
         words: for each (words, n_classes) what its words add.
-        rest: (M, n_classes) what stands without any.
+        rest: (M, n_classes) log-odds without any word.
     """
 
     def __init__(
-        self, data: Labelled, rows: IntArray, words: list[FloatArray], rest: FloatArray
+        self, data: LabelledCaptions, rows: IntArray, words: list[Float64Array], rest: Float64Array
     ) -> None:
         captions = data.captions
         parts = np.concatenate(
@@ -295,34 +296,34 @@ class _Told:
         self.captions = np.append(_held(captions, tested.types), 0)
         shape = (len(self.grams), len(rows))
 
-        def summed(values: FloatArray) -> sparse.csr_array:
+        def summed(values: Float64Array) -> sparse.csr_array:
             return sparse.csr_array((values, (types, owner)), shape=shape)
 
         truth = data.labels[rows][owner]
         self._gains = summed(parts[np.arange(len(parts)), truth])
         self._places = summed(np.ones(len(parts)))
-        told = range(1, 2) if data.n_classes == 2 else range(data.n_classes)
-        self._sums = [summed(parts[:, k]) for k in told]
+        columns = range(1, 2) if data.n_classes == 2 else range(data.n_classes)
+        self._sums = [summed(parts[:, k]) for k in columns]
 
-    def numbers(self, counts: FloatArray) -> FloatArray:
-        """(B, F, 1 + K) gains and coefficients where test captions count so often, (B, M).
+    def numbers(self, counts: Float64Array) -> Float64Array:
+        """(B, F, 1 + K) gains and coefficients under counts (B, M) of test captions.
 
-        Where a word does not occur, its coefficient is NaN.
+        The coefficient of a word that does not occur is NaN.
         """
         with np.errstate(invalid="ignore"):
             gains = (self._gains @ counts.T) / counts.sum(axis=1)
             places = self._places @ counts.T
-            found = [gains, *((own @ counts.T) / places for own in self._sums)]
-        return np.stack(found, axis=2).transpose(1, 0, 2)
+            columns = [gains, *((sums @ counts.T) / places for sums in self._sums)]
+        return np.stack(columns, axis=2).transpose(1, 0, 2)
 
-    def resampled(self, counts: FloatArray) -> FloatArray:
-        """As :meth:`numbers`; where a resampling has none, the captions' own stand in."""
-        found = self.numbers(counts)
-        return np.where(np.isnan(found), self.numbers(np.ones((1, counts.shape[1]))), found)
+    def resampled(self, counts: Float64Array) -> Float64Array:
+        """Like :meth:`numbers`; NaN of a resampling is replaced by the captions' own number."""
+        numbers = self.numbers(counts)
+        return np.where(np.isnan(numbers), self.numbers(np.ones((1, counts.shape[1]))), numbers)
 
 
 def _held(captions: Captions, words: tuple[str, ...]) -> IntArray:
-    """In how many captions each word stands."""
+    """In how many captions each word occurs."""
     owner = np.repeat(np.arange(len(captions)), captions.lengths)
     cells = np.unique(owner * np.int64(max(len(captions.types), 1)) + captions.tokens)
     counts = np.bincount(cells % max(len(captions.types), 1), minlength=len(captions.types))

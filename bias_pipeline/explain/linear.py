@@ -1,6 +1,6 @@
-"""One attacker taken apart; of a linear one, what every n-gram weighs, also on resampled images.
+"""Word attributions of one attacker; for a linear one also on resampled images.
 
-Networks are taken apart in ``gradients.py``.
+Networks are explained in ``gradients.py``.
 """
 
 from __future__ import annotations
@@ -12,17 +12,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
-from bias_pipeline.attackers.convex import ConvexProbe, outputs_of
-from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.array_types import Float64Array, IntArray
+from bias_pipeline.attackers.logistic_probe import ConvexProbe, outputs_of
+from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.encoders.ngram import Ngram
 from bias_pipeline.errors import UsageError
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 Gram = tuple[str, ...]  # its words; empty: the intercept
 
 
@@ -34,8 +32,8 @@ class Example:
         side: ``model`` or ``human``.
         image: its id.
         group: the true one.
-        log_odds: of the true group under the attacker; for more than two groups above the mean.
-        words: each with its part of the log-odds, the intercept left out; for two groups towards
+        log_odds: of the true group under the attacker; for more than two groups minus the mean.
+        words: each with its part of the log-odds, without the intercept; for two groups towards
             the second, for more towards the true one.
     """
 
@@ -48,39 +46,39 @@ class Example:
 
 @dataclass(frozen=True, eq=False)
 class WordFit(ABC):
-    """One attacker, its F n-grams with what stands without any word as the last.
+    """One attacker and its F n-grams, the intercept last.
 
     Attributes:
         table: name of the captions it was trained on.
-        grams: the n-grams that are told of.
-        captions: (F,) in how many captions each stands, all parts of the split together.
+        grams: the n-grams.
+        captions: (F,) in how many captions each occurs, in all parts of the split.
         numbers: (F, 1 + K) gain, then coefficients: one for two groups, else K.
-        resampled: (B, F, 1 + K) the same under resampled images.
+        resampled: (B, F, 1 + K) these numbers under resampled images.
         data: the captions.
-        test: positions of those that it was not trained on.
+        test: positions of the test captions.
     """
 
     table: str
     grams: list[Gram]
     captions: IntArray
-    numbers: FloatArray
-    resampled: FloatArray
-    data: Labelled
+    numbers: Float64Array
+    resampled: Float64Array
+    data: LabelledCaptions
     test: IntArray
 
     @abstractmethod
-    def parts(self, row: int) -> tuple[FloatArray, FloatArray]:
-        """What the log-odds of each group for a test caption are made of.
+    def parts(self, row: int) -> tuple[Float64Array, Float64Array]:
+        """The parts of the log-odds of each group for a test caption.
 
         Args:
             row: one of ``test``.
 
         Returns:
-            (words, n_classes) what each word adds, and (n_classes,) what stands without any.
+            (words, n_classes) what each word adds, and (n_classes,) the log-odds without any word.
         """
 
     def examples(self, side: str, ids: Sequence[str], most: int) -> list[Example]:
-        """For each group the test captions that speak for it most, none twice.
+        """For each group the test captions with the largest log-odds of it, none twice.
 
         Args:
             side: whose captions they are.
@@ -88,13 +86,13 @@ class WordFit(ABC):
             most: captions a group.
         """
         scored = [self._example(int(row), side, ids) for row in self.test]
-        found = []
+        examples = []
         for group in self.data.classes:
-            own = sorted((e for e in scored if e.group == group), key=lambda e: -e.log_odds)
-            distinct = {tuple(word for word, _ in e.words): e for e in reversed(own)}
+            of_group = sorted((e for e in scored if e.group == group), key=lambda e: -e.log_odds)
+            distinct = {tuple(word for word, _ in e.words): e for e in reversed(of_group)}
             best = sorted(distinct.values(), key=lambda e: (-e.log_odds, e.image))
-            found += best[:most]
-        return found
+            examples += best[:most]
+        return examples
 
     def _example(self, row: int, side: str, ids: Sequence[str]) -> Example:
         words, truth = self.data.captions.words(row), int(self.data.labels[row])
@@ -102,13 +100,13 @@ class WordFit(ABC):
         towards = truth if len(self.data.classes) > 2 else 1
         image = ids[int(self.data.captions.image_rows[row])]
         log_odds = float(parts[:, truth].sum() + rest[truth])
-        told = tuple(zip(words, parts[:, towards].tolist(), strict=True))
-        return Example(side, image, self.data.classes[truth], log_odds, told)
+        contributions = tuple(zip(words, parts[:, towards].tolist(), strict=True))
+        return Example(side, image, self.data.classes[truth], log_odds, contributions)
 
 
 @dataclass(frozen=True, eq=False)
 class LinearFit(WordFit):
-    """An ``ngram`` attacker; its intercept is what stands without any word.
+    """An ``ngram`` attacker; its intercept is the log-odds without any word.
 
     Attributes:
         order: of the longest n-gram.
@@ -116,23 +114,25 @@ class LinearFit(WordFit):
     """
 
     order: int
-    votes: FloatArray
+    votes: Float64Array
 
-    def parts(self, row: int) -> tuple[FloatArray, FloatArray]:
+    def parts(self, row: int) -> tuple[Float64Array, Float64Array]:
         """See :meth:`WordFit.parts`; an n-gram's vote is shared by its words."""
         words = self.data.captions.words(row)
         return word_parts(words, self._vote_of, self.order), self._vote_of[()]
 
     @cached_property
-    def _vote_of(self) -> dict[Gram, FloatArray]:
+    def _vote_of(self) -> dict[Gram, Float64Array]:
         return dict(zip(self.grams, self.votes, strict=True))
 
 
-def word_parts(words: Sequence[str], votes: Mapping[Gram, FloatArray], order: int) -> FloatArray:
-    """(words, n_classes) what each word of a caption adds; the parts add up to the whole.
+def word_parts(
+    words: Sequence[str], votes: Mapping[Gram, Float64Array], order: int
+) -> Float64Array:
+    """(words, n_classes) what each word of a caption adds; the parts sum to the caption's log-odds.
 
-    An n-gram counts once a caption, wherever it stands; its vote is shared by its places and, at
-    each, by its words.
+    An n-gram counts once a caption; its vote is divided among its places and, at each, among its
+    words.
 
     Args:
         words: of a caption.
@@ -155,11 +155,13 @@ def word_parts(words: Sequence[str], votes: Mapping[Gram, FloatArray], order: in
     return parts
 
 
-def fits(probe: ConvexProbe, data: Labelled, split: Split, drawn: FloatArray) -> LinearFit:
+def fits(
+    probe: ConvexProbe, data: LabelledCaptions, split: Split, drawn: Float64Array
+) -> LinearFit:
     """Train an attacker, then again on every resampling of the images.
 
-    Which n-grams it sees and how groups are balanced stay those of the split. A resampling in which
-    no test caption is left says nothing of gains; the attacker's own stand in.
+    The n-grams and the balance of groups stay those of the split. A resampling without any test
+    caption uses the test captions without weights for its gains.
 
     Args:
         probe: how attackers are trained.
@@ -171,24 +173,26 @@ def fits(probe: ConvexProbe, data: Labelled, split: Split, drawn: FloatArray) ->
     encoder = _ngrams(probe)
     items = encoder.read(data)
     shared = items.shared([train])
-    told = _Told(shared.matrix[shared.rows[test]], data, test)
+    sums = _Told(shared.matrix[shared.rows[test]], data, test)
     of_captions = drawn[:, data.captions.image_rows]
     counts = np.vstack([np.ones(len(train)), of_captions[:, train]]).T  # (N, 1 + B)
     truths = counts[:, :, None, None] * outputs_of(data)[train][:, None]
     weights = probe.fit(shared.matrix, shared.tally(counts, train), shared.tally(truths, train))
     weights = weights[:, :, 0]  # (F + 1, 1 + B, K)
-    numbers = told.numbers(weights[:, 0], np.ones(len(test)))
+    numbers = sums.numbers(weights[:, 0], np.ones(len(test)))
     resampled = np.stack(
         [
-            told.numbers(weights[:, 1 + b], own if own.any() else np.ones(len(test)))
-            for b, own in enumerate(of_captions[:, test])
+            sums.numbers(
+                weights[:, 1 + b], test_counts if test_counts.any() else np.ones(len(test))
+            )
+            for b, test_counts in enumerate(of_captions[:, test])
         ]
     )
-    kept = items.fit(train).kept
-    captions = np.bincount(items.grams, minlength=items.n_grams)[kept]
+    columns = items.fit(train).columns
+    captions = np.bincount(items.grams, minlength=items.n_grams)[columns]
     return LinearFit(
         table=data.name,
-        grams=[*encoder.names(data.captions, kept), ()],
+        grams=[*encoder.names(data.captions, columns), ()],
         captions=np.append(captions, 0),
         numbers=numbers,
         resampled=resampled,
@@ -200,23 +204,23 @@ def fits(probe: ConvexProbe, data: Labelled, split: Split, drawn: FloatArray) ->
 
 
 def _ngrams(probe: ConvexProbe) -> Ngram:
-    """What the attackers see, which must be n-grams.
+    """The attackers' encoder, which must be n-grams.
 
     Raises:
-        UsageError: if it is anything else.
+        UsageError: if it is another one.
     """
     if not isinstance(probe.encoder, Ngram):
         raise UsageError(
-            f"analysis words: {type(probe.encoder).__name__} does not see words one by one; set "
+            f"analysis words: {type(probe.encoder).__name__} does not read single words; set "
             "encoder=ngram or a network such as encoder=lstm"
         )
     return probe.encoder
 
 
-def votes_of(weights: FloatArray) -> FloatArray:
+def votes_of(weights: Float64Array) -> Float64Array:
     """(F, n_classes) what each n-gram adds to the log-odds of each group.
 
-    For two groups these are log-odds against the other, for more against the geometric mean of all.
+    With two groups, log-odds are against the other; with more, against the geometric mean of all.
 
     Args:
         weights: (F, 1) or (F, K).
@@ -231,17 +235,17 @@ def votes_of(weights: FloatArray) -> FloatArray:
 
 
 class _Told:
-    """The test captions of a split, ready to be summed over."""
+    """The test captions of a split, as tables for weighted sums."""
 
-    def __init__(self, x: sparse.csr_array, data: Labelled, rows: IntArray) -> None:
+    def __init__(self, x: sparse.csr_array, data: LabelledCaptions, rows: IntArray) -> None:
         self.rows = rows
         ones = sparse.csr_array(np.ones((len(rows), 1)))
         self._transposed = sparse.hstack([x, ones]).T.tocsr()  # (F + 1, N)
         self._truth = np.eye(data.n_classes)[data.labels[rows]]  # (N, n_classes)
 
-    def numbers(self, weights: FloatArray, counts: FloatArray) -> FloatArray:
+    def numbers(self, weights: Float64Array, counts: Float64Array) -> Float64Array:
         """(F + 1, 1 + K) gains and coefficients under weights (F + 1, K)."""
-        held = self._transposed @ (self._truth * counts[:, None])  # (F + 1, n_classes)
+        truth_counts = self._transposed @ (self._truth * counts[:, None])  # (F + 1, n_classes)
         votes = votes_of(weights)
-        gains = (held * votes).sum(axis=1, keepdims=True) / counts.sum()
+        gains = (truth_counts * votes).sum(axis=1, keepdims=True) / counts.sum()
         return np.hstack([gains, weights if weights.shape[1] == 1 else votes])

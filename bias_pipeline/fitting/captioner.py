@@ -1,7 +1,6 @@
-"""``fit sat|grit``: a captioner learns from a data set's pictures and captions.
+"""``fit sat|grit``: trains a captioner on a data set's pictures and captions.
 
-Its network is that of the attacker of the same name; what is learnt is the next word of captions
-instead of the group.
+The network is that of the attacker of the same name, trained on the next word instead of the group.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from bias_pipeline.captioners.prompt import N_SPECIAL
 from bias_pipeline.captioners.sat import Sat
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.errors import DataError, NotApplicableError
 from bias_pipeline.fitting.captions import CaptionInputs, vocabulary_of
 from bias_pipeline.io.hashing import derived_seed
 from bias_pipeline.io.new_folder import drafted
-from bias_pipeline.learning.ranks import Share, together, world_size
+from bias_pipeline.learning.distributed import Share, together, world_size
 
 if TYPE_CHECKING:
     from pytorch_lightning import Callback
@@ -48,12 +47,12 @@ else. `bias_pipeline caption PHOTOS --model FOLDER` has it describe photos, and
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """What a captioner learns from, and how.
+    """The training data and settings of a captioner.
 
     Attributes:
         kind: ``sat`` or ``grit``.
-        recipe: of an attacker of that kind; its head plays no part.
-        captions: N, each of which has a word and a picture.
+        recipe: of an attacker of that kind; its head is ignored.
+        captions: N captions with at least one word and a picture.
         images: the pictures, by the rows that captions name.
         seed: of weights, dropout and batches.
     """
@@ -61,12 +60,12 @@ class Lesson:
     kind: str
     recipe: Recipe
     captions: Captions
-    images: Labelled
+    images: LabelledCaptions
     seed: int
 
     @classmethod
     def of(cls, kind: str, recipe: Recipe, corpus: Corpus, side: str, seed: int) -> Lesson:
-        """Those captions of a side of a corpus that have words and a picture.
+        """The captions of one side that have words and a picture.
 
         Raises:
             NotApplicableError: if there are no pictures.
@@ -80,16 +79,16 @@ class Lesson:
         fit = corpus.pictures.present[captions.image_rows] & (captions.lengths > 0)
         captions = captions.take(np.flatnonzero(fit))
         if not len(captions):
-            raise DataError("no caption has both words and a picture, of which a captioner learns")
+            raise DataError("no caption has both words and a picture, which a captioner needs")
         rows = np.unique(captions.image_rows)
         first = captions.take(np.searchsorted(captions.image_rows, rows))
         none = np.zeros(len(rows), np.int64)
-        seen = Labelled(side, first, none, 1, pictures=corpus.pictures.take(rows))
-        return cls(kind, recipe, captions, seen, seed)
+        images = LabelledCaptions(side, first, none, 1, pictures=corpus.pictures.take(rows))
+        return cls(kind, recipe, captions, images, seed)
 
     @property
     def encoder(self) -> Sat | Grit:
-        """Whose network learns."""
+        """The encoder whose network is trained."""
         assert isinstance(self.recipe.encoder, Sat | Grit)
         return self.recipe.encoder
 
@@ -102,38 +101,40 @@ class Lesson:
     def key(self) -> str:
         """SHA-256 (hex) of all that decides the weights."""
         spec = json.dumps(self.recipe.spec, sort_keys=True)
-        seen = self.encoder.visual.digest(self.images)
-        told = f"{VERSION} {self.kind} {spec} {self.captions.digest} {seen} {self.seed}"
-        return hashlib.sha256(told.encode()).hexdigest()
+        image_digest = self.encoder.visual.digest(self.images)
+        text = f"{VERSION} {self.kind} {spec} {self.captions.digest} {image_digest} {self.seed}"
+        return hashlib.sha256(text.encode()).hexdigest()
 
 
-def fit_captioner(lesson: Lesson, folder: Path, told: Mapping[str, object]) -> Sequence[float]:
-    """Fit a captioner and write its folder, which appears whole or not at all.
+def fit_captioner(
+    lesson: Lesson, folder: Path, provenance: Mapping[str, object]
+) -> Sequence[float]:
+    """Fit a captioner and write its folder, completely or not at all.
 
-    With several devices as many processes learn together, from the same batches as one would.
+    With several devices, one process each; the batches are the same as with one.
 
     Args:
-        lesson: what it learns from, and how.
+        lesson: the data and settings.
         folder: a new one.
-        told: of the data, for the card.
+        provenance: of the data, for the card.
 
     Returns:
         The mean loss of each epoch.
 
     Raises:
-        NotApplicableError: if the captioner's eyes are not its own.
+        NotApplicableError: if the captioner's backbone is not trained with it.
         ResourceError: if the folder is there already, or cannot be written.
     """
     side_of(lesson.encoder)
     with drafted(folder) as draft:
-        lesson.encoder.prepare(lesson.images)  # pictures are read once, where they are kept
-        return together(world_size(lesson.recipe.trainer), _fit_into, lesson, draft, told)
+        lesson.encoder.prepare(lesson.images)  # reads the pictures once, if there is a cache
+        return together(world_size(lesson.recipe.trainer), _fit_into, lesson, draft, provenance)
 
 
 def _fit_into(
-    lesson: Lesson, draft: Path, told: Mapping[str, object], share: Share
+    lesson: Lesson, draft: Path, provenance: Mapping[str, object], share: Share
 ) -> Sequence[float]:
-    """What one process does; the first one writes."""
+    """The training in one process; the first process writes the files."""
     import torch
 
     from bias_pipeline.attackers.batches import LengthBatches, SharedBatches
@@ -155,22 +156,27 @@ def _fit_into(
     if share.world > 1:
         batches = SharedBatches(batches, share)
         torch.manual_seed(derived_seed("dropout", lesson.seed, share.rank))
-    fit(learner, batches, recipe, _survivors(lesson, batches))
+    fit(learner, batches, recipe, _callbacks(lesson, batches))
     losses = learner.losses
     if share.rank == 0:
-        facts = {**told, "recipe": recipe.spec, "words": len(fitted.words), "seed": lesson.seed}
+        facts = {
+            **provenance,
+            "recipe": recipe.spec,
+            "words": len(fitted.words),
+            "seed": lesson.seed,
+        }
         card = _card(lesson.kind, {**facts, "loss of each epoch": losses})
         fitted.save(draft, learner.network.state_dict(), card)
     return losses
 
 
-def _survivors(lesson: Lesson, batches: LengthBatches | SharedBatches) -> list[Callback]:
-    """What a long training goes on from when it was killed."""
+def _callbacks(lesson: Lesson, batches: LengthBatches | SharedBatches) -> list[Callback]:
+    """Checkpoints from which a killed training continues."""
     how = lesson.recipe.survival
     return [] if how is None else [how.of(lesson.key, batches)]
 
 
 def _card(kind: str, facts: Mapping[str, object]) -> str:
-    """What a folder says of itself."""
-    told = json.dumps(facts, indent=1, default=str)
-    return _CARD.format(name=kind.upper(), kind=kind, facts=told)
+    """The text of the folder's README."""
+    text = json.dumps(facts, indent=1, default=str)
+    return _CARD.format(name=kind.upper(), kind=kind, facts=text)

@@ -1,4 +1,4 @@
-"""A captioner that learns to write, word by word. Needs PyTorch and Lightning."""
+"""Trains a captioner to write, word by word. Needs PyTorch and Lightning."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from bias_pipeline.learning.learner import Learner
 
 
 class CaptionLearner(Learner):
-    """Learns the next word of captions, given those before it as people wrote them.
+    """Learns the next word of captions, given the words before it (teacher forcing).
 
     Args:
-        network: see :class:`~bias_pipeline.captioners.writing.Writer`.
-        optimizer: moves its weights.
+        network: see :class:`~bias_pipeline.captioners.decoding.Writer`.
+        optimizer: of its weights.
         schedule: how the learning rate changes, None if it does not.
     """
 
@@ -40,14 +40,14 @@ class CaptionLearner(Learner):
     def loss(self, tokens: Tensor, **picture: Tensor) -> Tensor:
         """Mean cross-entropy of a word, first within each caption (B, L), then over them.
 
-        So a caption counts alike whatever it is in a batch with.
+        So a caption's weight does not depend on its batch.
         """
         likely = self.network.following(tokens[:, :-1], **picture)
         wanted = tokens[:, 1:]
         present = wanted != PAD
-        own = likely.gather(2, wanted[..., None]).squeeze(2) * present
-        return -(own.sum(dim=1) / present.sum(dim=1)).mean()
+        log_probs = likely.gather(2, wanted[..., None]).squeeze(2) * present
+        return -(log_probs.sum(dim=1) / present.sum(dim=1)).mean()
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
-        """What the recipe says."""
+        """The recipe's optimiser and schedule."""
         return optimization(self, self.optimizer, self.schedule)

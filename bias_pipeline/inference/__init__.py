@@ -1,1 +1,1 @@
-"""A model goes over many items, in shares and blocks, resumably."""
+"""Runs models over many items, in resumable shares and blocks."""

@@ -1,7 +1,7 @@
-"""Answers about pictures, each question asked once of a model, whoever asks.
+"""Answers about pictures; each question is computed once per model and cached.
 
-The blocks of :mod:`bias_pipeline.inference.blocks`, a question under the digest of its picture, as
-it is shown, and its words.
+The blocks of :mod:`bias_pipeline.inference.blocks`, a question has the digest of its edited picture
+and its words.
 """
 
 from __future__ import annotations
@@ -10,38 +10,39 @@ import hashlib
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 
+from bias_pipeline.array_types import Float32Array
 from bias_pipeline.inference.blocks import BlockStore
 from bias_pipeline.inference.runner import Model, describe_share
 from bias_pipeline.inference.stamps import by_name
-from bias_pipeline.inference.texts import FloatArray, known_names, vectors_of_names
+from bias_pipeline.inference.texts import known_names, vectors_of_names
 from bias_pipeline.io.cores import n_cores
 from bias_pipeline.models.picture_text import Question
 
 
 def answers_to(
     questions: Sequence[Question], store: BlockStore, load: Callable[[], Model], batch: int
-) -> FloatArray:
-    """(N, K) logarithms of how likely each of K answers is; what is known is not asked again.
+) -> Float32Array:
+    """(N, K) log-probabilities of each of K answers; cached ones are not computed again.
 
     Args:
         questions: N of K answers each, repeated ones too.
         store: of the model with its settings.
-        load: gives the model; not called where nothing is missing.
-        batch: questions at once.
+        load: returns the model; not called if nothing is missing.
+        batch: questions per batch.
 
     Raises:
         BiasPipelineError: if the model cannot be loaded, a question cannot be asked, or a block
             cannot be kept.
     """
-    names = [_name(own) for own in questions]
-    asked = dict(zip(names, questions, strict=True))
+    names = [_name(question) for question in questions]
+    question_of = dict(zip(names, questions, strict=True))
     known = known_names(store)
-    missing = {name: own for name, own in asked.items() if name not in known}
+    missing = {name: question for name, question in question_of.items() if name not in known}
     if missing:
         how = Namespace(shard="0/1", batch=batch, threads=n_cores())
         describe_share(missing, by_name, store, load, how)
-    place = {name: row for row, name in enumerate(asked)}
-    return vectors_of_names(list(asked), store)[[place[name] for name in names]]
+    place = {name: row for row, name in enumerate(question_of)}
+    return vectors_of_names(list(question_of), store)[[place[name] for name in names]]
 
 
 def _name(question: Question) -> str:

@@ -1,9 +1,9 @@
-"""What is finished of a large job: a file a block, named by what it was computed from.
+"""The finished part of a large job: one file per block, named by its inputs.
 
-``OUT/<signature>/`` belongs to one model with its preprocessing and settings; what differs in any
-of them lies elsewhere and is never mixed. In it: ``settings.json`` in the clear, ``plans/`` with
-the images of each folder that was worked on, and ``blocks/``. Any number of writers may share it: a
-block appears whole or not at all, and two writers of one block write the same.
+``OUT/<signature>/`` belongs to one model with its preprocessing and settings; any difference gives
+another folder. It contains ``settings.json``, ``plans/`` with the images of each folder of photos,
+and ``blocks/``. Any number of writers may share it: a block appears completely or not at all, and
+two writers of one block write the same.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _SIGNATURE = 16  # hexadecimal digits
 
 @dataclass(frozen=True)
 class Block:
-    """What became of some images.
+    """The results of some images.
 
     Attributes:
         ids: the N images.
-        stamps: (N,) what changes when the content of an image does.
-        values: (N,) a text, or a float32 or float16 vector of D numbers, or None where there is a
-            reason.
-        reasons: (N,) why there is no value, None where there is one.
+        stamps: (N,) numbers that change with the content of an image.
+        values: (N,) a text, a list of texts, or a float32 or float16 vector of D numbers, or None
+            if there is a reason.
+        reasons: (N,) why there is no value, None if there is one.
     """
 
     ids: Sequence[str]
@@ -62,8 +62,8 @@ class BlockStore:
 
     Args:
         root: the folder of all of them.
-        settings: plain data: all that decides a value besides the image.
-        model: the model's name, to be told; plays no part in the signature.
+        settings: plain data: all that decides a value except the image.
+        model: the model's name, for people; not part of the signature.
 
     Example:
         >>> import tempfile
@@ -81,7 +81,7 @@ class BlockStore:
         self.folder = root / self.signature
 
     def plan(self, ids: Sequence[str]) -> None:
-        """Say which images there are; the latest plan is the one that is gathered.
+        """Write the list of images; the latest plan is the one that is gathered.
 
         Raises:
             ResourceError: if the folder cannot be written.
@@ -98,20 +98,20 @@ class BlockStore:
             raise ResourceError(f"cannot write to {self.root}: {error.strerror}") from error
 
     def introduce(self) -> None:
-        """Say in the clear what the folder is of.
+        """Write the model and settings of the folder.
 
         Raises:
             ResourceError: if the folder cannot be written.
         """
-        told = json.dumps({"model": self.model, "settings": self.settings}, indent=1)
-        self._renew(self.folder / SETTINGS, told)
+        text = json.dumps({"model": self.model, "settings": self.settings}, indent=1)
+        self._renew(self.folder / SETTINGS, text)
 
     def _renew(self, path: Path, text: str) -> None:
         if not _holds(path, text.encode()):  # absent, or damaged
             self._write(path, text.encode())
 
     def has(self, ids: Sequence[str], stamps: Sequence[int]) -> bool:
-        """Whether a block is finished for these very contents."""
+        """Whether a block is finished for exactly these contents."""
         return self.stamps(ids) == list(stamps)
 
     def stamps(self, ids: Sequence[str]) -> list[int] | None:
@@ -125,25 +125,25 @@ class BlockStore:
         return table if table is not None and table["id"].to_pylist() == list(ids) else None
 
     def index(self) -> dict[Path, tuple[str, ...]]:
-        """Every whole block there is, always in the same order, and the ids in it.
+        """Every intact block, always in the same order, and its ids.
 
-        A process reads a block once for this, and again when its size or time have changed.
+        A process reads a block again only if its size or time has changed.
         """
         known = {path: _told(path)[0] for path in sorted(self.folder.glob("blocks/*/*.block"))}
         return {path: ids for path, ids in known.items() if ids}
 
     def stamped(self, stamp: int) -> set[str]:
-        """The ids that bear a stamp, in every whole block there is."""
-        told = (_told(path) for path in self.folder.glob("blocks/*/*.block"))
+        """The ids with a stamp, in all intact blocks."""
+        records = (_told(path) for path in self.folder.glob("blocks/*/*.block"))
         return {
-            own
-            for ids, stamps in told
-            for own, given in zip(ids, stamps, strict=True)
+            identifier
+            for ids, stamps in records
+            for identifier, given in zip(ids, stamps, strict=True)
             if given == stamp
         }
 
     def table(self, path: Path) -> pa.Table | None:
-        """Columns ``id stamp value reason`` of one of these, None if it is gone or damaged."""
+        """Columns ``id stamp value reason`` of one block, None if it is absent or damaged."""
         return _table(path)
 
     def put(self, block: Block) -> None:
@@ -193,15 +193,15 @@ class BlockStore:
         """
         plans = list(self.folder.glob("plans/*.json"))
         if not plans:
-            raise ResourceError(f"{self.folder}: holds no plan; start the job again")
+            raise ResourceError(f"{self.folder}: has no plan; start the job again")
         latest = max(plans, key=lambda path: path.stat().st_mtime_ns)
         content = _content(latest)
         if hashlib.sha256(content).hexdigest() != latest.stem:
-            raise DataError(f"{latest}: is damaged; start the job again, which writes it anew")
+            raise DataError(f"{latest}: is damaged; start the job again, which rewrites it")
         return expect(load_json(latest, what="a list of image ids"), list, latest, "")
 
     def gather(self) -> tuple[list[pa.Table], dict[str, str]]:
-        """Everything that is finished of the latest plan.
+        """The finished results of the latest plan.
 
         Returns:
             Tables of the columns ``id`` and ``value``, no image twice; and the images without a
@@ -216,17 +216,17 @@ class BlockStore:
                 continue
             reasons = zip(ids, table["reason"].to_pylist(), strict=True)
             missing |= {image: reason for image, reason in reasons if reason is not None}
-            found = table.filter(table["reason"].is_null()).select(["id", "value"])
-            tables += [found] if len(found) else []
+            readable = table.filter(table["reason"].is_null()).select(["id", "value"])
+            tables += [readable] if len(readable) else []
         return tables, missing
 
 
 @contextmanager
 def store_in(cache: str | None, settings: Mapping[str, object], model: str) -> Iterator[BlockStore]:
-    """A store in a cache, or without one a store for as long as it is needed.
+    """A store in a cache, or a temporary one.
 
     Args:
-        cache: folder of all stores, None if nothing is to be kept.
+        cache: folder of all stores, None for no cache.
         settings: see :class:`BlockStore`.
         model: see :class:`BlockStore`.
     """
@@ -243,7 +243,7 @@ def _table(path: Path) -> pa.Table | None:
     import pyarrow.parquet as pq
 
     try:
-        # Without threads: those of a pool that is still starting abort a process that ends.
+        # Without threads: a thread pool that is still starting aborts an ending process.
         content = _unsealed(path.read_bytes())
         table = pq.ParquetFile(BytesIO(content), pre_buffer=False).read(use_threads=False)
         return table.select(["id", "stamp", "value", "reason"])
@@ -255,17 +255,17 @@ def _table(path: Path) -> pa.Table | None:
 
 
 def _told(path: Path) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """The ids of a block and their stamps, none if it is gone or damaged."""
+    """The ids of a block and their stamps, empty if it is absent or damaged."""
     try:
-        told = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         return (), ()
-    return _told_then(path, told.st_size, told.st_mtime_ns)
+    return _told_then(path, status.st_size, status.st_mtime_ns)
 
 
 @lru_cache(maxsize=100_000)
 def _told_then(path: Path, size: int, changed: int) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    del size, changed  # a file that differs in them is another
+    del size, changed  # the arguments identify a version of the file
     table = _table(path)
     if table is None:
         return (), ()
@@ -273,7 +273,7 @@ def _told_then(path: Path, size: int, changed: int) -> tuple[tuple[str, ...], tu
 
 
 def _unsealed(raw: bytes) -> bytes:
-    """A block's table, which follows its own checksum.
+    """A block's table, after its checksum.
 
     Raises:
         ValueError: if the checksum does not fit.
@@ -296,45 +296,49 @@ def _holds(path: Path, content: bytes) -> bool:
 
 
 def _column(values: Sequence[Any]) -> pa.Array:
-    """Texts as they are; vectors as lists of one length."""
+    """Texts and lists of them as they are; vectors as lists of one length."""
     import pyarrow as pa
 
     first = next((value for value in values if value is not None), None)
     if first is None or isinstance(first, str):
         return pa.array(values, pa.string())
+    if isinstance(first, list):
+        return pa.array(values, pa.list_(pa.string()))
     half = getattr(first, "dtype", None) == "float16"
     kind = pa.float16() if half else pa.float32()
     return pa.array(values, pa.list_(kind, len(first)))
 
 
 def vectors_of(column: Any) -> npt.NDArray[np.floating]:
-    """(N, D) a column of vectors, in the precision in which they were put."""
-    own = column.combine_chunks()
-    found: npt.NDArray[np.floating] = own.flatten().to_numpy().reshape(len(own), -1)
-    return found
+    """(N, D) a column of vectors, in their stored precision."""
+    array = column.combine_chunks()
+    vectors: npt.NDArray[np.floating] = array.flatten().to_numpy().reshape(len(array), -1)
+    return vectors
 
 
 def find_store(root: Path, job: str, signature: str = "") -> BlockStore:
-    """The one run in a folder, or the one that is named.
+    """The only run in a folder, or the named one.
 
     Args:
         root: the folder of all runs.
-        job: what ``settings["job"]`` must be.
-        signature: the first digits of the one that is wanted.
+        job: the required ``settings["job"]``.
+        signature: the first digits of the wanted run.
 
     Raises:
-        DataError: if there are several and none is named, naming them.
+        DataError: if there are several and none is named; it lists them.
         ResourceError: if there is none.
     """
     stores, damaged = _stores(root)
-    found = {own.signature: own for own in stores if own.settings.get("job") == job}
-    if not found and damaged:
+    by_signature = {store.signature: store for store in stores if store.settings.get("job") == job}
+    if not by_signature and damaged:
         raise damaged[0]
-    if not found:
-        raise ResourceError(f"{root}: holds no blocks of '{job}'; start it with --out {root}")
-    chosen = [own for name, own in found.items() if name.startswith(signature)]
+    if not by_signature:
+        raise ResourceError(f"{root}: has no blocks of '{job}'; start it with --out {root}")
+    chosen = [store for name, store in by_signature.items() if name.startswith(signature)]
     if not chosen:
-        raise ResourceError(f"{root}: no run {signature!r}; {did_you_mean(signature, found)}")
+        raise ResourceError(
+            f"{root}: no run {signature!r}; {did_you_mean(signature, by_signature)}"
+        )
     if len(chosen) > 1:
         raise DataError(
             f"{root}: {len(chosen)} runs that must not be mixed: "
@@ -344,7 +348,7 @@ def find_store(root: Path, job: str, signature: str = "") -> BlockStore:
 
 
 def _stores(root: Path) -> tuple[list[BlockStore], list[DataError]]:
-    """Every run of a folder, and why others are none."""
+    """Every run of a folder, and why other folders are not runs."""
     stores, damaged = [], []
     for path in sorted(root.glob(f"*/{SETTINGS}")):
         try:
@@ -365,16 +369,16 @@ def _stored(path: Path) -> BlockStore:
 
 
 def _differences(stores: Sequence[BlockStore]) -> list[str]:
-    """Each with its model and the settings that are not the same in all."""
-    keys = {key: None for own in stores for key in own.settings if key != "files"}
-    differ = [k for k in keys if len({json.dumps(own.settings.get(k)) for own in stores}) > 1]
+    """Each run with its model and the settings that differ."""
+    keys = {key: None for store in stores for key in store.settings if key != "files"}
+    differ = [k for k in keys if len({json.dumps(store.settings.get(k)) for store in stores}) > 1]
     return [
         ", ".join(
             [
-                f"{own.signature} (model {own.model}",
-                *(f"{k}={own.settings.get(k)!r}" for k in differ),
+                f"{store.signature} (model {store.model}",
+                *(f"{k}={store.settings.get(k)!r}" for k in differ),
             ]
         )
         + ")"
-        for own in stores
+        for store in stores
     ]

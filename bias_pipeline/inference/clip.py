@@ -13,19 +13,19 @@ from bias_pipeline.models.pretrained import Pretrained, device_of
 
 @dataclass(frozen=True)
 class ClipHalves(Found):
-    """A CLIP or SigLIP that was found."""
+    """A CLIP or SigLIP on disk."""
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """By its digests."""
+        """The digests of its files."""
         return {"files": dict(self.model.files)}
 
     def photos(self, *, normalize: bool) -> ClipPhotos:
-        """The half of pictures, of vectors of length 1 or as the model makes them."""
+        """The image encoder, with vectors of length 1 or the model's own."""
         return _photos(self.model, self.device, normalize)
 
     def texts(self) -> ClipTexts:
-        """The half of texts."""
+        """The text encoder."""
         return _texts(self.model, self.device)
 
 

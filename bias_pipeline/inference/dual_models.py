@@ -1,4 +1,4 @@
-"""Models of pictures and texts by their files, whoever asks for their halves."""
+"""Finds the image and text encoders ("halves") of a model by its files."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bias_pipeline.array_types import Float32Array
 from bias_pipeline.models import clip
 from bias_pipeline.models.fiber.folder import LONGEST, find_fiber, is_fiber
 from bias_pipeline.models.open_clip_folder import find_open_clip, is_open_clip, quick_gelu
@@ -15,15 +16,15 @@ from bias_pipeline.vision.photos import read_photo
 
 if TYPE_CHECKING:
     from bias_pipeline.inference.clip import ClipHalves
-    from bias_pipeline.inference.embedders import FloatArray, Halves, Photos, Texts
+    from bias_pipeline.inference.embedders import LazyDualModel, Photos, Texts
     from bias_pipeline.inference.published import PublishedHalves
 
-JUDGING = ("blip", "bridgetower")  # which have a mode that looks at a picture and a text together
+JUDGING = ("blip", "bridgetower")  # these also have a matching mode
 KINDS = (*clip.KINDS, *JUDGING)
 
 
-def halves_of(name: str, revision: str, device: str) -> Halves:
-    """The halves of a model in whatever files it comes, with the settings of its own.
+def halves_of(name: str, revision: str, device: str) -> LazyDualModel:
+    """The halves of a model in any supported format, with its own settings.
 
     Args:
         name: a folder of transformers', of open_clip's or with FIBER's files; or a name on the hub.
@@ -31,7 +32,7 @@ def halves_of(name: str, revision: str, device: str) -> Halves:
         device: where to compute.
 
     Raises:
-        BiasPipelineError: if it is not there, or of no kind that has halves.
+        BiasPipelineError: if it is absent, or of another kind.
     """
     if is_fiber(name):
         from bias_pipeline.inference.fiber import FiberHalves
@@ -40,13 +41,13 @@ def halves_of(name: str, revision: str, device: str) -> Halves:
     if is_open_clip(name):
         from bias_pipeline.inference.open_clip import OpenClipHalves
 
-        found = find_open_clip(name, revision=revision)
-        return OpenClipHalves(found, device, quick_gelu(found.folder, None))
+        model = find_open_clip(name, revision=revision)
+        return OpenClipHalves(model, device, quick_gelu(model.folder, None))
     return published_halves(find_pretrained(name, KINDS, revision=revision), device)
 
 
 def published_halves(model: Pretrained, device: str) -> ClipHalves | PublishedHalves:
-    """The halves of a model of transformers that was found."""
+    """The halves of a transformers model."""
     if model.kind in JUDGING:
         from bias_pipeline.inference.published import PublishedHalves
 
@@ -58,7 +59,7 @@ def published_halves(model: Pretrained, device: str) -> ClipHalves | PublishedHa
 
 @dataclass(frozen=True)
 class PhotoFiles:
-    """A half of pictures that reads them from files.
+    """An image encoder that reads files.
 
     Attributes:
         photos: the half.
@@ -66,7 +67,7 @@ class PhotoFiles:
 
     photos: Photos
 
-    def read(self, path: Path) -> FloatArray:
+    def read(self, path: Path) -> Float32Array:
         """(3, H, W) a photo as the network takes it.
 
         Raises:
@@ -74,14 +75,14 @@ class PhotoFiles:
         """
         return self.photos.prepare(read_photo(path))
 
-    def describe(self, photos: Sequence[FloatArray]) -> FloatArray:
+    def describe(self, photos: Sequence[Float32Array]) -> Float32Array:
         """(N, D) a vector for each photo."""
         return self.photos.describe(photos)
 
 
 @dataclass(frozen=True)
 class PlainTexts:
-    """A half of texts that reads them as they are.
+    """A text encoder that reads texts as they are.
 
     Attributes:
         texts: the half.
@@ -93,6 +94,6 @@ class PlainTexts:
         """A text as it is."""
         return text
 
-    def describe(self, texts: Sequence[str]) -> FloatArray:
+    def describe(self, texts: Sequence[str]) -> Float32Array:
         """(N, D) a vector of length 1 for each text."""
         return self.texts.describe(texts)

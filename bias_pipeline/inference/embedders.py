@@ -1,4 +1,4 @@
-"""Pictures and texts as vectors of one space: each is embedded once for whoever asks."""
+"""Pictures and texts as vectors of one space; each is embedded once and cached."""
 
 from __future__ import annotations
 
@@ -8,19 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import Float32Array, IntArray
 from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.inference.blocks import BlockStore
 from bias_pipeline.inference.texts import TextEmbedder, embed_missing, vectors_from
 from bias_pipeline.models.pretrained import Pretrained
-from bias_pipeline.vision.people import Crop, look, look_key
+from bias_pipeline.vision.people import Crop, crop_cache_key, crop_person
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-FloatArray = npt.NDArray[np.float32]
-IntArray = npt.NDArray[np.int64]
 Normalise = Literal["both", "texts"]
 
 VERSION = 1  # raise it whenever any vector changes
@@ -28,7 +26,7 @@ _BATCH = 64  # at once
 
 
 class Embedder(Protocol):
-    """Items to vectors; nothing of it is trained, though it may be debiased.
+    """Items to vectors; frozen, but possibly debiased.
 
     Attributes:
         spec: everything that decides its vectors, as plain data.
@@ -37,38 +35,38 @@ class Embedder(Protocol):
     @property
     def spec(self) -> Mapping[str, object]: ...  # noqa: D102
 
-    def embed(self, items: Any, /) -> FloatArray:
+    def embed(self, items: Any, /) -> Float32Array:
         """(N, D) vectors of length 1."""
 
 
 class Matcher(Protocol):
-    """Judges a picture and a text together, which costs a reading of every pair."""
+    """Scores pairs of picture and text, with one pass for every pair."""
 
     def require(self) -> None:
-        """Know that it can.
+        """Check that the model can do it.
 
         Raises:
             BiasPipelineError: if it cannot.
         """
 
-    def match(self, pictures: Pictures, texts: Sequence[str], pairs: IntArray, /) -> FloatArray:
-        """(P,) how well they match, the better the more.
+    def match(self, pictures: Pictures, texts: Sequence[str], pairs: IntArray, /) -> Float32Array:
+        """(P,) matching scores; higher is better.
 
         Args:
-            pictures: each of which is there, if it is in a pair.
+            pictures: those in pairs must exist.
             texts: any number.
-            pairs: (P, 2) number of a picture and of a text.
+            pairs: (P, 2) indices of a picture and a text.
         """
 
 
 @dataclass(frozen=True)
 class DualEncoder:
-    """Pictures and texts as vectors of one space, whose products are their similarity.
+    """Pictures and texts as vectors of one space; their products are similarities.
 
     Attributes:
         images: of :class:`~bias_pipeline.corpus.pictures.Pictures`.
         texts: of texts.
-        matcher: the same model's other mode; None: it has none.
+        matcher: the same model's matching mode, None if it has none.
     """
 
     images: Embedder
@@ -79,22 +77,22 @@ class DualEncoder:
 class Photos(Protocol):
     """The picture half of a model."""
 
-    def prepare(self, photo: Image, /) -> FloatArray:
+    def prepare(self, photo: Image, /) -> Float32Array:
         """(3, H, W) a photo as the network takes it."""
 
-    def describe(self, photos: Sequence[FloatArray], /) -> FloatArray:
+    def describe(self, photos: Sequence[Float32Array], /) -> Float32Array:
         """(N, D) a vector for each photo."""
 
 
 class Texts(Protocol):
     """The text half of a model."""
 
-    def describe(self, texts: Sequence[str], /) -> FloatArray:
+    def describe(self, texts: Sequence[str], /) -> Float32Array:
         """(N, D) a vector of length 1 for each text."""
 
 
-class Halves(Protocol):
-    """A model that was found; its halves are loaded when they are asked."""
+class LazyDualModel(Protocol):
+    """A model on disk; its halves are loaded when needed."""
 
     @property
     def name(self) -> str:
@@ -113,7 +111,7 @@ class Halves(Protocol):
 
 @dataclass(frozen=True)
 class Found:
-    """A model that was found, of which :class:`Halves` are made.
+    """A model on disk, the base of :class:`LazyDualModel`.
 
     Attributes:
         model: the same.
@@ -130,7 +128,7 @@ class Found:
 
 
 def dual_of(
-    own: Halves,
+    halves: LazyDualModel,
     crop: Crop,
     cache: str | None,
     normalise: Normalise = "both",
@@ -139,39 +137,37 @@ def dual_of(
     """A model as a pair of embedders.
 
     Args:
-        own: that was found.
-        crop: what of pictures is shown, see :func:`~bias_pipeline.vision.people.look`.
-        cache: folder of vectors, None to keep them in memory.
-        normalise: whose vectors are of length 1.
-        matcher: its other mode, if it has one.
+        halves: of the model.
+        crop: the part of pictures to use, see :func:`~bias_pipeline.vision.people.crop_person`.
+        cache: folder that caches vectors, None for memory only.
+        normalise: which vectors have length 1.
+        matcher: its matching mode, if it has one.
     """
-    images = Images(own, cache, crop=crop, normalise=normalise == "both")
-    return DualEncoder(images, Queries(own, cache), matcher)
+    images = ImageEmbedder(halves, cache, crop=crop, normalise=normalise == "both")
+    return DualEncoder(images, QueryEmbedder(halves, cache), matcher)
 
 
 @dataclass(frozen=True)
-class _Kept:
-    """What vectors are kept under.
+class _CachedEmbedder:
+    """A cache of a model's vectors.
 
     Attributes:
-        model: whose they are.
-        cache: folder of vectors, None to keep them in memory.
-        memory: those.
+        model: the model.
+        cache: folder that caches vectors, None for memory only.
+        memory: the vectors in memory.
     """
 
-    model: Halves
+    model: LazyDualModel
     cache: str | None
-    memory: dict[str, npt.NDArray[np.float32]] = field(
-        default_factory=dict, compare=False, repr=False
-    )
+    memory: dict[str, Float32Array] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def spec(self) -> Mapping[str, object]:
         """The model by its digests."""
         return {"job": "dual", "version": VERSION, **self.model.spec}
 
-    def _vectors(self, keys: Sequence[str], load: Callable[[], TextEmbedder]) -> FloatArray:
-        """(N, D) vectors by what they are of, those that are not there yet computed."""
+    def _vectors(self, keys: Sequence[str], load: Callable[[], TextEmbedder]) -> Float32Array:
+        """(N, D) vectors by key; missing ones are computed."""
         distinct = list(dict.fromkeys(keys))
         place = {key: row for row, key in enumerate(distinct)}
         rows = [place[key] for key in keys]
@@ -186,11 +182,11 @@ class _Kept:
 
 
 @dataclass(frozen=True)
-class Images(_Kept):
+class ImageEmbedder(_CachedEmbedder):
     """The picture half of a model.
 
     Attributes:
-        crop: what of pictures is shown, see :func:`~bias_pipeline.vision.people.look`.
+        crop: the part of pictures to use, see :func:`~bias_pipeline.vision.people.crop_person`.
         normalise: whether vectors are of length 1.
     """
 
@@ -203,37 +199,37 @@ class Images(_Kept):
         raw = {} if self.normalise else {"normalise": False}
         return {**super().spec, "source": "pictures", **raw}
 
-    def embed(self, items: Pictures, /) -> FloatArray:
-        """(N, D) vectors of pictures, each of which is there.
+    def embed(self, items: Pictures, /) -> Float32Array:
+        """(N, D) vectors of pictures, which must exist.
 
         Raises:
             BiasPipelineError: if a picture cannot be read, or the model cannot be loaded.
         """
-        keys = [look_key(items, row, self.crop) for row in range(len(items))]
+        keys = [crop_cache_key(items, row, self.crop) for row in range(len(items))]
         return self._vectors(keys, lambda: _Shown(self, items, keys))
 
 
 class _Shown:
-    """Pictures under their keys, as texts are embedded."""
+    """Adapts pictures by key to the interface for texts."""
 
     cut = ()
 
-    def __init__(self, how: Images, pictures: Pictures, keys: Sequence[str]) -> None:
+    def __init__(self, how: ImageEmbedder, pictures: Pictures, keys: Sequence[str]) -> None:
         self.net = how.model.photos(normalize=how.normalise)
         self.pictures, self.crop = pictures, how.crop
         self.rows = {key: row for row, key in enumerate(keys)}
 
-    def embed(self, keys: Sequence[str]) -> FloatArray:
-        found = []
+    def embed(self, keys: Sequence[str]) -> Float32Array:
+        parts = []
         for start in range(0, len(keys), _BATCH):
             rows = [self.rows[key] for key in keys[start : start + _BATCH]]
-            shown = [self.net.prepare(look(self.pictures, row, self.crop)) for row in rows]
-            found.append(self.net.describe(shown))
-        return np.concatenate(found)
+            shown = [self.net.prepare(crop_person(self.pictures, row, self.crop)) for row in rows]
+            parts.append(self.net.describe(shown))
+        return np.concatenate(parts)
 
 
 @dataclass(frozen=True)
-class Queries(_Kept):
+class QueryEmbedder(_CachedEmbedder):
     """The text half of a model."""
 
     @property
@@ -241,7 +237,7 @@ class Queries(_Kept):
         """The model by its digests."""
         return {**super().spec, "source": "texts"}
 
-    def embed(self, items: Sequence[str], /) -> FloatArray:
+    def embed(self, items: Sequence[str], /) -> Float32Array:
         """(N, D) vectors of length 1 of texts.
 
         Raises:
@@ -252,11 +248,11 @@ class Queries(_Kept):
 
 @dataclass(frozen=True)
 class _Read:
-    """Texts, as texts are embedded."""
+    """Adapts the text half to the interface for texts."""
 
     net: Texts
     cut: tuple[int, ...] = ()
 
-    def embed(self, texts: Sequence[str]) -> FloatArray:
+    def embed(self, texts: Sequence[str]) -> Float32Array:
         starts = range(0, len(texts), _BATCH)
         return np.concatenate([self.net.describe(texts[s : s + _BATCH]) for s in starts])

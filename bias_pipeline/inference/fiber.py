@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from bias_pipeline.inference.matching import FoundTwoModes
+from bias_pipeline.inference.cross_encoder import FoundTwoModes
 from bias_pipeline.models.fiber.sizes import Head
 from bias_pipeline.models.pretrained import device_of
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FiberHalves(FoundTwoModes):
-    """A FIBER that was found.
+    """A FIBER on disk.
 
     Attributes:
-        side: of a picture in pixels, None for the file's own.
+        side: pixels a side of a picture, None for the file's own.
         longest: tokens that are read of a text.
-        head: that judges, see :func:`~bias_pipeline.models.fiber.checkpoint.read_fiber`.
+        head: the matching head, see :func:`~bias_pipeline.models.fiber.checkpoint.read_fiber`.
     """
 
     judging: ClassVar[str] = "fiber_pretrain.ckpt"
@@ -32,10 +32,10 @@ class FiberHalves(FoundTwoModes):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """By its digests, and how it is shown what."""
-        digests = sorted(self.model.files.values())  # whatever the files are called
-        own = {"kind": "fiber", "files": digests, "side": self.side, "longest": self.longest}
-        return own | ({"head": self.head} if self.head != "rank_output" else {})
+        """The digests of its files and its settings."""
+        digests = sorted(self.model.files.values())  # independent of file names
+        settings = {"kind": "fiber", "files": digests, "side": self.side, "longest": self.longest}
+        return settings | ({"head": self.head} if self.head != "rank_output" else {})
 
     @property
     def net(self) -> FiberModel:

@@ -1,4 +1,4 @@
-"""Networks that are loaded whole: their halves are two views of one."""
+"""Networks that are loaded as a whole; the halves are two views of one network."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from bias_pipeline.inference.embedders import FloatArray, Found
+from bias_pipeline.array_types import Float32Array
+from bias_pipeline.inference.embedders import Found
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-class OneSpace(Protocol):
-    """A network that gives vectors of photos and of texts, either by itself."""
+class DualEncoderModel(Protocol):
+    """A network with separate vectors of photos and texts."""
 
-    def prepare(self, photo: Image, /) -> FloatArray:
+    def prepare(self, photo: Image, /) -> Float32Array:
         """(3, H, W) a photo as the network takes it."""
 
-    def photos(self, photos: Sequence[FloatArray], /, *, normalize: bool) -> FloatArray:
+    def photos(self, photos: Sequence[Float32Array], /, *, normalize: bool) -> Float32Array:
         """(N, D) a vector for each photo, by itself."""
 
-    def texts(self, texts: Sequence[str], /) -> FloatArray:
+    def texts(self, texts: Sequence[str], /) -> Float32Array:
         """(N, D) a vector of length 1 for each text, by itself."""
 
 
@@ -35,14 +36,14 @@ class PhotoHalf:
         normalize: whether vectors are of length 1.
     """
 
-    net: OneSpace
+    net: DualEncoderModel
     normalize: bool
 
-    def prepare(self, photo: Image) -> FloatArray:
+    def prepare(self, photo: Image) -> Float32Array:
         """(3, H, W) a photo as the network takes it."""
         return self.net.prepare(photo)
 
-    def describe(self, photos: Sequence[FloatArray]) -> FloatArray:
+    def describe(self, photos: Sequence[Float32Array]) -> Float32Array:
         """(N, D) a vector for each photo."""
         return self.net.photos(photos, normalize=self.normalize)
 
@@ -55,26 +56,26 @@ class TextHalf:
         net: of both halves.
     """
 
-    net: OneSpace
+    net: DualEncoderModel
 
-    def describe(self, texts: Sequence[str]) -> FloatArray:
+    def describe(self, texts: Sequence[str]) -> Float32Array:
         """(N, D) a vector of length 1 for each text."""
         return self.net.texts(texts)
 
 
 @dataclass(frozen=True)
 class FoundOneSpace(Found, ABC):
-    """A model that was found and is loaded whole."""
+    """A model on disk that is loaded as a whole."""
 
     @property
     @abstractmethod
-    def net(self) -> OneSpace:
-        """The network, loaded when it is first asked."""
+    def net(self) -> DualEncoderModel:
+        """The network, loaded at first use."""
 
     def photos(self, *, normalize: bool) -> PhotoHalf:
-        """The half of pictures, of vectors of length 1 or as the model makes them."""
+        """The image encoder, with vectors of length 1 or the model's own."""
         return PhotoHalf(self.net, normalize)
 
     def texts(self) -> TextHalf:
-        """The half of texts."""
+        """The text encoder."""
         return TextHalf(self.net)

@@ -1,7 +1,7 @@
-"""What a network sees in pictures, each looked at once for whoever asks.
+"""Labels of pictures by a network; each picture is computed once and cached.
 
-The blocks of :mod:`bias_pipeline.inference.blocks`, a picture under the digest of its file, so
-neither its name nor its place plays a part.
+The blocks of :mod:`bias_pipeline.inference.blocks`, a picture under the digest of its file, so its
+path does not matter.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ BATCH = 16  # pictures at once
 def seen_in(
     pictures: Mapping[str, Path], store: BlockStore, load: Callable[[], Model]
 ) -> tuple[dict[str, Labels], dict[str, str]]:
-    """What pictures show; those that were looked at before are not looked at again.
+    """The labels of pictures; cached ones are not computed again.
 
     Args:
-        pictures: digest of a file to where it is.
+        pictures: digest of a file to its path.
         store: of the network with its settings.
-        load: gives the network; not called where nothing is missing.
+        load: returns the network; not called if nothing is missing.
 
     Returns:
-        Digest to labels and confidences; and digest to why a picture cannot be read.
+        Digest to labels and confidences; and digest to the reason for unreadable pictures.
 
     Raises:
         BiasPipelineError: if the network cannot be loaded, or a block cannot be kept.
@@ -42,20 +42,20 @@ def seen_in(
         how = Namespace(shard="0/1", batch=BATCH, threads=n_cores())
         describe_share(missing, by_name, store, load, how)
         known = _kept(store, lasting=False)
-    seen: dict[str, Labels] = {}
+    labels: dict[str, Labels] = {}
     unreadable: dict[str, str] = {}
     for digest in pictures:
         value, reason = known[digest]
         if reason is None:
-            seen[digest] = tuple((label, confidence) for label, confidence in json.loads(value))
+            labels[digest] = tuple((label, confidence) for label, confidence in json.loads(value))
         else:
             unreadable[digest] = reason
-    return seen, unreadable
+    return labels, unreadable
 
 
 def _kept(store: BlockStore, *, lasting: bool = True) -> dict[str, tuple[str, str | None]]:
-    """Digest to value and reason; what may be readable another time only if asked for."""
-    found = {}
+    """Digest to value and reason; temporary failures only on request."""
+    results = {}
     for path in store.index():
         table = store.table(path)
         if table is None:
@@ -63,5 +63,5 @@ def _kept(store: BlockStore, *, lasting: bool = True) -> dict[str, tuple[str, st
         columns = (table[name].to_pylist() for name in ("id", "stamp", "value", "reason"))
         for digest, stamp, value, reason in zip(*columns, strict=True):
             if stamp >= 0 or not lasting:
-                found[digest] = (value, reason)
-    return found
+                results[digest] = (value, reason)
+    return results

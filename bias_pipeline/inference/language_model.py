@@ -1,4 +1,4 @@
-"""Language models as judges of texts: each text is scored once for all who ask."""
+"""Likelihoods of texts by language models; each text is scored once and cached."""
 
 from __future__ import annotations
 
@@ -9,28 +9,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import Float32Array, Float64Array
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.io.extras import GGUF
+from bias_pipeline.io.optional_dependencies import GGUF
 from bias_pipeline.models.gguf import KIND as GGUF_KIND
 from bias_pipeline.models.gguf import find_gguf, unpacked
 from bias_pipeline.models.likelihoods import COLUMNS, KINDS, Kind, Likelihoods, pooled
-from bias_pipeline.models.places import MAIN
+from bias_pipeline.models.model_location import MAIN
 from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrained
 
 if TYPE_CHECKING:
     from bias_pipeline.inference.blocks import BlockStore
 
-VERSION = 2  # raise it whenever any number that is kept changes
+VERSION = 2  # raise it whenever any stored number changes
 
-FloatArray = npt.NDArray[np.float64]
 Term = Literal["arithmetic", "geometric", "total", "cloze"]
 
 
 @dataclass(frozen=True)
 class LanguageModel:
-    """A causal or masked language model that says how likely texts are.
+    """A causal or masked language model that scores texts.
 
     Attributes:
         model: a folder, a ``.gguf`` file, or a name on the hub.
@@ -38,10 +37,10 @@ class LanguageModel:
         kind: what the model is; see :class:`~bias_pipeline.models.likelihoods.Likelihoods`.
         term: how the probabilities of a text's tokens become one, see
             :func:`~bias_pipeline.models.likelihoods.pooled`.
-        bos: whether a causal model first sees its token for the beginning.
-        eos: whether the token that ends a text is scored too; masked models have none.
+        bos: whether a causal model gets its begin token first.
+        eos: whether the end token is scored too; masked models have none.
         device: where to compute; ``auto`` is the first GPU if there is one.
-        cache: folder of what is kept, None to keep nothing.
+        cache: folder that caches the numbers, None for no cache.
 
     Example:
         >>> LanguageModel("gpt2").term
@@ -58,49 +57,49 @@ class LanguageModel:
     cache: str | None = None
 
     @property
-    def found(self) -> Pretrained:
+    def pretrained(self) -> Pretrained:
         """The model on disk; a quantised one need not be unpacked yet.
 
         Raises:
-            BiasPipelineError: if it is not there, is of the other kind, or cannot be used.
+            BiasPipelineError: if it is absent, is of the other kind, or cannot be used.
         """
-        found = find_gguf(self.model, self.revision) or find_pretrained(
-            self.model, [own for kinds in KINDS.values() for own in kinds], revision=self.revision
+        model = find_gguf(self.model, self.revision) or find_pretrained(
+            self.model, [kind for kinds in KINDS.values() for kind in kinds], revision=self.revision
         )
-        if found.kind not in (*KINDS[self.kind], *((GGUF_KIND,) if self.kind == "causal" else ())):
-            raise self._of_the_other_kind(found.kind)
-        return found
+        if model.kind not in (*KINDS[self.kind], *((GGUF_KIND,) if self.kind == "causal" else ())):
+            raise self._of_the_other_kind(model.kind)
+        return model
 
     def _of_the_other_kind(self, kind: str) -> DataError:
         other = {"causal": "masked", "masked": "causal"}[self.kind]
         return DataError(
-            f"{self.model}: a {kind} is a {other} language model and cannot be asked as a "
+            f"{self.model}: a {kind} is a {other} language model and cannot be used as a "
             f"{self.kind} one; set metric.lm_kind={other}"
         )
 
     def require(self) -> None:
-        """Know before any work that the model is there, and what reads it.
+        """Check before any work that the model and its libraries are present.
 
         Raises:
             BiasPipelineError: naming what is not.
         """
-        model = self.found
+        model = self.pretrained
         if model.kind == GGUF_KIND and not model.folder.is_dir():
             GGUF.require()
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """What decides the numbers that are kept: the model by its digests, wherever it lies."""
+        """What decides the stored numbers: the model by its digests, not its path."""
         return {
             "job": "likelihood",
             "version": VERSION,
             "kind": self.kind,
             "bos": self.bos,
-            "files": dict(self.found.files),
+            "files": dict(self.pretrained.files),
         }
 
-    def log_likelihood(self, texts: Sequence[str]) -> FloatArray:
-        """(N,) log P of each text; texts that were scored before are not scored again.
+    def log_likelihood(self, texts: Sequence[str]) -> Float64Array:
+        """(N,) log P of each text; cached ones are not computed again.
 
         Raises:
             BiasPipelineError: if the model cannot be loaded, or a text cannot be scored.
@@ -109,12 +108,10 @@ class LanguageModel:
         place = {text: row for row, text in enumerate(distinct)}
         numbers, end = self._numbers(distinct), self.eos and self.kind == "causal"
         if end and np.isnan(numbers[:, COLUMNS.index("end")]).any():
-            raise DataError(
-                f"{self.model}: has no token that ends a text; metric.eos=false does without"
-            )
+            raise DataError(f"{self.model}: has no end token; set metric.eos=false")
         return pooled(numbers, self.term, end=end)[[place[text] for text in texts]]
 
-    def _numbers(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    def _numbers(self, texts: Sequence[str]) -> Float32Array:
         from bias_pipeline.inference.texts import embed_missing, vectors_from
 
         if not texts:
@@ -130,13 +127,13 @@ class LanguageModel:
         return BlockStore(Path(str(self.cache)), self.spec, self.model)
 
     def _load(self) -> Likelihoods:
-        model = unpacked(self.found)
+        model = unpacked(self.pretrained)
         if model.kind not in KINDS[self.kind]:
-            raise ResourceError(f"{self.model}: models of type {model.kind!r} cannot be asked")
+            raise ResourceError(f"{self.model}: models of type {model.kind!r} are not supported")
         return _loaded(model, self.kind, self.bos, self.device)
 
 
 @lru_cache(maxsize=1)
 def _loaded(model: Pretrained, kind: Kind, bos: bool, device: str) -> Likelihoods:
-    """The model that was asked last."""
+    """The model; the last one is cached."""
     return Likelihoods(model, kind, bos, device_of(device))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OpenClipHalves(FoundOneSpace):
-    """A model of open_clip that was found.
+    """A model of open_clip on disk.
 
     Attributes:
         quick: whether it computes QuickGELU.
@@ -25,8 +25,8 @@ class OpenClipHalves(FoundOneSpace):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """By its digests, and what is computed of them."""
-        digests = sorted(self.model.files.values())  # whatever the files are called
+        """The digests of its files and its settings."""
+        digests = sorted(self.model.files.values())  # independent of file names
         return {"kind": self.model.kind, "files": digests, "quick_gelu": self.quick}
 
     @property

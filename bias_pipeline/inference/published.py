@@ -1,4 +1,4 @@
-"""The two halves of a BLIP or a BridgeTower, and the mode that judges a picture and a text."""
+"""The two halves of a BLIP or a BridgeTower, and their matching mode."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from bias_pipeline.inference.matching import FoundTwoModes
+from bias_pipeline.inference.cross_encoder import FoundTwoModes
 from bias_pipeline.models.pretrained import device_of
 
 if TYPE_CHECKING:
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PublishedHalves(FoundTwoModes):
-    """One that was found."""
+    """Such a model on disk."""
 
     judging: ClassVar[str] = "BridgeTower/bridgetower-large-itm-mlm-itc"
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """By its digests."""
+        """The digests of its files."""
         return {"kind": self.model.kind, "files": dict(self.model.files)}
 
     @property
@@ -30,5 +30,5 @@ class PublishedHalves(FoundTwoModes):
         """See the base."""
         from bias_pipeline.models import blip, bridgetower
 
-        own = blip if self.model.kind == "blip" else bridgetower
-        return own.loaded(self.model, device_of(self.device))
+        module = blip if self.model.kind == "blip" else bridgetower
+        return module.loaded(self.model, device_of(self.device))

@@ -1,9 +1,8 @@
-"""What frozen networks see in pictures as numbers, each picture looked at once for whoever asks.
+"""Features of pictures by frozen networks; each picture is computed once and cached.
 
-The blocks of :mod:`bias_pipeline.inference.blocks`, a picture under the digest of what is shown of
-it, so neither its name nor who stands beside it plays a part: another set of pictures finds what it
-shares with the first, and a job that was killed goes on. A training reads rows in any order, again
-and again; for that a table is made of them, which is mapped into memory.
+The blocks of :mod:`bias_pipeline.inference.blocks`, by the digest of the edited picture, so its
+path and the other pictures do not matter: overlapping sets of pictures share features, and a killed
+job continues. Training reads rows in any order, so they are also written to a memory-mapped table.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ from bias_pipeline.vision.pixels import read_pixels
 Regions = npt.NDArray[np.float16]
 
 
-class Eyes(Protocol):
+class RegionExtractor(Protocol):
     """A frozen network.
 
     Attributes:
-        side: of the square that it looks at, in pixels.
-        together: pictures that it looks at at once.
+        side: pixels a side of its square input.
+        together: pictures per batch.
     """
 
     @property
@@ -42,7 +41,7 @@ class Eyes(Protocol):
     def together(self) -> int: ...  # noqa: D102
 
     def look(self, pixels: Pixels, /) -> Regions:
-        """(B, side, side, 3) pictures to (B, ...) what is seen in each."""
+        """(B, side, side, 3) pictures to (B, ...) features."""
 
 
 class _Picture(NamedTuple):
@@ -51,9 +50,9 @@ class _Picture(NamedTuple):
 
 
 class _Looking:
-    """Eyes as a model that goes through blocks."""
+    """Adapts a frozen network to the interface of :mod:`~bias_pipeline.inference.runner`."""
 
-    def __init__(self, eyes: Eyes) -> None:
+    def __init__(self, eyes: RegionExtractor) -> None:
         self._eyes = eyes
 
     def read(self, picture: _Picture) -> Pixels:
@@ -68,28 +67,28 @@ def regions_of(
     cache: str | None,
     settings: Mapping[str, object],
     model: str,
-    load: Callable[[], Eyes],
+    load: Callable[[], RegionExtractor],
 ) -> Regions:
-    """(N, ...) what a network sees in N pictures, mapped into memory if there is a cache.
+    """(N, ...) features of N pictures, memory-mapped if there is a cache.
 
     Args:
-        pictures: each of which is there.
-        cache: folder of all stores and tables, None to keep nothing.
-        settings: all that decides a number besides the picture.
-        model: the network's name, to be told.
-        load: gives the network; not called where the table is there.
+        pictures: all must exist.
+        cache: folder of all stores and tables, None for no cache.
+        settings: all that decides a feature except the picture.
+        model: the network's name, for people.
+        load: returns the network; not called if the table exists.
 
     Raises:
         DataError: if a picture cannot be read.
         ResourceError: if the folder cannot be written.
     """
-    told = {"job": "regions", **settings}
-    key = f"regions {told} {pictures.digest}"
+    spec = {"job": "regions", **settings}
+    key = f"regions {spec} {pictures.digest}"
 
     def make() -> Filling:
         eyes = load()
         shape = eyes.look(np.zeros((1, eyes.side, eyes.side, 3), np.uint8)).shape[1:]
-        rows = _rows(pictures, cache, told, model, eyes)
+        rows = _rows(pictures, cache, spec, model, eyes)
         shaped = ((row, flat.reshape(shape)) for row, flat in rows)
         return Filling((len(pictures), *shape), np.float16, shaped)
 
@@ -97,23 +96,29 @@ def regions_of(
 
 
 def _rows(
-    pictures: Pictures, cache: str | None, told: Mapping[str, object], model: str, eyes: Eyes
+    pictures: Pictures,
+    cache: str | None,
+    spec: Mapping[str, object],
+    model: str,
+    eyes: RegionExtractor,
 ) -> Iterator[tuple[int, Regions]]:
-    """Each picture's row and what is seen in it, block by block."""
+    """Each picture's row and features, block by block."""
     rows: dict[str, list[int]] = {}
     for row in range(len(pictures)):
         rows.setdefault(pictures.shown(row), []).append(row)
-    with store_in(cache, told, model) as store:
-        wanted = {name: _Picture(pictures, own[0]) for name, own in rows.items()}
+    with store_in(cache, spec, model) as store:
+        wanted = {name: _Picture(pictures, copies[0]) for name, copies in rows.items()}
         _look_at_missing(wanted, store, eyes)
         for names, vectors in vectors_by_block(list(rows), store):
             for name, vector in zip(names, vectors, strict=True):
                 yield from ((row, vector) for row in rows[name])
 
 
-def _look_at_missing(wanted: Mapping[str, _Picture], store: BlockStore, eyes: Eyes) -> None:
+def _look_at_missing(
+    wanted: Mapping[str, _Picture], store: BlockStore, eyes: RegionExtractor
+) -> None:
     known = known_names(store)
-    missing = {name: own for name, own in wanted.items() if name not in known}
+    missing = {name: picture for name, picture in wanted.items() if name not in known}
     if missing:
         how = Namespace(shard="0/1", batch=eyes.together, threads=n_cores())
         describe_share(missing, by_name, store, lambda: _Looking(eyes), how)

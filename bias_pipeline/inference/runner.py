@@ -1,6 +1,6 @@
-"""A model goes through one task's share of images or texts, block by block, and can be stopped.
+"""Runs a model over one task's share of images or texts, block by block, resumably.
 
-What the commands that do so (``embed``, ``caption``, ``data detect``) have in common.
+Used by the commands ``embed``, ``caption`` and ``data detect``.
 """
 
 from __future__ import annotations
@@ -20,50 +20,50 @@ from bias_pipeline.errors import ResourceError
 from bias_pipeline.inference.blocks import Block, BlockStore
 from bias_pipeline.inference.shards import Shard, blocks_of
 from bias_pipeline.inference.stamps import is_of_content
-from bias_pipeline.io import stopping
+from bias_pipeline.io import signals
 from bias_pipeline.io.progress import bar, track
-from bias_pipeline.io.terminal import say
+from bias_pipeline.io.terminal import print_out
 from bias_pipeline.vision.photos import UnreadableError
 
 S = TypeVar("S")
 T = TypeVar("T")
 
-UNSETTLED = -1  # a stamp that no source has, of what may be readable another time
-_SHOWN = 5  # unreadable images that are named
+UNSETTLED = -1  # a stamp that no source has, for temporary failures
+_SHOWN = 5  # unreadable images named in a message
 
 
 class Model(Protocol):
     """Describes sources: photos or texts."""
 
     def read(self, source: Any, /) -> Any:
-        """A source as the network takes it; called from several threads.
+        """A source, preprocessed for the network; called from several threads.
 
         Raises:
             UnreadableError: with the reason.
         """
 
     def describe(self, sources: Sequence[Any], /) -> Iterable[Any]:
-        """A value (text or vector) for each source that was read."""
+        """A value (text, list of texts or vector) for each source that was read."""
 
 
 @dataclass
-class Tally:
-    """What a task did.
+class ProgressCounts:
+    """Counts of a task's work.
 
     Attributes:
-        blocks: that are its share.
-        found: blocks that were there already.
-        changed: images that are others than when their block was described.
-        earlier: images in blocks of an earlier version, which knew photos by their size.
-        again: images in either kind of block, all of which are described again.
+        blocks: blocks of its share.
+        finished: blocks that existed already.
+        changed: images whose content has changed since their block was written.
+        earlier: images in blocks of an earlier version, which identified photos by size.
+        again: images in both kinds of blocks; all are described again.
         described: images or texts.
-        empty: texts of them that hold no word.
+        empty: empty texts among them.
         seconds: for them, without loading the model.
         unreadable: image to reason.
     """
 
     blocks: int = 0
-    found: int = 0
+    finished: int = 0
     changed: int = 0
     earlier: int = 0
     again: int = 0
@@ -77,10 +77,10 @@ class Tally:
         reasons = zip(block.ids, block.reasons, strict=True)
         self.unreadable |= {image: reason for image, reason in reasons if reason is not None}
         self.described += len(block.ids)
-        self.empty += sum(isinstance(v, str) and not v.strip() for v in block.values)
+        self.empty += sum(not text.strip() for value in block.values for text in _texts(value))
 
     def add_outdated(self, before: Sequence[int], now: Sequence[int]) -> None:
-        """Count a block that is there with other stamps than its images have now."""
+        """Count a block whose stamps differ from those of its images now."""
         pairs = list(zip(before, now, strict=True))
         if any(is_of_content(new) and old > 0 and not is_of_content(old) for old, new in pairs):
             self.earlier += len(pairs)
@@ -89,33 +89,47 @@ class Tally:
         self.again += len(pairs)
 
     def sentences(self, noun: str) -> list[str]:
-        """What happened, a line each."""
-        lines = [f"{self.found} of {self.blocks} blocks were there already"] if self.found else []
+        """The lines of the report."""
+        lines = []
+        if self.finished:
+            lines.append(f"{self.finished} of {self.blocks} blocks existed already")
         if self.earlier:
             lines.append(
-                f"{self.earlier} {noun} were described by an earlier version, which knew photos by "
-                "their size alone; they were described again, this once"
+                f"{self.earlier} {noun} were described by an earlier version, which identified "
+                "photos by size only; they were described again"
             )
         if self.changed:
             lines.append(
-                f"{self.changed} {noun} are others than when they were described; with the rest "
+                f"{self.changed} {noun} have changed since they were described; with the rest "
                 f"of their blocks {self.again - self.earlier} were described again"
             )
         if self.described:
             rate = self.described / max(self.seconds, 1e-9)
             lines.append(f"{self.described} {noun} in {self.seconds:.1f} s: {rate:.1f} {noun}/s")
         if self.empty:
-            lines.append(f"{self.empty} are described by an empty text")
+            lines.append(f"{self.empty} have an empty text")
         if self.unreadable:
-            lines.append(f"{len(self.unreadable)} cannot be read: {named(self.unreadable)}")
+            lines.append(f"{len(self.unreadable)} cannot be read: {first_reasons(self.unreadable)}")
         return lines
 
 
-def named(reasons: Mapping[str, str]) -> str:
+def _texts(value: Any) -> Sequence[str]:
+    """The texts of an image's value, none if it is a vector.
+
+    Example:
+        >>> _texts("a dog"), _texts(["a dog", ""]), _texts(None)
+        (['a dog'], ['a dog', ''], [])
+    """
+    if isinstance(value, str):
+        return [value]
+    return value if isinstance(value, list) else []
+
+
+def first_reasons(reasons: Mapping[str, str]) -> str:
     """The first few images with their reasons.
 
     Example:
-        >>> named({"7": "the file is empty", "8": "not computed yet"})
+        >>> first_reasons({"7": "the file is empty", "8": "not computed yet"})
         '7 (the file is empty), 8 (not computed yet)'
     """
     shown = [f"{image} ({reason})" for image, reason in islice(reasons.items(), _SHOWN)]
@@ -129,14 +143,14 @@ def describe_share(
     store: BlockStore,
     load: Callable[[], Model],
     options: Namespace,
-) -> Tally:
-    """Describe the share of one task; blocks that are there are left alone.
+) -> ProgressCounts:
+    """Describe the share of one task; finished blocks are skipped.
 
     Args:
         sources: image to photo or text.
-        stamps_of: gives a number for each source, which changes when the source does.
-        store: where blocks are kept.
-        load: gives the model; not called where nothing is left to do.
+        stamps_of: returns a number for each source that changes with its content.
+        store: of the blocks.
+        load: returns the model; not called if nothing is left to do.
         options: ``shard``, ``batch`` and ``threads``.
 
     Raises:
@@ -147,12 +161,12 @@ def describe_share(
     share = shard.share(blocks_of(sources))
     images = list(chain.from_iterable(share))
     stamps = dict(zip(images, stamps_of([sources[image] for image in images]), strict=True))
-    tally = Tally(len(share))
+    tally = ProgressCounts(len(share))
     left = []
     for ids in share:
         before, now = store.stamps(ids), [stamps[image] for image in ids]
         if before == now:
-            tally.found += 1
+            tally.finished += 1
             continue
         left.append(ids)
         if before is not None:
@@ -165,7 +179,7 @@ def describe_share(
             for block in blocks:
                 store.put(block)
                 tally.add(block)
-                stopping.stop_if_requested()
+                signals.stop_if_requested()
         tally.seconds = time.monotonic() - started
     return tally
 
@@ -177,7 +191,7 @@ def _blocks(
     stamps: Mapping[str, int],
     options: Namespace,
 ) -> Generator[Block, None, None]:
-    """What becomes of each block in turn; reading runs ahead of it."""
+    """The results of each block in turn; reading runs ahead."""
     wanted = [sources[image] for image in chain.from_iterable(left)]
     reading = ahead(_reader(model), wanted, options.threads, 2 * options.batch)
     with bar("images"), contextlib.closing(reading):
@@ -205,18 +219,18 @@ def _reader(model: Model) -> Callable[[Any], Any]:
 
 
 def _described(model: Model, read: Iterator[Any], batch: int) -> Iterator[Any]:
-    """The value of each source, or why there is none; batches reach over blocks."""
-    while found := list(islice(read, batch)):
-        good = [source for source in found if not isinstance(source, UnreadableError)]
+    """The value of each source, or why there is none; batches span blocks."""
+    while sources := list(islice(read, batch)):
+        good = [source for source in sources if not isinstance(source, UnreadableError)]
         values = iter(_within_memory(model, good, batch) if good else ())
-        for source in found:
+        for source in sources:
             yield source if isinstance(source, UnreadableError) else next(values)
 
 
-def _block(ids: Sequence[str], stamps: Mapping[str, int], found: Iterable[Any]) -> Block:
-    """A block; what may be readable another time gets a stamp that no source has."""
+def _block(ids: Sequence[str], stamps: Mapping[str, int], outcomes: Iterable[Any]) -> Block:
+    """A block; temporary failures get a stamp that no source has."""
     values, errors = [], []
-    for outcome in found:
+    for outcome in outcomes:
         broken = isinstance(outcome, UnreadableError)
         values.append(None if broken else outcome)
         errors.append(outcome if broken else None)
@@ -238,8 +252,8 @@ def _within_memory(model: Model, sources: Sequence[Any], batch: int) -> Iterable
         return model.describe(sources)
     except torch.OutOfMemoryError as error:
         raise ResourceError(
-            f"the device has no memory left for {len(sources)} images at once; "
-            f"--batch {max(1, batch // 2)} takes less"
+            f"the device has no memory left for {len(sources)} images at once; use --batch "
+            f"{max(1, batch // 2)}"
         ) from error
 
 
@@ -249,10 +263,10 @@ def ahead(
     """Results in the order of the items, computed by threads a little ahead of their use.
 
     Args:
-        function: what is computed.
-        items: of what.
-        threads: how many compute.
-        window: how many results may wait.
+        function: applied to each item.
+        items: its arguments.
+        threads: number of threads.
+        window: most results that may wait.
 
     Example:
         >>> list(ahead(abs, [-2, 3, -4], threads=2, window=1))
@@ -271,10 +285,10 @@ def ahead(
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def report(tally: Tally, noun: str, command: str, store: BlockStore) -> None:
-    """Print what a task did and how to go on."""
+def report_progress(tally: ProgressCounts, noun: str, command: str, store: BlockStore) -> None:
+    """Print a task's counts and the next command."""
     for line in tally.sentences(noun):
-        say(line)
-    say("when all tasks are done, this puts everything into one file:")
+        print_out(line)
+    print_out("when all tasks are done, this command gathers everything into one file:")
     words = [*command.split(), "--gather", str(store.root), "--run", store.signature]
-    say(f"  python -m bias_pipeline {shlex.join(words)}")
+    print_out(f"  python -m bias_pipeline {shlex.join(words)}")

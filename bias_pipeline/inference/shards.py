@@ -1,7 +1,7 @@
-"""Who does what of a large job: images into blocks, blocks onto independent tasks.
+"""Divides a large job: images into blocks, blocks among independent tasks.
 
-A hash of an image's id says which block it belongs to, so that neither the order of a listing nor
-the number of tasks plays a part: a job may be stopped with four tasks and go on with seven.
+A hash of an image's id decides its block, so neither the order of files nor the number of tasks
+matters: a job may be stopped with four tasks and continue with seven.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from bias_pipeline.errors import UsageError
-from bias_pipeline.io.hashing import keys_of
+from bias_pipeline.io.hashing import hash_ids
 
 LARGEST_BLOCK = 128  # on average; about as many images are lost when a task is killed
-FEWEST_BLOCKS = 64  # so that small jobs can be spread too
+FEWEST_BLOCKS = 64  # so that small jobs can be divided too
 
 
 @dataclass(frozen=True)
@@ -45,26 +45,26 @@ class Shard:
 
     @classmethod
     def of_slurm(cls, variables: Mapping[str, str] = os.environ) -> Shard:
-        """This task of a Slurm array, wherever its numbers start; the only one outside of one.
+        """This task of a Slurm array, whatever its first number; outside an array, the only one.
 
         Raises:
-            UsageError: if the array has gaps, so that it does not tell how many tasks there were.
+            UsageError: if the array has gaps, so that the number of tasks is unknown.
 
         Example:
             >>> array = {"ID": "12", "MIN": "10", "MAX": "14", "STEP": "2", "COUNT": "3"}
             >>> Shard.of_slurm({f"SLURM_ARRAY_TASK_{key}": value for key, value in array.items()})
             Shard(number=1, count=3)
         """
-        own = {k: variables.get(f"SLURM_ARRAY_TASK_{k}", "") for k in _ARRAY}
-        if not own["ID"]:
+        settings = {k: variables.get(f"SLURM_ARRAY_TASK_{k}", "") for k in _ARRAY}
+        if not settings["ID"]:
             return cls()
-        if not all(value.isdecimal() for value in own.values()):
-            raise UsageError(f"SLURM_ARRAY_TASK_* is incomplete ({own}); give --shard K/N")
-        task, first, last, step, count = (int(own[key]) for key in _ARRAY)
+        if not all(value.isdecimal() for value in settings.values()):
+            raise UsageError(f"SLURM_ARRAY_TASK_* is incomplete ({settings}); give --shard K/N")
+        task, first, last, step, count = (int(settings[key]) for key in _ARRAY)
         if step < 1 or count != (last - first) // step + 1 or (task - first) % step:
             raise UsageError(
-                f"the Slurm array has gaps ({count} tasks from {first} to {last}), so it does not "
-                'tell its shards; give --shard "$SLURM_ARRAY_TASK_ID/N"'
+                f"the Slurm array has gaps ({count} tasks from {first} to {last}), so its "
+                'shards are unknown; give --shard "$SLURM_ARRAY_TASK_ID/N"'
             )
         return cls((task - first) // step, count)
 
@@ -84,14 +84,14 @@ _ARRAY = ("ID", "MIN", "MAX", "STEP", "COUNT")
 def blocks_of(ids: Iterable[str]) -> list[tuple[str, ...]]:
     """Spread images over blocks by a hash of their ids.
 
-    There are a power of two of blocks, at least as many as ``LARGEST_BLOCK`` images on average ask
-    for, so that one more image changes one block and leaves the others as they were.
+    The number of blocks is a power of two, with ``LARGEST_BLOCK`` images on average at most, so
+    that one more image changes only one block.
 
     Args:
         ids: of the images, in any order.
 
     Returns:
-        The blocks that hold an image; the images of a block in the order of their ids.
+        The non-empty blocks; the images of a block in the order of their ids.
 
     Example:
         >>> blocks = blocks_of(map(str, range(100_000)))
@@ -101,7 +101,7 @@ def blocks_of(ids: Iterable[str]) -> list[tuple[str, ...]]:
     ordered = sorted(ids)
     wanted = max(FEWEST_BLOCKS, -(-len(ordered) // LARGEST_BLOCK))
     bits = (wanted - 1).bit_length()
-    numbers = (keys_of(ordered) >> np.uint64(64 - bits)).astype(np.int64)
+    numbers = (hash_ids(ordered) >> np.uint64(64 - bits)).astype(np.int64)
     blocks: list[list[str]] = [[] for _ in range(1 << bits)]
     for identifier, number in zip(ordered, numbers.tolist(), strict=True):
         blocks[number].append(identifier)

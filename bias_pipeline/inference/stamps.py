@@ -1,7 +1,4 @@
-"""What tells that another photo has taken a file's name: its content, as one number.
-
-The ledger of :mod:`bias_pipeline.io.digests` knows files that nobody wrote to without reading them.
-"""
+"""Stamps: a photo's content as one number, to detect changed files."""
 
 from __future__ import annotations
 
@@ -12,8 +9,8 @@ from bias_pipeline.io.digests import digests_of
 from bias_pipeline.io.progress import bar, track
 
 GONE = 0  # of a photo that cannot be read
-_OF_CONTENT = 1 << 60  # added to a part of a digest; no size in bytes comes near it
-_DIGITS = 15  # hexadecimal, of a digest; with the above, what 64 bits with a sign hold
+_OF_CONTENT = 1 << 60  # added to a part of a digest; above any size in bytes
+_DIGITS = 15  # hexadecimal digits of a digest; with the above it fits into a signed 64-bit integer
 
 
 def photo_stamps(photos: Sequence[Path]) -> list[int]:
@@ -25,7 +22,9 @@ def photo_stamps(photos: Sequence[Path]) -> list[int]:
     """
     with bar("reading photos"):
         digests = digests_of(track(photos, len(photos)))
-    return [GONE if own is None else _OF_CONTENT | int(own[:_DIGITS], 16) for own in digests]
+    return [
+        GONE if digest is None else _OF_CONTENT | int(digest[:_DIGITS], 16) for digest in digests
+    ]
 
 
 def is_of_content(stamp: int) -> bool:

@@ -1,8 +1,8 @@
-"""Vectors of texts, each computed once for whoever asks: runs, seeds, captioners and commands.
+"""Vectors of texts; each is computed once for all runs, seeds, captioners and commands.
 
-The blocks of :mod:`bias_pipeline.inference.blocks`, a text under the digest of its words. A block
-holds the texts that one call was the first to need, so blocks overlap in nothing but what several
-processes computed at the same time, which is the same.
+The blocks of :mod:`bias_pipeline.inference.blocks`, a text by the digest of its words. A block has
+the texts that one call was the first to need, so blocks overlap only if several processes computed
+the same texts at the same time, with the same result.
 """
 
 from __future__ import annotations
@@ -17,42 +17,42 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from bias_pipeline.array_types import Float32Array
 from bias_pipeline.inference.blocks import Block, BlockStore, vectors_of
-from bias_pipeline.io import stopping
+from bias_pipeline.io import signals
 from bias_pipeline.io.progress import bar, track
 
-FloatArray = npt.NDArray[np.float32]
 BLOCK = 1024  # texts; as many are lost when a process is killed
-WHOLE, CUT = 0, 1  # stamps: whether all of a text was read
+WHOLE, CUT = 0, 1  # stamps: whether a text was read completely
 
 
 class TextEmbedder(Protocol):
     """A frozen model.
 
     Attributes:
-        cut: places of those of the last call's texts that were longer than it reads.
+        cut: indices of texts of the last call that were too long.
     """
 
     @property
     def cut(self) -> Collection[int]: ...  # noqa: D102
 
-    def embed(self, texts: Sequence[str], /) -> FloatArray:
+    def embed(self, texts: Sequence[str], /) -> Float32Array:
         """(N, D) a vector for each text."""
 
 
 @dataclass(frozen=True)
 class Embedded:
-    """What it took to have the vectors of some texts.
+    """Counts of embedding some texts.
 
     Attributes:
         fresh: distinct texts that were embedded.
-        kept: distinct texts whose vectors were there.
+        reused: distinct texts whose vectors were cached.
         cut: distinct texts longer than the model reads.
         seconds: of embedding, without loading the model.
     """
 
     fresh: int = 0
-    kept: int = 0
+    reused: int = 0
     cut: int = 0
     seconds: float = 0.0
 
@@ -60,7 +60,7 @@ class Embedded:
 def embed_missing(
     texts: Sequence[str], store: BlockStore, load: Callable[[], TextEmbedder]
 ) -> Embedded:
-    """Embed those texts whose vectors are not there yet, the longest last.
+    """Embed the texts without cached vectors, the longest last.
 
     Args:
         texts: any number, repeated ones too.
@@ -73,14 +73,14 @@ def embed_missing(
     wanted = {digest(text): text for text in texts}
     missing = {name: wanted[name] for name in wanted.keys() - known_names(store)}
     if not missing:
-        return Embedded(kept=len(wanted), cut=_n_cut(wanted, store))
+        return Embedded(reused=len(wanted), cut=_n_cut(wanted, store))
     store.introduce()
     model = load()
     started, fresh = time.monotonic(), 0
     with bar("captions"):
         for names in track(_blocks(missing), -(-len(missing) // BLOCK)):
             fresh += _embed_block(names, missing, store, model)
-            stopping.stop_if_requested()
+            signals.stop_if_requested()
     seconds = time.monotonic() - started
     return Embedded(fresh, len(wanted) - fresh, _n_cut(wanted, store), seconds)
 
@@ -92,7 +92,7 @@ def _n_cut(wanted: Collection[str], store: BlockStore) -> int:
 def _embed_block(
     names: Sequence[str], texts: dict[str, str], store: BlockStore, model: TextEmbedder
 ) -> int:
-    """How many texts were embedded: none if another process has meanwhile."""
+    """How many texts were embedded: 0 if another process did it meanwhile."""
     if store.read(names) is not None:
         return 0
     vectors = model.embed([texts[name] for name in names])
@@ -102,9 +102,9 @@ def _embed_block(
 
 
 def _blocks(missing: dict[str, str]) -> list[list[str]]:
-    """Texts of almost equal length together, begun in another place by every process.
+    """Texts of similar length together; every process begins at another block.
 
-    So processes that miss the same texts find most of what the others have done.
+    So processes with the same missing texts share the work.
     """
     ordered = sorted(missing, key=lambda name: (len(missing[name].split()), name))
     blocks = [ordered[start : start + BLOCK] for start in range(0, len(ordered), BLOCK)]
@@ -112,8 +112,8 @@ def _blocks(missing: dict[str, str]) -> list[list[str]]:
     return blocks[first:] + blocks[:first]
 
 
-def vectors_from(texts: Sequence[str], store: BlockStore) -> FloatArray:
-    """(N, D) the vectors of distinct texts that :func:`embed_missing` has seen to.
+def vectors_from(texts: Sequence[str], store: BlockStore) -> Float32Array:
+    """(N, D) the vectors of distinct texts, after :func:`embed_missing`.
 
     Raises:
         KeyError: if one is not there.
@@ -121,19 +121,19 @@ def vectors_from(texts: Sequence[str], store: BlockStore) -> FloatArray:
     return vectors_of_names([digest(text) for text in texts], store)
 
 
-def vectors_of_names(wanted: Sequence[str], store: BlockStore) -> FloatArray:
+def vectors_of_names(wanted: Sequence[str], store: BlockStore) -> Float32Array:
     """(N, D) the vectors under N distinct names.
 
     Raises:
         KeyError: if one is not there.
     """
     place = {name: row for row, name in enumerate(wanted)}
-    found = np.empty((0, 0), np.float32)
+    result = np.empty((0, 0), np.float32)
     for names, vectors in vectors_by_block(wanted, store):
-        if not found.size:
-            found = np.empty((len(wanted), vectors.shape[1]), np.float32)
-        found[[place[name] for name in names]] = vectors
-    return found
+        if not result.size:
+            result = np.empty((len(wanted), vectors.shape[1]), np.float32)
+        result[[place[name] for name in names]] = vectors
+    return result
 
 
 def vectors_by_block(
@@ -142,22 +142,22 @@ def vectors_by_block(
     """Those of N distinct names that a block holds, and their vectors (B, D), block by block.
 
     Raises:
-        KeyError: at the end, if one is nowhere.
+        KeyError: at the end, if one is missing.
     """
     left = set(wanted)
     for path, names in store.index().items():
         rows = [row for row, name in enumerate(names) if name in left]
         table = store.table(path) if rows else None
         if table is not None:
-            own = [names[row] for row in rows]
-            yield own, vectors_of(table["value"])[rows]
-            left -= set(own)
+            block_names = [names[row] for row in rows]
+            yield block_names, vectors_of(table["value"])[rows]
+            left -= set(block_names)
     if left:
         raise KeyError(f"{store.folder} lacks {len(left)} of {len(wanted)} vectors")
 
 
 def known_names(store: BlockStore) -> set[str]:
-    """The names under which there is a vector."""
+    """The names of all stored vectors."""
     return {name for names in store.index().values() for name in names}
 
 

@@ -1,1 +1,1 @@
-"""Files, caches, hashes, progress, signals."""
+"""Files, caches, hashes, progress bars, signals."""

@@ -1,4 +1,4 @@
-"""A content-addressed store of arrays: the key says what was computed, a checksum that it is whole.
+"""A cache of arrays: the key says what was computed, a checksum that it is intact.
 
 Writers never wait for each other. A damaged entry counts as absent.
 """
@@ -10,8 +10,8 @@ import logging
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import Float64Array
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.atomic import replace_file
 
@@ -22,7 +22,7 @@ class ArrayCache:
     """Arrays of finite float64 on disk.
 
     Args:
-        root: the folder; made when something is first kept.
+        root: the folder; created when first needed.
 
     Example:
         >>> import tempfile
@@ -36,8 +36,8 @@ class ArrayCache:
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root)
 
-    def get(self, key: str) -> npt.NDArray[np.float64] | None:
-        """The array kept under a key, None if there is none or it is damaged."""
+    def get(self, key: str) -> Float64Array | None:
+        """The array stored under a key, None if there is none or it is damaged."""
         path = self._path(key)
         try:
             return _unpacked(path.read_bytes(), key)
@@ -47,8 +47,8 @@ class ArrayCache:
             log.warning("cache entry %s is damaged (%s) and will be computed again", path, error)
             return None
 
-    def put(self, key: str, array: npt.NDArray[np.float64]) -> None:
-        """Keep an array; one that holds NaN or an infinity would not be read, so it is not kept.
+    def put(self, key: str, array: Float64Array) -> None:
+        """Store an array, unless it has NaN or infinities.
 
         Raises:
             ResourceError: if the folder cannot be written.
@@ -70,7 +70,7 @@ class ArrayCache:
         return self.root / key[:2] / key
 
 
-def _unpacked(raw: bytes, key: str) -> npt.NDArray[np.float64]:
+def _unpacked(raw: bytes, key: str) -> Float64Array:
     """An entry: its checksum, the number of axes, their lengths, and the numbers."""
     checksum, body = raw[:32], raw[32:]
     if hashlib.sha256(key.encode() + body).digest() != checksum:
@@ -79,5 +79,5 @@ def _unpacked(raw: bytes, key: str) -> npt.NDArray[np.float64]:
     shape = np.frombuffer(body[8 : 8 + 8 * n_axes], "<i8")
     array = np.frombuffer(body[8 + 8 * n_axes :], "<f8").reshape(shape).astype(np.float64)
     if not np.isfinite(array).all():
-        raise ValueError("it holds what is no number")
+        raise ValueError("it has a value that is no number")
     return array

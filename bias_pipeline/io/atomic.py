@@ -1,4 +1,4 @@
-"""Files written whole or not at all."""
+"""Files written completely or not at all."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from typing import BinaryIO
 
 from bias_pipeline.io.drafts import lock_draft
 
-DRAFTS = ".????????.tmp"  # what names of drafts are like
+DRAFTS = ".????????.tmp"  # the pattern of drafts' names
 
-# Can only be read by setting it, which another thread would notice; so it is read once.
+# Reading it means setting it, which other threads would notice; so it is read once.
 UMASK = os.umask(0o077)
 os.umask(UMASK)
 
 
 def replace_file(path: Path, content: bytes, *, sync: bool = True) -> None:
-    """Write a file so that a reader sees the old or the new content whole, never a part.
+    """Write a file so that a reader sees all of the old or all of the new content.
 
     Args:
         path: the file; its folder must exist.
         content: its new content.
-        sync: force it to the disk before it takes its name.
+        sync: force it to the disk before it gets its name.
     """
     with replacing(path, sync=sync) as file:
         file.write(content)
@@ -32,11 +32,11 @@ def replace_file(path: Path, content: bytes, *, sync: bool = True) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
-    """Write a file in pieces; it takes its name at the end, and not at all if something is raised.
+    """Write a file in pieces; it gets its name at the end, or never if something is raised.
 
     Args:
         path: the file; its folder must exist.
-        sync: force it to the disk before it takes its name.
+        sync: force it to the disk before it gets its name.
 
     Yields:
         The open file.
@@ -53,7 +53,7 @@ def replacing(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
     try:
         with os.fdopen(handle, "wb") as file:
             lock_draft(handle)
-            os.fchmod(handle, 0o666 & ~UMASK)  # as any other file: others may read a result
+            os.fchmod(handle, 0o666 & ~UMASK)  # so that others may read it
             yield file
             if sync:
                 file.flush()

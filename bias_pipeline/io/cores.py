@@ -9,7 +9,7 @@ from pathlib import Path
 def n_cores() -> int:
     """The cores that this process may use, which under Slurm are fewer than the machine has.
 
-    Slurm does not always keep it from using more, so that its word comes first.
+    Slurm does not always enforce its limit, so its variables come first.
     """
     for name in ("SLURM_CPUS_PER_TASK", "SLURM_CPUS_ON_NODE"):
         if os.environ.get(name, "").isdecimal():
@@ -20,17 +20,17 @@ def n_cores() -> int:
 
 
 def free_memory() -> int | None:
-    """Bytes that can be had without swapping, None where the system does not tell."""
+    """Bytes available without swapping, None if the system does not report them."""
     try:
-        told = Path("/proc/meminfo").read_text(encoding="ascii")
+        text = Path("/proc/meminfo").read_text(encoding="ascii")
     except OSError:
         return None
-    lines = (line.split() for line in told.splitlines())
+    lines = (line.split() for line in text.splitlines())
     return next((1024 * int(words[1]) for words in lines if words[0] == "MemAvailable:"), None)
 
 
 def own_memory() -> int:
-    """Bytes of memory that this process has needed so far, at its worst."""
+    """The peak memory of this process so far, in bytes."""
     import resource  # not on Windows
 
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

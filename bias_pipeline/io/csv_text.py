@@ -1,8 +1,8 @@
-"""CSV that is made for people and read back by us.
+"""CSV for people, which we also read back.
 
-A spreadsheet runs a cell that begins like a formula. Such a text gets a single quote before it,
-which spreadsheets take for "this is text"; :func:`read_csv` takes it away again. Numbers are
-written as they are, negative ones too.
+A spreadsheet runs a cell that begins like a formula. Such a text gets a leading single quote, which
+spreadsheets take for "this is text"; :func:`read_csv` removes it. Numbers, also negative ones, are
+not changed.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-# What a formula begins with, in full width too, maybe after quotes that are the text's own.
+# The beginnings of formulas, also in full width, also after quotes of the text itself.
 _FORMULA = re.compile("'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 
 
 def csv_text(lines: Iterable[Sequence[object]]) -> str:
-    r"""Lines of values as CSV; NaN is an empty cell, a list its items with blanks between.
+    r"""Lines of values as CSV; NaN becomes an empty cell, a list its items joined by blanks.
 
     Example:
         >>> csv_text([("id", "value"), ("=1+1", -0.5), ("a", math.nan)])
@@ -28,16 +28,16 @@ def csv_text(lines: Iterable[Sequence[object]]) -> str:
 
 
 def table_csv(lines: Sequence[Mapping[str, object]]) -> str:
-    """Lines of equal keys as CSV; the keys are its header, of no lines nothing."""
+    """Mappings with equal keys as CSV, the keys as header; empty for no lines."""
     head = list(lines[0]) if lines else []
     return csv_text([head, *([line[key] for key in head] for line in lines)] if lines else [])
 
 
 def read_csv(text: str) -> list[dict[str, str]]:
-    r"""The lines below a header, as :func:`csv_text` was given them, all values as text.
+    r"""The lines below the header, all values as text; the inverse of :func:`csv_text`.
 
     Raises:
-        ValueError: if it is no CSV, or its lines are not of one length.
+        ValueError: if it is not CSV, or its lines differ in length.
 
     Example:
         >>> read_csv("id,value\n'=1+1,-0.5\n")
@@ -52,7 +52,7 @@ def read_csv(text: str) -> list[dict[str, str]]:
 
 def _line(values: Sequence[object]) -> str:
     text = io.StringIO()
-    # Only what the terminator holds is quoted, and both kinds of line break must be.
+    # csv quotes only characters of the terminator, and both kinds of line break need quotes.
     csv.writer(text, lineterminator="\r\n").writerow([_cell(value) for value in values])
     return text.getvalue()[:-2] + "\n"
 

@@ -1,7 +1,7 @@
-"""What is in a file, as one short text; a large file is not read again while nobody wrote to it.
+"""Digests of files; a large file is read again only after a change.
 
-As git does for a work tree, a ledger for each folder, in the user's cache, notes what its files
-held when they were read.
+As git does for a work tree, a ledger for each folder, in the user's cache, records the digests of
+its files.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from typing import NamedTuple
 
 from bias_pipeline.errors import BiasPipelineError, ResourceError, refused_by_system
 from bias_pipeline.io.atomic import replace_file
+from bias_pipeline.io.checksummed_json import sha256_of
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.io.paths import user_cache
-from bias_pipeline.io.sealed import sha256_of
 
-_WORTH = 1 << 24  # bytes; fewer are read again sooner than they are looked up
-_TICK = 2_000_000_000  # nanoseconds between two times of the coarsest clock that file systems have
+_WORTH = 1 << 24  # bytes; reading fewer again is faster than a ledger
+_TICK = 2_000_000_000  # nanoseconds; the coarsest clock of file systems
 _WHAT = "digests of a folder's files: {name: [size, written, changed, inode, digest]}"
 
 
 class Traits(NamedTuple):
-    """What a file system tells of a file without reading it; any writing changes some of it.
+    """What a file system reports on a file without reading it; any write changes some of it.
 
     Attributes:
         size: in bytes.
         written: when its content was, in nanoseconds; anyone can set it back.
         changed: when anything about it was, in nanoseconds; nobody can set it back.
-        inode: its number; a file that takes another's name has one of its own.
+        inode: its number; a file that replaces another has a different one.
     """
 
     size: int
@@ -44,16 +44,16 @@ class Traits(NamedTuple):
 
     @classmethod
     def of(cls, path: Path) -> Traits:
-        """Those of a file.
+        """The traits of a file.
 
         Raises:
-            OSError: if there is none.
+            OSError: if the file is absent.
         """
-        told = path.stat()
-        return cls(told.st_size, told.st_mtime_ns, told.st_ctime_ns, told.st_ino)
+        status = path.stat()
+        return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
     def settled(self, now: int) -> bool:
-        """Whether a later writing would be seen: it has another time than this one."""
+        """Whether a later write would change the time stamp."""
         return max(self.written, self.changed) + _TICK < now
 
 
@@ -61,25 +61,25 @@ Noted = dict[str, tuple[Traits, str]]
 
 
 class _Ledger:
-    """Digests of the files of a folder, with what the system told of each before it was read."""
+    """Digests of a folder's files, with the traits of each before it was read."""
 
-    def __init__(self, folder: Path, kept: Path | None) -> None:
+    def __init__(self, folder: Path, file: Path | None) -> None:
         self.folder = folder
-        self.kept = kept  # nowhere where a user has no home
-        self.noted = _read(kept) if kept else {}
-        self.fresh = 0  # bytes that were read and are not kept yet
+        self.file = file  # None if the user has no home
+        self.noted = _read(file) if file else {}
+        self.fresh = 0  # bytes that were read and are not recorded yet
 
     def known(self, name: str) -> str | None:
-        """SHA-256 of a file as it was noted, None if it was not or somebody wrote to it since."""
+        """The recorded SHA-256 of a file, None if there is none or the file was written since."""
         traits, digest = self.noted.get(name, (None, None))
         return digest if traits == Traits.of(self.folder / name) else None
 
     def digest(self, name: str) -> str:
-        """SHA-256 of a file, read only if it is not known."""
+        """SHA-256 of a file; reads it only if there is no valid record."""
         return self.known(name) or self.read(name)
 
     def read(self, name: str) -> str:
-        """The same, read anew."""
+        """The same, always reading the file."""
         path, now = self.folder / name, time.time_ns()
         traits = Traits.of(path)
         digest = sha256_of(path)
@@ -89,20 +89,20 @@ class _Ledger:
         return digest
 
     def keep(self) -> None:
-        """Add to what other processes kept, if much was read; if that fails, it is read again."""
-        if self.kept is None or self.fresh < _WORTH:
+        """Merge into the ledger on disk, if much was read; a failure is ignored."""
+        if self.file is None or self.fresh < _WORTH:
             return
         self.fresh = 0
         with contextlib.suppress(OSError):
             there = {path.name for path in self.folder.iterdir()}
-            noted = (_read(self.kept) | self.noted).items()
-            rows = {name: [*own, digest] for name, (own, digest) in noted if name in there}
-            self.kept.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(self.kept, json.dumps(rows).encode(), sync=False)
+            noted = (_read(self.file) | self.noted).items()
+            rows = {name: [*traits, digest] for name, (traits, digest) in noted if name in there}
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(self.file, json.dumps(rows).encode(), sync=False)
 
 
 def digest_of(path: Path) -> str:
-    """SHA-256 (hex) of a file; not read again as long as nobody writes to it.
+    """SHA-256 (hex) of a file; reads it again only after a change.
 
     Raises:
         ResourceError: if it cannot be read.
@@ -123,36 +123,36 @@ def digest_of(path: Path) -> str:
 
 
 def digests_of(paths: Iterable[Path]) -> list[str | None]:
-    """Those of many files, None for one that cannot be read."""
-    found: list[str | None] = []
+    """SHA-256 of many files, None for one that cannot be read."""
+    digests: list[str | None] = []
     ledgers: set[_Ledger] = set()
     for path in paths:
         ledgers.add(ledger := _ledger_of(path))
         try:
-            found.append(ledger.digest(path.name))
+            digests.append(ledger.digest(path.name))
         except OSError:
-            found.append(None)
+            digests.append(None)
     for ledger in ledgers:
         ledger.keep()
-    return found
+    return digests
 
 
-def belied(paths: Iterable[Path]) -> list[Path]:
-    """Read files anew, and name those of which something else was noted.
+def digest_mismatch(paths: Iterable[Path]) -> list[Path]:
+    """The files whose content changed although the file system reports no write.
 
-    Nobody wrote to them, as far as their file system tells; so it, or the disk, is at fault. What
-    they hold now is noted. Files that cannot be read are passed over.
+    Then the file system or the disk is at fault. Reads all files and records their new digests;
+    skips files that cannot be read.
     """
-    found = []
+    changed = []
     for path in paths:
         ledger = _ledger_of(path)
         with contextlib.suppress(OSError):
             before, now = ledger.known(path.name), ledger.read(path.name)
             if before not in (None, now):
-                found.append(path)
+                changed.append(path)
                 ledger.fresh = _WORTH
             ledger.keep()
-    return found
+    return changed
 
 
 def _ledger_of(path: Path) -> _Ledger:
@@ -169,10 +169,10 @@ def _ledger(folder: Path, cache: Path | None) -> _Ledger:
     return _Ledger(folder, cache and cache / name)
 
 
-def _read(kept: Path) -> Noted:
-    """What was kept; nothing where it cannot be read."""
+def _read(file: Path) -> Noted:
+    """The ledger on disk; empty if it cannot be read."""
     try:
-        rows = expect(load_json(kept, what=_WHAT), dict, kept, "")
+        rows = expect(load_json(file, what=_WHAT), dict, file, "")
         return {name: _row(row) for name, row in rows.items()}
     except (BiasPipelineError, ValueError):
         return {}

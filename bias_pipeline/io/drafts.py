@@ -1,7 +1,6 @@
-"""Drafts that killed processes left: unfinished files and folders that nobody works at any more.
+"""Removes drafts, unfinished files and folders, that killed processes left.
 
-Whoever writes a draft holds a lock on it, which the system takes away when the process ends,
-however that was.
+The writer of a draft holds a lock on it; the system releases it when the process ends in any way.
 """
 
 from __future__ import annotations
@@ -14,17 +13,17 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-YOUNG_S = 60.0  # a draft that was touched so lately may be about to be locked, or to get its name
+YOUNG_S = 60.0  # a younger draft may not be locked yet, or be about to get its name
 
 
 def lock_draft(handle: int) -> None:
-    """Hold an open draft until it is closed; where a file system has no locks, do without."""
+    """Lock an open draft until it is closed; does nothing if the file system has no locks."""
     with contextlib.suppress(OSError):
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def clear_drafts(drafts: Iterable[Path]) -> None:
-    """Remove those that nobody holds and nobody has touched for a minute.
+    """Remove drafts that nobody has locked, and that have not changed for a minute.
 
     Args:
         drafts: files and folders whose names are those of drafts.
@@ -36,7 +35,7 @@ def clear_drafts(drafts: Iterable[Path]) -> None:
 
 
 def _is_held(path: Path) -> bool:
-    """Whether a process holds a draft; yes where that cannot be known."""
+    """Whether a process has locked a draft; yes if that is unknown."""
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

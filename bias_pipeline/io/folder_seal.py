@@ -1,6 +1,6 @@
-"""Folders of a cache that are read back: what was written into each, by its checksums.
+"""Checksums of the files in a cache folder, in the format of ``sha256sum --check``.
 
-The list is in the form that ``sha256sum --check`` reads.
+They show whether a folder is complete and unchanged.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from pathlib import Path
 
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.atomic import replace_file
+from bias_pipeline.io.checksummed_json import sha256_of
 from bias_pipeline.io.digests import digest_of
-from bias_pipeline.io.sealed import sha256_of
 
 SEAL = "SHA256SUMS"
 
@@ -26,7 +26,7 @@ def seal_folder(folder: Path) -> None:
 
 
 def is_whole(folder: Path) -> bool:
-    """Whether a folder holds the files it was sealed with, and no other ones.
+    """Whether a folder contains exactly the files it was sealed with.
 
     Example:
         >>> import tempfile

@@ -1,7 +1,7 @@
-"""Random numbers by name: a hash of what a number is for, never of how many were drawn before.
+"""Random numbers by name: hashes of their purpose, independent of earlier draws.
 
-Every draw names its purpose in :func:`stream`, so that two purposes never decide by the same
-numbers: label noise that went by the numbers of the split fell on test images alone.
+Every draw names its purpose in :func:`random_words`, so that two purposes never share numbers:
+label noise with the numbers of the split once fell only on test images.
 """
 
 from __future__ import annotations
@@ -29,41 +29,41 @@ def mix(words: UIntArray) -> UIntArray:
     return words ^ (words >> np.uint64(31))
 
 
-def keys_of(texts: Iterable[str]) -> UIntArray:
+def hash_ids(texts: Iterable[str]) -> UIntArray:
     """A 64-bit hash of each text, equal on every platform.
 
     Example:
-        >>> keys_of(["42"]).tolist() == keys_of(["41", "42"]).tolist()[1:]
+        >>> hash_ids(["42"]).tolist() == hash_ids(["41", "42"]).tolist()[1:]
         True
     """
     digests = (hashlib.blake2b(t.encode("utf-8", "surrogatepass"), digest_size=8) for t in texts)
     return np.frombuffer(b"".join(d.digest() for d in digests), dtype="<u8").astype(np.uint64)
 
 
-# What is drawn, each from a stream of its own. The split and the resampling came first and keep the
-# streams they had, which another number of steps tells apart: new ones would train every attacker
-# and draw every interval anew for nothing.
+# Each purpose has its own stream. Split and resampling came first and retain their old streams
+# (they differ in the number of steps): new ones would change every attacker and interval.
 PURPOSES = (
     "split", "resample", "noise", "bundle", "retry", "dropout", "limit", "language bias",
-    "deletion", "mask noise", "ties", "pairing", "attackers", "pictures", "permute",
+    "deletion", "mask noise", "ties", "pairing", "attackers", "pictures", "permute", "examples",
+    "words out", "words in", "leaning",
 )  # fmt: skip
 _SALTS = {
-    **dict(zip(PURPOSES, keys_of(PURPOSES), strict=True)),
+    **dict(zip(PURPOSES, hash_ids(PURPOSES), strict=True)),
     "split": np.uint64(0),
     "resample": np.uint64(0),
 }
 _ONE = np.zeros(1, np.uint64)
 
 
-def stream(purpose: str, seed: int, keys: UIntArray, part: UIntArray = _ONE) -> UIntArray:
-    """Random 64-bit words, one for each key; the one function that makes them.
+def random_words(purpose: str, seed: int, keys: UIntArray, part: UIntArray = _ONE) -> UIntArray:
+    """Random 64-bit words, one for each key; the only source of randomness.
 
     Args:
         purpose: one of :data:`PURPOSES`.
         seed: any whole number in [0, 2**64).
-        keys: (...) what the words belong to, such as :attr:`Corpus.keys`.
-        part: (...) which of several draws of one purpose, broadcast with ``keys``; there is one
-            split.
+        keys: (...) the items to draw for, such as a corpus's ``keys``.
+        part: (...) which of several draws of one purpose, broadcast with ``keys``; a split has only
+            one.
 
     Returns:
         (...) uniform words; those of another purpose, seed or part are unrelated.
@@ -72,8 +72,8 @@ def stream(purpose: str, seed: int, keys: UIntArray, part: UIntArray = _ONE) -> 
         KeyError: on an unknown purpose.
 
     Example:
-        >>> keys = keys_of(["1", "2", "3"])
-        >>> bool((stream("split", 0, keys) == stream("noise", 0, keys)).any())
+        >>> keys = hash_ids(["1", "2", "3"])
+        >>> bool((random_words("split", 0, keys) == random_words("noise", 0, keys)).any())
         False
     """
     start = mix(np.array([seed], np.uint64) ^ _SALTS[purpose])
@@ -84,7 +84,7 @@ def derived_seed(purpose: str, seed: int, number: int) -> int:
     """The seed of a further generator, such as that of a retry, in [0, 2**63).
 
     Args:
-        purpose: see :func:`stream`.
+        purpose: see :func:`random_words`.
         seed: see there.
         number: which one, from 0.
 
@@ -92,4 +92,4 @@ def derived_seed(purpose: str, seed: int, number: int) -> int:
         >>> derived_seed("retry", 0, 1) != derived_seed("retry", 1, 0)
         True
     """
-    return int(stream(purpose, seed, np.array([number], np.uint64))[0] >> np.uint64(1))
+    return int(random_words(purpose, seed, np.array([number], np.uint64))[0] >> np.uint64(1))

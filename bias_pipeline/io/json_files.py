@@ -1,4 +1,4 @@
-"""Strict JSON: a file is read as it is meant, or refused with the place and the remedy."""
+"""Strict JSON: a file is read exactly, or refused with the position and the fix."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KIND_NAMES: dict[type, str] = {
     bool: "true or false",
     type(None): "null",
 }
-# What a file that is not what it should be turns out to be, by its first bytes.
+# The first bytes of common wrong files.
 _MAGIC = (
     (b"\x1f\x8b", "a gzip archive: unpack it first"),
     (b"PK\x03\x04", "a zip archive (or .npz or .pt file): unpack or convert it first"),
@@ -49,7 +49,7 @@ _TOKEN = re.compile(r'(?P<text>"(?:[^"\\]++|\\.)*+")(?P<colon>\s*:)?|[\[\]{}]|-?
 
 
 class _RefusedError(Exception):
-    """Well-formed JSON that is refused; which, says the message."""
+    """Well-formed JSON that is refused; the message says why."""
 
 
 def load_json(
@@ -57,8 +57,8 @@ def load_json(
 ) -> object:
     """Read a JSON file strictly.
 
-    UTF-8 with or without a byte order mark. NaN, infinities, keys that stand twice in an object
-    and deep nesting are refused; lone surrogates become U+FFFD.
+    UTF-8 with or without a byte order mark. NaN, infinities, duplicate keys and deep nesting are
+    refused; lone surrogates become U+FFFD.
 
     Args:
         path: the file.
@@ -71,7 +71,7 @@ def load_json(
 
     Raises:
         DataError: with line, column and surroundings of the first fault.
-        ResourceError: if the file is not there or cannot be read.
+        ResourceError: if the file is absent or cannot be read.
 
     Example:
         >>> import tempfile
@@ -93,7 +93,7 @@ def load_json(
 def load_json_lines(
     path: Path, *, what: str, max_depth: int = MAX_DEPTH, max_bytes: int = MAX_BYTES
 ) -> Iterator[tuple[int, object]]:
-    """Read JSON Lines as strictly, one value a line, never the whole file at once.
+    """Read JSON Lines as strictly, one value a line, line by line.
 
     Args:
         path: the file.
@@ -102,11 +102,11 @@ def load_json_lines(
         max_bytes: size of file that is allowed.
 
     Yields:
-        Number of the line (from 1) and its value; blank lines are passed over.
+        Number of the line (from 1) and its value; blank lines are skipped.
 
     Raises:
         DataError: with line, column and surroundings of the first fault.
-        ResourceError: if the file is not there or cannot be read.
+        ResourceError: if the file is absent or cannot be read.
     """
     with open_input(path, what=what, max_bytes=max_bytes) as handle:
         for number, data in enumerate(handle, start=1):
@@ -126,7 +126,7 @@ def expect(value: object, kind: type[T], path: Path, where: str) -> T:
     An integer passes as a number; true and false pass as neither.
 
     Args:
-        value: what stands there.
+        value: the value.
         kind: dict, list, str, int, float, bool or NoneType.
         path: the file.
         where: the way to the value, such as ``annotations[17].caption``; empty for the top level.
@@ -163,7 +163,7 @@ def _name(value: object) -> str:
 
 
 def open_input(path: Path, *, what: str, max_bytes: int) -> BinaryIO:
-    """Open a user's file for reading, once it is known to be one and not too large.
+    """Open a user's file for reading, after checking that it is a file and not too large.
 
     Args:
         path: the file.
@@ -178,7 +178,7 @@ def open_input(path: Path, *, what: str, max_bytes: int) -> BinaryIO:
         DataError: if it is empty or too large.
     """
     try:
-        info = path.stat()  # before opening: opening a named pipe waits for ever
+        info = path.stat()  # before opening, since opening a named pipe would block
         if not stat.S_ISREG(info.st_mode):
             kind = "a folder" if stat.S_ISDIR(info.st_mode) else "not a regular file"
             raise ResourceError(f"{path}: is {kind}; name a file that holds {what}")
@@ -205,7 +205,7 @@ def _check_size(path: Path, size: int, what: str, max_bytes: int) -> None:
 
 
 def looks_like(head: bytes) -> str:
-    """What a file is, judging by its first bytes, as a sentence; empty if unknown.
+    """A sentence on the kind of a file, by its first bytes; empty if unknown.
 
     Example:
         >>> looks_like(b"PK" + bytes([3, 4]))
@@ -272,11 +272,11 @@ def _parse(source: _Source, max_depth: int) -> object:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object, unless one of its keys stands twice: json would keep the last in silence."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    """An object, unless it has a duplicate key, of which json would silently take the last."""
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
         raise _RefusedError("duplicate")
-    return found
+    return mapping
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -284,7 +284,7 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def _deeper_than(value: Any, levels: int) -> bool:
-    """Whether lists and objects nest deeper than that, level by level and without recursion."""
+    """Whether lists and objects nest deeper than ``levels``, without recursion."""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(levels):
         level = [
@@ -299,7 +299,7 @@ def _deeper_than(value: Any, levels: int) -> bool:
 
 
 def _hint(text: str, error: json.JSONDecodeError) -> str:
-    """How to mend a syntax error."""
+    """How to fix a syntax error."""
     rest = text[error.pos : error.pos + _SHOWN]
     if not text.strip():
         return "The file holds only white space: fetch or make it again"
@@ -322,10 +322,10 @@ def _ends_there(text: str, error: json.JSONDecodeError) -> bool:
 
 
 class _Source:
-    """The text of a file, to say where in it a fault lies.
+    """The text of a file, to report the position of a fault.
 
-    The parser does not tell the place of faults in well-formed JSON. They are looked for again,
-    which is slow, but only done once and never for a good file.
+    The parser gives no position for faults in well-formed JSON. They are searched for again, which
+    is slow but happens only once, and never for a good file.
 
     Args:
         text: the file's text.
@@ -364,7 +364,11 @@ class _Source:
         """Position, description and remedy of a refused constant or of a duplicate key."""
         if name == "duplicate":
             position, key = self._duplicate()
-            return position, f"key {key[:_SHOWN]} stands twice in one object", "Keep one of the two"
+            return (
+                position,
+                f"key {key[:_SHOWN]} occurs twice in one object",
+                "Remove one of the two",
+            )
         first = next(token for token in _TOKEN.finditer(self.text) if token[0] in _CONSTANTS)
         return first.start(), f"{name} is not JSON", "Write null or a number"
 

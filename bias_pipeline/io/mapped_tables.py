@@ -1,8 +1,7 @@
-"""Large tables in files that are mapped into memory: each as it was written, or made anew.
+"""Large tables in files that are mapped into memory; a damaged one is computed again.
 
-A file's name ends in a digest of its content, so that a table whose bytes changed, or that was cut,
-is never read. It is written row by row, not through a map: a disk that fills up under a map ends
-the process with a signal.
+A file's name ends in a digest of its content, so a changed or cut table is never read. It is
+written row by row, not through the map: a full disk under a map kills the process with a signal.
 """
 
 from __future__ import annotations
@@ -22,25 +21,28 @@ import numpy as np
 import numpy.typing as npt
 
 from bias_pipeline.errors import ResourceError
-from bias_pipeline.io import stopping
+from bias_pipeline.io import signals
+from bias_pipeline.io.checksummed_json import sha256, sha256_of
 from bias_pipeline.io.digests import digest_of
 from bias_pipeline.io.drafts import clear_drafts, lock_draft
 from bias_pipeline.io.progress import bar, track
-from bias_pipeline.io.sealed import sha256, sha256_of
 
 log = logging.getLogger(__name__)
 
-_DIGITS = 32  # hexadecimal, of each of the two digests in a name
-_NO_ALLOCATION = (errno.EOPNOTSUPP, errno.EINVAL)  # of file systems that cannot set space aside
+_DIGITS = 32  # hexadecimal digits of each of the two digests in a name
+_NO_ALLOCATION = (
+    errno.EOPNOTSUPP,
+    errno.EINVAL,
+)  # errors of file systems that cannot reserve space
 
 
 class Filling(NamedTuple):
-    """What a table is made of.
+    """The content of a table.
 
     Attributes:
         shape: of the table.
         kind: of its numbers.
-        rows: each row's number and what stands there, in any order.
+        rows: number and values of each row, in any order.
     """
 
     shape: tuple[int, ...]
@@ -49,12 +51,12 @@ class Filling(NamedTuple):
 
 
 def mapped_table(cache: str | None, key: str, make: Callable[[], Filling]) -> npt.NDArray[Any]:
-    """A large array by what it was computed from; in memory only without a cache.
+    """A large array by its key, mapped from the cache; in memory without a cache.
 
     Args:
         cache: folder of the tables, None to write none.
         key: everything that decides the numbers.
-        make: gives what the array is made of; not called if a whole table is there.
+        make: returns the content; not called if the cache has an intact table.
 
     Raises:
         ResourceError: if the folder cannot be written, or the disk is full.
@@ -65,14 +67,14 @@ def mapped_table(cache: str | None, key: str, make: Callable[[], Filling]) -> np
         with bar("pictures"):
             for row, numbers in track(filling.rows, len(table)):
                 table[row] = numbers
-                stopping.stop_if_requested()
+                signals.stop_if_requested()
         return table
     path = _whole(Path(cache), key) or _written(Path(cache), key, make())
     return np.load(path, mmap_mode="r")
 
 
 def _name(key: str, digest: str) -> str:
-    """A file's name: what its table was computed from, and that with what it holds."""
+    """A file's name: digests of its key, and of key and content."""
     return f"{sha256(key.encode())[:_DIGITS]}-{sha256(f'{key} {digest}'.encode())[:_DIGITS]}.npy"
 
 
@@ -83,13 +85,13 @@ def _whole(folder: Path, key: str) -> Path | None:
         if path.name == _name(key, digest_of(path)):
             whole = path
         else:
-            log.warning("%s is damaged (its checksum does not fit) and is made again", path)
+            log.warning("%s is damaged (its checksum does not fit) and is computed again", path)
             _remove(path)
     return whole
 
 
 def _written(folder: Path, key: str, filling: Filling) -> Path:
-    """Fill a file, which appears whole or not at all."""
+    """Write the file of a table; it appears complete or not at all."""
     draft = folder / f".{sha256(key.encode())[:_DIGITS]}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -102,8 +104,8 @@ def _written(folder: Path, key: str, filling: Filling) -> Path:
     except OSError as error:
         size = math.prod(filling.shape) * np.dtype(filling.kind).itemsize
         raise ResourceError(
-            f"cannot keep pictures in {folder}: {error.strerror} (a table of {size:,} bytes; "
-            "paths.cache=DIR names another place)"
+            f"cannot store pictures in {folder}: {error.strerror} (a table of {size:,} bytes; "
+            "paths.cache=DIR names another folder)"
         ) from error
     finally:
         _remove(draft)
@@ -112,7 +114,7 @@ def _written(folder: Path, key: str, filling: Filling) -> Path:
 
 
 def _fill(file: BinaryIO, filling: Filling) -> None:
-    """Write a table as ``np.save`` does, its space set aside before the first row is computed."""
+    """Write a table as ``np.save`` does; reserves its space before computing the first row."""
     kind = np.dtype(filling.kind)
     header = {
         "descr": np.lib.format.dtype_to_descr(kind),
@@ -127,11 +129,11 @@ def _fill(file: BinaryIO, filling: Filling) -> None:
         for row, numbers in track(filling.rows, filling.shape[0]):
             content = np.ascontiguousarray(np.broadcast_to(numbers, row_shape), kind).tobytes()
             _write_at(file.fileno(), content, first + row * row_size)
-            stopping.stop_if_requested()
+            signals.stop_if_requested()
 
 
 def _allocate(handle: int, size: int) -> None:
-    """Set space aside for a file, and make it that long."""
+    """Reserve space for a file, and set its length."""
     try:
         os.posix_fallocate(handle, 0, size)
     except OSError as error:
@@ -151,7 +153,9 @@ def _remove_earlier(folder: Path, key: str) -> None:
     """Remove the table that an earlier version left under the key alone, without a checksum."""
     earlier = folder / f"{hashlib.sha256(key.encode()).hexdigest()}.npy"
     if earlier.is_file():
-        log.warning("%s is of an earlier version, without a checksum, and was made again", earlier)
+        log.warning(
+            "%s is of an earlier version, without a checksum, and was computed again", earlier
+        )
         _remove(earlier)
 
 

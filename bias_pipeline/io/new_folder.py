@@ -1,4 +1,4 @@
-"""Folders that appear whole or not at all."""
+"""Folders that appear completely or not at all."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from bias_pipeline.io.drafts import clear_drafts, lock_draft
 
 @contextmanager
 def drafted(folder: Path) -> Iterator[Path]:
-    """A draft to write into, beside the folder; it takes its name at the end, if nothing is raised.
+    """A draft to write into, next to the folder; it gets the folder's name if nothing is raised.
 
     Args:
         folder: a new one.
 
     Raises:
-        ResourceError: if it is there already, or cannot be written.
+        ResourceError: if it already exists, or cannot be written.
 
     Example:
         >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as own:
-        ...     with drafted(Path(own, "mine")) as draft:
+        >>> with TemporaryDirectory() as name:
+        ...     with drafted(Path(name, "mine")) as draft:
         ...         _ = (draft / "a.txt").write_text("a")
-        ...     sorted(path.name for path in Path(own, "mine").iterdir())
+        ...     sorted(path.name for path in Path(name, "mine").iterdir())
         ['a.txt']
     """
     require_new(folder)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        # Absolute, since other processes, which may write into it, may be elsewhere.
+        # Absolute, since processes in other folders may write into it.
         clear_drafts(folder.parent.glob(f".{escape(folder.name)}-????????"))
         draft = Path(mkdtemp(dir=folder.parent.absolute(), prefix=f".{folder.name}-"))
     except OSError as error:
@@ -45,7 +45,7 @@ def drafted(folder: Path) -> Iterator[Path]:
     lock_draft(handle)
     try:
         yield draft
-        for path in draft.rglob("*"):  # libraries write some that nobody else may read
+        for path in draft.rglob("*"):  # some libraries write files that nobody else may read
             path.chmod((0o777 if path.is_dir() else 0o666) & ~UMASK)
         draft.chmod(0o777 & ~UMASK)
         draft.replace(folder)
@@ -57,10 +57,10 @@ def drafted(folder: Path) -> Iterator[Path]:
 
 
 def require_new(folder: Path) -> None:
-    """Know before any work that a folder is new, or empty.
+    """Check before any work that a folder is new or empty.
 
     Raises:
         ResourceError: if it is not.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ResourceError(f"{folder}: is there already; name a new folder (--out)")
+        raise ResourceError(f"{folder}: already exists; name a new folder (--out)")

@@ -1,4 +1,4 @@
-"""Where the configuration, the studies and what takes long to make lie."""
+"""The folders of the configuration, the studies and the user's cache."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bias_pipeline.errors import ResourceError
 
 
 def conf_dir() -> Path:
-    """The configuration folder: inside an installed package, beside it in a checkout."""
+    """The configuration folder: inside an installed package, next to it in a checkout."""
     package = Path(__file__).resolve().parents[1]
     inside = package / "conf"
     return inside if inside.is_dir() else package.parent / "conf"
@@ -21,11 +21,11 @@ def experiments_dir() -> Path:
 
 
 def user_cache() -> Path:
-    """The folder in which this user's machine keeps what takes long to make.
+    """The user's cache folder.
 
     Raises:
-        ResourceError: if the user has no home, as in some containers. Nothing that others can write
-            to stands in for it: weights are kept there.
+        ResourceError: if the user has no home, as in some containers. No folder that others can
+            write to replaces it, since it stores weights.
     """
     root = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
     try:

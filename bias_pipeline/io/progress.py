@@ -1,4 +1,4 @@
-"""Where long work is: bars on a terminal, a line a minute in a log, nothing of what is short."""
+"""Progress of long work: bars on a terminal, a line a minute in a log."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PATIENCE_S = 2.0  # nothing is drawn before
-DRAW_S = 0.5  # between two looks, on a terminal
-LINE_S = 60.0  # between two lines, in a log
-_TELLING = 2  # steps that are done before the time left is told
+PATIENCE_S = 2.0  # shorter work gets no bar
+DRAW_S = 0.5  # between two updates on a terminal
+LINE_S = 60.0  # between two lines in a log
+_TELLING = 2  # finished steps before the time left is shown
 
 
 class Bar:
@@ -47,20 +47,20 @@ class Bar:
         self.done += 1
 
     def look(self) -> None:
-        """Learn what is done, where nobody says so."""
+        """Update ``done``, if no one calls :meth:`advance`."""
 
     def seconds_left(self) -> float | None:
-        """Expected seconds until the last step is done, None as long as nothing is known.
+        """Expected seconds until the last step is done, None as long as that is unknown.
 
-        The first step says too little: it reads and imports what the others find ready. Where all
-        steps so far are done, nobody knows how many are still to be found.
+        The first step is not representative: it also reads and imports. If all known steps are
+        done, more may still be added.
         """
         if not _TELLING <= self.done < self.total:
             return None
         return self.elapsed / self.done * (self.total - self.done)
 
     def place(self) -> str:
-        """Which step it is at.
+        """The current step.
 
         Example:
             >>> bar = Bar("lic sat")
@@ -71,15 +71,15 @@ class Bar:
         return f"{self.label}: {self.done} of {self.total}" if self.total else self.label
 
     def sentence(self) -> str:
-        """Where it is, how long it still takes, and the same of what goes on within it."""
+        """The current step, the time left, and the same of the bar inside it."""
         inner = self.within
         left = left_words(self.seconds_left())
-        told = self.place() + (f", {left}" if left else "")
-        return f"{told} ({inner.sentence()})" if inner else told
+        text = self.place() + (f", {left}" if left else "")
+        return f"{text} ({inner.sentence()})" if inner else text
 
 
 def left_words(seconds: float | None) -> str:
-    """How long it still takes, in words.
+    """The time left, in words.
 
     Example:
         >>> left_words(42.3), left_words(250), left_words(9000), left_words(None)
@@ -89,7 +89,7 @@ def left_words(seconds: float | None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds, minutes or hours, whichever is read most easily.
+    """A duration in seconds, minutes or hours, whichever reads best.
 
     Example:
         >>> duration(0.4), duration(95), duration(4000)
@@ -105,14 +105,14 @@ _current: ContextVar[Bar | None] = ContextVar("bar", default=None)
 
 @contextmanager
 def bar(label: str) -> Iterator[Bar]:
-    """Show the steps of everything that is tracked inside."""
+    """Show a bar for everything that is tracked inside the block."""
     with showing(Bar(label)) as opened:
         yield opened
 
 
 @contextmanager
 def showing(opened: Bar) -> Iterator[Bar]:
-    """Show a bar; within another one, as a part of that."""
+    """Show a bar; inside another bar, as a part of it."""
     outer = _current.get()
     token = _current.set(opened)
     if outer is None:
@@ -135,7 +135,7 @@ def track(steps: Iterable[T], total: int) -> Iterator[T]:
 
     Example:
         >>> with bar("counting") as open_bar:
-        ...     seen = list(track("abc", total=3))
+        ...     letters = list(track("abc", total=3))
         >>> open_bar.done, open_bar.total
         (3, 3)
     """
@@ -149,11 +149,11 @@ def track(steps: Iterable[T], total: int) -> Iterator[T]:
 
 
 class _Teller(threading.Thread):
-    """Looks at a bar from time to time, however long one step takes.
+    """A thread that shows a bar at regular times, however long one step takes.
 
     Args:
         opened: the outermost bar.
-        every_s: seconds between two looks.
+        every_s: seconds between two updates.
     """
 
     def __init__(self, opened: Bar, every_s: float) -> None:
@@ -168,10 +168,10 @@ class _Teller(threading.Thread):
             self.tell()
 
     def tell(self) -> None:
-        """Show where the bar is."""
+        """Show the bar."""
 
     def close(self) -> None:
-        """Stop looking."""
+        """Stop the thread."""
         self._closed.set()
         self.join()
 
@@ -187,7 +187,7 @@ class _Log(_Teller):
 
 
 class _Screen(_Teller):
-    """A bar for each of those that are open, wiped at the end."""
+    """Draws every open bar; erased at the end."""
 
     def __init__(self, opened: Bar) -> None:
         super().__init__(opened, DRAW_S)
@@ -198,18 +198,20 @@ class _Screen(_Teller):
         if self.opened.elapsed < PATIENCE_S:
             return
         self._drawn = self._drawn or _drawing()
-        open_bars = [own for own in (self.opened, self.opened.within) if own is not None]
-        for gone in self._tasks.keys() - {id(own) for own in open_bars}:
+        open_bars = [
+            open_bar for open_bar in (self.opened, self.opened.within) if open_bar is not None
+        ]
+        for gone in self._tasks.keys() - {id(open_bar) for open_bar in open_bars}:
             self._drawn.remove_task(self._tasks.pop(gone))
-        for own in open_bars:
-            if id(own) not in self._tasks:
-                self._tasks[id(own)] = self._drawn.add_task("", left="")
+        for open_bar in open_bars:
+            if id(open_bar) not in self._tasks:
+                self._tasks[id(open_bar)] = self._drawn.add_task("", left="")
             self._drawn.update(
-                self._tasks[id(own)],
-                description=printable(own.place()),
-                completed=own.done,
-                total=own.total or None,
-                left=left_words(own.seconds_left()),
+                self._tasks[id(open_bar)],
+                description=printable(open_bar.place()),
+                completed=open_bar.done,
+                total=open_bar.total or None,
+                left=left_words(open_bar.seconds_left()),
             )
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
-"""Keys of the environment in what is written or shown: their variable's name stands instead.
+"""Replaces secrets of the environment, in all output, by the names of their variables.
 
-A command may name one by mistake (``captioner=$HF_TOKEN``), and what a command was is repeated in
-errors, logs and manifests, which are sent to others.
+A command may contain one by mistake (``captioner=$HF_TOKEN``); errors, logs and manifests, which
+are sent to others, repeat the command.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Any
 
 from bias_pipeline.io.atomic import replace_file
 
-NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")  # what the name of a variable ends in
-SHORTEST = 8  # characters; what is shorter stands in other text by chance
+NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")  # endings of names of variables
+SHORTEST = 8  # characters; a shorter value may occur in other text by chance
 
 
 @lru_cache(maxsize=1)
 def secrets() -> tuple[tuple[str, str], ...]:
-    """Value and name of each variable that holds a key, the longest value first.
+    """Value and name of each variable with a secret, the longest value first.
 
-    Read once; ``secrets.cache_clear()`` has the environment read again.
+    Cached; ``secrets.cache_clear()`` makes it read the environment again.
     """
     values = {
         value: name
@@ -34,7 +34,7 @@ def secrets() -> tuple[tuple[str, str], ...]:
 
 
 def redacted(text: str) -> str:
-    """Text in which the name of a variable stands for its value, in brackets.
+    """Text with secrets replaced by the names of their variables, in brackets.
 
     Example:
         >>> redacted("nothing of the environment")
@@ -46,7 +46,7 @@ def redacted(text: str) -> str:
 
 
 def redacted_data(value: Any) -> Any:
-    """Plain data with every text in it redacted; keys of mappings stay."""
+    """Plain data with every text redacted; keys of mappings stay."""
     if not secrets():
         return value
     if isinstance(value, str):

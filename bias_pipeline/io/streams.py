@@ -1,4 +1,4 @@
-"""Standard streams that are closed, full or no longer read: no reason to break off the work."""
+"""Keeps a command running when a standard stream is closed, full or no longer read."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _NAMES = ("stdin", "stdout", "stderr")
 
 
 class _Sink(io.FileIO):
-    """A file that what cannot be written to it is lost on.
+    """A file that drops what cannot be written.
 
     Attributes:
-        fault: the first reason for that, None if nothing was lost or nobody was reading.
+        fault: the first error, None if nothing was lost or the reader had gone.
     """
 
     fault: OSError | None = None
 
     def write(self, content: ReadableBuffer, /) -> int:
-        """Write what can be written; says that it was all."""
+        """Write what can be written; reports that it wrote all."""
         try:
             written = super().write(content)
         except OSError as error:
@@ -36,10 +36,10 @@ class _Sink(io.FileIO):
 
 
 def open_streams() -> None:
-    """Let printing fail nothing: what a stream does not take is lost.
+    """Make printing never fail: output that a stream does not accept is lost.
 
-    A closed stream leads to nowhere; else the next file that is opened would take its number, and
-    what is printed would end up in it. Streams that somebody has replaced stay.
+    A closed stream is opened on the null device; else the next opened file would get its number,
+    and printed text would end up in it. Replaced streams stay as they are.
     """
     for number, name in enumerate(_NAMES):
         _fill(number)
@@ -48,7 +48,7 @@ def open_streams() -> None:
 
 
 def fault() -> OSError | None:
-    """Why standard output lost something, None if it did not or nobody was reading."""
+    """The error by which standard output lost text, None if none or the reader had gone."""
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
     sink = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
@@ -56,7 +56,7 @@ def fault() -> OSError | None:
 
 
 def _fill(number: int) -> None:
-    """Have a closed stream lead to nowhere, for processes that are started, too."""
+    """Open a closed stream on the null device, also for child processes."""
     try:
         os.fstat(number)
     except OSError:
@@ -64,11 +64,11 @@ def _fill(number: int) -> None:
 
 
 def _text(number: int, name: str) -> io.TextIOWrapper:
-    """A stream as Python opens it; a sign that its encoding lacks becomes ``?``."""
-    own = getattr(sys, name)
+    """A stream as Python opens it; a character its encoding lacks becomes ``?``."""
+    stream = getattr(sys, name)
     return io.TextIOWrapper(
         io.BufferedWriter(_Sink(number, "w", closefd=False)),
-        encoding=own.encoding if own else "utf-8",
+        encoding=stream.encoding if stream else "utf-8",
         errors="replace",
         line_buffering=name == "stderr" or os.isatty(number),
     )

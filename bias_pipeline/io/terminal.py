@@ -1,7 +1,7 @@
-"""The only place that writes to a terminal or a log: what data say is shown there, never obeyed.
+"""The only module that writes to a terminal or a log; control characters in data are escaped.
 
-Ids, columns, keys, paths, names and the texts of exceptions come from files of strangers. A line of
-them may hold signs that move the cursor, recolour, reverse or hide text, or begin a new line that
+Ids, columns, keys, paths, names and texts of exceptions come from files of unknown origin. They may
+contain characters that move the cursor, recolour, reverse or hide text, or begin a new line that
 looks like ours. Here they are written out.
 """
 
@@ -16,14 +16,14 @@ from typing import Any, TextIO
 
 from bias_pipeline.io.redaction import redacted, secrets
 
-# Letters and marks that show nothing; Unicode does not count them among its format characters.
+# Invisible letters and marks that are not in Unicode's format category.
 INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 
 
 def printable(text: str) -> str:
-    r"""Text whose control, direction and invisible characters are written out, not obeyed.
+    r"""Text with control, direction and invisible characters written out.
 
-    Keys of the environment in it are redacted.
+    Secrets of the environment in it are redacted.
 
     Example:
         >>> printable("a\x1b[31mb"), printable("a\u202eb"), printable("a\nb")
@@ -35,11 +35,11 @@ def printable(text: str) -> str:
     )
 
 
-def say(*lines: object) -> None:
+def print_out(*lines: object) -> None:
     r"""Print lines; a line break within one is written out.
 
     Example:
-        >>> say("captions of a\nb", 3)
+        >>> print_out("captions of a\nb", 3)
         captions of a\nb
         3
     """
@@ -47,7 +47,7 @@ def say(*lines: object) -> None:
 
 
 def warn(*lines: object) -> None:
-    """Print lines where errors go; see :func:`say`."""
+    """Print lines to standard error; see :func:`print_out`."""
     _write(sys.stderr, lines)
 
 
@@ -57,7 +57,7 @@ def _write(stream: TextIO, lines: Sequence[object]) -> None:
 
 
 class _Record(logging.LogRecord):
-    """What is logged, by us or by a library, without signs that a terminal obeys."""
+    """A log record, ours or a library's, with control characters written out."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -69,7 +69,7 @@ class _Record(logging.LogRecord):
 
 
 def guard() -> None:
-    """Let everything that this process logs, and an exception that ends it, be printable."""
+    """Make all logging of this process, and an exception that ends it, printable."""
     secrets.cache_clear()
     logging.setLogRecordFactory(_Record)
     sys.excepthook = _excepthook

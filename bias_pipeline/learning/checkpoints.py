@@ -1,4 +1,4 @@
-"""Long trainings go on where they were killed. Needs PyTorch and Lightning."""
+"""Checkpoints from which killed trainings resume. Needs PyTorch and Lightning."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-_OWN = "bias_pipeline"  # what checkpoints hold beside Lightning's own
+_OWN = "bias_pipeline"  # key of our part of a checkpoint
 _LIGHTNINGS = ("state_dict", "optimizer_states", "lr_schedulers", "loops", "epoch", "global_step")
 
 
 class Ordered(Protocol):
-    """Batches whose order is drawn anew each epoch.
+    """Batches whose order is drawn for each epoch.
 
     Attributes:
-        order: draws it.
+        order: generator of the order.
     """
 
     order: np.random.Generator
 
 
 class Checkpoint(callbacks.Checkpoint):
-    """Writes a checkpoint at the end of an epoch, if the last one is old, and begins from it.
+    """Writes a checkpoint at the end of an epoch, if one is due, and resumes from it.
 
-    Beside Lightning's own it holds where the random numbers of weights and batches are, so a
-    training that was killed ends in the same numbers.
+    Besides Lightning's content it has the states of the random numbers of weights and batches, so a
+    killed training ends with the same numbers.
 
     Args:
-        path: the file; every process writes to a draft of its own, and the file is whole or absent.
-        batches: whose order goes on.
-        every_s: seconds between two.
+        path: the file; every process writes its own draft, so the file is complete or absent.
+        batches: whose order continues.
+        every_s: least seconds between two checkpoints.
     """
 
     def __init__(self, path: Path, batches: Ordered, every_s: float) -> None:
@@ -56,21 +56,21 @@ class Checkpoint(callbacks.Checkpoint):
         self._last = time.monotonic()
         self._state: Mapping[str, Any] | None = None
 
-    def found(self, module: torch.nn.Module) -> Path | None:
-        """The checkpoint that a training goes on from, None if there is none of this network."""
+    def resumable(self, module: torch.nn.Module) -> Path | None:
+        """The checkpoint from which a training resumes, None if there is none of this network."""
         if not self.path.is_file():
             return None
         try:
             _check(torch.load(self.path, map_location="cpu", weights_only=True), module)
-        except Exception as error:  # whatever a damaged file makes of the library
+        except Exception as error:  # the library can raise anything on a damaged file
             first = (str(error).splitlines() or [type(error).__name__])[0]
-            log.warning("%s cannot be gone on from and counts as absent: %s", self.path, first)
+            log.warning("%s cannot be resumed from and is ignored: %s", self.path, first)
             return None
-        log.info("going on from %s", self.path)
+        log.info("resuming from %s", self.path)
         return self.path
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Write, if it is time."""
+        """Write a checkpoint if one is due."""
         del pl_module
         due = trainer.strategy.broadcast(time.monotonic() - self._last >= self.every_s)
         last = trainer.current_epoch + 1 >= (trainer.max_epochs or 0)
@@ -87,7 +87,7 @@ class Checkpoint(callbacks.Checkpoint):
                 draft.replace(self.path)
         except OSError as error:
             raise ResourceError(
-                f"cannot keep checkpoints in {self.path.parent}: {error.strerror}; "
+                f"cannot write checkpoints to {self.path.parent}: {error.strerror}; "
                 "probe.checkpoint_minutes=null writes none"
             ) from error
         finally:
@@ -97,7 +97,7 @@ class Checkpoint(callbacks.Checkpoint):
     def on_save_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
     ) -> None:
-        """Add what Lightning does not know."""
+        """Add our part to the checkpoint."""
         assert isinstance(pl_module, Learner)
         checkpoint[_OWN] = {
             "order": json.dumps(self._order.bit_generator.state),
@@ -109,13 +109,13 @@ class Checkpoint(callbacks.Checkpoint):
     def on_load_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
     ) -> None:
-        """Take the losses; random numbers wait until all is set up."""
+        """Load the losses; random numbers are set when training starts."""
         assert isinstance(pl_module, Learner)
         self._state = checkpoint[_OWN]
         pl_module.losses = self._state["losses"][trainer.global_rank]
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Go on with the random numbers of the checkpoint, if it began from one."""
+        """Set the random numbers of the checkpoint, if training resumes from one."""
         if self._state is None:
             return
         self._order.bit_generator.state = json.loads(self._state["order"])
@@ -124,7 +124,7 @@ class Checkpoint(callbacks.Checkpoint):
             torch.cuda.set_rng_state(self._state["random_gpu"])
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Nobody needs it any more."""
+        """Delete the file, which is no longer needed."""
         del pl_module
         if trainer.is_global_zero:
             with contextlib.suppress(OSError):
@@ -132,26 +132,26 @@ class Checkpoint(callbacks.Checkpoint):
 
 
 def _check(checkpoint: Any, module: torch.nn.Module) -> None:
-    """Know that a file is a checkpoint of a network, written here.
+    """Check that a file is our checkpoint of a network.
 
     Raises:
         ValueError: if it is not.
     """
-    held = checkpoint if isinstance(checkpoint, Mapping) else {}
-    lacking = sorted({*_LIGHTNINGS, _OWN} - set(held))
+    content = checkpoint if isinstance(checkpoint, Mapping) else {}
+    lacking = sorted({*_LIGHTNINGS, _OWN} - set(content))
     if lacking:
-        raise ValueError(f"no checkpoint of a training; it lacks {', '.join(lacking)}")
+        raise ValueError(f"not a checkpoint of a training: it lacks {', '.join(lacking)}")
     theirs, ours = (
-        {name: tuple(own.shape) for name, own in weights.items()}
-        for weights in (held["state_dict"], module.state_dict())
+        {name: tuple(tensor.shape) for name, tensor in weights.items()}
+        for weights in (content["state_dict"], module.state_dict())
     )
     if theirs != ours:
         raise ValueError("a checkpoint of another network")
 
 
-def _of_all_ranks(trainer: pl.Trainer, own: T) -> list[T]:
+def _of_all_ranks(trainer: pl.Trainer, item: T) -> list[T]:
     if trainer.world_size == 1:
-        return [own]
-    found: list[Any] = [None] * trainer.world_size
-    distributed.all_gather_object(found, own)
-    return found
+        return [item]
+    items: list[Any] = [None] * trainer.world_size
+    distributed.all_gather_object(items, item)
+    return items

@@ -1,4 +1,4 @@
-"""What is trained here. Needs PyTorch and Lightning."""
+"""Base class of all trained modules. Needs PyTorch and Lightning."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from torch import Tensor
 
 
 class Learner(pl.LightningModule):
-    """A module that puts the mean loss of each epoch down.
+    """A module that records the mean loss of each epoch.
 
     Attributes:
-        losses: mean loss over what it learns from in each epoch so far, dropout included.
+        losses: mean training loss of each epoch so far, with dropout.
     """
 
     def __init__(self) -> None:
@@ -18,9 +18,9 @@ class Learner(pl.LightningModule):
         self.losses: list[float] = []
 
     def note(self, loss: Tensor, n_rows: int) -> None:
-        """Take the mean loss of a batch of so many rows into that of the epoch."""
+        """Add the mean loss of a batch of ``n_rows`` rows to that of the epoch."""
         self.log("train_loss", loss, on_step=False, on_epoch=True, batch_size=n_rows)
 
     def on_train_epoch_end(self) -> None:
-        """Put the epoch's mean loss down."""
+        """Record the epoch's mean loss."""
         self.losses.append(float(self.trainer.callback_metrics["train_loss"]))

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Survival:
-    """Where checkpoints of trainings lie.
+    """Settings of checkpoints.
 
     Attributes:
-        folder: of all.
-        version: of what is trained; a checkpoint of another one is none.
-        minutes: that lie between two; a training that takes less writes none.
+        folder: of all checkpoints.
+        version: of what is trained; checkpoints of other versions are ignored.
+        minutes: between two checkpoints; a shorter training writes none.
     """
 
     folder: str
@@ -38,54 +38,54 @@ class Survival:
         """The checkpoint of a training.
 
         Args:
-            name: by all that decides its weights.
-            batches: what it learns from.
+            name: from all settings that change its weights.
+            batches: its training batches.
         """
         from bias_pipeline.learning.checkpoints import Checkpoint
 
         return Checkpoint(Path(self.folder) / f"{name}.ckpt", batches, 60 * self.minutes)
 
 
-def run(
+def run_training(
     module: pl.LightningModule,
     batches: Any,
     settings: Mapping[str, Any],
     callbacks: Sequence[Callback] = (),
 ) -> None:
-    """Lightning's loop; its advice for data loaders does not fit a list in memory.
+    """Train with Lightning's loop, without its warnings about data loaders.
 
     Args:
-        module: learns.
-        batches: what it learns from, the same whenever an epoch begins or drawn anew.
+        module: to train.
+        batches: iterated once an epoch.
         settings: Lightning's flags.
-        callbacks: Lightning's; with a :class:`~bias_pipeline.learning.checkpoints.Checkpoint` the
-            loop goes on where it was killed.
+        callbacks: Lightning's; with a :class:`~bias_pipeline.learning.checkpoints.Checkpoint` a
+            killed training resumes.
 
     Raises:
-        ResourceError: if the devices are absent.
+        ResourceError: if the devices are missing.
     """
     from bias_pipeline.learning.checkpoints import Checkpoint
 
-    ours = next((own for own in callbacks if isinstance(own, Checkpoint)), None)
-    begun = ours.found(module) if ours else None
+    ours = next((callback for callback in callbacks if isinstance(callback, Checkpoint)), None)
+    begun = ours.resumable(module) if ours else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             # Without checkpoints of ours Lightning would write its own into the current folder.
-            kept = {"enable_checkpointing": True} if ours else {}
-            trainer = _trainer({**settings, **kept, "callbacks": list(callbacks)})
+            extra = {"enable_checkpointing": True} if ours else {}
+            trainer = _trainer({**settings, **extra, "callbacks": list(callbacks)})
             trainer.fit(module, batches, ckpt_path=begun, weights_only=True)
         except SystemExit as stop:
-            if type(stop) is SystemExit:  # what Lightning makes of Ctrl-C
+            if type(stop) is SystemExit:  # Lightning raises this on Ctrl-C
                 raise KeyboardInterrupt from stop
             raise
 
 
-def require_devices(own: Mapping[str, Any]) -> None:
-    """Know before any work that the devices of Lightning's flags are there.
+def require_devices(flags: Mapping[str, Any]) -> None:
+    """Check before any work that the devices of Lightning's flags are there.
 
     Raises:
-        ResourceError: if they are not.
+        ResourceError: if they are missing.
 
     Example:
         >>> require_devices({"accelerator": "cpu", "devices": 1})
@@ -93,12 +93,12 @@ def require_devices(own: Mapping[str, Any]) -> None:
     quiet = ("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        _trainer({**own, **dict.fromkeys(quiet, False)})
+        _trainer({**flags, **dict.fromkeys(quiet, False)})
 
 
 def _trainer(settings: Mapping[str, Any]) -> pl.Trainer:
     """Lightning's trainer, which looks for its devices when it is built."""
-    make_importable()  # before Lightning asks for it
+    make_importable()  # before Lightning imports it
     import pytorch_lightning as pl
     from lightning_fabric.utilities.exceptions import MisconfigurationException
     from pytorch_lightning.plugins.environments import (  # type: ignore[attr-defined]
@@ -111,23 +111,23 @@ def _trainer(settings: Mapping[str, Any]) -> pl.Trainer:
         # Otherwise Lightning, under Slurm, would count Slurm's tasks and take over its signals.
         return pl.Trainer(**settings, plugins=[LightningEnvironment()])
     except MisconfigurationException as error:
-        asked = ", ".join(f"trainer.{k}={settings.get(k)}" for k in ("accelerator", "devices"))
+        requested = ", ".join(f"trainer.{k}={settings.get(k)}" for k in ("accelerator", "devices"))
         raise ResourceError(
-            f"{asked}: {error} Choose trainer=cpu, or run where there is one"
+            f"{requested}: {error} Choose trainer=cpu, or run on a machine that has one"
         ) from error
 
 
-def precision(own: Mapping[str, Any]) -> str:
-    """bfloat16 products where the processor multiplies them itself, else float32."""
-    return "bf16-mixed" if own.get("accelerator") != "cpu" or has_bf16() else "32-true"
+def precision(flags: Mapping[str, Any]) -> str:
+    """bfloat16 products if the processor supports them, else float32."""
+    return "bf16-mixed" if flags.get("accelerator") != "cpu" or has_bf16() else "32-true"
 
 
 @lru_cache(maxsize=1)
 def has_bf16() -> bool:
-    """Whether this processor multiplies bfloat16 matrices itself."""
+    """Whether this processor supports products of bfloat16 matrices."""
     try:
         with open("/proc/cpuinfo") as file:  # noqa: PTH123 - not a file in any folder of ours
-            own = next((line for line in file if line.startswith("flags")), "")
+            cpu_flags = next((line for line in file if line.startswith("flags")), "")
     except OSError:
         return False
-    return "avx512_bf16" in own or "amx_bf16" in own
+    return "avx512_bf16" in cpu_flags or "amx_bf16" in cpu_flags

@@ -1,4 +1,4 @@
-"""Processes that train: what each needs at its start, and how all are ended."""
+"""Processes that train: how they are started and ended."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from multiprocessing import (
 from multiprocessing.context import SpawnContext, SpawnProcess
 from multiprocessing.util import Finalize
 
-from bias_pipeline.io import stopping
+from bias_pipeline.io import signals
 
 
 def context() -> SpawnContext:
-    """Fresh interpreters: a fork of one that runs threads or has a GPU may hang.
+    """A context that starts fresh interpreters, as a fork with threads or a GPU may hang.
 
-    A fresh interpreter takes over the name of its parent's default way to start processes, and a
-    worker of joblib has one ("loky") that it would not know.
+    A fresh interpreter inherits the name of its parent's start method, and that of joblib's workers
+    ("loky") would be unknown to it.
     """
     if get_start_method(allow_none=True) not in (None, *get_all_start_methods()):
         set_start_method("spawn", force=True)
-    # Such a worker would wait, at its end, for processes that wait for work.
+    # Without this a worker of joblib would wait, at its end, for processes that wait for work.
     Finalize(None, kill_workers, exitpriority=1)
     return get_context("spawn")
 
 
 @lru_cache(maxsize=1)
 def pool(processes: int) -> ProcessPoolExecutor:
-    """Workers that stay for the next call: importing PyTorch takes them seconds."""
+    """Workers that stay for the next call, since importing PyTorch takes seconds."""
     return ProcessPoolExecutor(processes, context(), initializer=prepare_worker)
 
 
 def kill_workers() -> None:
-    """End trainings nobody waits for: leaving would otherwise wait for them.
+    """Kill trainings that are no longer needed, as the program would wait for them at its end.
 
-    They are killed, since Lightning catches a plain request to end while it trains. A launcher's
-    own processes (joblib's) are not ours to end.
+    They are killed, since Lightning catches SIGTERM while it trains. A launcher's own processes
+    (joblib's) are left running.
     """
     for child in active_children():
         if isinstance(child, SpawnProcess):
@@ -50,10 +50,10 @@ def kill_workers() -> None:
 
 
 def prepare_worker() -> None:
-    """No interrupts of its own, and no life after the parent's."""
+    """Make a worker ignore interrupts and end with its parent."""
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
-    # A handler of ours: Lightning puts its own, which goes on training, in place of the default.
+    # Lightning replaces the default handler by one that continues training, but not this one.
     signal.signal(signal.SIGTERM, lambda *_: os._exit(128 + signal.SIGTERM))
-    stopping.end_with_parent()
+    signals.end_with_parent()

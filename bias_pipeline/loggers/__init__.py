@@ -1,1 +1,1 @@
-"""Where results go besides the run folder: CSV, W&B."""
+"""Loggers of results besides the run folder: CSV, W&B, TensorBoard, MLflow."""

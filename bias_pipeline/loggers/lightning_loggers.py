@@ -1,4 +1,4 @@
-"""TensorBoard and MLflow by Lightning's own loggers: one run a cell, a view of its rows."""
+"""TensorBoard and MLflow by Lightning's loggers: one run a cell, with its rows."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _NAMED = (
     "alignment",
     "scoring",
 )
-REQUEST_S = 3  # how long MLflow's server may take for one request, which is made twice
-_OTHER = re.compile(r"[^\w./ -]")  # signs that MLflow takes in no name
+REQUEST_S = 3  # time limit of a request to MLflow's server; each is made twice
+_OTHER = re.compile(r"[^\w./ -]")  # characters that MLflow does not allow in names
 
 
 class TensorBoardLogger(ResultLogger):
     """``logger=tensorboard``: one folder of events a cell, for ``tensorboard --logdir FOLDER``.
 
     Args:
-        folder: where events are written.
+        folder: the folder of events.
     """
 
     def __init__(self, folder: str) -> None:
@@ -65,12 +65,12 @@ class MlflowLogger(ResultLogger):
     """``logger=mlflow``: one MLflow run a cell.
 
     Args:
-        folder: of the database ``mlflow.db``, where runs are kept when no server is named.
+        folder: of the database ``mlflow.db``, which stores runs if no server is named.
         experiment: its name.
         uri: of the tracking server; ``MLFLOW_TRACKING_URI`` if left out, else the database.
     """
 
-    faults: ClassVar[dict[str, str]] = {}  # why each server that was asked does not answer
+    faults: ClassVar[dict[str, str]] = {}  # server to why it does not answer, empty if it does
 
     def __init__(
         self, folder: str, experiment: str = "bias_pipeline", uri: str | None = None
@@ -81,10 +81,10 @@ class MlflowLogger(ResultLogger):
     def knows(self, result: Result) -> bool:
         """Whether the server has a finished run of that name."""
         logger = self._logger(result)
-        found = logger.experiment.search_runs(
+        runs = logger.experiment.search_runs(
             [str(logger.experiment_id)], f"tags.run = '{result.run_id}' and status = 'FINISHED'"
         )
-        return bool(found)
+        return bool(runs)
 
     def log(self, result: Result) -> None:
         """Write the run.
@@ -115,7 +115,7 @@ class MlflowLogger(ResultLogger):
         )
 
     def _require_server(self, address: str) -> None:
-        """Ask a server once whether it is there; MLflow itself would try for four minutes.
+        """Check once whether a server answers; MLflow itself would try for four minutes.
 
         Raises:
             ResourceError: if it did not answer this process.
@@ -127,12 +127,12 @@ class MlflowLogger(ResultLogger):
         if MlflowLogger.faults[address]:
             raise ResourceError(
                 f"the MLflow server at {address} does not answer ({MlflowLogger.faults[address]}); "
-                "logger.mlflow.uri=null keeps runs in a file"
+                "logger.mlflow.uri=null stores runs in a file"
             )
 
 
 def _tell(logger: Logger, result: Result) -> None:
-    """The losses of every epoch; then the run is finished."""
+    """Log the losses of every epoch and finish the run."""
     for losses in history_of(result.tables.get("curves", ())):
         epoch = int(losses.pop("epoch"))
         logger.log_metrics(_named(losses), step=epoch)
@@ -140,11 +140,11 @@ def _tell(logger: Logger, result: Result) -> None:
 
 
 def _settings(result: Result) -> dict[str, Any]:
-    """What decided the numbers."""
+    """The settings that decided the numbers."""
     first = result.rows[0]
-    own = {name: getattr(first, name) for name in _NAMED if getattr(first, name)}
+    choices = {name: getattr(first, name) for name in _NAMED if getattr(first, name)}
     return {
-        **redacted_data(own),
+        **redacted_data(choices),
         "seeds": " ".join(map(str, first.seeds)),
         "run_id": result.run_id,
     }
@@ -155,5 +155,5 @@ def _numbers(result: Result) -> dict[str, float]:
 
 
 def _named(numbers: Mapping[str, float]) -> dict[str, float]:
-    """Under names that every tracker takes: ``group:female`` becomes ``group.female``."""
+    """Numbers under names that every tracker accepts: ``group:female`` as ``group.female``."""
     return {_OTHER.sub(".", name): value for name, value in numbers.items()}

@@ -1,6 +1,6 @@
-"""Where finished results are told of besides their folder; a view of rows, never their home.
+"""Loggers of finished results; they copy rows, and the run folder remains the source.
 
-A logger that fails is warned of once and never fails a run.
+A logger that fails causes one warning and never fails a run.
 """
 
 from __future__ import annotations
@@ -28,39 +28,39 @@ log = logging.getLogger(__name__)
 
 SETTINGS = "settings"  # the last column of CSV files that grow
 MODES = ("offline", "online", "disabled")
-# A link that somebody put there is not followed: what it leads to is no file of ours.
+# Symbolic links are not followed.
 _APPENDING = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW
 _warned: set[str] = set()
 
 
 class ResultLogger(Configurable, ABC):
-    """Tells of a finished result."""
+    """Logs finished results."""
 
     @abstractmethod
     def log(self, result: Result) -> None:
-        """Tell of a result; may raise anything."""
+        """Log a result; may raise any exception."""
 
     def knows(self, result: Result) -> bool:
-        """Whether an earlier process told of a result before it ended; asked only then."""
+        """Whether an earlier process that ended has logged a result; called only then."""
         del result
         return False
 
     def try_log(self, result: Result, *, resumed: bool = False) -> None:
-        """Tell of a result; whatever goes wrong is a warning, said once.
+        """Log a result; any error is a warning, printed once.
 
         Args:
             result: finished.
-            resumed: whether a process that ended may have told of it.
+            resumed: whether a process that ended may have logged it.
         """
         try:
             if not (resumed and self.knows(result)):
                 self.log(result)
         except Exception as error:
-            warn_once(f"{type(self).__name__}: {error}; results are whole without it")
+            warn_once(f"{type(self).__name__}: {error}; results are complete without it")
 
 
 def warn_once(message: str) -> None:
-    """Warn, but not again of the same."""
+    """Log a warning, each message only once."""
     if message not in _warned:
         _warned.add(message)
         log.warning(message)
@@ -69,8 +69,8 @@ def warn_once(message: str) -> None:
 class CsvLogger(ResultLogger):
     """``logger=csv``: one file with the rows of every cell, in the order they finished.
 
-    A cell's rows are appended in a single write, so writers at the same time do not mix lines. A
-    cell knows no others, so what its columns do not tell of its command stands in ``settings``.
+    A cell's rows are appended in a single write, so simultaneous writers do not mix lines. The
+    column ``settings`` has the overrides that no other column has.
 
     Args:
         path: the file.
@@ -100,15 +100,15 @@ class CsvLogger(ResultLogger):
             file.write(text.encode("utf-8", "replace"))
 
     def _has_settings(self) -> bool:
-        """Whether the file is no older than its last column."""
+        """Whether the file has the column ``settings``, which older files lack."""
         with self.path.open(encoding="utf-8", errors="replace") as lines:
             return next(lines, "").rstrip().endswith(f",{SETTINGS}")
 
 
 def _with_settings(result: Result) -> str:
-    """Rows as CSV with what was set beyond the choices that have columns."""
-    own = {result.run_id: {SETTINGS: " ".join(_set(result))}}
-    return rows_csv(result.rows, [SETTINGS], own)
+    """Rows as CSV with a column of the overrides that no other column has."""
+    settings = {result.run_id: {SETTINGS: " ".join(_set(result))}}
+    return rows_csv(result.rows, [SETTINGS], settings)
 
 
 def _set(result: Result) -> list[str]:
@@ -118,7 +118,7 @@ def _set(result: Result) -> list[str]:
 
 
 def _is_setting(key: str) -> bool:
-    """Whether a key is of the task and no column tells its value."""
+    """Whether a key belongs to the task and no column has its value."""
     return key not in COLUMNS and key.partition(".")[0] not in ("paths", "logger", "hydra")
 
 
@@ -126,9 +126,9 @@ class WandbLogger(ResultLogger):
     """``logger=wandb``: one Weights & Biases run a cell.
 
     The run's id is the cell's identity, so a cell never becomes two runs. Runs are written
-    offline, for ``wandb sync`` later, unless a mode and a key are set; offline no server is asked
-    for anything. Online, a server that does not answer in time costs a process ``timeout_s`` once;
-    the run is then written offline.
+    offline, for ``wandb sync`` later, unless a mode and a key are set; offline nothing contacts a
+    server. Online, a server that does not answer in time costs a process ``timeout_s`` once; the
+    run is then written offline.
 
     Args:
         folder: where W&B keeps its files.
@@ -141,7 +141,7 @@ class WandbLogger(ResultLogger):
         UsageError: on an unknown mode.
     """
 
-    reachable: ClassVar[bool] = True  # until a server does not answer this process
+    reachable: ClassVar[bool] = True  # False once a server did not answer this process
 
     def __init__(
         self,
@@ -153,8 +153,8 @@ class WandbLogger(ResultLogger):
     ) -> None:
         chosen = mode or os.environ.get("WANDB_MODE") or "offline"
         if chosen not in MODES:
-            asked = "logger.wandb.mode" if mode else "WANDB_MODE"
-            raise UsageError(f"{asked}={chosen} is unknown; {did_you_mean(chosen, MODES)}")
+            source = "logger.wandb.mode" if mode else "WANDB_MODE"
+            raise UsageError(f"{source}={chosen} is unknown; {did_you_mean(chosen, MODES)}")
         self.folder = Path(folder)
         self.project, self.entity, self.mode = project, entity, chosen
         self.timeout_s = timeout_s
@@ -169,11 +169,11 @@ class WandbLogger(ResultLogger):
         record(content, self.folder, "offline")
 
     def content(self, result: Result) -> dict[str, Any]:
-        """What the run holds, as plain data."""
+        """The content of the W&B run, as plain data."""
         first = result.rows[0]
         names = ("metric", "attribute", "dataset", "captioner", "encoder", "head", "scoring")
         tags = [str(getattr(first, name)) for name in names if getattr(first, name)]
-        told = {
+        description = {
             "group": f"{first.metric}-{first.attribute}-{first.dataset}",
             "job_type": first.metric,
             "tags": tags,
@@ -187,26 +187,33 @@ class WandbLogger(ResultLogger):
             "history": history_of(result.tables.get("curves", ())),
         }
         named = {"id": result.run_id, "name": result.run_id}
-        return {**named, "project": self.project, "entity": self.entity, **redacted_data(told)}
+        return {
+            **named,
+            "project": self.project,
+            "entity": self.entity,
+            **redacted_data(description),
+        }
 
     def _online(self, content: Mapping[str, Any]) -> bool:
-        """Try the server, unless it is known not to answer."""
+        """Send the run, unless the server did not answer before; whether it was sent."""
         if not has_key():
             warn_once("W&B: online mode, but no key is set (WANDB_API_KEY or wandb login): offline")
             return False
         if not WandbLogger.reachable:
-            return False  # it did not answer an earlier cell: do not wait again
+            return False  # it did not answer before
         if record_online(content, self.folder, self.timeout_s):
             return True
-        warn_once("W&B: the server did not take the run in time; written offline, sync later")
+        warn_once(
+            "W&B: the server did not accept the run in time; it is written offline, for wandb sync"
+        )
         WandbLogger.reachable = False
         return False
 
 
 def tell_nobody() -> None:
-    """Keep W&B from reporting its own errors and counts; to be called before it is imported.
+    """Stop W&B from reporting its own errors and counts; call it before importing wandb.
 
-    It would send them offline too, and wait for the server's answer when the process ends.
+    It would send them even offline, and wait for the server when the process ends.
     """
     os.environ["WANDB_ERROR_REPORTING"] = "false"
 
@@ -241,7 +248,7 @@ def record(content: Mapping[str, Any], folder: Path, mode: str) -> None:
 
 
 def record_online(content: Mapping[str, Any], folder: Path, timeout_s: float) -> bool:
-    """Write one run to the server, in a process of its own, which can be ended when it hangs.
+    """Send one run to the server, in a separate process that can be killed if it hangs.
 
     Args:
         content: see :meth:`WandbLogger.content`.
@@ -249,7 +256,7 @@ def record_online(content: Mapping[str, Any], folder: Path, timeout_s: float) ->
         timeout_s: how long the server may take.
 
     Returns:
-        Whether it took the run.
+        Whether the server accepted the run.
     """
     order = {"content": content, "folder": str(folder)}
     try:
@@ -260,40 +267,42 @@ def record_online(content: Mapping[str, Any], folder: Path, timeout_s: float) ->
 
 
 def record_from_stdin() -> None:
-    """Write one run online; the order comes on standard input."""
+    """Send one run, read from standard input."""
     order = json.load(sys.stdin)
     record(order["content"], Path(order["folder"]), "online")
 
 
 def summary_of(rows: Sequence[Row]) -> dict[str, float]:
-    """Flat keys: ``score``, ``score/ci_low``, ...; what is absent is left out."""
+    """Rows as flat keys: ``score``, ``score/ci_low``, ...; without NaN."""
     numbers = ("ci_low", "ci_high", "seed_std", "p_value", "coverage", "neutral_rate")
-    found = {row.part: row.value for row in rows}
-    found |= {f"{row.part}/{name}": getattr(row, name) for row in rows for name in numbers}
-    return {key: value for key, value in found.items() if not math.isnan(value)}
+    summary = {row.part: row.value for row in rows}
+    summary |= {f"{row.part}/{name}": getattr(row, name) for row in rows for name in numbers}
+    return {key: value for key, value in summary.items() if not math.isnan(value)}
 
 
 def history_of(curves: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:
     """For every epoch, the training loss on each side, mean over its attackers.
 
     Raises:
-        DataError: if a line is none of a curve.
+        DataError: if a line does not belong to a curve.
 
     Example:
         >>> lines = [{"side": "model", "seed": s, "epoch": 1, "train_loss": s / 10} for s in (6, 8)]
         >>> history_of(lines)
         [{'epoch': 1, 'train_loss/model': 0.7}]
     """
-    found: dict[int, dict[str, list[float]]] = {}
+    losses_by_epoch: dict[int, dict[str, list[float]]] = {}
     for line in curves:
         try:
             side, epoch, loss = line["side"], int(line["epoch"]), float(line["train_loss"])
         except (KeyError, ValueError) as error:
-            raise DataError(f"curves.csv: {error} makes a line no part of a curve") from error
-        found.setdefault(epoch, {}).setdefault(f"train_loss/{side}", []).append(loss)
+            raise DataError(
+                f"curves.csv: a line is not part of a curve ({error}); run its cell again"
+            ) from error
+        losses_by_epoch.setdefault(epoch, {}).setdefault(f"train_loss/{side}", []).append(loss)
     return [
-        {"epoch": epoch, **{side: fmean(losses) for side, losses in found[epoch].items()}}
-        for epoch in sorted(found)
+        {"epoch": epoch, **{side: fmean(losses) for side, losses in losses_by_epoch[epoch].items()}}
+        for epoch in sorted(losses_by_epoch)
     ]
 
 
@@ -304,7 +313,7 @@ def _plain(value: object) -> object:
 
 
 def has_key() -> bool:
-    """Whether there is a key for W&B: in ``WANDB_API_KEY``, or from ``wandb login``."""
+    """Whether a W&B key is set, by ``WANDB_API_KEY`` or ``wandb login``."""
     if os.environ.get("WANDB_API_KEY"):
         return True
     import netrc

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bias_pipeline.analysis.namesakes import told_apart
+from bias_pipeline.analysis.name_collisions import resolve_name_collisions
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.io.progress import track
 from bias_pipeline.loggers import loggers
@@ -23,14 +23,14 @@ from bias_pipeline.results.store import Result, ResultStore
 log = logging.getLogger(__name__)
 
 PROBE_S = 3.0  # how long a server may take to answer at all
-RUN_S = 7.0  # how long it may take for a run; with the above, a wrong address is told within 10 s
+RUN_S = 7.0  # how long it may take for a run; so a wrong address is reported within 10 s
 LEDGER = ".wandb_pushed"
 _FOLDER = re.compile(r"offline-run-\d{8}_\d{6}-(.+)")
 
 
 @dataclass(frozen=True)
 class Pushed:
-    """What a push did.
+    """The result of a push.
 
     Attributes:
         mode: ``offline``, ``online`` or ``disabled``.
@@ -45,14 +45,14 @@ class Pushed:
     present: int
 
     def sentence(self) -> str:
-        """The same in words."""
+        """The result as a sentence."""
         if self.mode == "disabled":
             return "W&B is disabled; nothing was written"
-        before = f"; {self.present} were there before" if self.present else ""
-        told = f"{len(self.new)} runs written to {self.place}{before}"
+        before = f"; {self.present} were written before" if self.present else ""
+        text = f"{len(self.new)} runs written to {self.place}{before}"
         if self.mode == "online" or not self.new:
-            return told
-        return f"{told}; `wandb sync {self.place}/offline-run-*` sends them"
+            return text
+        return f"{text}; `wandb sync {self.place}/offline-run-*` sends them"
 
 
 def push(
@@ -65,9 +65,8 @@ def push(
 ) -> Pushed:
     """Write every finished result of a folder that has no run yet.
 
-    A run's id is the cell's identity, so that even what is sent twice, by this command, by a
-    logger or by ``wandb sync``, is one run on the server. What was sent where is kept in
-    ``.wandb_pushed``.
+    A run's id is the cell's identity, so a run that is sent twice (by this command, a logger or
+    ``wandb sync``) is one run on the server. ``.wandb_pushed`` records what was sent where.
 
     Args:
         folder: of results; offline runs go to ``wandb`` in it, where ``logger=wandb`` puts them.
@@ -78,14 +77,14 @@ def push(
 
     Raises:
         UsageError: on an unknown mode.
-        DataError: if the folder holds no finished run.
-        ResourceError: if the server does not answer or take a run, no key is set for it, W&B is
-            not installed, or the folder cannot be written.
+        DataError: if the folder contains no finished run.
+        ResourceError: if the server does not answer or accept a run, no key is set, W&B is not
+            installed, or the folder cannot be written.
     """
     logger = WandbLogger(str(folder), project, entity, mode or _default_mode(), timeout_s)
-    results, namesakes = told_apart(finished_results(folder))
-    for told in namesakes:
-        log.warning("%s", told)
+    results, namesakes = resolve_name_collisions(finished_results(folder))
+    for sentence in namesakes:
+        log.warning("%s", sentence)
     if logger.mode == "disabled":
         return Pushed("disabled", "", [], 0)
     server = reachable_server() if logger.mode == "online" else ""
@@ -95,7 +94,7 @@ def push(
     for result in track(results, len(results)):
         if ledger.has(result.run_id):
             continue
-        with store.claim(f"wandb-{result.run_id}"):  # another push may be at it
+        with store.claim(f"wandb-{result.run_id}"):  # another push may be sending it
             if ledger.has(result.run_id):
                 continue
             _write(logger, _with_curves(store, result), len(new))
@@ -112,7 +111,7 @@ def _default_mode() -> str | None:
 
 
 def _with_curves(store: ResultStore, result: Result) -> Result:
-    """A stored result with the training curves that a logger tells of, if it has any."""
+    """A stored result with its training curves, if it has any."""
     try:
         curves = store.table(result.run_id, "curves")
         loggers.history_of(curves)
@@ -138,7 +137,7 @@ def _write(logger: WandbLogger, result: Result, written: int) -> None:
             raise ResourceError(f"cannot write {logger.folder}: {error.strerror}") from error
     elif not loggers.record_online(content, logger.folder, logger.timeout_s):
         raise ResourceError(
-            f"W&B refused run {result.run_id} or did not take it within {logger.timeout_s:g} s "
+            f"W&B refused run {result.run_id} or did not accept it within {logger.timeout_s:g} s "
             f"(runs sent: {written}); the same command sends the rest, --timeout gives a slow "
             "server more time"
         )
@@ -174,8 +173,8 @@ def reachable_server() -> str:
 def unanswered(url: str, timeout_s: float = PROBE_S) -> str:
     """Why a server does not answer, empty if it does.
 
-    Any answer will do, a refusal too. A thread does the asking, since the look-up of a name knows
-    no time limit.
+    Any answer counts, also a refusal. A thread makes the request, since name resolution has no time
+    limit.
 
     Args:
         url: its address, http or https.
@@ -187,25 +186,25 @@ def unanswered(url: str, timeout_s: float = PROBE_S) -> str:
     """
     if not url.startswith(("http://", "https://")):
         return "its address is no http address"
-    found = [f"no answer within {timeout_s:g} s"]
+    fault = [f"no answer within {timeout_s:g} s"]
 
     def ask() -> None:
         try:
             urllib.request.urlopen(url, timeout=timeout_s).close()  # noqa: S310 - http, see above
-            found[0] = ""
+            fault[0] = ""
         except urllib.error.HTTPError:
-            found[0] = ""
+            fault[0] = ""
         except (OSError, ValueError) as error:
-            found[0] = str(getattr(error, "reason", error))
+            fault[0] = str(getattr(error, "reason", error))
 
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()
     asking.join(timeout_s)
-    return found[0]
+    return fault[0]
 
 
 class _Ledger:
-    """Which runs a place has: offline the folder itself, online a file for each run."""
+    """The runs that a destination has: offline the folder itself, online a file for each run."""
 
     def __init__(self, folder: Path, server: str, project: str, entity: str | None) -> None:
         self._online = bool(server)
@@ -214,14 +213,14 @@ class _Ledger:
         self._known = _offline_runs(folder / "wandb")
 
     def has(self, run_id: str) -> bool:
-        """Whether the run is there."""
+        """Whether the destination has the run."""
         return (self._notes / run_id).exists() if self._online else run_id in self._known
 
     def note(self, run_id: str) -> None:
-        """Remember that it is.
+        """Record that the destination has the run.
 
         Raises:
-            ResourceError: if that cannot be written down.
+            ResourceError: if the record cannot be written.
         """
         if not self._online:
             return
@@ -234,5 +233,5 @@ class _Ledger:
 
 def _offline_runs(folder: Path) -> frozenset[str]:
     """Ids of the runs that W&B has written offline in a folder."""
-    found = (_FOLDER.fullmatch(path.name) for path in folder.glob("offline-run-*"))
-    return frozenset(match.group(1) for match in found if match)
+    matches = (_FOLDER.fullmatch(path.name) for path in folder.glob("offline-run-*"))
+    return frozenset(match.group(1) for match in matches if match)

@@ -1,4 +1,4 @@
-"""What talks to a W&B server runs in a process of its own, which can be ended when it hangs."""
+"""Runs code that contacts a W&B server in a separate process, which can be killed if it hangs."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from importlib import import_module
 def run_apart(
     module: str, function: str, order: object, timeout_s: float
 ) -> subprocess.CompletedProcess[str]:
-    """Call a function of ours in another process.
+    """Call one of our functions in another process.
 
     Args:
-        module: of this room, such as ``loggers``.
-        function: its name; it takes no arguments and reads its order, as JSON, from standard input.
+        module: in this folder, such as ``loggers``.
+        function: its name; it takes no arguments and reads ``order``, as JSON, from standard input.
         order: plain data.
-        timeout_s: seconds until the process is ended.
+        timeout_s: seconds until the process is killed.
 
     Returns:
         Its exit code and what it printed.
 
     Raises:
-        subprocess.TimeoutExpired: if it was ended.
+        subprocess.TimeoutExpired: if it was killed.
     """
     return subprocess.run(  # noqa: S603 - our own code
         [sys.executable, "-m", "bias_pipeline.loggers.subprocess_call", module, function],
@@ -34,7 +34,7 @@ def run_apart(
         encoding="utf-8",
         timeout=timeout_s,
         check=False,
-        # A service that this process started would take the work for its own.
+        # Without these, a service that this process started would do the work.
         env={k: v for k, v in os.environ.items() if not k.startswith("WANDB_SERVICE")},
     )
 

@@ -1,11 +1,11 @@
 """``report wandb --workspace``: a Weights & Biases workspace that compares the runs of a project.
 
-Runs are grouped by study (metric, attribute and data set, as :class:`WandbLogger` groups them) and
-by captioner. The workspace's name on the server follows from entity, project and title, so that a
-second call finds the first one's workspace and replaces its panels.
+Runs are grouped by study (metric, attribute and data set, as in W&B's logger) and by
+captioner. The workspace's name on the server depends only on entity, project and title, so a second
+call finds the workspace of the first and replaces its panels.
 
-The library's own names for a view (``_internal_name``, ``_internal_id``) are used, for it finds a
-workspace by its address alone; a test holds them.
+The library finds a workspace only by its address, so this uses its private names of a view
+(``_internal_name``, ``_internal_id``); a test checks them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bias_pipeline.errors import ResourceError, UsageError
 from bias_pipeline.loggers.push import reachable_server
 from bias_pipeline.loggers.subprocess_call import run_apart
 from bias_pipeline.metrics.base import HEADLINES
-from bias_pipeline.metrics.parts import DIRECTIONS
+from bias_pipeline.metrics.value_names import DIRECTIONS
 from bias_pipeline.results.store import Result
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 TITLE = "bias_pipeline: captioners"
 SAVE_S = 30.0  # how long a server that answers may take
-MOST_BARS = 100  # of all studies and captioners; W&B shows ten unless told
+MOST_BARS = 100  # of all studies and captioners; W&B's default is ten
 
 
 def headlines_of(results: Sequence[Result]) -> list[str]:
@@ -39,8 +39,8 @@ def headlines_of(results: Sequence[Result]) -> list[str]:
     Args:
         results: of any metrics.
     """
-    found = {row.part for result in results for row in result.rows}
-    return [part for part in HEADLINES if part in found]
+    parts = {row.part for result in results for row in result.rows}
+    return [part for part in HEADLINES if part in parts]
 
 
 def save_workspace(
@@ -50,7 +50,7 @@ def save_workspace(
     entity: str | None = None,
     timeout_s: float = SAVE_S,
 ) -> str:
-    """Create a project's workspace, or replace the panels of the one that is there.
+    """Create a project's workspace, or replace the panels of an existing one.
 
     Args:
         results: whose headlines get panels.
@@ -63,7 +63,7 @@ def save_workspace(
 
     Raises:
         ResourceError: if no key is set, or the server does not answer, refuses the workspace or
-            does not take it in time.
+            does not accept it in time.
     """
     server = reachable_server()
     order = {"entity": entity, "project": project, "headlines": headlines_of(results)}
@@ -71,27 +71,27 @@ def save_workspace(
         done = run_apart("workspace", "save_from_stdin", order, timeout_s)
     except subprocess.TimeoutExpired as error:
         raise ResourceError(
-            f"the W&B server at {server} did not take the workspace within {timeout_s:g} s; "
-            "runs are sent, the same command tries again"
+            f"the W&B server at {server} did not accept the workspace within {timeout_s:g} s; "
+            "runs are sent, run the same command again"
         ) from error
     if done.returncode:
-        told = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise ResourceError(f"the W&B server at {server} refused the workspace: {told}")
+        reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise ResourceError(f"the W&B server at {server} refused the workspace: {reason}")
     return done.stdout.strip().splitlines()[-1]
 
 
 def require_server(mode: str) -> None:
-    """Make sure, before anything is sent, that a workspace can be.
+    """Check, before anything is sent, that a workspace can be saved.
 
     Args:
-        mode: what runs are sent with; empty if nobody chose.
+        mode: the mode of sending runs; empty if not chosen.
 
     Raises:
         UsageError: on a mode without a server.
         ResourceError: if the library is not installed.
     """
     if mode not in ("", "online"):
-        raise UsageError(f"--mode {mode}: a workspace is on a server; leave out --workspace")
+        raise UsageError(f"--mode {mode}: a workspace needs a server; leave out --workspace")
     if find_spec("wandb_workspaces") is None:
         raise ResourceError(
             "--workspace needs wandb-workspaces; pip install 'bias_pipeline[track]'"
@@ -99,16 +99,16 @@ def require_server(mode: str) -> None:
 
 
 def save_from_stdin() -> None:
-    """Save the workspace that standard input orders; its address goes to standard output."""
+    """Save the workspace described on standard input; print its address."""
     import wandb
 
     order = json.load(sys.stdin)
     entity = str(order["entity"] or wandb.Api().default_entity)
-    print(save(build(entity, order["project"], order["headlines"])))
+    print(save(build_workspace(entity, order["project"], order["headlines"])))
 
 
-def build(entity: str, project: str, headlines: Sequence[str]) -> Workspace:
-    """The workspace as the library's own object; nothing is sent.
+def build_workspace(entity: str, project: str, headlines: Sequence[str]) -> Workspace:
+    """The workspace as the library's object; sends nothing.
 
     Args:
         entity: user or team.
@@ -121,7 +121,7 @@ def build(entity: str, project: str, headlines: Sequence[str]) -> Workspace:
     from wandb_workspaces import workspaces as ws
 
     columns = [f"summary:{key}" for part in headlines for key in _with_interval(part)]
-    found = ws.Workspace(
+    workspace = ws.Workspace(
         entity=entity,
         project=project,
         name=TITLE,
@@ -132,28 +132,28 @@ def build(entity: str, project: str, headlines: Sequence[str]) -> Workspace:
             pinned_columns=["config:captioner.value", *columns],
         ),
     )
-    found._internal_name = view_name(entity, project)
-    return found
+    workspace._internal_name = view_name(entity, project)
+    return workspace
 
 
 def _sections(headlines: Sequence[str]) -> list[Any]:
-    """Values, values between the ends of their intervals, directions, and settings that differ."""
+    """Sections: values, values with their intervals, directions, and settings that differ."""
     from wandb_workspaces import workspaces as ws
     from wandb_workspaces.reports import v2 as wr
 
     values = [_bars(part, [part]) for part in headlines]
     intervals = [_bars(f"{part}, interval", _with_interval(part)) for part in headlines]
-    found = [
+    sections = [
         ws.Section(name="Headlines by study and captioner", panels=values, is_open=True),
         ws.Section(name="Intervals", panels=intervals, is_open=True),
     ]
     if set(DIRECTIONS) <= set(headlines):
         across, up = (wr.SummaryMetric(part) for part in DIRECTIONS)
         plane = wr.ScatterPlot(title="Attribute to task, task to attribute", x=across, y=up)
-        found.append(ws.Section(name="Directions", panels=[plane], is_open=True))
+        sections.append(ws.Section(name="Directions", panels=[plane], is_open=True))
     comparer = wr.RunComparer(diff_only="split")
-    found.append(ws.Section(name="What differs between runs", panels=[comparer]))
-    return found
+    sections.append(ws.Section(name="What differs between runs", panels=[comparer]))
+    return sections
 
 
 def _bars(title: str, keys: Sequence[str]) -> Any:
@@ -172,7 +172,7 @@ def _with_interval(part: str) -> list[str]:
 
 
 def view_name(entity: str, project: str) -> str:
-    """What the server calls the workspace; the same for the same place, so that it is one.
+    """The workspace's name on the server, the same for the same entity and project.
 
     Example:
         >>> view_name("team", "bias_pipeline")
@@ -183,7 +183,7 @@ def view_name(entity: str, project: str) -> str:
 
 
 def save(workspace: Workspace) -> str:
-    """Send a workspace: over the one of its name if there is one. Returns its address."""
+    """Send a workspace, replacing the one of its name; returns its address."""
     from wandb_workspaces.workspaces import internal
 
     name = workspace._internal_name

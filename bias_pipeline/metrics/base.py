@@ -8,20 +8,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from bias_pipeline.array_types import BoolArray
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.declared import Configurable
-from bias_pipeline.metrics.parts import HEADLINES as HEADLINES
-from bias_pipeline.metrics.sources import Source
+from bias_pipeline.metrics.references import Reference
+from bias_pipeline.metrics.value_names import HEADLINES as HEADLINES
 from bias_pipeline.stats.bootstrap import Estimate
 
 # What metrics ask of a captioner, in the order in which an audit answers.
 QUESTIONS: Mapping[str, str] = {
     "leakage": "Does it give the group away?",
     "misgendering": "Does it name the wrong group?",
-    "tasks": "Does it put tasks to groups?",
+    "assuming": "Does it assume what nobody can see?",
+    "tasks": "Does it link objects and activities to groups?",
     "mentions": "How often does it name each group?",
     "quality": "How well does it describe?",
     "retrieval": "Whom do neutral queries retrieve?",
@@ -32,40 +34,42 @@ FAMILIES = ("attack", "counting", "language", "retrieval")
 WEIGHTS, PICTURES = "published weights", "pictures"
 # What a data set or a machine may lack and a metric cannot do without.
 NEEDS = ("human captions", "objects", PICTURES, WEIGHTS)
-# Ways to speak, alike for all groups, that move scores without any bias; see ``text.speech``.
+# The images of a metric: those of a labelled group, or those whose group annotators could not see.
+LABELLED, UNSURE = "labelled", "unsure"
+# Properties of captions that move scores even if they are equal for all groups: ``text.speech``.
 TRAITS = ("words", "vocabulary", "neutral")
 
 
 @dataclass(frozen=True)
-class Reading:
+class EvidenceRule:
     """The part that a conclusion on a headline may rest on.
 
     Attributes:
-        part: its name; may be the headline itself. Where a part ``NAME:increase`` stands beside it,
-            that is the part less people's, which is ``NAME:human``.
-        follows: the traits that move it too, of :data:`TRAITS`: it permits conclusions only on
-            speakers who are alike in them. Empty: a captioner that merely says more or less, for
-            all groups alike, does not move it.
-        named: whether it rests on the captions that name one group alone; where few do, it says
-            nothing of the captioner.
+        part: its name; may be the headline itself. A part ``NAME:increase`` is ``NAME`` minus
+            people's ``NAME:human``.
+        follows: those of :data:`TRAITS` that move it too: only captioners that are alike in them
+            can be compared. Empty: saying more or less, for all groups alike, does not move it.
+        named: whether only captions that name one group count; with few such captions no
+            conclusion is drawn.
+        matched: whether the traits no longer move it after matching (``alignment=matched``).
     """
 
     part: str
     follows: tuple[str, ...] = ()
     named: bool = False
+    matched: bool = False
 
 
 @dataclass(frozen=True)
-class Response:
-    """What planted habits of a captioner do to a headline.
+class ExpectedResponse:
+    """How a headline responds when a behaviour is planted in a captioner.
 
-    Each is a name of :data:`~bias_pipeline.calibration.behaviour.BEHAVIOURS`, and each claim a
-    test.
+    Each is a name of :data:`~bias_pipeline.calibration.behaviour.BEHAVIOURS`, and tests check each.
 
     Attributes:
-        moves: those that move it.
-        stays: those that leave it where it was.
-        absent: those that leave nothing to say.
+        moves: behaviours that move it.
+        stays: behaviours that do not.
+        absent: behaviours after which it cannot be computed.
     """
 
     moves: tuple[str, ...] = ()
@@ -75,7 +79,7 @@ class Response:
 
 @dataclass(frozen=True)
 class Cost:
-    """Processor seconds that a cell takes; rather too many, so that slower machines keep time too.
+    """Processor seconds that a cell takes, estimated high so that slower machines finish in time.
 
     ``benchmarks/audit.py`` measures them, from 5,000 to 1,200,000 captions.
 
@@ -105,27 +109,31 @@ class MetricInfo:
         direction: how to read it.
         family: which of :data:`FAMILIES` it belongs to.
         question: which of :data:`QUESTIONS` it answers.
-        sources: paper to where in it the metric stands, empty for all of it; cited in this order.
+        sources: paper to the section that defines the metric, empty for all; cited in this order.
         ours: what no paper has.
-        needs: what of :data:`NEEDS` it cannot do without, with its default settings.
+        needs: what of :data:`NEEDS` it requires with its default settings.
+        images: which images it is about, ``LABELLED`` or ``UNSURE``; coverage is a share
+            of these.
         cost: how long it takes.
-        responses: headline to what planted habits do to it.
-        says: headline to what a number above neutral says, in words that need no paper;
-            ``{attribute}`` stands for gender, race or whatever groups are looked at.
-        readings: headline to what a conclusion on it may rest on. A headline without one follows
-            how much a captioner says, so nothing is concluded from it. Each is tested on planted
-            captioners (``tests/analysis/test_readings.py``).
-        untested: headlines that people's captions move away from ``neutral`` too, so that they have
-            no p against it and point nowhere.
-        source_identifying: tells bias of the data from bias the captioner adds.
+        responses: headline to its response to planted behaviours.
+        says: headline to what a number above neutral means, in words that need no paper;
+            ``{attribute}`` is replaced by gender, race or another attribute.
+        readings: headline to the part that a conclusion on it may rest on. A headline without one
+            changes with how much a captioner says, so no conclusion is drawn from it. Each is
+            tested on planted captioners (``tests/analysis/test_readings.py``).
+        untested: headlines that people's captions also move away from ``neutral``, so they have no
+            p against it and no arrow.
+        least_seeds: attackers' seeds that a p of the headlines needs. Few seeds often make the
+            spread look too small, so the smallest p values come too often.
+        source_identifying: separates bias of the data from bias the captioner adds.
         learnable: learns what bias is instead of counting listed words.
-        amplification: says by how much the captioner amplifies.
-        full_context: looks at whole sentences.
-        image: looks at the picture too.
-        consistent: ranks captioners alike under different attackers, by what
+        amplification: measures by how much the captioner amplifies.
+        full_context: uses whole sentences.
+        image: uses the picture too.
+        consistent: ranks captioners alike under different attackers, as
             ``experiments/encoder_sensitivity`` found (``tests/test_studies.py``).
-        directional: tells attribute-to-task from task-to-attribute.
-        language_aware: evens out the richness of people's and models' language.
+        directional: separates attribute-to-task from task-to-attribute.
+        language_aware: corrects for how rich people's and models' language is.
     """
 
     name: str
@@ -137,14 +145,16 @@ class MetricInfo:
     direction: str
     family: str
     question: str
-    sources: Mapping[Source, str] = field(default_factory=dict)
+    sources: Mapping[Reference, str] = field(default_factory=dict)
     ours: str = ""
     needs: tuple[str, ...] = ()
+    images: str = LABELLED
     cost: Cost = Cost()
-    responses: Mapping[str, Response] = field(default_factory=dict)
+    responses: Mapping[str, ExpectedResponse] = field(default_factory=dict)
     says: Mapping[str, str] = field(default_factory=dict)
-    readings: Mapping[str, Reading] = field(default_factory=dict)
+    readings: Mapping[str, EvidenceRule] = field(default_factory=dict)
     untested: tuple[str, ...] = ()
+    least_seeds: int = 2
     source_identifying: bool = False
     learnable: bool = False
     amplification: bool = False
@@ -158,11 +168,12 @@ class MetricInfo:
         """Check what conclusions will rest on.
 
         Raises:
-            ValueError: if a question, family, need, headline or trait is unknown.
+            ValueError: if a question, family, need, kind of images, headline or trait is unknown.
         """
         traits = {trait for reading in self.readings.values() for trait in reading.follows}
         unknown = [
             *({self.question} - set(QUESTIONS)),
+            *({self.images} - {LABELLED, UNSURE}),
             *({self.family} - set(FAMILIES)),
             *(set(self.needs) - set(NEEDS)),
             *({*self.readings, *self.says, *self.responses, *self.untested} - set(HEADLINES)),
@@ -178,7 +189,7 @@ class MetricInfo:
         return "; ".join([*cited, *([f"{self.ours} ours"] if self.ours else [])]) or "ours"
 
 
-# What a number of a unit cannot leave; a fraction may be a difference of two.
+# The range of each unit; a fraction may be the difference of two.
 UNIT_RANGES: Mapping[str, tuple[float, float]] = {
     "fraction": (-1.0, 1.0),
     **dict.fromkeys(
@@ -195,9 +206,10 @@ class Part:
         estimate: value and uncertainty.
         unit: ``fraction`` (printed in per cent), ``ratio``, ...
         n_images: images it rests on.
-        coverage: ``n_images`` as a share of all images that belong to a group.
+        coverage: ``n_images`` as a share of all images that the metric is about
+            (:meth:`Metric.scope`).
         neutral_rate: share of its captions that name no group.
-        range: lowest and highest possible value, which its interval does not leave; None: for a
+        range: lowest and highest possible value, which also limit its interval; None: for a
             headline the metric's own, else that of its unit.
         neutral: the value that means no bias; None: the metric's own.
     """
@@ -211,7 +223,7 @@ class Part:
     neutral: float | None = None
 
     def bounds(self, name: str, info: MetricInfo) -> tuple[float, float]:
-        """What its interval does not leave; a symmetric one would, near the end of the range."""
+        """The limits of its interval; a symmetric one could cross the end of the range."""
         if self.range is not None:
             return self.range
         if name in HEADLINES:
@@ -224,11 +236,11 @@ class Score:
     """What a metric says of a corpus.
 
     Attributes:
-        parts: name to number; names of :class:`~bias_pipeline.metrics.parts.PartName` know what
-            they are of; ``score`` is the headline.
-        predictions: the attackers' predictions that the numbers are made from.
+        parts: name to number; ``score`` is the headline. A
+            :class:`~bias_pipeline.metrics.value_names.PartName` also has the name's fields.
+        predictions: the attackers' predictions from which the numbers are computed.
         audit: further facts for the manifest, as plain data.
-        notes: sentences a reader must see beside the numbers.
+        notes: sentences that are printed next to the numbers.
         tables: name to lines of further tables, such as example captions; a CSV file each.
     """
 
@@ -245,11 +257,16 @@ class Metric(Configurable, ABC):
     info: ClassVar[MetricInfo]
     attribute: Attribute
 
+    def scope(self, corpus: Corpus) -> BoolArray:
+        """(N,) the images that it is about, whether or not captions describe them."""
+        grouping = corpus.groupings[self.attribute.name]
+        return grouping.unsure if self.info.images == UNSURE else grouping.labelled
+
     def require(self) -> None:
-        """Know before any data are read that what it needs beside them is there.
+        """Check before any data are read that everything else that it needs is installed.
 
         Raises:
-            BiasPipelineError: naming what is not.
+            BiasPipelineError: naming what is missing.
         """
         return
 
@@ -263,7 +280,7 @@ class Metric(Configurable, ABC):
         """The score of a corpus.
 
         Args:
-            corpus: raw captions; transforms are the metric's own.
+            corpus: raw captions; the metric applies its transforms itself.
             splits: as :meth:`draw_splits` returns them.
 
         Raises:

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from bias_pipeline.array_types import Float64Array
 
 ABSENT = (
     "METEOR was not computed: it needs Java and the package pycocoevalcap "
@@ -19,11 +18,11 @@ ABSENT = (
 
 
 def available() -> bool:
-    """Whether Java and the program are here."""
+    """Whether Java and the program are installed."""
     return bool(shutil.which("java") and find_spec("pycocoevalcap"))
 
 
-def meteor(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> FloatArray:
+def meteor(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> Float64Array:
     """(C,) METEOR 1.5 of each candidate against its references, in [0, 1]; NaN without Java.
 
     About 60 captions a second. Published tables print the value of all captions together, which
@@ -40,10 +39,10 @@ def meteor(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> Fl
     from pycocoevalcap.meteor.meteor import Meteor
 
     program = Meteor()
-    with program.meteor_p:  # its pipes are closed and it is waited for
+    with program.meteor_p:  # closes its pipes and waits for it
         try:
-            own = {i: [text] for i, text in enumerate(candidates)}
-            _, scores = program.compute_score({i: list(r) for i, r in enumerate(references)}, own)
+            texts = {i: [text] for i, text in enumerate(candidates)}
+            _, scores = program.compute_score({i: list(r) for i, r in enumerate(references)}, texts)
         finally:
             program.meteor_p.kill()
     return np.asarray(scores, np.float64)

@@ -2,8 +2,8 @@
 
 Xu et al., BridgeTower: Building Bridges Between Encoders in Vision-Language Representation Learning
 (AAAI 2023), with the heads of transformers' ``BridgeTowerForContrastiveLearning`` and
-``BridgeTowerForImageAndTextRetrieval``, which reads one pair at a time. Its contrastive heads stand
-on the towers before any bridge: the last layer of either by itself.
+``BridgeTowerForImageAndTextRetrieval``, which reads one pair at a time. Its contrastive heads use
+the last layer of each tower, without bridges.
 """
 
 from __future__ import annotations
@@ -15,26 +15,27 @@ from typing import Any, NamedTuple
 import torch
 from PIL import Image
 
+from bias_pipeline.array_types import Float32Array
 from bias_pipeline.errors import DataError
 from bias_pipeline.models.pretrained import Pretrained, load, weight_names
-from bias_pipeline.models.two_modes import FloatArray, PublishedTwoModes, Tokens
+from bias_pipeline.models.two_modes import PublishedTwoModes, TokenBatch
 from bias_pipeline.vision.torchvision import make_importable
 
 LONGEST = 50  # tokens of a text, as the authors retrieve
 _DUAL, _JUDGING = ("itc_text_head", "itc_image_head"), "itm_score"
 _UNASKED = ("itc_cross_modal_head", "logit_scale")
-_TEXT, _PHOTO = 0, 1  # as what kind a token is marked
+_TEXT, _PHOTO = 0, 1  # token types
 
 
 class _Fused(NamedTuple):
-    """What one layer of bridges gives, (P, L, C) and (P, M, C)."""
+    """The output of one layer of bridges, (P, L, C) and (P, M, C)."""
 
     text: torch.Tensor
     photo: torch.Tensor
 
 
 class BridgeTowerModel(PublishedTwoModes):
-    """Both modes, or the dual one alone.
+    """Both modes, or only the dual one.
 
     Args:
         model: of kind ``bridgetower``, with tokenizer and preprocessing.
@@ -50,28 +51,29 @@ class BridgeTowerModel(PublishedTwoModes):
         if not set(_DUAL) <= heads:
             raise DataError(
                 f"{model.name}: its weights have no {' and '.join(_DUAL)}, which make vectors of "
-                "photos and texts; name a BridgeTower that was trained by contrast too, such as "
+                "photos and texts; name a BridgeTower with contrastive training, such as "
                 "BridgeTower/bridgetower-large-itm-mlm-itc"
             )
         self._matches = _JUDGING in heads
         self._net: Any = load(model, _architecture(self._matches), device, unused=_UNASKED)
-        own = self._net.config
+        config = self._net.config
         self._check_towers(model.name)
-        most = own.text_config.max_position_embeddings - own.text_config.pad_token_id - 1
+        most = config.text_config.max_position_embeddings - config.text_config.pad_token_id - 1
         super().__init__(model, device, min(LONGEST, most))
-        self._check_side(own.vision_config.image_size)
+        self._check_side(config.vision_config.image_size)
 
     def _check_towers(self, name: str) -> None:
-        """Refuse what the library itself builds and cannot run."""
-        own = self._net.config
-        short = len(self._own.vision_model.visual.transformer.resblocks) < len(
-            self._own.text_model.encoder.layer
+        """Refuse configurations that the library builds but cannot run."""
+        config = self._net.config
+        short = len(self._towers.vision_model.visual.transformer.resblocks) < len(
+            self._towers.text_model.encoder.layer
         )
-        apart = not own.share_cross_modal_transformer_layers
-        if short or apart or own.share_link_tower_layers:
+        apart = not config.share_cross_modal_transformer_layers
+        if short or apart or config.share_link_tower_layers:
             raise DataError(
-                f"{name}: its towers and bridges are not joined as in any BridgeTower that was "
-                "published; see share_cross_modal_transformer_layers, share_link_tower_layers and "
+                f"{name}: its towers and bridges are not connected as in any published "
+                "BridgeTower; see share_cross_modal_transformer_layers, share_link_tower_layers "
+                "and "
                 "num_hidden_layers in config.json"
             )
 
@@ -80,102 +82,104 @@ class BridgeTowerModel(PublishedTwoModes):
         if shown != (side, side):
             raise DataError(
                 f"{self._name}: its preprocessing makes pictures of {shown[0]} x {shown[1]} "
-                f"pixels, and it looks at {side} x {side}; fetch its files again, all of one "
+                f"pixels, but it needs {side} x {side}; fetch its files again, all of one "
                 "revision"
             )
 
     @property
     def matches(self) -> bool:
-        """Whether the weights have a head that judges."""
+        """Whether the weights have a matching head."""
         return self._matches
 
-    def photos(self, photos: Sequence[FloatArray], *, normalize: bool) -> FloatArray:
+    def photos(self, photos: Sequence[Float32Array], *, normalize: bool) -> Float32Array:
         """(N, D) a vector for each photo, by itself."""
         with torch.inference_mode():
             last = self._look(self._pixels(photos))[-1]
-            found = self._net.itc_image_head(self._of_photo(last)[:, 0])
-            return self._vectors(found, normalize=normalize)
+            projected = self._net.itc_image_head(self._of_photo(last)[:, 0])
+            return self._vectors(projected, normalize=normalize)
 
-    def texts(self, texts: Sequence[str]) -> FloatArray:
+    def texts(self, texts: Sequence[str]) -> Float32Array:
         """(N, D) a vector of length 1 for each text, by itself."""
         with torch.inference_mode():
             last = self._read(self._tokens(texts))[-1]
             return self._vectors(self._net.itc_text_head(last[:, 0]), normalize=True)
 
-    def begin(self, texts: Sequence[str]) -> Tokens:
-        """Texts as tokens: they are read with their pictures, which take most of the time."""
+    def begin(self, texts: Sequence[str]) -> TokenBatch:
+        """Tokens of texts; texts are encoded together with their pictures."""
         return self._tokens(texts)
 
     @property
-    def _own(self) -> Any:
+    def _towers(self) -> Any:
         return self._net.bridgetower
 
     @property
     def _before(self) -> int:
         """Layers of either tower below the first bridge."""
-        return len(self._own.text_model.encoder.layer) - self._net.config.num_hidden_layers + 1
+        return len(self._towers.text_model.encoder.layer) - self._net.config.num_hidden_layers + 1
 
     def _look(self, pixels: torch.Tensor) -> list[torch.Tensor]:
-        """(M, N, C) patches at each bridge, from the tower of photos alone."""
-        tower = self._own.vision_model.visual
-        seen = tower.forward_pre(pixels)
-        blocks = tower.transformer.resblocks[: len(self._own.text_model.encoder.layer)]
-        return _at_bridges(seen, blocks, self._before)
+        """(M, N, C) patches at each bridge, from the image tower."""
+        tower = self._towers.vision_model.visual
+        states = tower.forward_pre(pixels)
+        blocks = tower.transformer.resblocks[: len(self._towers.text_model.encoder.layer)]
+        return _at_bridges(states, blocks, self._before)
 
-    def _read(self, tokens: Tokens) -> list[torch.Tensor]:
-        """(N, L, C) tokens at each bridge, from the tower of texts alone."""
-        own, mask = self._own.text_model, _mask(tokens)
-        read = own.embeddings(input_ids=tokens.numbers)
-        layers = [lambda x, layer=layer: _first(layer(x, mask)) for layer in own.encoder.layer]
+    def _read(self, tokens: TokenBatch) -> list[torch.Tensor]:
+        """(N, L, C) tokens at each bridge, from the text tower."""
+        text_model, mask = self._towers.text_model, _mask(tokens)
+        read = text_model.embeddings(input_ids=tokens.numbers)
+        layers = [
+            lambda x, layer=layer: _first(layer(x, mask)) for layer in text_model.encoder.layer
+        ]
         return _at_bridges(read, layers, self._before)
 
     def _judge(
-        self, seen: list[torch.Tensor], photo: torch.Tensor, texts: Tokens, text: torch.Tensor
+        self, states: list[torch.Tensor], photo: torch.Tensor, texts: TokenBatch, text: torch.Tensor
     ) -> torch.Tensor:
-        tokens, own = texts.of(text), self._own
+        tokens, model = texts.of(text), self._towers
         mask, read = _mask(tokens), self._read(tokens)
-        fused = self._bridged(None, -1, _Fused(read[0], seen[0][:, photo]), mask)
-        for link, towers in enumerate(zip(read[1:], seen[1:], strict=True)):
+        fused = self._bridged(None, -1, _Fused(read[0], states[0][:, photo]), mask)
+        for link, towers in enumerate(zip(read[1:], states[1:], strict=True)):
             fused = self._bridged(fused, link, _Fused(towers[0], towers[1][:, photo]), mask)
-        logits: torch.Tensor = self._net.itm_score(own.get_cls_features(*fused))[:, 1]
+        logits: torch.Tensor = self._net.itm_score(model.get_cls_features(*fused))[:, 1]
         return logits
 
     def _bridged(
         self, before: _Fused | None, link: int, towers: _Fused, mask: torch.Tensor
     ) -> _Fused:
-        """What the next layer of both makes of what the last gave and of the towers."""
-        own = self._own
-        marked = own.cross_modal_text_transform(towers.text) + self._mark(_TEXT)
+        """The output of the next bridge layer, from the previous output and the towers."""
+        model = self._towers
+        marked = model.cross_modal_text_transform(towers.text) + self._mark(_TEXT)
         shown = self._of_photo(towers.photo)
         if before is None:
             text, photo = (
-                own.cross_modal_text_layernorm(marked),
-                own.cross_modal_image_layernorm(shown),
+                model.cross_modal_text_layernorm(marked),
+                model.cross_modal_image_layernorm(shown),
             )
         else:
-            text = own.cross_modal_text_link_tower[link](marked, before.text, None)
-            photo = own.cross_modal_image_link_tower[link](shown, before.photo, None)
+            text = model.cross_modal_text_link_tower[link](marked, before.text, None)
+            photo = model.cross_modal_image_link_tower[link](shown, before.photo, None)
         layer = link + 1
         return _Fused(
-            own.cross_modal_text_layers[layer](text, photo, attention_mask=mask)[0],
-            own.cross_modal_image_layers[layer](photo, text, encoder_attention_mask=mask)[0],
+            model.cross_modal_text_layers[layer](text, photo, attention_mask=mask)[0],
+            model.cross_modal_image_layers[layer](photo, text, encoder_attention_mask=mask)[0],
         )
 
-    def _of_photo(self, seen: torch.Tensor) -> torch.Tensor:
+    def _of_photo(self, states: torch.Tensor) -> torch.Tensor:
         """(N, M, C) of (M, N, C) patches, in the width of the bridges."""
-        own = self._own
-        found: torch.Tensor = own.cross_modal_image_transform(
-            own.vision_model.visual.forward_post(seen)
+        model = self._towers
+        transformed: torch.Tensor = model.cross_modal_image_transform(
+            model.vision_model.visual.forward_post(states)
         )
-        return found + self._mark(_PHOTO)
+        return transformed + self._mark(_PHOTO)
 
     def _mark(self, kind: int) -> torch.Tensor:
-        mark: torch.Tensor = self._own.token_type_embeddings.weight[kind]
+        mark: torch.Tensor = self._towers.token_type_embeddings.weight[kind]
         return mark
 
 
 def _architecture(judges: bool) -> Any:
-    """The library's class of the contrastive heads, or one with the judging head beside them."""
+    """The library's class of the contrastive heads, or one that also has the matching head."""
     import transformers
 
     if not judges:
@@ -196,7 +200,7 @@ def _architecture(judges: bool) -> Any:
 
 
 def _at_bridges(state: torch.Tensor, layers: Sequence[Any], before: int) -> list[torch.Tensor]:
-    """A tower's states behind its first layers, and behind each further one."""
+    """A tower's states after its first layers, and after each later one."""
     states = []
     for number, layer in enumerate(layers, 1):
         state = layer(state)
@@ -205,19 +209,19 @@ def _at_bridges(state: torch.Tensor, layers: Sequence[Any], before: int) -> list
     return states
 
 
-def _first(found: Any) -> torch.Tensor:
+def _first(output: Any) -> torch.Tensor:
     """A layer's states, which one major of the library puts into a tuple."""
-    state: torch.Tensor = found[0] if isinstance(found, tuple) else found
+    state: torch.Tensor = output[0] if isinstance(output, tuple) else output
     return state
 
 
-def _mask(tokens: Tokens) -> torch.Tensor:
-    """(N, 1, 1, L) what is added to attention: nothing, or so little that nothing is left."""
+def _mask(tokens: TokenBatch) -> torch.Tensor:
+    """(N, 1, 1, L) what is added to attention scores: 0, or a large negative number for padding."""
     there = tokens.there[:, None, None, :].float()
     return (1 - there) * torch.finfo(there.dtype).min
 
 
 @lru_cache(maxsize=1)
 def loaded(model: Pretrained, device: torch.device) -> BridgeTowerModel:
-    """The model that was asked last."""
+    """The model; the last one is cached."""
     return BridgeTowerModel(model, device)

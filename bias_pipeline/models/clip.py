@@ -1,8 +1,8 @@
 """CLIP and SigLIP: photos and texts as vectors of one space.
 
 Radford et al., Learning Transferable Visual Models From Natural Language Supervision (ICML 2021);
-Zhai et al., Sigmoid Loss for Language Image Pre-Training (ICCV 2023). SigLIP read lower case and
-texts filled up to their full length, with nothing masked, so it is shown the same here.
+Zhai et al., Sigmoid Loss for Language Image Pre-Training (ICCV 2023). SigLIP was trained on
+lower-case texts padded to full length without a mask, so it gets the same here.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import Float32Array
 from bias_pipeline.errors import DataError
 from bias_pipeline.models.pretrained import Preprocessing, Pretrained, load, tokenizer
 from bias_pipeline.vision.torchvision import make_importable
@@ -24,14 +24,13 @@ if TYPE_CHECKING:
 
 CLIP, SIGLIP = "clip", "siglip"
 KINDS = (CLIP, SIGLIP)
-FloatArray = npt.NDArray[np.float32]
 
 
 def _load(model: Pretrained, device: torch.device) -> Any:
     import transformers
 
-    own = transformers.SiglipModel if model.kind == SIGLIP else transformers.CLIPModel
-    return load(model, own, device)
+    architecture = transformers.SiglipModel if model.kind == SIGLIP else transformers.CLIPModel
+    return load(model, architecture, device)
 
 
 class ClipPhotos:
@@ -50,23 +49,23 @@ class ClipPhotos:
         self._sigmoid = model.kind == SIGLIP  # whose pooled vector is not projected
         self._device, self._normalize = device, normalize
 
-    def prepare(self, photo: Image) -> FloatArray:
-        """(3, H, W) a photo that was read, as the network takes it."""
+    def prepare(self, photo: Image) -> Float32Array:
+        """(3, H, W) a photo, preprocessed for the network."""
         return self._prepare(photo)
 
-    def describe(self, photos: Sequence[FloatArray]) -> FloatArray:
+    def describe(self, photos: Sequence[Float32Array]) -> Float32Array:
         """(N, D) a vector for each photo."""
         import torch
 
         with torch.inference_mode():
             pixels = torch.from_numpy(np.stack(photos)).to(self._device)
-            found = self._network.vision_model(pixel_values=pixels).pooler_output
-            found = found if self._sigmoid else self._network.visual_projection(found)
-            return _vectors(found, self._normalize)
+            states = self._network.vision_model(pixel_values=pixels).pooler_output
+            states = states if self._sigmoid else self._network.visual_projection(states)
+            return _vectors(states, self._normalize)
 
 
 class ClipTexts:
-    """Texts as vectors of the same space; what is longer than the model reads is cut off.
+    """Texts as vectors of the same space; too long texts are cut.
 
     Args:
         model: of one of :data:`KINDS`, with its tokenizer.
@@ -86,7 +85,7 @@ class ClipTexts:
 
     @property
     def scale(self) -> float:
-        """What cosines are multiplied by before a softmax over texts."""
+        """The factor of cosines before a softmax over texts."""
         return math.exp(self._network.logit_scale.item())
 
     def read(self, text: str) -> str:
@@ -94,30 +93,30 @@ class ClipTexts:
         return text
 
     @property
-    def projection(self) -> FloatArray:
-        """(D, H) by which a CLIP makes vectors of states."""
+    def projection(self) -> Float32Array:
+        """(D, H) the projection from states to vectors."""
         return _numbers(self._network.text_projection.weight)
 
     @property
-    def mark(self) -> FloatArray:
-        """(H,) what a CLIP adds to every first token: what its text model is known by."""
+    def mark(self) -> Float32Array:
+        """(H,) what a CLIP adds to every first token; identifies its text model."""
         return _numbers(self._network.text_model.embeddings.position_embedding.weight[0])
 
-    def states(self, texts: Sequence[str]) -> FloatArray:
-        """(N, H) of each text the last token's state, which its vector is made of."""
+    def states(self, texts: Sequence[str]) -> Float32Array:
+        """(N, H) the last token's state of each text, from which its vector is computed."""
         import torch
 
         with torch.inference_mode():
             return _vectors(self._states(texts), normalize=False)
 
-    def describe(self, texts: Sequence[str]) -> FloatArray:
+    def describe(self, texts: Sequence[str]) -> Float32Array:
         """(N, D) a vector for each text."""
         import torch
 
         with torch.inference_mode():
-            found = self._states(texts)
-            found = found if self._sigmoid else self._network.text_projection(found)
-            return _vectors(found, self._normalize)
+            states = self._states(texts)
+            states = states if self._sigmoid else self._network.text_projection(states)
+            return _vectors(states, self._normalize)
 
     def _states(self, texts: Sequence[str]) -> torch.Tensor:
         tokens = self._tokens(
@@ -127,24 +126,24 @@ class ClipTexts:
             max_length=self._longest,
             return_tensors="pt",
         ).to(self._device)
-        seen = {} if self._sigmoid else {"attention_mask": tokens["attention_mask"]}
-        found: torch.Tensor = self._network.text_model(
-            input_ids=tokens["input_ids"], **seen
+        mask = {} if self._sigmoid else {"attention_mask": tokens["attention_mask"]}
+        states: torch.Tensor = self._network.text_model(
+            input_ids=tokens["input_ids"], **mask
         ).pooler_output
-        return found
+        return states
 
 
-def _numbers(weight: torch.Tensor) -> FloatArray:
-    found: FloatArray = weight.detach().float().cpu().numpy()
-    return found
+def _numbers(weight: torch.Tensor) -> Float32Array:
+    numbers: Float32Array = weight.detach().float().cpu().numpy()
+    return numbers
 
 
-def _vectors(found: torch.Tensor, normalize: bool) -> FloatArray:
+def _vectors(states: torch.Tensor, normalize: bool) -> Float32Array:
     import torch
 
     if normalize:
-        found = torch.nn.functional.normalize(found, dim=-1)
-    vectors: FloatArray = found.float().cpu().numpy()
+        states = torch.nn.functional.normalize(states, dim=-1)
+    vectors: Float32Array = states.float().cpu().numpy()
     if not np.isfinite(vectors).all():
-        raise DataError("the model gives vectors that are no numbers; its weights are broken")
+        raise DataError("the model gives vectors that are not numbers; its weights are broken")
     return vectors

@@ -1,7 +1,7 @@
-"""Fitting a small CLIP to pictures and captions: a folder that any reader of CLIPs takes.
+"""Fitting a small CLIP to pictures and captions: a folder that any program for CLIPs can read.
 
-The network is transformers' own; what is learnt is the symmetric contrast of Radford et al. (2021):
-each picture of a batch finds its caption among all, and each caption its picture.
+The network is transformers' own; the loss is the symmetric contrast of Radford et al. (2021): each
+picture of a batch finds its caption among all, and each caption its picture.
 """
 
 from __future__ import annotations
@@ -15,17 +15,16 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from bias_pipeline.corpus.pictures import Pictures
+from bias_pipeline.corpus.pictures import Pictures, Pixels
 from bias_pipeline.errors import DataError, UsageError
-from bias_pipeline.io import stopping
+from bias_pipeline.io import signals
 from bias_pipeline.io.new_folder import drafted
 from bias_pipeline.io.progress import bar, track
-from bias_pipeline.learning.loop import Survival, run
-from bias_pipeline.learning.ranks import Share, together, world_size
+from bias_pipeline.learning.distributed import Share, together, world_size
+from bias_pipeline.learning.loop import Survival, run_training
 from bias_pipeline.models.clip_folder import SPECIAL, write_preprocessing, write_tokenizer
-from bias_pipeline.vision.people import Crop, look
+from bias_pipeline.vision.people import Crop, crop_person
 from bias_pipeline.vision.torchvision import make_importable
 
 if TYPE_CHECKING:
@@ -43,23 +42,21 @@ _TRAINER = {
     "enable_model_summary": False,
 }
 
-Pixels = npt.NDArray[np.uint8]
-
 
 @dataclass(frozen=True)
 class ClipRecipe:
     """Sizes and training; ours, for drawn scenes on two cores.
 
     Attributes:
-        side: pixels a side of what the network sees.
+        side: pixels a side of the network's input.
         patch: of each of its patches.
         width: of both halves and of their vectors.
         picture_layers: of the picture half.
         text_layers: of the text half.
         heads: of attention.
         longest: tokens of a text that are read.
-        epochs: times that each picture is seen, each time beside one of its captions by chance.
-        batch_size: pictures among which a caption is sought.
+        epochs: passes over the pictures, each time with one random caption per picture.
+        batch_size: pictures per batch.
         learning_rate: at its highest; it rises for fifty steps and falls along a cosine.
         seed: of weights, batches and captions.
     """
@@ -79,7 +76,7 @@ class ClipRecipe:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Pictures and what is said of them.
+    """Pictures and their captions.
 
     Attributes:
         pixels: (N, side, side, 3).
@@ -98,12 +95,12 @@ class Pairs:
         """
         rows = [row for row in np.flatnonzero(pictures.present).tolist() if texts[row]]
         if not rows:
-            raise DataError("no image has both a picture and a caption, of which a CLIP learns")
+            raise DataError("no image has both a picture and a caption, which a CLIP needs")
         pixels = np.empty((len(rows), side, side, 3), np.uint8)
         with bar("pictures"):
             for place, row in enumerate(track(rows, len(rows))):
-                pixels[place] = np.asarray(look(pictures, row, crop).resize((side, side), 3))
-                stopping.stop_if_requested()
+                pixels[place] = np.asarray(crop_person(pictures, row, crop).resize((side, side), 3))
+                signals.stop_if_requested()
         return cls(pixels, [texts[row] for row in rows])
 
 
@@ -111,20 +108,20 @@ def fit_clip(
     pairs: Pairs,
     recipe: ClipRecipe,
     folder: Path,
-    told: Mapping[str, object],
+    provenance: Mapping[str, object],
     trainer: Mapping[str, Any] = ANYWHERE,
     survival: Survival | None = None,
 ) -> Sequence[float]:
     """Fit a CLIP and write its folder: weights, configuration, vocabulary, preprocessing, card.
 
     Args:
-        pairs: what it learns from.
+        pairs: the training pairs.
         recipe: how.
         folder: appears whole or not at all.
-        told: of the data, for the card.
+        provenance: of the data, for the card.
         trainer: Lightning's flags. With several ``devices`` as many processes learn together, each
             from its part of a batch.
-        survival: how a long training survives a kill, None if it does not.
+        survival: how a long training continues after a kill, None if it does not.
 
     Returns:
         The mean loss of each epoch.
@@ -135,30 +132,33 @@ def fit_clip(
         ResourceError: if the folder is there already, or cannot be written.
     """
     if len(pairs.texts) < 2:
-        raise DataError(f"{len(pairs.texts)} pairs: a CLIP learns of two or more")
+        raise DataError(f"{len(pairs.texts)} pairs: a CLIP needs two or more")
     world = world_size(trainer)
-    flags = {**_TRAINER, **{key: own for key, own in trainer.items() if own is not None}}
+    flags = {
+        **_TRAINER,
+        **{key: setting for key, setting in trainer.items() if setting is not None},
+    }
     course = Course({**flags, "max_epochs": recipe.epochs}, survival)
     n_together = min(recipe.batch_size, len(pairs.texts))
     if n_together % world:
         raise UsageError(
-            f"trainer.devices={world}: a batch of {n_together} pictures does not divide by them; "
-            "choose another --batch-size"
+            f"trainer.devices={world}: a batch of {n_together} pictures cannot be divided among "
+            "them; choose another --batch-size"
         )
     with drafted(folder) as draft:
-        return together(world, _fit_into, draft, pairs, recipe, told, course)
+        return together(world, _fit_into, draft, pairs, recipe, provenance, course)
 
 
 def _fit_into(
     draft: Path,
     pairs: Pairs,
     recipe: ClipRecipe,
-    told: Mapping[str, object],
+    provenance: Mapping[str, object],
     course: Course,
     share: Share,
 ) -> Sequence[float]:
-    """What one process does; the first one writes."""
-    make_importable()  # before transformers and Lightning ask for it
+    """The training in one process; the first process writes the files."""
+    make_importable()  # before transformers and Lightning read it
     import torch
     from transformers import CLIPModel
     from transformers.utils import logging as library
@@ -166,21 +166,23 @@ def _fit_into(
     from bias_pipeline.models.clip_learning import Contrast
 
     library.disable_progress_bar()  # type: ignore[no-untyped-call]
-    torch.set_num_threads(1)  # threads that share products so small only wait for each other
+    torch.set_num_threads(1)  # with products this small, several threads only wait for each other
     torch.manual_seed(recipe.seed)
     with TemporaryDirectory() as aside:
         folder = Path(aside) if share.rank else draft
-        texts = (own for texts in pairs.texts for own in texts)
+        texts = (text for texts in pairs.texts for text in texts)
         tokens = write_tokenizer(folder, texts, recipe.longest)
     network = CLIPModel(_config(recipe, tokens.get_vocab_size(), tokens.token_to_id(SPECIAL.end)))
     batches = _Batches(pairs, tokens, recipe, share)
     learner = Contrast(network, recipe.learning_rate)
     with bar("fitting a CLIP"):
-        run(learner, batches, course.flags, course.callbacks(recipe, pairs, batches))
+        run_training(learner, batches, course.flags, course.callbacks(recipe, pairs, batches))
     if share.rank == 0:
         network.cpu().save_pretrained(draft)
         write_preprocessing(draft, recipe.side)
-        (draft / "README.md").write_text(_card(recipe, told, learner.losses), encoding="utf-8")
+        (draft / "README.md").write_text(
+            _card(recipe, provenance, learner.losses), encoding="utf-8"
+        )
     return learner.losses
 
 
@@ -212,18 +214,18 @@ def _config(recipe: ClipRecipe, n_words: int, end: int) -> Any:
 
 @dataclass(frozen=True)
 class Course:
-    """How a training goes.
+    """The settings of a training run.
 
     Attributes:
         flags: Lightning's.
-        survival: how it survives a kill, None if it does not.
+        survival: how it continues after a kill, None if it does not.
     """
 
     flags: Mapping[str, Any]
     survival: Survival | None
 
     def callbacks(self, recipe: ClipRecipe, pairs: Pairs, batches: _Batches) -> list[Callback]:
-        """What a long training goes on from when it was killed."""
+        """Checkpoints from which a killed training continues."""
         if self.survival is None:
             return []
         sha = hashlib.sha256(f"{VERSION} {asdict(recipe)} {pairs.texts!r}".encode())
@@ -232,23 +234,23 @@ class Course:
 
 
 class _Batches:
-    """Pictures in batches of another order each time, each beside one of its captions.
+    """Batches of pictures in a new order per epoch, each picture with one of its captions.
 
     Args:
         pairs: of N images.
         tokens: the tokenizer.
         recipe: has sizes and seed.
-        share: which part of each batch is seen.
+        share: which part of each batch this process gets.
     """
 
     def __init__(self, pairs: Pairs, tokens: Any, recipe: ClipRecipe, share: Share) -> None:
         self.share = share
         self.pixels = pairs.pixels
         flat = [text for texts in pairs.texts for text in texts]
-        coded = [own.ids for own in tokens.encode_batch(flat)]
+        coded = [encoding.ids for encoding in tokens.encode_batch(flat)]
         self.ids = np.zeros((len(coded), max(map(len, coded))), np.int64)
-        for row, own in enumerate(coded):
-            self.ids[row, : len(own)] = own
+        for row, ids in enumerate(coded):
+            self.ids[row, : len(ids)] = ids
         counts = np.array([len(texts) for texts in pairs.texts])
         self.first, self.counts = np.cumsum(counts) - counts, counts
         self.size = min(recipe.batch_size, len(counts))
@@ -272,12 +274,17 @@ class _Batches:
                 "attention_mask": torch.from_numpy((ids > 0).astype(np.int64)),
                 "pixel_values": pixels.float() / 127.5 - 1.0,  # as its preprocessing does
             }
-            stopping.stop_if_requested()
+            signals.stop_if_requested()
 
 
-def _card(recipe: ClipRecipe, told: Mapping[str, object], losses: Sequence[float]) -> str:
-    """What a folder says of itself."""
-    facts = {**told, "recipe": asdict(recipe), "version": VERSION, "loss of each epoch": losses}
+def _card(recipe: ClipRecipe, provenance: Mapping[str, object], losses: Sequence[float]) -> str:
+    """The text of the folder's README."""
+    facts = {
+        **provenance,
+        "recipe": asdict(recipe),
+        "version": VERSION,
+        "loss of each epoch": losses,
+    }
     return (
         "# A small CLIP\n\n"
         "Fitted by `bias_pipeline fit clip` for measuring retrieval bias where no published model\n"

@@ -1,4 +1,4 @@
-"""What a CLIP's folder holds beside weights: a vocabulary of whole words, and its preprocessing."""
+"""The tokenizer and preprocessing files of a fitted CLIP's folder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SPECIAL = _Special()
 
 
 def write_tokenizer(folder: Path, texts: Iterable[str], longest: int) -> Any:
-    """Write a tokenizer of lower-case words, those that stand at least twice in texts.
+    """Write a tokenizer of lower-case words, those that occur at least twice in the texts.
 
     Args:
         folder: of the model.
@@ -32,33 +32,33 @@ def write_tokenizer(folder: Path, texts: Iterable[str], longest: int) -> Any:
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
     from transformers import PreTrainedTokenizerFast
 
-    own = Tokenizer(models.WordLevel(unk_token=SPECIAL.unknown))
-    own.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
-    own.pre_tokenizer = pre_tokenizers.Whitespace()
-    # Sorted by frequency, then as they are written: the order of texts plays no part.
+    tokenizer = Tokenizer(models.WordLevel(unk_token=SPECIAL.unknown))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    # Sorted by frequency, then alphabetically: the order of texts does not matter.
     trainer = trainers.WordLevelTrainer(
         special_tokens=[*SPECIAL], min_frequency=2, show_progress=False
     )
-    own.train_from_iterator(sorted(texts), trainer)
-    ends = [(name, own.token_to_id(name)) for name in (SPECIAL.start, SPECIAL.end)]
-    own.post_processor = processors.TemplateProcessing(
+    tokenizer.train_from_iterator(sorted(texts), trainer)
+    ends = [(name, tokenizer.token_to_id(name)) for name in (SPECIAL.start, SPECIAL.end)]
+    tokenizer.post_processor = processors.TemplateProcessing(
         single=f"{SPECIAL.start} $A {SPECIAL.end}", special_tokens=ends
     )
     PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
-        tokenizer_object=own,
+        tokenizer_object=tokenizer,
         pad_token=SPECIAL.pad,
         bos_token=SPECIAL.start,
         unk_token=SPECIAL.unknown,
         eos_token=SPECIAL.end,
         model_max_length=longest,
     ).save_pretrained(folder)
-    own.enable_truncation(longest)
-    return own
+    tokenizer.enable_truncation(longest)
+    return tokenizer
 
 
 def write_preprocessing(folder: Path, side: int) -> None:
-    """Write that pictures are squeezed into a square of so many pixels a side, from -1 to 1."""
-    told = {
+    """Write the preprocessing: pictures become squares of ``side`` pixels, values from -1 to 1."""
+    settings = {
         "image_processor_type": "CLIPImageProcessor",
         "do_resize": True,
         "size": {"height": side, "width": side},
@@ -71,4 +71,4 @@ def write_preprocessing(folder: Path, side: int) -> None:
         "image_std": [0.5, 0.5, 0.5],
         "do_convert_rgb": True,
     }
-    (folder / "preprocessor_config.json").write_text(json.dumps(told, indent=1))
+    (folder / "preprocessor_config.json").write_text(json.dumps(settings, indent=1))

@@ -1,4 +1,4 @@
-"""A CLIP that learns which caption is of which picture. Needs PyTorch and Lightning."""
+"""Trains a CLIP to match captions and pictures. Needs PyTorch and Lightning."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _SPREAD = 0.05  # weight decay
 class Contrast(Learner):
     """Each picture of a batch finds its caption among all, and each caption its picture.
 
-    With several processes a batch is that of all of them: each sees the vectors of the others, so
-    the loss is that of one process.
+    With several processes the batch is the union of theirs: they exchange vectors, so the loss
+    equals that of one process.
 
     Args:
         network: transformers' CLIP.
@@ -33,11 +33,15 @@ class Contrast(Learner):
     def training_step(self, batch: dict[str, Tensor], batch_idx: int) -> Tensor:
         """The symmetric contrast of a batch (Radford et al. 2021)."""
         del batch_idx
-        found = self.network(**batch)
-        pictures, texts = (self._of_all(own) for own in (found.image_embeds, found.text_embeds))
+        output = self.network(**batch)
+        pictures, texts = (
+            self._of_all(vectors) for vectors in (output.image_embeds, output.text_embeds)
+        )
         alike = texts @ pictures.t() * self.network.logit_scale.exp()  # vectors are of length 1
-        own = torch.arange(len(alike), device=alike.device)
-        loss = sum(torch.nn.functional.cross_entropy(way, own) for way in (alike, alike.t())) / 2
+        targets = torch.arange(len(alike), device=alike.device)
+        loss = (
+            sum(torch.nn.functional.cross_entropy(way, targets) for way in (alike, alike.t())) / 2
+        )
         assert isinstance(loss, Tensor)
         self.note(loss, len(alike))
         return loss
@@ -52,10 +56,12 @@ class Contrast(Learner):
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
         """AdamW."""
-        own = torch.optim.AdamW(self.parameters(), lr=self.learning_rate, weight_decay=_SPREAD)
+        optimizer = torch.optim.AdamW(
+            self.parameters(), lr=self.learning_rate, weight_decay=_SPREAD
+        )
         n_steps = int(self.trainer.estimated_stepping_batches)
-        rate = torch.optim.lr_scheduler.LambdaLR(own, lambda step: _rate(step, n_steps))
-        return {"optimizer": own, "lr_scheduler": {"scheduler": rate, "interval": "step"}}
+        rate = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, n_steps))
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": rate, "interval": "step"}}
 
 
 def _rate(step: int, n_steps: int) -> float:

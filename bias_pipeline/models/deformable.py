@@ -14,14 +14,14 @@ Shape = tuple[int, int]
 def deformable_attention(
     values: Tensor, shapes: Sequence[Shape], places: Tensor, weights: Tensor
 ) -> Tensor:
-    """What queries see at places of several grids (the paper's equation 3).
+    """Attention of queries to places of several grids (the paper's equation 3).
 
     Args:
         values: (B, S, M, D) the patches of all L grids one after the other, for each of M heads.
         shapes: L heights and widths, whose products add up to S.
-        places: (B, Q, M, L, P, 2) where across and down each head looks, in [0, 1] within the
-            picture; what lies outside is zero.
-        weights: (B, Q, M, L, P) how much it looks there.
+        places: (B, Q, M, L, P, 2) the x and y at which each head samples, in [0, 1] within the
+            picture; zero outside.
+        weights: (B, Q, M, L, P) the weight of each sample.
 
     Returns:
         (B, Q, M * D).
@@ -37,22 +37,24 @@ def deformable_attention(
     levels = torch.split(values, [height * width for height, width in shapes], dim=1)
     points = (2 * places - 1).permute(3, 0, 2, 1, 4, 5).flatten(1, 2).unbind()  # (B * M, Q, P, 2)
     shares = weights.permute(3, 0, 2, 1, 4).flatten(1, 2).unbind()  # (B * M, Q, P)
-    seen = values.new_zeros(n_rows * n_heads, size, places.shape[1])
-    for level, shape, own, share in zip(levels, shapes, points, shares, strict=True):
+    attended = values.new_zeros(n_rows * n_heads, size, places.shape[1])
+    for level, shape, level_points, share in zip(levels, shapes, points, shares, strict=True):
         grid = level.permute(0, 2, 3, 1).reshape(n_rows * n_heads, size, *shape)
-        found = nn.functional.grid_sample(grid, own, align_corners=False)  # bilinear, zero outside
-        seen = seen + (found * share[:, None]).sum(dim=3)
-    return seen.reshape(n_rows, n_heads * size, -1).transpose(1, 2)
+        sampled = nn.functional.grid_sample(
+            grid, level_points, align_corners=False
+        )  # bilinear, zero outside
+        attended = attended + (sampled * share[:, None]).sum(dim=3)
+    return attended.reshape(n_rows, n_heads * size, -1).transpose(1, 2)
 
 
 class DeformableAttention(nn.Module):
-    """Queries look at a few places of each grid, near a box of their own (equation 3).
+    """Queries attend to a few places of each grid, near their own box (equation 3).
 
     Args:
         size: C of queries and values.
         n_heads: attention heads.
         n_levels: grids.
-        n_points: places a head looks at in each grid.
+        n_points: places that a head samples in each grid.
     """
 
     def __init__(self, size: int, n_heads: int, n_levels: int, n_points: int) -> None:
@@ -65,7 +67,7 @@ class DeformableAttention(nn.Module):
         self._begin()
 
     def _begin(self) -> None:
-        """Heads look in directions of their own, all places alike (the paper's appendix A.4)."""
+        """Each head starts with its own direction, all places with equal weight (appendix A.4)."""
         n_heads, n_levels, n_points = self.shape
         angle = torch.arange(n_heads) * (2 * math.pi / n_heads)
         towards = torch.stack([angle.cos(), angle.sin()], dim=1)
@@ -81,7 +83,7 @@ class DeformableAttention(nn.Module):
     def forward(
         self, queries: Tensor, boxes: Tensor, values: Tensor, shapes: Sequence[Shape]
     ) -> Tensor:
-        """(B, Q, C) what the queries see.
+        """(B, Q, C) the attended values.
 
         Args:
             queries: (B, Q, C).
@@ -90,13 +92,15 @@ class DeformableAttention(nn.Module):
             shapes: of the grids.
         """
         n_heads, n_levels, n_points = self.shape
-        own = self.value_proj(values).unflatten(2, (n_heads, -1))
+        projected = self.value_proj(values).unflatten(2, (n_heads, -1))
         offsets = self.sampling_offsets(queries).unflatten(2, (*self.shape, 2))
         weights = self.attention_weights(queries).unflatten(2, (n_heads, n_levels * n_points))
         weights = weights.softmax(dim=3).unflatten(3, (n_levels, n_points))
         own_box = boxes[:, :, None, None, None]  # (B, Q, 1, 1, 1, 4)
         places = own_box[..., :2] + offsets / n_points * own_box[..., 2:] / 2
-        seen: Tensor = self.output_proj(
-            deformable_attention(own, shapes, places.to(own.dtype), weights.to(own.dtype))
+        attended: Tensor = self.output_proj(
+            deformable_attention(
+                projected, shapes, places.to(projected.dtype), weights.to(projected.dtype)
+            )
         )
-        return seen
+        return attended

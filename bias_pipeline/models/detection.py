@@ -1,4 +1,4 @@
-"""Detectors of transformers: what is where in pictures, along boxes or outlines.
+"""Detectors of transformers: objects in pictures, with boxes or outlines.
 
 Carion et al., End-to-End Object Detection with Transformers (ECCV 2020); Zhao et al., DETRs Beat
 YOLOs on Real-time Object Detection (CVPR 2024); Cheng et al., Masked-attention Mask Transformer for
@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import Float32Array
 from bias_pipeline.datasets.scenes.coco_names import coco_numbers
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.json_files import expect, load_json
@@ -35,15 +35,13 @@ BOXES = (*ONE_LABEL, *EACH_LABEL)
 MASKS = ("mask2former",)
 _IDLE = ("model.pixel_level_module.encoder.swin.layernorm.",)  # one major of the library has it
 KINDS = (*BOXES, *MASKS)
-MOST = 100  # of one picture, the surest; as COCO's evaluation has it
-
-FloatArray = npt.NDArray[np.float32]
+MOST = 100  # the most confident of one picture; as in COCO's evaluation
 
 
 class Photo(NamedTuple):
     """A photo (3, H, W) as a network takes it, and its own height and width."""
 
-    pixels: FloatArray
+    pixels: Float32Array
     size: tuple[int, int]
 
 
@@ -64,7 +62,7 @@ class Candidates(NamedTuple):
 
 
 class Detector(ABC):
-    """A network that says what is where.
+    """A network that detects objects.
 
     Attributes:
         numbers: COCO's number of each of its L labels, None for those that COCO does not have.
@@ -82,23 +80,23 @@ class Detector(ABC):
 
     @abstractmethod
     def candidates(self, photos: Sequence[Photo]) -> Iterator[Candidates]:
-        """What is proposed for each of some photos whose pixels are of one shape."""
+        """The candidates of each photo; the photos' pixels have one shape."""
 
     def describe(self, photos: Sequence[Photo]) -> list[str]:
-        """What each photo shows, the surest first: JSON of COCO's results without ``image_id``.
+        """The detections of each photo, as JSON of COCO's results without ``image_id``.
 
         Raises:
             DataError: if the network gives no numbers.
         """
         import torch
 
-        found: list[str] = []
+        results: list[str] = []
         with torch.inference_mode():
             for _, alike in groupby(photos, key=lambda photo: photo.pixels.shape):
-                own = list(alike)
-                for photo, proposed in zip(own, self.candidates(own), strict=True):
-                    found.append(json.dumps(list(self._results(proposed, photo.size))))
-        return found
+                same_size = list(alike)
+                for photo, proposed in zip(same_size, self.candidates(same_size), strict=True):
+                    results.append(json.dumps(list(self._results(proposed, photo.size))))
+        return results
 
     def _results(self, proposed: Candidates, size: tuple[int, int]) -> Iterator[dict[str, object]]:
         for row in proposed.scores.argsort(descending=True, stable=True).tolist():
@@ -106,8 +104,12 @@ class Detector(ABC):
             outline = None if proposed.masks is None else _run_lengths(proposed.masks[row])
             box = _box(proposed, row, outline, size)
             if number is not None and box is not None:
-                told = {"category_id": number, "bbox": box, "score": _rounded(proposed.scores[row])}
-                yield told | ({"segmentation": outline} if outline else {})
+                result = {
+                    "category_id": number,
+                    "bbox": box,
+                    "score": _rounded(proposed.scores[row]),
+                }
+                yield result | ({"segmentation": outline} if outline else {})
 
 
 def _rounded(score: Tensor) -> float:
@@ -124,7 +126,7 @@ def _run_lengths(mask: Tensor) -> dict[str, Any]:
 def _box(
     proposed: Candidates, row: int, outline: dict[str, Any] | None, size: tuple[int, int]
 ) -> list[float] | None:
-    """Left, top, width and height within the picture; None if nothing of it is in there."""
+    """Left, top, width and height within the picture; None if it is outside."""
     from pycocotools import mask as coco
 
     if outline and not coco.area(outline):
@@ -164,13 +166,13 @@ def load_boxes(model: Pretrained, device: torch.device) -> Any:
     from transformers import CONFIG_MAPPING, AutoModelForObjectDetection
 
     path = model.folder / "config.json"
-    told = expect(load_json(path, what="a model's configuration"), dict, path, "")
-    config = CONFIG_MAPPING[model.kind].from_dict(_self_contained(told))
+    settings = expect(load_json(path, what="a model's configuration"), dict, path, "")
+    config = CONFIG_MAPPING[model.kind].from_dict(_self_contained(settings))
     return load(model, AutoModelForObjectDetection, device, config=config)
 
 
 def _self_contained(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what makes the library ask the hub for a backbone whose weights are here.
+    """The configuration without the keys that make the library fetch a backbone from the hub.
 
     Example:
         >>> _self_contained({"backbone": "resnet50", "use_pretrained_backbone": True})
@@ -178,21 +180,25 @@ def _self_contained(config: Mapping[str, Any]) -> dict[str, Any]:
     """
     usual = {"in_chans": config.get("num_channels", 3), "out_indices": [1, 2, 3, 4]}
     idle = {"backbone_kwargs": usual, "dilation": None}  # which the newer library refuses
-    own = {k: v for k, v in config.items() if k not in idle or v != idle[k]}
-    if own.get("backbone") and own.get("backbone_kwargs") and not own.get("backbone_config"):
-        return _described(own)
-    built_on = {"backbone", "backbone_config"} & set(own)
-    return own | ({"use_pretrained_backbone": False} if built_on else {})
+    settings = {k: v for k, v in config.items() if k not in idle or v != idle[k]}
+    if (
+        settings.get("backbone")
+        and settings.get("backbone_kwargs")
+        and not settings.get("backbone_config")
+    ):
+        return _described(settings)
+    built_on = {"backbone", "backbone_config"} & set(settings)
+    return settings | ({"use_pretrained_backbone": False} if built_on else {})
 
 
 def _described(config: Mapping[str, Any]) -> dict[str, Any]:
-    """With timm's backbone as a configuration, where the newer library would ask the hub for it."""
+    """The configuration with timm's backbone inline; newer libraries would fetch it."""
     import transformers
 
     if int(transformers.__version__.partition(".")[0]) < 5:
         return {**config, "use_pretrained_backbone": False}
-    told = dict(config["backbone_kwargs"])
-    channels = told.pop("in_chans", config.get("num_channels", 3))
+    settings = dict(config["backbone_kwargs"])
+    channels = settings.pop("in_chans", config.get("num_channels", 3))
     stride = {"output_stride": 16} if config.get("dilation") else {}
     backbone = {
         "model_type": "timm_backbone",
@@ -201,7 +207,7 @@ def _described(config: Mapping[str, Any]) -> dict[str, Any]:
         "use_pretrained_backbone": False,
         "num_channels": channels,
         **stride,
-        **told,
+        **settings,
     }
     idle = ("backbone", "backbone_kwargs", "use_timm_backbone", "use_pretrained_backbone")
     return {k: v for k, v in config.items() if k not in idle} | {"backbone_config": backbone}
@@ -234,7 +240,7 @@ class _Published(Detector):
 
     @abstractmethod
     def _proposed(self, output: Any, row: int, size: tuple[int, int]) -> Candidates:
-        """What one picture of a batch shows."""
+        """The candidates of one picture of a batch."""
 
     def read(self, path: Path) -> Photo:
         photo = read_photo(path)
@@ -250,7 +256,7 @@ class _Published(Detector):
 
 
 class _Boxes(_Published):
-    """Queries of which each has a box."""
+    """Detectors whose queries have a box each."""
 
     def _load(self, model: Pretrained, device: torch.device) -> Any:
         return load_boxes(model, device)
@@ -263,13 +269,13 @@ class _Boxes(_Published):
             scores, labels = scores[queries], labels[queries]
         else:
             scores, queries, labels = _surest(logits.sigmoid())
-        kept = scores >= self._least
-        boxes = _in_pixels(output.pred_boxes[row].float(), size)[queries[kept]]
-        return Candidates(scores[kept], labels[kept], boxes, None)
+        retained = scores >= self._least
+        boxes = _in_pixels(output.pred_boxes[row].float(), size)[queries[retained]]
+        return Candidates(scores[retained], labels[retained], boxes, None)
 
 
 class _Masks(_Published):
-    """Queries of which each has a mask; how sure it is of its own pixels counts too."""
+    """Detectors whose queries have a mask each; the confidence in the mask's pixels counts too."""
 
     def _load(self, model: Pretrained, device: torch.device) -> Any:
         from transformers import AutoModelForUniversalSegmentation
@@ -288,23 +294,23 @@ class _Masks(_Published):
         masks = logits > 0
         inside = (logits.sigmoid() * masks).sum((1, 2)) / masks.sum((1, 2)).clamp(min=1)
         scores = scores * inside
-        kept = scores >= self._least
-        return Candidates(scores[kept], labels[kept], None, masks[kept])
+        retained = scores >= self._least
+        return Candidates(scores[retained], labels[retained], None, masks[retained])
 
 
 def _numbers(logits: Tensor) -> Tensor:
-    """Logits of one picture, in which nothing is lost.
+    """Logits of one picture as float32, checked.
 
     Raises:
         DataError: if the network gives no numbers.
     """
     if not bool(logits.isfinite().all()):
-        raise DataError("the model is sure of nothing that is a number; its weights are broken")
+        raise DataError("the model gives scores that are not numbers; its weights are broken")
     return logits.float()
 
 
 def _surest(sure: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Of (Q, L) certainties the largest: themselves, their queries and their labels."""
+    """The largest of (Q, L) confidences, with their queries and labels."""
     scores, places = sure.flatten().topk(min(MOST, sure.numel()))
     n_labels = sure.shape[1]
     return scores, places // n_labels, places % n_labels

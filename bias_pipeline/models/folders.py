@@ -1,6 +1,6 @@
-"""What a model's folder must hold, and what its configuration may ask for, before it is loaded.
+"""Checks of a model's folder and configuration before loading.
 
-A configuration is data of somebody else: it must neither fill the memory nor fetch code.
+A configuration is foreign data: it must neither fill the memory nor fetch code.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Any
 from bias_pipeline.errors import DataError, ResourceError
 
 MOST_LAYERS = 1000
-LARGEST = 1_000_000  # of any whole number, such as a vocabulary's size
+LARGEST = 1_000_000  # limit for any whole number, such as a vocabulary's size
 LARGEST_SIDE = 4096  # of a picture, in pixels
 
-# Each line is enough for a tokenizer.
+# Each line is sufficient for a tokenizer.
 _VOCABULARIES = (("tokenizer.json",), ("vocab.txt",), ("vocab.json", "merges.txt"))
 _PREPROCESSING = ("preprocessor_config.json", "processor_config.json")
 _SIZES = ("size", "crop_size", "pad_size", "size_divisor", "max_image_size", "min_image_size")
 _ATTENTION = ("eager", "sdpa", "flash_attention_2", None)
-# How a network keeps what it has read: the library's own ways, which published Gemmas name.
+# The library's own cache classes, which published Gemmas name.
 _CACHES = (
     "dynamic", "static", "hybrid", "hybrid_chunked", "sliding_window", "offloaded",
     "offloaded_static", "quantized", None,
@@ -29,18 +29,18 @@ _KERNELS = ("kernel_config", "use_kernels", "quantization_config")
 
 
 def require_vocabulary(folder: Path, files: Collection[str]) -> None:
-    """Refuse a model without its tokenizer: the library would make an empty one up.
+    """Refuse a model without its tokenizer: the library would make an empty one.
 
     Args:
         folder: the model's.
         files: that lie in it.
 
     Raises:
-        ResourceError: naming the files of which there must be some.
+        ResourceError: naming the possible files.
     """
-    whole = any(set(own) <= set(files) for own in _VOCABULARIES)
+    whole = any(set(names) <= set(files) for names in _VOCABULARIES)
     if not whole and not any(name.endswith(".model") for name in files):
-        wanted = ", or ".join(" with ".join(own) for own in _VOCABULARIES)
+        wanted = ", or ".join(" with ".join(names) for names in _VOCABULARIES)
         raise ResourceError(
             f"{folder}: the tokenizer's vocabulary is absent; fetch {wanted}, or its *.model, into "
             "this folder"
@@ -58,7 +58,7 @@ def require_preprocessing(folder: Path, files: Collection[str]) -> None:
 
 
 def check_config(path: Path, config: Mapping[str, Any]) -> None:
-    """Refuse a configuration that is too large to build, or that names code of a hub.
+    """Refuse a configuration of a too large network, or one that names code on the hub.
 
     Raises:
         DataError: naming the key.
@@ -95,7 +95,7 @@ def _names_code(key: str, value: Any) -> bool:
 
 
 def _entries(node: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """Every key with its value, those of lists under the list's; reading bounds their depth."""
+    """Every key with its value; items of a list come under the list's key."""
     if key:
         yield key, node
     if isinstance(node, Mapping):

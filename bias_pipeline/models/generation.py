@@ -1,130 +1,237 @@
-"""Published captioners: BLIP, and any picture encoder with a text decoder.
-
-Li et al., BLIP: Bootstrapping Language-Image Pre-training (ICML 2022); transformers'
-VisionEncoderDecoder.
-"""
+"""Captions by any image-text model of transformers: its processor, its template, ``generate``."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
-from bias_pipeline.errors import UsageError
-from bias_pipeline.models.pretrained import Preprocessing, Pretrained, load, tokenizer
-from bias_pipeline.vision.photos import read_photo
+from bias_pipeline.errors import BiasPipelineError, DataError, UsageError
+from bias_pipeline.models.pretrained import Pretrained, first_line, load
+from bias_pipeline.models.processors import (
+    placed,
+    processor_of,
+    require_image_text,
+    templated,
+)
+from bias_pipeline.models.sampling import Decoding, Noise, several
+from bias_pipeline.vision.photos import image_id, read_photo
 from bias_pipeline.vision.torchvision import make_importable
 
 if TYPE_CHECKING:
     import torch
+    from PIL.Image import Image
 
-BLIP, PAIR = "blip", "vision-encoder-decoder"
-KINDS = (BLIP, PAIR)
+BLIP, GIT, PAIR = "blip", "git", "vision-encoder-decoder"
+# The kinds that are tested; any other image-text model of transformers is taken as well.
+KINDS = (
+    BLIP, "blip-2", "florence2", "gemma3", GIT, "idefics3", "internvl", "llava",
+    "llava_onevision", "paligemma", "qwen2_vl", PAIR,
+)  # fmt: skip
+# Without a prompt: captioners need none, some kinds have their authors' (BLIP-2's is LAVIS's), all
+# others are asked as by lmms-eval (EvolvingLMMs-Lab/lmms-eval, task coco_cap).
+_USUAL = {
+    **dict.fromkeys((BLIP, GIT, "pix2struct", PAIR), ""),
+    "blip-2": "a photo of",
+    "florence2": "<CAPTION>",
+    "paligemma": "caption en",
+}
+_QUESTION = "Provide a one-sentence caption for the provided image."
+_IDS = "input_ids"
 
 
-def check_prompt(model: Pretrained, prompt: str) -> None:
-    """Refuse a prompt for a model that takes none.
+def usual_prompt(kind: str) -> str:
+    """What a model is asked without ``--prompt``.
 
-    Raises:
-        UsageError: if the model is no BLIP.
+    Example:
+        >>> usual_prompt("blip"), usual_prompt("florence2")
+        ('', '<CAPTION>')
     """
-    if prompt and model.kind != BLIP:
-        raise UsageError(f"{model.name}: a {model.kind} takes no prompt; leave out --prompt")
+    return _USUAL.get(kind, _QUESTION)
+
+
+class Shown(NamedTuple):
+    """A photo as the network takes it.
+
+    Attributes:
+        inputs: name to (1, ...) tensors; the first axis may be that of a photo's pieces.
+        image: the photo's id, which decides what is drawn.
+    """
+
+    inputs: dict[str, torch.Tensor]
+    image: str
+
+    @property
+    def form(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """The shapes of the inputs; photos of one form make a batch without padding."""
+        return tuple(sorted((name, tuple(value.shape)) for name, value in self.inputs.items()))
 
 
 class Captioner:
-    """Photos as captions: the likeliest word at each step, nothing is drawn at random.
+    """Photos to captions, by greedy or beam search, or by sampling.
 
     Args:
-        model: a BLIP or a VisionEncoderDecoder, with its tokenizer.
+        model: any image-text model, with its processor.
         device: where to compute.
-        prompt: how every caption begins; for BLIP only.
-        max_new_tokens: where a caption is cut off.
-        beams: captions that are followed at once; 1 takes the likeliest word at each step.
+        decoding: the prompt, and how words are chosen.
 
     Raises:
-        UsageError: if the model takes no prompt, or writes no captions of that length.
+        BiasPipelineError: if the model or its processor is broken or absent, or the installed
+            transformers does not know it.
+        UsageError: if it writes no captions of that length.
     """
 
-    def __init__(
-        self,
-        model: Pretrained,
-        device: torch.device,
-        *,
-        prompt: str = "",
-        max_new_tokens: int = 30,
-        beams: int = 1,
-    ) -> None:
+    def __init__(self, model: Pretrained, device: torch.device, decoding: Decoding) -> None:
         import transformers
+        from PIL import Image
 
         make_importable()
-        check_prompt(model, prompt)
-        architecture = {
-            BLIP: transformers.BlipForConditionalGeneration,
-            PAIR: transformers.VisionEncoderDecoderModel,
-        }[model.kind]
-        self._prepare = Preprocessing(model).of_one_shape()
-        self._tokens = tokenizer(model)
-        self._network = load(model, architecture, device)
-        self._device, self._prompt = device, prompt
-        self._check_length(max_new_tokens)
-        self._options = {
-            "do_sample": False,
-            "num_beams": beams,
-            "max_new_tokens": max_new_tokens,
-            "max_length": None,  # a model may bring one of its own
-        }
-        if model.kind == PAIR:
-            self._options["pad_token_id"] = self._padding()
+        require_image_text(model, KINDS)
+        self._model, self._device, self._decoding = model, device, decoding
+        self._processor = processor_of(model)
+        self._lock = Lock()  # processors must not be shared by threads
+        self._text = self._question()
+        architecture = transformers.AutoModelForImageTextToText
+        self._network = network = load(model, architecture, device)
+        text = network.config.get_text_config(decoder=True)
+        self._writes_apart = bool(text.is_encoder_decoder) or model.kind == PAIR
+        # As some processors say more than their network reads.
+        reads_types = "token_type_ids" in inspect.signature(network.forward).parameters
+        self._unread = {"labels"} | (set() if reads_types else {"token_type_ids"})
+        self._pad(network.generation_config)
+        self._check_length(text, self._shown(Image.new("RGB", (40, 30)), ""))
 
-    def _check_length(self, max_new_tokens: int) -> None:
+    def _question(self) -> str | None:
+        """The text beside every photo, None where there is none."""
+        kind, prompt = self._model.kind, self._decoding.prompt
+        if kind == PAIR or not (prompt or usual_prompt(kind)):
+            return None
+        text = templated(self._processor, prompt)
+        return placed(kind, self._processor, prompt) if text is None else text
+
+    def _pad(self, config: Any) -> None:
+        """Give captions that end before others of their batch a token to be filled with."""
+        tokens, ends = self._processor.tokenizer, config.eos_token_id
+        end = ends[0] if isinstance(ends, list) else ends
+        known = (config.pad_token_id, tokens.pad_token_id, end, tokens.eos_token_id, 0)
+        config.pad_token_id = int(next(number for number in known if number is not None))
+
+    def _check_length(self, text: Any, sample: Shown) -> None:
         """Refuse captions that are longer than the decoder has positions.
 
         Raises:
             UsageError: with the number that would do.
         """
-        config = self._network.config
-        own = config.text_config if hasattr(config, "text_config") else config.decoder
-        most = own.max_position_embeddings - len(self._tokens(self._prompt)["input_ids"])
-        if max_new_tokens > most:
+        positions = getattr(text, "max_position_embeddings", None)
+        if positions is None or hasattr(text, "relative_attention_num_buckets"):  # T5's reads all
+            return
+        most = positions - max(2, len(self._begun(sample)))  # a sign at either end
+        if self._decoding.max_new_tokens > most:
             raise UsageError(
-                f"the captioner writes no more than {most} tokens after its prompt; "
+                f"the captioner writes at most {most} tokens after its prompt; use "
                 f"--max-new-tokens {most} or less"
             )
 
-    def _padding(self) -> int:
-        """What fills captions that ended before others of their batch; it is not shown."""
-        own = self._network.generation_config
-        ends = own.eos_token_id[0] if isinstance(own.eos_token_id, list) else own.eos_token_id
-        known = (own.pad_token_id, self._tokens.pad_token_id, ends, self._tokens.eos_token_id, 0)
-        return int(next(number for number in known if number is not None))
-
-    def read(self, path: Path) -> npt.NDArray[np.float32]:
-        """(3, H, W) a photo as the network takes it.
+    def read(self, path: Path) -> Shown:
+        """A photo as the network takes it.
 
         Raises:
+            DataError: if the processor refuses it.
             UnreadableError: with the reason.
         """
-        return self._prepare(read_photo(path))
+        return self._shown(read_photo(path), image_id(path.name))
 
-    def describe(self, photos: Sequence[npt.NDArray[np.float32]]) -> list[str]:
-        """A caption for each photo, the prompt included."""
+    def _shown(self, photo: Image, image: str) -> Shown:
+        options: dict[str, Any] = {"return_tensors": "pt"}
+        begins = self._processor.tokenizer.bos_token
+        if self._text is not None:
+            options["text"] = self._text
+            if self._processor.chat_template and begins and self._text.startswith(begins):
+                options["add_special_tokens"] = False  # the template has written them
+        try:
+            with self._lock:
+                made = self._processor(images=photo, **options)
+        except Exception as error:  # whatever the processor raises
+            beside = f" with {self._text[:60]!r}" if self._text else ""
+            raise DataError(
+                f"{self._model.name}: its processor refuses a picture{beside} ({first_line(error)})"
+            ) from error
+        inputs = {name: value for name, value in made.items() if name not in self._unread}
+        if self._model.kind == GIT and _IDS in inputs:  # the end, after which nothing would come
+            inputs |= {name: inputs[name][:, :-1] for name in (_IDS, "attention_mask")}
+        return Shown(inputs | self._decoder_prompt(), image)
+
+    def _decoder_prompt(self) -> dict[str, torch.Tensor]:
+        """The prompt of a decoder that reads the picture alone."""
+        prompt = self._decoding.prompt if self._model.kind == PAIR else ""
+        if not prompt:
+            return {}
+        words = self._processor.tokenizer(
+            prompt, add_special_tokens=False, return_tensors="pt"
+        ).input_ids
+        config = self._network.generation_config
+        first = words.new_tensor([[config.decoder_start_token_id or config.bos_token_id]])
+        return {"decoder_input_ids": first.new_tensor([[*first[0], *words[0]]])}
+
+    def _begun(self, shown: Shown) -> list[int]:
+        """The tokens before a caption, if ``generate`` repeats them."""
+        name = "decoder_input_ids" if self._writes_apart else _IDS
+        if name not in shown.inputs:
+            return []
+        tokens: list[int] = shown.inputs[name][0].tolist()
+        if self._model.kind == BLIP:  # begins with a sign of its own, and drops the end
+            return [self._network.config.text_config.bos_token_id, *tokens[1:-1]]
+        return tokens
+
+    def describe(self, photos: Sequence[Shown]) -> list[list[str]]:
+        """As many captions for each photo as wanted, without the prompt."""
+        forms: dict[object, list[int]] = {}
+        for place, photo in enumerate(photos):
+            forms.setdefault(photo.form, []).append(place)
+        captions: dict[int, list[str]] = {}
+        for places in forms.values():
+            alike = [photos[place] for place in places]
+            texts = several(
+                self._decoding,
+                [photo.image for photo in alike],
+                self._device,
+                partial(self._written, alike),
+            )
+            captions |= zip(places, texts, strict=True)
+        return [captions[place] for place in range(len(photos))]
+
+    def _written(self, photos: Sequence[Shown], noise: Noise | None, best: int) -> list[str]:
+        """The best texts of B photos of one form, those of a photo after each other."""
         import torch
 
-        with torch.inference_mode():
-            pixels = torch.from_numpy(np.stack(photos)).to(self._device)
-            written = self._network.generate(
-                pixel_values=pixels, **self._beginning(len(photos)), **self._options
-            )
-        texts = self._tokens.batch_decode(written, skip_special_tokens=True)
+        inputs = {
+            name: torch.cat([photo.inputs[name] for photo in photos]).to(self._device)
+            for name in photos[0].inputs
+        }
+        try:
+            with torch.inference_mode():
+                written = self._network.generate(
+                    **inputs,
+                    logits_processor=[] if noise is None else [noise],
+                    do_sample=False,
+                    num_beams=self._decoding.beams,
+                    num_return_sequences=best,
+                    max_new_tokens=self._decoding.max_new_tokens,
+                )
+        except (torch.OutOfMemoryError, BiasPipelineError):
+            raise
+        except Exception as error:  # whatever files that do not fit make of the library
+            raise DataError(
+                f"{self._model.name}: cannot write captions ({first_line(error)}); are all its "
+                "files of one revision?"
+            ) from error
+        rows = written.tolist()
+        for place, row in enumerate(rows):
+            begun = self._begun(photos[place // best])
+            if row[: len(begun)] == begun:
+                del row[: len(begun)]
+        texts = self._processor.tokenizer.batch_decode(rows, skip_special_tokens=True)
         return [" ".join(text.split()) for text in texts]
-
-    def _beginning(self, n_photos: int) -> dict[str, Any]:
-        """The same prompt for each photo, so nothing needs padding."""
-        if not self._prompt:
-            return {}
-        tokens = self._tokens([self._prompt] * n_photos, return_tensors="pt").to(self._device)
-        return {key: tokens[key] for key in ("input_ids", "attention_mask")}

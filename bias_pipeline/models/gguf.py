@@ -1,7 +1,7 @@
-"""Language models in one quantised file (GGUF), turned into weights that transformers reads.
+"""Unpacks language models in one quantised file (GGUF) into weights that transformers reads.
 
-That takes a minute or two and is done once: the weights lie in the user's cache under the digest of
-the file they come from, so a moved file is the same model and a changed one another.
+That takes a minute or two, once: the weights are cached under the file's digest, so moving the file
+does not matter.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from pathlib import Path
 from typing import Any
 
 from bias_pipeline.errors import DataError, ResourceError, refused_by_system
+from bias_pipeline.io.checksummed_json import sha256_of
 from bias_pipeline.io.digests import digest_of
-from bias_pipeline.io.extras import GGUF, package_folder
 from bias_pipeline.io.folder_seal import is_whole, seal_folder
+from bias_pipeline.io.optional_dependencies import GGUF, package_folder
 from bias_pipeline.io.paths import user_cache
-from bias_pipeline.io.sealed import sha256_of
 from bias_pipeline.io.terminal import warn
-from bias_pipeline.models.places import CARRIED, MAIN
+from bias_pipeline.models.model_location import CARRIED, MAIN
 from bias_pipeline.models.pretrained import WEIGHTS, Pretrained
 
 ENDING = ".gguf"
-KIND = "gguf"  # what a model is called whose own kind is not read yet
+KIND = "gguf"  # kind of a model whose own kind was not read yet
 VERSION = 1  # raise it whenever the weights that are written change
 _MAGIC = b"GGUF"
 
 
 def find_gguf(name: str, revision: str = MAIN) -> Pretrained | None:
-    """A quantised model, by its file or as a package carries it; nothing is read but its digest.
+    """A quantised model, by its file or from a package; only its digest is read.
 
     Args:
         name: a file that ends in ``.gguf``, or a name on the hub that a package carries.
         revision: of a name.
 
     Returns:
-        Where its weights are or will be, see :func:`unpacked`; None if it is none of the two.
+        Where its weights are or will be, see :func:`unpacked`; None if it is neither.
 
     Raises:
         ResourceError: if the file is absent.
@@ -58,7 +58,7 @@ def find_gguf(name: str, revision: str = MAIN) -> Pretrained | None:
     except OSError as error:
         raise refused_by_system(error) from error
     if magic != _MAGIC:
-        raise DataError(f"{name}: is no GGUF file; give one, a folder, or a name on the hub")
+        raise DataError(f"{name}: is not a GGUF file; give one, a folder, or a name on the hub")
     return _described(name, digest_of(path), "a file")
 
 
@@ -67,7 +67,7 @@ def _described(name: str, digest: str, source: str) -> Pretrained:
     return Pretrained(name, folder, KIND, {KIND: digest, "unpacked by": str(VERSION)}, source)
 
 
-def size_of(model: Pretrained) -> int:
+def gguf_size(model: Pretrained) -> int:
     """Bytes of the file or files that a quantised model comes in."""
     carried = CARRIED.get(model.name)
     paths = _parts(carried.parts) if carried is not None else [Path(model.name).expanduser()]
@@ -77,11 +77,11 @@ def size_of(model: Pretrained) -> int:
 def unpacked(model: Pretrained) -> Pretrained:
     """The same model with its weights in a folder; other models as they are.
 
-    Several processes may ask at once: one works, the others wait. A folder appears whole or not at
+    If several processes ask, one works and the others wait. A folder appears complete or not at
     all.
 
     Raises:
-        DataError: if the file is not what its digest says, or cannot be read.
+        DataError: if the file does not have its digest, or cannot be read.
         ResourceError: if packages that read it are absent, or the cache cannot be written.
     """
     if model.kind != KIND:
@@ -93,7 +93,10 @@ def unpacked(model: Pretrained) -> Pretrained:
             with _alone(model.folder.with_suffix(".lock")):
                 if not is_whole(model.folder):
                     _remove_damaged(model.folder)
-                    warn(f"{model.name}: is unpacked, once, into {model.folder}; a few minutes")
+                    warn(
+                        f"{model.name}: is being unpacked into {model.folder}, once; this takes "
+                        "a few minutes"
+                    )
                     _unpack(model)
         except OSError as error:
             raise ResourceError(
@@ -102,13 +105,13 @@ def unpacked(model: Pretrained) -> Pretrained:
             ) from error
     config = json.loads((model.folder / "config.json").read_text(encoding="utf-8"))
     kind = str(config.get("model_type"))
-    # Its vocabulary is in the same file; the digest of that file speaks for both.
+    # Its vocabulary is in the same file; that file's digest covers both.
     files = {**model.files, "tokenizer.json": model.files[KIND]}
     return Pretrained(model.name, model.folder, kind, files, model.source)
 
 
 def _remove_damaged(folder: Path) -> None:
-    """Remove weights that are not what was written, or of a version that wrote no checksums."""
+    """Remove weights whose checksums are wrong or absent."""
     if folder.exists():
         warn(f"{folder}: has no checksums that fit; removed")
         shutil.rmtree(folder)
@@ -132,15 +135,17 @@ def _unpack(model: Pretrained) -> None:
             _write(*read_gguf(whole), made)
         except (ImportError, MemoryError, OSError):
             raise
-        except Exception as error:  # whatever a broken file makes of the library
-            told = next(iter(str(error).splitlines()), type(error).__name__)
-            raise DataError(f"{model.name}: cannot be read as a language model ({told})") from error
+        except Exception as error:  # whatever the library raises on a broken file
+            reason = next(iter(str(error).splitlines()), type(error).__name__)
+            raise DataError(
+                f"{model.name}: cannot be read as a language model ({reason})"
+            ) from error
         seal_folder(made)
         made.rename(model.folder)
 
 
 def _whole(model: Pretrained, folder: Path) -> Path:
-    """The file in one piece, and what its digest says."""
+    """The file in one piece, checked by its digest."""
     carried = CARRIED.get(model.name)
     if carried is None:
         return Path(model.name).expanduser().resolve()
@@ -148,12 +153,12 @@ def _whole(model: Pretrained, folder: Path) -> Path:
     with whole.open("wb") as file:
         for part in _parts(carried.parts):
             assert part is not None
-            with part.open("rb") as own:
-                shutil.copyfileobj(own, file, 1 << 20)
+            with part.open("rb") as source:
+                shutil.copyfileobj(source, file, 1 << 20)
     if sha256_of(whole) != carried.sha256:
         raise DataError(
-            f"{model.name}: in {model.source} are other weights than those that were published; "
-            "install the package anew"
+            f"{model.name}: the weights in {model.source} are not the published ones; "
+            "reinstall the package"
         )
     return whole
 
@@ -173,10 +178,10 @@ def read_gguf(path: Path) -> tuple[Any, Any]:
 
     library.set_verbosity_error()  # type: ignore[no-untyped-call]
     library.disable_progress_bar()  # type: ignore[no-untyped-call]
-    told = {"gguf_file": path.name, "local_files_only": True, "trust_remote_code": False}
-    with redirect_stderr(StringIO()):  # a bar of the library's own, which heeds no setting
-        network: Any = AutoModelForCausalLM.from_pretrained(path.parent, **told)
-        return network.to(torch.float32), AutoTokenizer.from_pretrained(path.parent, **told)
+    options = {"gguf_file": path.name, "local_files_only": True, "trust_remote_code": False}
+    with redirect_stderr(StringIO()):  # the library's progress bar, which no setting turns off
+        network: Any = AutoModelForCausalLM.from_pretrained(path.parent, **options)
+        return network.to(torch.float32), AutoTokenizer.from_pretrained(path.parent, **options)
 
 
 def _write(network: Any, tokenizer: Any, folder: Path) -> None:

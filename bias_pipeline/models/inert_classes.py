@@ -1,7 +1,7 @@
-"""Classes that files of weights name beside numbers, such as settings and scores: empty ones.
+"""Empty stand-ins for classes that files of weights name, such as settings and scores.
 
-Reading a pickle calls what it names. In place of each class here an empty one is called, which runs
-nothing and remembers nothing; whatever is not here stays refused.
+Reading a pickle calls the classes it names. Each class listed here is replaced by an empty one that
+does nothing; all others are refused.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _HEADERS = 3  # pickles before that of what was saved, in files of PyTorch befor
 
 
 class _Inert:
-    """Stands for an object of a class that is not read."""
+    """Stand-in for an object of such a class."""
 
     def __new__(cls, *args: object, **kwargs: object) -> Any:
         del args, kwargs
@@ -48,7 +48,7 @@ class _Inert:
 
 
 class _PlainDict:
-    """Stands for a class of dictionaries: makes empty ones."""
+    """Stand-in for a class of dictionaries: makes empty ones."""
 
     def __new__(cls, *args: object) -> Any:
         del args
@@ -57,7 +57,7 @@ class _PlainDict:
 
 @contextmanager
 def inert_classes(path: Path) -> Iterator[None]:
-    """Have PyTorch take empty classes for those that a file names, while it is read.
+    """Context in which PyTorch replaces the classes that a file names by empty ones.
 
     Raises:
         ValueError: if the file is broken.
@@ -66,9 +66,9 @@ def inert_classes(path: Path) -> Iterator[None]:
     from torch import serialization
 
     named = _zipped(path) if zipfile.is_zipfile(path) else _plain(path)
-    harmless = {own for own in named if own[0].startswith(_PACKAGES)} | _NAMES | _DICTS
+    harmless = {pair for pair in named if pair[0].startswith(_PACKAGES)} | _NAMES | _DICTS
     before = serialization.get_safe_globals()
-    serialization.add_safe_globals([_class(*own) for own in sorted(harmless)])
+    serialization.add_safe_globals([_class(*pair) for pair in sorted(harmless)])
     try:
         yield
     finally:
@@ -84,7 +84,7 @@ def _class(module: str, name: str) -> Any:
 def _zipped(path: Path) -> set[Named]:
     with zipfile.ZipFile(path) as file:
         pickles = [file.read(name) for name in file.namelist() if name.endswith("/data.pkl")]
-    return {own for pickled in pickles for own in _named(pickled)}
+    return {pair for pickled in pickles for pair in _named(pickled)}
 
 
 def _plain(path: Path) -> set[Named]:
@@ -94,12 +94,12 @@ def _plain(path: Path) -> set[Named]:
             for _ in range(_HEADERS):
                 _named(file)
             return _named(file)
-        except ValueError:  # who reads the file will say so
+        except ValueError:  # reading the file raises the error
             return set()
 
 
 def _named(pickled: bytes | IO[bytes]) -> set[Named]:
-    """Modules and names in one pickle, of which no code runs."""
+    """Modules and names in one pickle; no code is run."""
     named = [
         str(argument).partition(" ")
         for code, argument, _ in pickletools.genops(pickled)

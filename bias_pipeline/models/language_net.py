@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from bias_pipeline.models.pooling import How
 from bias_pipeline.models.pretrained import Pretrained
-from bias_pipeline.models.sentences import network_of, pooled
+from bias_pipeline.models.sentences import network_of, pool_tokens
 
 
 class LanguageNet(nn.Module):
@@ -30,4 +30,4 @@ class LanguageNet(nn.Module):
         """(N, D) of tokens (N, L), padded, and lengths (N,)."""
         inside = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
         hidden = self.network(input_ids=tokens, attention_mask=inside.long()).last_hidden_state
-        return pooled(hidden, self.how, lengths)
+        return pool_tokens(hidden, self.how, lengths)

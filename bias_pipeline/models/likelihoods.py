@@ -1,7 +1,6 @@
-"""How likely language models find texts: token by token, or each token by all others.
+"""Likelihoods of texts under language models, causal or masked.
 
-Five numbers are kept of a text, from which every way of pooling follows, so that no text is scored
-twice for another way.
+Five numbers per text are stored, from which every pooling can be computed without scoring again.
 """
 
 from __future__ import annotations
@@ -10,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import BoolArray, Float32Array, Float64Array, IntArray
 from bias_pipeline.errors import DataError
 from bias_pipeline.models.pretrained import Pretrained, load, tokenizer
 from bias_pipeline.models.sentences import (
@@ -25,37 +24,34 @@ from bias_pipeline.models.sentences import (
 if TYPE_CHECKING:
     import torch
 
-FloatArray = npt.NDArray[np.float32]
-IntArray = npt.NDArray[np.int64]
 Tokens = tuple[int, ...]
 Kind = Literal["causal", "masked"]
 KINDS: Mapping[Kind, tuple[str, ...]] = {"causal": CAUSAL, "masked": MASKED}
 
-# What is kept of a text of n scored tokens with probabilities p: n, the sum of log p, log of the
-# sum of p, log p of the token that ends the text, and that of its last word.
+# The five numbers of a text of n scored tokens with probabilities p: n, the sum of log p, log of
+# the sum of p, log p of the token that ends the text, and that of its last word.
 COLUMNS = ("tokens", "total", "log_sum", "end", "last_word")
-_HEAD_ROWS = 96  # beginnings whose whole vocabulary is scored at once; bounds memory
-_TOGETHER = 256  # beginnings that go through the network at once
+_HEAD_ROWS = 96  # prefixes whose whole vocabulary is scored at once; bounds memory
+_TOGETHER = 256  # prefixes per pass through the network
 _WINDOWS = ("sliding_window", "window_size")  # the latter is GPT-Neo's; None: no window
 
 
 class Likelihoods:
     """Texts as the five numbers of :data:`COLUMNS`, by one model.
 
-    Captions mostly begin alike. A causal model computes each distinct beginning of the texts at
-    hand once, and the head over its whole vocabulary, the costliest part, as often. Nothing is
-    padded.
+    Captions share many prefixes. A causal model computes each distinct prefix once, including the
+    head over the vocabulary, the most expensive part. Nothing is padded.
 
     Args:
         model: the model.
         kind: ``causal``: P(token | those before it); ``masked``: P(token | all others), the
-            pseudo-likelihood (Salazar et al. 2020), where nothing ends a text.
-        bos: whether a causal model first sees its token for the beginning; without it, the first
-            token has no probability and is not scored.
+            pseudo-likelihood (Salazar et al. 2020), without an end token.
+        bos: whether a causal model gets its begin token first; without it, the first token is not
+            scored.
         device: where to compute.
 
     Raises:
-        DataError: if the model lacks a token that is asked for, or its weights are broken.
+        DataError: if the model lacks a needed token, or its weights are broken.
         ResourceError: if it has no tokenizer.
     """
 
@@ -64,7 +60,7 @@ class Likelihoods:
     def __init__(self, model: Pretrained, kind: Kind, bos: bool, device: torch.device) -> None:
         import transformers
 
-        own: Any = {
+        architecture: Any = {
             "causal": transformers.AutoModelForCausalLM,
             "masked": transformers.AutoModelForMaskedLM,
         }[kind]
@@ -77,39 +73,39 @@ class Likelihoods:
         )
         if kind == "masked":
             self._needed("mask", "stands for a token")
-        self._network = load(model, own, device, UNUSED)
+        self._network = load(model, architecture, device, UNUSED)
         self._positions = positions_of(self._network.config, model.kind)
         self._together = self._most_together() if kind == "causal" and self._can_share() else 0
 
     def _needed(self, name: str, purpose: str) -> int:
-        found = getattr(self._tokenizer, f"{name}_token_id")
-        if found is None:
+        token_id = getattr(self._tokenizer, f"{name}_token_id")
+        if token_id is None:
             raise DataError(
                 f"{self._name}: its tokenizer has no {name.upper()} token, which {purpose}"
             )
-        return int(found)
+        return int(token_id)
 
-    def embed(self, texts: Sequence[str]) -> FloatArray:
+    def embed(self, texts: Sequence[str]) -> Float32Array:
         """(N, 5) the numbers of each text.
 
         Raises:
-            DataError: if a text is longer than the model reads or has nothing to score, or the
-                model gives what is no number.
+            DataError: if a text is too long or has nothing to score, or the model gives a value
+                that is not a number.
         """
         rows = [self._tokens(text) for text in texts]
         words = [self._last_word(text, row) for text, row in zip(texts, rows, strict=True)]
         with all_threads():
-            found = (
+            numbers = (
                 self._causal(rows, words) if self._kind == "causal" else self._masked(rows, words)
             )
-        if not np.isfinite(found[:, :3]).all():
+        if not np.isfinite(numbers[:, :3]).all():
             raise DataError(
-                f"{self._name}: gives log-likelihoods that are no numbers; its weights are broken"
+                f"{self._name}: gives log-likelihoods that are not numbers; its weights are broken"
             )
-        return found
+        return numbers
 
     def _tokens(self, text: str) -> Tokens:
-        """What the network reads of a text that it can score."""
+        """The tokens of a text, checked."""
         row = self._row(text)
         if len(row) > self._positions:
             raise DataError(
@@ -121,8 +117,8 @@ class Likelihoods:
         return row
 
     def _row(self, text: str) -> Tokens:
-        """A text's tokens, a causal model's for the beginning included."""
-        sound = text.encode("utf-8", "replace").decode()  # half a sign cannot be told to Rust
+        """A text's tokens, including a causal model's begin token."""
+        sound = text.encode("utf-8", "replace").decode()  # the tokenizer refuses half surrogates
         masked = self._kind == "masked"
         ids = self._tokenizer(sound, add_special_tokens=masked)["input_ids"]
         return tuple(ids) if self._first is None else (self._first, *ids)
@@ -132,13 +128,13 @@ class Likelihoods:
         if self._kind == "causal":
             return list(range(1, len(row)))
         special = self._tokenizer.get_special_tokens_mask(row, already_has_special_tokens=True)
-        return [place for place, own in enumerate(special) if not own]
+        return [place for place, is_special in enumerate(special) if not is_special]
 
     def _last_word(self, text: str, row: Tokens) -> int:
         """How many of the scored tokens are not of the last word.
 
-        The last word's tokens are those after the longest beginning that the text has in common
-        with itself without that word.
+        The last word's tokens are those after the longest common prefix of the text with and
+        without that word.
         """
         head = text.rstrip().rpartition(" ")[0]
         before = self._row(head) if head else row[:1]
@@ -146,7 +142,7 @@ class Likelihoods:
         same = min(len(row), len(before)) if same is None else same
         return sum(place < same for place in self._scored(row))
 
-    def _causal(self, rows: Sequence[Tokens], words: Sequence[int]) -> FloatArray:
+    def _causal(self, rows: Sequence[Tokens], words: Sequence[int]) -> Float32Array:
         known = Beginnings(rows)
         hidden = self._hidden(known)
         normalisers = self._normalisers(hidden)
@@ -157,37 +153,37 @@ class Likelihoods:
         logs = np.where(targets < 0, np.nan, logits - normalisers[known.which])
         each = np.split(logs, np.cumsum([len(row) for row in rows])[:-1])
         return np.stack(
-            [_numbers(own[:-1], own[-1], word) for own, word in zip(each, words, strict=True)]
+            [_numbers(line[:-1], line[-1], word) for line, word in zip(each, words, strict=True)]
         )
 
     def _hidden(self, known: Beginnings) -> torch.Tensor:
-        """(U, D) the last vector of each distinct beginning."""
+        """(U, D) the last vector of each distinct prefix."""
         import torch
 
         size = int(self._network.get_output_embeddings().weight.shape[1])
-        found = torch.empty((len(known.tokens), size), device=self._device)
+        states = torch.empty((len(known.tokens), size), device=self._device)
         with torch.inference_mode():
             for nodes in known.parts(self._together):
-                found[torch.from_numpy(nodes).to(self._device)] = self._vectors(known, nodes)
-        return found
+                states[torch.from_numpy(nodes).to(self._device)] = self._vectors(known, nodes)
+        return states
 
     def _vectors(self, known: Beginnings, nodes: IntArray) -> torch.Tensor:
-        """(V, D) the last vectors of beginnings of which each comes after its own beginning.
+        """(V, D) the last vectors of prefixes, shorter before longer.
 
-        Each sees those that it begins with and no other, so one pass serves all of them.
+        Each attends only to its own prefixes, so one pass computes all.
         """
         import torch
 
-        seen = torch.from_numpy(known.ancestry(nodes)).to(self._device)
-        mask = torch.zeros(seen.shape, device=self._device)
-        mask.masked_fill_(~seen, torch.finfo(mask.dtype).min)
-        told = {
+        visible = torch.from_numpy(known.ancestry(nodes)).to(self._device)
+        mask = torch.zeros(visible.shape, device=self._device)
+        mask.masked_fill_(~visible, torch.finfo(mask.dtype).min)
+        inputs = {
             "input_ids": torch.from_numpy(known.tokens[nodes])[None].to(self._device),
             "position_ids": torch.from_numpy(known.depths[nodes])[None].to(self._device),
         }
-        if not seen.tril().equal(torch.ones_like(seen).tril()):  # else it is one plain text
-            told["attention_mask"] = mask[None, None]
-        vectors: torch.Tensor = self._body(**told).last_hidden_state[0].float()
+        if not visible.tril().equal(torch.ones_like(visible).tril()):  # else it is one plain text
+            inputs["attention_mask"] = mask[None, None]
+        vectors: torch.Tensor = self._body(**inputs).last_hidden_state[0].float()
         return vectors
 
     @property
@@ -197,17 +193,16 @@ class Likelihoods:
         return self._network.get_decoder() if body is self._network else body
 
     def _most_together(self) -> int:
-        """Beginnings that may go through the network at once, under a mask of ours.
+        """The most prefixes per pass with our mask.
 
-        With such a mask no layer heeds its window of the last tokens, or heeds it by places among
-        the beginnings. None of them is farther away where there are no more than a window has; a
-        longer text goes alone, without a mask.
+        With it, layers ignore their attention window or apply it to positions in the batch. A pass
+        no longer than the window is exact; a longer text is computed alone, without a mask.
         """
         windows = [getattr(self._network.config, name, None) for name in _WINDOWS]
-        return min([_TOGETHER, *(own for own in windows if own)])
+        return min([_TOGETHER, *(window for window in windows if window)])
 
     def _can_share(self) -> bool:
-        """Whether the network heeds such masks: not all do, and some take none."""
+        """Whether the network applies such masks: some do not."""
         import torch
 
         tokens = [
@@ -221,9 +216,9 @@ class Likelihoods:
                 apart = [(nodes, self._vectors(known, nodes)) for nodes in known.parts(0)]
         except (TypeError, ValueError, RuntimeError, IndexError):
             return False
-        return all(torch.allclose(together[nodes], own, 1e-3, 1e-3) for nodes, own in apart)
+        return all(torch.allclose(together[nodes], vectors, 1e-3, 1e-3) for nodes, vectors in apart)
 
-    def _normalisers(self, hidden: torch.Tensor) -> npt.NDArray[np.float64]:
+    def _normalisers(self, hidden: torch.Tensor) -> Float64Array:
         """(U,) log of the sum over the vocabulary of exp(logit)."""
         import torch
 
@@ -233,12 +228,10 @@ class Likelihoods:
                 torch.logsumexp(self._capped(head(part)), dim=-1)
                 for part in torch.split(hidden, _HEAD_ROWS)
             ]
-        own: npt.NDArray[np.float64] = torch.cat(parts).double().cpu().numpy()
-        return own
+        sums: Float64Array = torch.cat(parts).double().cpu().numpy()
+        return sums
 
-    def _logits_of(
-        self, hidden: torch.Tensor, which: IntArray, targets: IntArray
-    ) -> npt.NDArray[np.float64]:
+    def _logits_of(self, hidden: torch.Tensor, which: IntArray, targets: IntArray) -> Float64Array:
         """(T,) the logit of one token after each of T running ones."""
         import torch
 
@@ -249,8 +242,8 @@ class Likelihoods:
             logits = (hidden[places] * head.weight[wanted]).sum(dim=-1)
             if getattr(head, "bias", None) is not None:
                 logits = logits + head.bias[wanted]
-            own: npt.NDArray[np.float64] = self._capped(logits).double().cpu().numpy()
-        return own
+            numbers: Float64Array = self._capped(logits).double().cpu().numpy()
+        return numbers
 
     def _capped(self, logits: torch.Tensor) -> torch.Tensor:
         """Logits as Gemma 2 bounds them."""
@@ -259,32 +252,32 @@ class Likelihoods:
         most = getattr(self._network.config, "final_logit_softcapping", None)
         return logits if most is None else torch.tanh(logits / most) * most
 
-    def _masked(self, rows: Sequence[Tokens], words: Sequence[int]) -> FloatArray:
+    def _masked(self, rows: Sequence[Tokens], words: Sequence[int]) -> Float32Array:
         import torch
 
-        found = []
+        results = []
         for row, word in zip(rows, words, strict=True):
             places = self._scored(row)
             tokens = torch.tensor([row] * len(places), device=self._device)
             tokens[torch.arange(len(places)), places] = self._tokenizer.mask_token_id
             with torch.inference_mode():
                 logits = self._network(input_ids=tokens).logits.float()
-                own = logits[torch.arange(len(places)), places].log_softmax(dim=-1)
-            picked = own[torch.arange(len(places)), [row[place] for place in places]]
-            found.append(_numbers(picked.double().cpu().numpy(), np.nan, word))
-        return np.stack(found)
+                log_probs = logits[torch.arange(len(places)), places].log_softmax(dim=-1)
+            picked = log_probs[torch.arange(len(places)), [row[place] for place in places]]
+            results.append(_numbers(picked.double().cpu().numpy(), np.nan, word))
+        return np.stack(results)
 
 
 class Beginnings:
-    """The distinct beginnings of rows of tokens: captions mostly begin alike.
+    """The distinct prefixes of rows of tokens.
 
     Args:
         rows: of T tokens in all.
 
     Attributes:
-        which: (T,) the distinct beginning that ends at each running token.
-        tokens: (U,) the token that each distinct beginning ends with.
-        parents: (U,) what it is without that token, -1 for nothing; always a lower number.
+        which: (T,) the distinct prefix that ends at each running token.
+        tokens: (U,) the last token of each distinct prefix.
+        parents: (U,) the prefix without that token, -1 for none; always a lower number.
         depths: (U,) how many tokens come before that token.
 
     Example:
@@ -306,25 +299,24 @@ class Beginnings:
         self.which = np.array(which, np.int64)
         self.parents, self.tokens = pairs[:, 0], pairs[:, 1]
         self.depths = np.zeros(len(pairs), np.int64)
-        for own, parent in enumerate(self.parents.tolist()):
-            self.depths[own] = self.depths[parent] + 1 if parent >= 0 else 0
+        for node, parent in enumerate(self.parents.tolist()):
+            self.depths[node] = self.depths[parent] + 1 if parent >= 0 else 0
         order = sorted(range(len(rows)), key=lambda k: rows[k])
-        self._paths = [self._path(ends[k]) for k in order]  # neighbours have most in common
+        self._paths = [self._path(ends[k]) for k in order]  # neighbours share most
 
     def _path(self, end: int) -> list[int]:
-        """The beginnings of a beginning, itself the last."""
-        found = []
+        """The prefixes of a prefix, ending with itself."""
+        path = []
         while end >= 0:
-            found.append(end)
+            path.append(end)
             end = int(self.parents[end])
-        return found[::-1]
+        return path[::-1]
 
     def parts(self, most: int) -> Iterator[IntArray]:
-        """All beginnings in parts, with each of them all that it begins with before it.
+        """All prefixes in parts; each part has the prefixes of its members before them.
 
         Args:
-            most: beginnings of a part, unless one row has more; 0 gives every row a part of its
-                own.
+            most: prefixes per part, unless one row has more; 0 gives each row its own part.
         """
         part: dict[int, None] = {}
         for path in self._paths:
@@ -335,33 +327,33 @@ class Beginnings:
         if part:
             yield np.array(list(part), np.int64)
 
-    def ancestry(self, nodes: IntArray) -> npt.NDArray[np.bool_]:
-        """(V, V) whether the second of a part is what the first begins with, or the same."""
+    def ancestry(self, nodes: IntArray) -> BoolArray:
+        """(V, V) whether the second is a prefix of the first, or the same."""
         place = {node: k for k, node in enumerate(nodes.tolist())}
-        seen = np.eye(len(nodes), dtype=bool)
+        visible = np.eye(len(nodes), dtype=bool)
         for k, node in enumerate(nodes.tolist()):
             parent = place.get(int(self.parents[node]))
             if parent is not None:
-                seen[k] |= seen[parent]
-        return seen
+                visible[k] |= visible[parent]
+        return visible
 
 
-def _numbers(logs: npt.NDArray[np.float64], end: float, word: int) -> FloatArray:
+def _numbers(logs: Float64Array, end: float, word: int) -> Float32Array:
     """(5,) see :data:`COLUMNS`."""
     most = logs.max()
     log_sum = most + np.log(np.exp(logs - most).sum())
     return np.array([len(logs), logs.sum(), log_sum, end, logs[word:].sum()], np.float32)
 
 
-def pooled(numbers: FloatArray, term: str, *, end: bool) -> npt.NDArray[np.float64]:
-    """(N,) log P of texts, of what is kept of them.
+def pooled(numbers: Float32Array, term: str, *, end: bool) -> Float64Array:
+    """(N,) log P of texts, from their five numbers.
 
     Args:
         numbers: (N, 5), see :data:`COLUMNS`.
         term: ``arithmetic``: the mean probability of a token, as published; ``geometric``: the
             inverse of perplexity; ``total``: the probability of the whole text; ``cloze``: that of
             its last word after the others.
-        end: whether the token that ends a text is one of them; plays no part in ``cloze``.
+        end: whether the end token counts; ignored for ``cloze``.
 
     Source: Sabir and Padro 2023, section 4, "mean token probability", and its public code.
 

@@ -12,11 +12,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from bias_pipeline.array_types import Float32Array
 from bias_pipeline.errors import DataError
-from bias_pipeline.io.extras import OPEN_CLIP
+from bias_pipeline.io.optional_dependencies import OPEN_CLIP
 from bias_pipeline.models.open_clip_folder import (
     CONFIG,
     checkpoint_of,
@@ -32,10 +32,13 @@ from bias_pipeline.vision.torchvision import make_importable
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-FloatArray = npt.NDArray[np.float32]
 
-_TRAINED = "module."  # before each name, where several devices trained
-_SIZES = ("input_resolution", "context_length", "vocab_size")  # that OpenAI keeps among weights
+_TRAINED = "module."  # prefix of each name after training on several devices
+_SIZES = (
+    "input_resolution",
+    "context_length",
+    "vocab_size",
+)  # OpenAI stores them as weights
 
 
 class OpenClipModel:
@@ -43,8 +46,8 @@ class OpenClipModel:
 
     Args:
         model: that :func:`~bias_pipeline.models.open_clip_folder.find_open_clip` found.
-        quick: whether the towers of the library's own compute QuickGELU, ``x * sigmoid(1.702 x)``,
-            which OpenAI's weights were trained with, instead of GELU.
+        quick: whether towers compute QuickGELU, ``x * sigmoid(1.702 x)``, as OpenAI's weights need,
+            instead of GELU.
         device: where to compute.
 
     Raises:
@@ -66,20 +69,20 @@ class OpenClipModel:
         self._process = _process(model, network.visual.image_size)
         self._tokens = _tokenizer(model)
 
-    def prepare(self, photo: Image) -> FloatArray:
+    def prepare(self, photo: Image) -> Float32Array:
         """(3, H, W) a photo as the network takes it."""
-        found: FloatArray = self._process(photo).numpy()
-        return found
+        pixels: Float32Array = self._process(photo).numpy()
+        return pixels
 
-    def photos(self, photos: Sequence[FloatArray], *, normalize: bool) -> FloatArray:
+    def photos(self, photos: Sequence[Float32Array], *, normalize: bool) -> Float32Array:
         """(N, D) a vector for each photo."""
         with torch.inference_mode():
             pixels = torch.from_numpy(np.stack(photos)).to(self._device)
-            found = self._net.encode_image(pixels, normalize=normalize)
-            return numbers_of(found, self._name)
+            vectors = self._net.encode_image(pixels, normalize=normalize)
+            return numbers_of(vectors, self._name)
 
-    def texts(self, texts: Sequence[str]) -> FloatArray:
-        """(N, D) a vector of length 1 for each text; what is longer than it reads is cut off."""
+    def texts(self, texts: Sequence[str]) -> Float32Array:
+        """(N, D) a vector of length 1 for each text; too long texts are cut."""
         with torch.inference_mode():
             tokens = self._tokens(list(texts)).to(self._device)
             return numbers_of(self._net.encode_text(tokens, normalize=True), self._name)
@@ -89,15 +92,15 @@ def _built(model: Pretrained, quick: bool) -> Any:
     """The network with fresh weights; nothing is fetched."""
     import open_clip
 
-    own = deepcopy(model_config(model.folder))
-    own["quick_gelu"] = quick
-    own["vision_cfg"]["timm_model_pretrained"] = False
+    config = deepcopy(model_config(model.folder))
+    config["quick_gelu"] = quick
+    config["vision_cfg"]["timm_model_pretrained"] = False
     kind: Any = open_clip.CLIP
-    if own.pop("custom_text", False):
-        kind = open_clip.CoCa if "multimodal_cfg" in own else open_clip.CustomTextCLIP
+    if config.pop("custom_text", False):
+        kind = open_clip.CoCa if "multimodal_cfg" in config else open_clip.CustomTextCLIP
     try:
-        return kind(**own)
-    except Exception as error:  # whatever a broken configuration makes of the library
+        return kind(**config)
+    except Exception as error:  # whatever the library raises on a broken configuration
         raise DataError(
             f"{model.folder / CONFIG}: open_clip cannot build it ({first_line(error)})"
         ) from error
@@ -108,11 +111,11 @@ def _weights(model: Pretrained) -> dict[str, torch.Tensor]:
     path = checkpoint_of(model)
     read = read_numbers(path)
     if isinstance(read, Mapping) and isinstance(read.get("state_dict"), Mapping):
-        read = read["state_dict"]  # where training was to go on
+        read = read["state_dict"]  # a checkpoint for resuming training
     if not isinstance(read, Mapping) or not all(
         isinstance(value, torch.Tensor) for value in read.values()
     ):
-        raise DataError(f"{path}: it holds no weights by name; save the model's state_dict")
+        raise DataError(f"{path}: it has no weights by name; save the model's state_dict")
     return {
         str(name).removeprefix(_TRAINED): value
         for name, value in read.items()
@@ -133,19 +136,19 @@ def _tokenizer(model: Pretrained) -> Any:
     from open_clip import tokenizer as library
 
     text = model_config(model.folder)["text_cfg"]
-    longest, told = text.get("context_length", 77), tokenizing(model.folder)
+    longest, options = text.get("context_length", 77), tokenizing(model.folder)
     try:
         if not text.get("hf_tokenizer_name"):
-            return library.SimpleTokenizer(context_length=longest, **told)
+            return library.SimpleTokenizer(context_length=longest, **options)
         return library.HFTokenizer(
             model.folder,
             context_length=longest,
             tokenizer_mode=text.get("tokenizer_mode"),
             local_files_only=True,
             trust_remote_code=False,
-            **told,
+            **options,
         )
-    except Exception as error:  # whatever a broken or absent file makes of the library
+    except Exception as error:  # whatever the library raises on a broken or absent file
         raise DataError(
             f"{model.name}: its tokenizer cannot be loaded ({first_line(error)})"
         ) from error
@@ -153,5 +156,5 @@ def _tokenizer(model: Pretrained) -> Any:
 
 @lru_cache(maxsize=1)
 def loaded(model: Pretrained, quick: bool, device: torch.device) -> OpenClipModel:
-    """The model that was asked last."""
+    """The model; the last one is cached."""
     return OpenClipModel(model, quick, device)

@@ -1,6 +1,6 @@
-"""A folder of open_clip's layout: its weights, its configuration, and what that may ask for.
+"""A folder of open_clip's layout: its weights and its checked configuration.
 
-One folder often holds a model twice, for transformers (``config.json``) and for open_clip
+One folder often has a model twice, for transformers (``config.json``) and for open_clip
 (``open_clip_config.json``); only the second is read here.
 """
 
@@ -15,11 +15,11 @@ from bias_pipeline.errors import AbsentModelError, DataError, ResourceError, Usa
 from bias_pipeline.io.digests import digest_of
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.models.folders import LARGEST_SIDE, check_config, require_vocabulary
-from bias_pipeline.models.places import MAIN, find_place
+from bias_pipeline.models.model_location import MAIN, find_place
 from bias_pipeline.models.pretrained import Pretrained
 
 KIND, CONFIG = "open_clip", "open_clip_config.json"
-# As the library writes them, the best first; model.safetensors beside them is another library's.
+# As the library writes them, in order of preference; model.safetensors is another library's.
 _WEIGHTS = (
     "open_clip_model.safetensors",
     "open_clip_pytorch_model.safetensors",
@@ -29,7 +29,7 @@ _WEIGHTS = (
 )
 _VOCABULARY = ("*.txt", "*.model", "*token*.json", "vocab.json", "*.jinja")
 _TOKENIZING = ("additional_special_tokens", "clean", "language", "strip_sep_token")
-# OpenAI's, which the library takes where a configuration names no others.
+# OpenAI's, the library's default.
 _MEAN = (0.48145466, 0.4578275, 0.40821073)
 _STD = (0.26862954, 0.26130258, 0.27577711)
 _RESIZING = ("shortest", "longest", "squash")
@@ -43,8 +43,8 @@ class Shown(NamedTuple):
         mean: subtracted from each channel, which is in [0, 1].
         std: divided by.
         interpolation: of pixels.
-        resize_mode: which side is made to fit; ``squash`` both.
-        fill_color: 0 to 255, beside a picture whose longest side fits.
+        resize_mode: which side fits; ``squash``: both.
+        fill_color: 0 to 255, of the border of a picture whose longest side fits.
     """
 
     mean: tuple[float, ...]
@@ -55,14 +55,14 @@ class Shown(NamedTuple):
 
 
 def is_open_clip(folder: str) -> bool:
-    """Whether a folder holds a model for open_clip and none for transformers.
+    """Whether a folder has a model for open_clip and none for transformers.
 
     Example:
         >>> is_open_clip("nowhere")
         False
     """
-    own = Path(folder).expanduser()
-    return (own / CONFIG).is_file() and not (own / "config.json").is_file()
+    path = Path(folder).expanduser()
+    return (path / CONFIG).is_file() and not (path / "config.json").is_file()
 
 
 def find_open_clip(
@@ -72,7 +72,7 @@ def find_open_clip(
 
     Args:
         name: a folder, or a name on the hub, looked up in its cache.
-        weights: the file's name, None for that which the library itself writes.
+        weights: the file's name, None for the library's usual name.
         revision: of a name.
 
     Returns:
@@ -80,8 +80,8 @@ def find_open_clip(
 
     Raises:
         AbsentModelError: if it, or a file of it, is not there.
-        DataError: if its configuration is broken, or asks for what is not built.
-        UsageError: if ``weights`` is no file's name.
+        DataError: if its configuration is broken or not supported.
+        UsageError: if ``weights`` is not a file name.
     """
     if name is None:
         raise AbsentModelError(
@@ -91,18 +91,20 @@ def find_open_clip(
     try:
         place = find_place(name, revision)
         folder = place.folder
-        own = [_weights(folder, weights), _there(folder, CONFIG), *_vocabulary(folder)]
+        paths = [_weights(folder, weights), _there(folder, CONFIG), *_vocabulary(folder)]
     except ResourceError as error:
         raise AbsentModelError(str(error)) from error
-    files = {path.name: digest_of(path) for path in own}
+    files = {path.name: digest_of(path) for path in paths}
     return Pretrained(name, folder, KIND, files, place.source, place.revision)
 
 
 def _weights(folder: Path, name: str | None) -> Path:
     if name is None:
         _there(folder, CONFIG)
-        found = next((own for own in _WEIGHTS if (folder / own).is_file()), _WEIGHTS[0])
-        return _there(folder, found, ", or set encoder.weights=NAME")
+        weights_name = next(
+            (candidate for candidate in _WEIGHTS if (folder / candidate).is_file()), _WEIGHTS[0]
+        )
+        return _there(folder, weights_name, ", or set encoder.weights=NAME")
     if Path(name).name != name:
         raise UsageError(f"encoder.weights={name}: give a file's name within encoder.model")
     return _there(folder, name)
@@ -115,16 +117,16 @@ def _there(folder: Path, name: str, other: str = "") -> Path:
 
 
 def _vocabulary(folder: Path) -> list[Path]:
-    """The files of a tokenizer of transformers; none where the library's own is used."""
+    """The files of a transformers tokenizer; empty if the library's own is used."""
     if not model_config(folder)["text_cfg"].get("hf_tokenizer_name"):
         return []
-    found = {path for pattern in _VOCABULARY for path in folder.glob(pattern)}
-    require_vocabulary(folder, [path.name for path in found])
-    return sorted(found)
+    paths = {path for pattern in _VOCABULARY for path in folder.glob(pattern)}
+    require_vocabulary(folder, [path.name for path in paths])
+    return sorted(paths)
 
 
 def checkpoint_of(model: Pretrained) -> Path:
-    """The file of weights of what :func:`find_open_clip` found."""
+    """The file of weights of a model from :func:`find_open_clip`."""
     return model.folder / next(iter(model.files))
 
 
@@ -136,7 +138,7 @@ def _read(folder: Path) -> dict[str, Any]:
 
 
 def model_config(folder: Path) -> dict[str, Any]:
-    """The network's configuration, of what can be built offline.
+    """The network's configuration, if it can be built offline.
 
     Raises:
         DataError: naming the key that asks for more.
@@ -149,11 +151,13 @@ def model_config(folder: Path) -> dict[str, Any]:
     vision, text = config["vision_cfg"], config["text_cfg"]
     timm = vision.get("timm_model_name") or ""
     if not isinstance(timm, str) or {":", "/"} & set(timm):
-        raise DataError(f"{path}: timm_model_name {str(timm)[:60]!r} is no name of timm's own")
+        raise DataError(
+            f"{path}: timm_model_name {str(timm)[:60]!r} is not one of timm's own names"
+        )
     if text.get("hf_model_name"):
         raise DataError(
-            f"{path}: text_cfg.hf_model_name has texts read by a model of transformers whose "
-            "configuration is not in this folder; choose a model with a text tower of open_clip's"
+            f"{path}: text_cfg.hf_model_name needs a transformers model whose configuration is "
+            "not in this folder; choose a model with open_clip's own text tower"
         )
     sizes = vision.get("image_size", 224)
     for side in sizes if isinstance(sizes, list) else [sizes]:
@@ -166,49 +170,49 @@ def model_config(folder: Path) -> dict[str, Any]:
 
 
 def tokenizing(folder: Path) -> Mapping[str, Any]:
-    """What the tokenizer is told beside the length of texts.
+    """The tokenizer's options besides the length of texts.
 
-    Raises:
-        DataError: if it is more than how it cleans texts.
+    Raises: DataError: on any other option than how it cleans texts.
     """
     path = folder / CONFIG
-    told = model_config(folder)["text_cfg"].get("tokenizer_kwargs") or {}
-    own = expect(told, dict, path, "text_cfg.tokenizer_kwargs")
-    more = sorted(set(own) - set(_TOKENIZING))
+    settings = model_config(folder)["text_cfg"].get("tokenizer_kwargs") or {}
+    options = expect(settings, dict, path, "text_cfg.tokenizer_kwargs")
+    more = sorted(set(options) - set(_TOKENIZING))
     if more:
         raise DataError(
-            f"{path}: tokenizer_kwargs.{more[0]} is not passed on; "
-            f"there may be {', '.join(_TOKENIZING)}"
+            f"{path}: tokenizer_kwargs.{more[0]} is not supported; allowed are "
+            f"{', '.join(_TOKENIZING)}"
         )
-    return own
+    return options
 
 
-def quick_gelu(folder: Path, asked: bool | None) -> bool:
+def quick_gelu(folder: Path, requested: bool | None) -> bool:
     """Whether a network computes OpenAI's approximation of GELU.
 
     Args:
-        folder: of the model, whose configuration is silent of it where it means GELU.
-        asked: by the user, who may know better what the weights were trained with.
+        folder: of the model; without an entry in its configuration it is GELU.
+        requested: the user's choice, which wins over the configuration; None for the
+            configuration's.
     """
-    told: bool = model_config(folder).get("quick_gelu", False)
-    return told if asked is None else asked
+    configured: bool = model_config(folder).get("quick_gelu", False)
+    return configured if requested is None else requested
 
 
 def preprocessing(folder: Path) -> Shown:
-    """How the model's pictures are prepared, but for their size, which is the network's.
+    """How the model's pictures are prepared, except their size, which is the network's.
 
     Raises:
-        DataError: naming the key that is none of what the library knows.
+        DataError: naming the key whose value the library does not have.
     """
     path = folder / CONFIG
-    told = expect(_read(folder).get("preprocess_cfg") or {}, dict, path, "preprocess_cfg")
-    own = {key: value for key, value in told.items() if value is not None}
-    fill = expect(own.get("fill_color", 0), int, path, "preprocess_cfg.fill_color")
+    settings = expect(_read(folder).get("preprocess_cfg") or {}, dict, path, "preprocess_cfg")
+    present = {key: value for key, value in settings.items() if value is not None}
+    fill = expect(present.get("fill_color", 0), int, path, "preprocess_cfg.fill_color")
     return Shown(
-        _channels(own.get("mean", list(_MEAN)), path, "mean"),
-        _channels(own.get("std", list(_STD)), path, "std"),
-        _one_of(own.get("interpolation", "bicubic"), _INTERPOLATION, path, "interpolation"),
-        _one_of(own.get("resize_mode", "shortest"), _RESIZING, path, "resize_mode"),
+        _channels(present.get("mean", list(_MEAN)), path, "mean"),
+        _channels(present.get("std", list(_STD)), path, "std"),
+        _one_of(present.get("interpolation", "bicubic"), _INTERPOLATION, path, "interpolation"),
+        _one_of(present.get("resize_mode", "shortest"), _RESIZING, path, "resize_mode"),
         fill,
     )
 

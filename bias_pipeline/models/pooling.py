@@ -1,7 +1,7 @@
-"""How a language model's vectors of a text's tokens become one vector: read from its own files.
+"""How the vectors of a text's tokens become one vector, read from the model's files.
 
-Sentence models say so in ``modules.json`` and the folders it names (the format of Reimers and
-Gurevych's sentence-transformers, 2019). Other models do not; the choice is then the user's.
+Sentence models describe it in ``modules.json`` and its folders (the format of Reimers and
+Gurevych's sentence-transformers, 2019). For other models the user chooses.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ class Pooling:
     """How the vectors of tokens become one.
 
     Attributes:
-        how: their mean, that of the first token, or that of the last.
+        how: the mean, the first token's or the last token's.
         normalize: whether it gets length 1.
         lowercase: whether texts are lower-cased first.
-        longest: tokens that are read, specials included; None: as many as the model has positions.
+        longest: tokens that are read, including special ones; None: as many as the model has
+            positions.
     """
 
     how: How
@@ -43,24 +44,24 @@ def own_pooling(folder: Path, otherwise: How) -> Pooling:
 
     Args:
         folder: the model's.
-        otherwise: how, where they say nothing.
+        otherwise: the pooling if they do not say.
 
     Raises:
-        DataError: if they ask for what is not known here, naming the file.
+        DataError: if they need something unsupported, naming the file.
     """
     path = folder / _MODULES
     if not path.is_file():
         return Pooling(otherwise)
     modules = expect(load_json(path, what="a sentence model's parts"), list, path, "")
-    found = {_kind(module, path): str(module.get("path", "")) for module in modules}
-    unknown = sorted(set(found) - set(_KNOWN))
+    paths = {_kind(module, path): str(module.get("path", "")) for module in modules}
+    unknown = sorted(set(paths) - set(_KNOWN))
     if unknown:
-        raise DataError(f"{path}: a part {unknown[0]!r} is not known; parts are {_KNOWN}")
+        raise DataError(f"{path}: a part {unknown[0]!r} is not supported; parts are {_KNOWN}")
     reading = _optional(folder / "sentence_bert_config.json")
     longest = reading.get("max_seq_length")
     return Pooling(
-        _how(folder / found["Pooling"] / "config.json") if "Pooling" in found else otherwise,
-        normalize="Normalize" in found,
+        _how(folder / paths["Pooling"] / "config.json") if "Pooling" in paths else otherwise,
+        normalize="Normalize" in paths,
         lowercase=reading.get("do_lower_case") is True,
         longest=longest if type(longest) is int and longest > 0 else None,
     )
@@ -74,19 +75,23 @@ def _kind(module: Any, path: Path) -> str:
 def _optional(path: Path) -> Mapping[str, Any]:
     if not path.is_file():
         return {}
-    found: Mapping[str, Any] = expect(load_json(path, what="a model's settings"), dict, path, "")
-    return found
+    settings: Mapping[str, Any] = expect(load_json(path, what="a model's settings"), dict, path, "")
+    return settings
 
 
 def _how(path: Path) -> How:
     """The one way that is switched on."""
-    own = expect(load_json(path, what="a model's pooling"), dict, path, "")
-    named = own.get("pooling_mode")
+    settings = expect(load_json(path, what="a model's pooling"), dict, path, "")
+    named = settings.get("pooling_mode")
     prefix = "pooling_mode_"
     chosen = (
         [named]
         if isinstance(named, str)
-        else [key.removeprefix(prefix) for key, on in own.items() if key.startswith(prefix) and on]
+        else [
+            key.removeprefix(prefix)
+            for key, on in settings.items()
+            if key.startswith(prefix) and on
+        ]
     )
     if len(chosen) != 1 or chosen[0] not in _HOWS:
         raise DataError(

@@ -1,7 +1,7 @@
-"""Fetch a model from the hub by its revision, every file checked against the hub's digest.
+"""Downloads a model from the hub and checks every file against the hub's digest.
 
-The only place that asks a network for a model. Code and weights in formats that can run code are
-left where they are.
+Only this module uses the network for models. Code, and weights in formats that can run code, are
+not downloaded.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.io.sealed import sha256_of
-from bias_pipeline.models.places import CARRIED, Place, find_place
+from bias_pipeline.io.checksummed_json import sha256_of
+from bias_pipeline.models.model_location import CARRIED, Place, find_place
 
 if TYPE_CHECKING:
     from huggingface_hub.hf_api import RepoSibling
@@ -26,19 +26,19 @@ _WANTED = re.compile(r"[^/]+\.(safetensors|safetensors\.index\.json|json|txt|mod
 
 
 def prefetch(name: str, revision: str, tell: Callable[[str], None]) -> Place:
-    """Fetch a model into the hub's cache; files that are there are checked, not fetched.
+    """Fetch a model into the hub's cache; existing files are only checked.
 
     Args:
         name: on the hub.
         revision: a branch, a tag or a commit.
-        tell: is told of each file.
+        tell: called with a line for each file.
 
     Returns:
-        Where it lies.
+        Its folder.
 
     Raises:
-        DataError: if a file is not what the hub says, or there are no safetensors.
-        ResourceError: if the hub does not give it, or the disk does not take it.
+        DataError: if a file does not have the hub's digest, or there are no safetensors.
+        ResourceError: if the hub refuses it, or it cannot be written.
     """
     import huggingface_hub
 
@@ -54,7 +54,7 @@ def prefetch(name: str, revision: str, tell: Callable[[str], None]) -> Place:
     for file in files:
         with _asking(name, revision):
             path = huggingface_hub.hf_hub_download(name, file.rfilename, revision=revision)
-        check(Path(path), file)
+        check_digest(Path(path), file)
         tell(f"{file.rfilename}: {_size(file.size)}, as the hub has it")
     place = find_place(name, revision)
     if info.sha and place.revision and place.revision != info.sha:
@@ -66,25 +66,25 @@ def _size(size: int | None) -> str:
     return f"{(size or 0) / 1e6:.1f} MB"
 
 
-def check(path: Path, file: RepoSibling) -> None:
-    """Refuse a file that is not what the hub says; a broken one is removed.
+def check_digest(path: Path, file: RepoSibling) -> None:
+    """Refuse and remove a file that does not have the hub's digest.
 
     Raises:
         DataError: naming it.
     """
     large = file.lfs
     wanted = large["sha256"] if large else file.blob_id
-    found = sha256_of(path) if large else _git_blob(path)
-    if wanted is not None and found != wanted:
+    digest = sha256_of(path) if large else _git_blob(path)
+    if wanted is not None and digest != wanted:
         path.resolve().unlink()
         raise DataError(
-            f"{path.name}: its digest is {found[:12]}, the hub's {wanted[:12]}; it was removed, "
+            f"{path.name}: its digest is {digest[:12]}, the hub's {wanted[:12]}; it was removed, "
             "fetch it again"
         )
 
 
 def _git_blob(path: Path) -> str:
-    """What git names a file by."""
+    """The git hash of a file."""
     content = path.read_bytes()
     header = f"blob {len(content)}\0".encode()
     return hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
@@ -92,11 +92,11 @@ def _git_blob(path: Path) -> str:
 
 @contextmanager
 def _asking(name: str, revision: str) -> Iterator[None]:
-    """Put what the hub and the network refuse into a sentence."""
+    """Turn errors of the hub and the network into one sentence."""
     from huggingface_hub import errors
 
     reasons: dict[type[Exception], str] = {
-        errors.HFValidationError: "is no name of the hub",
+        errors.HFValidationError: "is not a valid name on the hub",
         errors.GatedRepoError: "asks for a login: accept its terms, then `hf auth login`",
         errors.RepositoryNotFoundError: "is not on the hub, or not for you; check the spelling",
         errors.RevisionNotFoundError: f"has no revision {revision!r} on the hub",
@@ -105,9 +105,9 @@ def _asking(name: str, revision: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # of the hub's client, of its transport, of the disk
-        known = next((told for kind, told in reasons.items() if isinstance(error, kind)), "")
-        told = known or f"cannot be fetched ({str(error).strip().partition(chr(10))[0][:200]})"
-        raise ResourceError(f"model {name}: {told}") from error
+        known = next((reason for kind, reason in reasons.items() if isinstance(error, kind)), "")
+        reason = known or f"cannot be fetched ({str(error).strip().partition(chr(10))[0][:200]})"
+        raise ResourceError(f"model {name}: {reason}") from error
 
 
 def licence_of(name: str, folder: Path) -> str:
@@ -124,5 +124,5 @@ def licence_of(name: str, folder: Path) -> str:
         head = (folder / "README.md").read_text(encoding="utf-8", errors="replace")[:4000]
     except OSError:
         return ""
-    found: Any = re.search(r"^license:\s*([\w.+-]+)\s*$", head, re.MULTILINE)
-    return found[1] if found and head.startswith("---") else ""
+    match: Any = re.search(r"^license:\s*([\w.+-]+)\s*$", head, re.MULTILINE)
+    return match[1] if match and head.startswith("---") else ""

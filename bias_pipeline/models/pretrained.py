@@ -1,4 +1,4 @@
-"""Published weights: found in a folder or on the hub, known by their digests, loaded without code.
+"""Finds published weights on disk, identifies them by digests and loads them without code.
 
 Only safetensors are read (other formats can run code when they are opened), and never code that
 comes with a model.
@@ -19,31 +19,31 @@ from bias_pipeline.errors import (
     did_you_mean,
 )
 from bias_pipeline.io.digests import digest_of
-from bias_pipeline.io.extras import ADAPTERS
 from bias_pipeline.io.json_files import expect, load_json
+from bias_pipeline.io.optional_dependencies import ADAPTERS
 from bias_pipeline.models.folders import (
     check_config,
     check_preprocessing,
     require_preprocessing,
     require_vocabulary,
 )
-from bias_pipeline.models.places import MAIN, Place, find_place, prefetch_command
+from bias_pipeline.models.model_location import MAIN, Place, find_place, prefetch_command
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
     import torch
     from PIL.Image import Image
 
+    from bias_pipeline.array_types import Float32Array
+
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 _OTHER_WEIGHTS = (".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".pkl")
-_COMPUTED = ".relative_position_index"  # of windows; saved by one major of the library alone
-# A LoRA or the like, which transformers applies to the weights beside it wherever peft is there.
+_COMPUTED = ".relative_position_index"  # of windows; saved by only one major version of the library
+# An adapter such as LoRA, which transformers applies if peft is installed.
 ADAPTER_CONFIG, ADAPTER = "adapter_config.json", "adapter_model.safetensors"
 # Configuration, preprocessing, vocabulary, templates; pooling of a sentence model.
 BESIDE = (
     "*.json", "*.txt", "*.model", "*.jinja", "additional_chat_templates/*.jinja",
-    "[0-9]*_*/config.json",
+    "[0-9]*_*/config.json", "video_processor/*.json",
 )  # fmt: skip
 
 
@@ -55,9 +55,9 @@ class Pretrained:
         name: as the user wrote it.
         folder: where it lies.
         kind: its ``model_type``.
-        files: name to SHA-256 (hex) of all that decides what it computes.
-        source: what brought it there.
-        revision: of the hub, where one is known.
+        files: name to SHA-256 (hex) of all files that decide its output.
+        source: where it comes from.
+        revision: of the hub, if known.
     """
 
     name: str
@@ -68,21 +68,21 @@ class Pretrained:
     revision: str = ""
 
     def __hash__(self) -> int:
-        """Of its files' digests: they are what it is."""
+        """The hash of its files' digests."""
         return hash((self.name, *self.files.items()))
 
 
-def find_pretrained(name: str, kinds: Sequence[str], *, revision: str = "") -> Pretrained:
-    """Find a model; nothing is loaded, and neither PyTorch nor transformers imported.
+def find_pretrained(name: str, kinds: Sequence[str] | None, *, revision: str = "") -> Pretrained:
+    """Find a model without loading it or importing PyTorch or transformers.
 
     Args:
         name: a folder, or a name on the hub, looked up in packages and the hub's cache.
-        kinds: the values of ``model_type`` that will do.
+        kinds: the allowed values of ``model_type``; None allows all.
         revision: of a name on the hub; ``main`` if empty.
 
     Raises:
-        DataError: if it is of another kind, has weights of other formats alone, is too large to be
-            built or asks for code.
+        DataError: if it is of another kind, has only weights of other formats, is too large or
+            needs code.
         ResourceError: if it, or a file of it, is not there.
     """
     place = find_place(name, revision or MAIN)
@@ -92,16 +92,20 @@ def find_pretrained(name: str, kinds: Sequence[str], *, revision: str = "") -> P
         raise _unfinished(name, place, path.name)
     config = expect(load_json(path, what="a model's configuration"), dict, path, "")
     kind = str(config.get("model_type"))
-    if kind not in kinds:
-        raise DataError(f"{name}: model type {kind!r} will not do; {did_you_mean(kind, kinds)}")
+    if kinds is not None and kind not in kinds:
+        raise DataError(
+            f"{name}: model type {kind!r} is not supported here; {did_you_mean(kind, kinds)}"
+        )
     check_config(path, config)
-    beside = (path.relative_to(folder).as_posix() for own in BESIDE for path in folder.glob(own))
+    beside = (
+        path.relative_to(folder).as_posix() for pattern in BESIDE for path in folder.glob(pattern)
+    )
     names = {*_weights(name, place), *_adapter(folder), *beside}
-    files = {own: digest_of(folder / own) for own in sorted(names)}
+    files = {file_name: digest_of(folder / file_name) for file_name in sorted(names)}
     if place.sha256 and files[WEIGHTS] != place.sha256:
         raise DataError(
-            f"{folder / WEIGHTS}: in {place.source} are other weights than those that were "
-            f"published as {name}; install the package anew, or give a folder"
+            f"{folder / WEIGHTS}: the weights in {place.source} are not those published as {name}; "
+            "reinstall the package, or give a folder"
         )
     return Pretrained(name, folder, kind, files, place.source, place.revision)
 
@@ -122,21 +126,24 @@ def _weights(name: str, place: Place) -> list[str]:
         )
     read = expect(load_json(index, what="an index of weights"), dict, index, "")
     names = set(map(str, expect(read.get("weight_map"), dict, index, "weight_map").values()))
-    if any(Path(own).name != own or not own.endswith(".safetensors") for own in names):
-        raise DataError(f"{index}: names files that are no safetensors beside it")
-    absent = sorted(own for own in names if not (folder / own).is_file())
+    if any(
+        Path(file_name).name != file_name or not file_name.endswith(".safetensors")
+        for file_name in names
+    ):
+        raise DataError(f"{index}: names files that are not safetensors in its folder")
+    absent = sorted(file_name for file_name in names if not (folder / file_name).is_file())
     if absent:
         raise _unfinished(name, place, absent[0])
     return sorted(names)
 
 
 def _adapter(folder: Path) -> list[str]:
-    """The name of an adapter's weights, if there is an adapter beside the model's.
+    """The name of an adapter's weights, if the folder has an adapter.
 
     Raises:
         DataError: if it is in another format.
         ResourceError: if peft, which applies it, is not installed: without it the library would
-            pass over the adapter in silence.
+            silently ignore the adapter.
     """
     if not (folder / ADAPTER_CONFIG).is_file():
         return []
@@ -150,27 +157,27 @@ def _adapter(folder: Path) -> list[str]:
 
 
 def weight_names(model: Pretrained) -> set[str]:
-    """The names of its weights, none of which is read.
+    """The names of its weights, without reading them.
 
     Raises:
         DataError: if a file is broken.
     """
     from safetensors import safe_open
 
-    found: set[str] = set()
-    for path in (model.folder / own for own in model.files if own.endswith(".safetensors")):
+    names: set[str] = set()
+    for path in (model.folder / name for name in model.files if name.endswith(".safetensors")):
         try:
             with safe_open(path, "np") as file:
-                found.update(file.keys())
+                names.update(file.keys())
         except Exception as error:  # whatever a broken file makes of the library
             raise DataError(
-                f"{path}: no file of weights, or cut short ({first_line(error)}); fetch it again"
+                f"{path}: not a file of weights, or cut short ({first_line(error)}); fetch it again"
             ) from error
-    return found
+    return names
 
 
 def _unfinished(name: str, place: Place, file: str) -> ResourceError:
-    """A model of which a file is missing, as half a download leaves it."""
+    """The error for a model with a missing file, as after an incomplete download."""
     if place.revision:
         remedy = f"{prefetch_command(name, place.revision)} fetches the rest"
     else:
@@ -192,12 +199,12 @@ def load(
         model: the model.
         architecture: the class of transformers that it is.
         device: where to.
-        unused: beginnings of weights that play no part and may be missing.
+        unused: prefixes of weights that are not used and may be missing.
         dtype: the precision it computes in, by its name in PyTorch.
-        config: the library's, where that of the folder will not do.
+        config: the library's configuration, if the folder's cannot be used.
 
     Raises:
-        DataError: if weights are broken, or some are missing and would be made up.
+        DataError: if weights are broken, or some are missing and would be random.
     """
     import torch
     from transformers.utils import logging as library
@@ -205,7 +212,7 @@ def load(
     library.set_verbosity_error()  # type: ignore[no-untyped-call]
     library.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
-        network, told = architecture.from_pretrained(
+        network, report = architecture.from_pretrained(
             model.folder,
             use_safetensors=True,
             local_files_only=True,
@@ -214,35 +221,35 @@ def load(
             **({} if config is None else {"config": config}),
         )
     except Exception as error:  # whatever a broken file makes of the library
-        # What the library advises is no way out; its two majors say it in two ways.
-        other = any(told in str(error) for told in ("mismatched_sizes", "size mismatch"))
+        # The library's advice does not help; its two major versions phrase it differently.
+        other = any(phrase in str(error) for phrase in ("mismatched_sizes", "size mismatch"))
         why = "weights of other sizes than config.json says" if other else first_line(error)
         raise DataError(
             f"{model.name}: cannot be loaded ({why}); fetch its files again, all of one revision"
         ) from error
     missing = [
         key
-        for key in told["missing_keys"]
+        for key in report["missing_keys"]
         if not key.startswith(unused) and not key.endswith(_COMPUTED)
     ]
     if missing:
         raise DataError(
             f"{model.name}: {len(missing)} weights are missing, such as {min(missing)}; is it a "
-            f"{architecture.__name__}?"
+            f"{type(network).__name__}?"
         )
     return network.to(device=device, dtype=getattr(torch, dtype)).eval()
 
 
 def first_line(error: Exception) -> str:
-    """What an error of a library says, cut to its first line."""
+    """The first line of a library's error."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 def image_processor(model: Pretrained) -> Any:
-    """The library's preprocessing of a model's pictures, through Pillow wherever it runs.
+    """The library's preprocessing of a model's pictures, always with Pillow.
 
     Raises:
-        DataError: if it makes pictures of no size or a huge one.
+        DataError: if it makes pictures of no size or of a huge one.
         ResourceError: if it is absent.
     """
     import transformers
@@ -251,7 +258,7 @@ def image_processor(model: Pretrained) -> Any:
     for path in sorted(model.folder.glob("*processor_config.json")):
         read = load_json(path, what="a model's preprocessing")
         check_preprocessing(path, expect(read, dict, path, ""))
-    # Torchvision resizes a little differently; a result must not depend on its being there.
+    # Torchvision resizes a little differently; results must not depend on its installation.
     recent = int(transformers.__version__.partition(".")[0]) >= 5
     return transformers.AutoImageProcessor.from_pretrained(  # type: ignore[no-untyped-call]
         model.folder,
@@ -262,7 +269,7 @@ def image_processor(model: Pretrained) -> Any:
 
 
 class Preprocessing:
-    """A model's own preprocessing of pictures, through Pillow wherever it runs.
+    """A model's own preprocessing of pictures, always with Pillow.
 
     Args:
         model: the model.
@@ -288,7 +295,7 @@ class Preprocessing:
         self._model = model
 
     def of_one_shape(self) -> Preprocessing:
-        """Itself, for networks that take several pictures at once.
+        """Itself, checked for use with batches of pictures.
 
         Raises:
             DataError: if it makes pictures of several shapes.
@@ -300,18 +307,18 @@ class Preprocessing:
             )
         return self
 
-    def __call__(self, photo: Image) -> npt.NDArray[np.float32]:
-        """(3, H, W) what the model looks at."""
-        found: npt.NDArray[np.float32] = self._process(
-            images=photo, return_tensors="np", **self._told
-        )["pixel_values"][0]
-        return found
+    def __call__(self, photo: Image) -> Float32Array:
+        """(3, H, W) the model's input."""
+        pixels: Float32Array = self._process(images=photo, return_tensors="np", **self._told)[
+            "pixel_values"
+        ][0]
+        return pixels
 
 
 def _told(kind: str, process: Any) -> dict[str, bool]:
-    """What a processor is told at each call although its files say it.
+    """Options that a processor needs at each call, although its files have them.
 
-    BridgeTower's of transformers 4.51 crops only where the call asks for it.
+    BridgeTower's in transformers 4.51 crops only if the call says so.
     """
     return {"do_center_crop": process.do_center_crop} if kind == "bridgetower" else {}
 
@@ -342,12 +349,12 @@ def tokenizer(model: Pretrained) -> Any:
 
 
 def _tokenizer_class(folder: Path) -> Any:
-    """The library's class for a tokenizer; the name that version 5 writes, 4 does not know."""
+    """The library's class for a tokenizer; version 4 lacks version 5's name."""
     import transformers
 
     path = folder / "tokenizer_config.json"
-    told = load_json(path, what="a tokenizer's configuration") if path.is_file() else {}
-    named = isinstance(told, dict) and told.get("tokenizer_class") == "TokenizersBackend"
+    config = load_json(path, what="a tokenizer's configuration") if path.is_file() else {}
+    named = isinstance(config, dict) and config.get("tokenizer_class") == "TokenizersBackend"
     return transformers.PreTrainedTokenizerFast if named else transformers.AutoTokenizer
 
 
@@ -365,7 +372,7 @@ def device_of(name: str) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise UsageError(f"device {name!r} is unknown; such as auto, cpu, cuda, cuda:1") from None
+        raise UsageError(f"device {name!r} is unknown; use auto, cpu, cuda or cuda:1") from None
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
@@ -373,11 +380,11 @@ def device_of(name: str) -> torch.device:
     return device
 
 
-def numbers_of(found: torch.Tensor, name: str) -> npt.NDArray[np.float32]:
-    """What a network gives, in its shape.
+def numbers_of(tensor: torch.Tensor, name: str) -> Float32Array:
+    """A network's output as float32 numbers of the same shape.
 
     Args:
-        found: from any device, of any precision.
+        tensor: from any device, of any precision.
         name: of the model.
 
     Raises:
@@ -385,7 +392,7 @@ def numbers_of(found: torch.Tensor, name: str) -> npt.NDArray[np.float32]:
     """
     import numpy as np
 
-    numbers: npt.NDArray[np.float32] = found.float().cpu().numpy()
+    numbers: Float32Array = tensor.float().cpu().numpy()
     if not np.isfinite(numbers).all():
-        raise DataError(f"{name}: it gives what are no numbers; its weights are broken")
+        raise DataError(f"{name}: it gives values that are not numbers; its weights are broken")
     return numbers

@@ -1,4 +1,4 @@
-"""What published networks see in pictures: classifiers, CLIP asked for names, detectors.
+"""Labels of pictures by published networks: classifiers, CLIP prompted with names, detectors.
 
 He et al., Deep Residual Learning (CVPR 2016); Radford et al., Learning Transferable Visual Models
 From Natural Language Supervision (ICML 2021); Carion et al., End-to-End Object Detection with
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import Float32Array
 from bias_pipeline.datasets.scenes.categories import NAMES_BY_NUMBER
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.digests import digest_of
@@ -35,9 +35,9 @@ from bias_pipeline.vision.torchvision import make_importable
 if TYPE_CHECKING:
     import torch
 
-KEPT = 20  # labels of a picture, the surest
-_LEAST = 0.05  # certainty of a box, torchvision's own default
-PROMPT = "a photo of a {}"  # the one that CLIP's paper begins with
+KEPT = 20  # most confident labels kept per picture
+_LEAST = 0.05  # confidence of a box, torchvision's own default
+PROMPT = "a photo of a {}"  # the first one of CLIP's paper
 
 CLASSIFIERS = (
     *("beit", "bit", "convnext", "convnextv2", "deit", "dinov2", "efficientnet", "mobilenet_v2"),
@@ -45,14 +45,12 @@ CLASSIFIERS = (
 )
 KINDS = (clip.CLIP, *CLASSIFIERS, *BOXES)
 
-FloatArray = npt.NDArray[np.float32]
-
 
 class Recognizer(ABC):
-    """A network that says what is in pictures, and how sure it is.
+    """A network that labels pictures, with confidences.
 
     Attributes:
-        names: the L labels it knows; empty ones are no category.
+        names: the L labels; an empty one is not a category.
     """
 
     names: Sequence[str]
@@ -66,42 +64,42 @@ class Recognizer(ABC):
         """
 
     @abstractmethod
-    def confidences(self, photos: Sequence[Any]) -> FloatArray:
-        """(N, L) how sure it is of each label, in [0, 1]."""
+    def confidences(self, photos: Sequence[Any]) -> Float32Array:
+        """(N, L) confidence in each label, in [0, 1]."""
 
     def describe(self, photos: Sequence[Any]) -> list[str]:
-        """The surest labels of each photo with their confidences, as JSON.
+        """The most confident labels of each photo, as JSON.
 
         Raises:
             DataError: if the network gives no numbers.
         """
-        found = self.confidences(photos)
-        if not np.isfinite(found).all():
-            raise DataError("the model is sure of nothing that is a number; its weights are broken")
-        return [json.dumps(_surest(self.names, row.tolist())) for row in found]
+        confidences = self.confidences(photos)
+        if not np.isfinite(confidences).all():
+            raise DataError("the model gives scores that are not numbers; its weights are broken")
+        return [json.dumps(_surest(self.names, row.tolist())) for row in confidences]
 
 
 def _surest(names: Sequence[str], confidences: Sequence[float]) -> list[tuple[str, float]]:
-    own: dict[str, float] = {}
+    best: dict[str, float] = {}
     for name, confidence in zip(names, confidences, strict=True):
         if name:
-            own[name] = max(own.get(name, 0.0), confidence)
-    return list(surest_first(own)[:KEPT])
+            best[name] = max(best.get(name, 0.0), confidence)
+    return list(surest_first(best)[:KEPT])
 
 
 class Network(NamedTuple):
-    """One that a user names.
+    """A network named by the user.
 
     Attributes:
         name: of a model or a file.
-        files: digests of what decides its answers.
-        asked: whether it is asked for names, as CLIP is, and has no labels of its own.
-        load: from the names that it is asked for, and where to compute.
+        files: digests of the files that decide its answers.
+        prompted: whether it is prompted with names, like CLIP, and has no labels of its own.
+        load: takes the prompted names and the device.
     """
 
     name: str
     files: Mapping[str, str]
-    asked: bool
+    prompted: bool
     load: Callable[[Sequence[str], torch.device], Recognizer]
 
 
@@ -125,7 +123,7 @@ def find_network(source: str) -> Network:
 
 
 def is_weights(source: str) -> bool:
-    """Whether it is a file of weights and no model's folder or name.
+    """Whether it is a file of weights, not a model's folder or name.
 
     Example:
         >>> is_weights("fasterrcnn.pth"), is_weights("facebook/detr-resnet-50")
@@ -139,7 +137,7 @@ def recognizer(model: Pretrained, names: Sequence[str], device: torch.device) ->
 
     Args:
         model: of one of :data:`KINDS`.
-        names: what CLIP is asked for; the others bring their own labels.
+        names: CLIP's prompted names; the others have their own labels.
         device: where to compute.
 
     Raises:
@@ -160,12 +158,12 @@ class _Classifier(Recognizer):
         self._prepare = Preprocessing(model).of_one_shape()
         self._network = load(model, AutoModelForImageClassification, device)
         self._device = device
-        self.names = [plain_label(own) for own in labels_of(self._network)]
+        self.names = [plain_label(label) for label in labels_of(self._network)]
 
-    def read(self, path: Path) -> FloatArray:
+    def read(self, path: Path) -> Float32Array:
         return self._prepare(read_photo(path))
 
-    def confidences(self, photos: Sequence[FloatArray]) -> FloatArray:
+    def confidences(self, photos: Sequence[Float32Array]) -> Float32Array:
         import torch
 
         with torch.inference_mode():
@@ -175,7 +173,7 @@ class _Classifier(Recognizer):
 
 
 class _Clip(Recognizer):
-    """The name whose prompt is nearest: a softmax over the names that are asked for."""
+    """CLIP: a softmax over the prompted names."""
 
     def __init__(self, model: Pretrained, names: Sequence[str], device: torch.device) -> None:
         self._photos = ClipPhotos(model, device, normalize=True)
@@ -184,46 +182,48 @@ class _Clip(Recognizer):
         self._scale = texts.scale
         self.names = names
 
-    def read(self, path: Path) -> FloatArray:
+    def read(self, path: Path) -> Float32Array:
         return self._photos.prepare(read_photo(path))
 
-    def confidences(self, photos: Sequence[FloatArray]) -> FloatArray:
+    def confidences(self, photos: Sequence[Float32Array]) -> Float32Array:
         logits = self._scale * (self._photos.describe(photos) @ self._texts.T)
         powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-        found: FloatArray = (powers / powers.sum(axis=1, keepdims=True)).astype(np.float32)
-        return found
+        probabilities: Float32Array = (powers / powers.sum(axis=1, keepdims=True)).astype(
+            np.float32
+        )
+        return probabilities
 
 
 class _Detector(Recognizer):
-    """Any number of objects a picture: of each label the surest box."""
+    """Any number of objects a picture: the most confident box of each label."""
 
     def __init__(self, model: Pretrained, device: torch.device) -> None:
         self._prepare = Preprocessing(model)
         self._network = load_boxes(model, device)
         self._device = device
         self._one_label = model.kind in ONE_LABEL
-        self.names = [plain_label(own) for own in labels_of(self._network)]
+        self.names = [plain_label(label) for label in labels_of(self._network)]
 
-    def read(self, path: Path) -> FloatArray:
+    def read(self, path: Path) -> Float32Array:
         return self._prepare(read_photo(path))
 
-    def confidences(self, photos: Sequence[FloatArray]) -> FloatArray:
+    def confidences(self, photos: Sequence[Float32Array]) -> Float32Array:
         return np.stack([self._of_one(photo) for photo in photos])  # each has a size of its own
 
-    def _of_one(self, photo: FloatArray) -> FloatArray:
-        """(L,) of each label the surest box."""
+    def _of_one(self, photo: Float32Array) -> Float32Array:
+        """(L,) the most confident box of each label."""
         import torch
 
         with torch.inference_mode():
             pixels = torch.from_numpy(photo[None]).to(self._device)
             logits = self._network(pixel_values=pixels).logits[0].float()
-            # The last of DETR's labels is that of no object.
+            # DETR's last label means no object.
             each = logits.softmax(-1)[:, :-1] if self._one_label else logits.sigmoid()
             return _array(each.max(dim=0).values)
 
 
 class _Torchvision(Recognizer):
-    """A detector of torchvision: of each label the surest box."""
+    """A detector of torchvision: the most confident box of each label."""
 
     def __init__(self, path: Path, device: torch.device) -> None:
         self._detector = TorchvisionDetector(path, _LEAST, device)
@@ -232,16 +232,20 @@ class _Torchvision(Recognizer):
     def read(self, path: Path) -> Photo:
         return self._detector.read(path)
 
-    def confidences(self, photos: Sequence[Photo]) -> FloatArray:
+    def confidences(self, photos: Sequence[Photo]) -> Float32Array:
         import torch
 
-        found = np.zeros((len(photos), len(self.names)), np.float32)
+        confidences = np.zeros((len(photos), len(self.names)), np.float32)
         with torch.inference_mode():
-            for row, own in enumerate(self._detector.candidates(photos)):
-                np.maximum.at(found[row], own.labels.cpu().numpy(), own.scores.cpu().numpy())
-        return found
+            for row, candidates in enumerate(self._detector.candidates(photos)):
+                np.maximum.at(
+                    confidences[row],
+                    candidates.labels.cpu().numpy(),
+                    candidates.scores.cpu().numpy(),
+                )
+        return confidences
 
 
-def _array(values: torch.Tensor) -> FloatArray:
-    found: FloatArray = values.cpu().numpy()
-    return found
+def _array(values: torch.Tensor) -> Float32Array:
+    array: Float32Array = values.cpu().numpy()
+    return array

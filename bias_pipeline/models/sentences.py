@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import Float32Array, IntArray
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.cores import n_cores
 from bias_pipeline.models.pooling import How, Pooling, own_pooling
@@ -21,7 +21,6 @@ from bias_pipeline.models.pretrained import Pretrained, load, tokenizer
 if TYPE_CHECKING:
     import torch
 
-FloatArray = npt.NDArray[np.float32]
 
 MASKED = (
     "albert", "bert", "camembert", "deberta", "deberta-v2", "distilbert", "electra", "ernie",
@@ -32,12 +31,12 @@ CAUSAL = (
     "mistral", "olmo", "olmo2", "opt", "phi", "phi3", "qwen2", "qwen3", "smollm3", "stablelm",
 )  # fmt: skip
 KINDS = (*MASKED, *CAUSAL)
-UNKNOWN = "<unk>"  # what vocabulary alignment leaves of a word
-UNUSED = ("pooler.",)  # trained for another purpose, and absent from many files
+UNKNOWN = "<unk>"  # what vocabulary alignment puts in place of a word
+UNUSED = ("pooler.",)  # not used, and absent from many files
 
 # Their positions begin after that of the padding.
 _SHIFTED = ("camembert", "mpnet", "roberta", "xlm-roberta")
-_BATCH = 4096  # tokens at once; on processors more is slower
+_BATCH = 4096  # tokens per batch; on CPUs more is slower
 
 
 def default_pooling(kind: str) -> How:
@@ -46,32 +45,32 @@ def default_pooling(kind: str) -> How:
 
 
 def pooling_of(model: Pretrained, how: How | None, normalize: bool | None) -> Pooling:
-    """A model's own pooling, but for what is chosen.
+    """A model's own pooling, with the user's choices.
 
     Args:
         model: the model.
         how: chosen, None for its own.
         normalize: chosen, None for its own.
     """
-    own = own_pooling(model.folder, how or default_pooling(model.kind))
+    pooling = own_pooling(model.folder, how or default_pooling(model.kind))
     return Pooling(
-        how or own.how,
-        own.normalize if normalize is None else normalize,
-        own.lowercase,
-        own.longest,
+        how or pooling.how,
+        pooling.normalize if normalize is None else normalize,
+        pooling.lowercase,
+        pooling.longest,
     )
 
 
 class Tokens:
     """Texts as numbers of a model's tokens.
 
-    Words in angle brackets are marks of ours: ``<unk>``, which alignment leaves, becomes the
-    model's unknown token, any other, which masking leaves, its mask. A model without such a token
-    reads the mark as it stands.
+    Words in angle brackets are our special tokens: ``<unk>`` (from alignment) becomes the model's
+    unknown token, any other (from masking) its mask token. A model without such a token reads the
+    word as written.
 
     Args:
         model: with its tokenizer.
-        pooling: says what is lower-cased and cut.
+        pooling: decides lower-casing and the longest text.
         positions: that the network has.
     """
 
@@ -83,7 +82,7 @@ class Tokens:
         self.cut: frozenset[int] = frozenset()
 
     def __call__(self, texts: Sequence[str]) -> list[list[int]]:
-        """Numbers of each text, at least one; says in ``cut`` which texts were cut."""
+        """Numbers of each text, at least one; ``cut`` lists the texts that were cut."""
         marked = [self._readable(text) for text in texts]
         rows: list[list[int]] = self._tokenizer(marked)["input_ids"] if marked else []
         long = [place for place, row in enumerate(rows) if len(row) > self.longest]
@@ -100,7 +99,7 @@ class Tokens:
         return int(self._tokenizer.pad_token_id or 0)
 
     def _readable(self, text: str) -> str:
-        sound = text.encode("utf-8", "replace").decode()  # half a sign cannot be told to Rust
+        sound = text.encode("utf-8", "replace").decode()  # the tokenizer refuses half surrogates
         if self._lowercase:
             sound = sound.lower()
         return self._marked(sound) if "<" in sound else sound
@@ -111,15 +110,19 @@ class Tokens:
     def _mark(self, word: str) -> str:
         if len(word) < 3 or word[0] != "<" or word[-1] != ">":
             return word
-        own = self._tokenizer
+        tokenizer = self._tokenizer
         if word == UNKNOWN:  # a byte-level vocabulary knows every word
-            return str(own.unk_token or word) if own.unk_token != own.eos_token else word
-        return str(own.mask_token or word)
+            return (
+                str(tokenizer.unk_token or word)
+                if tokenizer.unk_token != tokenizer.eos_token
+                else word
+            )
+        return str(tokenizer.mask_token or word)
 
     def _nothing(self) -> int:
-        """What a text without tokens is."""
-        own = self._tokenizer
-        known = (own.bos_token_id, own.eos_token_id, own.pad_token_id, 0)
+        """The token for an empty text."""
+        tokenizer = self._tokenizer
+        known = (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id, 0)
         return int(next(number for number in known if number is not None))
 
 
@@ -156,8 +159,8 @@ def network_of(model: Pretrained, device: torch.device) -> Any:
     return load(model, AutoModel, device, UNUSED)
 
 
-def pooled(hidden: torch.Tensor, how: How, lengths: torch.Tensor) -> torch.Tensor:
-    """(N, D) one vector a text of those of its tokens.
+def pool_tokens(hidden: torch.Tensor, how: How, lengths: torch.Tensor) -> torch.Tensor:
+    """(N, D) one vector per text, from those of its tokens.
 
     Args:
         hidden: (N, L, D) vectors of tokens, padding after them.
@@ -202,42 +205,42 @@ class Sentences:
         """A text as it is."""
         return text
 
-    def describe(self, texts: Sequence[str]) -> FloatArray:
+    def describe(self, texts: Sequence[str]) -> Float32Array:
         """See :meth:`embed`."""
         return self.embed(texts)
 
-    def embed(self, texts: Sequence[str]) -> FloatArray:
+    def embed(self, texts: Sequence[str]) -> Float32Array:
         """(N, D) a vector for each text.
 
         Raises:
-            DataError: if the model gives what is no number.
+            DataError: if the model gives a value that is not a number.
         """
         rows = self._tokens(texts)
-        found = np.empty((len(rows), self.size), np.float32)
+        vectors = np.empty((len(rows), self.size), np.float32)
         with all_threads():
             for same in batches(np.array([len(row) for row in rows], np.int64)):
-                found[same] = self._vectors([rows[place] for place in same.tolist()])
-        if not np.isfinite(found).all():
+                vectors[same] = self._vectors([rows[place] for place in same.tolist()])
+        if not np.isfinite(vectors).all():
             raise DataError(
-                f"{self._name}: gives vectors that are no numbers; its weights are broken"
+                f"{self._name}: gives vectors that are not numbers; its weights are broken"
             )
-        return found
+        return vectors
 
-    def _vectors(self, rows: Sequence[Sequence[int]]) -> FloatArray:
+    def _vectors(self, rows: Sequence[Sequence[int]]) -> Float32Array:
         import torch
 
         with torch.inference_mode():
             tokens = torch.tensor(rows, device=self._device)
             hidden = self._network(input_ids=tokens).last_hidden_state.float()
             lengths = torch.full((len(rows),), tokens.shape[1], device=self._device)
-            vectors = pooled(hidden, self._pooling.how, lengths)
+            vectors = pool_tokens(hidden, self._pooling.how, lengths)
             if self._pooling.normalize:
                 vectors = torch.nn.functional.normalize(vectors, dim=-1)
-            own: FloatArray = vectors.cpu().numpy()
-            return own
+            array: Float32Array = vectors.cpu().numpy()
+            return array
 
 
-def batches(lengths: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
+def batches(lengths: IntArray) -> Iterator[IntArray]:
     """Rows of equal length, at most ``_BATCH`` tokens together.
 
     Example:
@@ -252,15 +255,15 @@ def batches(lengths: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
 
 @contextmanager
 def all_threads() -> Iterator[None]:
-    """Compute with all cores, or as many as ``OMP_NUM_THREADS`` says; then with as many as before.
+    """Context that computes with all cores, or with ``OMP_NUM_THREADS``.
 
-    Attackers are trained by a thread each, which embedding would be slow with.
+    Attackers use one thread each, which is too slow for embedding.
     """
     import torch
 
     before = torch.get_num_threads()
-    told = os.environ.get("OMP_NUM_THREADS", "")
-    torch.set_num_threads(int(told) if told.isdecimal() and int(told) else n_cores())
+    setting = os.environ.get("OMP_NUM_THREADS", "")
+    torch.set_num_threads(int(setting) if setting.isdecimal() and int(setting) else n_cores())
     try:
         yield
     finally:

@@ -1,7 +1,7 @@
-"""Swin transformer (Liu et al. 2021), whose weights bear Microsoft's names. Needs PyTorch.
+"""Swin transformer (Liu et al. 2021), with Microsoft's names of weights. Needs PyTorch.
 
-Grids are (B, H, W, C). A grid that windows do not fill is filled up with zeros below and to the
-right, which are seen like anything else, as detectors and GRIT have it.
+Grids are (B, H, W, C). A grid that windows do not fill is padded with zeros below and to the right,
+without a mask, as in detectors and GRIT.
 """
 
 from __future__ import annotations
@@ -10,12 +10,10 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-IntArray = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from bias_pipeline.array_types import BoolArray, IntArray
 
 
 class Swin(nn.Module):
@@ -63,10 +61,10 @@ class Swin(nn.Module):
             self.sizes.append(self.sizes[-1])
         stages = []
         for number, depth in enumerate(depths):
-            own, rates = rates[:depth], rates[depth:]
+            stage_rates, rates = rates[:depth], rates[depth:]
             merged = self.sizes[number + 1] if number + 1 < len(self.sizes) else None
             shape = (self.sizes[number], n_heads[number], window)
-            stages.append(Stage(*shape, own, shrinks=shrinks, merged=merged))
+            stages.append(Stage(*shape, stage_rates, shrinks=shrinks, merged=merged))
         self.layers = nn.ModuleList(stages)
 
     def forward(self, pixels: Tensor) -> list[Tensor]:
@@ -79,7 +77,7 @@ class Swin(nn.Module):
 
 
 class Patches(nn.Module):
-    """Patches of pixels as vectors (the paper's section 3.1).
+    """Embedding of pixel patches (the paper's section 3.1).
 
     Args:
         side: of a patch in pixels.
@@ -125,7 +123,7 @@ class Stage(nn.Module):
     ) -> None:
         super().__init__()
         self.blocks = nn.ModuleList(
-            Block(size, n_heads, window, rate, shifted=number % 2 == 1, shrinks=shrinks)
+            SwinBlock(size, n_heads, window, rate, shifted=number % 2 == 1, shrinks=shrinks)
             for number, rate in enumerate(drop_paths)
         )
         self.downsample = nn.Identity() if merged is None else Merging(size, merged)
@@ -158,7 +156,7 @@ class Merging(nn.Module):
         return merged
 
 
-class Block(nn.Module):
+class SwinBlock(nn.Module):
     """Attention within windows, then two linear layers (the paper's equation 3).
 
     Args:
@@ -186,17 +184,17 @@ class Block(nn.Module):
         self.norm1 = nn.LayerNorm(size)
         self.attn = WindowAttention(size, n_heads, window)
         self.norm2 = nn.LayerNorm(size)
-        self.mlp = Mlp(size, 4 * size)
+        self.mlp = SwinMlp(size, 4 * size)
 
     def forward(self, grid: Tensor, more: Callable[[Tensor], Tensor] | None = None) -> Tensor:
         """(B, H, W, C) to the same.
 
         Args:
             grid: of patches.
-            more: what is added to what patches have seen of each other, by that (a text: FIBER).
+            more: a function whose result is added to the attention's output (FIBER's text).
         """
-        seen = self._attended(self.norm1(grid))
-        grid = grid + self._kept(seen if more is None else seen + more(seen))
+        attended = self._attended(self.norm1(grid))
+        grid = grid + self._kept(attended if more is None else attended + more(attended))
         return grid + self._kept(self.mlp(self.norm2(grid)))
 
     def _attended(self, grid: Tensor) -> Tensor:
@@ -246,7 +244,7 @@ class WindowAttention(nn.Module):
         Args:
             grid: of patches.
             window: side of the windows.
-            apart: (windows, N, N) which of a window's N patches must not see each other.
+            apart: (windows, N, N) which of a window's N patches must not attend to each other.
         """
         n_rows, height, width, size = grid.shape
         down, across, area = height // window, width // window, window * window
@@ -258,19 +256,19 @@ class WindowAttention(nn.Module):
         bias = self._bias(window).to(q.dtype).expand(down * across, -1, -1, -1)
         if apart is not None:
             bias = bias.masked_fill(apart[:, None], -torch.inf)
-        seen = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=bias.flatten(0, 1))
-        seen = seen.reshape(n_rows, down, across, self.n_heads, window, window, -1)
-        own: Tensor = self.proj(seen.permute(0, 1, 4, 2, 5, 3, 6).reshape(grid.shape))
-        return own
+        attended = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=bias.flatten(0, 1))
+        attended = attended.reshape(n_rows, down, across, self.n_heads, window, window, -1)
+        output: Tensor = self.proj(attended.permute(0, 1, 4, 2, 5, 3, 6).reshape(grid.shape))
+        return output
 
     def _bias(self, window: int) -> Tensor:
-        """(heads, N, N) what places add to the scores."""
+        """(heads, N, N) the position bias of the scores."""
         table = self.relative_position_bias_table
         places = torch.from_numpy(_relative_places(window, self.window)).to(table.device)
         return table[places].permute(2, 0, 1)
 
 
-class Mlp(nn.Module):
+class SwinMlp(nn.Module):
     """Two linear layers with a GELU between them.
 
     Args:
@@ -285,8 +283,8 @@ class Mlp(nn.Module):
 
     def forward(self, vectors: Tensor) -> Tensor:
         """(..., C) to the same."""
-        own: Tensor = self.fc2(nn.functional.gelu(self.fc1(vectors)))
-        return own
+        output: Tensor = self.fc2(nn.functional.gelu(self.fc1(vectors)))
+        return output
 
 
 def _filled(grid: Tensor, side: int) -> Tensor:
@@ -297,7 +295,7 @@ def _filled(grid: Tensor, side: int) -> Tensor:
 
 @lru_cache(maxsize=64)
 def _relative_places(window: int, largest: int) -> IntArray:
-    """(N, N) row of the bias table for each two patches of a window, by how they lie."""
+    """(N, N) row of the bias table for each pair of patches of a window, by relative position."""
     places = np.indices((window, window)).reshape(2, -1)
     down, across = places[:, :, None] - places[:, None] + largest - 1
     rows: IntArray = down * (2 * largest - 1) + across
@@ -305,13 +303,13 @@ def _relative_places(window: int, largest: int) -> IntArray:
 
 
 @lru_cache(maxsize=64)
-def _apart(height: int, width: int, window: int, shift: int) -> Mask:
+def _apart(height: int, width: int, window: int, shift: int) -> BoolArray:
     """(windows, N, N) patches that are neighbours only because the grid was rolled (figure 4)."""
     rows, columns = (_strips(length, window, shift) for length in (height, width))
     strip = rows[:, None] * 3 + columns
     cut = strip.reshape(height // window, window, width // window, window)
     strips = cut.swapaxes(1, 2).reshape(-1, window * window)
-    apart: Mask = strips[:, :, None] != strips[:, None]
+    apart: BoolArray = strips[:, :, None] != strips[:, None]
     return apart
 
 

@@ -1,4 +1,4 @@
-"""Networks of timm that turn pictures into regions: found, loaded without code, and asked."""
+"""Networks of timm that turn pictures into regions, loaded without code."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from bias_pipeline.array_types import Float32Array
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.io.digests import digest_of
-from bias_pipeline.io.extras import TIMM
 from bias_pipeline.io.json_files import expect, load_json
+from bias_pipeline.io.optional_dependencies import TIMM
 from bias_pipeline.models.folders import check_config
-from bias_pipeline.models.places import find_place, prefetch_command
+from bias_pipeline.models.model_location import find_place, prefetch_command
 from bias_pipeline.models.pretrained import WEIGHTS
 from bias_pipeline.vision.torchvision import make_importable
 
@@ -38,7 +39,7 @@ class TimmModel:
         side: of the square pictures it takes, in pixels.
         mean: subtracted from each channel, which is in [0, 1].
         std: divided by.
-        files: name to SHA-256 (hex) of all that decides what it computes.
+        files: name to SHA-256 (hex) of all files that decide its output.
     """
 
     name: str
@@ -59,7 +60,7 @@ def find_timm(name: str) -> TimmModel:
             architecture alone, ``resnet101``, is that with timm's own default weights).
 
     Raises:
-        DataError: if it is no network of timm, or asks for pictures out of range.
+        DataError: if it is not a timm network, or needs pictures out of range.
         ResourceError: if it, or a file of it, is not there.
     """
     known = name if Path(name).expanduser().is_dir() or "/" in name else f"timm/{_tagged(name)}"
@@ -75,22 +76,22 @@ def find_timm(name: str) -> TimmModel:
     check_config(path, config)
     architecture = str(config.get("architecture"))
     if not _timm().is_model(architecture):
-        raise DataError(f"{path}: architecture {architecture!r} is none of timm's")
-    own = expect(config.get("pretrained_cfg", {}), dict, path, "pretrained_cfg")
+        raise DataError(f"{path}: architecture {architecture!r} is not one of timm's")
+    settings = expect(config.get("pretrained_cfg", {}), dict, path, "pretrained_cfg")
     return TimmModel(
         known,
         folder,
         architecture,
         expect(config.get("num_classes", 1000), int, path, "num_classes"),
-        _side(own.get("input_size", [3, 224, 224]), path),
-        _channels(own.get("mean", [0.485, 0.456, 0.406]), path, "mean"),
-        _channels(own.get("std", [0.229, 0.224, 0.225]), path, "std"),
+        _side(settings.get("input_size", [3, 224, 224]), path),
+        _channels(settings.get("mean", [0.485, 0.456, 0.406]), path, "mean"),
+        _channels(settings.get("std", [0.229, 0.224, 0.225]), path, "std"),
         {file: digest_of(folder / file) for file in (CONFIG, WEIGHTS)},
     )
 
 
 def _tagged(name: str) -> str:
-    """An architecture with the name of its default weights."""
+    """The name of an architecture's default weights."""
     if "." in name:
         return name
     known = _timm().get_pretrained_cfg(name) if _timm().is_model(name) else None
@@ -109,7 +110,8 @@ def _side(size: object, path: Path) -> int:
     numbers = size if isinstance(size, list) and len(size) == 3 else [0, 0, 0]
     if numbers[0] != 3 or numbers[1] != numbers[2] or not 1 <= numbers[1] <= MOST_PIXELS:
         raise DataError(
-            f"{path}: input_size {size} is no square of three channels and at most {MOST_PIXELS} "
+            f"{path}: input_size {size} is not a square of three channels and at most "
+            f"{MOST_PIXELS} "
             "pixels a side"
         )
     return int(numbers[1])
@@ -133,7 +135,7 @@ class TimmRegions:
         DataError: if the weights are not those of the architecture.
     """
 
-    together: ClassVar[int] = 32  # pictures that are looked at at once
+    together: ClassVar[int] = 32  # pictures per batch
 
     def __init__(self, model: TimmModel, device: torch.device) -> None:
         from safetensors.torch import load_file
@@ -151,32 +153,32 @@ class TimmRegions:
 
     @property
     def side(self) -> int:
-        """Of the square that it looks at, in pixels."""
+        """Pixels a side of the square input."""
         return self._model.side
 
     def look(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.float16]:
-        """What :meth:`regions` gives, in half the precision."""
+        """The result of :meth:`regions` as float16."""
         return self.regions(pixels).astype(np.float16)
 
-    def regions(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+    def regions(self, pixels: npt.NDArray[np.uint8]) -> Float32Array:
         """(N, S, S, 3) pictures to (N, R, D)."""
         import torch
 
-        mean, std = (torch.tensor(own, device=self._device) for own in self._normal)
+        mean, std = (torch.tensor(channels, device=self._device) for channels in self._normal)
         with torch.inference_mode():
-            seen = torch.from_numpy(np.ascontiguousarray(pixels)).to(self._device).float() / 255
-            found = self._network.forward_features(((seen - mean) / std).permute(0, 3, 1, 2))
-            return self._as_regions(found).float().cpu().numpy()
+            scaled = torch.from_numpy(np.ascontiguousarray(pixels)).to(self._device).float() / 255
+            features = self._network.forward_features(((scaled - mean) / std).permute(0, 3, 1, 2))
+            return self._as_regions(features).float().cpu().numpy()
 
     @property
     def _normal(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         return self._model.mean, self._model.std
 
-    def _as_regions(self, found: torch.Tensor) -> torch.Tensor:
-        """Grids, of either layout, and tokens, without those that stand for no place."""
-        if found.ndim == 4 and str(getattr(self._network, "output_fmt", "NCHW")) != "NHWC":
-            return found.flatten(2).transpose(1, 2)
-        if found.ndim == 4:
-            return found.flatten(1, 2)
+    def _as_regions(self, features: torch.Tensor) -> torch.Tensor:
+        """Regions from grids of either layout or from tokens, without tokens that have no place."""
+        if features.ndim == 4 and str(getattr(self._network, "output_fmt", "NCHW")) != "NHWC":
+            return features.flatten(2).transpose(1, 2)
+        if features.ndim == 4:
+            return features.flatten(1, 2)
         first = int(getattr(self._network, "num_prefix_tokens", 0) or 0)
-        return found[:, first:]
+        return features[:, first:]

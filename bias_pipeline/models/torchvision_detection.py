@@ -15,7 +15,7 @@ import numpy as np
 
 from bias_pipeline.datasets.scenes.categories import NAMES_BY_NUMBER
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.io.extras import Extra
+from bias_pipeline.io.optional_dependencies import Extra
 from bias_pipeline.models.detection import MOST, Candidates, Detector, Photo
 from bias_pipeline.models.weight_files import read_numbers
 from bias_pipeline.vision.photos import read_photo
@@ -36,15 +36,15 @@ _NETWORKS = (
 )
 _FROZEN = ("fasterrcnn_resnet50_fpn", "maskrcnn_resnet50_fpn")
 _CLASSES = "roi_heads.box_predictor.cls_score.bias"
-_N_CLASSES = 91  # of COCO's numbers up to 90, each its own, and the background
+_N_CLASSES = 91  # COCO's numbers up to 90, and the background
 _COUNTERS = ".num_batches_tracked"
-# What files published before torchvision 0.13 call some layers, and the library's own name.
+# Layer names in files from before torchvision 0.13, and the current names.
 _FORMER = (
     (r"rpn\.head\.conv\.(weight|bias)", r"rpn.head.conv.0.0.\1"),
     (r"(backbone\.fpn\.(?:inner|layer)_blocks\.\d+)\.(weight|bias)", r"\1.0.\2"),
 )
 _FORMER_MASK = r"roi_heads\.mask_head\.mask_fcn(\d+)\.(weight|bias)"  # counted from 1
-_SURE = 0.5  # from here on a pixel belongs to a mask
+_SURE = 0.5  # pixels from this value on belong to a mask
 
 
 class TorchvisionDetector(Detector):
@@ -56,7 +56,7 @@ class TorchvisionDetector(Detector):
         device: where to compute.
 
     Raises:
-        DataError: if the file is cut, holds code, or is of another network.
+        DataError: if the file is cut, contains code, or is of another network.
         ResourceError: if it, or torchvision, is absent.
     """
 
@@ -83,13 +83,13 @@ class TorchvisionDetector(Detector):
         import torch
 
         pixels = [torch.from_numpy(photo.pixels).to(self._device) for photo in photos]
-        for found in self._network(pixels):
-            masks = found["masks"][:, 0] >= _SURE if "masks" in found else None
-            yield Candidates(found["scores"], found["labels"], found["boxes"], masks)
+        for output in self._network(pixels):
+            masks = output["masks"][:, 0] >= _SURE if "masks" in output else None
+            yield Candidates(output["scores"], output["labels"], output["boxes"], masks)
 
 
 def _interpret() -> None:
-    """Have regions cut out as it is written: without operators torchvision would compile that."""
+    """Run region pooling uncompiled: without its operators torchvision would compile it."""
     cutting = importlib.import_module("torchvision.ops.roi_align")
     written = getattr(cutting._roi_align, "__wrapped__", None)
     if written is not None:
@@ -97,7 +97,7 @@ def _interpret() -> None:
 
 
 def check_weights(path: Path) -> Path:
-    """A file of weights that is there.
+    """The path of an existing file of weights.
 
     Raises:
         ResourceError: if it is not.
@@ -118,14 +118,14 @@ def _state_dict(weights: Any, path: Path) -> Mapping[str, Tensor]:
         )
     if classes.shape != (_N_CLASSES,):
         raise DataError(
-            f"{path}: {len(classes)} classes, which the file does not name; torchvision's weights "
-            f"of COCO have {_N_CLASSES}"
+            f"{path}: {len(classes)} classes without names; torchvision's weights of COCO have "
+            f"{_N_CLASSES}"
         )
     return {_present_name(name): value for name, value in weights.items()}
 
 
 def _present_name(name: str) -> str:
-    """What the library calls a layer now; its own loading renames files of 2019 just so.
+    """The library's current name of a layer; its own loading renames files of 2019 in the same way.
 
     Example:
         >>> _present_name("roi_heads.mask_head.mask_fcn1.bias")
@@ -153,7 +153,7 @@ def _built(weights: Mapping[str, Tensor], path: Path) -> Any:
 
 
 def _as_trained(network: nn.Module) -> nn.Module:
-    """Its normalisation was frozen while it learnt, and divides by the deviation alone."""
+    """Set the normalisation as in training: frozen, without an epsilon."""
     from torch import nn
 
     for part in network.modules():

@@ -1,4 +1,4 @@
-"""What networks share that give vectors of photos and texts, and judge the two together."""
+"""The base of networks that give vectors of photos and texts and matching scores of pairs."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from PIL import Image
 
+from bias_pipeline.array_types import Float32Array, IntArray
 from bias_pipeline.models.pretrained import Preprocessing, Pretrained, numbers_of, tokenizer
 
-FloatArray = npt.NDArray[np.float32]
-IntArray = npt.NDArray[np.int64]
-
-_PAIRS = 32  # that are judged at once
+_PAIRS = 32  # pairs per batch
 
 
 class TwoModeNet(ABC):
@@ -33,55 +30,55 @@ class TwoModeNet(ABC):
     @property
     @abstractmethod
     def matches(self) -> bool:
-        """Whether it has been trained to judge photos and texts together."""
+        """Whether it has a matching head."""
 
-    def match(self, photos: Sequence[FloatArray], texts: Any, pairs: IntArray) -> FloatArray:
+    def match(self, photos: Sequence[Float32Array], texts: Any, pairs: IntArray) -> Float32Array:
         """(P,) how well photos and texts match, on a scale of logits.
 
         Args:
-            photos: a few, which are looked at at once.
-            texts: begun.
+            photos: a few, as one batch.
+            texts: from ``begin``.
             pairs: (P, 2) number of a photo and of a text.
         """
-        found = []
+        scores = []
         with torch.inference_mode():
-            seen = self._look(self._pixels(photos))
+            states = self._look(self._pixels(photos))
             for start in range(0, len(pairs), _PAIRS):
                 photo, text = torch.from_numpy(pairs[start : start + _PAIRS].T).to(self._device)
-                found.append(self._judge(seen, photo, texts, text))
-            return numbers_of(torch.cat(found), self._name)
+                scores.append(self._judge(states, photo, texts, text))
+            return numbers_of(torch.cat(scores), self._name)
 
     @abstractmethod
     def _look(self, pixels: torch.Tensor) -> Any:
-        """Photos, as far as they are looked at without a text."""
+        """Photos, encoded as far as possible without a text."""
 
     @abstractmethod
     def _judge(
-        self, seen: Any, photo: torch.Tensor, texts: Any, text: torch.Tensor
+        self, states: Any, photo: torch.Tensor, texts: Any, text: torch.Tensor
     ) -> torch.Tensor:
         """(P,) logits of pairs, by the numbers (P,) of their photos and of their texts."""
 
-    def _pixels(self, photos: Sequence[FloatArray]) -> torch.Tensor:
+    def _pixels(self, photos: Sequence[Float32Array]) -> torch.Tensor:
         return torch.from_numpy(np.stack(photos)).to(self._device)
 
-    def _vectors(self, found: torch.Tensor, *, normalize: bool) -> FloatArray:
-        found = torch.nn.functional.normalize(found, dim=-1) if normalize else found
-        return numbers_of(found, self._name)
+    def _vectors(self, vectors: torch.Tensor, *, normalize: bool) -> Float32Array:
+        vectors = torch.nn.functional.normalize(vectors, dim=-1) if normalize else vectors
+        return numbers_of(vectors, self._name)
 
 
-class Tokens(NamedTuple):
-    """Texts as a network of transformers takes them, both (N, L)."""
+class TokenBatch(NamedTuple):
+    """Tokens and mask of texts, both (N, L)."""
 
     numbers: torch.Tensor
     there: torch.Tensor
 
-    def of(self, text: torch.Tensor) -> Tokens:
-        """Those of some texts, by their numbers."""
-        return Tokens(self.numbers[text], self.there[text])
+    def of(self, text: torch.Tensor) -> TokenBatch:
+        """The tokens of some texts, by their numbers."""
+        return TokenBatch(self.numbers[text], self.there[text])
 
 
 class PublishedTwoModes(TwoModeNet):
-    """One of transformers, with a tokenizer and preprocessing of its own.
+    """A network of transformers with its own tokenizer and preprocessing.
 
     Args:
         model: that was found.
@@ -94,11 +91,11 @@ class PublishedTwoModes(TwoModeNet):
         self._prepare = Preprocessing(model).of_one_shape()
         self._tokenizer, self._longest = tokenizer(model), longest
 
-    def prepare(self, photo: Image.Image) -> FloatArray:
+    def prepare(self, photo: Image.Image) -> Float32Array:
         """(3, H, W) a photo as the network takes it."""
         return self._prepare(photo)
 
-    def _tokens(self, texts: Sequence[str]) -> Tokens:
+    def _tokens(self, texts: Sequence[str]) -> TokenBatch:
         read = self._tokenizer(
             list(texts),
             padding=True,
@@ -106,4 +103,4 @@ class PublishedTwoModes(TwoModeNet):
             max_length=self._longest,
             return_tensors="pt",
         ).to(self._device)
-        return Tokens(read["input_ids"], read["attention_mask"])
+        return TokenBatch(read["input_ids"], read["attention_mask"])

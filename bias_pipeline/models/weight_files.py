@@ -1,4 +1,4 @@
-"""Files of PyTorch that hold weights: read as numbers, never as code."""
+"""Reads PyTorch files of weights as numbers, never as code."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from bias_pipeline.models.inert_classes import inert_classes
 
 
 def read_numbers(path: Path) -> Any:
-    """What a file of PyTorch or of safetensors holds, on the CPU.
+    """The contents of a PyTorch or safetensors file, on the CPU.
 
-    Numbers are mapped from the file where it allows that (those of PyTorch 1.6 and later do), so
-    what nobody asks for is never read. Objects beside them, such as settings and scores, are empty
+    Numbers are memory-mapped if possible (PyTorch 1.6 and later), so unused ones are never read.
+    Other objects, such as settings and scores, are empty
     (:mod:`~bias_pipeline.models.inert_classes`).
 
     Raises:
-        DataError: if it is cut or no such file, is a TorchScript archive, or holds more than
+        DataError: if it is cut or not such a file, is a TorchScript archive, or contains more than
             numbers.
     """
     import torch
@@ -29,8 +29,8 @@ def read_numbers(path: Path) -> Any:
         return _safetensors(path)
     if _is_torchscript(path):
         raise DataError(
-            f"{path}: a TorchScript archive, which holds a program beside its numbers; where you "
-            "trust it, save them alone: torch.save(torch.jit.load(FILE).state_dict(), NEW_FILE)"
+            f"{path}: a TorchScript archive, which contains a program; if you trust it, save only "
+            "its numbers: torch.save(torch.jit.load(FILE).state_dict(), NEW_FILE)"
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of how the file was written
@@ -44,15 +44,15 @@ def read_numbers(path: Path) -> Any:
             raise
         except pickle.UnpicklingError as error:
             raise DataError(
-                f"{path}: it holds more than numbers, and reading it could run code; where you "
-                "trust it, save its state_dict alone"
+                f"{path}: it contains more than numbers, and reading it could run code; if you "
+                "trust it, save only its state_dict"
             ) from error
         except Exception as error:  # whatever a broken file makes of the library
             raise _broken(path) from error
 
 
 def _check_unpacked(path: Path) -> None:
-    """Refuse a file that unpacks to more than it is; PyTorch stores numbers as they are.
+    """Refuse a compressed file; PyTorch stores numbers uncompressed.
 
     Raises:
         DataError: with the sizes.
@@ -62,8 +62,8 @@ def _check_unpacked(path: Path) -> None:
     packed = path.stat().st_size
     if unpacked > packed:
         raise DataError(
-            f"{path}: has {packed:,} bytes and unpacks to {unpacked:,}; files of PyTorch are not "
-            "packed: write it again with torch.save"
+            f"{path}: has {packed:,} bytes and unpacks to {unpacked:,}; PyTorch does not compress "
+            "files: write it again with torch.save"
         )
 
 
@@ -86,4 +86,4 @@ def _safetensors(path: Path) -> Any:
 
 
 def _broken(path: Path) -> DataError:
-    return DataError(f"{path}: no file of weights, or cut short; fetch it again")
+    return DataError(f"{path}: not a file of weights, or cut short; fetch it again")

@@ -1,4 +1,4 @@
-"""Weights of files that others wrote, under our names; nothing of such a file is passed over."""
+"""Renames the weights of foreign files; every weight in a file must be known."""
 
 from __future__ import annotations
 
@@ -17,59 +17,59 @@ Names = Iterable[tuple[str, str]]  # a pattern of the file's name, and ours
 def renamed(
     weights: Mapping[str, Tensor], names: Names, unused: Iterable[str], path: Path, network: str
 ) -> dict[str, Tensor]:
-    r"""Weights under our names, without those that are never used, which are not read either.
+    r"""Weights under our names; unused ones are left out and not read.
 
     Args:
         weights: of the file.
-        names: patterns of the file's names, and ours in terms of their groups.
-        unused: patterns of names of what nothing reads.
+        names: patterns of the file's names, and our names as templates of their groups.
+        unused: patterns of names that are not used.
         path: of the file.
-        network: what it should be.
+        network: the expected network.
 
     Raises:
-        DataError: on a name that nobody knows, two that mean one weight and differ, or numbers
-            that are none.
+        DataError: on an unknown name, two different weights of one name, or values that are not
+            numbers.
 
     Example:
         >>> one = {"net.fc.weight": torch.ones(1), "queue": torch.ones(9)}
         >>> renamed(one, [(r"net\.(fc\..+)", r"\1")], ["queue"], Path("a.pth"), "Net")
         {'fc.weight': tensor([1.])}
     """
-    found: dict[str, Tensor] = {}
+    new_weights: dict[str, Tensor] = {}
     for name, value in weights.items():
-        own = _own_name(name, names)
-        if own is None and not any(re.fullmatch(pattern, name) for pattern in unused):
+        new_name = _own_name(name, names)
+        if new_name is None and not any(re.fullmatch(pattern, name) for pattern in unused):
             raise DataError(
-                f"{path}: {name!r} is no weight of {network}'s; another network was saved"
+                f"{path}: {name!r} is not a weight of {network}; another network was saved"
             )
-        if own is None:
+        if new_name is None:
             continue
-        if own in found and not torch.equal(found[own], value):
-            raise DataError(f"{path}: {name!r} stands in it twice, with different numbers")
+        if new_name in new_weights and not torch.equal(new_weights[new_name], value):
+            raise DataError(f"{path}: {name!r} occurs in it twice, with different numbers")
         if not value.isfinite().all():
-            raise DataError(f"{path}: {name!r} holds NaN or infinity; the file is broken")
-        found[own] = value
-    return found
+            raise DataError(f"{path}: {name!r} contains NaN or infinity; the file is broken")
+        new_weights[new_name] = value
+    return new_weights
 
 
 def _own_name(name: str, names: Names) -> str | None:
-    for pattern, own in names:
+    for pattern, replacement in names:
         match = re.fullmatch(pattern, name)
         if match:
-            return match.expand(own)
+            return match.expand(replacement)
     return None
 
 
 def check_fit(
     weights: Mapping[str, Tensor], shapes: Mapping[str, torch.Size], path: Path, why: str
 ) -> None:
-    """Know that a file holds each weight of a network in its size, and no other.
+    """Check that a file has each weight of a network in its size, and no other.
 
     Args:
         weights: of the file.
         shapes: of the network's.
         path: of the file.
-        why: what it means that one is of another size.
+        why: the explanation of a wrong size.
 
     Raises:
         DataError: naming the first weight that is not.

@@ -1,1 +1,1 @@
-"""Views of rows: tables on the screen and in files."""
+"""Reports: tables on the screen, an HTML page, files for a paper."""

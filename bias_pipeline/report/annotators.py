@@ -1,4 +1,4 @@
-"""How far a score rests on whose labels are used: its bounds over annotators."""
+"""How much a score depends on whose labels are used: its bounds over annotators."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Bounds:
 
     Attributes:
         rows: annotator, or ``majority``, to the headline under their labels.
-        settings: what tells these cells from others of the sweep, as part of their name.
+        settings: in which these cells differ from others of the sweep, as part of their name.
     """
 
     rows: Mapping[str, Row]
@@ -38,14 +38,14 @@ class Bounds:
 
     @property
     def sampled(self) -> tuple[float, float]:
-        """From the lowest lower to the highest upper end of an interval."""
+        """The lowest lower end and the highest upper end of the intervals."""
         return (
             min(row.ci_low for row in self.rows.values()),
             max(row.ci_high for row in self.rows.values()),
         )
 
     def sentence(self) -> str:
-        """The bounds in words, in per cent where the unit is a fraction."""
+        """The bounds in one sentence, in per cent where the unit is a fraction."""
         first = next(iter(self.rows.values()))
         written = percent if first.unit == "fraction" else number
         low, high = (
@@ -66,11 +66,13 @@ def bounds(results: Sequence[Result], swept: Sequence[Mapping[str, str]]) -> lis
         results: the cells of a sweep.
         swept: for each cell the overrides in which the cells differ, key to value.
     """
-    found: dict[tuple[str, ...], dict[str, Row]] = defaultdict(dict)
-    for result, own in zip(results, swept, strict=True):
-        told = " ".join(f"{k}={v}" for k, v in own.items() if k not in (KEY, *_TOLD))
+    rows_by_setting: dict[tuple[str, ...], dict[str, Row]] = defaultdict(dict)
+    for result, overrides in zip(results, swept, strict=True):
+        settings = " ".join(f"{k}={v}" for k, v in overrides.items() if k not in (KEY, *_TOLD))
         for row in result.rows:
-            if KEY in own and row.part in HEADLINES and row.value == row.value:
+            if KEY in overrides and row.part in HEADLINES and row.value == row.value:
                 names = (getattr(row, name) for name in _TOLD)
-                found[told, *names, row.part][own[KEY]] = row
-    return [Bounds(rows, told) for (told, *_), rows in found.items() if len(rows) > 1]
+                rows_by_setting[settings, *names, row.part][overrides[KEY]] = row
+    return [
+        Bounds(rows, settings) for (settings, *_), rows in rows_by_setting.items() if len(rows) > 1
+    ]

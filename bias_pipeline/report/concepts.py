@@ -1,4 +1,4 @@
-"""The report's sections of queries: which of them retrieve one group, and which all alike."""
+"""The report's sections on queries: which retrieve one group most, and which all equally."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ import math
 from collections.abc import Mapping, Sequence
 
 from bias_pipeline.errors import DataError
-from bias_pipeline.io.extras import CLOUDS
-from bias_pipeline.report.clouds import cloud
-from bias_pipeline.report.figures import Bar, Plot, bars
+from bias_pipeline.io.optional_dependencies import CLOUDS
+from bias_pipeline.report.figures import FigureBar, Plot, bars
 from bias_pipeline.report.grids import Grid, grid_of
-from bias_pipeline.report.sheets import Cell, Number, Section, Sheet
+from bias_pipeline.report.report_tables import Cell, Section, Sheet, SheetNumber
+from bias_pipeline.report.word_clouds import cloud
 from bias_pipeline.results.settings import with_settings
 from bias_pipeline.results.store import Result, ResultStore
 
 CONCEPTS = "concepts"  # the table's name
-RETRIEVED = "retrieved"  # that of the pictures they retrieve first
-MOST_SHOWN = 12  # runs with pictures and clouds: a page is mailed
-MOST_CLOUDS = 7  # groups of which clouds are drawn
-ENDS = 10  # queries that are drawn, of the least and of the most alike
+RETRIEVED = "retrieved"  # the table of the pictures that they retrieve first
+MOST_SHOWN = 12  # runs with pictures and clouds, since a page must be small enough to mail
+MOST_CLOUDS = 7  # more groups get no clouds
+ENDS = 10  # queries that are drawn: so many of the least and of the most equal
 _FEWER = (
-    f"Pictures and word clouds are shown of the first {MOST_SHOWN} runs alone; report fewer at "
-    "once to see those of this one."
+    f"Pictures and word clouds are shown only for the first {MOST_SHOWN} runs; report fewer runs "
+    "to "
+    "see those of this one."
 )
 _ALPHA = 0.05
 _SHARE = "share:"
@@ -42,7 +43,7 @@ Line = Mapping[str, str]
 def concept_sections(
     store: ResultStore, results: Sequence[Result]
 ) -> tuple[list[Section], list[str]]:
-    """One section for each run that asked queries, and a sentence on each file that is damaged."""
+    """A section for each run with queries, and a sentence on each damaged file."""
     sections: list[Section] = []
     damaged: list[str] = []
     for result in with_settings(results):
@@ -76,17 +77,18 @@ def _section(
     figures: Sequence[Plot],
     texts: Sequence[str],
 ) -> Section:
-    """Whom queries retrieve, with further figures below the bars and what is said of them."""
+    """Which groups queries retrieve, with further figures and their texts."""
     title = _title(result)
-    told = (
-        "Whom each query retrieves, the least alike first. Intervals resample images, and there is "
-        "none where no resampling found anyone else. p is that of the exact count of each group, "
-        "Holm's over all queries; where it is below .05 the group that is retrieved too often is "
-        "named, in points above its share of all pictures."
+    explanation = (
+        "Which groups each query retrieves, the most unequal first. Intervals resample images; a "
+        "query that always retrieves the same groups has none. p tests the exact count of each "
+        "group, corrected over all queries (Holm); where it is below .05, the table names the "
+        "group "
+        "that is retrieved too often, with points above its share of all pictures."
     )
     return Section(
         title=title,
-        texts=[told, *texts],
+        texts=[explanation, *texts],
         figures=[_figure(title, lines, groups), *figures],
         sheets=[_sheet(lines, groups)],
         metrics=[result.rows[0].metric],
@@ -97,7 +99,7 @@ def _section(
 def _pictures(
     store: ResultStore, result: Result, lines: Sequence[Line], groups: Sequence[str]
 ) -> tuple[list[Plot], list[str], list[str]]:
-    """The grid and the clouds of a run, what is said of them, and faults."""
+    """The grid and the clouds of a run, their texts, and sentences on damaged files."""
     title, faults = _title(result), []
     grid = None
     try:
@@ -110,52 +112,58 @@ def _pictures(
 
 
 def _of_pictures(result: Result, grid: Grid | None) -> str:
-    """What the grid shows and under which terms, or why there is none."""
+    """A text on the grid and its terms, or on why there is none."""
     audit = result.manifest.get("audit")
     terms = audit.get("shown_under") if isinstance(audit, Mapping) else None
     if grid is not None:
         return (
-            "Pictures: those that the queries at either end retrieve first, the nearest first, as "
-            "the model saw them, with the first seed. A query says nothing of the people shown. "
+            "Pictures: those that the least and most equal queries retrieve first, nearest "
+            "first, as "
+            "the model saw them, with the first seed. A query says nothing about the people shown. "
             f"Terms: {terms}."
         )
     if terms:
-        return "Pictures: the run's folder holds none, so none are shown."
+        return "Pictures: the run's folder contains none."
     return (
-        f"Pictures: none are shown, for dataset {result.rows[0].dataset} does not say that they "
-        "may be; of your own dataset.shown_under=TERMS says so."
+        f"Pictures: none are shown, since dataset {result.rows[0].dataset} does not state terms "
+        "that allow it; for your own data set dataset.shown_under=TERMS."
     )
 
 
 def _clouds(title: str, lines: Sequence[Line], groups: Sequence[str]) -> list[Plot]:
-    """One for each group, if they can be drawn."""
+    """A cloud for each group; none if they cannot be drawn."""
     if not CLOUDS.there or len(groups) > MOST_CLOUDS:
         return []
     shares = {
         group: {line["concept"]: float(line[_SHARE + group]) for line in lines} for group in groups
     }
-    return [cloud(own, f"{title}: {group}") for group, own in shares.items() if any(own.values())]
+    return [
+        cloud(concept_shares, f"{title}: {group}")
+        for group, concept_shares in shares.items()
+        if any(concept_shares.values())
+    ]
 
 
 def _of_clouds(clouds: Sequence[Plot], groups: Sequence[str]) -> str:
-    """What clouds show, or why there are none."""
+    """A text on the clouds, or on why there are none."""
     if clouds:
         return (
-            f"Clouds, of {', '.join(groups)} in this order: the larger a concept, the larger the "
-            "group's share of what it retrieves. Groups of whom nothing is retrieved have none."
+            f"Clouds for {', '.join(groups)}, in this order: the larger a concept, the larger the "
+            "group's share of what it retrieves. Groups that are never retrieved have none."
         )
     if len(groups) > MOST_CLOUDS:
-        return f"Word clouds are drawn of at most {MOST_CLOUDS} groups (metric.groups)."
+        return f"Word clouds are drawn for at most {MOST_CLOUDS} groups (metric.groups)."
     return f"Word clouds of each group: pip install 'bias_pipeline[{CLOUDS.name}]'."
 
 
 def _figure(title: str, lines: Sequence[Line], groups: Sequence[str]) -> Plot:
-    """The groups' shares of what queries at either end retrieve."""
+    """The groups' shares of what the least and most equal queries retrieve."""
     shown = list(lines) if len(lines) <= 2 * ENDS else [*lines[:ENDS], *lines[-ENDS:]]
-    own = [
-        Bar(line["concept"], [float(line[_SHARE + group]) for group in groups]) for line in shown
+    query_bars = [
+        FigureBar(line["concept"], [float(line[_SHARE + group]) for group in groups])
+        for line in shown
     ]
-    return bars(own, groups, title, gap=ENDS if len(lines) > 2 * ENDS else None)
+    return bars(query_bars, groups, title, gap=ENDS if len(lines) > 2 * ENDS else None)
 
 
 def _sheet(lines: Sequence[Line], groups: Sequence[str]) -> Sheet:
@@ -164,9 +172,12 @@ def _sheet(lines: Sequence[Line], groups: Sequence[str]) -> Sheet:
             line["concept"],
             line["query"],
             _fairness(line),
-            Number(_value(line["p_holm"]), digits=3),
+            SheetNumber(_value(line["p_holm"]), digits=3),
             _too_many(line),
-            *(Number(float(line[_SHARE + group]), fraction=True, digits=0) for group in groups),
+            *(
+                SheetNumber(float(line[_SHARE + group]), fraction=True, digits=0)
+                for group in groups
+            ),
         ]
         for line in lines
     ]
@@ -182,17 +193,17 @@ def _sheet(lines: Sequence[Line], groups: Sequence[str]) -> Sheet:
 
 
 def _too_many(line: Line) -> str:
-    """The group of which there are more than chance gives, and by how many points."""
+    """The group that is retrieved more often than by chance, and by how many points."""
     if not _value(line["p_holm"]) < _ALPHA:
         return ""
     return f"{line['over_represented']} {100 * _value(line['excess']):+.0f}"
 
 
-def _fairness(line: Line) -> Number:
+def _fairness(line: Line) -> SheetNumber:
     value, low, high = (_value(line[key]) for key in ("fairness", "ci_low", "ci_high"))
-    return Number(value, low, high, fraction=True, digits=1)
+    return SheetNumber(value, low, high, fraction=True, digits=1)
 
 
 def _value(cell: str) -> float:
-    """A number of a table, which is empty where there is none, such as ends that nothing moves."""
+    """A number of a table; NaN for an empty cell."""
     return float(cell) if cell else math.nan

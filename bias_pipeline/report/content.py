@@ -1,4 +1,4 @@
-"""What a report of finished runs holds; how it is written is for ``page.py`` and ``export.py``."""
+"""The contents of a report of finished runs; ``page.py`` and ``exports.py`` write it."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bias_pipeline import __version__
-from bias_pipeline.analysis.compare import contests
-from bias_pipeline.analysis.namesakes import told_apart
+from bias_pipeline.analysis.compare import rank_captioners
+from bias_pipeline.analysis.name_collisions import resolve_name_collisions
 from bias_pipeline.catalogue.bibliography import bibtex
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.report.cells import captioners
+from bias_pipeline.report.attacker_sensitivity import steadiness
 from bias_pipeline.report.concepts import concept_sections
 from bias_pipeline.report.document import Report
 from bias_pipeline.report.examples import NOTHING, Behind, misnamed_of, revealing_of
-from bias_pipeline.report.fronts import front_sections
-from bias_pipeline.report.sections import contested, directions, overviews
-from bias_pipeline.report.sheets import Section
-from bias_pipeline.report.steadiness import steadiness
+from bias_pipeline.report.manifest_fields import captioners
+from bias_pipeline.report.pareto_section import front_sections
+from bias_pipeline.report.report_tables import Section
+from bias_pipeline.report.sections import directions, leaderboard_sections, overviews
 from bias_pipeline.report.summary import summaries
-from bias_pipeline.report.words import section, word_files
+from bias_pipeline.report.word_attribution import section, word_files
 from bias_pipeline.results.settings import with_settings
 from bias_pipeline.results.store import Result, ResultStore
 from bias_pipeline.stats.bootstrap import Draws
@@ -28,12 +28,13 @@ from bias_pipeline.stats.bootstrap import Draws
 log = logging.getLogger(__name__)
 
 LIMITS = (
-    "Labels of gender, race, age and emotion are what annotators saw in a picture, not what people "
-    "say of themselves. Two or three groups are what the data sets carry.",
-    "Word lists and tokens are English; a caption in another language reads as one that names no "
+    "Labels of gender, race, age and emotion are what annotators saw in a picture, not how people "
+    "identify. The data sets have only two or three groups.",
+    "Word lists and tokens are English; a caption in another language counts as one that names no "
     "group.",
-    "A captioner that names no group cannot be caught naming the wrong one: read the neutral rate "
-    "beside every number.",
+    "A captioner that names no group cannot name the wrong one: read every number together with "
+    "the "
+    "neutral rate.",
     "An attacker's score says how much captions give away to that attacker. Another attacker may "
     "find more; intervals cover its training and the choice of images, not the choice of attacker.",
     "† not known to be trained on captions of this data set: read a bias difference, not an "
@@ -42,51 +43,51 @@ LIMITS = (
 
 
 def finished_results(folder: Path) -> list[Result]:
-    """All whole results of a folder; what cannot be read is left where it is and warned of.
+    """All complete results of a folder; warns of those that cannot be read.
 
     Raises:
         ResourceError: if the folder is absent.
-        DataError: if it holds no finished run that can be read.
+        DataError: if it contains no finished run that can be read.
     """
     results, skipped = read_results(folder)
-    for told in skipped:
-        log.warning("%s", told)
+    for sentence in skipped:
+        log.warning("%s", sentence)
     return results
 
 
 def read_results(folder: Path) -> tuple[list[Result], list[str]]:
-    """All whole results of a folder, and a sentence on each that is left out.
+    """All complete results of a folder, and a sentence on each that is left out.
 
     Raises:
         BiasPipelineError: see :func:`finished_results`.
     """
     if not folder.is_dir():
-        raise ResourceError(f"{folder} is not a folder; name the one that runs were written to")
+        raise ResourceError(f"{folder} is not a folder; name the folder that runs were written to")
     store, results, skipped = ResultStore(folder), [], []
     for path in sorted(folder.glob("[!.]*")):
         try:
-            found = store.read(path.name)
+            result = store.read(path.name)
         except DataError as error:
             skipped.append(str(error))
             continue
-        if found and found.rows:
-            results.append(found)
+        if result and result.rows:
+            results.append(result)
     if not results:
         count = f" that can be read ({len(skipped)} cannot: {skipped[0]})" if skipped else ""
-        raise DataError(f"{folder} holds no finished run{count}; run one first")
+        raise DataError(f"{folder} contains no finished run{count}; run one first")
     return results, skipped
 
 
 def finished_runs(folder: Path) -> tuple[list[Result], dict[str, dict[str, Draws]]]:
-    """All whole results of a folder, with their draws; what cannot be read is warned of.
+    """All complete results of a folder, and their draws; warns of what cannot be read.
 
     Raises:
         BiasPipelineError: see :func:`finished_results`.
     """
     results = finished_results(folder)
     draws, damaged = _read_draws(folder, results)
-    for told in damaged:
-        log.warning("%s", told)
+    for sentence in damaged:
+        log.warning("%s", sentence)
     return results, draws
 
 
@@ -104,7 +105,7 @@ def _read_draws(
 
 
 def report_of_folder(folder: Path) -> Report:
-    """All that is told of a folder's finished runs; what cannot be read is told on it, too.
+    """The report of a folder's finished runs; it also lists what cannot be read.
 
     Raises:
         BiasPipelineError: if there is nothing to report.
@@ -130,28 +131,28 @@ def report_of(
     faults: Sequence[str] = (),
     behind: Behind = NOTHING,
 ) -> Report:
-    """All that is told of some results.
+    """The report of some results.
 
     Args:
         results: of any metrics, data sets and attributes.
-        draws: run id to the headlines under resampling; without them nothing is compared.
-        further: sections that rest on other files than the runs'.
-        faults: what a reader must know of what is left out, a sentence each.
+        draws: run id to the headlines under resampling; runs without them are not compared.
+        further: sections made from other files than the runs'.
+        faults: a sentence on each thing that is left out.
         behind: examples for the numbers of the first screen.
     """
-    apart, namesakes = told_apart(results)
+    apart, namesakes = resolve_name_collisions(results)
     results = with_settings(apart)
     known = {r.run_id: draws.get(r.run_id, {}) for r in results}
-    found = contests(results, known, least=1)
+    leaderboards = rank_captioners(results, known, least=1)
     rows = [row for result in results for row in result.rows]
     names = captioners(results)
     sections = [
         *([Section(title="Left out", texts=faults)] if faults else []),
         *([Section(title="Of one name", texts=namesakes)] if namesakes else []),
-        *overviews(results, found),
+        *overviews(results, leaderboards),
         *front_sections(results, known),
         *directions(results),
-        *contested(results, found),
+        *leaderboard_sections(results, leaderboards),
         *steadiness(results, known),
         *further,
     ]

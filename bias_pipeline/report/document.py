@@ -1,29 +1,29 @@
-"""All that a report holds, before it is written in any format."""
+"""A report, before it is written in any format."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bias_pipeline.report.sheets import Section
+from bias_pipeline.report.report_tables import Section
 from bias_pipeline.report.summary import Summary
 from bias_pipeline.results.store import Row
 
 
 @dataclass(frozen=True)
 class Report:
-    """All that is told of some finished runs.
+    """A report of finished runs.
 
     Attributes:
-        title: of the whole.
+        title: of the report.
         described: how much there is, in a sentence.
         sections: in the order of reading.
         limits: what the numbers cannot say.
         runs: run id to its manifest.
-        settings: run id to what tells it from others of its metric.
+        settings: run id to the settings in which it differs from others of its metric.
         rows: every number of every run.
         bibtex: the sources of the metrics.
-        summaries: what is answered first, one for each attribute and data set.
+        summaries: the first screen, one for each attribute and data set.
     """
 
     title: str
@@ -41,10 +41,10 @@ class Report:
 
         Example:
             >>> report = Report("t", "", [Section("a", chapter="c"), Section("b", chapter="c")], [])
-            >>> [(name, len(own)) for name, own in report.chapters()]
+            >>> [(name, len(sections)) for name, sections in report.chapters()]
             [('c', 2)]
         """
-        found: dict[str, list[Section]] = {}
+        chapters: dict[str, list[Section]] = {}
         for section in self.sections:
-            found.setdefault(section.chapter or section.title, []).append(section)
-        return list(found.items())
+            chapters.setdefault(section.chapter or section.title, []).append(section)
+        return list(chapters.items())

@@ -1,4 +1,4 @@
-"""What stands behind the numbers of a report's first screen: captions and words."""
+"""Examples for the numbers of a report's first screen: captions and words."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bias_pipeline.errors import DataError
-from bias_pipeline.explain.words import Words
-from bias_pipeline.report.sheets import Cell, Sheet
-from bias_pipeline.report.words import revealing
+from bias_pipeline.explain.words import RevealingWords
+from bias_pipeline.report.report_tables import Cell, Sheet
+from bias_pipeline.report.word_attribution import revealing
 from bias_pipeline.results.store import Result, ResultStore
 
 MISNAMED = "misnamed"
 _COLUMNS = {"image_id", "labelled", "named", "caption", "wrong"}
 _LONGEST = 200  # characters of a caption that are shown
 ABSENT = (
-    "The runs hold no captions to show: they were made by an earlier version, or without any such "
-    "caption."
+    "There are no captions to show: an earlier version made these runs, or no caption names the "
+    "wrong group."
 )
 
 
@@ -33,10 +33,10 @@ class Behind:
     words: Mapping[tuple[str, str, str], Sheet] = field(default_factory=dict)
 
     def of(self, kind: str, result: Result) -> list[Sheet]:
-        """What stands behind the numbers of one captioner in a panel.
+        """Examples for one captioner in a panel.
 
         Args:
-            kind: of :data:`~bias_pipeline.report.plain.PANELS`.
+            kind: of :data:`~bias_pipeline.report.question_texts.PANELS`.
             result: one that the panel shows.
         """
         row = result.rows[0]
@@ -53,7 +53,7 @@ def misnamed_of(
     store: ResultStore, results: Sequence[Result]
 ) -> tuple[dict[str, list[dict[str, str]]], list[str]]:
     """Captions that name the wrong group, by run, and a sentence on each file that is damaged."""
-    found, damaged = {}, []
+    misnamed, damaged = {}, []
     for result in results:
         try:
             lines = store.table(result.run_id, MISNAMED)
@@ -61,22 +61,26 @@ def misnamed_of(
             damaged.append(f"{error}. Its examples are not shown")
             continue
         if lines and lines[0].keys() >= _COLUMNS:
-            found[result.run_id] = lines
-    return found, damaged
+            misnamed[result.run_id] = lines
+    return misnamed, damaged
 
 
-def revealing_of(words: Sequence[Words]) -> dict[tuple[str, str, str], Sheet]:
+def revealing_of(words: Sequence[RevealingWords]) -> dict[tuple[str, str, str], Sheet]:
     """The most revealing words by attribute, data set and captioner."""
-    return {(own.attribute, own.dataset, own.captioner): revealing(own) for own in words}
+    return {
+        (explanation.attribute, explanation.dataset, explanation.captioner): revealing(explanation)
+        for explanation in words
+    }
 
 
 def misnamed_sheet(lines: Sequence[Mapping[str, str]]) -> Sheet:
     """Captions of one captioner that name the wrong group."""
     wrong = lines[0]["wrong"]
     rows: list[list[Cell]] = [
-        [own["labelled"], own["named"], _short(own["caption"]), own["image_id"]] for own in lines
+        [line["labelled"], line["named"], _short(line["caption"]), line["image_id"]]
+        for line in lines
     ]
-    caption = f"{len(rows)} of the {wrong} captions that name the wrong group, drawn by hash"
+    caption = f"{len(rows)} of the {wrong} captions that name the wrong group, chosen at random"
     return Sheet(caption, ["labelled", "named", "caption", "image"], rows)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.io.terminal import printable
-from bias_pipeline.report.labels import name_points
+from bias_pipeline.report.label_placement import name_points
 from bias_pipeline.results.store import Row
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Colours:
 
     Attributes:
         ink: of text.
-        faint: of what is beside the matter.
+        faint: of axes and reference lines.
         mark: of the data.
     """
 
@@ -37,7 +37,7 @@ class Colours:
     mark: str
 
 
-# Colours that no figure uses otherwise; in a page they become the page's own.
+# Placeholders that a page replaces by its own colours.
 _PAGE = Colours("#010203", "#020304", "#030405")
 _VARIABLES = {"ink": "var(--ink)", "faint": "var(--faint)", "mark": "var(--mark)"}
 PRINT = Colours("#1a1a1a", "#767676", "#0b57a4")
@@ -45,12 +45,12 @@ PRINT = Colours("#1a1a1a", "#767676", "#0b57a4")
 
 @dataclass(frozen=True)
 class Points:
-    """The numbers of a figure, for those who draw it by other means.
+    """The numbers of a figure, for other ways to draw it.
 
     Attributes:
-        rows: of each captioner the row across, and the row up if there is one.
-        names: of the axes, with their units; as many as rows a captioner.
-        neutral: where each axis has a line, in the axis' unit.
+        rows: for each captioner the row of the x axis, and of the y axis if there is one.
+        names: of the axes, with their units; one for each row of a captioner.
+        neutral: the value at which each axis has a line, in the axis' unit.
     """
 
     rows: Sequence[tuple[Row, ...]]
@@ -63,10 +63,10 @@ class Plot:
     """A figure that has not been drawn yet.
 
     Attributes:
-        title: read aloud for those who cannot see it.
+        title: also read aloud by screen readers.
         size: width and height in inches.
         draw: draws it on axes in given colours.
-        points: what it draws; without rows it is for the eye alone, its numbers are in a table.
+        points: the numbers it draws; without rows its numbers are only in a table.
     """
 
     title: str
@@ -75,14 +75,14 @@ class Plot:
     points: Points
 
     def inline(self) -> str:
-        """An SVG element that takes its colours from the page it stands in."""
+        """An SVG element that takes its colours from its page."""
         element = self._svg(_PAGE)
         for name, variable in _VARIABLES.items():
             element = element.replace(getattr(_PAGE, name), variable)
         return element
 
     def svg(self) -> str:
-        """A whole SVG file, dark on transparent."""
+        """An SVG file, dark on transparent."""
         element = self._svg(PRINT)
         return f'<?xml version="1.0" encoding="utf-8"?>\n{element}'
 
@@ -103,13 +103,13 @@ class Plot:
         element = text.getvalue()
         element = element[element.index("<svg") :]
         element = re.sub(r"<metadata>.*?</metadata>", "", element, flags=re.DOTALL)
-        element = re.sub(r'<g id="[^"]*"', "<g", element)  # a page holds many figures
+        element = re.sub(r'<g id="[^"]*"', "<g", element)  # a page contains many figures
         label = f'<svg role="img" aria-label="{escape(printable(self.title))}"'
         return element.replace("<svg", label, 1)
 
     @contextmanager
     def _drawn(self, colours: Colours) -> Iterator[Figure]:
-        """The figure in our style; no window and no global state."""
+        """The drawn figure in our style, without a window or global state."""
         import matplotlib as mpl
         from matplotlib.figure import Figure
 
@@ -145,7 +145,7 @@ def forest(rows: Sequence[Row], neutral: float, title: str) -> Plot:
     Args:
         rows: one headline of several captioners, the first on top.
         neutral: where a line is drawn.
-        title: read aloud for those who cannot see it.
+        title: also read aloud by screen readers.
     """
 
     def draw(axes: Axes, colours: Colours) -> None:
@@ -167,7 +167,7 @@ def quadrants(pairs: Sequence[tuple[Row, Row]], title: str) -> Plot:
 
     Args:
         pairs: the two headlines of each captioner.
-        title: read aloud for those who cannot see it.
+        title: also read aloud by screen readers.
     """
     return scatter(pairs, title, ("attribute to task", "task to attribute"))
 
@@ -177,7 +177,7 @@ def scatter(pairs: Sequence[tuple[Row, Row]], title: str, names: tuple[str, str]
 
     Args:
         pairs: what is across and what is up.
-        title: read aloud for those who cannot see it.
+        title: also read aloud by screen readers.
         names: of the axes.
     """
     labels = tuple(f"{name}, {_unit(row)}" for name, row in zip(names, pairs[0], strict=True))
@@ -205,8 +205,8 @@ def scatter(pairs: Sequence[tuple[Row, Row]], title: str, names: tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Bar:
-    """A whole that is cut into K shares.
+class FigureBar:
+    """A bar of K shares.
 
     Attributes:
         name: beside it.
@@ -217,27 +217,31 @@ class Bar:
     shares: Sequence[float]
 
 
-def bars(own: Sequence[Bar], groups: Sequence[str], title: str, gap: int | None = None) -> Plot:
-    """Shares of groups, one bar a line, each group of another strength.
+def bars(
+    stacked: Sequence[FigureBar], groups: Sequence[str], title: str, gap: int | None = None
+) -> Plot:
+    """Shares of groups, one bar a line, each group in another shade.
 
     Args:
-        own: the first on top.
+        stacked: the first on top.
         groups: the K names.
-        title: read aloud for those who cannot see it.
-        gap: before which bar others are left out, None if none are.
+        title: also read aloud by screen readers.
+        gap: the bar before which others are left out, None if none are.
     """
     strengths = [1 - 0.8 * k / max(len(groups) - 1, 1) for k in range(len(groups))]
-    places = [place + (0.6 if gap is not None and place >= gap else 0) for place in range(len(own))]
+    places = [
+        place + (0.6 if gap is not None and place >= gap else 0) for place in range(len(stacked))
+    ]
 
     def draw(axes: Axes, colours: Colours) -> None:
-        left = [0.0] * len(own)
+        left = [0.0] * len(stacked)
         for group, strength in enumerate(strengths):
-            wide = [100 * bar.shares[group] for bar in own]
+            wide = [100 * bar.shares[group] for bar in stacked]
             axes.barh(
                 places, wide, 0.75, left, color=colours.mark, alpha=strength, label=groups[group]
             )
             left = [a + b for a, b in zip(left, wide, strict=True)]
-        axes.set_yticks(places, [printable(bar.name) for bar in own])
+        axes.set_yticks(places, [printable(bar.name) for bar in stacked])
         axes.set_ylim(places[-1] + 0.6, -0.6)
         axes.set_xlim(0, 100)
         axes.set_xlabel("per cent of what is retrieved")
@@ -245,11 +249,11 @@ def bars(own: Sequence[Bar], groups: Sequence[str], title: str, gap: int | None 
         axes.figure.legend(loc="outside upper center", ncols=columns, frameon=False)
 
     legend = 0.2 * math.ceil(len(groups) / _NAMES_ABREAST)
-    return Plot(title, (6.4, 1.0 + legend + 0.24 * len(own)), draw, Points((), (), ()))
+    return Plot(title, (6.4, 1.0 + legend + 0.24 * len(stacked)), draw, Points((), (), ()))
 
 
 def scale(row: Row) -> float:
-    """What a row's numbers are drawn times: fractions are drawn in per cent."""
+    """The factor for a row's numbers: 100 for fractions, which are drawn in per cent."""
     return 100.0 if row.unit == "fraction" else 1.0
 
 

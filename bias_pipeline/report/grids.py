@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _COLUMNS = {"concept", "group", "picture"}
-_MOST = 100  # pictures of a grid, whatever a file holds
+_MOST = 100  # pictures of a grid
 _STEP = (1.1, 1.35)  # from one picture to the next, across and down, in sides of one
 
 
 class Tile(NamedTuple):
-    """A picture as base64 of a small JPEG, and the group of whom it shows."""
+    """A picture as base64 of a small JPEG, and the group of the person in it."""
 
     picture: str
     group: str
@@ -29,7 +29,7 @@ class Tile(NamedTuple):
 
 @dataclass(frozen=True)
 class Grid(Plot):
-    """A figure of pictures: as pictures in a page, drawn in files.
+    """A figure of pictures: a table of images in a page, drawn in files.
 
     Attributes:
         lines: name and pictures of each line, the first on top.
@@ -38,7 +38,7 @@ class Grid(Plot):
     lines: Sequence[tuple[str, Sequence[Tile]]]
 
     def inline(self) -> str:
-        """A table of pictures, each with its group under it and as what is read aloud."""
+        """A table of pictures, each with its group below it and for screen readers."""
         from markupsafe import escape
 
         rows = [
@@ -58,28 +58,33 @@ def _cell(tile: Tile) -> str:
 
 
 def grid_of(lines: Sequence[Mapping[str, str]], title: str) -> Grid | None:
-    """The grid of a run's table of what is retrieved; None where it holds no pictures.
+    """The grid of a run's table of retrieved pictures; None if it has no pictures.
 
     Args:
-        lines: with ``concept``, ``group`` and ``picture``, those of a concept together.
+        lines: with ``concept``, ``group`` and ``picture``; lines of a concept are adjacent.
         title: above it.
 
     Raises:
-        DataError: if a picture is not as runs write them.
+        DataError: if a picture is not in the format that runs write.
     """
-    if not lines or not lines[0].keys() >= _COLUMNS or not any(own["picture"] for own in lines):
+    if not lines or not lines[0].keys() >= _COLUMNS or not any(line["picture"] for line in lines):
         return None
     if len(lines) > _MOST:
-        raise DataError(f"{len(lines)} pictures, where a run writes at most {_MOST}")
-    for own in lines:
-        read_thumbnail(own["picture"])
-    told = [
-        (name, [Tile(line["picture"], line["group"]) for line in own])
-        for name, own in groupby(lines, key=lambda line: line["concept"])
+        raise DataError(
+            f"{len(lines)} pictures, but a run writes at most {_MOST}; run its cell again"
+        )
+    for line in lines:
+        read_thumbnail(line["picture"])
+    tile_rows = [
+        (name, [Tile(line["picture"], line["group"]) for line in concept_lines])
+        for name, concept_lines in groupby(lines, key=lambda line: line["concept"])
     ]
-    wide, high = _STEP[0] * max(len(own) for _, own in told), _STEP[1] * len(told)
+    wide, high = (
+        _STEP[0] * max(len(concept_lines) for _, concept_lines in tile_rows),
+        _STEP[1] * len(tile_rows),
+    )
     size = (1.6 + 0.75 * wide, 0.75 * high)
-    return Grid(title, size, _drawer(told), Points((), (), ()), told)
+    return Grid(title, size, _drawer(tile_rows), Points((), (), ()), tile_rows)
 
 
 def _drawer(lines: Sequence[tuple[str, Sequence[Tile]]]) -> Callable[[Axes, Colours], None]:

@@ -1,7 +1,7 @@
-"""What makes a page interactive: figures by altair, its JavaScript in the page, none from outside.
+"""The scripts of an interactive page: figures by altair, all JavaScript inside the page.
 
-A page's policy permits exactly the scripts that are written here, by their hash. Expressions of
-figures are interpreted, so the policy needs no ``unsafe-eval``.
+The page's security policy permits exactly these scripts, by their hash. Expressions of figures are
+interpreted, so it needs no ``unsafe-eval``.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from typing import Any
 
 from bias_pipeline.io.terminal import printable
 from bias_pipeline.report.figures import Plot, Points, ends, scale
-from bias_pipeline.report.sheets import Number
+from bias_pipeline.report.report_tables import SheetNumber
 
 log = logging.getLogger(__name__)
 
-# Figures take their colours from the page, so they follow it into the dark.
+# Figures take their colours from the page, so they follow its dark mode.
 _INK, _FAINT, _MARK = "var(--ink)", "var(--faint)", "var(--mark)"
 _HEIGHT = 400  # of a plane of two axes, in CSS pixels as all lengths here
-_LINE = 24  # a captioner's in a figure with one axis
-_ROOM = 20  # around the outermost intervals, where names find a place
+_LINE = 24  # the height of a captioner's line in a figure with one axis
+_ROOM = 20  # around the outermost intervals, for names
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Script:
 def scripts(plots: Sequence[Plot]) -> list[Script]:
     """The scripts of a page with some figures; none, with a notice, where altair is missing."""
     try:
-        import altair  # noqa: F401 - asked for before anything is written
+        import altair  # noqa: F401 - checked before anything is written
 
         library = [_library()] if plots else []
     except ImportError as error:
@@ -66,8 +66,8 @@ def scripts(plots: Sequence[Plot]) -> list[Script]:
             error,
         )
         return []
-    own = files("bias_pipeline.report").joinpath("page.js").read_text(encoding="utf-8")
-    return [*library, Script(own)]
+    page_script = files("bias_pipeline.report").joinpath("page.js").read_text(encoding="utf-8")
+    return [*library, Script(page_script)]
 
 
 @cache
@@ -86,7 +86,7 @@ def data(plots: Sequence[Plot]) -> str:
 
 
 def inert(content: object) -> str:
-    r"""JSON for the inside of a page: the same data, with no sign that means something in HTML.
+    r"""JSON for the inside of a page, with no character that has a meaning in HTML.
 
     Example:
         >>> inert("</script>")
@@ -97,7 +97,7 @@ def inert(content: object) -> str:
 
 
 def spec(plot: Plot) -> dict[str, Any]:
-    """A figure as Vega-Lite: its marks have tooltips, names stand beside points."""
+    """A figure as Vega-Lite: its marks have tooltips, names next to points."""
     import altair as alt
 
     points = plot.points
@@ -125,14 +125,14 @@ def spec(plot: Plot) -> dict[str, Any]:
             tickCount=8,
         ),
     )
-    found: dict[str, Any] = chart.to_dict(validate=False)
-    del found["$schema"]  # an address, which a page that needs nothing else has no use for
-    return found
+    description: dict[str, Any] = chart.to_dict(validate=False)
+    del description["$schema"]  # an address; the page loads nothing
+    return description
 
 
 def _values(points: Points) -> list[dict[str, Any]]:
-    """Of every captioner its place, the ends of its intervals, and the numbers as tables show."""
-    found = []
+    """For every captioner its values, the ends of its intervals, and the numbers as text."""
+    values = []
     for rows in points.rows:
         value: dict[str, Any] = {"captioner": printable(rows[0].captioner)}
         for axis, row in zip("xy", rows, strict=False):
@@ -141,10 +141,10 @@ def _values(points: Points) -> list[dict[str, Any]]:
                 axis: _finite(scale(row) * row.value),
                 f"{axis}_low": _finite(low),
                 f"{axis}_high": _finite(high),
-                f"{axis}_text": Number.of(row).text,
+                f"{axis}_text": SheetNumber.of(row).text,
             }
-        found.append(value)
-    return found
+        values.append(value)
+    return values
 
 
 def _finite(value: float) -> float | None:
@@ -152,21 +152,21 @@ def _finite(value: float) -> float | None:
 
 
 def _lines(points: Points) -> Any:
-    """One line a captioner, in the order given."""
+    """One line for each captioner, in the given order."""
     import altair as alt
 
     values = alt.X("x:Q", title=printable(points.names[0]), scale=alt.Scale(zero=False))
     names = alt.Y("captioner:N", sort=None, title=None, axis=alt.Axis(domain=False, ticks=False))
-    told = _told(points)
+    tooltip = _tooltip(points)
     return alt.layer(
         _neutral("x", points.neutral[0]),
         alt.Chart()
         .transform_filter("isValid(datum.x_low)")
         .mark_rule(color=_MARK, strokeWidth=2)
-        .encode(x="x_low:Q", x2="x_high", y=names, tooltip=told),
+        .encode(x="x_low:Q", x2="x_high", y=names, tooltip=tooltip),
         alt.Chart()
         .mark_point(color=_MARK, filled=True, size=70, opacity=1)
-        .encode(x=values, y=names, tooltip=told),
+        .encode(x=values, y=names, tooltip=tooltip),
     ).properties(height=_LINE * len(points.rows))
 
 
@@ -177,12 +177,12 @@ def _plane(points: Points) -> Any:
     zoom = alt.selection_interval(
         name="zoom",
         bind="scales",
-        # The wheel alone scrolls the page, and so does a finger.
+        # Without Ctrl the wheel scrolls the page, and so does a finger.
         zoom="wheel![event.ctrlKey]",
         translate="[pointerdown[event.pointerType === 'mouse'], window:pointerup] "
         "> window:pointermove!",
     )
-    told = _told(points)
+    tooltip = _tooltip(points)
     room = alt.Scale(zero=False, padding=_ROOM)
     x = alt.X("x:Q", title=printable(points.names[0]), scale=room)
     y = alt.Y("y:Q", title=printable(points.names[1]), scale=room)
@@ -190,7 +190,7 @@ def _plane(points: Points) -> Any:
         alt.Chart(name=f"interval_{axis}")
         .transform_filter(f"isValid(datum.{axis}_low)")
         .mark_rule(color=_MARK, clip=True)
-        .encode(**encoded, tooltip=told)
+        .encode(**encoded, tooltip=tooltip)
         for axis, encoded in (
             ("x", {"x": "x_low:Q", "x2": "x_high", "y": y}),
             ("y", {"x": x, "y": "y_low:Q", "y2": "y_high"}),
@@ -204,7 +204,7 @@ def _plane(points: Points) -> Any:
         _neutral("x", points.neutral[0]),
         _neutral("y", points.neutral[1]),
         *crosses,
-        dots.encode(x=x, y=y, tooltip=told).add_params(zoom),
+        dots.encode(x=x, y=y, tooltip=tooltip).add_params(zoom),
         names.encode(x=x, y=y, text="captioner:N"),
     ).properties(height=_HEIGHT)
 
@@ -217,8 +217,8 @@ def _neutral(axis: str, value: float) -> Any:
     return line.encode(**{axis: "at:Q"})
 
 
-def _told(points: Points) -> list[Any]:
-    """What a mark's tooltip shows: the captioner and its numbers."""
+def _tooltip(points: Points) -> list[Any]:
+    """The tooltip of a mark: the captioner and its numbers."""
     import altair as alt
 
     fields = [

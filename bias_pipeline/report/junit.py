@@ -1,4 +1,4 @@
-"""Decisions as JUnit XML, which every CI shows: lost is failed, undecided is skipped."""
+"""Decisions as JUnit XML for CI: lost is a failure, undecided is skipped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NOTHING = "nothing could be decided, so nothing has passed"
 
 
 def junit(decisions: Sequence[Decision]) -> bytes:
-    """One test case a decision; where none could be made an error, lest it be taken for good.
+    """One test case for each decision; an error if nothing was decided.
 
     Args:
         decisions: of the first captioner against others.
@@ -32,26 +32,26 @@ def junit(decisions: Sequence[Decision]) -> bytes:
         skipped=str(kinds.count("skipped")),
         errors=str(int(undecided)),
     )
-    for own, kind in zip(decisions, kinds, strict=True):
-        asked = f"{own.metric} {own.headline} {own.settings}".rstrip()
-        name = f"{asked}: {own.first} against {own.other}"
-        case = _case(suite, f"bias_pipeline.{own.attribute}", name)
-        _tell(case, kind, own.sentence())
+    for decision, kind in zip(decisions, kinds, strict=True):
+        subject = f"{decision.metric} {decision.headline} {decision.settings}".rstrip()
+        name = f"{subject}: {decision.first} against {decision.other}"
+        case = _case(suite, f"bias_pipeline.{decision.attribute}", name)
+        _add_outcome(case, kind, decision.sentence())
     if undecided:
-        _tell(_case(suite, "bias_pipeline", "gate"), "error", _NOTHING)
+        _add_outcome(_case(suite, "bias_pipeline", "gate"), "error", _NOTHING)
     ElementTree.indent(suite)
     head = '<?xml version="1.0" encoding="UTF-8"?>\n'
     return (head + ElementTree.tostring(suite, "unicode") + "\n").encode("utf-8", "replace")
 
 
 def _case(suite: ElementTree.Element, group: str, name: str) -> ElementTree.Element:
-    told = {"classname": printable(group), "name": printable(name)}
-    return ElementTree.SubElement(suite, "testcase", told)
+    attributes = {"classname": printable(group), "name": printable(name)}
+    return ElementTree.SubElement(suite, "testcase", attributes)
 
 
-def _tell(case: ElementTree.Element, kind: str, sentence: str) -> None:
-    told = ElementTree.SubElement(case, kind)
+def _add_outcome(case: ElementTree.Element, kind: str, sentence: str) -> None:
+    element = ElementTree.SubElement(case, kind)
     if kind == "system-out":
-        told.text = printable(sentence)
+        element.text = printable(sentence)
     else:
-        told.set("message", printable(sentence))
+        element.set("message", printable(sentence))

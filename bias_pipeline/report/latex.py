@@ -1,6 +1,6 @@
-r"""Tables as LaTeX with booktabs; text from data stays text, whatever signs it holds.
+r"""Tables as LaTeX with booktabs; text from data stays text, whatever characters it has.
 
-What is written needs ``\usepackage{booktabs}`` and a LaTeX of 2020 or later, whose input is UTF-8
+The output needs ``\usepackage{booktabs}`` and a LaTeX of 2020 or later, whose input is UTF-8
 and whose base has the text companion signs. Names in scripts that pdfLaTeX's fonts lack (Chinese,
 emoji) need LuaLaTeX or XeLaTeX and a font that has them; they are written as they are.
 """
@@ -11,7 +11,7 @@ import re
 
 from bias_pipeline.io.terminal import printable
 from bias_pipeline.report.places import without_places
-from bias_pipeline.report.sheets import Cell, Number, Sheet, Weighted, cell_text
+from bias_pipeline.report.report_tables import Cell, Sheet, SheetNumber, Weighted, cell_text
 
 _SIGNS = {
     "\\": r"\textbackslash{}",
@@ -46,10 +46,10 @@ _SPACES = re.compile(r"(?<= ) |^ | $")
 
 
 def escape(text: str) -> str:
-    r"""Text as LaTeX that sets it sign by sign: no command, no formula, no ligature of signs.
+    r"""Text escaped for LaTeX: no commands, formulas or ligatures of punctuation.
 
     Args:
-        text: of anyone; control characters and direction marks are written out.
+        text: any text; control characters and direction marks are written out.
 
     Example:
         >>> print(escape("50% of $x_1$ & \\input{a}"))
@@ -112,14 +112,14 @@ def _cell(cell: Cell) -> str:
     if isinstance(cell, Weighted):
         return " ".join(_word(word, level) for word, level in cell.levels())
     text = escape(cell_text(cell))
-    if not isinstance(cell, Number):
+    if not isinstance(cell, SheetNumber):
         return text
     text = _MINUS.sub("$-$", text)
     return rf"\textbf{{{text}}}" if cell.best else text
 
 
 def _word(word: str, level: int) -> str:
-    """A word that weighs is underlined, one that points to the second group is slanted too."""
+    """A word with weight is underlined; one that points to the second group is also slanted."""
     text = escape(word)
     if not level:
         return text

@@ -6,28 +6,27 @@ import re
 
 from bias_pipeline.io.terminal import printable
 from bias_pipeline.report.places import without_places
-from bias_pipeline.report.sheets import Cell, Number, Sheet, Weighted, cell_text
+from bias_pipeline.report.report_tables import Cell, Sheet, SheetNumber, Weighted, cell_text
 
-# With a backslash, which GitHub's Markdown takes before a bar in a cell too. The colon, "@" and
-# "www." keep an address from becoming a link.
+# These get a backslash. Escaping the colon, "@" and "www." keeps an address from becoming a link.
 _SIGNS = re.compile(r"[\\`*_\[\]<>#|~&$@^]|:(?=\S)|(?<=www)\.")
 
 
 def escape(text: str) -> str:
-    r"""Text as Markdown that shows it sign by sign.
+    r"""Text escaped for Markdown.
 
     Example:
         >>> escape("a|b <i> sat_2")
         'a\\|b \\<i\\> sat\\_2'
     """
-    return _SIGNS.sub(lambda found: f"\\{found.group()}", without_places(printable(text)))
+    return _SIGNS.sub(lambda match: f"\\{match.group()}", without_places(printable(text)))
 
 
-def markdown(sheet: Sheet) -> str:
+def markdown_report(sheet: Sheet) -> str:
     """A table with its caption above it.
 
     Example:
-        >>> print(markdown(Sheet("Scores", ["captioner", "score"], [["sat", None]])))
+        >>> print(markdown_report(Sheet("Scores", ["captioner", "score"], [["sat", None]])))
         **Scores**
         <BLANKLINE>
         | captioner | score |
@@ -46,11 +45,11 @@ def _cell(cell: Cell) -> str:
     if isinstance(cell, Weighted):
         return " ".join(_word(word, level) for word, level in cell.levels())
     text = escape(cell_text(cell))
-    return f"**{text}**" if isinstance(cell, Number) and cell.best else text
+    return f"**{text}**" if isinstance(cell, SheetNumber) and cell.best else text
 
 
 def _word(word: str, level: int) -> str:
-    """A word that weighs is underlined, one that points to the second group is slanted too."""
+    """A word with weight is underlined; one that points to the second group is also slanted."""
     text = escape(word)
     if not level:
         return text

@@ -4,7 +4,7 @@
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
   const find = document.getElementById("find");
   const metric = document.getElementById("metric");
-  const told = document.getElementById("told");
+  const status = document.getElementById("told");
   const source = document.getElementById("charts");
   const charts = source ? JSON.parse(source.textContent) : [];
   const names = new Set(all("[data-captioner]").map((own) => own.dataset.captioner));
@@ -57,7 +57,7 @@
     all(".chapter").forEach(filterChapter);
     for (const [number, view] of drawn) filterChart(view, number);
     const shown = [...names].filter(isShown).length;
-    told.textContent = `${shown} of ${names.size} captioners`;
+    status.textContent = `${shown} of ${names.size} captioners`;
   }
 
   // --- figures

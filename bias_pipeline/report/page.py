@@ -1,4 +1,4 @@
-"""A report as one HTML file that needs nothing else: loads nothing, runs its own scripts alone."""
+"""A report as one HTML file that loads nothing and runs only its own scripts."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from bias_pipeline.report import interaction
 from bias_pipeline.report.content import report_of, report_of_folder
 from bias_pipeline.report.document import Report
 from bias_pipeline.report.places import shareable, without_places
-from bias_pipeline.report.sheets import cell_text
+from bias_pipeline.report.report_tables import cell_text
 from bias_pipeline.results.store import Result
 from bias_pipeline.stats.bootstrap import Draws
 
-MOST_RUNS = 200  # whose settings are in the page
+MOST_RUNS = 200  # with more, the page does not list their settings
 
 
 def write_page(folder: Path, out: Path) -> None:
@@ -65,35 +65,37 @@ def html(report: Report) -> str:
     )
     environment.filters["text"] = lambda cell: without_places(printable(cell_text(cell)))
     drawn = [plot for section in report.sections for plot in section.figures]
-    plots = [plot for plot in drawn if plot.points.rows]  # those that may be moved and magnified
-    own = interaction.scripts(plots)
+    plots = [plot for plot in drawn if plot.points.rows]  # those that can be zoomed
+    page_scripts = interaction.scripts(plots)
     text = environment.get_template("page.html.j2").render(
         report=report,
         runs=_runs(report),
         metrics=sorted({row.metric for row in report.rows}),
         names={row.captioner for row in report.rows},
-        charts=interaction.data(plots) if own and plots else "",
-        sources=[script.source for script in own],
+        charts=interaction.data(plots) if page_scripts and plots else "",
+        sources=[script.source for script in page_scripts],
     )
-    # Scripts are put in last, for their hash is that of every sign of theirs.
+    # Scripts are inserted last, so that nothing changes their hash.
     before, _, after = _inert(text).rpartition("<!-- scripts -->")
-    return "".join([before, *(f"<script>{script.text}</script>\n" for script in own), after])
+    return "".join(
+        [before, *(f"<script>{script.text}</script>\n" for script in page_scripts), after]
+    )
 
 
 def _inert(text: str) -> str:
-    """A page without control characters and direction marks, wherever they came from."""
+    """A page whose control characters and direction marks are written out."""
     return "".join(
         sign if sign in "\n\t" or sign.isprintable() else ascii(sign)[1:-1] for sign in text
     )
 
 
 def _runs(report: Report) -> list[dict[str, str]]:
-    """Name and settings of each run; of very many a page would be nothing else."""
+    """Name and manifest of each run; empty if there are too many."""
     if len(report.runs) > MOST_RUNS:
         return []
-    return [{"name": name, "manifest": _json(told)} for name, told in report.runs.items()]
+    return [{"name": name, "manifest": _json(manifest)} for name, manifest in report.runs.items()]
 
 
 def _json(manifest: Mapping[str, object]) -> str:
-    told = shareable({key: own for key, own in manifest.items() if key != "image_std"})
-    return json.dumps(told, indent=1, ensure_ascii=False)
+    content = shareable({key: value for key, value in manifest.items() if key != "image_std"})
+    return json.dumps(content, indent=1, ensure_ascii=False)

@@ -1,7 +1,6 @@
-"""The first screen's figure: readings in the panels of their questions, drawn against neutral.
+"""The first screen's figure: one panel for each question, its numbers drawn against neutral.
 
-Everything is placed in shares of a line's width, so that a page needs no script to draw it and
-text stays text on any screen.
+Places are shares of a line's width, so a page draws them without a script and text stays text.
 """
 
 from __future__ import annotations
@@ -12,11 +11,11 @@ from dataclasses import dataclass, replace
 
 from bias_pipeline.analysis.verdict import JUDGED, Finding, Verdict
 from bias_pipeline.metrics.base import HEADLINES
-from bias_pipeline.report.brief import named
 from bias_pipeline.report.examples import ABSENT, NOTHING, Behind
-from bias_pipeline.report.plain import PANELS, panel_of, rank
-from bias_pipeline.report.sheets import Number, Sheet
-from bias_pipeline.report.tables import arrow, neutral_of, pointing, reading
+from bias_pipeline.report.question_texts import PANELS, panel_of, rank
+from bias_pipeline.report.report_tables import Sheet, SheetNumber
+from bias_pipeline.report.short_verdict import finding_name
+from bias_pipeline.report.tables import arrow, neutral_of, percent, pointing, reading
 from bias_pipeline.results.store import Result, Row
 
 MOST_LINES = 12  # of captioners in a panel; of more the first and the last are shown
@@ -25,23 +24,23 @@ _UNITS = {"fraction": "per cent", "quality": "CIDEr-D"}
 
 
 @dataclass(frozen=True)
-class Line:
+class PanelLine:
     """One reading.
 
     Attributes:
         name: of the metric, or of the captioner.
-        told: what it says, in plain words.
-        number: what is drawn: people's share is off where it is known.
+        meaning: what the number says, in plain words.
+        number: the value drawn: less people's share, where that is known.
         beside: the captioner's own value and people's.
-        tone: ``worse``, ``better``, ``level``, or ``doubt`` where nothing is concluded.
-        note: why nothing is concluded.
+        tone: ``worse``, ``better``, ``level``, or ``doubt`` where it is not used.
+        note: why it is not used.
         neutral: the value that means no bias.
         unit: of the number.
     """
 
     name: str
-    told: str
-    number: Number
+    meaning: str
+    number: SheetNumber
     beside: str
     tone: str
     note: str
@@ -50,14 +49,14 @@ class Line:
 
     @property
     def ends(self) -> list[float]:
-        """What an axis must hold, in the unit of the row."""
-        own = (self.number.low, self.number.value, self.number.high, self.neutral)
-        return [end for end in own if end is not None and math.isfinite(end)]
+        """The values that an axis must include, in the unit of the row."""
+        numbers = (self.number.low, self.number.value, self.number.high, self.neutral)
+        return [end for end in numbers if end is not None and math.isfinite(end)]
 
 
 @dataclass(frozen=True)
 class Axis:
-    """Where numbers stand on a line.
+    """The axis below some lines.
 
     Attributes:
         low: left end.
@@ -89,7 +88,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Block:
+class PanelBlock:
     """Lines that share an axis.
 
     Attributes:
@@ -98,7 +97,7 @@ class Block:
         unit: written at it.
     """
 
-    lines: Sequence[Line]
+    lines: Sequence[PanelLine]
     axis: Axis
     unit: str
 
@@ -108,13 +107,13 @@ class Panel:
     """The readings of one question.
 
     Attributes:
-        kind: of :data:`~bias_pipeline.report.plain.PANELS`.
+        kind: of :data:`~bias_pipeline.report.question_texts.PANELS`.
         title: the question.
-        answer: ``more``, ``none``, ``unknown``, or empty where nothing is judged.
+        answer: ``more``, ``no``, ``none``, ``unknown``, or empty where nothing is judged.
         chip: the answer in a word or two.
-        told: what all of its lines say, where they say the same.
+        meaning: what all of its lines say, if they say the same.
         blocks: its lines.
-        left: how many lines are not shown.
+        left: a sentence on lines that are not shown, or on absent examples.
         sheets: examples behind the numbers.
     """
 
@@ -122,66 +121,84 @@ class Panel:
     title: str
     answer: str
     chip: str
-    told: str
-    blocks: Sequence[Block]
+    meaning: str
+    blocks: Sequence[PanelBlock]
     left: str = ""
     sheets: Sequence[Sheet] = ()
 
 
-_CHIPS = {"more": "Yes", "none": "Not beyond chance", "unknown": "Cannot be told", "": ""}
+_CHIPS = {
+    "more": "Yes",
+    "no": "No",
+    "none": "Not beyond chance",
+    "unknown": "Unknown",
+    "": "",
+}
 
 
 def panels_of_one(
-    found: Verdict, results: Mapping[str, Result], attribute: str, behind: Behind = NOTHING
+    verdict: Verdict, results: Mapping[str, Result], attribute: str, behind: Behind = NOTHING
 ) -> list[Panel]:
-    """One captioner: metrics are lines.
+    """One captioner: each metric is a line.
 
     Args:
-        found: its verdict.
+        verdict: its verdict.
         results: run id to result.
         attribute: whose groups.
         behind: examples for the numbers.
     """
     panels = []
-    for kind, own in _by_panel(found.findings, attribute).items():
-        answer = _answer(own, attribute)
+    for kind, findings in _by_panel(verdict.findings, attribute).items():
+        answer = _answer(findings, attribute)
         lines = [
             _line(
                 finding,
                 results[finding.row.run_id],
-                named(finding),
+                finding_name(finding),
                 _meaning(finding, results[finding.row.run_id]),
             )
-            for finding in own
+            for finding in findings
         ]
         title = PANELS[kind].format(attribute=attribute)
-        sheets = _behind(kind, own, results, behind)
+        sheets = _behind(kind, findings, results, behind)
         lacking = ABSENT if kind == "misgendering" and not sheets else ""
         panels.append(
-            Panel(kind, title, answer, _CHIPS[answer], "", _blocks(lines), lacking, sheets)
+            Panel(kind, title, answer, _chip(answer, findings), "", _blocks(lines), lacking, sheets)
         )
     return panels
 
 
+def _chip(answer: str, findings: Sequence[Finding]) -> str:
+    """The answer in a word or two; at equal speech the end of the interval."""
+    ends = [
+        finding.compared.ci_high - finding.neutral
+        for finding in findings
+        if finding.close and not finding.doubt
+    ]
+    if answer == "none" and ends:
+        return f"Not above {percent(max(ends))} points"
+    return _CHIPS[answer]
+
+
 def panels_of_all(
-    found: Mapping[str, Verdict],
+    verdicts: Mapping[str, Verdict],
     results: Mapping[str, Result],
     attribute: str,
     behind: Behind = NOTHING,
 ) -> list[Panel]:
-    """Several captioners are lines, a panel has the reading that answers for most of them.
+    """Several captioners: each is a line, under the reading that answers for most of them.
 
     Args:
-        found: captioner to its verdict.
+        verdicts: captioner to its verdict.
         results: run id to result.
         attribute: whose groups.
         behind: examples for the numbers.
     """
-    every = [finding for verdict in found.values() for finding in verdict.findings]
+    every = [finding for verdict in verdicts.values() for finding in verdict.findings]
     panels = []
-    for kind, own in _by_panel(every, attribute).items():
+    for kind, panel_findings in _by_panel(every, attribute).items():
         by_headline: dict[str, list[Finding]] = {}
-        for finding in own:
+        for finding in panel_findings:
             by_headline.setdefault(finding.headline, []).append(finding)
         for findings in (by_headline[name] for name in HEADLINES if name in by_headline):
             leading = _leading(findings)
@@ -193,87 +210,90 @@ def panels_of_all(
 def _behind(
     kind: str, findings: Sequence[Finding], results: Mapping[str, Result], behind: Behind
 ) -> list[Sheet]:
-    """Examples of a panel, each captioner's once; of several they bear its name."""
+    """Examples of a panel, each captioner's once; of several, titled with its name."""
     several = len({finding.row.captioner for finding in findings}) > 1
-    found: dict[str, Sheet] = {}
+    sheets: dict[str, Sheet] = {}
     for finding in findings[:MOST_LINES] if several else findings:
         for sheet in behind.of(kind, results[finding.row.run_id]):
             name = f"{finding.row.captioner}: {sheet.caption}" if several else sheet.caption
-            found[name] = replace(sheet, caption=name)
-    return list(found.values())
+            sheets[name] = replace(sheet, caption=name)
+    return list(sheets.values())
 
 
 def _of_all(
     kind: str, findings: Sequence[Finding], results: Mapping[str, Result], attribute: str
 ) -> Panel:
     first = findings[0]
-    lines = [_line(own, results[own.row.run_id], own.row.captioner, "") for own in findings]
+    lines = [
+        _line(finding, results[finding.row.run_id], finding.row.captioner, "")
+        for finding in findings
+    ]
     better = kind == "quality"
     lines.sort(key=lambda line: (math.isnan(line.number.value), _order(line, better)))
     answers = [_answer([finding], attribute) for finding in findings]
-    asked = [answer for answer in answers if answer]
-    answer = next((own for own in ("more", "none", "unknown") if own in asked), "")
-    chip = f"{asked.count('more')} of {len(asked)}: yes" if answer == "more" else _CHIPS[answer]
+    given = [answer for answer in answers if answer]
+    answer = next((known for known in ("more", "none", "no", "unknown") if known in given), "")
+    chip = f"{given.count('more')} of {len(given)}: yes" if answer == "more" else _CHIPS[answer]
     shown = lines
     left = ""
     if len(lines) > MOST_LINES:
         half = MOST_LINES // 2
         shown = [*lines[:half], *lines[-half:]]
         left = f"The first {half} and the last {half} of {len(lines)}; all are below."
-    told = f"{named(first)}: {_meaning(first, results[first.row.run_id])}"
+    meaning = f"{finding_name(first)}: {_meaning(first, results[first.row.run_id])}"
     if answer == "unknown":
-        told += f". Nothing is concluded: {lines[0].note.partition(': ')[0]}"
+        meaning += f". Not used: {lines[0].note.partition(': ')[0]}"
     title = PANELS[kind].format(attribute=attribute)
-    return Panel(kind, title, answer, chip, told, _blocks(shown), left)
+    return Panel(kind, title, answer, chip, meaning, _blocks(shown), left)
 
 
-def _order(line: Line, better: bool) -> float:
+def _order(line: PanelLine, better: bool) -> float:
     return -line.number.value if better else line.number.value
 
 
 def _by_panel(findings: Iterable[Finding], attribute: str) -> dict[str, list[Finding]]:
     """Findings on an attribute by panel, in the order of the panels."""
-    found: dict[str, list[Finding]] = {kind: [] for kind in PANELS}
+    panels: dict[str, list[Finding]] = {kind: [] for kind in PANELS}
     for finding in findings:
         if finding.row.attribute == attribute:
-            found[panel_of(finding.question, finding.headline)].append(finding)
-    for own in found.values():
-        own.sort(key=lambda finding: (bool(finding.doubt), rank(finding.row.metric)))
-    return {kind: own for kind, own in found.items() if own}
+            panels[panel_of(finding.question, finding.headline)].append(finding)
+    for panel_findings in panels.values():
+        panel_findings.sort(key=lambda finding: (bool(finding.doubt), rank(finding.row.metric)))
+    return {kind: panel_findings for kind, panel_findings in panels.items() if panel_findings}
 
 
 def _leading(findings: Sequence[Finding]) -> list[Finding]:
-    """Those of the reading that answers for most captioners; of equals the best known."""
+    """The findings of the reading that answers for most captioners; of equals the best known."""
     cells: dict[tuple[str, str], list[Finding]] = {}
-    for own in findings:
-        cells.setdefault((own.row.metric, own.settings), []).append(own)
+    for finding in findings:
+        cells.setdefault((finding.row.metric, finding.settings), []).append(finding)
     return min(
         cells.values(),
-        key=lambda own: (
-            -sum(f.more for f in own),
-            -sum(not f.doubt for f in own),
-            -len(own),
-            rank(own[0].row.metric),
+        key=lambda cell: (
+            -sum(f.more for f in cell),
+            -sum(not f.doubt for f in cell),
+            -len(cell),
+            rank(cell[0].row.metric),
         ),
     )
 
 
 def _answer(findings: Sequence[Finding], attribute: str) -> str:
-    """The verdict's own answer, from the findings of one panel."""
-    questions = [own.question for own in findings if own.question in JUDGED]
+    """The verdict's answer from the findings of one panel."""
+    questions = [finding.question for finding in findings if finding.question in JUDGED]
     return Verdict(findings).answer(questions[0], attribute) if questions else ""
 
 
-def _line(finding: Finding, result: Result, name: str, told: str) -> Line:
+def _line(finding: Finding, result: Result, name: str, meaning: str) -> PanelLine:
     judged = finding.question in JUDGED
     rows = {row.part: row for row in result.rows}
     drawn = finding.compared if judged else rows[finding.headline]
     neutral = finding.neutral if judged else neutral_of(result, finding.headline)
     mark = arrow(drawn, neutral) if judged else pointing(drawn, result)
-    return Line(
+    return PanelLine(
         name=name.strip(),
-        told=told,
-        number=Number.of(drawn, mark),
+        meaning=meaning,
+        number=SheetNumber.of(drawn, mark),
         beside=_beside(finding, rows),
         tone=tone_of(finding, mark),
         note=finding.doubt if judged else "",
@@ -283,28 +303,30 @@ def _line(finding: Finding, result: Result, name: str, told: str) -> Line:
 
 
 def _meaning(finding: Finding, result: Result) -> str:
-    """A headline in plain words; of a metric that has none its title."""
-    told = reading(result)
-    says = told.get("says")
-    known = says.get(finding.headline) if isinstance(says, Mapping) else None
-    return str(known or told.get("title", "")).replace("{attribute}", finding.row.attribute)
+    """A headline in plain words; for a metric that has none, its title."""
+    metric = reading(result)
+    says = metric.get("says")
+    text = says.get(finding.headline) if isinstance(says, Mapping) else None
+    return str(text or metric.get("title", "")).replace("{attribute}", finding.row.attribute)
 
 
 def _beside(finding: Finding, rows: Mapping[str, Row]) -> str:
-    """The captioner's own value beside people's, where both are known."""
-    own, people = finding.row.value, finding.people
+    """The captioner's value and people's, where both are known."""
+    value, people = finding.row.value, finding.people
     unit = finding.row.unit
     if math.isnan(people) and {"model", "human"} <= rows.keys():
-        own, people, unit = rows["model"].value, rows["human"].value, rows["model"].unit
+        value, people, unit = rows["model"].value, rows["human"].value, rows["model"].unit
     if math.isnan(people):
         return ""
     fraction, whose = unit == "fraction", "labels" if finding.question == "mentions" else "people"
-    texts = [Number(v, fraction=fraction, digits=1 if fraction else 2).text for v in (own, people)]
+    texts = [
+        SheetNumber(v, fraction=fraction, digits=1 if fraction else 2).text for v in (value, people)
+    ]
     return f"{texts[0]}, {whose} {texts[1]}"
 
 
 def tone_of(finding: Finding, mark: str) -> str:
-    """How a finding is coloured: by its question's own sense of better and worse.
+    """The colour of a finding, by what its question calls better and worse.
 
     Args:
         finding: of any question.
@@ -321,18 +343,18 @@ def tone_of(finding: Finding, mark: str) -> str:
     return "better" if mark == "↓" else "level"
 
 
-def _blocks(lines: Sequence[Line]) -> list[Block]:
-    """Lines by unit, each with an axis that holds all of them."""
-    by_unit: dict[str, list[Line]] = {}
+def _blocks(lines: Sequence[PanelLine]) -> list[PanelBlock]:
+    """Lines by unit, each unit with an axis that includes all of them."""
+    by_unit: dict[str, list[PanelLine]] = {}
     for line in lines:
         by_unit.setdefault(line.unit, []).append(line)
     return [
-        Block(own, _axis(own, unit == "fraction"), _UNITS.get(unit, unit))
-        for unit, own in by_unit.items()
+        PanelBlock(unit_lines, _axis(unit_lines, unit == "fraction"), _UNITS.get(unit, unit))
+        for unit, unit_lines in by_unit.items()
     ]
 
 
-def _axis(lines: Sequence[Line], fraction: bool) -> Axis:
+def _axis(lines: Sequence[PanelLine], fraction: bool) -> Axis:
     from matplotlib.ticker import MaxNLocator
 
     ends = [end for line in lines for end in line.ends] or [0.0]

@@ -1,4 +1,4 @@
-"""What a page that is sent to others must not tell: whose machine it was made on, and where."""
+"""Removes paths and names of the machine from a page that is sent to others."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-# Two or more names behind a slash that follows no word: no "and/or", no address of a server.
+# Two or more names after a slash that follows no word: neither "and/or" nor a URL.
 _PATH = re.compile(r"(?<![\w:/.<~])/(?:[\w.+@%~-]+/)+([\w.+@%~-]*)")
 _OF_MACHINE = ("host", "pid")
 
 
 def without_places(text: str) -> str:
-    """Text in which absolute paths are cut to their last name.
+    """Text with absolute paths cut to their last name.
 
     Example:
         >>> without_places("dataset.root=/home/kim/data/coco, and/or https://a.org/b/c")
         'dataset.root=…/coco, and/or https://a.org/b/c'
     """
-    return _PATH.sub(lambda found: f"…/{found.group(1)}", text)
+    return _PATH.sub(lambda match: f"…/{match.group(1)}", text)
 
 
 def shareable(manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -28,11 +28,11 @@ def shareable(manifest: Mapping[str, Any]) -> dict[str, Any]:
         >>> shareable({"machine": {"host": "a", "pid": 1, "cores": 2}, "overrides": ["x=/a/b/c"]})
         {'machine': {'cores': 2}, 'overrides': ['x=…/c']}
     """
-    told = {key: _shareable(value) for key, value in manifest.items()}
-    machine = told.get("machine")
+    cleaned = {key: _shareable(value) for key, value in manifest.items()}
+    machine = cleaned.get("machine")
     if isinstance(machine, dict):
-        told["machine"] = {key: own for key, own in machine.items() if key not in _OF_MACHINE}
-    return told
+        cleaned["machine"] = {key: fact for key, fact in machine.items() if key not in _OF_MACHINE}
+    return cleaned
 
 
 def _shareable(value: Any) -> Any:

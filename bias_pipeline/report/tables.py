@@ -8,24 +8,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bias_pipeline.analysis.doubts import COVERAGE
+from bias_pipeline.analysis.conclusion_checks import COVERAGE
 from bias_pipeline.analysis.pareto import fronts
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.atomic import replace_file
-from bias_pipeline.io.grid import fits, print_table, print_text
-from bias_pipeline.io.terminal import printable, say
+from bias_pipeline.io.console_table import fits_in_width, print_table, print_text
+from bias_pipeline.io.terminal import print_out, printable
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.results.settings import CHOICES, further_columns, seeds_text
 from bias_pipeline.results.store import Result, Row, rows_csv
 
-_NAMES = {"a_to_t": "A→T", "t_to_a": "T→A"}
+ARROWS = {"a_to_t": "A→T", "t_to_a": "T→A"}
 SIDES = ("model", "human")
 BLANK, UNCOVERED, UNMOVED = "‡", "§", "¶"
 MARKS = {
-    BLANK: "blank captions, counted above, are absent: they lower the coverage",
-    UNCOVERED: f"rests on less than {COVERAGE:.0%} of the labelled images: no verdict",
-    UNMOVED: "no resampling of the images moved the number, which is no certainty: what none of n "
-    "images shows, up to 3/n of others may",
+    BLANK: "blank captions (counted above) count as absent and lower the coverage",
+    UNCOVERED: f"covers less than {COVERAGE:.0%} of its images: no verdict",
+    UNMOVED: "every resampling of the images gives this number, but it is not certain: what no "
+    "image of n shows, up to 3/n of other images may show",
 }
 
 
@@ -33,11 +33,11 @@ def print_results(results: Sequence[Result]) -> None:
     """Print the headline table of finished cells; their settings are columns or headings."""
     print_text(_title(results))
     for section in _sections(results):
-        say()
+        print_out()
         if section.heading:
             print_text(section.heading)
         print_table(section.header, section.lines, keys=section.keys)
-    say()
+    print_out()
     for note in [*(front.verdict() for front in fronts(results)), *_notes(results)]:
         print_text(note)
 
@@ -47,7 +47,7 @@ class _Section:
     """A part of the table: all of it, or one metric where the whole would be too wide.
 
     Attributes:
-        heading: what its cells have in common and others have not.
+        heading: what its cells share and other cells do not.
         header: names of its columns.
         lines: a cell each.
         keys: how many columns name a cell.
@@ -61,17 +61,17 @@ class _Section:
 
 def _sections(results: Sequence[Result]) -> list[_Section]:
     whole = _section(results)
-    if fits(whole.header, whole.lines):
+    if fits_in_width(whole.header, whole.lines):
         return [whole]
     metrics: dict[str, list[Result]] = {}
     for result in results:
         metrics.setdefault(result.rows[0].metric, []).append(result)
     varying = _varying(results)
-    return [_section(own, varying) for own in metrics.values()]
+    return [_section(metric_results, varying) for metric_results in metrics.values()]
 
 
 def _section(results: Sequence[Result], beyond: Sequence[str] = ()) -> _Section:
-    """One table; what varies beyond it, but not in it, becomes its heading."""
+    """One table; settings that vary only between tables become its heading."""
     header, lines = _cells(results)
     varying = _varying(results)
     first = _identity(results[0])
@@ -147,10 +147,7 @@ def interval(row: Row) -> str:
 
 
 def arrow(row: Row, neutral: float = 0.0) -> str:
-    """Where a headline points: up if its interval lies above neutral, down if below, else level.
-
-    Without an interval it points nowhere.
-    """
+    """Up if the interval lies above neutral, down if below, else level; empty without one."""
     if math.isnan(row.ci_low) or math.isnan(row.ci_high):
         return ""
     if row.ci_low > neutral:
@@ -164,7 +161,7 @@ def _cells(results: Sequence[Result]) -> tuple[list[str], list[list[str]]]:
     headlines = [part for part in HEADLINES if part in present]
     sides = [part for part in SIDES if part in present]
     better = "" if any("lower" not in _direction(result) for result in results) else " ↓"
-    header = [*varying, *(f"{_NAMES.get(part, part)}{better}" for part in headlines), "p"]
+    header = [*varying, *(f"{ARROWS.get(part, part)}{better}" for part in headlines), "p"]
     header += ["coverage", "neutral", "images", *sides]
     return header, [_line(result, varying, headlines, sides) for result in results]
 
@@ -175,8 +172,8 @@ def _line(
     rows = {row.part: row for row in result.rows}
     first = _shown(result)
     mark = "" if _amplifies(result) else " †"
-    told = _identity(result)
-    names = [told.get(name, "") + (mark if name == "captioner" else "") for name in varying]
+    identity = _identity(result)
+    names = [identity.get(name, "") + (mark if name == "captioner" else "") for name in varying]
     scores = [headline_cell(rows[p], result) if p in rows else "–" for p in headlines]
     attacked = [interval(rows[part]) if part in rows else "–" for part in sides]
     return [
@@ -191,26 +188,26 @@ def _line(
 
 
 def _shown(result: Result) -> Row:
-    """The row whose coverage and neutral rate stand in the table."""
+    """The row whose coverage and neutral rate the table shows."""
     rows = {row.part: row for row in result.rows}
     return next((rows[part] for part in (*HEADLINES, *SIDES) if part in rows), result.rows[0])
 
 
 def marks(row: Row, result: Result) -> str:
-    """Signs beside a coverage, of :data:`MARKS`: what a reader of the numbers must know."""
-    unmoved = (own.ci_low == own.ci_high for own in result.rows if own.part in HEADLINES)
+    """The signs of :data:`MARKS` that a coverage gets: warnings for the reader."""
+    unmoved = (other.ci_low == other.ci_high for other in result.rows if other.part in HEADLINES)
     used = {
         BLANK: has_blanks(result),
         UNCOVERED: row.coverage < COVERAGE,
         UNMOVED: any(unmoved),
     }
-    return " ".join(mark for mark, own in used.items() if own)
+    return " ".join(mark for mark, applies in used.items() if applies)
 
 
 def legend(results: Sequence[Result]) -> list[str]:
-    """What those of the :data:`MARKS` mean that stand beside a coverage."""
-    used = {mark for own in results for mark in marks(_shown(own), own).split()}
-    return [f"{mark} {told}" for mark, told in MARKS.items() if mark in used]
+    """What the used signs of :data:`MARKS` mean."""
+    used = {mark for result in results for mark in marks(_shown(result), result).split()}
+    return [f"{mark} {meaning}" for mark, meaning in MARKS.items() if mark in used]
 
 
 def has_blanks(result: Result) -> bool:
@@ -221,17 +218,17 @@ def has_blanks(result: Result) -> bool:
 
 
 def headline_name(row: Row, settings: str = "") -> str:
-    """The metric, the direction if it has two, and what tells it from others of its metric."""
-    return " ".join(filter(None, [row.metric, _NAMES.get(row.part, ""), settings]))
+    """The metric, its direction if it has two, and the settings in which it differs."""
+    return " ".join(filter(None, [row.metric, ARROWS.get(row.part, ""), settings]))
 
 
 def headline_cell(row: Row, result: Result) -> str:
-    """Value, interval and where it points."""
+    """Value, interval and arrow."""
     return f"{interval(row)} {pointing(row, result)}".rstrip()
 
 
 def pointing(row: Row, result: Result) -> str:
-    """The arrow of a headline; of one that people's captions move too there is none."""
+    """The arrow of a headline; none for one that people's captions move too."""
     untested = reading(result).get("untested", [])
     if isinstance(untested, Sequence) and row.part in untested:
         return ""
@@ -246,8 +243,8 @@ def neutral_of(result: Result, part: str) -> float:
 
 def reading(result: Result) -> Mapping[str, object]:
     """How a result's metric is read: its title, direction and neutral values."""
-    found = result.manifest.get("metric", {})
-    return found if isinstance(found, Mapping) else {}
+    metric = result.manifest.get("metric", {})
+    return metric if isinstance(metric, Mapping) else {}
 
 
 def _direction(result: Result) -> str:
@@ -255,18 +252,20 @@ def _direction(result: Result) -> str:
 
 
 def _identity(result: Result) -> dict[str, str]:
-    """What may tell a cell from others: its choices, seeds and settings."""
+    """A cell's choices, seeds and settings, in which it may differ from others."""
     row = result.rows[0]
     choices = {name: str(getattr(row, name)) for name in CHOICES}
     return {**result.settings, **choices, "seeds": seeds_text(row.seeds)}
 
 
 def _varying(results: Sequence[Result]) -> list[str]:
-    """Columns that tell the cells apart; the captioner is always one."""
-    told = [_identity(result) for result in results]
-    keys = dict.fromkeys([*CHOICES, *(key for own in told for key in own)])
+    """Columns in which the cells differ; the captioner is always one."""
+    identities = [_identity(result) for result in results]
+    keys = dict.fromkeys([*CHOICES, *(key for identity in identities for key in identity)])
     return [
-        key for key in keys if key == "captioner" or len({own.get(key, "") for own in told}) > 1
+        key
+        for key in keys
+        if key == "captioner" or len({identity.get(key, "") for identity in identities}) > 1
     ]
 
 
@@ -279,10 +278,10 @@ def _title(results: Sequence[Result]) -> str:
     return " · ".join([*named, *(f"{k} {v}" for k, v in fixed.items()), *counted, "per cent"])
 
 
-def said(results: Sequence[Result]) -> list[str]:
-    """The notes of cells, each once, behind whom it is about.
+def attributed_notes(results: Sequence[Result]) -> list[str]:
+    """The notes of cells, each once, after the captioners it is about.
 
-    That is a captioner, and where not all of its cells say so, what tells these apart.
+    Where only some cells of a captioner have a note, their settings are named too.
     """
     speakers: dict[str, list[Result]] = {}
     for result in results:
@@ -292,8 +291,8 @@ def said(results: Sequence[Result]) -> list[str]:
     further = [key for key in _varying(results) if key != "captioner"]
     notes = []
     for note, cells in speakers.items():
-        n_said = Counter(result.rows[0].captioner for result in cells)
-        alike = {name for name, count in n_said.items() if count == n_cells[name]}
+        n_with_note = Counter(result.rows[0].captioner for result in cells)
+        alike = {name for name, count in n_with_note.items() if count == n_cells[name]}
         names = [
             _speaker(result, () if result.rows[0].captioner in alike else further)
             for result in cells
@@ -303,26 +302,26 @@ def said(results: Sequence[Result]) -> list[str]:
 
 
 def _speaker(result: Result, keys: Sequence[str]) -> str:
-    """A captioner, and what tells this cell of it from others."""
-    told = _identity(result)
-    values = [told[key] for key in keys if told.get(key)]
-    return f"{told['captioner']} ({', '.join(values)})" if values else told["captioner"]
+    """A captioner, and the settings in which this cell differs from its others."""
+    identity = _identity(result)
+    values = [identity[key] for key in keys if identity.get(key)]
+    return f"{identity['captioner']} ({', '.join(values)})" if values else identity["captioner"]
 
 
 def _notes(results: Sequence[Result]) -> list[str]:
-    """What must be read beside the numbers, each said once."""
-    notes = said(results)
+    """What a reader must know besides the numbers, each note once."""
+    notes = attributed_notes(results)
     if not all(_amplifies(result) for result in results):
         notes.append(
             "† not known to be trained on captions of this data set: read a bias difference, "
             "not an amplification"
         )
     notes += legend(results)
-    return [*notes, "↑ above neutral, ↓ below, ≈ the interval holds it", *_directions(results)]
+    return [*notes, "↑ above neutral, ↓ below, ≈ the interval includes it", *_directions(results)]
 
 
 def _directions(results: Sequence[Result]) -> list[str]:
-    """How each metric is read; those that are read alike together."""
+    """How to read each metric; metrics with the same text together."""
     metrics: dict[str, list[str]] = {}
     for result in results:
         metrics.setdefault(_direction(result), []).append(result.rows[0].metric)
@@ -330,7 +329,7 @@ def _directions(results: Sequence[Result]) -> list[str]:
 
 
 def _amplifies(result: Result) -> bool:
-    """Whether a difference is one that the captioner adds, or no captioner is looked at."""
+    """Whether a difference is amplification: trained on this data set, or no captioner involved."""
     if reading(result).get("question") == "retrieval":
         return True
     corpus = result.manifest.get("corpus", {})
@@ -338,5 +337,5 @@ def _amplifies(result: Result) -> bool:
 
 
 def _list(manifest: Mapping[str, object], key: str) -> list[object]:
-    found = manifest.get(key, [])
-    return found if isinstance(found, list) else []
+    entries = manifest.get(key, [])
+    return entries if isinstance(entries, list) else []

@@ -1,1 +1,1 @@
-"""Scores with their origin, and the folders that keep them."""
+"""Scores with their origin, and the folders that store them."""

@@ -1,4 +1,4 @@
-"""What a run is: the hash of everything that decides its numbers, and nothing else."""
+"""The identity of a run: a hash of everything that decides its numbers, and nothing else."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.declared import TARGET, known_name
 
-# Where things are kept, and how many work on them, does not change them.
+# Keys that do not change numbers: where files are, and how many processes work.
 _PLACES = frozenset({"cache", "checkpoint_minutes", "device", "processes"})
 _REFERENCE = re.compile(r"\$\{([a-z_]+)")
 _WHOLE = re.compile(r"\$\{([\w.]+)\}")  # a reference and nothing else
@@ -28,16 +28,16 @@ def run_id(
     """A readable name that ends in the hash of the run.
 
     Args:
-        tree: the resolved configuration reachable from ``metric``, in composed order (so masking
-            then aligning is not aligning then masking).
-        corpus: what is scored; its digest counts, its place on disk does not.
+        tree: the resolved configuration reachable from ``metric``, in composed order (masking then
+            aligning differs from aligning then masking).
+        corpus: the captions that are scored; its digest counts, its path does not.
         metric: the metric's name.
         attribute: the attribute's name.
         metric_version: of the metric.
         seeds: of the run.
 
     Returns:
-        A name safe as a folder on every system.
+        A name that is a safe folder name on every system.
     """
     content = {
         "metric": deciding(tree),
@@ -75,19 +75,19 @@ def groups_used(config: Mapping[str, object], root: str) -> set[str]:
         ...             "metric") == {"metric", "probe", "encoder"}
         True
     """
-    found: set[str] = set()
+    reached: set[str] = set()
     queue = [root]
     while queue:
         key = queue.pop()
-        if key in found or key not in config:
+        if key in reached or key not in config:
             continue
-        found.add(key)
+        reached.add(key)
         queue.extend(_REFERENCE.findall(json.dumps(config[key])))
-    return found
+    return reached
 
 
 def keys_of(config: Mapping[str, object], root: str) -> dict[str, str]:
-    """Places within a node of an unresolved configuration to the keys that set what stands there.
+    """Paths within a node of an unresolved configuration to the keys that set their values.
 
     Args:
         config: the whole configuration as plain data, interpolations unresolved.
@@ -102,7 +102,7 @@ def keys_of(config: Mapping[str, object], root: str) -> dict[str, str]:
 
 
 def set_by(config: Mapping[str, object], place: str) -> str:
-    """The key of an unresolved configuration that sets what stands at a place.
+    """The key of an unresolved configuration that sets the value at a path.
 
     Example:
         >>> set_by({"probe": {"net": "${encoder}"}, "encoder": {"side": 1}}, "probe.net.side")
@@ -110,7 +110,7 @@ def set_by(config: Mapping[str, object], place: str) -> str:
     """
     root, _, inner = place.partition(".")
     keys = keys_of(config, root)
-    above = [own for own in keys if inner == own or inner.startswith(f"{own}.")]
+    above = [mount for mount in keys if inner == mount or inner.startswith(f"{mount}.")]
     nearest = max(above, key=len, default=None)
     return place if nearest is None else f"{keys[nearest]}{inner.removeprefix(nearest)}"
 
@@ -118,7 +118,7 @@ def set_by(config: Mapping[str, object], place: str) -> str:
 def _mounts(
     node: object, path: tuple[str, ...], config: Mapping[str, object]
 ) -> Iterator[tuple[str, str]]:
-    """Every place that holds a reference and nothing else, and what that refers to."""
+    """Every path whose value is only a reference, and the key it refers to."""
     whole = _WHOLE.fullmatch(node) if isinstance(node, str) else None
     if whole:
         yield ".".join(path), whole[1]
@@ -132,16 +132,16 @@ def _mounts(
 
 
 def _selected(config: Mapping[str, object], key: str) -> object:
-    found: object = config
+    node: object = config
     for name in key.split("."):
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found
+        node = node.get(name) if isinstance(node, Mapping) else None
+    return node
 
 
 def deciding(node: object) -> object:
-    """What of a configuration decides numbers: classes by their names, and no places.
+    """The part of a configuration that decides numbers: classes by name, and no paths.
 
-    So a module may move, and where things are kept or how many work on them plays no part.
+    So a module may move, and paths and numbers of processes do not matter.
 
     Example:
         >>> deciding({"_target_": "bias_pipeline.encoders.ngram.Ngram", "cache": "outputs/.cache"})
@@ -161,7 +161,7 @@ def _class_name(target: object) -> str:
 
 
 def _file_order(tree: Mapping[str, object], corpus: Corpus) -> str | None:
-    """The order of the captioner's file counts only where splits are drawn from it."""
+    """A digest of the caption file's order, if splits depend on it; else None."""
     split = tree.get("split")
     if not isinstance(split, Mapping) or split.get("order") != "file":
         return None

@@ -1,4 +1,4 @@
-"""What is read of a result's manifest: its shape, so that no reader stumbles over a foreign one."""
+"""Checks the shape of a result's manifest, so that readers need not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bias_pipeline.metrics.base import TRAITS
 
 
 def checked(value: Any, kind: Any, name: str) -> Any:
-    """A value that is of its type; true and false are no numbers.
+    """The value, if it has its type; true and false are not numbers.
 
     Raises:
         ValueError: naming it.
@@ -24,11 +24,11 @@ def checked(value: Any, kind: Any, name: str) -> Any:
 
 
 def check_manifest(manifest: Mapping[str, Any], parts: Collection[str]) -> None:
-    """Refuse a manifest of another shape than readers rely on.
+    """Refuse a manifest without the shape that readers expect.
 
     Args:
         manifest: of a result.
-        parts: those that the result has rows of.
+        parts: the parts that have rows.
 
     Raises:
         ValueError: naming the entry.
@@ -46,23 +46,23 @@ def check_manifest(manifest: Mapping[str, Any], parts: Collection[str]) -> None:
 
 
 def _check_parts(manifest: Mapping[str, Any], parts: Collection[str]) -> None:
-    """Refuse a manifest whose conclusions rest on parts that there are no rows of."""
-    for told in _mapping(_mapping(manifest, "metric"), "readings").values():
-        if told["part"] not in parts:
-            raise ValueError(f"metric.readings names {told['part'][:40]!r}, of which it has no row")
+    """Refuse a manifest whose readings name parts without a row."""
+    for conclusion in _mapping(_mapping(manifest, "metric"), "readings").values():
+        if conclusion["part"] not in parts:
+            raise ValueError(f"metric.readings names {conclusion['part'][:40]!r}, which has no row")
 
 
 def resamples(manifest: Mapping[str, Any]) -> int | None:
-    """How many resamplings were asked for, None if that is not told.
+    """How many resamplings were requested, None if unknown.
 
     Example:
         >>> resamples({"config": {"stats": {"resamples": 1000}}}), resamples({"config": None})
         (1000, None)
     """
-    found: Any = manifest
+    node: Any = manifest
     for key in ("config", "stats", "resamples"):
-        found = found.get(key) if isinstance(found, Mapping) else None
-    return found if type(found) is int else None
+        node = node.get(key) if isinstance(node, Mapping) else None
+    return node if type(node) is int else None
 
 
 def _check_files(files: Mapping[str, Any]) -> None:
@@ -79,26 +79,26 @@ def _check_reading(reading: Mapping[str, Any]) -> None:
         checked(text, str, "metric.says")
     for neutral in _mapping(reading, "neutral").values():
         checked(neutral, int | float, "metric.neutral")
-    for told in _mapping(reading, "readings").values():
-        _check_conclusion(checked(told, dict, "metric.readings"))
+    for conclusion in _mapping(reading, "readings").values():
+        _check_conclusion(checked(conclusion, dict, "metric.readings"))
     for ends in _mapping(reading, "range").values():
         for end in checked(ends, list, "metric.range"):
             checked(end, int | float | None, "metric.range")
 
 
-def _check_conclusion(told: Mapping[str, Any]) -> None:
-    """Refuse what does not say on which part a conclusion rests."""
-    checked(told.get("part"), str, "metric.readings.part")
-    for trait in checked(told.get("follows"), list, "metric.readings.follows"):
+def _check_conclusion(conclusion: Mapping[str, Any]) -> None:
+    """Refuse a reading that does not name its part and traits."""
+    checked(conclusion.get("part"), str, "metric.readings.part")
+    for trait in checked(conclusion.get("follows"), list, "metric.readings.follows"):
         if trait not in TRAITS:
             raise ValueError(f"metric.readings.follows is {str(trait)[:40]!r}")
-    if type(told.get("named")) is not bool:
-        raise ValueError(f"metric.readings.named is {str(told.get('named'))[:40]!r}")
+    if type(conclusion.get("named")) is not bool:
+        raise ValueError(f"metric.readings.named is {str(conclusion.get('named'))[:40]!r}")
 
 
-def _mapping(told: Mapping[str, Any], name: str, *, required: bool = False) -> Mapping[str, Any]:
-    found = told.get(name, None if required else {})
-    if required and found is None:
+def _mapping(record: Mapping[str, Any], name: str, *, required: bool = False) -> Mapping[str, Any]:
+    entry = record.get(name, None if required else {})
+    if required and entry is None:
         raise ValueError(f"it has no {name}: it was written by an older version")
-    mapping: Mapping[str, Any] = checked(found, dict, name)
+    mapping: Mapping[str, Any] = checked(entry, dict, name)
     return mapping

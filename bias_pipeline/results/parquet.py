@@ -1,4 +1,4 @@
-"""Parquet files of a run: attackers' predictions, one row per guess, and draws of the headlines."""
+"""Parquet files of a run: attackers' predictions, one row per guess, and draws of headlines."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bias_pipeline.corpus.predictions import IntArray, Predictions
+from bias_pipeline.array_types import Float64Array, IntArray
+from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.stats.bootstrap import Draws
 
 EXCLUSIVE, TASKS = "predictions.parquet", "task_predictions.parquet"
 DRAWS = "draws.parquet"
-_COUNTED, _SHARE = "counted", "share of "
+_COUNTED, _SHARE, _ALL_IMAGES = "counted", "share of ", " of all images"
 
 
 def write_predictions(folder: Path, predictions: Sequence[Predictions], ids: Sequence[str]) -> None:
     """Write ``predictions.parquet``, and ``task_predictions.parquet`` where tasks were guessed.
 
-    Both hold side, seed and image. The first adds the true group and a probability for each; the
-    second, for each task, whether it was there and its probability.
+    Both have side, seed and image. The first adds the true group and a probability for each group;
+    the second, for each task, whether it is in the image and its probability.
 
     Args:
-        folder: where to.
-        predictions: what is written; those of one kind have the same classes.
+        folder: the folder to write to.
+        predictions: those of one kind have the same classes.
         ids: image ids by corpus row.
     """
     exclusive = [p for p in predictions if p.truth[0].ndim == 1]
@@ -43,7 +44,7 @@ def read_predictions(content: bytes, ids: Sequence[str]) -> list[Predictions]:
 
     Args:
         content: of ``predictions.parquet``.
-        ids: image ids in the order that image rows shall refer to; others are left out.
+        ids: image ids in the order of the returned image rows; other images are left out.
     """
     import pandas as pd
 
@@ -52,28 +53,28 @@ def read_predictions(content: bytes, ids: Sequence[str]) -> list[Predictions]:
     table = table[table["image_id"].isin(rows.index)]
     columns = [str(name) for name in table.columns if str(name).startswith("p_")]
     groups = tuple(name.removeprefix("p_") for name in columns)
-    found: dict[str, dict[int, tuple[Any, Any, Any]]] = {}
+    blocks_by_side: dict[str, dict[int, tuple[Any, Any, Any]]] = {}
     for key, block in table.groupby(["side", "seed"], sort=False):
         side, seed = key
         images = rows[block["image_id"]].to_numpy(np.int64)
         truth = np.array([groups.index(name) for name in block["truth"]], np.int64)
         probs = block[columns].to_numpy(np.float64)
-        found.setdefault(str(side), {})[int(str(seed))] = (images, truth, probs)
+        blocks_by_side.setdefault(str(side), {})[int(str(seed))] = (images, truth, probs)
     return [
         Predictions(side, tuple(blocks), *_columns(blocks.values()), groups)
-        for side, blocks in found.items()
+        for side, blocks in blocks_by_side.items()
     ]
 
 
 def write_draws(path: Path, draws: Mapping[str, Draws]) -> None:
-    """Write a column a headline and seed, ``score:0``; the first line is the estimate itself.
+    """Write a column for each headline and seed, ``score:0``; the first line is the estimate.
 
-    The one column of a count is ``score:counted``, of a share of 500 observations
-    ``score:share of 500.0``.
+    A count has one column, ``score:counted``; a share of 500 observations ``score:share of 500.0``;
+    ``score:0 of all images`` is a seed that tested all images.
 
     Args:
         path: the file.
-        draws: part to its draws, all of one number of resamplings.
+        draws: part to its draws, all with the same number of resamplings.
     """
     columns = {
         f"{part}:{_column(one, k)}": np.concatenate([one.per_seed[k : k + 1], one.resampled[:, k]])
@@ -84,10 +85,12 @@ def write_draws(path: Path, draws: Mapping[str, Draws]) -> None:
 
 
 def _column(draws: Draws, seed: int) -> str:
-    """What a column is of, after the part's name."""
+    """The ending of a column's name, after the part."""
     if draws.is_share:
         return f"{_SHARE}{draws.trials!r}"
-    return str(seed) if draws.trained else _COUNTED
+    if not draws.trained:
+        return _COUNTED
+    return f"{seed}{_ALL_IMAGES}" if draws.cross_fitted else str(seed)
 
 
 def read_draws(content: bytes) -> dict[str, Draws]:
@@ -104,11 +107,17 @@ def read_draws(content: bytes) -> dict[str, Draws]:
     }
 
 
-def _draws(values: npt.NDArray[np.float64], kind: str) -> Draws:
-    """From the columns of a part, and what the first of them is called; see :func:`_column`."""
+def _draws(values: Float64Array, kind: str) -> Draws:
+    """Draws from the columns of a part and the ending of the first; see :func:`_column`."""
     share = kind.startswith(_SHARE)
     trials = float(kind.removeprefix(_SHARE)) if share else math.nan
-    return Draws(values[0], values[1:], trained=not share and kind != _COUNTED, trials=trials)
+    return Draws(
+        values[0],
+        values[1:],
+        trained=not share and kind != _COUNTED,
+        trials=trials,
+        cross_fitted=kind.endswith(_ALL_IMAGES),
+    )
 
 
 def _columns(blocks: Iterable[tuple[Any, Any, Any]]) -> tuple[Any, Any, Any]:
@@ -146,11 +155,11 @@ def _tasks(predictions: Sequence[Predictions]) -> dict[str, Any]:
     return there | {f"p_{task}": probs[:, k] for k, task in enumerate(classes)}
 
 
-def _words(words: Sequence[str], codes: npt.NDArray[np.int64]) -> Any:
-    """(N,) the word of each code, as Arrow keeps it.
+def _words(words: Sequence[str], codes: IntArray) -> Any:
+    """(N,) the word of each code, as an Arrow array.
 
-    From buffers, as are the numbers: ``pyarrow.array`` would import pandas, a tenth of the time
-    that a small cell takes to start.
+    Built from buffers, since ``pyarrow.array`` would import pandas, which takes a tenth of the
+    start of a small cell.
     """
     import pyarrow as pa
 
@@ -169,7 +178,7 @@ def _numbers(values: npt.NDArray[Any]) -> Any:
     return pa.Array.from_buffers(kind, len(values), [None, data])
 
 
-def _stacked(arrays: Sequence[IntArray]) -> npt.NDArray[np.int64]:
+def _stacked(arrays: Sequence[IntArray]) -> IntArray:
     return np.concatenate(arrays) if arrays else np.empty(0, np.int64)
 
 

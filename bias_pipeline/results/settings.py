@@ -1,8 +1,8 @@
-"""Several results together: the settings in which they differ, so that none passes for another.
+"""Several results together: the settings in which they differ, so that none is mistaken.
 
 Rows have columns for the choices of a configuration. Values within a choice (``encoder.order``),
-seeds and versions decide numbers too; what of them differs between cells of one metric stands in
-:attr:`Result.settings`, and from there in every table, title and file.
+seeds and versions decide numbers too; :attr:`Result.settings` has those in which cells of one
+metric differ, and every table, title and file shows them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 NAMED = ("encoder", "head", "masking", "alignment", "scoring")
 _OF_ONE_METRIC = ("metric", "attribute", "dataset")
-CHOICES = (*_OF_ONE_METRIC, "captioner", *NAMED)  # columns of a row that tell cells apart
+CHOICES = (*_OF_ONE_METRIC, "captioner", *NAMED)  # columns of a row in which cells differ
 ABSENT = "–"
 _LONGEST = 40  # of a value, in characters
 _MOST = 6  # settings in a label
@@ -40,40 +40,44 @@ class Results(tuple[Result, ...]):
     __slots__ = ()
 
     def frame(self) -> DataFrame:
-        """All rows as one table; fractions in ``value``, NaN where there is nothing.
+        """All rows as one table; ``value`` has fractions, NaN where absent.
 
-        Settings in which cells differ, and which no other column tells, are further columns.
+        Settings in which cells differ and that no column has are further columns.
         """
         from pandas import DataFrame
 
         apart = with_settings(self)
-        rows = [{**own.settings, **asdict(row)} for own in apart for row in own.rows]
-        return DataFrame(rows, columns=[*COLUMNS, *further_columns(own.settings for own in apart)])
+        rows = [{**result.settings, **asdict(row)} for result in apart for row in result.rows]
+        return DataFrame(
+            rows, columns=[*COLUMNS, *further_columns(result.settings for result in apart)]
+        )
 
 
 def with_settings(results: Iterable[Result]) -> list[Result]:
-    """Results with what tells them from others of their metric, attribute and data set.
+    """Results with the settings in which they differ from others of metric, attribute and data set.
 
-    Choices come first, then of cells whose choices are the same the values that differ.
+    First differing choices; then differing values of cells with equal choices.
 
     Args:
-        results: of any metrics and captioners; settings that they have already are kept.
+        results: of any metrics and captioners; existing settings are retained.
     """
     every = list(results)
     chosen = _differing_within(every, _OF_ONE_METRIC, _choices)
     valued = _differing_within(every, (*_OF_ONE_METRIC, *NAMED), values_of)
     return [
-        replace(own, settings={**choices, **_untold(values, own.settings), **own.settings})
-        for own, choices, values in zip(every, chosen, valued, strict=True)
+        replace(
+            result, settings={**choices, **_not_implied(values, result.settings), **result.settings}
+        )
+        for result, choices, values in zip(every, chosen, valued, strict=True)
     ]
 
 
-def _untold(values: Mapping[str, str], told: Mapping[str, str]) -> dict[str, str]:
-    """The values that no chosen whole tells: ``split=dbac`` tells ``split.test_share``.
+def _not_implied(values: Mapping[str, str], chosen: Mapping[str, str]) -> dict[str, str]:
+    """The values that no chosen file implies.
 
-    ``prompt=cloze`` tells ``encoder.prompt.template``.
+    ``split=dbac`` implies ``split.test_share``, ``prompt=cloze`` ``encoder.prompt.template``.
     """
-    return {key: v for key, v in values.items() if told.keys().isdisjoint(key.split("."))}
+    return {key: v for key, v in values.items() if chosen.keys().isdisjoint(key.split("."))}
 
 
 def label(result: Result) -> str:
@@ -83,20 +87,20 @@ def label(result: Result) -> str:
         >>> label(Result("x", [], {}, settings={"encoder": "ngram", "encoder.order": "1"}))
         'ngram encoder.order=1'
     """
-    told = [v if k in NAMED else f"{k}={v}" for k, v in result.settings.items() if v]
-    if len(told) > _MOST:
-        told[_MOST:] = [f"and {len(told) - _MOST} more ({_digest(' '.join(told))})"]
-    return " ".join(told)
+    parts = [v if k in NAMED else f"{k}={v}" for k, v in result.settings.items() if v]
+    if len(parts) > _MOST:
+        parts[_MOST:] = [f"and {len(parts) - _MOST} more ({_digest(' '.join(parts))})"]
+    return " ".join(parts)
 
 
 def further_columns(settings: Iterable[Mapping[str, str]]) -> list[str]:
-    """The keys of some results' settings that rows have no column for."""
-    keys = dict.fromkeys(key for own in settings for key in own)
+    """The keys of settings that rows have no column for."""
+    keys = dict.fromkeys(key for result_settings in settings for key in result_settings)
     return [key for key in keys if key not in COLUMNS]
 
 
 def seeds_text(seeds: Sequence[int]) -> str:
-    """Seeds as they are asked for.
+    """Seeds as they are written in a command.
 
     Example:
         >>> seeds_text((0, 12)), seeds_text((456, 789))
@@ -107,21 +111,21 @@ def seeds_text(seeds: Sequence[int]) -> str:
 
 
 def _differing_within(
-    results: Sequence[Result], names: Sequence[str], tell: Callable[[Result], dict[str, str]]
+    results: Sequence[Result], names: Sequence[str], describe: Callable[[Result], dict[str, str]]
 ) -> list[dict[str, str]]:
-    """For each result what of it differs from others that agree in the named columns."""
+    """For each result the facts that differ from results with the same named columns."""
     groups: dict[tuple[object, ...], list[int]] = {}
     for number, result in enumerate(results):
         key = tuple(getattr(result.rows[0], name) for name in names)
         groups.setdefault(key, []).append(number)
-    found: list[dict[str, str]] = [{} for _ in results]
+    differences: list[dict[str, str]] = [{} for _ in results]
     for members in groups.values():
-        told = [tell(results[number]) for number in members] if len(members) > 1 else []
-        keys = dict.fromkeys(key for own in told for key in own)
-        differing = [key for key in keys if len({own.get(key, ABSENT) for own in told}) > 1]
-        for number, own in zip(members, told, strict=False):
-            found[number] = {key: own.get(key, ABSENT) for key in differing}
-    return found
+        facts = [describe(results[number]) for number in members] if len(members) > 1 else []
+        keys = dict.fromkeys(key for values in facts for key in values)
+        differing = [key for key in keys if len({values.get(key, ABSENT) for values in facts}) > 1]
+        for number, values in zip(members, facts, strict=False):
+            differences[number] = {key: values.get(key, ABSENT) for key in differing}
+    return differences
 
 
 def _choices(result: Result) -> dict[str, str]:
@@ -129,7 +133,7 @@ def _choices(result: Result) -> dict[str, str]:
 
 
 def values_of(result: Result) -> dict[str, str]:
-    """Everything that decides numbers and is no choice, by the key that sets it."""
+    """Every value that decides numbers and is no choice, by the key that sets it."""
     row = result.rows[0]
     keys = result.manifest.get("keys", {})
     mounts = keys if isinstance(keys, Mapping) else {}
@@ -154,7 +158,7 @@ def _leaves(node: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ..
 
 
 def _key(path: tuple[str, ...], mounts: Mapping[str, object]) -> str:
-    """The key that sets a place of the metric's tree: that of what is mounted there.
+    """The key that sets a path of the metric's tree.
 
     Example:
         >>> _key(("probe", "encoder", "order"), {"probe": "probe", "probe.encoder": "encoder"})
@@ -168,7 +172,7 @@ def _key(path: tuple[str, ...], mounts: Mapping[str, object]) -> str:
 
 
 def _text(value: object) -> str:
-    """A value as it would be typed; of a long one the beginning and its digest."""
+    """A value as it would be typed; a long one is cut and gets a digest."""
     text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
     short = text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}… {_digest(text)}"
     return short.replace('"', "")

@@ -1,4 +1,4 @@
-"""Results: rows of every table, where they are kept, and who may write them."""
+"""Results: their rows, and the folders that store them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ import numpy as np
 
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.io.checksummed_json import read_unchanged, sealed, sha256_of, unsealed
 from bias_pipeline.io.csv_text import csv_text, read_csv, table_csv
 from bias_pipeline.io.json_files import load_json
 from bias_pipeline.io.redaction import redacted_data
-from bias_pipeline.io.sealed import read_unchanged, sealed, sha256_of, unsealed
 from bias_pipeline.results.manifests import check_manifest, checked, resamples
-from bias_pipeline.results.ownership import STALE_S, claimed, is_claimed
 from bias_pipeline.results.parquet import (
     DRAWS,
     EXCLUSIVE,
@@ -34,6 +33,7 @@ from bias_pipeline.results.parquet import (
     write_draws,
     write_predictions,
 )
+from bias_pipeline.results.run_lock import STALE_S, claimed, is_claimed
 from bias_pipeline.stats.bootstrap import Draws
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 SCHEMA = 1
 RESULT = "result.json"
 LOGGED = ".logged"
-UNFINISHED = ".tmp"  # ends the name of a folder that is being written
+UNFINISHED = ".tmp"  # the ending of a folder that is being written
 
 _WHAT = "a finished result: {schema, rows, manifest}"
 _MAX_DEPTH = 50
@@ -54,9 +54,9 @@ _MAX_DEPTH = 50
 class Row:
     """One number with its interval and its origin; the columns of every table.
 
-    ``value``, ``seed_std`` and the interval are fractions where ``unit`` is ``fraction``; they are
-    multiplied by 100 only when printed. What is absent is NaN (null in JSON), never zero. A
-    column that plays no part in a metric is empty.
+    ``value``, ``seed_std`` and the interval are fractions where ``unit`` is ``fraction``; only
+    printing multiplies by 100. An absent number is NaN (null in JSON), never zero. A column that a
+    metric does not use is empty.
     """
 
     run_id: str
@@ -89,17 +89,17 @@ COLUMNS = tuple(column.name for column in fields(Row))
 
 @dataclass(frozen=True)
 class Result:
-    """The rows of one cell, the predictions behind them and how they came about.
+    """The rows of one cell, its manifest and the attackers' predictions.
 
     Attributes:
         run_id: its name.
         rows: its numbers.
-        manifest: how they came about, as plain data.
+        manifest: how the numbers were computed, as plain data.
         predictions: of the attackers.
         ids: image ids that the rows of predictions refer to.
         tables: further tables by name.
         draws: part to its values under every resampling, for comparisons.
-        settings: what tells it from other results beside it, as written by
+        settings: in which it differs from other results, as set by
             :func:`bias_pipeline.results.settings.with_settings`.
     """
 
@@ -120,24 +120,24 @@ class Result:
 
 
 class ResultStore:
-    """A folder of results, one sub-folder a run; any number of processes may share it.
+    """A folder of results, one sub-folder for each run; any number of processes may share it.
 
-    A result appears whole or not at all: its folder is written under a temporary name, forced to
-    disk and renamed. While a run is computed its claim is renewed; the claim of a dead owner is
-    taken over.
+    A result appears complete or not at all: its folder is written under a temporary name, forced to
+    disk and renamed. A process that computes a run holds a claim on it; the claim of a dead process
+    is taken over.
 
     Args:
-        root: the folder; made when first needed.
+        root: the folder; created when first needed.
     """
 
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root)
 
     def read(self, run_id: str) -> Result | None:
-        """A finished result without its predictions, None if there is none; nothing is changed.
+        """A finished result without its predictions, None if there is none.
 
         Raises:
-            DataError: if there is one that cannot be read as it was written.
+            DataError: if it is damaged.
         """
         path = self.root / run_id / RESULT
         if not os.path.lexists(path):
@@ -150,7 +150,7 @@ class ResultStore:
             raise DataError(f"{path}: is damaged ({error}); run its cell again") from error
 
     def load(self, run_id: str) -> Result | None:
-        """The same, but what cannot be read is warned of and counts as absent."""
+        """The same, but a damaged result is a warning and counts as absent."""
         try:
             return self.read(run_id)
         except DataError as error:
@@ -158,7 +158,7 @@ class ResultStore:
             return None
 
     def finished(self, run_id: str) -> Result | None:
-        """A result whose every file is as it was written; else the run is to be done again.
+        """A result whose files are all unchanged; else None, and the run has to be done again.
 
         Reads all files once, which takes a second for a gigabyte.
         """
@@ -170,7 +170,7 @@ class ResultStore:
             except OSError:
                 whole = False
             if not whole:
-                log.warning("%s is damaged or absent; the run is done again", path)
+                log.warning("%s is damaged or absent; the run will be done again", path)
                 return None
         return result
 
@@ -179,11 +179,11 @@ class ResultStore:
 
         Args:
             run_id: of the run.
-            ids: image ids in the order that image rows shall refer to; predictions on other images
+            ids: image ids in the order of the returned image rows; predictions on other images
                 are left out.
 
         Raises:
-            ResourceError: if the run is not there.
+            ResourceError: if the run is absent.
             DataError: if it is damaged.
         """
         content = self._content(run_id, EXCLUSIVE)
@@ -198,18 +198,18 @@ class ResultStore:
         A run without a headline, such as LIC without human captions, has none.
 
         Raises:
-            DataError: if they are damaged, or not those of the run.
+            DataError: if they are damaged, or not of this run.
         """
         content = self._content(run_id, DRAWS)
         if content is None:
             return {}
         with self._reading(run_id, DRAWS):
-            found = read_draws(content)
-            _check_draws(found, self.read(run_id))
-        return found
+            draws = read_draws(content)
+            _check_draws(draws, self.read(run_id))
+        return draws
 
     def table(self, run_id: str, name: str) -> list[dict[str, str]]:
-        """A further table of a finished run as its lines, none if it has none of that name.
+        """The lines of a further table of a finished run; empty if it has none of that name.
 
         Raises:
             DataError: if it is damaged.
@@ -220,7 +220,7 @@ class ResultStore:
 
     @contextmanager
     def _reading(self, run_id: str, name: str) -> Iterator[None]:
-        """Whoever wrote a file may have written anything, with a checksum that fits."""
+        """Turn any error on reading into a DataError; a right checksum proves no format."""
         try:
             yield
         except (
@@ -236,14 +236,14 @@ class ResultStore:
             raise DataError(f"{path}: is damaged ({first}); run its cell again") from error
 
     def _content(self, run_id: str, name: str) -> bytes | None:
-        """A file of a finished run as it was written, None if the run has none of that name."""
+        """The checked content of a file of a finished run, None if it has none of that name."""
         checksum = _files(self.read(run_id)).get(name)
         if checksum is None:
             return None
         return read_unchanged(self.root / run_id / name, checksum)
 
     def save(self, result: Result) -> None:
-        """Write a result; one that is there already stays, a damaged one is set aside.
+        """Write a result; an existing one stays, a damaged one is renamed.
 
         Raises:
             ResourceError: if the folder cannot be written.
@@ -266,50 +266,50 @@ class ResultStore:
             shutil.rmtree(temporary, ignore_errors=True)
 
     def _name(self, temporary: Path, run_id: str) -> None:
-        """Give a folder that is written its name."""
+        """Rename a finished folder to the run's name."""
         final = self.root / run_id
         if os.path.lexists(final) and self.finished(run_id) is None:
             aside = self.root / f".{run_id}.damaged.{uuid.uuid4().hex}"
-            log.warning("%s is set aside as %s", final, aside.name)
+            log.warning("%s is damaged; it is renamed to %s", final, aside.name)
             final.rename(aside)
         _rename_folder(temporary, final)
 
     def is_logged(self, run_id: str) -> bool:
-        """Whether the loggers were told of a finished run."""
+        """Whether a finished run was logged."""
         return (self.root / run_id / LOGGED).exists()
 
     def mark_logged(self, run_id: str) -> None:
-        """Note that they were; where it cannot be noted, they are told again another time."""
+        """Mark a run as logged; if that fails, it is logged again later."""
         with contextlib.suppress(OSError):
             (self.root / run_id / LOGGED).touch()
 
     @contextmanager
     def claim(self, run_id: str) -> Iterator[None]:
-        """Hold a run; waits, and says so, while another living process holds it.
+        """Claim a run; waits, with a warning, while another living process has it.
 
         Raises:
             ResourceError: if the folder cannot be written.
         """
-        with ExitStack() as held:
+        with ExitStack() as stack:
             try:
-                held.enter_context(claimed(self._claim(run_id)))
+                stack.enter_context(claimed(self._claim(run_id)))
                 self._sweep(run_id)
             except OSError as error:
                 raise self._unwritable(error) from error
             yield
 
     def is_claimed(self, run_id: str) -> bool:
-        """Whether a living process, as far as can be seen at once, is at work on a run."""
+        """Whether a process that seems alive is working on a run."""
         return is_claimed(self._claim(run_id))
 
     def _claim(self, run_id: str) -> Path:
         return self.root / ".claims" / run_id
 
     def _sweep(self, claimed_run: str) -> None:
-        """Remove what processes that were killed had begun to write.
+        """Remove unfinished folders of killed processes.
 
-        That is whatever there is of the run whose claim is held here; of others, what nobody
-        claims and nobody has touched for a while.
+        Those of the run that is claimed here, and those of others that nobody claims and that
+        have not changed for a while.
         """
         for path in self.root.glob(f".*{UNFINISHED}"):
             run_id = path.name.removesuffix(UNFINISHED)[1:].rpartition(".")[0]
@@ -332,8 +332,8 @@ def rows_csv(
 
     Args:
         rows: of any runs.
-        further: columns behind those of a row.
-        settings: run id to the values of these.
+        further: columns after those of a row.
+        settings: run id to the values of these columns.
 
     Example:
         >>> rows_csv([], ["encoder.order"]).strip().split(",")[-2:]
@@ -343,25 +343,25 @@ def rows_csv(
     return csv_text([[*COLUMNS, *further], *lines])
 
 
-def _values(told: Mapping[str, str], names: Sequence[str]) -> list[str]:
-    return [told.get(name, "") for name in names]
+def _values(settings: Mapping[str, str], names: Sequence[str]) -> list[str]:
+    return [settings.get(name, "") for name in names]
 
 
 def _json(result: Result, files: Mapping[str, str]) -> bytes:
     content: dict[str, Any] = {
         "schema": SCHEMA,
-        "rows": [plain(asdict(row)) for row in result.rows],
-        "manifest": {**redacted_data(plain(result.manifest)), "files": files},
+        "rows": [plain_values(asdict(row)) for row in result.rows],
+        "manifest": {**redacted_data(plain_values(result.manifest)), "files": files},
     }
     return sealed(content, within="manifest")
 
 
-def plain(value: Any) -> Any:
-    """Plain JSON data: NaN and infinities become null, numpy numbers plain ones."""
+def plain_values(value: Any) -> Any:
+    """Plain JSON data: NaN and infinities become null, numpy numbers Python numbers."""
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): plain_values(item) for key, item in value.items()}
     if isinstance(value, list | tuple | np.ndarray):
-        return [plain(item) for item in value]
+        return [plain_values(item) for item in value]
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -376,24 +376,24 @@ def _parse(content: Any, run_id: str) -> Result:
     return result_of(content["rows"], content["manifest"], run_id)
 
 
-def result_of(told: Any, manifest: Any, run_id: str) -> Result:
+def result_of(row_records: Any, manifest: Any, run_id: str) -> Result:
     """A result from rows and manifest as plain data.
 
     Raises:
-        ValueError: or its like, if they are no rows of that run.
+        ValueError: or a similar error, if they are not rows of that run.
     """
-    rows = [_row(row) for row in told]
+    rows = [_row(row) for row in row_records]
     check_manifest(manifest, {row.part for row in rows})
     if not rows or any(row.run_id != run_id for row in rows):
-        raise ValueError("no rows, or those of another run")
+        raise ValueError("it has no rows, or rows of another run")
     return Result(run_id, rows, manifest)
 
 
-def _row(told: Mapping[str, Any]) -> Row:
-    """A row whose columns are of their types."""
-    if set(told) != set(COLUMNS):
-        raise ValueError(f"its rows have not the columns {' '.join(COLUMNS)}")
-    return Row(**{c.name: _value(c.name, str(c.type), told[c.name]) for c in fields(Row)})
+def _row(record: Mapping[str, Any]) -> Row:
+    """A row, if its columns have their types."""
+    if set(record) != set(COLUMNS):
+        raise ValueError(f"its rows do not have the columns {' '.join(COLUMNS)}")
+    return Row(**{c.name: _value(c.name, str(c.type), record[c.name]) for c in fields(Row)})
 
 
 def _value(name: str, kind: str, value: Any) -> Any:
@@ -405,25 +405,25 @@ def _value(name: str, kind: str, value: Any) -> Any:
 
 
 def _check_draws(draws: Mapping[str, Draws], result: Result | None) -> None:
-    """Refuse draws that no row, or not every seed and resampling, has."""
+    """Refuse draws that do not fit the rows, the seeds or the number of resamplings."""
     assert result is not None  # or there were no draws
     parts, n_seeds = {row.part for row in result.rows}, len(result.rows[0].seeds)
     n_resamples = resamples(result.manifest)
-    for part, own in draws.items():
-        n_drawn, n_columns = own.resampled.shape
-        fits = n_resamples in (None, n_drawn) and not own.trials <= 0
-        if part not in parts or not fits or n_columns != (n_seeds if own.trained else 1):
+    for part, part_draws in draws.items():
+        n_drawn, n_columns = part_draws.resampled.shape
+        fits = n_resamples in (None, n_drawn) and not part_draws.trials <= 0
+        if part not in parts or not fits or n_columns != (n_seeds if part_draws.trained else 1):
             raise ValueError(f"its draws of {part[:40]!r} do not fit its rows and settings")
 
 
 def _files(result: Result | None) -> Mapping[str, str]:
     """The checksums of a result's other files, by name."""
-    found: Any = {} if result is None else result.manifest["files"]
-    return found
+    files: Any = {} if result is None else result.manifest["files"]
+    return files
 
 
 def _is_old(path: Path) -> bool:
-    """Whether nothing was written to a folder for a while."""
+    """Whether a folder has not changed for a while."""
     with contextlib.suppress(OSError):
         return time.time() - path.lstat().st_mtime > STALE_S
     return False
@@ -442,7 +442,7 @@ def _rename_folder(temporary: Path, final: Path) -> None:
     except OSError:
         if not (final / RESULT).exists():
             raise
-        log.info("%s was finished by another process meanwhile; it stays", final.name)
+        log.info("%s was finished by another process in the meantime; that one stays", final.name)
     handle = os.open(final.parent, os.O_RDONLY)
     try:
         os.fsync(handle)

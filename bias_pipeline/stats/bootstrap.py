@@ -1,4 +1,4 @@
-"""Intervals: attacker variance and image-sampling variance, reported apart and combined."""
+"""Intervals from attacker variance and image-sampling variance, reported apart and combined."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import Float64Array
 from bias_pipeline.declared import Configurable, InnerShare, Resamples, Seed
 from bias_pipeline.errors import UsageError
-from bias_pipeline.io.hashing import UIntArray, stream
+from bias_pipeline.io.hashing import UIntArray, random_words
+from bias_pipeline.stats.poisson import poisson
 from bias_pipeline.stats.scores import ScoreTable
 from bias_pipeline.stats.shares import effective_trials, wilson
 
-FloatArray = npt.NDArray[np.float64]
-
+LEAST_TESTED = 3  # images of a seed; ours
+MOST_VOID = 0.08  # share of resamplings without any of them; exp(-3) is below, exp(-2) above
 _BATCH_BYTES = 64_000_000
-_BLOCK_WORDS = 1 << 15  # random words are made as many at a time as stay in a core's cache
+_BLOCK_WORDS = 1 << 15  # random words drawn at a time, so that they stay in a core's cache
 
-# P(Poisson(1) <= k) for k = 0, 1, ... in steps of 2^-32; above the last nothing is left.
-_POISSON_LIMITS = (
-    np.cumsum([math.exp(-1) / math.factorial(k) for k in range(12)]) * 2.0**32
-).astype(np.uint32)
+# Resampling tested images does not show the effect of other training images. Null scores of people
+# with 100 to 4,000 images vary 1.0 (accuracy) to 1.35 (LIC) times as much as resampling estimates,
+# those of shuffled groups (tests/metrics/test_null.py) 1.6 times; ours.
+UNSEEN_TRAINING = 1.6
 
-Combination = Callable[..., FloatArray]
+Combination = Callable[..., Float64Array]
 Name = TypeVar("Name", bound=str)
 
 
@@ -37,20 +38,27 @@ class Draws:
 
     Attributes:
         per_seed: (S,) the number itself.
-        resampled: (B, S) under the B resamplings; the same for every result of equal settings.
-        trained: whether seeds stand for attackers; a count has one column and no seed.
-        trials: of a share, how many independent observations it is a share of
-            (:func:`~bias_pipeline.stats.shares.effective_trials`); NaN of any other number.
+        resampled: (B, S) under the B resamplings, which are the same for equal settings.
+        trained: whether seeds are those of attackers; a count has one column and no seed.
+        cross_fitted: whether each seed tested all images, see :data:`UNSEEN_TRAINING`.
+        trials: for a share, how many independent observations it is a share of
+            (:func:`~bias_pipeline.stats.shares.effective_trials`); else NaN.
     """
 
-    per_seed: FloatArray
-    resampled: FloatArray
+    per_seed: Float64Array
+    resampled: Float64Array
     trained: bool = True
     trials: float = math.nan
+    cross_fitted: bool = False
 
     def __sub__(self, other: Draws) -> Draws:
         """The difference, seed by seed and resampling by resampling."""
-        return Draws(self.per_seed - other.per_seed, self.resampled - other.resampled, self.trained)
+        return Draws(
+            self.per_seed - other.per_seed,
+            self.resampled - other.resampled,
+            self.trained,
+            cross_fitted=self.cross_fitted,
+        )
 
     @property
     def is_share(self) -> bool:
@@ -65,7 +73,7 @@ class Draws:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number and what is known of it.
+    """A number with its uncertainty.
 
     Attributes:
         value: mean over seeds.
@@ -75,18 +83,18 @@ class Estimate:
         ci_low: lower end of the interval.
         ci_high: upper end of the interval.
         p_value: two-sided, of the hypothesis that the number is the one that means no bias; below
-            1 - level exactly where the interval does not hold that number. NaN where nothing was
+            1 - level exactly if the interval does not contain that number. NaN if nothing was
             tested.
         n_seeds: S.
-        corrected: ``value`` less what noise adds to it, see :func:`summary`.
+        corrected: ``value`` minus the bias of noise, see :func:`summary`.
         error: combined standard deviation, of attackers and images.
-        error_below: the same on the lower side of ``value``, where the interval is of a share and
-            so not symmetric; NaN elsewhere.
-        error_above: on the upper side.
+        error_below: the standard deviation below ``value``, for a share, whose interval is not
+            symmetric; else NaN.
+        error_above: the standard deviation above ``value``, likewise.
         freedom: degrees of freedom of Student's t.
         choice_std: standard deviation (ddof 1) over choices that ``value`` is the mean of, see
-            :mod:`bias_pipeline.stats.choices`; NaN where nothing was chosen.
-        draws: what the estimate was made from, None where nothing was resampled.
+            :mod:`bias_pipeline.stats.choices`; NaN if there was no choice.
+        draws: from which the estimate was computed, None if nothing was resampled.
     """
 
     value: float
@@ -141,6 +149,8 @@ class Bootstrap(Configurable):
         tables: Sequence[ScoreTable],
         combinations: Mapping[Name, Combination],
         keys: UIntArray | None = None,
+        *,
+        cross_fitted: bool = False,
     ) -> dict[Name, Estimate]:
         """Estimate functions of the sides' scores on one joint resampling of the images.
 
@@ -148,8 +158,9 @@ class Bootstrap(Configurable):
             tables: the score tables of the sides.
             combinations: name to a function of the sides' scores, each (..., S), that returns
                 (..., S).
-            keys: (N,) hashes of the ids of all images, by the rows that tables refer to; the
-                rows' own numbers if left out.
+            keys: (N,) hashes of the ids of all images, by the tables' rows; the row numbers if left
+                out.
+            cross_fitted: see :class:`Draws`.
 
         Returns:
             Name to estimate.
@@ -157,45 +168,58 @@ class Bootstrap(Configurable):
         images = np.unique(np.concatenate([table.images for table in tables]))
         aligned = [table.at(images) for table in tables]
 
-        def evaluate(weights: FloatArray) -> dict[Name, FloatArray]:
+        def evaluate(weights: Float64Array) -> dict[Name, Float64Array]:
             sides = [table.per_seed(weights) for table in aligned]
             return {name: combine(*sides) for name, combine in combinations.items()}
 
-        own = images.astype(np.uint64) if keys is None else keys[images]
-        return self.estimate_weighted(own, evaluate)
+        image_keys = images.astype(np.uint64) if keys is None else keys[images]
+        return self.estimate_weighted(image_keys, evaluate, cross_fitted=cross_fitted)
 
     def estimate_weighted(
         self,
         keys: UIntArray,
-        evaluate: Callable[[FloatArray], Mapping[Name, FloatArray]],
+        evaluate: Callable[[Float64Array], Mapping[Name, Float64Array]],
         *,
         trained: bool = True,
+        cross_fitted: bool = False,
     ) -> dict[Name, Estimate]:
         """Estimate anything that can be computed on weighted images.
 
         Args:
-            keys: (I,) hashes of the images' ids (:attr:`Corpus.keys`).
+            keys: (I,) hashes of the images' ids (a corpus's ``keys``).
             evaluate: (B, I) how often each image counts to named numbers (B, S).
             trained: see :class:`Draws`.
+            cross_fitted: see :class:`Draws`.
 
         Returns:
             Name to estimate.
         """
         point = evaluate(np.ones((1, len(keys))))
         drawn = [evaluate(weights) for weights in self.weights(keys)]
-        return {
-            name: summary(
-                Draws(values[0], np.concatenate([batch[name] for batch in drawn]), trained),
-                self.level,
+        draws = {
+            name: Draws(
+                values[0],
+                np.concatenate([batch[name] for batch in drawn]),
+                trained,
+                cross_fitted=cross_fitted,
             )
             for name, values in point.items()
         }
+        most = MOST_VOID if trained else 0.0
+        void = {
+            name: np.isnan(number_draws.resampled).mean() for name, number_draws in draws.items()
+        }
+        usable = {
+            n: _filled(number_draws) if void[n] <= most else number_draws
+            for n, number_draws in draws.items()
+        }
+        return {name: summary(number_draws, self.level) for name, number_draws in usable.items()}
 
-    def weights(self, keys: UIntArray) -> Iterator[FloatArray]:
+    def weights(self, keys: UIntArray) -> Iterator[Float64Array]:
         """(b, I) how often each image counts, batch by batch, ``resamples`` lines in all.
 
         Args:
-            keys: (I,) hashes of the images' ids (:attr:`Corpus.keys`).
+            keys: (I,) hashes of the images' ids (a corpus's ``keys``).
         """
         batch = max(1, _BATCH_BYTES // (8 * len(keys)))
         block = max(1, _BLOCK_WORDS // len(keys))
@@ -205,40 +229,20 @@ class Bootstrap(Configurable):
             for first in range(start, stop, block):
                 last = min(first + block, stop)
                 rows = np.arange(first, last, dtype=np.uint64)[:, None]
-                words = stream("resample", self.seed, keys, rows)
-                counts[first - start : last - start] = _poisson(words)
+                words = random_words("resample", self.seed, keys, rows)
+                counts[first - start : last - start] = poisson(words)
             yield counts
 
 
-def _poisson(words: UIntArray) -> FloatArray:
-    """Poisson(1) numbers from the upper half of random 64-bit words, by inversion.
-
-    A table knows them from 16 bits, but for those that lie beside a limit.
-    """
-    counts = _TABLE[words >> np.uint64(48)]
-    unsure = np.isnan(counts)
-    counts[unsure] = _inverted((words[unsure] >> np.uint64(32)).astype(np.uint32))
-    return counts
-
-
-def _inverted(high: npt.NDArray[np.uint32]) -> npt.NDArray[np.intp]:
-    return np.searchsorted(_POISSON_LIMITS, high, side="right")
-
-
-_FIRST = np.arange(1 << 16, dtype=np.uint32) << np.uint32(16)  # of those that share 16 bits
-_LAST = _FIRST + np.uint32(0xFFFF)
-_TABLE = np.where(_inverted(_FIRST) == _inverted(_LAST), _inverted(_FIRST), math.nan)
-
-
 def summary(draws: Draws, level: float = 0.95) -> Estimate:
-    """The estimate that draws amount to; without a p value.
+    """The estimate from draws; without a p value.
 
-    A count that noise moves one way, such as the mean of what lies above a threshold, is moved on
-    under resampling. Twice that way back lies the corrected value (once is the textbook's, Efron
-    and Tibshirani 1993, 10.6, for numbers that are smooth; where signs and thresholds are read off
-    the same images resampling was measured to tell about half). The interval reaches from the
-    value to the corrected one and half a width beyond both: ``experiments/null_coverage`` shows
-    what it covers. Attackers' scores are means, which resampling does not move.
+    If noise biases a count, such as a mean of values above a threshold, resampling biases it again.
+    The corrected value subtracts twice the bias under resampling. (Textbooks subtract it once,
+    Efron and Tibshirani 1993, 10.6, for smooth numbers; for signs and thresholds of the same images
+    we measured that resampling shows about half of the bias.) The interval extends from the value
+    to the corrected one and half a width beyond both: ``experiments/null_coverage`` shows its
+    coverage. Attackers' scores are means, which resampling does not bias.
 
     Args:
         draws: a number per seed and resampling; a share has Wilson's interval.
@@ -253,7 +257,13 @@ def summary(draws: Draws, level: float = 0.95) -> Estimate:
         return between(
             value, *wilson(value, draws.trials, quantile(level)), image_std, level, draws
         )
-    error, freedom = spread(seed_std, image_std, n_seeds if draws.trained else 0)
+    error, freedom = combined_error(
+        seed_std,
+        image_std * (UNSEEN_TRAINING if draws.cross_fitted else 1),
+        n_seeds if draws.trained else 0,
+    )
+    if draws.cross_fitted:  # seeds are repetitions on the same images, a small part of the error
+        freedom = math.inf
     half = quantile(level, freedom) * error if error > 0 else error
     corrected = value if draws.trained else value - 2 * float(means.mean() - value)
     return Estimate(
@@ -277,7 +287,7 @@ def share_of(draws: Draws | None, observations: float, images: float) -> Draws:
     Args:
         draws: of the share.
         observations: how many it is a share of, such as captions.
-        images: at most how many images they are of, which are independent.
+        images: how many independent images they belong to, at most.
     """
     assert draws is not None
     clusters = min(observations, images)
@@ -287,7 +297,7 @@ def share_of(draws: Draws | None, observations: float, images: float) -> Draws:
 
 
 def widened(draws: Draws | None, factor: float) -> Draws:
-    """The same with resamplings as many times as far from the estimate."""
+    """The draws with the distance of resamplings from the estimate multiplied by a factor."""
     assert draws is not None
     return replace(draws, resampled=draws.per_seed + factor * (draws.resampled - draws.per_seed))
 
@@ -303,7 +313,7 @@ def between(
         high: upper end.
         image_std: standard deviation under resampling of images.
         level: coverage of the interval, in (0, 1).
-        draws: what it was made from.
+        draws: from which it was computed.
     """
     nan, z = math.nan, quantile(level)
     return Estimate(
@@ -323,22 +333,20 @@ def between(
 
 
 def spanned(estimate: Estimate) -> Estimate:
-    """The same without an interval where no resampling moved it, which is no certainty.
+    """The estimate without an interval if no resampling moved it, which does not mean certainty.
 
     Args:
-        estimate: of a count; one that is a share has an interval whatever was counted.
+        estimate: of a count; a share always has an interval.
     """
-    if estimate.image_std > 0 or estimate.ci_low < estimate.ci_high:
+    if estimate.ci_high - estimate.ci_low > 1e-12:  # less is rounding
         return estimate
     return replace(estimate, ci_low=math.nan, ci_high=math.nan)
 
 
 def steady(estimate: Estimate, level: float) -> Estimate:
-    """The same estimate where some resamplings hold no image that a number rests on.
+    """The estimate, also if some resamplings contain no image of the number.
 
-    Such a resampling says nothing; the seed's own number stands in for it. It is not rare: with ten
-    images a number, 1000 resamplings and five seeds, one run in five has one, and would have no
-    interval at all.
+    In such a resampling the seed's own number is used: with ten images, one run in five has one.
 
     Args:
         estimate: with its draws.
@@ -347,14 +355,21 @@ def steady(estimate: Estimate, level: float) -> Estimate:
     draws = estimate.draws
     if draws is None or not np.isnan(draws.resampled).any():
         return estimate
-    filled = np.where(np.isnan(draws.resampled), draws.per_seed, draws.resampled)
-    return summary(replace(draws, resampled=filled), level)
+    return summary(_filled(draws), level)
+
+
+def _filled(draws: Draws) -> Draws:
+    """The draws with the seed's own number where a resampling contains none of its images."""
+    if not np.isnan(draws.resampled).any():
+        return draws
+    resampled = np.where(np.isnan(draws.resampled), draws.per_seed, draws.resampled)
+    return replace(draws, resampled=resampled)
 
 
 def against(estimate: Estimate, neutral: float) -> Estimate:
-    """The same estimate with the p of its being neutral: the interval's own test, turned around.
+    """The estimate with a p against the neutral value, by the same test as the interval.
 
-    A single seed has none: how much attackers vary is then not known.
+    A single seed has no p, as the variance of attackers is then unknown.
 
     Args:
         estimate: with an error.
@@ -362,8 +377,8 @@ def against(estimate: Estimate, neutral: float) -> Estimate:
 
     Example:
         >>> draws = Draws(np.array([0.3, 0.5]), np.array([[0.2, 0.4], [0.4, 0.6]]))
-        >>> found = against(summary(draws), 0.4)
-        >>> found.p_value, found.ci_low < 0.4 < found.ci_high
+        >>> tested = against(summary(draws), 0.4)
+        >>> tested.p_value, tested.ci_low < 0.4 < tested.ci_high
         (1.0, True)
     """
     if estimate.n_seeds == 1:
@@ -378,7 +393,7 @@ def two_sided_p(estimate: Estimate, neutral: float = 0.0) -> float:
         estimate: with an error.
         neutral: the value that is tested.
     """
-    from scipy import special  # here: descriptive commands need no scipy
+    from scipy import special  # imported here, as descriptive commands need no scipy
 
     low, high = sorted((estimate.value, estimate.corrected))
     distance, error = max(low - neutral, neutral - high, 0.0), estimate.error
@@ -390,11 +405,11 @@ def two_sided_p(estimate: Estimate, neutral: float = 0.0) -> float:
         p_value = float(2 * special.stdtr(estimate.freedom, -distance / error))
     else:
         p_value = math.erfc(distance / error / math.sqrt(2))
-    return max(p_value, sys.float_info.min)  # 0 would say that it cannot be
+    return max(p_value, sys.float_info.min)  # 0 would mean that it is impossible
 
 
 def quantile(level: float, freedom: float = math.inf) -> float:
-    """How many errors half of an interval is wide: of Student's t, or the normal law.
+    """Half the width of an interval in standard errors, by Student's t or the normal distribution.
 
     Example:
         >>> round(quantile(0.95, math.inf), 2), round(quantile(0.95, 4), 2)
@@ -403,28 +418,26 @@ def quantile(level: float, freedom: float = math.inf) -> float:
     from scipy import special
 
     above = (1 + level) / 2
-    normal = math.isinf(freedom)
-    return float(special.ndtri(above) if normal else special.stdtrit(freedom, above))
+    return float(special.stdtrit(freedom, above) if freedom < math.inf else special.ndtri(above))
 
 
-def spread(seed_std: float, image_std: float, n_seeds: int) -> tuple[float, float]:
+def combined_error(seed_std: float, image_std: float, n_seeds: int) -> tuple[float, float]:
     """Combined standard deviation of a mean over seeds, and its degrees of freedom.
 
     The variance is ``seed_std**2 / S + image_std**2``. Seeds share most of their training images,
-    so their spread alone is too small a variance for their mean (Nadeau and Bengio 2003); the
-    image term stands in for what they share. Student's t with Satterthwaite's degrees of freedom
-    pays for estimating the first term from S values. Of a single seed the first term is unknown;
-    since every seed tests other images it is taken to be as large as the second.
+    so their spread alone is too small (Nadeau and Bengio 2003); the image term accounts for that.
+    Student's t has Satterthwaite's degrees of freedom. With a single seed the first term is unknown
+    and, since every seed tests other images, assumed to be as large as the second.
 
     Args:
         seed_std: standard deviation over seeds, NaN for a single one.
         image_std: standard deviation under resampling of images.
-        n_seeds: S; 0 where nothing was trained.
+        n_seeds: S; 0 if nothing was trained.
 
     Example:
-        >>> spread(0.0, 1.0, 5), spread(math.nan, 1.0, 0)
+        >>> combined_error(0.0, 1.0, 5), combined_error(math.nan, 1.0, 0)
         ((1.0, inf), (1.0, inf))
-        >>> round(spread(math.nan, 1.0, 1)[0], 3)
+        >>> round(combined_error(math.nan, 1.0, 1)[0], 3)
         1.414
     """
     if n_seeds == 1:

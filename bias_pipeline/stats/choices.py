@@ -11,49 +11,50 @@ import numpy as np
 from bias_pipeline.stats.bootstrap import Draws, Estimate, quantile, steady, summary
 
 
-def mean_over(estimates: Sequence[Estimate], level: float) -> Estimate:
+def mean_over_choices(estimates: Sequence[Estimate], level: float) -> Estimate:
     """The mean of one number under several choices, whose spread widens the interval.
 
-    To the variance of attackers and images comes ``choice_std**2 / C``; degrees of freedom are
-    Satterthwaite's of all three terms, so two choices that differ much leave a wide interval.
+    ``choice_std**2 / C`` is added to the variance of attackers and images; degrees of freedom are
+    Satterthwaite's of all three terms, so two choices that differ much give a wide interval.
 
     Args:
         estimates: of the same images and seeds, under C choices.
         level: coverage of the interval, in (0, 1).
 
     Returns:
-        The mean, with ``choice_std``; without an interval where nothing was resampled.
+        The mean, with ``choice_std``; without an interval if nothing was resampled.
 
     Example:
         >>> import numpy as np
         >>> drawn = np.array([[-1.0, -1.0], [1.0, 1.0]])
         >>> one, two = (summary(Draws(np.full(2, v), v + drawn)) for v in (1.0, 2.0))
-        >>> found = mean_over([one, two], 0.95)
-        >>> found.value, round(found.choice_std, 3), found.error > one.error
+        >>> mean = mean_over_choices([one, two], 0.95)
+        >>> mean.value, round(mean.choice_std, 3), mean.error > one.error
         (1.5, 0.707, True)
     """
-    values = np.array([own.value for own in estimates])
+    values = np.array([estimate.value for estimate in estimates])
     std = float(values.std(ddof=1)) if len(values) > 1 else math.nan
-    drawn = [own.draws for own in estimates if own.draws is not None]
+    drawn = [estimate.draws for estimate in estimates if estimate.draws is not None]
     if len(drawn) < len(estimates):
         return _without_draws(estimates, float(values.mean()), std)
     mean = Draws(
-        np.mean([own.per_seed for own in drawn], axis=0),
-        np.mean([own.resampled for own in drawn], axis=0),
+        np.mean([draws.per_seed for draws in drawn], axis=0),
+        np.mean([draws.resampled for draws in drawn], axis=0),
         drawn[0].trained,
+        cross_fitted=drawn[0].cross_fitted,
     )
     return _widened(steady(summary(mean, level), level), std, len(values), level)
 
 
 def _without_draws(estimates: Sequence[Estimate], value: float, std: float) -> Estimate:
-    """What can be said without draws: where the choice plays no part, all that there is."""
+    """The mean without an interval; with the seeds' spread if all choices agree."""
     nan = math.nan
     seed_std = estimates[0].seed_std if std == 0 else nan
     return Estimate(value, seed_std, nan, nan, nan, nan, estimates[0].n_seeds, choice_std=std)
 
 
 def _widened(estimate: Estimate, std: float, n_choices: int, level: float) -> Estimate:
-    """The same estimate with the error that the choices add."""
+    """The estimate with the error of the choices added."""
     if not std > 0:
         return replace(estimate, choice_std=std)
     added = std**2 / n_choices

@@ -25,8 +25,8 @@ def paired_difference(first: Draws, second: Draws, level: float = 0.95) -> Estim
     """The difference of two results, first minus second.
 
     Splits are drawn by image and resamplings give an image the same weight everywhere, so seeds
-    and resamplings are subtracted pair by pair. Two shares have Newcombe's interval, which is known
-    for events that are rare or absent too.
+    and resamplings are subtracted pair by pair. Two shares have Newcombe's interval, which also
+    works for events that are rare or absent.
 
     Args:
         first: one result's headline.
@@ -34,8 +34,8 @@ def paired_difference(first: Draws, second: Draws, level: float = 0.95) -> Estim
         level: coverage of the interval, in (0, 1).
 
     Returns:
-        The estimate, with the two-sided p of its interval's own test. With a single seed both rest
-        on a guess of how attackers vary, see :func:`~bias_pipeline.stats.bootstrap.spread`.
+        The estimate, with the two-sided p of the same test as its interval. With a single seed both
+        assume how much attackers vary, see :func:`~bias_pipeline.stats.bootstrap.combined_error`.
 
     Raises:
         DataError: if seeds or resamplings differ in number.
@@ -59,7 +59,7 @@ def paired_difference(first: Draws, second: Draws, level: float = 0.95) -> Estim
 
 
 def _of_shares(first: Draws, second: Draws, level: float) -> Estimate:
-    """The difference of two shares, whose estimates go together as resamplings do."""
+    """The difference of two shares, correlated as their resamplings are."""
     draws, z = first - second, quantile(level)
     ends = []
     for share in (first, second):
@@ -70,7 +70,7 @@ def _of_shares(first: Draws, second: Draws, level: float) -> Estimate:
 
 
 def _correlation(first: Draws, second: Draws) -> float:
-    """Of two numbers under resampling, in [-1, 1]; 0 where one never moves."""
+    """Correlation of two numbers under resampling, in [-1, 1]; 0 if one never moves."""
     spread = first.image_std * second.image_std
     if not spread > 0:
         return 0.0
@@ -79,7 +79,7 @@ def _correlation(first: Draws, second: Draws) -> float:
 
 
 def p_of_interval(value: float, half_width: float, level: float = 0.95) -> float:
-    """P of a value known by the half-width of its interval alone, by the normal law.
+    """P of a value from the half-width of its interval, by the normal distribution.
 
     Example:
         >>> round(p_of_interval(1.0, 1.0), 3)
@@ -127,8 +127,8 @@ def significance_groups(
         {'a': 'a', 'b': 'ab', 'c': 'b'}
     """
     columns = [frozenset(names)]
-    for pair, found in differ.items():
-        if found:
+    for pair, different in differ.items():
+        if different:
             columns = _split(columns, *pair)
     place = {name: i for i, name in enumerate(names)}
     columns.sort(key=lambda column: sorted(place[name] for name in column))
@@ -139,7 +139,7 @@ def significance_groups(
 
 
 def _split(columns: Sequence[frozenset[str]], one: str, two: str) -> list[frozenset[str]]:
-    """Columns in which the two do not meet, none inside another."""
+    """Columns that never contain both names, none a subset of another."""
     parts: list[frozenset[str]] = []
     for column in columns:
         both = one in column and two in column

@@ -6,13 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.scoring import Scoring
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,17 +17,20 @@ class ScoreTable:
     """One number for each image and attacker.
 
     Attributes:
-        images: (I,) corpus rows of the images that some attacker was tested on, ascending.
+        images: (I,) corpus rows of the images that any attacker was tested on, ascending.
         values: (I, A) scores, NaN where an attacker was not tested on an image.
         seed_of: (A,) which of the S seeds an attacker belongs to.
         n_seeds: S.
-        scoring: what made the numbers; its link turns an attacker's mean into its score.
+        group_of: (I,) the group of each image if groups are averaged equally, else 0 for all; -1
+            where no attacker was tested on it.
+        scoring: of the guesses; its link turns an attacker's mean into its score.
     """
 
     images: IntArray
-    values: FloatArray
+    values: Float64Array
     seed_of: IntArray
     n_seeds: int
+    group_of: IntArray
     scoring: Scoring
 
     @classmethod
@@ -44,12 +44,16 @@ class ScoreTable:
         n_seeds = len(predictions[0].seeds)
         rows = np.unique(np.concatenate([i for p in predictions for i in p.images]))
         values = np.full((len(rows), n_seeds * len(predictions)), np.nan)
+        group_of = np.zeros(len(rows), np.int64)
         for column, (images, truth, probs) in enumerate(b for p in predictions for b in p):
-            values[np.searchsorted(rows, images), column] = scoring.per_guess(probs, truth)
+            place = np.searchsorted(rows, images)
+            values[place, column] = scoring.per_guess(probs, truth)
+            if scoring.average == "groups":
+                group_of[place] = truth
         seed_of = np.tile(np.arange(n_seeds), len(predictions))
-        return cls(rows, values, seed_of, n_seeds, scoring)
+        return cls(rows, values, seed_of, n_seeds, group_of, scoring)
 
-    def per_seed(self, weights: FloatArray | None = None) -> FloatArray:
+    def per_seed(self, weights: Float64Array | None = None) -> Float64Array:
         """The mean score of each seed's attackers.
 
         Args:
@@ -60,18 +64,32 @@ class ScoreTable:
         """
         if weights is None:
             return self.per_seed(np.ones((1, len(self.images))))[0]
-        tested = np.isfinite(self.values)
-        total = weights @ np.where(tested, self.values, 0.0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            scores = self.scoring.link(total / (weights @ tested.astype(np.float64)))
+        groups = np.unique(self.group_of[self.group_of >= 0])
+        each = np.stack([self._means(weights, self.group_of == group) for group in groups])
+        present = np.isfinite(each)  # a resampling may lack one of the groups
+        with np.errstate(invalid="ignore"):
+            mean = np.where(present, each, 0.0).sum(axis=0) / present.sum(axis=0)
+        scores = self.scoring.link(mean)
         member = np.eye(self.n_seeds)[self.seed_of]
-        return np.asarray(scores @ (member / member.sum(axis=0)), np.float64)
+        known = np.isfinite(scores)  # NaN times 0 is NaN, so one NaN would spread to every seed
+        means = np.where(known, scores, 0.0) @ (member / member.sum(axis=0))
+        return np.where(~known @ member > 0, np.nan, means)
+
+    def _means(self, weights: Float64Array, images: BoolArray) -> Float64Array:
+        """(B, A) each attacker's mean over some images; NaN where it has none of them."""
+        values, counted = self.values[images], weights[:, images]
+        tested = np.isfinite(values)
+        total = counted @ np.where(tested, values, 0.0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(total / (counted @ tested.astype(np.float64)), np.float64)
 
     def at(self, images: IntArray) -> ScoreTable:
-        """The same table with one row for each of the given images, NaN rows where untested."""
+        """The table with one row for each of the given images, NaN rows where untested."""
         values = np.full((len(images), self.values.shape[1]), np.nan)
         place = np.searchsorted(self.images, images)
         inside = place < len(self.images)
-        found = np.flatnonzero(inside)[self.images[place[inside]] == images[inside]]
-        values[found] = self.values[place[found]]
-        return ScoreTable(images, values, self.seed_of, self.n_seeds, self.scoring)
+        rows = np.flatnonzero(inside)[self.images[place[inside]] == images[inside]]
+        values[rows] = self.values[place[rows]]
+        group_of = np.full(len(images), -1, np.int64)
+        group_of[rows] = self.group_of[place[rows]]
+        return ScoreTable(images, values, self.seed_of, self.n_seeds, group_of, self.scoring)

@@ -1,17 +1,14 @@
-"""Intervals of shares, and of differences of shares, that hold where an event is rare or absent.
+"""Intervals of shares, and of differences of shares, that also work for rare or absent events.
 
-A bootstrap of a share that nothing contributed to never moves, and one of a handful of events is
-too narrow. Wilson's score interval and its extension to paired differences hold for any count.
+A bootstrap of a share without any event never moves, and one with a few events is too narrow.
+Wilson's score interval and its extension to paired differences are valid for any count.
 """
 
 from __future__ import annotations
 
 import math
 
-import numpy as np
-import numpy.typing as npt
-
-FloatArray = npt.NDArray[np.float64]
+from bias_pipeline.array_types import Float64Array
 
 
 def wilson(share: float, trials: float, z: float) -> tuple[float, float]:
@@ -20,7 +17,7 @@ def wilson(share: float, trials: float, z: float) -> tuple[float, float]:
     Args:
         share: in [0, 1].
         trials: independent observations that it is a share of, above 0.
-        z: quantile of the normal law.
+        z: quantile of the normal distribution.
 
     Example:
         >>> [round(end, 3) for end in wilson(0.0, 30, 1.96)]
@@ -35,15 +32,15 @@ def wilson(share: float, trials: float, z: float) -> tuple[float, float]:
 def effective_trials(share: float, error: float, observations: float, clusters: float) -> float:
     """How many independent observations a share of clustered ones is worth.
 
-    Observations of one image are alike, so they are divided by the design effect, the variance
-    that resampling of images finds over that of independent observations, between 1 and the
-    number of observations a cluster. Where nothing moves it is taken to be the largest.
+    Observations of one image are similar, so their number is divided by the design effect: the
+    variance under resampling of images over that of independent observations, between 1 and the
+    number of observations a cluster. If nothing moves, the largest is assumed.
 
     Args:
         share: in [0, 1].
         error: its standard deviation under resampling of images.
         observations: what it is a share of, captions for example.
-        clusters: images that they are of.
+        clusters: how many images they belong to.
     """
     largest = max(1.0, observations / clusters)
     variance = share * (1 - share) / observations
@@ -51,21 +48,22 @@ def effective_trials(share: float, error: float, observations: float, clusters: 
     return observations / min(max(effect, 1.0), largest)
 
 
-def spread_of_small_shares(counts: FloatArray) -> float:
-    """By how much resampling understates the spread of a mean of shares of few observations.
+def spread_of_small_shares(counts: Float64Array) -> float:
+    """By how much resampling underestimates the spread of a mean of shares of few observations.
 
-    The variance that resampling finds of a share of n observations is short by a factor of (n - 1)
-    / n on average, and to none where all are alike. That a resample also lacks some of what is
-    counted makes up for about half, so the variance is multiplied by n / (n - 1/2) here: simulated
-    in ``experiments/inference``. Ours.
+    The variance of a share of n observations under resampling is too small by a factor of
+    (n - 1) / n on average, and 0 if all observations agree. About half of this is made up, as
+    resamples also miss some observations, so the variance is multiplied by n / (n - 1/2) here:
+    simulated in ``experiments/inference``. Ours.
 
     Args:
-        counts: (T,) of how many observations each is a share; below two they play no part.
+        counts: (T,) number of observations of each share; those below two are ignored.
 
     Returns:
         A factor of standard deviations, 1 or more.
 
     Example:
+        >>> import numpy as np
         >>> round(spread_of_small_shares(np.array([2.0, 2.0])), 3)
         1.155
     """
@@ -80,7 +78,7 @@ def difference_ends(
 
     Args:
         first: value, lower and upper end.
-        second: the same of what is subtracted.
+        second: value, lower and upper end of the number that is subtracted.
         correlation: of the two estimates, in [-1, 1].
     """
     (one, one_low, one_high), (two, two_low, two_high) = first, second

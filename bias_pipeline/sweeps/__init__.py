@@ -1,1 +1,1 @@
-"""Many cells: sweep, job, Slurm."""
+"""Sweeps of many cells: jobs, helpers, Slurm."""

@@ -1,4 +1,4 @@
-"""Whether the devices are there that a command's networks are to be trained on."""
+"""Checks that the devices exist on which a command's networks would be trained."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bias_pipeline.config.compose import Cell, cell_of
+from bias_pipeline.config.compose import CellConfig, cell_of
 from bias_pipeline.config.overrides import jobs_of
 from bias_pipeline.errors import BiasPipelineError, ResourceError
 from bias_pipeline.learning.loop import require_devices
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     from bias_pipeline.config.hydra_composer import Loader
 
-_CHOOSE = ("trainer", "experiment")  # what can ask for other devices than the processor
+_CHOOSE = ("trainer", "experiment")  # keys that can choose a device other than the CPU
 
 
 def check_devices(overrides: Sequence[str], loader: Loader, config: DictConfig) -> None:
-    """Know before any work that devices are there; finished cells need none.
+    """Check before any work that devices exist; finished cells need none.
 
     Args:
         overrides: of the job or the sweep.
@@ -31,18 +31,17 @@ def check_devices(overrides: Sequence[str], loader: Loader, config: DictConfig) 
         config: of the first job.
 
     Raises:
-        ResourceError: if a cell would have to be computed on a device that is absent. Slurm's nodes
-            are not asked.
+        ResourceError: if a cell would need a device that is absent. Slurm's nodes are not checked.
     """
-    asked = any(word.lstrip("+~").startswith(_CHOOSE) for word in overrides)
-    if not asked or slurm.launcher_of(config) == slurm.SLURM:
+    chosen = any(word.lstrip("+~").startswith(_CHOOSE) for word in overrides)
+    if not chosen or slurm.launcher_of(config) == slurm.SLURM:
         return
     store = ResultStore(Path(config.paths.outputs))
     for job in jobs_of(overrides):
         _check_cell(cell_of(loader.job(job)), store)
 
 
-def _check_cell(cell: Cell, store: ResultStore) -> None:
+def _check_cell(cell: CellConfig, store: ResultStore) -> None:
     trainer = cell.tree.get("trainer") if "trainer" in cell.used else None
     if not trainer or trainer.get("accelerator") == "cpu":
         return

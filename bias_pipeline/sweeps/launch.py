@@ -1,4 +1,4 @@
-"""Jobs and sweeps: checked, handed to Hydra's launcher, and put together again."""
+"""Jobs and sweeps: checks them, runs them by Hydra's launcher, collects the results."""
 
 from __future__ import annotations
 
@@ -13,24 +13,32 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bias_pipeline.analysis.name_collisions import SWEPT, swept_names
 from bias_pipeline.config.command_line import ALL_METRICS, check_names, options_of
 from bias_pipeline.config.compose import INVOCATION, cell_of, composer, new_invocation
 from bias_pipeline.config.expansion import ALL_CAPTIONERS, check_captioners, expand
 from bias_pipeline.config.hydra_composer import Loader, composition_message
-from bias_pipeline.config.overrides import check_size, first_choices, further_choices, idle, sweeps
-from bias_pipeline.config.spelling import spelled_out
+from bias_pipeline.config.intersection_syntax import expand_intersections
+from bias_pipeline.config.overrides import (
+    check_size,
+    other_overrides,
+    override_values,
+    representative_overrides,
+    sweeps,
+    unused_overrides,
+)
 from bias_pipeline.config.targets import PACKAGE
 from bias_pipeline.errors import ResourceError, SweepError, UsageError
 from bias_pipeline.io.progress import showing
 from bias_pipeline.io.redaction import redact_files
-from bias_pipeline.io.terminal import say, warn
+from bias_pipeline.io.terminal import print_out, warn
 from bias_pipeline.results.settings import CHOICES, with_settings
 from bias_pipeline.results.store import Result, ResultStore
 from bias_pipeline.sweeps import slurm
 from bias_pipeline.sweeps.devices import check_devices
-from bias_pipeline.sweeps.helpers import helped
 from bias_pipeline.sweeps.job import OUTCOME, job
 from bias_pipeline.sweeps.sweep_bar import sweep_bar
+from bias_pipeline.sweeps.worker_processes import helped
 
 if TYPE_CHECKING:
     from hydra._internal.hydra import Hydra
@@ -38,13 +46,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Finished:
-    """What a job or sweep came to.
+class SweepOutcome:
+    """The result of a job or sweep.
 
     Attributes:
         outputs: the folder of results.
-        results: of the cells that are there, in the order of the sweep.
-        exit_code: of the whole.
+        results: of the cells that succeeded, in the order of the sweep.
+        exit_code: of the command.
     """
 
     outputs: Path
@@ -52,57 +60,64 @@ class Finished:
     exit_code: int = 0
 
 
-def run(words: Sequence[str], *, lenient: bool = False) -> Finished:
+def run(words: Sequence[str], *, lenient: bool = False) -> SweepOutcome:
     """Check everything, run the job or the sweep, print its table.
 
     Args:
         words: Hydra's flags and overrides.
-        lenient: whether cells that the data do not permit are passed over, as by ``metric=all`` and
-            ``captioner=all``: who asks for all asks for what there is.
+        lenient: whether to skip cells that the data do not permit. ``metric=all`` and
+            ``captioner=all`` skip them too, unless none is left.
 
     Raises:
         BiasPipelineError: if the configuration is wrong, or the job failed for that reason.
     """
-    sweep = prepare(words)
+    sweep = parse_sweep(words)
     overrides, config, loader = sweep.overrides, sweep.config, sweep.loader
     launcher = slurm.launcher_of(config)
     multirun = bool(sweep.options.multirun) or any(sweeps(override) for override in overrides)
-    multirun = multirun or launcher == slurm.SLURM  # else Hydra would run it here
+    multirun = multirun or launcher == slurm.SLURM  # a single run would not use the launcher
     if sweep.shows:
         _show(sweep)
-        return Finished(Path(config.paths.outputs))
+        return SweepOutcome(Path(config.paths.outputs))
     for override in sweep.unused:
-        warn(f"note: {override} plays no part: nothing that is run here uses it")
-    slurm.check(config)
+        warn(f"note: {override} has no effect: nothing that runs here uses it")
+    slurm.check_slurm(config)
     check_captioners(overrides, config)
     check_devices(overrides, loader, config)
+    os.environ[SWEPT] = json.dumps(swept_names(_captioners(overrides)))
     folder = _job_folder(config, multirun)
     make_folder(folder)
     started = time.monotonic()
-    told = showing(sweep_bar(folder, overrides, config.seeds)) if multirun else nullcontext()
+    progress = showing(sweep_bar(folder, overrides, config.seeds)) if multirun else nullcontext()
     more = multirun and launcher == slurm.HERE and sweep.processes != 1
     shared = (sweep.options, overrides, sweep.processes, folder)
     helpers = helped(*shared) if more else nullcontext()
-    with told, helpers, slurm.waiting(launcher, folder):
+    with progress, helpers, slurm.waiting(launcher, folder):
         _hydra(loader, overrides, multirun)
     redact_files(folder.glob("*.yaml"))
     seconds = time.monotonic() - started
     outputs = Path(config.paths.outputs)
-    return _conclude(folder, outputs, multirun, seconds, lenient or sweep.of_all)
+    return _conclude(folder, outputs, multirun, seconds, lenient, sweep.of_all)
+
+
+def _captioners(overrides: Sequence[str]) -> list[str]:
+    """The captioners of all jobs, as given."""
+    chosen = [override for override in overrides if override.startswith("captioner=")]
+    return [value for override in chosen for value in override_values(override)]
 
 
 @dataclass(frozen=True)
-class Sweep:
-    """What a command line asks for, checked.
+class SweepRequest:
+    """A checked command line.
 
     Attributes:
         words: the command line.
         options: Hydra's flags.
-        overrides: with ``all`` replaced by what it stands for.
+        overrides: with ``all`` replaced by its values.
         config: of its first job.
         loader: composes its jobs, each once.
         networks: whether networks run, which use several cores by themselves.
-        unused: overrides that decide nothing.
+        unused: overrides without effect.
     """
 
     words: Sequence[str]
@@ -115,43 +130,47 @@ class Sweep:
 
     @property
     def processes(self) -> int | str:
-        """How many it may use, ``auto`` for as many as there are cores."""
+        """How many processes it may use, ``auto`` for one a core."""
         return 1 if self.networks else self.config.processes
 
     @property
     def shows(self) -> bool:
-        """Whether one of Hydra's own flags asks to be shown something; then nothing runs."""
+        """Whether one of Hydra's flags only prints something; then nothing runs."""
         return bool(self.options.cfg or self.options.info or self.options.hydra_help)
 
     @property
     def of_all(self) -> bool:
-        """Whether all metrics or captioners are asked for: all means what the data permit."""
+        """Whether the command has ``metric=all`` or ``captioner=all``."""
         return any(word in self.options.overrides for word in (ALL_METRICS, ALL_CAPTIONERS))
 
 
-def prepare(words: Sequence[str]) -> Sweep:
-    """Check what a command line asks for, every value of a sweep; nothing runs.
+def parse_sweep(words: Sequence[str]) -> SweepRequest:
+    """Check a command line and every value of its sweep; nothing runs.
 
-    Captioners are names, which the data set checks.
+    The data set checks the names of captioners.
 
     Raises:
         UsageError: if it does not compose.
     """
     os.environ[INVOCATION] = new_invocation()
-    words = spelled_out(words)
+    words = expand_intersections(words)
     options = options_of(words)
     check_names(options)
     overrides = expand(options)
     check_size(overrides)
     loader = composer(options)
-    config = loader.job(first_choices(overrides))
+    config = loader.job(representative_overrides(overrides))
     first = cell_of(config)
-    first.loggers()  # a wrong WANDB_MODE is told before the work, not after it
-    named = [first_choices([o])[0] if o.startswith("captioner=") else o for o in overrides]
-    cells = [first, *(cell_of(loader.job(chosen)) for chosen in further_choices(named))]
+    first.loggers()  # so that a wrong WANDB_MODE is reported before the work
+    named = [
+        representative_overrides([o])[0] if o.startswith("captioner=") else o for o in overrides
+    ]
+    cells = [first, *(cell_of(loader.job(chosen)) for chosen in other_overrides(named))]
     networks = any(cell.runs_networks for cell in cells)
-    unused = idle(options.overrides, frozenset[str]().union(*(cell.used for cell in cells)))
-    return Sweep(words, options, overrides, config, loader, networks, unused)
+    unused = unused_overrides(
+        options.overrides, frozenset[str]().union(*(cell.used for cell in cells))
+    )
+    return SweepRequest(words, options, overrides, config, loader, networks, unused)
 
 
 def _job_folder(config: DictConfig, multirun: bool) -> Path:
@@ -159,7 +178,7 @@ def _job_folder(config: DictConfig, multirun: bool) -> Path:
 
 
 def make_folder(folder: Path) -> None:
-    """Know before any work that results can be written."""
+    """Create the folder, before any work."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -173,7 +192,7 @@ def _hydra(loader: Loader, overrides: Sequence[str], multirun: bool) -> None:
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
-    logging.raiseExceptions = False  # a log that cannot be written is no reason for a traceback
+    logging.raiseExceptions = False  # no traceback for a log that cannot be written
     try:
         with _initialized(loader) as hydra:
             (hydra.multirun if multirun else hydra.run)("config", job, [*overrides])
@@ -188,7 +207,7 @@ def _hydra(loader: Loader, overrides: Sequence[str], multirun: bool) -> None:
 
 @contextmanager
 def _initialized(loader: Loader) -> Iterator[Hydra]:
-    """Hydra with our loader, so that it comes by no configuration that is not checked."""
+    """Hydra with our loader, so that it uses only checked configurations."""
     from hydra._internal.hydra import Hydra
     from hydra.core.global_hydra import GlobalHydra
 
@@ -201,8 +220,8 @@ def _initialized(loader: Loader) -> Iterator[Hydra]:
         GlobalHydra.instance().clear()
 
 
-def _show(sweep: Sweep) -> None:
-    """What Hydra's own flags ask for.
+def _show(sweep: SweepRequest) -> None:
+    """Print what Hydra's flags request.
 
     Raises:
         UsageError: if there is no such package, or it cannot be resolved alone.
@@ -211,7 +230,7 @@ def _show(sweep: Sweep) -> None:
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
-    options, overrides = sweep.options, first_choices(sweep.overrides)
+    options, overrides = sweep.options, representative_overrides(sweep.overrides)
     package = options.package
     if package not in (None, "_global_") and OmegaConf.select(sweep.config, package) is None:
         raise UsageError(f"--package={package}: there is no such key")
@@ -222,89 +241,94 @@ def _show(sweep: Sweep) -> None:
             elif options.info:
                 hydra.show_info(options.info, config_name="config", overrides=[*overrides])
             else:
-                say(*hydra.format_args_help(get_args_parser()).splitlines())
+                print_out(*hydra.format_args_help(get_args_parser()).splitlines())
     except OmegaConfBaseException as error:
         raise UsageError(composition_message(error)) from error
 
 
 def _conclude(
-    folder: Path, outputs: Path, multirun: bool, seconds: float, lenient: bool = False
-) -> Finished:
-    """Print what came out.
+    folder: Path, outputs: Path, multirun: bool, seconds: float, lenient: bool, of_all: bool
+) -> SweepOutcome:
+    """Print the results.
 
     Args:
         folder: of the job or the sweep.
-        outputs: where results are.
+        outputs: the folder of results.
         multirun: whether it was a sweep.
-        seconds: it took.
-        lenient: whether cells that the data do not permit are passed over, unless all are.
+        seconds: how long it took.
+        lenient: whether to skip cells that the data do not permit.
+        of_all: whether to skip them unless none is left.
     """
-    from bias_pipeline.analysis.namesakes import files_apart
+    from bias_pipeline.analysis.name_collisions import resolve_file_collisions
     from bias_pipeline.report.annotators import bounds
     from bias_pipeline.report.tables import print_results, write_table
 
     outcomes = _outcomes(folder, multirun)
     store = ResultStore(outputs)
-    told_apart = differing([outcome["overrides"] for outcome in outcomes])
-    for outcome, own in zip(outcomes, told_apart, strict=True):
-        outcome["swept"] = own
+    differences = differing([outcome["overrides"] for outcome in outcomes])
+    for outcome, values in zip(outcomes, differences, strict=True):
+        outcome["swept"] = values
     finished = [
         (result, outcome["swept"])
         for outcome in outcomes
         if outcome["status"] != "failed" and (result := store.load(str(outcome["run_id"])))
     ]
-    results, namesakes = files_apart([result for result, _ in finished])
+    results, namesakes = resolve_file_collisions([result for result, _ in finished])
     if results:
-        swept = [own for _, own in finished]
+        swept = [values for _, values in finished]
         results = with_settings(map(_swept, results, swept))
         print_results(results)
-        for told in namesakes:
-            say(told)
-        for found in bounds(results, swept):
-            say(found.sentence())
+        for sentence in namesakes:
+            print_out(sentence)
+        for bound in bounds(results, swept):
+            print_out(bound.sentence())
         write_table(outputs, results)
     cached = sum(outcome["status"] == "cached" for outcome in outcomes)
     if cached:
-        say(f"not run again, the same cells were there: {cached} of {len(outcomes)}")
+        print_out(f"cached, not run again: {cached} of {len(outcomes)} cells")
     failed = [o for o in outcomes if o["status"] == "failed"]
-    skipped = [o for o in failed if o.get("not_applicable")] if lenient and results else []
+    skipped = [o for o in failed if o.get("not_applicable") and (lenient or (of_all and results))]
     for outcome in skipped:
-        say(f"skipped: {_labelled(outcome)}{outcome['error']}")
-    _tell_work(results, outcomes)
+        print_out(f"skipped: {_labelled(outcome)}{outcome['error']}")
+    _print_work(results, outcomes)
     if results:
         plural = "" if len(outcomes) == 1 else "s"
         n_processes = len({o["process"] for o in outcomes if "process" in o})
         by = f" by {n_processes} processes" if n_processes > 1 else ""
-        told = f"{len(outcomes)} cell{plural} in {seconds:.1f} s{by}; results in {outputs}"
-        warn(told)
+        summary = f"{len(outcomes)} cell{plural} in {seconds:.1f} s{by}; results in {outputs}"
+        warn(summary)
     code = _exit_code([o for o in failed if o not in skipped], len(outcomes), multirun)
-    return Finished(outputs, results, code)
+    return SweepOutcome(outputs, results, code)
 
 
 def _swept(result: Result, swept: Mapping[str, str]) -> Result:
-    """A result with what its sweep spreads and its rows do not tell."""
-    told = {key: value for key, value in swept.items() if key not in CHOICES}
-    return replace(result, settings=told)
+    """A result with the swept settings that its rows have no column for."""
+    settings = {key: value for key, value in swept.items() if key not in CHOICES}
+    return replace(result, settings=settings)
 
 
-def _tell_work(results: Sequence[Result], outcomes: Sequence[Mapping[str, Any]]) -> None:
-    """What the attackers of the cells that ran had to do, where that was less than one thinks."""
+def _print_work(results: Sequence[Result], outcomes: Sequence[Mapping[str, Any]]) -> None:
+    """Print what the cells that ran took from caches, and how many captions were cut."""
     ran = {str(outcome.get("run_id")) for outcome in outcomes if outcome["status"] == "done"}
-    accounts: list[Any] = [own.manifest.get("training") for own in results if own.run_id in ran]
-    trained, cached, fresh, kept, cut = (
+    accounts: list[Any] = [
+        result.manifest.get("training") for result in results if result.run_id in ran
+    ]
+    trained, cached, fresh, embedded_before, cut = (
         sum(account.get(key, 0) for account in accounts if account)
         for key in ("trained", "cached", "embedded", "embedded_before", "cut")
     )
     if cached and not trained:
-        say(f"nothing was embedded or trained: the predictions of all {cached} attackers were kept")
-    if fresh or kept:
-        say(f"embedded: {fresh:,} captions; {kept:,} had been embedded before")
+        print_out(
+            f"nothing was embedded or trained: all {cached} attackers' predictions were cached"
+        )
+    if fresh or embedded_before:
+        print_out(f"embedded: {fresh:,} captions; {embedded_before:,} were embedded before")
     if cut:
-        say(f"{cut:,} captions were longer than the encoder reads and were cut")
+        print_out(f"{cut:,} captions were cut, being longer than the encoder reads")
 
 
 def _outcomes(folder: Path, multirun: bool) -> list[dict[str, Any]]:
-    """How each job ended, in the order of the sweep; one that left no word has failed."""
+    """The outcome of each job, in the order of the sweep; a job without one has failed."""
     jobs = [folder]
     if multirun:
         jobs = slurm.job_folders(folder)
@@ -322,19 +346,24 @@ def _outcome(job_folder: Path) -> dict[str, Any]:
 
 
 def differing(jobs: Sequence[Sequence[str]]) -> list[dict[str, str]]:
-    """For each job's overrides those in which the jobs differ, key to value.
+    """For each job the overrides in which the jobs differ, key to value.
 
     Example:
         >>> differing([["metric=lic", "seeds=1"], ["metric=dpa", "seeds=1"]])
         [{'metric': 'lic'}, {'metric': 'dpa'}]
     """
-    told = []
+    all_overrides = []
     for overrides in jobs:
         parts = (override.partition("=") for override in overrides)
-        told.append({key: value for key, _, value in parts})
-    keys = dict.fromkeys(key for own in told for key in own)
-    differing = [key for key in keys if len({own.get(key) for own in told}) > 1]
-    return [{key: own[key] for key in differing if key in own} for own in told]
+        all_overrides.append({key: value for key, _, value in parts})
+    keys = dict.fromkeys(key for job_overrides in all_overrides for key in job_overrides)
+    differing = [
+        key for key in keys if len({job_overrides.get(key) for job_overrides in all_overrides}) > 1
+    ]
+    return [
+        {key: job_overrides[key] for key in differing if key in job_overrides}
+        for job_overrides in all_overrides
+    ]
 
 
 def _labelled(outcome: Mapping[str, Any]) -> str:
@@ -350,5 +379,5 @@ def _exit_code(failed: Sequence[Mapping[str, Any]], n_jobs: int, multirun: bool)
         return 0
     if not multirun:
         return int(failed[0]["exit_code"])
-    warn(f"{len(failed)} of {n_jobs} jobs failed; the others are kept")
+    warn(f"{len(failed)} of {n_jobs} jobs failed; the results of the others are saved")
     return SweepError.exit_code

@@ -1,4 +1,4 @@
-"""``--dry-run``: which cells a command would run, which are there, and how long the rest takes."""
+"""``--dry-run``: which cells a command would run, which are cached, and how long it takes."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bias_pipeline.catalogue import costs
-from bias_pipeline.config.compose import Cell, cell_of
+from bias_pipeline.config.compose import CellConfig, cell_of
 from bias_pipeline.config.expansion import check_captioners
 from bias_pipeline.config.overrides import jobs_of
 from bias_pipeline.errors import AbsentModelError, BiasPipelineError, NotApplicableError, SweepError
-from bias_pipeline.io.grid import print_table
+from bias_pipeline.io.console_table import print_table
 from bias_pipeline.io.progress import duration
-from bias_pipeline.io.terminal import say
+from bias_pipeline.io.terminal import print_out
 from bias_pipeline.results.store import Result, ResultStore
-from bias_pipeline.sweeps.launch import Sweep, differing, prepare
+from bias_pipeline.sweeps.launch import SweepRequest, differing, parse_sweep
 
 _PASSED_OVER = (NotApplicableError, AbsentModelError)
 _COUNTED = ("images", "model_captions", "human_captions")
-_MEASURED = ("ngram", "")  # the encoders whose costs are known beforehand
+_MEASURED = ("ngram", "")  # the encoders with known costs
 
 
 @dataclass(frozen=True)
-class Planned:
-    """A cell that a command asks for.
+class PlannedCell:
+    """A cell of a command.
 
     Attributes:
         run_id: its name, empty where its data cannot be read.
-        overrides: what it is, as given.
+        overrides: its overrides, as given.
         state: ``to run``, ``cached``, or ``fails`` where its data cannot be read.
-        seconds: expected, 0 if it is not run, NaN if nothing is known of its like.
+        seconds: expected, 0 if it does not run, NaN if unknown.
         error: why it would fail.
     """
 
@@ -42,24 +42,24 @@ class Planned:
     error: BiasPipelineError | None = None
 
 
-def foretell(words: Sequence[str], *, lenient: bool = False) -> int:
-    """Print what a command would run; nothing is written, but data are read: they decide.
+def dry_run(words: Sequence[str], *, lenient: bool = False) -> int:
+    """Print what a command would run; reads the data, which decide that, and writes nothing.
 
     Args:
         words: as of ``run``.
         lenient: see :func:`bias_pipeline.sweeps.launch.run`.
 
     Returns:
-        The exit code that reading alone would lead to.
+        The exit code of the run, if only reading could fail.
 
     Raises:
         BiasPipelineError: if the configuration is wrong, or no cell's data can be read.
     """
-    sweep = prepare(words)
+    sweep = parse_sweep(words)
     check_captioners(sweep.overrides, sweep.config)
     planned = plan(sweep)
     _print(planned)
-    failed = [own.error for own in planned if own.error is not None]
+    failed = [cell.error for cell in planned if cell.error is not None]
     if len(failed) == len(planned):
         raise failed[0]
     if lenient or sweep.of_all:
@@ -67,52 +67,54 @@ def foretell(words: Sequence[str], *, lenient: bool = False) -> int:
     return SweepError.exit_code if failed else 0
 
 
-def plan(sweep: Sweep) -> list[Planned]:
+def plan(sweep: SweepRequest) -> list[PlannedCell]:
     """The cells of a sweep, in the order in which they run."""
     store = ResultStore(Path(sweep.config.paths.outputs))
-    seen = set[str]()
+    names = set[str]()
     return [
-        _planned(overrides, cell_of(sweep.loader.job(overrides)), store, seen)
+        _planned(overrides, cell_of(sweep.loader.job(overrides)), store, names)
         for overrides in jobs_of(sweep.overrides)
     ]
 
 
-def _planned(overrides: Sequence[str], cell: Cell, store: ResultStore, seen: set[str]) -> Planned:
+def _planned(
+    overrides: Sequence[str], cell: CellConfig, store: ResultStore, names: set[str]
+) -> PlannedCell:
     try:
         cell.require()
         name = cell.run_id(cell.corpus())
     except BiasPipelineError as error:
-        return Planned("", overrides, "fails", error=error)
-    if name in seen or store.load(name) is not None:
-        return Planned(name, overrides, "cached")
-    seen.add(name)
-    return Planned(name, overrides, "to run", _seconds(cell, store))
+        return PlannedCell("", overrides, "fails", error=error)
+    if name in names or store.load(name) is not None:
+        return PlannedCell(name, overrides, "cached")
+    names.add(name)
+    return PlannedCell(name, overrides, "to run", _seconds(cell, store))
 
 
-def _seconds(cell: Cell, store: ResultStore) -> float:
-    """By measured rates; networks, for which there are none, by a finished cell of the kind."""
+def _seconds(cell: CellConfig, store: ResultStore) -> float:
+    """Expected seconds, by measured rates; for networks by a finished cell of the same kind."""
     corpus, seeds, settings = cell.corpus(), len(cell.seeds), cell.tree["metric"]
     if cell.choice("encoder") in _MEASURED:
         return costs.seconds_of(cell.metric.name, corpus, seeds, settings)
     captions = costs.captions(len(corpus), len(corpus.model), len(corpus.human), settings)
-    known = [own for result in _alike(cell, store) if (own := _taken(result)) is not None]
-    if not known:
+    samples = [sample for result in _alike(cell, store) if (sample := _taken(result)) is not None]
+    if not samples:
         return math.nan
-    size, taken = max(known)  # what starting takes says nothing of a larger one
+    size, taken = max(samples)  # the largest, in which starting matters least
     return captions * seeds * taken / size
 
 
-def _alike(cell: Cell, store: ResultStore) -> list[Result]:
+def _alike(cell: CellConfig, store: ResultStore) -> list[Result]:
     """Finished cells of the same metric and encoder."""
     paths = store.root.glob(f"{cell.metric.name}-*")
-    found = [result for path in paths if (result := store.load(path.name))]
-    return [own for own in found if own.rows and own.rows[0].encoder == cell.choice("encoder")]
+    results = [result for path in paths if (result := store.load(path.name))]
+    return [r for r in results if r.rows and r.rows[0].encoder == cell.choice("encoder")]
 
 
 def _taken(result: Result) -> tuple[int, float] | None:
-    """Captions times seeds and the seconds they took, None where attackers were there already."""
-    told = result.manifest
-    corpus, training, taken = (told.get(key) for key in ("corpus", "training", "seconds"))
+    """Captions times seeds and the seconds they took, None if attackers were cached."""
+    manifest = result.manifest
+    corpus, training, taken = (manifest.get(key) for key in ("corpus", "training", "seconds"))
     if not isinstance(corpus, dict) or not isinstance(training, dict) or training.get("cached"):
         return None
     images, model, human = (corpus.get(f"n_{kind}", 0) for kind in _COUNTED)
@@ -121,47 +123,48 @@ def _taken(result: Result) -> tuple[int, float] | None:
 
 
 def _settings(result: Result) -> Mapping[str, object]:
-    """Those of its metric."""
+    """The settings of a result's metric."""
     config = result.manifest.get("config")
     return config if isinstance(config, Mapping) else {}
 
 
-def _print(planned: Sequence[Planned]) -> None:
-    told = differing([own.overrides for own in planned])
-    keys = list(dict.fromkeys(key for own in told for key in own)) or ["run"]
+def _print(planned: Sequence[PlannedCell]) -> None:
+    differences = differing([cell.overrides for cell in planned])
+    keys = list(dict.fromkeys(key for values in differences for key in values)) or ["run"]
     lines = [
-        [*(own.get(key, cell.run_id) for key in keys), cell.state, _time(cell)]
-        for own, cell in zip(told, planned, strict=True)
+        [*(values.get(key, cell.run_id) for key in keys), cell.state, _time(cell)]
+        for values, cell in zip(differences, planned, strict=True)
     ]
     print_table([*keys, "state", "about"], lines, keys=len(keys))
-    for own, cell in zip(told, planned, strict=True):
+    for values, cell in zip(differences, planned, strict=True):
         if cell.error is not None:
-            label = " ".join(f"{key}={value}" for key, value in own.items())
-            say(f"{label}: {cell.error}" if label else cell.error)
-    say(summary(planned))
+            label = " ".join(f"{key}={value}" for key, value in values.items())
+            print_out(f"{label}: {cell.error}" if label else cell.error)
+    print_out(plan_summary(planned))
 
 
-def _time(cell: Planned) -> str:
+def _time(cell: PlannedCell) -> str:
     if cell.state != "to run":
         return ""
-    return "not known" if math.isnan(cell.seconds) else duration(cell.seconds)
+    return "unknown" if math.isnan(cell.seconds) else duration(cell.seconds)
 
 
-def summary(planned: Sequence[Planned]) -> str:
-    """How many cells of each kind, and the time of those to run, one after another.
+def plan_summary(planned: Sequence[PlannedCell]) -> str:
+    """A sentence: how many cells of each state, and the time of those to run.
 
     Example:
-        >>> summary([Planned("a", [], "to run", 70.0), Planned("b", [], "cached")])
+        >>> plan_summary([PlannedCell("a", [], "to run", 70.0), PlannedCell("b", [], "cached")])
         '2 cells: 1 to run, 1 cached; about 70 s, one after another'
     """
     counts = {
-        state: sum(own.state == state for own in planned) for state in ("to run", "cached", "fails")
+        state: sum(cell.state == state for cell in planned)
+        for state in ("to run", "cached", "fails")
     }
-    told = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
-    seconds = [own.seconds for own in planned if own.state == "to run"]
-    known = sum(own for own in seconds if not math.isnan(own))
+    kinds = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
+    seconds = [cell.seconds for cell in planned if cell.state == "to run"]
+    known = sum(s for s in seconds if not math.isnan(s))
     times = f"; about {duration(known)}, one after another" if known else ""
-    unknown = sum(math.isnan(own) for own in seconds)
-    times += f"; {unknown} of unknown time: no cell of the kind has run yet" if unknown else ""
+    unknown = sum(map(math.isnan, seconds))
+    times += f"; {unknown} of unknown time: no cell of that kind has run yet" if unknown else ""
     plural = "" if len(planned) == 1 else "s"
-    return f"{len(planned)} cell{plural}: {told}{times}"
+    return f"{len(planned)} cell{plural}: {kinds}{times}"

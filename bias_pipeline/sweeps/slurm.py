@@ -1,7 +1,7 @@
-"""Sweeps whose jobs run elsewhere: what is refused, who is waited for, where their logs are.
+"""Sweeps on other launchers: checks, waiting for all jobs, and their outcomes.
 
-Hydra's launcher gives up at the first job that is killed. The others go on, and so does the wait
-for them here; what each came to is read from its folder.
+Hydra's launcher gives up at the first killed job. The others continue, and this module waits for
+them and reads each outcome from the job's folder.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.errors import ResourceError, SweepError, UsageError
-from bias_pipeline.io import stopping
-from bias_pipeline.io.extras import LAUNCHERS
+from bias_pipeline.io import signals
+from bias_pipeline.io.optional_dependencies import LAUNCHERS
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -37,9 +37,9 @@ _NAMES = {
     "SlurmLauncher": SLURM,
 }
 POLL_S = 1.0
-QUEUE_S = 30  # at most so long between two looks at the queue
+QUEUE_S = 30  # the longest time between two queries of the queue
 
-# What squeue says of a job that will not run again.
+# The states of a job that will not run again, in squeue.
 ENDED = (
     "BOOT_FAIL",
     "CANCELLED",
@@ -54,11 +54,11 @@ ENDED = (
 
 @dataclass(frozen=True)
 class Submitted:
-    """A job that a launcher handed over.
+    """A job that a launcher submitted.
 
     Attributes:
-        id: its name there, such as ``12_0``.
-        folder: its logs and what was handed over.
+        id: its id, such as ``12_0``.
+        folder: its logs and its pickled call.
     """
 
     id: str
@@ -66,27 +66,27 @@ class Submitted:
 
     @property
     def log(self) -> Path:
-        """What it wrote to stderr, also before Python ran."""
+        """The file of its stderr, also from before Python started."""
         return self.folder / f"{self.id}_0_log.err"
 
     @property
     def ended(self) -> bool:
-        """Whether it left word of its end, good or bad."""
+        """Whether it wrote a result, good or bad."""
         return (self.folder / f"{self.id}_0_result.pkl").exists()
 
     def overrides(self) -> list[str]:
-        """The overrides it was to run with, as far as they can be read."""
+        """Its overrides; empty if they cannot be read."""
         from submitit.core.utils import DelayedSubmission
 
         try:
             handed_over = DelayedSubmission.load(self.folder / f"{self.id}_submitted.pkl")
             return [str(override) for override in handed_over.args[0]]
-        except Exception:  # a label for people: no reason to fail
+        except Exception:  # only a label for people
             return []
 
 
 def launcher_of(config: DictConfig) -> str:
-    """The name of the launcher that a composed configuration ends up with."""
+    """The name of a configuration's launcher."""
     return _NAMES[str(config.hydra.launcher._target_).rpartition(".")[2]]
 
 
@@ -98,12 +98,12 @@ def own_job() -> str | None:
     return os.environ.get("SLURM_JOB_ID")
 
 
-def check(config: DictConfig) -> None:
-    """Refuse what a launcher cannot do before anything is written.
+def check_slurm(config: DictConfig) -> None:
+    """Refuse what a launcher cannot do, before anything is written.
 
     Raises:
-        UsageError: if a cell were to run in several tasks, or there are no devices to share out.
-        ResourceError: if there is no Slurm to submit to.
+        UsageError: if a cell would run in several tasks, or there are no devices to distribute.
+        ResourceError: if there is no Slurm.
     """
     launcher = launcher_of(config)
     if launcher in LAUNCHERS:
@@ -137,7 +137,7 @@ def _check_devices(config: DictConfig) -> None:
 
 @contextmanager
 def waiting(launcher: str, folder: Path) -> Iterator[None]:
-    """Wait for every job of a sweep, though the launcher gives up at the first that is killed.
+    """Wait for every job of a sweep, even if the launcher gives up at the first killed one.
 
     Args:
         launcher: its name.
@@ -145,7 +145,7 @@ def waiting(launcher: str, folder: Path) -> Iterator[None]:
 
     Raises:
         UsageError: if nothing could be submitted.
-        SweepError: if a process of joblib was killed, which takes the others with it.
+        SweepError: if a process of joblib was killed, which ends the others too.
     """
     if launcher == SLURM:
         _watch_queue()
@@ -156,11 +156,12 @@ def waiting(launcher: str, folder: Path) -> Iterator[None]:
     except RuntimeError as error:
         module = type(error).__module__
         if module.startswith("hydra_plugins.device_pool."):
-            return  # all have ended; what each came to is in its folder
+            return  # all have ended; each has its outcome in its folder
         if module.startswith("joblib."):
             raise SweepError(
-                "a process of the sweep was ended from outside, perhaps for want of memory; run "
-                "it again (what was finished is kept) with a lower hydra.launcher.n_jobs"
+                "a process of the sweep was killed, perhaps for lack of memory; run it again "
+                "(finished "
+                "cells are cached) with a lower hydra.launcher.n_jobs"
             ) from error
         if not module.startswith("submitit."):
             raise
@@ -171,21 +172,21 @@ def waiting(launcher: str, folder: Path) -> Iterator[None]:
 
 
 def submitted(folder: Path) -> list[Submitted]:
-    """The jobs of a sweep that were handed over, in its order."""
-    found = folder.glob(".submitit/*/*_submitted.pkl")
-    jobs = [Submitted(path.parent.name, path.parent) for path in found]
+    """The submitted jobs of a sweep, in its order."""
+    paths = folder.glob(".submitit/*/*_submitted.pkl")
+    jobs = [Submitted(path.parent.name, path.parent) for path in paths]
     return sorted(jobs, key=_place)
 
 
 def _place(job: Submitted) -> tuple[int, ...]:
-    """Slurm numbers the jobs of an array; other ids say nothing, but were given out in order."""
+    """The sort key of a job: its number in Slurm's array, else when it was submitted."""
     if "_" in job.id:
         return tuple(int(number) for number in job.id.split("_"))
     return (job.folder.stat().st_ctime_ns,)
 
 
 def job_folders(folder: Path) -> list[Path]:
-    """A folder for each job of a sweep, in its order; of one that never started it is not there."""
+    """A folder for each job of a sweep, in its order; absent for jobs that never started."""
     started = {path.name for path in folder.glob("*") if (path / ".hydra").is_dir()}
     names = started | {str(number) for number in range(len(submitted(folder)))}
     names |= {path.name for path in folder.glob(".device_pool/*")}  # killed before they started
@@ -193,33 +194,33 @@ def job_folders(folder: Path) -> list[Path]:
 
 
 def last_words(job_folder: Path) -> dict[str, Any]:
-    """What is known of a job that left no outcome: it was killed, or never started."""
+    """The outcome of a job without one: it was killed, or never started."""
     where, overrides = f"its files are in {job_folder}", _own_overrides(job_folder)
     jobs = submitted(job_folder.parent)
     if job_folder.name.isdigit() and int(job_folder.name) < len(jobs):
         job = jobs[int(job_folder.name)]
-        where, overrides = f"it was job {job.id}, its log is {job.log}", job.overrides()
-    error = f"the job ended without a word; {where}"
+        where, overrides = f"it was job {job.id}; its log is {job.log}", job.overrides()
+    error = f"the job ended without an outcome; {where}"
     return {"status": "failed", "exit_code": 1, "error": error, "overrides": overrides}
 
 
 def _own_overrides(job_folder: Path) -> list[str]:
-    """What Hydra noted as the job began, empty if it never did."""
+    """The overrides that Hydra recorded when the job began, empty if it never did."""
     import yaml
 
     try:
-        found = yaml.safe_load((job_folder / ".hydra" / "overrides.yaml").read_text())
+        overrides = yaml.safe_load((job_folder / ".hydra" / "overrides.yaml").read_text())
     except (OSError, yaml.YAMLError):
         return []
-    return [str(override) for override in found or []]
+    return [str(override) for override in overrides or []]
 
 
 def ran_out_of_time(error: BaseException) -> str | None:
-    """What to say if submitit ended a job whose time was up and that may not be queued again."""
+    """A sentence if submitit ended a job whose time was up for the last time, else None."""
     if type(error).__name__ != "UncompletedJobError":
         return None
     return (
-        "its time was up; run the command again (what was trained is kept), with more time "
+        "its time was up; run the command again (trained seeds are cached), with more time "
         "(hydra.launcher.timeout_min) or more attempts (hydra.launcher.max_num_timeout)"
     )
 
@@ -250,28 +251,28 @@ def _is_over(job: Submitted, launcher: str) -> bool:
 
 
 def _watch_parent() -> None:
-    """Have joblib's workers end when this process does.
+    """Make joblib's workers end with this process.
 
-    Of one that is killed they would finish their cells, and wait for more without end.
+    If it is killed, they would finish their cells and then wait for ever.
     """
     from joblib import register_parallel_backend
     from joblib.parallel import LokyBackend
 
     class Watching(LokyBackend):  # type: ignore[misc]
-        """joblib's own way to start workers, which first of all watch who started them."""
+        """joblib's backend with workers that watch their parent."""
 
         def configure(self, *args: Any, **settings: Any) -> Any:
             """See joblib's."""
-            return super().configure(*args, initializer=stopping.end_with_parent, **settings)
+            return super().configure(*args, initializer=signals.end_with_parent, **settings)
 
     register_parallel_backend("loky", Watching)
 
 
 def _watch_queue() -> None:
-    """Learn from the queue itself which jobs are over.
+    """Use the queue to see which jobs are over.
 
-    submitit asks Slurm's accounting, which many small clusters do not have: a job that is killed
-    there would be waited for without end.
+    submitit uses Slurm's accounting, which many small clusters lack: there it would wait for a
+    killed job for ever.
     """
     from submitit import SlurmJob
 
@@ -282,10 +283,10 @@ def _queue_watcher() -> SlurmInfoWatcher:
     from submitit.slurm.slurm import SlurmInfoWatcher
 
     class QueueWatcher(SlurmInfoWatcher):
-        """The states of the user's jobs; one that the queue has forgotten is over."""
+        """The states of the user's jobs; a job that the queue no longer lists is over."""
 
         def update(self) -> None:
-            """Ask, unless the queue does not answer."""
+            """Query the queue; change nothing if it does not answer."""
             self._num_calls += 1
             self._last_status_check = time.time()
             states = queue_states()
@@ -298,7 +299,7 @@ def _queue_watcher() -> SlurmInfoWatcher:
                     self._finished.add(job_id)
 
         def is_done(self, job_id: str, mode: str = "standard") -> bool:
-            """Whether it will not run again."""
+            """Whether the job will not run again."""
             self.get_info(job_id, mode=mode)
             return job_id in self._finished
 
@@ -306,7 +307,7 @@ def _queue_watcher() -> SlurmInfoWatcher:
 
 
 def queue_states() -> dict[str, str] | None:
-    """State of each of the user's jobs that Slurm remembers; None if it does not answer."""
+    """State of each of the user's jobs in Slurm's queue; None if it does not answer."""
     command = ["squeue", "--me", "--array", "--states=all", "--noheader", "--format=%i %T"]
     try:
         done = subprocess.run(  # noqa: S603 - a fixed command

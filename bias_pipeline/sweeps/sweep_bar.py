@@ -1,4 +1,4 @@
-"""How far a sweep is, from what its jobs have left in their folders, wherever they run."""
+"""Progress of a sweep, from the outcomes in its jobs' folders, wherever they run."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def sweep_bar(folder: Path, overrides: Sequence[str], seeds: int | Sequence[int]
     """The bar of a sweep.
 
     Args:
-        folder: where its jobs have theirs.
-        overrides: what it was asked for.
+        folder: contains the folders of its jobs.
+        overrides: its overrides.
         seeds: of its first job, a number of them or a list.
     """
     jobs = [dict(word.split("=", 1) for word in job if "=" in word) for job in jobs_of(overrides)]
@@ -28,14 +28,13 @@ def sweep_bar(folder: Path, overrides: Sequence[str], seeds: int | Sequence[int]
 
 
 class SweepBar(Bar):
-    """The cells of a sweep.
+    """The progress bar of a sweep.
 
-    Metrics that take longer count for more of the time that is left. How much longer an encoder
-    takes than another depends on the machine, so the time left is told once a cell of every
-    encoder has run.
+    Slower metrics count for more of the time left. The relative speed of encoders depends on the
+    machine, so the time left is shown once a cell of every encoder has run.
 
     Args:
-        folder: of the sweep, in which each job has a folder named by its number.
+        folder: of the sweep; each job has a folder in it, named by its number.
         cells: the metric and the encoder of each.
         seeds: of a cell.
     """
@@ -47,12 +46,12 @@ class SweepBar(Bar):
         self.weights = [costs.weight(metric, seeds) for metric, _ in cells]
         self.encoders = [encoder for _, encoder in cells]
         self._ended: set[int] = set()
-        self._heard = 0.0  # seconds until the last job that has ended did
+        self._heard = 0.0  # when the last job ended, in seconds
         self._spent = defaultdict[str, float](float)  # seconds, by encoder
         self._run = defaultdict[str, float](float)  # weights of the cells that ran, by encoder
 
     def look(self) -> None:
-        """Note the jobs that have ended, and how long those took that were run."""
+        """Record the jobs that have ended, and how long those that ran took."""
         ended = {int(path.parent.name): path for path in self.folder.glob(f"*/{OUTCOME}")}
         times = {number: self._when(ended[number]) for number in ended.keys() - self._ended}
         for number in sorted(times, key=lambda number: (times[number], number)):
@@ -65,13 +64,13 @@ class SweepBar(Bar):
         self.done = len(self._ended)
 
     def _when(self, path: Path) -> float:
-        """At how many seconds a job ended; of several at once not before the one heard of last."""
+        """When a job ended, in seconds; not before the last recorded one."""
         return max(self._heard, self.elapsed - (time.time() - path.stat().st_mtime))
 
     def seconds_left(self) -> float | None:
-        """See :class:`Bar`; cells that were there already, or failed, say nothing of the time.
+        """See :class:`Bar`; cached and failed cells do not count.
 
-        What goes on since the last one ended is part of what is left, not of what was done.
+        The time since the last job ended belongs to the time left.
         """
         left = defaultdict[str, float](float)
         for number, (weight, encoder) in enumerate(zip(self.weights, self.encoders, strict=True)):
@@ -79,7 +78,9 @@ class SweepBar(Bar):
                 left[encoder] += weight
         if any(not self._run[encoder] for encoder in left):
             return None
-        expected = sum(self._spent[own] / self._run[own] * weight for own, weight in left.items())
+        expected = sum(
+            self._spent[name] / self._run[name] * weight for name, weight in left.items()
+        )
         expected -= self.elapsed - self._heard
         return expected if expected > 0 else None
 

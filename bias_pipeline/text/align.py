@@ -1,4 +1,4 @@
-"""Alignment: give people's captions the captioner's vocabulary, so that words alone tell nothing.
+"""Alignment: give people's captions the captioner's vocabulary, so rare words reveal nothing.
 
 People use far more words than captioners. LIC therefore replaces the human words that the
 captioner does not know (Hirota et al. 2022, section 4.1; RELIC appendix C has the other rule).
@@ -25,14 +25,14 @@ class VocabularyAlignment(TextTransform):
     Args:
         vocabulary: ``captions``: the words of the captioner's own captions as they reach this
             transform (masked, if masking comes first); ``published``: the list that came with the
-            captioner. The published LIC lists were made after masking gender, so they hold no
-            gender words: with them, and gender words unmasked (race, age), only the human side
-            loses its gender words. The default repairs that.
+            captioner. The published LIC lists were made after masking gender, so they contain no
+            gender words: with them, unmasked gender words (race, age) disappear from the human side
+            only. The default avoids that.
         replacement: the tokens put in place of an unknown word. The published LSTM protocol ends
             up with three: ``["<", "unk", ">"]``.
         sides: which captions are aligned; with ``captions`` aligning ``model`` changes nothing.
-        keep: words that stay though they are in no vocabulary. LIC never aligns a masked word, but
-            its published lists know no mask but that of gender.
+        keep: words that stay although they are in no vocabulary. LIC never aligns a masked word,
+            but its published lists contain only the mask token of gender.
 
     Raises:
         UsageError: on an unknown ``vocabulary``.
@@ -71,7 +71,7 @@ class VocabularyAlignment(TextTransform):
 
     @abstractmethod
     def known_words(self, corpus: Corpus) -> frozenset[str]:
-        """The words that are kept."""
+        """The words that stay."""
 
     def captioner_words(self, corpus: Corpus) -> frozenset[str]:
         """The captioner's vocabulary.
@@ -83,7 +83,7 @@ class VocabularyAlignment(TextTransform):
             return frozenset(corpus.model.compact().types)
         if corpus.vocabulary is None:
             raise DataError(
-                f"captioner {corpus.captioner!r} of dataset {corpus.dataset!r} came without a "
+                f"captioner {corpus.captioner!r} of dataset {corpus.dataset!r} has no published "
                 "vocabulary; use alignment.vocabulary=captions"
             )
         return corpus.vocabulary

@@ -1,32 +1,28 @@
-"""Whether a word is said of somebody, by the words beside it: "a black man", not "a black dog".
+"""Whether a word describes a person, by its neighbours: "a black man", not "a black dog".
 
-It goes by lists (:class:`~bias_pipeline.corpus.attribute.Context`) and the order of English
-words, without a parser. A word that no list knows ends the search: what is found is said of
-somebody, but not all that is said is found ("a black bearded man": is it the beard?).
+It uses lists (:class:`~bias_pipeline.corpus.attribute.Context`) and English word order, no parser.
+A word in no list ends the search, so matches are reliable but some are missed ("a black bearded
+man").
 """
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.attribute import Context, Words, words_of
 from bias_pipeline.corpus.captions import Captions
 
-IntArray = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
+def said_of(captions: Captions, places: IntArray, context: Context) -> BoolArray:
+    """(P,) which of P running words describe a person.
 
-def said_of(captions: Captions, places: IntArray, context: Context) -> Mask:
-    """(P,) which of P running words are said of somebody.
-
-    A word is if it is itself a word for somebody ("africans"); if one follows, with nothing but
-    words between that may stand there, and is not itself said of something else ("a black young
-    man", not "a white chef hat"); or if one stands before and is linked to it ("a man who is
-    black").
+    A word does if it is itself a noun for a person ("africans"); if such a noun follows, with only
+    listed words between, and does not describe something else ("a black young man", not "a white
+    chef hat"); or if such a noun precedes and is linked to it ("a man who is black").
 
     Args:
-        captions: lower-case words without signs.
+        captions: lower-case words without punctuation.
         places: positions in ``captions.tokens``.
         context: the lists.
 
@@ -42,7 +38,7 @@ def said_of(captions: Captions, places: IntArray, context: Context) -> Mask:
 
 
 class _Beside:
-    """The words beside P places; beyond a caption's first and last there are none."""
+    """The neighbours of the words at P places, within their captions."""
 
     def __init__(self, captions: Captions, places: IntArray, context: Context) -> None:
         self.captions, self.places = captions, places
@@ -52,33 +48,33 @@ class _Beside:
         caption = np.searchsorted(captions.starts, places, side="right") - 1
         self.first, self.end = captions.starts[caption], captions.starts[caption + 1]
 
-    def itself(self) -> Mask:
-        """Whether the word is one for somebody."""
+    def itself(self) -> BoolArray:
+        """Whether the word is a noun for a person."""
         return self._among(self.words, self.places)
 
-    def before(self) -> Mask:
-        """Whether it stands before a word for somebody; "police officer" and the like are one."""
+    def before(self) -> BoolArray:
+        """Whether it precedes a noun for a person; "police officer" counts as one."""
         noun = self._past(self.between - self.words, self.places + 1, 1)
         behind = self._past(self.words, noun, 1)
         return (behind > noun) & ~self._among(self.other_heads, behind)
 
-    def after(self) -> Mask:
-        """Whether a verb links it to a word for somebody, and nothing follows that it describes."""
+    def after(self) -> BoolArray:
+        """Whether a verb links it to a noun for a person, and no noun follows that it describes."""
         noun = self._past(self.linking, self.places - 1, -1)
         following = self.places + 1
         last = (following == self.end) | self._among(self.closing, following)
         return (noun < self.places - 1) & self._among(self.words, noun) & last
 
-    def _among(self, words: frozenset[str], places: IntArray) -> Mask:
+    def _among(self, words: frozenset[str], places: IntArray) -> BoolArray:
         """Whether the words at (P,) places are some of these."""
         known = np.array([word in words for word in self.captions.types], bool)
         inside = (self.first <= places) & (places < self.end)
-        found: Mask = inside.copy()
-        found[inside] = known[self.captions.tokens[places[inside]]]
-        return found
+        matches: BoolArray = inside.copy()
+        matches[inside] = known[self.captions.tokens[places[inside]]]
+        return matches
 
     def _past(self, words: frozenset[str], places: IntArray, step: int) -> IntArray:
-        """(P,) the nearest places, from the given ones on, that hold none of these words."""
+        """(P,) the nearest places, from the given ones on, with none of these words."""
         while (on := self._among(words, places)).any():
             places = places + step * on
         return places

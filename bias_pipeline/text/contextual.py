@@ -15,26 +15,26 @@ from bias_pipeline.declared import Range
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.io.arrays import ArrayCache
 from bias_pipeline.text.align import ConstantAlignment
-from bias_pipeline.text.nearest import NOWHERE, Near, nearest_words
+from bias_pipeline.text.nearest_neighbors import NOWHERE, Near, nearest_words
 from bias_pipeline.text.transform import TextTransform, is_special
 from bias_pipeline.text.vectors import GLOVE_NAME, digests
 
 SUBSTITUTIONS = "substitutions"  # the table's name
-_FEW = 0.5  # share of the words to be replaced that may lack a vector without a word about it
+_FEW = 0.5  # share of the words to be replaced that may lack a vector without a warning
 Distance = Annotated[float, Range(above=0, high=2)]
 
 
 @dataclass(frozen=True)
 class Substitution:
-    """What became of a word.
+    """How a word was replaced.
 
     Attributes:
-        side: whose captions it stood in.
+        side: whose captions it is in.
         word: the word.
-        replacement: what stands in its place.
+        replacement: its replacement.
         distance: cosine distance to the nearest word of the captioner, in [0, 2]; NaN if the word
             has no vector.
-        count: how often it stood there.
+        count: how often it occurs there.
         near: whether the replacement is a word of the captioner.
     """
 
@@ -49,27 +49,27 @@ class Substitution:
 class ContextualAlignment(ConstantAlignment):
     """``alignment=contextual``: replace unknown words by the nearest known one (DBAC eq. 9).
 
-    A word outside the captioner's vocabulary becomes the word of that vocabulary whose vector has
-    the least cosine distance, if that is below ``delta``; otherwise, or without a vector, it
-    becomes ``replacement``. The special tokens of earlier transforms stay and replace nothing, and
-    signs (ours; vectors would make "it" of a full stop) have no near word.
-    What was replaced becomes a table of the corpus, and so ``substitutions.csv`` of the run.
+    A word outside the captioner's vocabulary becomes the word of that vocabulary with the smallest
+    cosine distance, if that is below ``delta``; otherwise, or without a vector, it becomes
+    ``replacement``. Special tokens of earlier transforms stay and replace nothing. Punctuation has
+    no near word (ours; by its vector a full stop would become "it"). The replacements become a
+    table of the corpus, ``substitutions.csv`` of the run.
 
     Args:
         vectors: where the word vectors are, see :func:`~bias_pipeline.text.vectors.word_vectors`.
-            Of several, scores are computed with each and averaged, and their spread is a third
-            source of error (the paper recommends "multiple word embedding models").
-        delta: the cosine distance that a replacement must stay below. The paper's 0.4 was chosen
+            With several, scores are averaged over them, and their spread is a third source of error
+            (the paper recommends "multiple word embedding models").
+        delta: the upper limit of a replacement's cosine distance. The paper's 0.4 was chosen
             for GloVe and does not carry over to other vectors.
         vocabulary: see :class:`~bias_pipeline.text.align.VocabularyAlignment`.
         replacement: the tokens put in place of a word without a near one.
         sides: which captions are aligned.
-        keep: words that stay though they are in no vocabulary.
-        cache: folder where nearest words are kept, None to keep none.
+        keep: words that stay although they are in no vocabulary.
+        cache: folder that caches nearest words, None for no cache.
 
     Raises:
-        UsageError: on an unknown ``vocabulary`` or side, a ``delta`` out of range, or vectors that
-            are none or named twice.
+        UsageError: on an unknown ``vocabulary`` or side, a ``delta`` out of range, or no vectors,
+            or the same named twice.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class ContextualAlignment(ConstantAlignment):
         """Where the one set of vectors is.
 
         Raises:
-            UsageError: if there are several: captions have one form with each.
+            UsageError: if there are several.
         """
         if len(self.sources) > 1:
             raise UsageError(
@@ -113,17 +113,17 @@ class ContextualAlignment(ConstantAlignment):
 
     @property
     def alternatives(self) -> Mapping[str, TextTransform]:
-        """One for each of several sets of vectors."""
+        """One alignment for each set of vectors, by name."""
         if len(self.sources) == 1:
             return super().alternatives
         names = [Path(source).name.partition(".")[0] for source in self.sources]
-        told = names if len(set(names)) == len(names) else self.sources
-        return {name: self._with(source) for name, source in zip(told, self.sources, strict=True)}
+        keys = names if len(set(names)) == len(names) else self.sources
+        return {name: self._with(source) for name, source in zip(keys, self.sources, strict=True)}
 
     def _with(self, source: str) -> ContextualAlignment:
-        own = copy(self)
-        own.sources = (source,)
-        return own
+        variant = copy(self)
+        variant.sources = (source,)
+        return variant
 
     def __call__(self, corpus: Corpus) -> Corpus:
         """The corpus with its sides aligned, and a table of what was replaced.
@@ -132,12 +132,15 @@ class ContextualAlignment(ConstantAlignment):
             DataError: if no word of the captioner has a vector, or the vectors are broken.
             ResourceError: if the vectors are not there.
         """
-        found = {side: self.substitutions(corpus, side) for side in self.sides}
+        by_side = {side: self.substitutions(corpus, side) for side in self.sides}
         aligned = corpus.rewrite(
-            {s: self._applied(corpus.side(s), own) for s, own in found.items()}
+            {
+                s: self._applied(corpus.side(s), substitutions)
+                for s, substitutions in by_side.items()
+            }
         )
-        lines = [asdict(one) for own in found.values() for one in own]
-        notes = [note for own in found.values() if (note := self._note(own))]
+        lines = [asdict(one) for substitutions in by_side.values() for one in substitutions]
+        notes = [note for substitutions in by_side.values() if (note := self._note(substitutions))]
         return replace(
             aligned,
             notes=(*corpus.notes, *notes),
@@ -145,16 +148,16 @@ class ContextualAlignment(ConstantAlignment):
         )
 
     def substitutions(self, corpus: Corpus, side: str) -> list[Substitution]:
-        """What becomes of every unknown word of one side, the most frequent first."""
+        """The replacement of every unknown word of one side, the most frequent first."""
         captions = corpus.side(side).compact()
         unknown = self.unknown_words(corpus, side)
         near = self._nearest(corpus, unknown)
         counts = dict(zip(captions.types, captions.counts.tolist(), strict=True))
-        found = [
+        substitutions = [
             self._substitution(side, word, near.get(word, NOWHERE), counts.get(word, 0))
             for word in unknown
         ]
-        return sorted(found, key=lambda one: (-one.count, one.word))
+        return sorted(substitutions, key=lambda one: (-one.count, one.word))
 
     def _substitution(self, side: str, word: str, near: Near, count: int) -> Substitution:
         close = near.distance < self.delta  # NaN is not
@@ -169,18 +172,22 @@ class ContextualAlignment(ConstantAlignment):
         except LookupError:
             raise DataError(
                 f"captioner {corpus.captioner!r}: none of its {len(known)} words has a vector in "
-                f"{self.vectors}, so nothing can stand for people's words"
+                f"{self.vectors}, so people's words cannot be replaced"
             ) from None
 
-    def _applied(self, captions: Captions, found: Sequence[Substitution]) -> Captions:
-        """Captions with every word replaced as found."""
-        new = {one.word: (one.replacement,) if one.near else self.replacement for one in found}
+    def _applied(self, captions: Captions, substitutions: Sequence[Substitution]) -> Captions:
+        """Captions with every listed word replaced."""
+        new = {
+            one.word: (one.replacement,) if one.near else self.replacement for one in substitutions
+        }
         return captions.rewrite(lambda word: new.get(word, (word,)))
 
-    def _note(self, found: Sequence[Substitution]) -> str:
-        """A warning where vectors know too few of the words to have replaced them."""
-        running = sum(one.count for one in found if is_word(one.word))
-        without = sum(one.count for one in found if is_word(one.word) and math.isnan(one.distance))
+    def _note(self, substitutions: Sequence[Substitution]) -> str:
+        """A warning if too few of the words have vectors, else empty."""
+        running = sum(one.count for one in substitutions if is_word(one.word))
+        without = sum(
+            one.count for one in substitutions if is_word(one.word) and math.isnan(one.distance)
+        )
         if without <= _FEW * running:
             return ""
         return (
@@ -193,7 +200,7 @@ def _sources(vectors: str | Sequence[str]) -> tuple[str, ...]:
     """The sets of vectors.
 
     Raises:
-        UsageError: if there are none, or one twice.
+        UsageError: if there are none, or one is named twice.
     """
     named = (vectors,) if isinstance(vectors, str) else tuple(vectors)
     if not named or len(set(named)) < len(named):
@@ -202,7 +209,7 @@ def _sources(vectors: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def is_word(token: str) -> bool:
-    """Whether a token is a word: neither a special token nor a sign.
+    """Whether a token is a word: neither a special token nor punctuation.
 
     Example:
         >>> [is_word(token) for token in ("dog", "2", ".", "<unk>")]

@@ -1,4 +1,4 @@
-"""Captions that are none: a model that declines to describe, or the error of a service."""
+"""Finds texts that are no captions: a model's refusal, or a service's error message."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import BoolArray
 from bias_pipeline.corpus.corpus import Corpus
 
-# What such texts begin with; people do not begin a caption like that. Ours.
+# Beginnings of such texts; people's captions do not begin like that. Ours.
 _DECLINES = re.compile(
     r"""^\W*(
     (i['’]?\ ?a?m\ (very\ |so\ )?sorry|sorry|my\ apologies|i\ apologi[sz]e)\b
@@ -25,8 +25,8 @@ _DECLINES = re.compile(
 )
 
 
-def declines(texts: Iterable[str]) -> npt.NDArray[np.bool_]:
-    """Which texts say that there is no caption instead of being one.
+def declines(texts: Iterable[str]) -> BoolArray:
+    """Which texts are refusals or errors instead of captions.
 
     Args:
         texts: N captions.
@@ -42,7 +42,7 @@ def declines(texts: Iterable[str]) -> npt.NDArray[np.bool_]:
 
 
 def declines_note(corpus: Corpus, attribute: str) -> str:
-    """How many of the captioner's captions are none, by group; empty where all are captions.
+    """A note on how many of the captioner's texts are no captions, by group; empty if all are.
 
     Args:
         corpus: raw captions.
@@ -59,10 +59,11 @@ def declines_note(corpus: Corpus, attribute: str) -> str:
     )
     return (
         f"{int(flags.sum())} of {len(flags)} captions decline to describe or are errors of a "
-        f"service: {shares}; they are scored as captions, so leave them empty, or caption anew"
+        f"service: {shares}; they are scored as captions, so replace them by empty ones or "
+        "caption these images again"
     )
 
 
-def _model_declines(corpus: Corpus) -> npt.NDArray[np.bool_]:
+def _model_declines(corpus: Corpus) -> BoolArray:
     captions = corpus.model
     return declines(captions.text(row) for row in range(len(captions)))

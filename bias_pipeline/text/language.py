@@ -9,11 +9,12 @@ from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.text.mentions import attribute_mentions, lowered_words
 
-FOREIGN = 0.2  # the share of captions without English word from which it is told
-_NAMED = 0.1  # the share of a group's captions that name it where the list is in their language
+FOREIGN = 0.2  # warn from this share of captions without an English word on
+FOREIGN_WORDS = "hold no English word"  # in every such note
+_NAMED = 0.1  # at least this share of a group's captions name it if the list is in their language
 
-# Words of English captions that are none in the languages that share its letters; "a", "in", "man",
-# "on", "is" and "of" are words in others too.
+# Words of English captions that are not words of other languages in Latin letters, as "a", "in",
+# "man", "on", "is" and "of" are.
 _ENGLISH = frozenset(
     words_of(
         "the, and, with, are, his, her, their, its, this, that, there, two, three, some, several, "
@@ -30,7 +31,7 @@ _ENGLISH = frozenset(
 
 
 def english(captions: Captions) -> float:
-    """Share of captions that hold an English word, in [0, 1]; NaN without captions.
+    """Share of captions that contain an English word, in [0, 1]; NaN without captions.
 
     Example:
         >>> english(Captions.from_texts(["a man with a dog", "ein Mann mit Hund"]))
@@ -40,33 +41,34 @@ def english(captions: Captions) -> float:
         return float("nan")
     words = lowered_words(captions)
     known = np.array([word in _ENGLISH for word in words.types], bool)
-    seen = np.concatenate([[0], np.cumsum(known[words.tokens])])[words.starts]
-    return float((np.diff(seen) > 0).mean())
+    totals = np.concatenate([[0], np.cumsum(known[words.tokens])])[words.starts]
+    return float((np.diff(totals) > 0).mean())
 
 
 def language_notes(corpus: Corpus, attribute: Attribute) -> list[str]:
-    """A warning for each side whose captions the attribute's words do not seem to fit.
+    """A warning for each side whose captions are in another language than the attribute's words.
 
-    That is so where captions hold no English and the groups are hardly named either: a list in
-    another language may fit them.
+    Given where few captions contain English words and few name a group.
     """
-    found = []
+    notes = []
     for side in SIDES:
         captions = corpus.side(side)
         foreign = 1 - english(captions)
         if foreign > FOREIGN and not _names_groups(captions, corpus, attribute):
             who = "the captioner's" if side == "model" else "people's"
-            found.append(
-                f"warning: {foreign:.0%} of {who} captions hold no English word: the words of "
-                f"{attribute.name} do not fit their language, and such captions seem to name nobody"
+            notes.append(
+                f"warning: {foreign:.0%} of {who} captions {FOREIGN_WORDS}: the words of "
+                f"{attribute.name} do not fit their language, and such captions seem to name "
+                "nobody; translate them, or write an attribute with words of their language "
+                "(CONTRIBUTING.md)"
             )
-    return found
+    return notes
 
 
 def _names_groups(captions: Captions, corpus: Corpus, attribute: Attribute) -> bool:
-    """Whether captions of each group's images name that group now and then."""
+    """Whether some captions of each group's images name that group."""
     grouping = corpus.groupings[attribute.name]
     names = attribute_mentions(captions, attribute, grouping.names).toarray() > 0
-    own = grouping.codes[captions.image_rows]
-    shares = [names[own == k, k].mean() for k in range(len(grouping.names)) if (own == k).any()]
+    codes = grouping.codes[captions.image_rows]
+    shares = [names[codes == k, k].mean() for k in range(len(grouping.names)) if (codes == k).any()]
     return bool(shares) and min(shares) >= _NAMED

@@ -1,4 +1,4 @@
-"""Masking: replace the words that would give the group away."""
+"""Masking: replace the words that reveal the group."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from bias_pipeline.text.transform import TextTransform, is_special
 class MaskWords(TextTransform):
     """Replace listed words and phrases by one token.
 
-    Words are compared as they stand after tokenising: on a side that is not lower-cased "Man" is
-    not "man" (a quirk of the published LIC protocol). Whatever stands by a word, it is masked.
+    Words are compared after tokenising: on a side that is not lower-cased, "Man" is not "man" (as
+        in the published LIC protocol). A word is masked whatever its context.
 
     Args:
-        words: what is masked: lists, text with commas, and mappings of groups to them, nested as
-            you like; a phrase is written with single blanks ("hot dog"), or with the hyphen it has
-            ("dark-skinned").
-        token: what stands in its place.
+        words: what is masked: lists, text with commas, and mappings from groups to them, nested at
+            will; write a phrase with single blanks ("hot dog") or with its hyphen ("dark-skinned").
+        token: its replacement.
         sides: which captions are masked.
 
     Example:
@@ -46,14 +45,14 @@ class MaskWords(TextTransform):
 
     def mask(self, captions: Captions) -> Captions:
         """Captions with every listed word replaced."""
-        found = captions.join(sorted(self.words))
-        return found.rewrite(lambda word: (self.token,) if word in self.words else (word,))
+        joined = captions.join(sorted(self.words))
+        return joined.rewrite(lambda word: (self.token,) if word in self.words else (word,))
 
 
 class KeepWords(TextTransform):
     """Drop every word but the listed ones and special tokens.
 
-    What an attacker scores on such captions is what the listed words alone give away.
+    An attacker's score on such captions is what the listed words alone reveal.
 
     Args:
         words: what is kept, in the same forms.
@@ -81,5 +80,5 @@ class KeepWords(TextTransform):
 
 
 def _tokenized(words: Words) -> frozenset[str]:
-    """Words and phrases as they stand in tokenised captions, where a hyphen is a token."""
+    """Words and phrases as in tokenised captions, where a hyphen is a token."""
     return frozenset(word.replace("-", " - ") for word in words_of(words))

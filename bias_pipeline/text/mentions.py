@@ -1,12 +1,12 @@
-"""How attributes are read from captions: the one place that decides which group a caption names.
+"""Decides which group of an attribute a caption names; every metric uses it.
 
-A caption is cut into words as our tokenizer does, in lower case, and a group is named where one
-of its listed words or phrases stands whole: "man's hat" and "the man." name a man, "mandate" does
-not. Plurals count where the list has them. An attribute may ask for a context
-(:mod:`bias_pipeline.text.context`): "a black man" names a group of race, "a black dog" does not.
+Our tokenizer splits a caption into lower-case words. A group is named where one of its listed words
+or phrases occurs whole: "man's hat" and "the man." name a man, "mandate" does not. Plurals count if
+they are listed. An attribute may need a context (:mod:`bias_pipeline.text.context`): "a black man"
+names a group of race, "a black dog" does not.
 
-A caption that names two groups names each of them, and is of neither where one group is asked for
-(:func:`named_group`). A group of an intersection is named where a group of each attribute is.
+A caption that names two groups names each of them, and has no single group
+(:func:`named_group`). A group of an intersection is named if a group of each attribute is.
 """
 
 from __future__ import annotations
@@ -16,16 +16,13 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.attribute import Attribute, Naming
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.text.context import said_of
 from bias_pipeline.text.tokenize import tokenize_word
-
-IntArray = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 NO_GROUP = -1
 SEVERAL_GROUPS = -2
@@ -34,13 +31,15 @@ SEVERAL_GROUPS = -2
 def attribute_mentions(
     captions: Captions, attribute: Attribute, groups: Sequence[str], preset: str | None = None
 ) -> sparse.csr_array:
-    """Which of some groups each caption names; two attributes' where it names a group of each.
+    """Which of the given groups each caption names.
+
+    It names a group of an intersection if it names a group of each attribute.
 
     Args:
         captions: raw captions; they are tokenised and lower-cased here.
         attribute: whose words are counted.
-        groups: names of its groups, in the order of the columns.
-        preset: a published list that counts instead of the attribute's own words, see
+        groups: names of its groups, one per column.
+        preset: a published list to use instead of the attribute's own words, see
             :meth:`~bias_pipeline.corpus.attribute.Attribute.namings`.
 
     Returns:
@@ -81,10 +80,10 @@ def one_of(mentions: sparse.csr_array) -> IntArray:
     return np.where(counts == 1, first, np.where(counts == 0, NO_GROUP, SEVERAL_GROUPS))
 
 
-def silent(captions: Captions, attribute: Attribute) -> Mask:
-    """(N,) whether each caption names no group of the attribute; of two, no group of both.
+def silent(captions: Captions, attribute: Attribute) -> BoolArray:
+    """(N,) whether each caption names no group; of an intersection, not a group of each attribute.
 
-    By the attribute's own words, so that it compares whatever list a metric counts with.
+    The attribute's own words are used, so that the flags do not depend on a metric's word list.
 
     Args:
         captions: raw captions; they are tokenised and lower-cased here.
@@ -93,11 +92,13 @@ def silent(captions: Captions, attribute: Attribute) -> Mask:
     return captions.read(_silent, attribute.namings())
 
 
-def neutral_rate(captions: Captions, attribute: Attribute, images: Mask | None = None) -> float:
+def neutral_rate(
+    captions: Captions, attribute: Attribute, images: BoolArray | None = None
+) -> float:
     """Share of captions that name no group of the attribute, in [0, 1]; NaN without captions.
 
-    A captioner that always says "person" is neutral throughout and must not look fair for free. The
-    attribute's own words count, whatever list a metric counts with, so that metrics compare.
+    A captioner that always writes "person" has a rate of 1: this shows that it avoids groups. The
+    attribute's own words are used, whatever a metric's word list, so that rates are comparable.
 
     Args:
         captions: raw captions; they are tokenised and lower-cased here.
@@ -112,40 +113,40 @@ def neutral_rate(captions: Captions, attribute: Attribute, images: Mask | None =
 
 @dataclass(frozen=True, eq=False)
 class Listed:
-    """Where captions hold words that are listed for a group, P places in all.
+    """The P places where captions contain a word listed for a group.
 
     Attributes:
-        captions: N captions as lower-case words without signs, listed phrases as one word.
+        captions: N captions as lower-case words without punctuation, listed phrases as one word.
         places: (P,) positions in ``captions.tokens``.
         groups: (P,) number of the group the word is listed for.
-        names: (P,) whether it names the group there: whether its context is given.
+        names: (P,) whether it names the group there, by its context.
     """
 
     captions: Captions
     places: IntArray
     groups: IntArray
-    names: Mask
+    names: BoolArray
 
-    def holding(self, places: Mask) -> Mask:
-        """(N,) captions that hold some of the P places, (P,) flags."""
-        found = np.zeros(len(self.captions), bool)
-        found[np.searchsorted(self.captions.starts, self.places[places], side="right") - 1] = True
-        return found
+    def holding(self, places: BoolArray) -> BoolArray:
+        """(N,) captions that contain at least one of the flagged places."""
+        flags = np.zeros(len(self.captions), bool)
+        flags[np.searchsorted(self.captions.starts, self.places[places], side="right") - 1] = True
+        return flags
 
 
 def listed_words(captions: Captions, naming: Naming) -> Listed:
-    """The listed words that captions hold.
+    """The listed words that captions contain.
 
     Args:
         captions: raw captions; they are tokenised and lower-cased here.
-        naming: the words, and what must stand by them.
+        naming: the words and the context they need.
     """
     return captions.read(_listed, naming)
 
 
 def _listed(captions: Captions, naming: Naming) -> Listed:
     context = naming.applies_to
-    group = {word: k for k, (_, own) in enumerate(naming.words) for word in own}
+    group = {word: k for k, (_, group_words) in enumerate(naming.words) for word in group_words}
     words = lowered_words(captions)
     if context is not None:  # "a chef's hat" is a chef hat
         words = words.rewrite(lambda word: () if word == "'s" else (word,))
@@ -160,13 +161,13 @@ def _listed(captions: Captions, naming: Naming) -> Listed:
 
 def _named(captions: Captions, namings: tuple[Naming, ...], groups: tuple[str, ...]) -> IntArray:
     named = one_of(captions.read(_mentions, namings, groups))
-    named.setflags(write=False)  # all who ask get the same array
+    named.setflags(write=False)  # all callers get the same array
     return named
 
 
-def _silent(captions: Captions, namings: tuple[Naming, ...]) -> Mask:
-    found = [listed_words(captions, naming) for naming in namings]
-    quiet: Mask = ~np.all([own.holding(own.names) for own in found], axis=0)
+def _silent(captions: Captions, namings: tuple[Naming, ...]) -> BoolArray:
+    matches = [listed_words(captions, naming) for naming in namings]
+    quiet: BoolArray = ~np.all([match.holding(match.names) for match in matches], axis=0)
     quiet.setflags(write=False)
     return quiet
 
@@ -175,25 +176,25 @@ def _mentions(
     captions: Captions, namings: tuple[Naming, ...], groups: tuple[str, ...]
 ) -> sparse.csr_array:
     each = [_flags(captions, naming) for naming in namings]
-    found = {"-".join(names): names for names in product(*each)}
+    parts = {"-".join(names): names for names in product(*each)}
     columns = [
-        np.all([own[name] for own, name in zip(each, found[group], strict=True)], axis=0)
+        np.all([flags[name] for flags, name in zip(each, parts[group], strict=True)], axis=0)
         for group in groups
     ]
     return sparse.csr_array(np.stack(columns, axis=1).astype(np.float64))
 
 
-def _flags(captions: Captions, naming: Naming) -> dict[str, Mask]:
+def _flags(captions: Captions, naming: Naming) -> dict[str, BoolArray]:
     """Group to (N,) whether each caption names it."""
-    found = listed_words(captions, naming)
+    matches = listed_words(captions, naming)
     return {
-        name: found.holding(found.names & (found.groups == k))
+        name: matches.holding(matches.names & (matches.groups == k))
         for k, (name, _) in enumerate(naming.words)
     }
 
 
 def lowered_words(captions: Captions) -> Captions:
-    """Raw captions as lower-case words, without signs."""
+    """Raw captions as lower-case words, without punctuation."""
     return captions.read(_lowered)
 
 

@@ -1,8 +1,8 @@
-"""How tasks (objects) are read from captions: the one place that decides what a caption names.
+"""Decides which tasks (objects) a caption names; every metric uses it.
 
-Words are cut as for attributes (:mod:`bias_pipeline.text.mentions`). A task is named where one of
-its listed words or phrases stands; the longest phrase takes its words, so "hot dog" is no dog.
-Naming a task twice counts once.
+Words are split as for attributes (:mod:`bias_pipeline.text.mentions`). A task is named where one of
+its listed words or phrases occurs; the longest phrase wins, so "hot dog" is not a dog. Naming a
+task twice counts once.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ def task_mentions(
 ) -> sparse.csr_array:
     """Which tasks each caption names, by any of their words; the longest phrase wins.
 
-    "hot dog" names a hot dog and no dog.
+    "hot dog" does not name a dog.
 
     Args:
         captions: raw captions; they are tokenised and lower-cased here.
         vocabulary: words of all tasks.
-        tasks: which T tasks are columns; phrases of the others still win over their words.
+        tasks: the T tasks of the columns; longer phrases of other tasks still win.
 
     Returns:
         (N, T) indicators.
@@ -48,7 +48,7 @@ def _mentions(
     ends = np.concatenate([[0], np.cumsum(named >= 0)])[tokens.starts]
     columns_named = named[named >= 0]
     shape = (len(captions), n_tasks)
-    found = sparse.csr_array((np.ones(len(columns_named)), columns_named, ends), shape=shape)
-    found.sum_duplicates()
-    found.data = np.ones_like(found.data)
-    return found
+    incidence = sparse.csr_array((np.ones(len(columns_named)), columns_named, ends), shape=shape)
+    incidence.sum_duplicates()
+    incidence.data = np.ones_like(incidence.data)
+    return incidence

@@ -23,20 +23,20 @@ _UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf
 
 
 class Tokenize(TextTransform):
-    """Split captions into words and signs.
+    """Split captions into words and punctuation.
 
-    A token is a run of letters and digits or a single other sign, after Unicode NFC. English
-    clitics stand alone ("man's" is ``man 's``, "isn't" is ``is n't``), so a masked word is found
-    inside them; a hyphen separates ("police-woman" is three tokens) for the same reason. Scripts
-    written without blanks give one token a sign. A literal ``<unk>`` in a caption is kept whole.
+    A token is a run of letters and digits or a single other character, after Unicode NFC. English
+    clitics are separate tokens ("man's" is ``man 's``, "isn't" is ``is n't``), so masking finds the
+    word; hyphens separate for the same reason ("police-woman" is three tokens). Scripts without
+    blanks give one token per character. A literal ``<unk>`` stays whole.
 
     Args:
         lowercase: the sides whose captions are lower-cased. The published LIC protocol does so
             for ``human`` alone.
-        keep_punctuation: whether signs are tokens.
+        keep_punctuation: whether punctuation marks are tokens.
         keep_unknown: whether a literal ``<unk>`` is one special token. The published protocol
             splits it into three.
-        version: of the tokenizer; part of every result's identity.
+        version: of the tokenizer; part of every run id.
 
     Example:
         >>> tokenize_word("man's", keep_punctuation=True, keep_unknown=True)
@@ -89,7 +89,7 @@ def _is_word(token: str) -> bool:
 
 
 def _unicode_tokens(word: str) -> list[str]:
-    """Runs of letters, digits and their marks; every other sign alone."""
+    """Runs of letters, digits and their marks; every other character alone."""
     tokens: list[str] = []
     in_word = False
     for sign in word:

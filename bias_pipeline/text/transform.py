@@ -1,4 +1,4 @@
-"""The shape all text transforms share."""
+"""The base of all text transforms."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class TextTransform(Configurable, ABC):
         self.sides = tuple(sides)
 
     def __call__(self, corpus: Corpus) -> Corpus:
-        """The corpus with rewritten captions; the given one is left as it is."""
+        """A corpus with rewritten captions; the input stays as it is."""
         return corpus.rewrite({side: self.rewrite(corpus, side) for side in self.sides})
 
     @property
     def alternatives(self) -> Mapping[str, TextTransform]:
-        """Those it stands for, by name, where scores are means over several; else itself alone."""
+        """The variants by name, if scores are averaged over several; else itself alone."""
         return {"": self}
 
     @abstractmethod
@@ -45,25 +45,27 @@ class TextTransform(Configurable, ABC):
 
 
 def applied(transforms: Iterable[Transform], corpus: Corpus) -> Corpus:
-    """The corpus after one transform and then the next; mask-then-align is not align-then-mask."""
+    """The corpus after all transforms in order; mask-then-align differs from align-then-mask."""
     for transform in transforms:
         corpus = transform(corpus)
     return corpus
 
 
 def alternatives(transforms: Sequence[Transform]) -> Mapping[str, tuple[Transform, ...]]:
-    """Every way in which transforms that stand for several can be applied, by name.
+    """Every combination of the transforms' variants, by name.
 
     Example:
         >>> list(alternatives([Identity()]))
         ['']
     """
     each: list[Iterable[tuple[str, Transform]]] = [
-        own.alternatives.items() if isinstance(own, TextTransform) else [("", own)]
-        for own in transforms
+        transform.alternatives.items()
+        if isinstance(transform, TextTransform)
+        else [("", transform)]
+        for transform in transforms
     ]
     return {
-        " ".join(name for name, _ in chosen if name): tuple(own for _, own in chosen)
+        " ".join(name for name, _ in chosen if name): tuple(transform for _, transform in chosen)
         for chosen in product(*each)
     }
 
@@ -77,7 +79,7 @@ class Identity(TextTransform):
 
 
 def is_special(word: str) -> bool:
-    """Whether a token was put in by a transform.
+    """Whether a token was inserted by a transform.
 
     Example:
         >>> is_special("<unk>"), is_special("unk"), is_special("<")

@@ -1,7 +1,7 @@
-"""Word vectors from what people have: the installed GloVe, text files, FastText, static models.
+"""Word vectors from the installed GloVe, text files, FastText or static models.
 
-Files of vectors are large and a corpus has few words, so a reader is asked for words and keeps no
-others. A vector of zeros has no direction and counts as absent.
+Files of vectors are large and a corpus has few words, so readers load only the needed words. A
+vector of zeros has no direction and counts as absent.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from typing import IO
 import numpy as np
 import numpy.typing as npt
 
+from bias_pipeline.array_types import Float64Array
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io.digests import digest_of
-from bias_pipeline.io.extras import FASTTEXT, GLOVE, STATIC, package_folder
-
-FloatArray = npt.NDArray[np.float64]
+from bias_pipeline.io.optional_dependencies import FASTTEXT, GLOVE, STATIC, package_folder
 
 GLOVE_NAME = "glove"
 _TEXT = ("txt", "vec")  # endings
@@ -35,7 +34,7 @@ class WordVectors:
     """The directions of V words.
 
     Attributes:
-        words: the words, by the alphabet.
+        words: the words, in alphabetical order.
         units: (V, D) float64 vectors of length 1.
 
     Example:
@@ -45,34 +44,34 @@ class WordVectors:
     """
 
     words: tuple[str, ...]
-    units: FloatArray
+    units: Float64Array
 
     @classmethod
-    def of(cls, found: Mapping[str, npt.NDArray[np.floating]]) -> WordVectors:
-        """Of words and their vectors, those without a direction left out.
+    def of(cls, table: Mapping[str, npt.NDArray[np.floating]]) -> WordVectors:
+        """Vectors by word, scaled to length 1; vectors of zeros are left out.
 
         Raises:
             ValueError: if a number is not finite.
         """
-        if not found:
+        if not table:
             return cls((), np.zeros((0, 0)))
-        words = sorted(found)
-        matrix = np.array([found[word] for word in words], np.float64).reshape(len(words), -1)
+        words = sorted(table)
+        matrix = np.array([table[word] for word in words], np.float64).reshape(len(words), -1)
         broken = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
         if len(broken):
             raise ValueError(
-                f"the vector of {words[broken[0]]!r} holds a number that is not finite"
+                f"the vector of {words[broken[0]]!r} contains a number that is not finite"
             )
         lengths = np.linalg.norm(matrix, axis=1)
-        kept = np.flatnonzero(lengths > 0)
-        return cls(tuple(words[i] for i in kept), matrix[kept] / lengths[kept, None])
+        nonzero = np.flatnonzero(lengths > 0)
+        return cls(tuple(words[i] for i in nonzero), matrix[nonzero] / lengths[nonzero, None])
 
     @cached_property
     def places(self) -> Mapping[str, int]:
         """Word to its row."""
         return {word: i for i, word in enumerate(self.words)}
 
-    def rows(self, words: Sequence[str]) -> FloatArray:
+    def rows(self, words: Sequence[str]) -> Float64Array:
         """(len(words), D) the directions of words that have one."""
         return self.units[[self.places[word] for word in words]]
 
@@ -84,7 +83,7 @@ def word_vectors(source: str, words: Collection[str]) -> WordVectors:
         source: ``glove`` for the installed package; or a file: text of a word and its numbers a
             line, with or without a heading line (``.txt``, ``.vec``, either with ``.gz``), FastText
             or word2vec (``.bin``); or a folder with a static sentence model.
-        words: those that are looked for, as they stand.
+        words: the words to look up, as written.
 
     Returns:
         Vectors of the words that have one.
@@ -121,7 +120,7 @@ def files_of(source: str) -> list[Path]:
         return [*_glove_files()]
     path = Path(source).expanduser()
     if path.is_dir():
-        return sorted(own for own in path.iterdir() if own.suffix in (".json", ".safetensors"))
+        return sorted(file for file in path.iterdir() if file.suffix in (".json", ".safetensors"))
     if not path.is_file():
         raise ResourceError(
             f"vectors={source}: no such file or folder (relative paths start at "
@@ -175,7 +174,7 @@ def _read_glove(
 def _read_text(path: Path, words: frozenset[str]) -> Mapping[str, npt.NDArray[np.floating]]:
     """A line a word; where a word stands twice, its first line counts."""
     wanted = {word.encode("utf-8", "surrogatepass"): word for word in words}
-    found: dict[str, npt.NDArray[np.floating]] = {}
+    vectors: dict[str, npt.NDArray[np.floating]] = {}
     with closing(_opened(path)) as file:
         width = 0
         for number, line in enumerate(_lines(file), start=1):
@@ -184,11 +183,11 @@ def _read_text(path: Path, words: frozenset[str]) -> Mapping[str, npt.NDArray[np
                 continue
             width = width or _width(rest)
             word = wanted.get(head)
-            if word is not None and word not in found:
-                found.update(_vector(word, rest, width, number))
+            if word is not None and word not in vectors:
+                vectors.update(_vector(word, rest, width, number))
     if not width:
         raise ValueError("no vectors; a line is a word and its numbers, with blanks between them")
-    return found
+    return vectors
 
 
 def _opened(path: Path) -> IO[bytes]:
@@ -218,7 +217,7 @@ def _width(rest: bytes) -> int:
 def _vector(
     word: str, rest: bytes, width: int, line: int
 ) -> Mapping[str, npt.NDArray[np.floating]]:
-    """A word's numbers; none if the line is of a longer entry that begins with the word."""
+    """A word's numbers; empty if the line's entry is longer and only begins with the word."""
     fields = rest.split()
     if len(fields) > width and not _is_number(fields[0]):
         return {}
@@ -241,7 +240,7 @@ def _is_number(field: bytes) -> bool:
 
 
 def _read_binary(path: Path, words: frozenset[str]) -> Mapping[str, npt.NDArray[np.floating]]:
-    """FastText makes vectors of the pieces of unknown words too; word2vec knows its own alone."""
+    """Vectors of a binary file; FastText's also of unknown words, built from their parts."""
     FASTTEXT.require()
     from gensim.models import KeyedVectors
     from gensim.models.fasttext import load_facebook_vectors
@@ -254,7 +253,7 @@ def _read_binary(path: Path, words: frozenset[str]) -> Mapping[str, npt.NDArray[
             if fasttext
             else KeyedVectors.load_word2vec_format(str(path), binary=True)
         )
-    except Exception as error:  # whatever a broken file makes of the library
+    except Exception as error:  # whatever the library raises on a broken file
         raise ValueError(f"cannot be read as FastText or word2vec ({error})") from error
     known = words if fasttext else [word for word in words if word in read.key_to_index]
     return {word: read[word] for word in known}
@@ -267,6 +266,6 @@ def _read_static(folder: Path, words: frozenset[str]) -> Mapping[str, npt.NDArra
     ordered = sorted(words)
     try:
         vectors = StaticModel.from_pretrained(folder).encode(ordered, show_progress_bar=False)
-    except Exception as error:  # whatever a broken folder makes of the library
+    except Exception as error:  # whatever the library raises on a broken folder
         raise ValueError(f"cannot be read as a static model ({error})") from error
     return dict(zip(ordered, vectors, strict=True))

@@ -1,1 +1,1 @@
-"""Pictures: where they are, and how they are read."""
+"""Finds, reads and edits pictures."""

@@ -1,16 +1,16 @@
-"""What is seen in a picture: labels, and how sure each is."""
+"""Labels of pictures with confidences."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-Labels = tuple[tuple[str, float], ...]  # a label and its confidence in [0, 1], the surest first
+Labels = tuple[tuple[str, float], ...]  # labels and confidences in [0, 1], the most confident first
 
-_NOTHING = ("n/a", "none", "background", "no object")  # what detectors call no category
+_NOTHING = ("n/a", "none", "background", "no object")  # detectors' names for no category
 
 
 def plain_label(text: str) -> str:
-    """A label as words, the first of those that mean the same; empty if it is no category.
+    """A label as words, the first of several synonyms; empty if it is not a category.
 
     ImageNet's labels list synonyms with commas, other lists join words with ``_``.
 
@@ -23,7 +23,7 @@ def plain_label(text: str) -> str:
 
 
 def surest_first(confidences: Mapping[str, float]) -> Labels:
-    """Labels in the order of their confidence, equal ones in that of the alphabet.
+    """Labels by descending confidence, ties in alphabetical order.
 
     Example:
         >>> surest_first({"dog": 0.5, "cat": 0.5, "horse": 0.75})

@@ -10,43 +10,41 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from bias_pipeline.array_types import BoolArray
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.pictures import PERSON, Drawn, Elsewhere, Pictures, Pixels, Region
 from bias_pipeline.declared import Configurable, InnerShare, NotNegativeCount, Share
 from bias_pipeline.errors import DataError
-from bias_pipeline.io.hashing import stream
+from bias_pipeline.io.hashing import random_words
 from bias_pipeline.vision.drawn import in_size
 from bias_pipeline.vision.regions import box_mask, grown, region_mask, union
 
-Mask = npt.NDArray[np.bool_]
-
 _GREY = 127
 _FOREGROUND = 0.5  # of the largest person's box
-_GRAINS = 256  # of noise, each way, in a picture that is larger
+_GRAINS = 256  # pixels per noise cell each way, in larger pictures
 
 
 @dataclass(frozen=True)
 class ImageMasking(Configurable):
-    """Paints things over, in every picture of a corpus; a transform, and an edit of pictures.
+    """Paints over people or objects in every picture of a corpus; a transform and an edit.
 
-    A labelled image shows a person: one in whose picture nobody found any cannot be masked and
-    loses its picture, which is noted. So does one whose people have boxes alone where outlines
-    are asked for.
+    An image without an annotated person cannot be masked and loses its picture, with a note. So
+    does one whose people have only boxes if outlines are needed.
 
     Attributes:
-        person: what of people is masked: their ``segment``, their ``box``, the upper ``part`` of
+        person: the masked part of people: their ``segment``, their ``box``, the upper ``part`` of
             their segment, or ``none``.
-        objects: whether all other annotated things are masked, along their outlines where they
-            have any, else their boxes.
-        fill: what is painted: ``grey``, the ``mean`` colour of what is left, a strong ``blur`` of
+        objects: whether all other annotated objects are masked, by their outlines if they have any,
+            else by their boxes.
+        fill: what is painted: ``grey``, the ``mean`` colour of the rest, a strong ``blur`` of
             the picture itself, or ``noise``, the same in all pictures.
-        grow: pixels by which masks grow, for outlines that are too tight: of the file, before it
-            is squeezed to an encoder's size; what is drawn on the spot has that size at once.
-        fraction: the share of a person's height, from the top, that ``part`` masks. DBAC masks
-            people in part without saying which; ours.
+        grow: pixels by which masks grow, for too tight outlines; in the file's size, before
+            resizing for an encoder (drawings have the encoder's size).
+        fraction: the share of a person's height, from the top, that ``part`` masks. Ours; DBAC does
+            not say which part it masks.
         target: which people: ``all``, the ``largest`` one, or those in the ``foreground``, at
             least half as large as the largest (boxes).
-        min_score: detections that are less certain do not count.
+        min_score: detections with a lower score do not count.
     """
 
     person: Literal["none", "segment", "box", "part"] = "segment"
@@ -63,7 +61,7 @@ class ImageMasking(Configurable):
         return {"edit": "mask", **asdict(self)}
 
     def __call__(self, corpus: Corpus) -> Corpus:
-        """The corpus with pictures that are masked when they are read.
+        """The corpus with pictures that are masked when read.
 
         Raises:
             DataError: if no picture can be masked.
@@ -80,9 +78,9 @@ class ImageMasking(Configurable):
                 "name a file that has them (dataset.regions=FILE), or choose another image_masking"
             )
         files = tuple(
-            own if ok else None for own, ok in zip(corpus.pictures.files, able, strict=True)
+            file if ok else None for file, ok in zip(corpus.pictures.files, able, strict=True)
         )
-        note = f"{n_lost} pictures have no {sought} and cannot be masked: not scored"
+        note = f"{n_lost} pictures have no {sought} and cannot be masked; they are not scored"
         return replace(
             corpus,
             pictures=replace(corpus.pictures, files=files).edited(self),
@@ -96,13 +94,13 @@ class ImageMasking(Configurable):
         return "box of a person" if self.person == "box" else "outline of a person"
 
     def _how_sure(self, pictures: Pictures) -> str:
-        """What keeps detections from counting, if it does."""
+        """The condition on scores for messages; empty if all detections count."""
         all_known = (pictures.known(row) or () for row in range(len(pictures)))
-        unsure = any(own.score < self.min_score for regions in all_known for own in regions)
+        unsure = any(region.score < self.min_score for regions in all_known for region in regions)
         return f" of image_masking.min_score={self.min_score:g} or more" if unsure else ""
 
-    def _maskable(self, pictures: Pictures) -> Mask:
-        """(N,) whether what is to be masked is known; drawings know themselves."""
+    def _maskable(self, pictures: Pictures) -> BoolArray:
+        """(N,) whether each picture has the regions to mask; drawings have them."""
         known = (pictures.known(row) for row in range(len(pictures)))
         return np.array(
             [
@@ -120,45 +118,49 @@ class ImageMasking(Configurable):
         if self.person == "none":
             return True
         people = self._people(in_size(regions, file))
-        return bool(people) and (self.person == "box" or all(own.outlined for own in people))
+        return bool(people) and (self.person == "box" or all(region.outlined for region in people))
 
     def _people(self, regions: Iterable[Region]) -> list[Region]:
-        """Those that are masked."""
-        people = [own for own in self._certain(regions) if own.category == PERSON]
+        """The people to mask."""
+        people = [region for region in self._certain(regions) if region.category == PERSON]
         if self.target == "all" or not people:
             return people
-        sizes = [own.box[2] * own.box[3] for own in people]
+        sizes = [region.box[2] * region.box[3] for region in people]
         if self.target == "largest":
             return [people[int(np.argmax(sizes))]]
         least = _FOREGROUND * max(sizes)
-        return [own for own, size in zip(people, sizes, strict=True) if size >= least]
+        return [region for region, size in zip(people, sizes, strict=True) if size >= least]
 
     def _certain(self, regions: Iterable[Region]) -> list[Region]:
-        """Those in the picture; whoever is annotated beside it would be left to be seen."""
-        return [own for own in regions if own.score >= self.min_score and not own.outside]
+        """Regions with a sufficient score, within the picture."""
+        return [
+            region for region in regions if region.score >= self.min_score and not region.outside
+        ]
 
     def hides(self, category: str) -> bool:
-        """Whether nothing is left to be seen of such a thing."""
+        """Whether the edit makes objects of this category invisible."""
         if category == PERSON:
             return self.person in ("segment", "box") and self.target == "all"
         return self.objects
 
-    def mask(self, drawn: Drawn) -> Mask:
-        """(H, W) the pixels that are painted over."""
+    def mask(self, drawn: Drawn) -> BoolArray:
+        """(H, W) the pixels to paint over."""
         height, width = drawn.pixels.shape[:2]
         people = self._people(drawn.regions) if self.person != "none" else []
-        masks = [self._person_mask(own, height, width) for own in people]
+        masks = [self._person_mask(region, height, width) for region in people]
         if self.objects:
-            others = [own for own in self._certain(drawn.regions) if own.category != PERSON]
-            masks += [region_mask(own, height, width) for own in others]
+            others = [
+                region for region in self._certain(drawn.regions) if region.category != PERSON
+            ]
+            masks += [region_mask(region, height, width) for region in others]
         return grown(union(masks, height, width), self.grow)
 
-    def _person_mask(self, person: Region, height: int, width: int) -> Mask:
+    def _person_mask(self, person: Region, height: int, width: int) -> BoolArray:
         if self.person == "box":
             return box_mask(person, height, width)
         mask = region_mask(person, height, width)
         if not mask.any():
-            raise ValueError("a person's outline holds no pixel, nor does the box")
+            raise ValueError("a person's outline and box contain no pixel")
         if self.person == "part":
             rows = np.flatnonzero(mask.any(axis=1))
             if len(rows):
@@ -166,7 +168,7 @@ class ImageMasking(Configurable):
         return mask
 
     def apply(self, drawn: Drawn) -> Pixels:
-        """The pixels without what is masked."""
+        """The masked pixels of the picture."""
         mask = self.mask(drawn)
         if not mask.any():
             return drawn.pixels
@@ -174,8 +176,8 @@ class ImageMasking(Configurable):
         pixels[mask] = self._paint(drawn.pixels, mask)
         return pixels
 
-    def _paint(self, pixels: Pixels, mask: Mask) -> npt.NDArray[np.uint8]:
-        """(M, 3) what the M masked pixels become, or (3,)."""
+    def _paint(self, pixels: Pixels, mask: BoolArray) -> npt.NDArray[np.uint8]:
+        """(M, 3) the new colours of the M masked pixels, or (3,)."""
         if self.fill == "grey" or (self.fill == "mean" and mask.all()):
             return np.full(3, _GREY, np.uint8)
         if self.fill == "mean":
@@ -187,17 +189,17 @@ class ImageMasking(Configurable):
 
 @dataclass(frozen=True)
 class Silhouette:
-    """Leaves of a picture no more than the outline of what a masking hides, white on black.
+    """Replaces a picture by the silhouette of what a masking hides, white on black.
 
     Attributes:
-        masking: whose outline.
+        masking: the masking.
     """
 
     masking: ImageMasking
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """Everything that decides the outline."""
+        """Everything that decides the silhouette."""
         return {**self.masking.spec, "edit": "silhouette"}
 
     def apply(self, drawn: Drawn) -> Pixels:
@@ -206,32 +208,32 @@ class Silhouette:
         return np.repeat(np.where(mask, 255, 0).astype(np.uint8)[..., None], 3, axis=2)
 
     def hides(self, category: str) -> bool:
-        """All that is to be seen is where, not what."""
+        """True: only places are visible, no objects."""
         del category
         return True
 
 
 @dataclass(frozen=True)
 class Blank:
-    """Leaves nothing of a picture."""
+    """Replaces a picture by grey."""
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """That it is blank."""
+        """The name of the edit."""
         return {"edit": "blank"}
 
     def apply(self, drawn: Drawn) -> Pixels:
-        """Grey all over."""
+        """A grey picture."""
         return np.full_like(drawn.pixels, _GREY)
 
     def hides(self, category: str) -> bool:
-        """Everything."""
+        """True: nothing is visible."""
         del category
         return True
 
 
 def _blurred(pixels: Pixels) -> Pixels:
-    """A picture of which large patches of colour are left."""
+    """A strongly blurred picture."""
     from PIL import Image, ImageFilter
 
     radius = max(pixels.shape[:2]) / 8
@@ -240,9 +242,9 @@ def _blurred(pixels: Pixels) -> Pixels:
 
 
 def _noise(height: int, width: int) -> Pixels:
-    """Uniform noise that depends on nothing but its size; coarse enough to outlast squeezing."""
+    """Uniform noise that depends only on its size; coarse enough to survive resizing."""
     rows, columns = min(height, _GRAINS), min(width, _GRAINS)
-    words = stream("mask noise", 0, np.arange(rows * columns * 3, dtype=np.uint64))
+    words = random_words("mask noise", 0, np.arange(rows * columns * 3, dtype=np.uint64))
     grains = (words >> np.uint64(56)).astype(np.uint8).reshape(rows, columns, 3)
     down, across = np.arange(height) * rows // height, np.arange(width) * columns // width
     return grains[down[:, None], across]

@@ -1,4 +1,4 @@
-"""The person of a picture by itself, for models that are asked who somebody is."""
+"""Crops pictures to the person."""
 
 from __future__ import annotations
 
@@ -15,19 +15,18 @@ if TYPE_CHECKING:
 Crop = Literal["person", "none"]
 
 VERSION = 1  # raise it whenever any pixel changes
-_DRAWN = 128  # pixels a side of what is drawn
+_DRAWN = 128  # pixels a side of drawings
 _GREY = (127, 127, 127)
 
 
-def look(pictures: Pictures, row: int, crop: Crop) -> Image:
-    """One picture, or the person in it: the box of the largest one, grey around it to a square.
+def crop_person(pictures: Pictures, row: int, crop: Crop) -> Image:
+    """One picture, or its largest person's box, padded with grey to a square.
 
-    A picture of which nobody knows where people are is shown whole: those of data sets of faces
-    show nothing else.
+    A picture without annotated people is not cropped: data sets of faces have only faces.
 
     Args:
         pictures: with the row's.
-        row: which one.
+        row: of the picture.
         crop: ``person`` or ``none``.
 
     Raises:
@@ -35,9 +34,9 @@ def look(pictures: Pictures, row: int, crop: Crop) -> Image:
     """
     from PIL import Image
 
-    seen = drawn(pictures, row, _DRAWN)
-    whole = Image.fromarray(seen.pixels)
-    person = largest_person(seen.regions) if crop == "person" else None
+    picture = drawn(pictures, row, _DRAWN)
+    whole = Image.fromarray(picture.pixels)
+    person = largest_person(picture.regions) if crop == "person" else None
     return whole if person is None else _squared(whole, person)
 
 
@@ -49,12 +48,12 @@ def largest_person(regions: Sequence[Region]) -> Region | None:
         >>> largest_person((small, large)).box
         (0, 0, 5, 5)
     """
-    people = [own for own in regions if own.category == PERSON]
-    return max(people, key=lambda own: own.box[2] * own.box[3], default=None)
+    people = [region for region in regions if region.category == PERSON]
+    return max(people, key=lambda region: region.box[2] * region.box[3], default=None)
 
 
 def _squared(whole: Image, person: Region) -> Image:
-    """The box of a person, which may be annotated in another size, in the middle of a square."""
+    """A person's box, scaled from the annotated size, in the middle of a square."""
     from PIL import Image
 
     rows, columns = person.size
@@ -72,9 +71,9 @@ def _squared(whole: Image, person: Region) -> Image:
     return square
 
 
-def look_key(pictures: Pictures, row: int, crop: Crop) -> str:
-    """All that decides what :func:`look` shows: content, edits and, of a person, the place."""
-    edits = [sorted(own.spec.items()) for own in pictures.edits]
+def crop_cache_key(pictures: Pictures, row: int, crop: Crop) -> str:
+    """A digest of all that decides :func:`crop_person`: content, edits and the person's box."""
+    edits = [sorted(edit.spec.items()) for edit in pictures.edits]
     place = pictures.known(row) if crop == "person" else None
-    told = (VERSION, crop, pictures.contents[row], edits, place)
-    return hashlib.sha256(repr(told).encode()).hexdigest()
+    parts = (VERSION, crop, pictures.contents[row], edits, place)
+    return hashlib.sha256(repr(parts).encode()).hexdigest()

@@ -1,7 +1,7 @@
-"""Photos of a folder: found by their names, and read, or with the reason why not.
+"""Finds and reads the photos of a folder.
 
-Upright (EXIF), three channels of eight bits, first frame. A file decides nothing beyond that: only
-decoders of picture formats are asked, and none for a picture too large for memory.
+They are returned upright (EXIF), with three channels of eight bits, first frame only. Only decoders
+of picture formats are used, and none for a picture too large for memory.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from bias_pipeline.errors import DataError, ResourceError
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-# By content, whatever the ending says; Pillow has formats beyond these that start other programs.
+# Detected by content, not by ending; some other formats of Pillow start programs.
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
-MAX_PIXELS = 89_478_485  # where Pillow begins to warn: a quarter of a gigabyte in three channels
+MAX_PIXELS = 89_478_485  # Pillow's limit for a warning: a quarter of a gigabyte in three channels
 MAX_STRETCH = 100
-_JPEG_END, _TAIL = b"\xff\xd9", 1024  # cameras write a little behind the end
+_JPEG_END, _TAIL = b"\xff\xd9", 1024  # cameras write a few bytes after the end
 _STRIP = 256  # rows
-_FIRST_LYING = 5  # of EXIF's orientations: from here on rows are columns
+_FIRST_LYING = 5  # EXIF orientations from this one on swap rows and columns
 
 
 class UnreadableError(Exception):
@@ -34,7 +34,7 @@ class UnreadableError(Exception):
 
     Args:
         reason: in words.
-        lasting: whether the file's content is at fault, so that there is no use in trying again.
+        lasting: whether the file's content is broken, so that trying again is useless.
     """
 
     def __init__(self, reason: str, *, lasting: bool = True) -> None:
@@ -43,9 +43,9 @@ class UnreadableError(Exception):
 
 
 def image_id(name: str) -> str:
-    """The image that a file shows: its name without the ending, in the form all data sets use.
+    """The image that a file shows: its name without the ending, as a canonical id.
 
-    COCO's long names stand for their numbers, as in COCO's own annotations.
+    COCO's long names become their numbers, as in COCO's own annotations.
 
     Example:
         >>> image_id("000000000139.jpg"), image_id("COCO_val2014_000000000042.jpg")
@@ -55,10 +55,10 @@ def image_id(name: str) -> str:
 
 
 def find_photos(folder: Path) -> dict[str, Path]:
-    """The photos of a folder by image id; folders in it, hidden and other files are passed over.
+    """The photos of a folder by image id; subfolders, hidden and other files are skipped.
 
     Raises:
-        DataError: if two files are one image, or a name is no text.
+        DataError: if two files have one image id, or a name is not text.
         ResourceError: if there is no such folder, or no photo in it.
     """
     try:
@@ -80,29 +80,29 @@ def _is_photo(entry: os.DirEntry[str]) -> bool:
         return entry.is_file()
     except OSError as error:
         raise ResourceError(
-            f"{entry.path}: cannot be read ({error.strerror}); mend or remove it"
+            f"{entry.path}: cannot be read ({error.strerror}); repair or remove it"
         ) from error
 
 
 def _by_id(folder: Path, names: Iterable[str]) -> dict[str, Path]:
-    found: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     for name in names:
-        if not name.isprintable():  # bytes that are no UTF-8, line breaks
+        if not name.isprintable():  # bytes that are not UTF-8, line breaks
             raise DataError(f"{folder}: the file name {name!r} cannot be an image id; rename it")
-        first = found.setdefault(image_id(name), folder / name)
+        first = paths.setdefault(image_id(name), folder / name)
         if first.name != name:
             raise DataError(
                 f"{folder}: {first.name} and {name} are both image {image_id(name)}; "
                 "keep one of the two, or rename one"
             )
-    return found
+    return paths
 
 
 def read_photo(path: Path) -> Image:
     """A photo as an upright RGB image.
 
-    Transparency is laid on white, sixteen bits become eight, a moving picture is its first frame.
-    One of 32 bits a channel is refused: its format does not say which number is white.
+    Transparency becomes white, sixteen bits become eight, an animation becomes its first frame. 32
+    bits a channel are refused: the format does not define white.
 
     Raises:
         UnreadableError: with the reason, if it is no picture, or broken, or too large.
@@ -115,7 +115,7 @@ def read_photo(path: Path) -> Image:
         with _opened(path, _formats()) as opened:
             _check_size(opened)
             _check_depth(opened)
-            ImageOps.exif_transpose(opened, in_place=True)  # else there is a copy of each
+            ImageOps.exif_transpose(opened, in_place=True)  # otherwise Pillow makes copies
             return _rgb(opened)
     except UnreadableError:
         raise
@@ -123,39 +123,39 @@ def read_photo(path: Path) -> Image:
         raise UnreadableError(f"not a picture in a known format ({', '.join(FORMATS)})") from error
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise UnreadableError(f"more than {MAX_PIXELS:,} pixels") from error
-    except Exception as error:  # decoders raise whatever they stumble over
+    except Exception as error:  # decoders raise any exception
         failed = isinstance(error, MemoryError) or getattr(error, "errno", None) is not None
         raise UnreadableError(str(error) or type(error).__name__, lasting=not failed) from error
 
 
 def photo_size(path: Path) -> tuple[int, int]:
-    """Height and width of a photo as it is seen, upright; (0, 0) where the file tells none."""
+    """Height and width of an upright photo; (0, 0) if the file has none."""
     from PIL import ExifTags
 
     try:
         with _opened(path, _formats()) as opened:
             lies = opened.getexif().get(ExifTags.Base.Orientation, 1) >= _FIRST_LYING
             return (opened.width, opened.height) if lies else (opened.height, opened.width)
-    except Exception:  # decoders raise whatever they stumble over; who reads it says so
+    except Exception:  # decoders raise any exception; reading reports it
         return 0, 0
 
 
 def fault_of(path: Path) -> str | None:
-    """Why a photo cannot be read, None if it can, as far as can be told without much work.
+    """Why a photo cannot be read, None if it seems readable.
 
-    A JPEG that begins and ends as one is not decoded: what is broken in between, its decoder
-    mostly passes over. All others are read, once a process as long as size and time stay.
+    A JPEG with valid beginning and end is not decoded: its decoder mostly ignores damage in
+    between. All others are read, once per process unless size or time change.
     """
     try:
-        told = path.stat()
+        status = path.stat()
     except OSError as error:
         return error.strerror or str(error)
-    return _fault(path, told.st_size, told.st_mtime_ns)
+    return _fault(path, status.st_size, status.st_mtime_ns)
 
 
 @lru_cache(maxsize=1_000_000)
 def _fault(path: Path, size: int, changed: int) -> str | None:
-    del size, changed  # a file that differs in them is another
+    del size, changed  # the arguments identify a version of the file
     try:
         if not _is_whole_jpeg(path):
             read_photo(path)
@@ -174,13 +174,13 @@ def _is_whole_jpeg(path: Path) -> bool:
             _check_size(opened)
     except UnreadableError:
         raise
-    except Exception:  # decoders raise whatever they stumble over; reading it says what
+    except Exception:  # decoders raise any exception; reading reports it
         return False
     return ends
 
 
 def _opened(path: Path, formats: Sequence[str]) -> Image:
-    """A file whose header is read; that it is too large is ours to say."""
+    """An opened file; our own check replaces Pillow's size warning."""
     from PIL import Image
 
     with warnings.catch_warnings():
@@ -189,23 +189,23 @@ def _opened(path: Path, formats: Sequence[str]) -> Image:
 
 
 def _formats() -> list[str]:
-    """Those that are read, as far as this Pillow was built with them."""
+    """The supported formats that this Pillow has."""
     from PIL import Image
 
-    Image.init()  # else it knows but a few of them
-    return [own for own in FORMATS if own in Image.OPEN]
+    Image.init()  # otherwise only a few are loaded
+    return [name for name in FORMATS if name in Image.OPEN]
 
 
 def _check_size(image: Image) -> None:
     if image.width * image.height > MAX_PIXELS:
         raise UnreadableError(f"more than {MAX_PIXELS:,} pixels")
     short, long = sorted(image.size)
-    if long > MAX_STRETCH * short:  # scaled to a model's height it would be as wide as memory
+    if long > MAX_STRETCH * short:  # scaled to a model's height it would fill the memory
         raise UnreadableError(f"more than {MAX_STRETCH} times as long as wide")
 
 
 def _check_depth(image: Image) -> None:
-    """Refuse numbers of which nobody knows how bright they are."""
+    """Refuse pixel types without a defined white."""
     if image.mode == "F" or (image.mode == "I" and image.format == "TIFF"):
         raise UnreadableError("of 32 bits a channel; save it with 8 or 16")
 
@@ -220,7 +220,7 @@ def _rgb(image: Image) -> Image:
 
 
 def _on_white(image: Image) -> Image:
-    """A transparent picture on a white ground, made in strips: whole copies would fill memory."""
+    """A transparent picture on white, in strips to save memory."""
     from PIL import Image
 
     whole = Image.new("RGB", image.size)

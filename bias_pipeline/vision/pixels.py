@@ -1,4 +1,4 @@
-"""Pictures as arrays of one size, edits made, each read once for all who learn from it."""
+"""Pictures as arrays of one size, with edits applied; each is read once."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ VERSION = 1  # raise it whenever any pixel changes
 
 
 def read_pixels(pictures: Pictures, row: int, side: int) -> Pixels:
-    """(side, side, 3) one picture with its edits made, squeezed into a square.
+    """(side, side, 3) one picture with its edits applied, resized to a square.
 
     Raises:
         DataError: see :func:`~bias_pipeline.vision.drawn.drawn`.
     """
     from PIL import Image
 
-    seen = drawn(pictures, row, side).pixels
-    if seen.shape[:2] == (side, side):
-        return seen
-    return np.asarray(Image.fromarray(seen).resize((side, side), reducing_gap=2.0))
+    pixels = drawn(pictures, row, side).pixels
+    if pixels.shape[:2] == (side, side):
+        return pixels
+    return np.asarray(Image.fromarray(pixels).resize((side, side), reducing_gap=2.0))
 
 
 def pixel_table(pictures: Pictures, side: int, cache: str | None) -> Pixels:
-    """(N, side, side, 3) all pictures; from a file that is mapped into memory if there is a cache.
+    """(N, side, side, 3) all pictures; memory-mapped from a file if there is a cache.
 
     Args:
-        pictures: each of which is there.
+        pictures: all must exist.
         side: of the square, in pixels.
-        cache: folder of the tables, None to keep none.
+        cache: folder that caches the tables, None for no cache.
 
     Raises:
         DataError: see :func:`read_pixels`.

@@ -1,24 +1,23 @@
-"""Where things are in a picture, as masks of its pixels."""
+"""Regions of a picture as masks of its pixels."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import BoolArray
 from bias_pipeline.corpus.pictures import Region
 from bias_pipeline.vision.photos import MAX_PIXELS
 
-Mask = npt.NDArray[np.bool_]
 _FAR = 10  # sides of a picture
-_LONGEST = 1_000_000  # pixels of an outline; its reader takes about a hundred bytes for each
+_LONGEST = 1_000_000  # pixels of an outline; its reader needs about a hundred bytes for each
 
 
-def outline_mask(region: Region, height: int, width: int) -> Mask:
-    """(height, width) the pixels that a region's outline covers, scaled from the annotated picture.
+def outline_mask(region: Region, height: int, width: int) -> BoolArray:
+    """(height, width) the pixels that a region's outline covers, scaled to the picture.
 
-    Of a picture that is read smaller than it was annotated: those that it covers any part of.
+    In a smaller picture: all pixels that it covers partly.
 
     Args:
         region: one that is outlined.
@@ -26,7 +25,7 @@ def outline_mask(region: Region, height: int, width: int) -> Mask:
         width: of the picture that is read.
 
     Raises:
-        ValueError: if the outline is none, such as run lengths of another size.
+        ValueError: if the outline is invalid, such as run lengths of another size.
     """
     rows, columns = region.size
     if rows * columns > MAX_PIXELS:
@@ -37,7 +36,7 @@ def outline_mask(region: Region, height: int, width: int) -> Mask:
     return _scaled(within, height, width)
 
 
-def _filled(region: Region, height: int, width: int) -> Mask:
+def _filled(region: Region, height: int, width: int) -> BoolArray:
     """(height, width) the pixels whose centres are within a region's polygons."""
     from pycocotools import mask as coco
 
@@ -52,7 +51,7 @@ def _filled(region: Region, height: int, width: int) -> Mask:
     return _decoded(coded["counts"], height, width)
 
 
-def box_mask(region: Region, height: int, width: int) -> Mask:
+def box_mask(region: Region, height: int, width: int) -> BoolArray:
     """(height, width) the pixels that a region's box touches, within the picture.
 
     Example:
@@ -69,8 +68,8 @@ def box_mask(region: Region, height: int, width: int) -> Mask:
     return mask
 
 
-def region_mask(region: Region, height: int, width: int) -> Mask:
-    """(height, width) what its outline covers; its box where it has none, or one of no pixel."""
+def region_mask(region: Region, height: int, width: int) -> BoolArray:
+    """(height, width) the pixels of its outline, or of its box if there is no outline pixel."""
     if region.outlined:
         mask = outline_mask(region, height, width)
         if mask.any():
@@ -78,16 +77,16 @@ def region_mask(region: Region, height: int, width: int) -> Mask:
     return box_mask(region, height, width)
 
 
-def union(masks: Iterable[Mask], height: int, width: int) -> Mask:
-    """The pixels of any of the masks, which lie in memory column by column as run lengths do."""
-    found = np.zeros((height, width), bool, order="F")
+def union(masks: Iterable[BoolArray], height: int, width: int) -> BoolArray:
+    """The union of the masks, stored by columns like run lengths."""
+    combined = np.zeros((height, width), bool, order="F")
     for mask in masks:
-        found |= mask
-    return found
+        combined |= mask
+    return combined
 
 
-def grown(mask: Mask, pixels: int) -> Mask:
-    """A mask and what lies so many steps around it, diagonal steps included.
+def grown(mask: BoolArray, pixels: int) -> BoolArray:
+    """A mask grown by so many pixels in all directions, diagonals included.
 
     Example:
         >>> grown(np.array([[False, False, True]]), 1).astype(int).tolist()
@@ -98,12 +97,12 @@ def grown(mask: Mask, pixels: int) -> Mask:
     from scipy import ndimage
 
     width = 2 * pixels + 1
-    found: Mask = ndimage.maximum_filter(mask, size=width, mode="constant", cval=0)
-    return found
+    wider: BoolArray = ndimage.maximum_filter(mask, size=width, mode="constant", cval=0)
+    return wider
 
 
 def _ends(start: float, length: float, scale: float) -> tuple[int, int]:
-    """First pixel and the one after the last; what lies outside is cut by slicing."""
+    """First pixel and the one after the last; slicing cuts what is outside."""
     first = int(np.floor(start * scale))
     return max(first, 0), max(int(np.ceil((start + length) * scale)), 0)
 
@@ -113,25 +112,25 @@ def _points(points: Sequence[float], across: float, down: float) -> list[float]:
 
 
 def _length(points: Sequence[float]) -> float:
-    """How many pixels an outline runs through, counted along its steeper axis."""
+    """Length of an outline in pixels, along its steeper axis."""
     ends = np.array(points, float).reshape(-1, 2)
     return float(np.abs(ends - np.roll(ends, 1, axis=0)).max(axis=1).sum())
 
 
-def _scaled(mask: Mask, height: int, width: int) -> Mask:
-    """Each pixel that is read, whether anything in the mask lies within it."""
+def _scaled(mask: BoolArray, height: int, width: int) -> BoolArray:
+    """The scaled mask: pixels that contain any part of the mask."""
     if mask.shape == (height, width):
         return mask
-    found: Mask = mask
+    scaled: BoolArray = mask
     for axis, length in enumerate((height, width)):
         edges = np.arange(length + 1) * mask.shape[axis]
         first, last = edges[:-1] // length, -(-edges[1:] // length)
-        before = np.cumsum(np.insert(found, 0, False, axis), axis, dtype=np.int32)
-        found = before.take(last, axis) > before.take(first, axis)
-    return found
+        before = np.cumsum(np.insert(scaled, 0, False, axis), axis, dtype=np.int32)
+        scaled = before.take(last, axis) > before.take(first, axis)
+    return scaled
 
 
-def _decoded(counts: bytes, height: int, width: int) -> Mask:
+def _decoded(counts: bytes, height: int, width: int) -> BoolArray:
     """(height, width) the mask of run lengths, which go down the columns and begin with zeros."""
     runs = _runs(counts)
     if sum(runs) != height * width:
@@ -141,10 +140,10 @@ def _decoded(counts: bytes, height: int, width: int) -> Mask:
 
 
 def box_of_runs(counts: bytes, height: int, width: int) -> tuple[float, float, float, float] | None:
-    """Left, top, width and height of what run lengths cover; None if that is nothing.
+    """Left, top, width and height of a run-length mask; None if it is empty.
 
     Raises:
-        ValueError: if they are none, or of another size.
+        ValueError: if they are invalid, or of another size.
 
     Example:
         >>> box_of_runs(b"131", 1, 5)  # one pixel without, three within, one without
@@ -178,7 +177,7 @@ def _runs(counts: bytes) -> list[int]:
     for byte in counts:
         bits = byte - 48
         if not 0 <= bits < 64:
-            raise ValueError("its run lengths hold a sign that no number has")
+            raise ValueError("its run lengths contain an invalid character")
         number |= (bits & 31) << shift
         shift += 5
         if not bits & 32:

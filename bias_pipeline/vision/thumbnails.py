@@ -1,4 +1,4 @@
-"""Small pictures that go into files: of one size, and never large."""
+"""Thumbnails for reports: of one size, and never large."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def thumbnail(picture: Image) -> str:
     """A picture within a square of :data:`SIDE` pixels, as a JPEG in base64.
 
     Args:
-        picture: of any size; what else its file told is left out.
+        picture: of any size; metadata is left out.
 
     Example:
         >>> from PIL import Image
@@ -59,9 +59,9 @@ def read_thumbnail(text: str) -> Image:
     try:
         if len(text) > MOST_SIGNS or not _SIGNS.fullmatch(text):
             raise ValueError
-        found = Image.open(io.BytesIO(base64.b64decode(text, validate=True)), formats=["JPEG"])
-        if found.size != (SIDE, SIDE):
+        image = Image.open(io.BytesIO(base64.b64decode(text, validate=True)), formats=["JPEG"])
+        if image.size != (SIDE, SIDE):
             raise ValueError
-        return found.convert("RGB")
+        return image.convert("RGB")
     except (OSError, SyntaxError, ValueError, binascii.Error) as error:
         raise DataError(f"no JPEG of {SIDE} x {SIDE} pixels") from error

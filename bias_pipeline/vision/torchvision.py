@@ -1,10 +1,10 @@
-"""A torchvision that does not fit its torch must not take Lightning, transformers and timm with it.
+"""Makes Lightning, transformers and timm work with a torchvision built for another torch.
 
-All of them import torchvision where it is installed. One that was built for another torch (from a
-package index it is linked to CUDA, also beside a torch without) has no operators, and its import
-fails with theirs. :func:`guard` completes it when it is imported, whoever imports it: operators get
-their names, and non-maximum suppression, the one that has no other way in torchvision itself, a
-kernel in plain PyTorch. Where torchvision has its operators, nothing is done.
+All of them import torchvision if it is installed. A build for another torch (the package index has
+CUDA builds, also for a torch without CUDA) has no operators, so the imports fail.
+:func:`complete_when_imported` declares them, and non-maximum suppression, which torchvision has no
+other way to compute, gets a kernel in plain PyTorch. If torchvision has its operators, nothing is
+done.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_MODULE = "torchvision.extension"  # loads the operators; what needs them is imported after it
+_MODULE = "torchvision.extension"  # loads the operators; modules that need them are imported later
 _NMS = "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
 _OPERATORS = (_NMS, f"q{_NMS}")
-_kept: list[object] = []  # declarations last as long as what declared them
+_kept: list[object] = []  # declarations last as long as the object that declared them
 
 
-def guard() -> None:
+def complete_when_imported() -> None:
     """Complete torchvision when it is imported; done once, and imports nothing itself."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
 
 
 class _Finder(MetaPathFinder):
-    """Finds one module, as Python itself would, to be completed once it has run."""
+    """Import hook that finds one module and completes it after it has run."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """That of the one module, None for all others."""
+        """The spec of the one module, None for all others."""
         if fullname != _MODULE:
             return None
         spec = PathFinder.find_spec(fullname, path, target)
@@ -68,7 +68,7 @@ class _Completing(Loader):
         return self.loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run it; where it found no operators, give it some."""
+        """Run it; if it has no operators, declare them."""
         self.loader.exec_module(module)
         has_operators = getattr(module, "_has_ops", None)
         if has_operators is not None and not has_operators():
@@ -93,7 +93,8 @@ def suppressed(dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
     Args:
         dets: (N, 4) left, top, right and bottom edges.
         scores: (N,).
-        iou_threshold: a box that overlaps a better one by more (intersection over union) goes.
+        iou_threshold: a box that overlaps a better one by more (intersection over union) is
+            removed.
 
     Returns:
         (M,) int64 rows of the boxes that stay.
@@ -119,7 +120,7 @@ def make_importable() -> None:
     """Import torchvision, if it is installed.
 
     Raises:
-        ResourceError: if it is broken in another way than by a lack of operators.
+        ResourceError: if it is broken in another way than missing operators.
     """
     if "torchvision" in sys.modules or find_spec("torchvision") is None:
         return
@@ -132,8 +133,8 @@ def make_importable() -> None:
 def _broken(error: Exception) -> ResourceError:
     first = (str(error).splitlines() or [type(error).__name__])[0]
     return ResourceError(
-        f"{_misfit()} and cannot be imported ({first}), which Lightning and transformers do; pip "
-        "uninstall torchvision, or install the one that belongs to this torch"
+        f"{_misfit()} and cannot be imported ({first}), although Lightning and transformers need "
+        "it; pip uninstall torchvision, or install the version for this torch"
     )
 
 

@@ -1,4 +1,4 @@
-"""LIC for age against RELIC's Tables 3 and 4, and what its word list and alignment move.
+"""LIC for age, compared with RELIC's Tables 3 and 4, and the effect of its word list and alignment.
 
 Usage: python -m experiments.age.reproduce [DATA_ROOT [OUTPUTS]]
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.study import markdown, part, published, rows_of, sweep
+from experiments.study import HOLD_OUT, markdown, part, published, rows_of, sweep
 
 HERE = Path(__file__).resolve().parent
 CAPTIONERS = ("sat", "oscar", "nic_plus")
@@ -38,10 +38,14 @@ def run(data: Path, outputs: Path) -> pd.DataFrame:
     cells: dict[str, tuple[str, ...]] = {}
     for alignment in TABLES:
         chosen = f"alignment={alignment}"
-        own = "alignment.vocabulary=captions"
+        vocabulary = "alignment.vocabulary=captions"
         cells[f"published: {alignment}"] = (PUBLISHED, chosen)
         cells[f"published, pronouns masked: {alignment}"] = (PUBLISHED, chosen, WITH_PRONOUNS)
-        cells[f"published, vocabulary of the captions: {alignment}"] = (PUBLISHED, chosen, own)
+        cells[f"published, vocabulary of the captions: {alignment}"] = (
+            PUBLISHED,
+            chosen,
+            vocabulary,
+        )
     for name, masking in LISTS.items():
         for alignment in ALIGNMENTS:
             cells[f"{name}: {alignment}"] = (*REPAIRED, *masking, f"alignment={alignment}")
@@ -49,12 +53,13 @@ def run(data: Path, outputs: Path) -> pd.DataFrame:
     cells["words alone: constant"] = (PUBLISHED, "encoder.order=1")
     cells["weaker penalty: constant"] = (PUBLISHED, "probe.inverse_penalty=1")
     common = (f"dataset.root={data / 'relic'}", "captioner=all", "encoder=ngram", "seeds=10")
+    common += HOLD_OUT
     rows = [sweep(name, outputs, *overrides, *common) for name, overrides in cells.items()]
     return pd.concat(rows, ignore_index=True)
 
 
 def beside_relic(rows: pd.DataFrame, alignment: str) -> pd.DataFrame:
-    """Our n-gram attacker beside the three attackers of RELIC, under its protocol."""
+    """Our n-gram attacker and the three attackers of RELIC, under its protocol."""
     study = f"published: {alignment}"
     columns = {f"{c} (ours)": part(rows, study, p) for c, p in _SIDES.items()}
     for encoder in ENCODERS:
@@ -68,7 +73,7 @@ _SIDES = {"LIC_M": "model", "LIC_D": "human", "LIC": "score"}
 
 
 def variants(rows: pd.DataFrame) -> pd.DataFrame:
-    """Both sides and the score of every cell, a line a variant."""
+    """Both sides and the score of every cell, one line per variant."""
     lines = {}
     for study in rows["study"].unique():
         lines[study] = {
@@ -84,22 +89,24 @@ def _value(rows: pd.DataFrame, study: str, captioner: str, name: str) -> float:
 
 
 def _interval(rows: pd.DataFrame, study: str, captioner: str) -> str:
-    own = rows[(rows["study"] == study) & (rows["part"] == "score")].set_index("captioner")
-    value, low, high = (100 * float(own.loc[captioner, c]) for c in ("value", "ci_low", "ci_high"))
+    scores = rows[(rows["study"] == study) & (rows["part"] == "score")].set_index("captioner")
+    value, low, high = (
+        100 * float(scores.loc[captioner, c]) for c in ("value", "ci_low", "ci_high")
+    )
     return f"{value:.1f} [{low:.1f}, {high:.1f}]"
 
 
 def signs(rows: pd.DataFrame) -> pd.DataFrame:
-    """The sign of LIC for each captioner, by attacker and variant; of ours where it is sure."""
+    """The sign of LIC for each captioner, by attacker and variant; for ours if significant."""
     lines: dict[str, dict[str, str]] = {}
     for table in TABLES.values():
         for encoder in ENCODERS:
             printed = published("relic", table, f"LIC_{encoder}")["lic"]
             lines[f"RELIC Table {table}, {encoder}"] = {c: _sign(printed[c]) for c in CAPTIONERS}
     scores = rows[rows["part"] == "score"]
-    for study, own in scores.groupby("study", sort=False):
+    for study, group in scores.groupby("study", sort=False):
         lines[f"ours, {study}"] = {
-            row.captioner: _sure(row.ci_low, row.ci_high) for row in own.itertuples()
+            row.captioner: _sure(row.ci_low, row.ci_high) for row in group.itertuples()
         }
     return pd.DataFrame(lines).T.rename_axis("attacker or variant")
 
@@ -122,10 +129,12 @@ def write(rows: pd.DataFrame) -> None:
             f"\n## Alignment `{alignment}`, beside RELIC Table {table}\n\n"
             + markdown(beside_relic(rows, alignment), 1)
         )
-    parts.append("\n## What list, alignment and attacker move\n\n" + markdown(variants(rows), 1))
+    parts.append(
+        "\n## What the list, alignment and attacker change\n\n" + markdown(variants(rows), 1)
+    )
     parts.append(
         "\n## Sign of LIC\n\nRELIC prints no interval of LIC: its sign is that of the printed "
-        "mean. Ours is ≈ where the 95 % interval holds 0.\n\n" + markdown(signs(rows))
+        "mean. Ours is ≈ where the 95 % interval includes 0.\n\n" + markdown(signs(rows))
     )
     (HERE / "RESULTS.md").write_text("".join(parts), encoding="utf-8")
 

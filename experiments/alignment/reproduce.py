@@ -1,4 +1,4 @@
-"""What contextual alignment replaces on real captions, and what is left of them.
+"""What contextual alignment replaces in real captions, and how much of them remains.
 
 Usage: python -m experiments.alignment.reproduce [DATA_ROOT [OUTPUTS]]
 
@@ -15,7 +15,7 @@ import pandas as pd
 
 from bias_pipeline.analysis.alignment import DELTAS, likeness, reach
 from bias_pipeline.config import compose
-from experiments.study import markdown, rows_of, sweep, write_results
+from experiments.study import HOLD_OUT, HOLD_OUT_TASKS, markdown, rows_of, sweep, write_results
 
 HERE = Path(__file__).resolve().parent
 CAPTIONERS = ("nic", "sat", "fc", "att2in", "transformer", "oscar", "nic_plus")
@@ -37,7 +37,7 @@ PEOPLE = {
 
 
 def run(data: Path, outputs: Path) -> pd.DataFrame:
-    """One row a number: table, attribute, captioner, column, value."""
+    """One row per number: table, attribute, captioner, column, value."""
     lines = [line for name in ATTRIBUTES for line in _untrained(data, name)]
     lines += [
         line
@@ -59,25 +59,26 @@ def _untrained(data: Path, attribute: str) -> list[tuple[str, str, str, str, flo
         cell = compose.cell(words)
         corpus = cell.build("masking")(cell.build("text")(cell.corpus()))
         align = cell.build("alignment")
-        found, like = reach(corpus, align), likeness(corpus, align, N_METEOR)
-        near = dict(zip(map(str, DELTAS), (100 * found.shares).tolist(), strict=True))
-        own = {"words": found.words, **near, "delta of 60 %": found.enough}
-        told = {"constant": 100 * like.constant, "contextual": 100 * like.contextual}
-        lines += [("reach", attribute, captioner, *item) for item in own.items()]
-        lines += [("meteor", attribute, captioner, *item) for item in told.items()]
+        reached, like = reach(corpus, align), likeness(corpus, align, N_METEOR)
+        near = dict(zip(map(str, DELTAS), (100 * reached.shares).tolist(), strict=True))
+        reach_columns = {"words": reached.words, **near, "delta of 60 %": reached.enough}
+        meteor_columns = {"constant": 100 * like.constant, "contextual": 100 * like.contextual}
+        lines += [("reach", attribute, captioner, *item) for item in reach_columns.items()]
+        lines += [("meteor", attribute, captioner, *item) for item in meteor_columns.items()]
     return lines
 
 
 def _people(
     data: Path, outputs: Path, attribute: str, metric: str
 ) -> list[tuple[str, str, str, str, float]]:
-    """What attackers read in people's captions, by alignment."""
+    """Attackers' scores on people's captions, by alignment."""
     parts, further = PEOPLE[metric]
     rows = sweep(
         f"{metric} {attribute}",
         outputs,
         *_words(data, attribute),
         f"metric={metric}",
+        *(HOLD_OUT if metric == "lic" else HOLD_OUT_TASKS),
         *further,
         "captioner=" + ",".join(CAPTIONERS),
         "alignment=" + ",".join(ALIGNMENTS),
@@ -97,10 +98,12 @@ def main(arguments: list[str]) -> None:
     tables = {}
     for name, title in TITLES.items():
         for attribute in ATTRIBUTES:
-            own = rows[(rows["table"] == name) & (rows["attribute"] == attribute)]
-            if own.empty:  # captions do not name race, so nothing leads from tasks to it
+            selected = rows[(rows["table"] == name) & (rows["attribute"] == attribute)]
+            if selected.empty:  # captions do not name race, so task to attribute cannot be scored
                 continue
-            table = own.pivot_table(index="captioner", columns="column", values="value", sort=False)
+            table = selected.pivot_table(
+                index="captioner", columns="column", values="value", sort=False
+            )
             table = table.reindex(list(CAPTIONERS)).rename_axis("captioner")
             if "words" in table:
                 table["words"] = table["words"].astype(int)

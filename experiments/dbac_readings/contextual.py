@@ -1,4 +1,4 @@
-"""The readings of DBAC again with contextual alignment: which conclusions move?
+"""The readings of DBAC with contextual alignment: which conclusions change?
 
 Usage: python -m experiments.dbac_readings.contextual [DATA_ROOT [OUTPUTS]]
 
@@ -25,7 +25,7 @@ from experiments.dbac_readings.reproduce import (
     readings,
     sign_table,
 )
-from experiments.study import markdown, sweep
+from experiments.study import HOLD_OUT_TASKS, markdown, sweep
 
 ROWS, PAGE = HERE / "contextual_rows.csv", HERE / "CONTEXTUAL.md"
 ATTRIBUTES = ("gender", "race")
@@ -34,31 +34,32 @@ READING = ["attribute", "captioner", "direction", "aggregate", "prior", "scoring
 
 
 def run(data: Path, outputs: Path) -> Iterator[pd.DataFrame]:
-    """Rows of one sweep after the other; the second and later ones train nothing."""
+    """The rows of each sweep; only the first sweep trains attackers."""
     common = ["metric=dbac", "dataset=lic", f"dataset.root={data / 'lic' / 'bias_data'}", *CHEAPER]
+    common += HOLD_OUT_TASKS
     common += ["logger=csv", "captioner=all", *ALIGNMENT]
     forms = {f"{way}:{prior}" for way, prior in product(DIRECTIONS, PRIORS)}
     for name, aggregate, scoring in product(ATTRIBUTES, AGGREGATES, SCORINGS):
         words = [f"attribute={name}", f"metric.aggregate={aggregate}", f"scoring={scoring}"]
-        found = sweep(f"{name} {aggregate} {scoring}", outputs, *words, *common)
-        yield found[found["part"].isin(forms)].assign(aggregate=aggregate)
+        rows = sweep(f"{name} {aggregate} {scoring}", outputs, *words, *common)
+        yield rows[rows["part"].isin(forms)].assign(aggregate=aggregate)
 
 
 def moved(constant: pd.DataFrame, contextual: pd.DataFrame) -> pd.DataFrame:
-    """For every attribute and direction, how many signs differ, and how far scores lie apart."""
+    """For every attribute and direction, how many signs differ, and by how much scores differ."""
     both = constant.merge(contextual, on=READING, suffixes=("", " contextual"))
     lines = {}
-    for (attribute, direction), own in both.groupby(["attribute", "direction"]):
+    for (attribute, direction), group in both.groupby(["attribute", "direction"]):
         opposite = {"+": "-", "-": "+"}
-        turned = own["sign"].map(opposite) == own["sign contextual"]
-        apart = 100 * (own["value contextual"] - own["value"])
+        turned = group["sign"].map(opposite) == group["sign contextual"]
+        apart = 100 * (group["value contextual"] - group["value"])
         order = [
             block["value"].corr(block["value contextual"], method="spearman")
-            for _, block in own.groupby(["aggregate", "prior", "scoring"])
+            for _, block in group.groupby(["aggregate", "prior", "scoring"])
         ]
         lines[f"{attribute}, {DIRECTIONS[str(direction)]}"] = {
-            "scores": str(len(own)),
-            "another sign": str((own["sign"] != own["sign contextual"]).sum()),
+            "scores": str(len(group)),
+            "another sign": str((group["sign"] != group["sign contextual"]).sum()),
             "the opposite sign": str(turned.sum()),
             "mean change": apart.mean(),
             "mean size of change": apart.abs().mean(),
@@ -69,23 +70,27 @@ def moved(constant: pd.DataFrame, contextual: pd.DataFrame) -> pd.DataFrame:
 
 def write(constant: pd.DataFrame, contextual: pd.DataFrame) -> None:
     """Write the tables."""
-    told = {name: readings(rows) for name, rows in (("constant", constant), ("", contextual))}
-    same = told["constant"]["encoder"].eq("ngram") & told["constant"]["masking"].eq("attribute")
-    tables = {"What moves": moved(told["constant"][same], told[""])}
+    by_alignment = {
+        name: readings(rows) for name, rows in (("constant", constant), ("", contextual))
+    }
+    same = by_alignment["constant"]["encoder"].eq("ngram") & by_alignment["constant"]["masking"].eq(
+        "attribute"
+    )
+    tables = {"What moves": moved(by_alignment["constant"][same], by_alignment[""])}
     for attribute in ATTRIBUTES:
-        tables[f"{attribute}: what survives every reading, contextual alignment"] = sign_table(
-            told[""], attribute
+        tables[f"{attribute}: conclusions under every reading, contextual alignment"] = sign_table(
+            by_alignment[""], attribute
         )
-    text = "".join(f"\n## {title}\n\n{markdown(own)}" for title, own in tables.items())
+    text = "".join(f"\n## {title}\n\n{markdown(table)}" for title, table in tables.items())
     PAGE.write_text(f"# Contextual alignment\n\nMade by `contextual.py`; do not edit.\n{text}")
 
 
 def main(data: str | None = None, outputs: str = "outputs/dbac_contextual") -> None:
     if data is not None:
         rows = pd.concat(run(Path(data), Path(outputs)), ignore_index=True)
-        kept = [*READING[:2], *READING[3:4], "encoder", "masking", "scoring", "part", "metric"]
+        columns = [*READING[:2], *READING[3:4], "encoder", "masking", "scoring", "part", "metric"]
         numbers = ["metric_version", "run_id", "value", "ci_low", "ci_high"]
-        rows[[*kept, *numbers]].to_csv(ROWS, index=False, float_format="%.5g")
+        rows[[*columns, *numbers]].to_csv(ROWS, index=False, float_format="%.5g")
     write(
         *(
             pd.read_csv(path, keep_default_na=False, na_values=[""])

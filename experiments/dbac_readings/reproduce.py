@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from bias_pipeline.metrics.functional.dbac import AGGREGATES, PRIORS
-from experiments.study import markdown, sweep, write_results
+from experiments.study import HOLD_OUT_TASKS, markdown, sweep, write_results
 
 HERE = Path(__file__).resolve().parent
 SCORINGS = ("inverse_ce", "accuracy")
@@ -21,7 +21,7 @@ ATTRIBUTES = ("gender", "race", "race_unsure")
 DIRECTIONS = {"a_to_t": "A→T", "t_to_a": "T→A"}
 # Two human caption positions and 100 resamples keep the study under half an hour on two cores.
 CHEAPER = ("seeds=3", "metric.positions=2", "stats.resamples=100")
-# Columns that say the same of every row.
+# Columns that are equal in all rows.
 SAME = (
     "dataset", "alignment", "p_value", "n_seeds", "seeds",
 )  # fmt: skip
@@ -32,14 +32,15 @@ DEFAULT = "weighted"
 def run(data: Path, outputs: Path) -> Iterator[pd.DataFrame]:
     """Rows of one sweep after the other, the cheapest first."""
     common = ["metric=dbac", "dataset=lic", f"dataset.root={data / 'lic' / 'bias_data'}", *CHEAPER]
+    common += HOLD_OUT_TASKS
     common.append("logger=csv")
     for name, aggregate, scoring in product(ATTRIBUTES, AGGREGATES, SCORINGS):
         words = [f"attribute={name}", f"metric.aggregate={aggregate}", f"scoring={scoring}"]
-        found = sweep(f"{name} {aggregate} {scoring}", outputs, "captioner=all", *words, *common)
-        yield found.assign(aggregate=aggregate)
+        rows = sweep(f"{name} {aggregate} {scoring}", outputs, "captioner=all", *words, *common)
+        yield rows.assign(aggregate=aggregate)
     for masking in ("tasks_only", "rest_only"):
-        seen = sweep(masking, outputs, "captioner=all", f"masking={masking}", *common)
-        yield seen.assign(aggregate=DEFAULT)
+        rows_of_masking = sweep(masking, outputs, "captioner=all", f"masking={masking}", *common)
+        yield rows_of_masking.assign(aggregate=DEFAULT)
     attribute = "attribute=" + ",".join(ATTRIBUTES[:2])
     for captioner in NEURAL:
         words = ["encoder=lstm", f"captioner={captioner}", attribute]
@@ -47,12 +48,12 @@ def run(data: Path, outputs: Path) -> Iterator[pd.DataFrame]:
 
 
 def readings(rows: pd.DataFrame) -> pd.DataFrame:
-    """One line a cell, direction and prior: the score, its interval and what its sign is."""
-    found = []
+    """One line per cell, direction and prior: the score, its interval and its sign."""
+    frames = []
     for direction, prior in product(DIRECTIONS, PRIORS):
-        own = rows[rows["part"] == f"{direction}:{prior}"]
-        found.append(own.assign(direction=direction, prior=prior))
-    table = pd.concat(found)
+        selected = rows[rows["part"] == f"{direction}:{prior}"]
+        frames.append(selected.assign(direction=direction, prior=prior))
+    table = pd.concat(frames)
     table["sign"] = "0"
     table.loc[table["ci_low"] > 0, "sign"] = "+"
     table.loc[table["ci_high"] < 0, "sign"] = "-"
@@ -60,12 +61,14 @@ def readings(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def sign_table(table: pd.DataFrame, attribute: str) -> pd.DataFrame:
-    """For every captioner and direction, how many readings say +, 0 and -."""
-    own = table[(table["encoder"] == "ngram") & (table["attribute"] == attribute)]
-    own = own[own["masking"] == "attribute"]
-    counts = own.groupby(["captioner", "direction"])["sign"].value_counts().unstack(fill_value=0)
+    """For every captioner and direction, how many readings give +, 0 and -."""
+    selected = table[(table["encoder"] == "ngram") & (table["attribute"] == attribute)]
+    selected = selected[selected["masking"] == "attribute"]
+    counts = (
+        selected.groupby(["captioner", "direction"])["sign"].value_counts().unstack(fill_value=0)
+    )
     counts = counts.reindex(columns=["+", "0", "-"], fill_value=0)
-    ends = own.groupby(["captioner", "direction"])["value"].agg(["min", "max"]) * 100
+    ends = selected.groupby(["captioner", "direction"])["value"].agg(["min", "max"]) * 100
     survives = counts.apply(lambda line: _survivor(line), axis=1).rename("under every reading")
     joined = counts.join(ends).join(survives).reset_index()
     joined["direction"] = joined["direction"].map(DIRECTIONS)
@@ -80,10 +83,10 @@ def _survivor(line: pd.Series) -> str:
 
 def reading_table(table: pd.DataFrame, attribute: str) -> pd.DataFrame:
     """For every reading, the mean over captioners and how many are + and - in each direction."""
-    own = table[(table["encoder"] == "ngram") & (table["masking"] == "attribute")]
-    own = own[own["attribute"] == attribute]
+    selected = table[(table["encoder"] == "ngram") & (table["masking"] == "attribute")]
+    selected = selected[selected["attribute"] == attribute]
     lines = {}
-    for key, block in own.groupby(["aggregate", "prior", "scoring"], sort=False):
+    for key, block in selected.groupby(["aggregate", "prior", "scoring"], sort=False):
         line: dict[str, object] = {}
         for direction, arrow in DIRECTIONS.items():
             values = block[block["direction"] == direction]
@@ -101,11 +104,11 @@ def _signs(signs: pd.Series) -> str:
 
 def conclusion_table(table: pd.DataFrame) -> pd.DataFrame:
     """The paper's printed conclusions (section 6), gender, under each reading of ours."""
-    own = table[(table["encoder"] == "ngram") & (table["masking"] == "attribute")]
-    own = own[own["attribute"] == "gender"]
-    n_readings = own.groupby(["aggregate", "prior", "scoring"]).ngroups
+    selected = table[(table["encoder"] == "ngram") & (table["masking"] == "attribute")]
+    selected = selected[selected["attribute"] == "gender"]
+    n_readings = selected.groupby(["aggregate", "prior", "scoring"]).ngroups
     all_reduced = most_raised = 0
-    for _, block in own.groupby(["aggregate", "prior", "scoring"]):
+    for _, block in selected.groupby(["aggregate", "prior", "scoring"]):
         reduced = block[block["direction"] == "a_to_t"]["sign"] == "-"
         raised = block[block["direction"] == "t_to_a"]["value"] > 0
         all_reduced += reduced.all()
@@ -113,15 +116,15 @@ def conclusion_table(table: pd.DataFrame) -> pd.DataFrame:
     lines = {
         "all captioners reduce A→T": f"{all_reduced} of {n_readings} readings",
         "most captioners raise T→A": f"{most_raised} of {n_readings} readings",
-        "Equalizer against NIC: T→A lower, A→T higher": _equalizer(own),
+        "Equalizer against NIC: T→A lower, A→T higher": _equalizer(selected),
     }
     return pd.DataFrame({"follows under": lines}).rename_axis("printed conclusion (gender)")
 
 
-def _equalizer(own: pd.DataFrame) -> str:
-    if "nic_equalizer" not in set(own["captioner"]):
+def _equalizer(table: pd.DataFrame) -> str:
+    if "nic_equalizer" not in set(table["captioner"]):
         return "not tested: its captions are not among the files here"
-    wide = own.pivot_table(
+    wide = table.pivot_table(
         index=["aggregate", "prior", "scoring", "direction"], columns="captioner", values="value"
     )
     gap = (wide["nic_equalizer"] - wide["nic"]).unstack("direction")
@@ -131,13 +134,13 @@ def _equalizer(own: pd.DataFrame) -> str:
 
 def attacker_table(rows: pd.DataFrame) -> pd.DataFrame:
     """The default reading under both attackers."""
-    own = rows[(rows["aggregate"] == DEFAULT) & (rows["scoring"] == "inverse_ce")]
-    own = own[(own["masking"] == "attribute") & own["captioner"].isin(NEURAL)]
-    own = own[own["part"].isin(DIRECTIONS)]
-    wide = own.pivot_table(
+    selected = rows[(rows["aggregate"] == DEFAULT) & (rows["scoring"] == "inverse_ce")]
+    selected = selected[(selected["masking"] == "attribute") & selected["captioner"].isin(NEURAL)]
+    selected = selected[selected["part"].isin(DIRECTIONS)]
+    wide = selected.pivot_table(
         index=["attribute", "captioner"], columns=["part", "encoder"], values="value"
     )
-    both = wide["a_to_t"].notna().all(axis=1)  # captioners that both have seen
+    both = wide["a_to_t"].notna().all(axis=1)  # captioners that both attackers have scored
     wide = (100 * wide[both]).reset_index()
     wide.columns = [" ".join(filter(None, (DIRECTIONS.get(a, a), b))) for a, b in wide.columns]
     return wide.set_index("attribute")
@@ -150,12 +153,12 @@ def assumption_table(rows: pd.DataFrame) -> pd.DataFrame:
         "rest_only": "the rest only",
         "attribute": "all words",
     }
-    own = rows[(rows["aggregate"] == DEFAULT) & (rows["scoring"] == "inverse_ce")]
-    own = own[(own["encoder"] == "ngram") & (own["attribute"] == "gender")]
+    selected = rows[(rows["aggregate"] == DEFAULT) & (rows["scoring"] == "inverse_ce")]
+    selected = selected[(selected["encoder"] == "ngram") & (selected["attribute"] == "gender")]
     lines = {}
     for masking, name in names.items():
-        seen = own[own["masking"] == masking]
-        quality = seen.set_index("part")["value"].groupby(level=0).mean()
+        of_masking = selected[selected["masking"] == masking]
+        quality = of_masking.set_index("part")["value"].groupby(level=0).mean()
         lines[name] = {side: quality[f"a_to_t:quality:{side}"] for side in ("model", "human")}
         lines["prevalence alone"] = dict.fromkeys(
             ("model", "human"), quality["a_to_t:quality:baseline"]
@@ -165,8 +168,8 @@ def assumption_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 def write(rows: pd.DataFrame) -> None:
     """Write the rows and the tables made of them."""
-    # Pairs and tasks would make the file tens of thousands of lines long. What a side is
-    # alone is the same however pairs are put together, so it is kept once.
+    # Pairs and tasks would make the file tens of thousands of lines long. The values of a single
+    # side do not depend on how pairs are combined, so they are stored once.
     forms = (*PRIORS, "priors")
     scores = [*DIRECTIONS, *(f"{d}:{form}" for d, form in product(DIRECTIONS, forms))]
     named = rows["part"].str.contains(":quality:|:prior:|:mentions:")
@@ -177,7 +180,7 @@ def write(rows: pd.DataFrame) -> None:
     tables = {"The paper's conclusions under our readings": conclusion_table(table)}
     for attribute in sorted(set(rows["attribute"])):
         tables[f"{attribute}: every reading, n-gram (per cent)"] = reading_table(table, attribute)
-        tables[f"{attribute}: what survives every reading"] = sign_table(table, attribute)
+        tables[f"{attribute}: conclusions under every reading"] = sign_table(table, attribute)
     if "lstm" in set(rows["encoder"]):
         tables["Two attackers, default reading (per cent)"] = attacker_table(rows)
     if {"tasks_only", "rest_only"} <= set(rows["masking"]):
@@ -186,10 +189,10 @@ def write(rows: pd.DataFrame) -> None:
 
 
 def main(data: str, outputs: str = "outputs/dbac_readings") -> None:
-    found: list[pd.DataFrame] = []
+    frames: list[pd.DataFrame] = []
     for rows in run(Path(data), Path(outputs)):
-        found.append(rows)
-        write(pd.concat(found, ignore_index=True))  # a stopped study keeps what it has
+        frames.append(rows)
+        write(pd.concat(frames, ignore_index=True))  # a stopped study keeps its rows
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""DBAC A→T of real captioners: what the number of images and the line to rare tasks move.
+"""DBAC A→T of real captioners by the number of images and the limit for rare tasks.
 
 Usage: python -m experiments.dbac_readings.support [DATA_ROOT [OUTPUTS]]
 
@@ -18,47 +18,48 @@ import pandas as pd
 
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.io.hashing import stream
+from bias_pipeline.io.hashing import random_words
 from bias_pipeline.metrics.attack.dbac_direction import Direction
-from bias_pipeline.metrics.attack.dbac_findings import Findings
+from bias_pipeline.metrics.attack.dbac_scorer import DirectionScorer
+from experiments.study import HOLD_OUT_TASKS, markdown
 from experiments.study import cell as written
-from experiments.study import markdown
 
 HERE = Path(__file__).resolve().parent
 CAPTIONERS = ("sat", "nic", "oscar")
 SHARES = (0.00125, 0.0025, 0.005, 0.01, 0.02)
 DEFAULT = 0.005
 SEEDS = (0, 12, 456)
-# Which of how many equal random parts of the images.
+# (i, n): part i of n equal random parts of the images.
 SAMPLES = {"all": (0, 1), "half": (0, 2), "other half": (1, 2), "quarter": (0, 4)}
 SAMPLES |= {"second quarter": (1, 4)}
 
 
 def sample(corpus: Corpus, part: int, of: int) -> Corpus:
     """One of several equal parts of the images, at random."""
-    chosen = stream("bundle", 1, corpus.keys) % np.uint64(of) == part
-    own = corpus.groupings["gender"]
-    codes = np.where(chosen, own.codes, -1)
-    return replace(corpus, groupings={"gender": replace(own, codes=codes)})
+    chosen = random_words("bundle", 1, corpus.keys) % np.uint64(of) == part
+    grouping = corpus.groupings["gender"]
+    codes = np.where(chosen, grouping.codes, -1)
+    return replace(corpus, groupings={"gender": replace(grouping, codes=codes)})
 
 
 def run(data: Path, outputs: Path) -> Iterator[dict[str, object]]:
-    """One line a captioner, sample and share; a share trains nothing anew."""
+    """One line per captioner, sample and share; another share trains no new attackers."""
     common = ["metric=dbac", "dataset=lic", f"dataset.root={data / 'lic' / 'bias_data'}"]
+    common += HOLD_OUT_TASKS
     for captioner in CAPTIONERS:
         for name, part in SAMPLES.items():
             for share in SHARES if name == "all" else (DEFAULT,):
                 words = [f"captioner={captioner}", f"metric.min_support={share}"]
-                own = compose.cell([*common, *words, f"paths.outputs={outputs}"])
-                metric, corpus = own.build("metric"), sample(own.corpus(), *part)
+                built = compose.cell([*common, *words, f"paths.outputs={outputs}"])
+                metric, corpus = built.build("metric"), sample(built.corpus(), *part)
                 splits = metric.draw_splits(corpus, SEEDS)
                 direction = Direction(metric.settings, "a_to_t", metric.see(corpus), splits)
-                score = Findings(direction).score()
-                found = score.parts["a_to_t"]
+                score = DirectionScorer(direction).score()
+                part_score = score.parts["a_to_t"]
                 line = {"captioner": captioner, "sample": name, "min_support": share}
                 line |= {"metric": metric.info.name, "metric_version": metric.info.version}
-                line |= {k: getattr(found.estimate, k) for k in ("value", "ci_low", "ci_high")}
-                yield line | {"unit": "fraction", "n_images": found.n_images}
+                line |= {k: getattr(part_score.estimate, k) for k in ("value", "ci_low", "ci_high")}
+                yield line | {"unit": "fraction", "n_images": part_score.n_images}
                 print(f"{captioner}, {name}, {share}", flush=True)
 
 

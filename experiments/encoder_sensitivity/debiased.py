@@ -1,4 +1,4 @@
-"""Does an attacker lose what it knows when its encoder is debiased?
+"""Does an attacker score lower when its encoder is debiased?
 
 Usage: python -m experiments.encoder_sensitivity.debiased [DATA_ROOT OUTPUTS]
 
@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.study import cell, markdown, sweep, write_page
+from experiments.study import HOLD_OUT, cell, markdown, sweep, write_page
 
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE = HERE / "debiased_rows.csv", HERE / "DEBIASED.md"
 EDITS = ("none", "mean_difference", "subspace", "mean_neuron", "erasure")
-CELL = ("metric=lic", "encoder=minilm", "probe=convex", "seeds=3", "metric.positions=1")
+CELL = ("metric=lic", *HOLD_OUT, "encoder=minilm", "probe=convex", "seeds=3", "metric.positions=1")
 MASKINGS = ("attribute", "none")
 PARTS = {"model": "LIC_M", "human": "LIC_D", "score": "LIC"}
 
@@ -27,22 +27,22 @@ def run(data: Path, outputs: Path) -> pd.DataFrame:
     """Rows of every captioner under every debiasing and masking."""
     root = f"dataset.root={data / 'lic' / 'bias_data'}"
     common = ("dataset=lic", root, "captioner=all", "logger=csv", *CELL)
-    found = [
+    frames = [
         sweep(f"{debias}, masking={masking}", outputs, *common, f"debias={debias}",
               f"masking={masking}")
         for masking in MASKINGS
         for debias in EDITS
     ]  # fmt: skip
-    rows = pd.concat(found, ignore_index=True)
+    rows = pd.concat(frames, ignore_index=True)
     return rows[rows["part"].isin(PARTS)]
 
 
 def table(rows: pd.DataFrame, masking: str, part: str) -> pd.DataFrame:
-    """A line a captioner, a column a debiasing, per cent."""
-    own = rows[rows["part"] == part].set_index(["study", "captioner"])
+    """One line per captioner, one column per debiasing, in per cent."""
+    scores = rows[rows["part"] == part].set_index(["study", "captioner"])
     captioners = sorted(rows["captioner"].unique())
     lines = {
-        name: {edit: cell(own.loc[f"{edit}, masking={masking}", name]) for edit in EDITS}
+        name: {edit: cell(scores.loc[f"{edit}, masking={masking}", name]) for edit in EDITS}
         for name in captioners
     }
     return pd.DataFrame(lines).T.rename_axis("captioner")

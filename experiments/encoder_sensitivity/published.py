@@ -1,4 +1,4 @@
-"""What the papers' own tables say of sensitivity and consistency, by our arithmetic.
+"""Sensitivity and consistency, recomputed from the papers' own tables.
 
 DBAC: coefficients of variation from the scores of Tables 10 to 15, beside those of Tables 5 and 6.
 ImageCaptioner2: conflict scores and correlations from Tables 4 and 8.
@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from bias_pipeline.analysis.attacker_variants import Variants
 from bias_pipeline.analysis.consistency import agreements
 from bias_pipeline.analysis.sensitivity import reduction, sensitivity
-from bias_pipeline.analysis.variants import Variants
 from experiments.study import markdown, published
 
 HERE = Path(__file__).resolve().parent
@@ -26,7 +26,7 @@ WHAT = {
     "6a": "race, from scratch",
     "6b": "race, pre-trained",
 }
-TOLERANCE = 0.005  # what rounding a coefficient to two decimals may do
+TOLERANCE = 0.005  # the largest error of rounding a coefficient to two decimals
 CLASSIFIERS = {"LIC": ("LIC_LSTM", "LIC_BERT"), "ImageCaptioner2": ("OURS_SAT", "OURS_GRIT")}
 
 
@@ -41,9 +41,9 @@ def coefficients() -> pd.DataFrame:
     for summary, tables in SUMMARIES.items():
         printed = published("dbac", summary, "")
         for metric, table in zip(("dbac", "lic"), tables, strict=True):
-            for captioner, own in sensitivity(scores(table)).per_captioner.items():
-                told = float(printed.loc[captioner, f"cv_{metric}"])
-                lines.append((summary, metric, captioner, own.value, told))
+            for captioner, interval in sensitivity(scores(table)).per_captioner.items():
+                printed_value = float(printed.loc[captioner, f"cv_{metric}"])
+                lines.append((summary, metric, captioner, interval.value, printed_value))
     return pd.DataFrame(lines, columns=["table", "metric", "captioner", "ours", "printed"])
 
 
@@ -66,32 +66,32 @@ def consistency() -> pd.DataFrame:
     for table in ("4", "8"):
         for metric, parts in CLASSIFIERS.items():
             printed = {part: published("imagecaptioner2", table, part)["score"] for part in parts}
-            (own,) = agreements(Variants.of_table(metric, pd.DataFrame(printed).T.to_dict()))
+            (agreement,) = agreements(Variants.of_table(metric, pd.DataFrame(printed).T.to_dict()))
             lines[f"Table {table}, {metric}"] = {
-                "conflicts (%)": 100 * own.conflicts.value,
-                "Pearson": own.pearson.value,
-                "Spearman": own.spearman.value,
-                "Kendall": own.kendall.value,
+                "conflicts (%)": 100 * agreement.conflicts.value,
+                "Pearson": agreement.pearson.value,
+                "Spearman": agreement.spearman.value,
+                "Kendall": agreement.kendall.value,
             }
     return pd.DataFrame(lines).T
 
 
 def text() -> str:
     """The page."""
-    found = coefficients()
-    found["off"] = (found["ours"] - found["printed"]).abs()
-    near = found["off"] <= TOLERANCE
+    rows = coefficients()
+    rows["off"] = (rows["ours"] - rows["printed"]).abs()
+    near = rows["off"] <= TOLERANCE
     counts = [
-        f"* {metric}: {int(near[own].sum())} of {int(own.sum())} printed coefficients are within "
-        f"{TOLERANCE} of those of the printed scores; the largest difference is "
-        f"{found.loc[own, 'off'].max():.3f}."
+        f"* {metric}: {int(near[chosen].sum())} of {int(chosen.sum())} printed coefficients are "
+        f"within {TOLERANCE} of those of the printed scores; the largest difference is "
+        f"{rows.loc[chosen, 'off'].max():.3f}."
         for metric in ("dbac", "lic")
-        if (own := found["metric"] == metric).any()
+        if (chosen := rows["metric"] == metric).any()
     ]
-    odd = found[~near].drop(columns="off").set_index("table")
+    odd = rows[~near].drop(columns="off").set_index("table")
     return "\n".join(
         [
-            "# The papers' tables by our arithmetic\n",
+            "# The papers' tables, recomputed\n",
             "Made by `python -m experiments.encoder_sensitivity.published`; do not edit.\n",
             "## DBAC: coefficients of variation (Tables 5 and 6)\n",
             *counts,

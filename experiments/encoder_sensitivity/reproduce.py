@@ -1,10 +1,10 @@
-"""How far LIC and DBAC depend on the attacker, on real captioners: our own runs.
+"""How much LIC and DBAC depend on the attacker, on real captioners: our own runs.
 
 Usage: python -m experiments.encoder_sensitivity.reproduce [DATA_ROOT [OUTPUTS]]
 
 With DATA_ROOT the sweeps are run, and after each rows.csv is written from all that is finished, so
-a stopped study keeps what it has and goes on where it was. Without it, RESULTS.md is made from the
-rows that are there. MPNet must be at DATA_ROOT/models.
+a stopped study keeps its results and resumes. Without it, RESULTS.md is made from the rows that
+are there. MPNet must be at DATA_ROOT/models.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pandas as pd
 
+from bias_pipeline.analysis.attacker_variants import OVER, Variants, variants
 from bias_pipeline.analysis.consistency import agreements
 from bias_pipeline.analysis.sensitivity import Interval, Sensitivity, reduction, sensitivity
-from bias_pipeline.analysis.variants import OVER, Variants, variants
 from bias_pipeline.report.content import finished_runs
 from bias_pipeline.results.store import Result, Row
 from experiments.encoder_sensitivity.tables import AGREEMENTS, tables
-from experiments.study import attempted, write_results
+from experiments.study import HOLD_OUT, HOLD_OUT_TASKS, attempted, write_results
 
 Line = dict[str, object]
 
@@ -52,21 +52,22 @@ def plan(data: Path) -> Iterator[list[str]]:
     """The overrides of every sweep."""
     for attribute in ("gender", "race"):
         for metric in ("lic", "dbac"):
-            own = [ALL, f"attribute={attribute}", f"metric={metric}"]
-            yield [*own, "encoder=ngram"]
-            yield [*own, "encoder=minilm"]
-            yield [*own, "encoder=minilm", "probe=convex"]
+            split = HOLD_OUT if metric == "lic" else HOLD_OUT_TASKS
+            words = [ALL, f"attribute={attribute}", f"metric={metric}", *split]
+            yield [*words, "encoder=ngram"]
+            yield [*words, "encoder=minilm"]
+            yield [*words, "encoder=minilm", "probe=convex"]
     for encoder in SCRATCH:
         for attribute in ("gender", "race"):
-            own = [f"attribute={attribute}", f"encoder={encoder}"]
-            yield [ALL, "metric=lic", *own]
-            yield [THREE, "metric=dbac", *own]
+            words = [f"attribute={attribute}", f"encoder={encoder}"]
+            yield [ALL, "metric=lic", *HOLD_OUT, *words]
+            yield [THREE, "metric=dbac", *HOLD_OUT_TASKS, *words]
     model = f"encoder.model={data / MPNET}"
-    yield [ALL, "attribute=gender", "metric=lic", "encoder=mpnet", model]
+    yield [ALL, "attribute=gender", "metric=lic", *HOLD_OUT, "encoder=mpnet", model]
 
 
 def run(data: Path, outputs: Path) -> None:
-    """Run every sweep, and keep what is finished after each."""
+    """Run every sweep, and store the finished rows after each."""
     common = [*CHEAPER, f"dataset.root={data / 'lic' / 'bias_data'}"]
     for words in plan(data):
         attempted(" ".join(words), outputs, *words, *common)
@@ -74,33 +75,37 @@ def run(data: Path, outputs: Path) -> None:
 
 
 def collect(outputs: Path) -> None:
-    """Write rows.csv from the finished runs of a folder: scores, and what they come to."""
+    """Write rows.csv from the finished runs of a folder: scores, and the analyses of them."""
     results, draws = finished_runs(outputs)
     lines = [line for result in results for line in _scores(result)]
-    for family, own in _families(results).items():
-        ran = {_attacker(result.rows[0]) for result in own}
-        found = [one for one in variants(own, draws, OVER) if len(one.variants) == len(ran)]
+    for family, of_family in _families(results).items():
+        ran = {_attacker(result.rows[0]) for result in of_family}
+        complete = [
+            one for one in variants(of_family, draws, OVER) if len(one.variants) == len(ran)
+        ]
         lines += [
-            {"attackers": family, **line} for scores in found for line in _analysed(scores, found)
+            {"attackers": family, **line}
+            for scores in complete
+            for line in _analysed(scores, complete)
         ]
     rows = pd.DataFrame(lines).dropna(subset="value")
     versions = {row.metric: row.metric_version for result in results for row in result.rows}
     rows["metric_version"] = rows["metric"].map(versions)
     rows = rows[COLUMNS]
     setting = ["attackers", "attribute", "metric", "part"]
-    told = rows.groupby(setting)["captioner"].transform("size") >= FEWEST
-    rows = rows[told | ~rows["part"].isin(KEPT)]
+    compared = rows.groupby(setting)["captioner"].transform("size") >= FEWEST
+    rows = rows[compared | ~rows["part"].isin(KEPT)]
     rows.to_csv(HERE / "rows.csv", index=False, float_format="%.5g")
 
 
 def _families(results: Sequence[Result]) -> dict[str, list[Result]]:
-    """The runs of each family; one that holds no other attackers than one before is left out."""
-    found: dict[frozenset[str], tuple[str, list[Result]]] = {}
+    """The runs of each family; a family with the same attackers as an earlier one is left out."""
+    families: dict[frozenset[str], tuple[str, list[Result]]] = {}
     for family, attackers in FAMILIES.items():
-        own = [result for result in results if _attacker(result.rows[0]) in attackers]
-        there = frozenset(_attacker(result.rows[0]) for result in own)
-        found.setdefault(there, (family, own))
-    return dict(found.values())
+        of_family = [result for result in results if _attacker(result.rows[0]) in attackers]
+        there = frozenset(_attacker(result.rows[0]) for result in of_family)
+        families.setdefault(there, (family, of_family))
+    return dict(families.values())
 
 
 def _scores(result: Result) -> Iterator[Line]:
@@ -119,28 +124,31 @@ def _attacker(row: Row) -> str:
 def _analysed(scores: Variants, others: Sequence[Variants]) -> Iterator[Line]:
     """Coefficients, reductions against LIC under the same attackers, agreements."""
     metric, _, direction = scores.setting.headline.partition(" ")
-    told = (scores.setting.attribute, metric, direction or "score")
-    yield from _sensitivity(told, "coefficient", sensitivity(scores))
+    keys = (scores.setting.attribute, metric, direction or "score")
+    yield from _sensitivity(keys, "coefficient", sensitivity(scores))
     for other in others:
         alike = scores.setting.rivals(other.setting) and other.setting.headline == "lic"
         if alike and set(scores.variants) == set(other.variants):
-            yield from _sensitivity(told, "reduction", reduction(scores, other))
-    for own in agreements(scores):
+            yield from _sensitivity(keys, "reduction", reduction(scores, other))
+    for agreement in agreements(scores):
         for what in AGREEMENTS:
             yield _line(
-                *told[:2], f"{told[2]}:{what}", f"{own.first}, {own.second}", getattr(own, what)
+                *keys[:2],
+                f"{keys[2]}:{what}",
+                f"{agreement.first}, {agreement.second}",
+                getattr(agreement, what),
             )
 
 
-def _sensitivity(told: tuple[str, str, str], what: str, own: Sensitivity) -> Iterator[Line]:
-    for captioner, number in {**own.per_captioner, "mean": own.mean}.items():
-        yield _line(*told[:2], f"{told[2]}:{what}", captioner, number)
+def _sensitivity(keys: tuple[str, str, str], what: str, result: Sensitivity) -> Iterator[Line]:
+    for captioner, number in {**result.per_captioner, "mean": result.mean}.items():
+        yield _line(*keys[:2], f"{keys[2]}:{what}", captioner, number)
 
 
-def _line(attribute: str, metric: str, part: str, captioner: str, own: Interval) -> Line:
-    numbers = {"value": own.value, "ci_low": own.low, "ci_high": own.high}
-    told = {"attribute": attribute, "metric": metric, "part": part, "captioner": captioner}
-    return {**told, **numbers}
+def _line(attribute: str, metric: str, part: str, captioner: str, interval: Interval) -> Line:
+    numbers = {"value": interval.value, "ci_low": interval.low, "ci_high": interval.high}
+    keys = {"attribute": attribute, "metric": metric, "part": part, "captioner": captioner}
+    return {**keys, **numbers}
 
 
 def main(arguments: Sequence[str]) -> None:

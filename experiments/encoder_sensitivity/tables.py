@@ -30,7 +30,7 @@ ATTACKERS = (
 )  # fmt: skip
 RELIC = {"gender": "1", "race": "2"}  # its tables
 IN_RELIC = {"model:paired": "lic_m", "human:paired": "lic_d", "score": "lic"}
-# Pairs of attackers of a family, above which their agreement is summed up.
+# Families with more pairs of attackers than this get a summary of agreement.
 MOST = 3
 # DBAC's own means, Tables 5 and 6: from scratch, pre-trained.
 PRINTED = {"gender": "84.5 from scratch, 69.9 pre-trained", "race": "59.5 and 83.6"}
@@ -38,30 +38,34 @@ PRINTED = {"gender": "84.5 from scratch, 69.9 pre-trained", "race": "59.5 and 83
 
 def tables(rows: pd.DataFrame) -> dict[str, str]:
     """Title to table."""
-    found = {}
+    texts = {}
     for attribute in rows["attribute"].unique():
-        own = rows[rows["attribute"] == attribute]
+        selected = rows[rows["attribute"] == attribute]
         for part, name in PARTS.items():
-            if (own["part"] == part).any():
-                found[f"{name}, {attribute} (per cent)"] = scores(own[own["part"] == part])
-        found[f"Beside RELIC's frozen BERT, {attribute}"] = beside_frozen_bert(own, str(attribute))
+            if (selected["part"] == part).any():
+                texts[f"{name}, {attribute} (per cent)"] = scores(
+                    selected[selected["part"] == part]
+                )
+        texts[f"Compared with RELIC's frozen BERT, {attribute}"] = beside_frozen_bert(
+            selected, str(attribute)
+        )
     lines = rows[~rows["part"].isin(PARTS)].copy()
     lines[["headline", "part"]] = lines["part"].str.split(":", expand=True)
-    for (family, attribute), own in lines.groupby(["attackers", "attribute"], sort=False):
-        told = f"{family}, {attribute}"
-        found[f"Coefficients of variation: {told}"] = by_headline(own, "coefficient", 1)
-        if (own["part"] == "reduction").any():
-            title = f"How far DBAC's coefficients lie below LIC's, per cent: {told}"
-            printed = f"Of the mean coefficients: {of_means(own)}. Printed means of rows: "
+    for (family, attribute), selected in lines.groupby(["attackers", "attribute"], sort=False):
+        subject = f"{family}, {attribute}"
+        texts[f"Coefficients of variation: {subject}"] = by_headline(selected, "coefficient", 1)
+        if (selected["part"] == "reduction").any():
+            title = f"By how much DBAC's coefficients are below LIC's, per cent: {subject}"
+            printed = f"Of the mean coefficients: {of_means(selected)}. Printed means of rows: "
             printed += f"{PRINTED[str(attribute)]}.\n"
-            found[title] = f"{by_headline(own, 'reduction', 100)}\n{printed}"
-        found[f"Agreement of two attackers: {told}"] = agreement(own)
-    return found
+            texts[title] = f"{by_headline(selected, 'reduction', 100)}\n{printed}"
+        texts[f"Agreement between two attackers: {subject}"] = agreement(selected)
+    return texts
 
 
-def scores(own: pd.DataFrame) -> str:
-    """Captioners by attackers; the last column and line say how far apart either lie."""
-    table = 100 * own.pivot_table(
+def scores(rows: pd.DataFrame) -> str:
+    """Captioners by attackers; the last column and line give the spread over either."""
+    table = 100 * rows.pivot_table(
         index="captioner", columns="attackers", values="value", sort=False
     )
     table = table[[name for name in ATTACKERS if name in table]]
@@ -71,32 +75,35 @@ def scores(own: pd.DataFrame) -> str:
     return markdown(table.rename_axis("captioner"))
 
 
-def beside_frozen_bert(own: pd.DataFrame, attribute: str) -> str:
-    """Attackers here against RELIC's column of a frozen BERT, over the captioners of both."""
+def beside_frozen_bert(rows: pd.DataFrame, attribute: str) -> str:
+    """Our attackers compared with RELIC's column of a frozen BERT, over the captioners of both."""
     printed = published("relic", RELIC[attribute], "LIC_BERT_PRE")
     lines = []
     for part, column in IN_RELIC.items():
         for attackers in ATTACKERS:
-            scored = own[(own["part"] == part) & (own["attackers"] == attackers)]
+            scored = rows[(rows["part"] == part) & (rows["attackers"] == attackers)]
             values = 100 * scored.set_index("captioner")["value"]
             names = [name for name in printed.index if name in values.index]
             if not names:
                 continue
             pair = values[names], printed.loc[names, column]
-            found = closeness(*pair)
-            found["spearman"] = float(stats.spearmanr(*pair).statistic)
+            statistics = closeness(*pair)
+            statistics["spearman"] = float(stats.spearmanr(*pair).statistic)
             lines.append({"score": PARTS[part], "attackers": attackers, "captioners": len(names)})
-            lines[-1] |= {name: f"{found[name]:.2f}" for name in ("pearson", "spearman")}
+            lines[-1] |= {name: f"{statistics[name]:.2f}" for name in ("pearson", "spearman")}
             shift = float((pair[0] - pair[1]).mean())
-            lines[-1] |= {"mean difference": f"{shift:+.1f}", "centred": f"{found['centred']:.1f}"}
+            lines[-1] |= {
+                "mean difference": f"{shift:+.1f}",
+                "centred": f"{statistics['centred']:.1f}",
+            }
     return markdown(pd.DataFrame(lines).set_index("score"))
 
 
-def by_headline(own: pd.DataFrame, part: str, factor: float) -> str:
+def by_headline(rows: pd.DataFrame, part: str, factor: float) -> str:
     """Captioners by headlines, the mean last."""
-    own = own[own["part"] == part]
-    table = own.assign(told=_told(own, factor)).pivot_table(
-        index="captioner", columns="headline", values="told", aggfunc="first", sort=False
+    rows = rows[rows["part"] == part]
+    table = rows.assign(text=_texts(rows, factor)).pivot_table(
+        index="captioner", columns="headline", values="text", aggfunc="first", sort=False
     )
     table = table.reindex(
         index=[*(name for name in table.index if name != "mean"), "mean"],
@@ -105,26 +112,26 @@ def by_headline(own: pd.DataFrame, part: str, factor: float) -> str:
     return markdown(table.rename(columns=HEADLINES).rename_axis("captioner").fillna("–"))
 
 
-def of_means(own: pd.DataFrame) -> str:
-    """How far the mean coefficient lies below LIC's, which no single captioner decides."""
-    single = own[(own["part"] == "coefficient") & (own["captioner"] != "mean")]
+def of_means(rows: pd.DataFrame) -> str:
+    """How far the mean coefficient is below LIC's; no single captioner decides it."""
+    single = rows[(rows["part"] == "coefficient") & (rows["captioner"] != "mean")]
     table = single.pivot_table(index="captioner", columns="headline", values="value").dropna()
     means = table.mean()  # of the captioners that each metric has
     gains = {name: 100 * (1 - means[name] / means["score"]) for name in HEADLINES if name in means}
     return ", ".join(f"{HEADLINES[n]} {gain:.0f}" for n, gain in gains.items() if n != "score")
 
 
-def agreement(own: pd.DataFrame) -> str:
+def agreement(rows: pd.DataFrame) -> str:
     """Pairs of attackers by headline: conflicts in per cent, correlations."""
-    parts = own[own["part"].isin(AGREEMENTS)]
+    parts = rows[rows["part"].isin(AGREEMENTS)]
     if parts["captioner"].nunique() > MOST:
-        return summed_up(own)
+        return summed_up(rows)
     factors = {name: 100 if name == "conflicts" else 1 for name in AGREEMENTS}
-    told = [
-        part.assign(told=_told(part, factors[str(name)])) for name, part in parts.groupby("part")
+    frames = [
+        part.assign(text=_texts(part, factors[str(name)])) for name, part in parts.groupby("part")
     ]
-    table = pd.concat(told).pivot_table(
-        index=["headline", "captioner"], columns="part", values="told", aggfunc="first", sort=False
+    table = pd.concat(frames).pivot_table(
+        index=["headline", "captioner"], columns="part", values="text", aggfunc="first", sort=False
     )
     table = table[[name for name in AGREEMENTS if name in table]].reset_index()
     table["headline"] = table["headline"].map(HEADLINES)
@@ -132,11 +139,11 @@ def agreement(own: pd.DataFrame) -> str:
     return markdown(table.rename(columns=names).set_index("score").fillna("–"))
 
 
-def summed_up(own: pd.DataFrame) -> str:
-    """A line a headline: the mean over pairs of attackers and, behind it, the worst pair."""
+def summed_up(rows: pd.DataFrame) -> str:
+    """One line per headline: the mean over pairs of attackers and, in brackets, the worst pair."""
     lines = []
     for headline, name in HEADLINES.items():
-        parts = own[own["headline"] == headline]
+        parts = rows[rows["headline"] == headline]
         pairs = parts[parts["part"].isin(AGREEMENTS)].pivot_table(
             index="captioner", columns="part", values="value"
         )
@@ -150,12 +157,12 @@ def summed_up(own: pd.DataFrame) -> str:
         for part in ("pearson", "spearman"):
             line[AGREEMENTS[part]] = f"{pairs[part].mean():.2f} ({pairs[part].min():.2f})"
         lines.append(line)
-    return markdown(pd.DataFrame(lines).set_index("score")) + "\nBehind the mean, the worst pair.\n"
+    return markdown(pd.DataFrame(lines).set_index("score")) + "\nIn brackets: the worst pair.\n"
 
 
-def _told(own: pd.DataFrame, factor: float) -> list[str]:
+def _texts(rows: pd.DataFrame, factor: float) -> list[str]:
     """Numbers with their intervals."""
-    numbers = own[["value", "ci_low", "ci_high"]].itertuples(index=False, name=None)
+    numbers = rows[["value", "ci_low", "ci_high"]].itertuples(index=False, name=None)
     return [_interval(*(factor * number for number in line), factor == 1) for line in numbers]
 
 

@@ -1,4 +1,4 @@
-"""What decides the Gender Score's visual context: annotations, people's words, or captioners'.
+"""The Gender Score by source of objects: annotations, people's words, or captioners'.
 
 Usage: python -m experiments.gender_score.contexts [DATA_ROOT OUTPUTS]
 
@@ -21,7 +21,7 @@ import pandas as pd
 from scipy import sparse
 
 from bias_pipeline.config import compose
-from bias_pipeline.metrics.seen import Seen
+from bias_pipeline.metrics.corpus_view import CorpusView
 from experiments.gender_score.reproduce import CAPTIONERS, PARTS
 from experiments.study import cell, markdown, sweep, write_page
 
@@ -30,7 +30,7 @@ ROWS, PAGE = HERE / "context_rows.csv", HERE / "CONTEXT.md"
 ANNOTATED, PEOPLE, MODELS = "annotations", "people's captions", "seven captioners"
 SOURCES = (ANNOTATED, PEOPLE, MODELS)
 FILES = {PEOPLE: "people", MODELS: "captioners"}
-# Part to that of people beside it.
+# Part to the same part of people.
 TOLD = {"score": "", "model": "human", "estimate:model": "estimate:human"}
 
 
@@ -39,13 +39,13 @@ def run(data: Path, outputs: Path) -> pd.DataFrame:
     words = ("dataset=lic", f"dataset.root={data / 'lic' / 'bias_data'}", "logger=csv")
     votes = _votes(words)
     named = f"captioner={','.join(CAPTIONERS)}"
-    found = [sweep(ANNOTATED, outputs, "metric=gender_score", named, *words)]
-    for source, own in votes.items():
+    frames = [sweep(ANNOTATED, outputs, "metric=gender_score", named, *words)]
+    for source, shares in votes.items():
         path = outputs / f"context_{FILES[source]}.json"
-        path.write_text(json.dumps(own), encoding="utf-8")
+        path.write_text(json.dumps(shares), encoding="utf-8")
         setting = f"metric.context={path}"
-        found.append(sweep(source, outputs, "metric=gender_score", setting, named, *words))
-    rows = pd.concat(found, ignore_index=True)
+        frames.append(sweep(source, outputs, "metric=gender_score", setting, named, *words))
+    rows = pd.concat(frames, ignore_index=True)
     return rows[rows["part"].isin([*TOLD, *TOLD.values()])]
 
 
@@ -56,34 +56,34 @@ def _votes(words: tuple[str, ...]) -> dict[str, list[dict[str, object]]]:
     for name in CAPTIONERS:
         one = compose.cell(["metric=cooccurrence", f"captioner={name}", *words])
         metric = one.build("metric")
-        seen = Seen(one.corpus(), metric.attribute, None, metric.task, metric.exclude_tasks)
-        people |= _shares(seen, "human")
-        for pair, share in _shares(seen, "model").items():
+        view = CorpusView(one.corpus(), metric.attribute, None, metric.task, metric.exclude_tasks)
+        people |= _shares(view, "human")
+        for pair, share in _shares(view, "model").items():
             models[pair] += share / len(CAPTIONERS)
     return {
         source: [
             {"image_id": image, "label": label, "score": min(score, 1.0)}
-            for (image, label), score in sorted(found.items())
+            for (image, label), score in sorted(shares.items())
         ]
-        for source, found in ((PEOPLE, people), (MODELS, models))
+        for source, shares in ((PEOPLE, people), (MODELS, models))
     }
 
 
-def _shares(seen: Seen, side: str) -> dict[tuple[str, str], float]:
+def _shares(view: CorpusView, side: str) -> dict[tuple[str, str], float]:
     """Image and object to the share of the image's captions that name it."""
-    known = np.diff(seen.objects.indptr) > 0
-    named = sparse.coo_array(seen.by_image(side, seen.mentions(side).astype(float)))
-    share = named.data / seen.n_captions(side)[named.row]
-    ids = seen.corpus.ids
+    known = np.diff(view.objects.indptr) > 0
+    named = sparse.coo_array(view.by_image(side, view.mentions(side).astype(float)))
+    share = named.data / view.n_captions(side)[named.row]
+    ids = view.corpus.ids
     return {
-        (ids[row], seen.tasks[task]): float(own)
-        for row, task, own in zip(named.row, named.col, share, strict=True)
+        (ids[row], view.tasks[task]): float(fraction)
+        for row, task, fraction in zip(named.row, named.col, share, strict=True)
         if known[row]
     }
 
 
 def table(rows: pd.DataFrame, part: str) -> pd.DataFrame:
-    """A line a captioner, a column a source, per cent."""
+    """One line per captioner, one column per source, in per cent."""
     lines = {name: _line(rows, part, name) for name in CAPTIONERS}
     if people := TOLD[part]:  # the same beside every captioner
         lines["people"] = _line(rows, people, CAPTIONERS[0])
@@ -93,8 +93,8 @@ def table(rows: pd.DataFrame, part: str) -> pd.DataFrame:
 
 
 def _line(rows: pd.DataFrame, part: str, captioner: str) -> dict[str, str]:
-    own = rows[(rows["part"] == part) & (rows["captioner"] == captioner)].set_index("study")
-    return {source: cell(own.loc[source]) for source in SOURCES}
+    scores = rows[(rows["part"] == part) & (rows["captioner"] == captioner)].set_index("study")
+    return {source: cell(scores.loc[source]) for source in SOURCES}
 
 
 def main(arguments: list[str]) -> None:

@@ -1,10 +1,10 @@
-"""What planted habits do to the Gender Score, with real models.
+"""How planted habits change the Gender Score, with real models.
 
 Usage: python -m experiments.gender_score.planted [CACHE]
 
 With CACHE, a folder of scored texts, everything is computed and planted_rows.csv is written;
-without it, the table is made from that. The card of the metric claims what stands there, and a
-test compares the two.
+without it, the table is made from that. The card of the metric has the same results, and a test
+compares the two.
 """
 
 from __future__ import annotations
@@ -15,7 +15,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from bias_pipeline.calibration.behaviour import BEHAVIOURS, Behaviour, corpus_of, headlines, verdict
+from bias_pipeline.calibration.behaviour import (
+    BEHAVIOURS,
+    Behaviour,
+    behaviour_corpus,
+    behaviour_verdict,
+    headlines,
+)
 from bias_pipeline.config import compose
 from bias_pipeline.metrics.base import Metric
 from bias_pipeline.stats.bootstrap import Estimate
@@ -29,43 +35,50 @@ SIDES = ("before", "planted")
 
 
 def run(cache: Path) -> pd.DataFrame:
-    """A line a behaviour: the score before and with the habit, and whether it moved."""
+    """One line per behaviour: the score before and with the habit, and whether it changed."""
     metric = compose.cell([f"metric={METRIC}", f"paths.cache={cache}"]).build("metric")
-    return pd.DataFrame([_line(metric, name, own) for name, own in BEHAVIOURS.items()])
+    habits = {
+        name: behaviour
+        for name, behaviour in BEHAVIOURS.items()
+        if behaviour.images == metric.info.images
+    }
+    return pd.DataFrame([_line(metric, name, behaviour) for name, behaviour in habits.items()])
 
 
-def _line(metric: Metric, name: str, own: Behaviour) -> dict[str, object]:
-    corpora = (own.before, (own.planted, own.people))
-    estimates = [headlines(metric, corpus_of(*it), SEEDS)["score"].estimate for it in corpora]
-    told = dict(_ends(estimates))
+def _line(metric: Metric, name: str, behaviour: Behaviour) -> dict[str, object]:
+    corpora = (behaviour.before, (behaviour.planted, behaviour.people))
+    estimates = [
+        headlines(metric, behaviour_corpus(*it), SEEDS)["score"].estimate for it in corpora
+    ]
+    ends = dict(_ends(estimates))
     return {
         "behaviour": name,
-        **told,
-        "verdict": verdict(*estimates),
+        **ends,
+        "verdict": behaviour_verdict(*estimates),
         "version": metric.info.version,
     }
 
 
 def _ends(estimates: list[Estimate]) -> Iterator[tuple[str, float]]:
-    for side, own in zip(SIDES, estimates, strict=True):
-        yield side, own.value
-        yield f"{side}_low", own.ci_low
-        yield f"{side}_high", own.ci_high
+    for side, estimate in zip(SIDES, estimates, strict=True):
+        yield side, estimate.value
+        yield f"{side}_low", estimate.ci_low
+        yield f"{side}_high", estimate.ci_high
 
 
 def table(rows: pd.DataFrame) -> str:
-    """Behaviours by what they do, per cent."""
+    """Behaviours with their effect, in per cent."""
     lines = {}
     for _, row in rows.iterrows():
         lines[row["behaviour"]] = {
             "who": BEHAVIOURS[row["behaviour"]].title,
-            **{side: _told(row, side) for side in SIDES},
+            **{side: _text_of(row, side) for side in SIDES},
             "the score": row["verdict"],
         }
     return markdown(pd.DataFrame(lines).T.rename_axis("habit"))
 
 
-def _told(row: pd.Series, side: str) -> str:
+def _text_of(row: pd.Series, side: str) -> str:
     ends = {
         "unit": "fraction",
         "value": row[side],

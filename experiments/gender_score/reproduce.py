@@ -1,10 +1,10 @@
-"""The Gender Score of seven published captioners and of people, and what decides it.
+"""The Gender Score of seven published captioners and of people, and what it depends on.
 
 Usage: python -m experiments.gender_score.reproduce [DATA_ROOT [OUTPUTS]]
 
 With DATA_ROOT everything is computed and rows.csv is written; without it, the tables are made from
-the rows.csv that is there. Texts that were scored are kept under OUTPUTS, so a stopped study goes
-on where it was. Needs the extra ``offline-models``, and all-mpnet-base-v2 in the hub's cache.
+the rows.csv that is there. Scored texts are stored under OUTPUTS, so a stopped study resumes.
+Needs the extra ``offline-models``, and all-mpnet-base-v2 in the hub's cache.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ FACTORS = {
 
 
 def run(data: Path, outputs: Path) -> pd.DataFrame:
-    """The rows of every variant, and co-occurrence beside them."""
+    """The rows of every variant, and of co-occurrence."""
     whole = (
         "dataset=lic",
         f"dataset.root={data / 'lic' / 'bias_data'}",
@@ -58,15 +58,15 @@ def run(data: Path, outputs: Path) -> pd.DataFrame:
         "logger=csv",
     )
     words = (f"limit={LIMIT}", *whole)
-    found = [
+    frames = [
         sweep(name, outputs, "metric=gender_score", setting, *words)
         for name, setting in VARIANTS.items()
     ]
-    found += by_encoder(outputs, *whole)
-    found.append(sweep("distance", outputs, "metric=gender_distance", *words))
+    frames += by_encoder(outputs, *whole)
+    frames.append(sweep("distance", outputs, "metric=gender_distance", *words))
     encoder = "metric.sentence_encoder=sentence-transformers/all-MiniLM-L6-v2"
-    found.append(sweep("distance, MiniLM", outputs, "metric=gender_distance", encoder, *words))
-    rows = pd.concat(found)
+    frames.append(sweep("distance, MiniLM", outputs, "metric=gender_distance", encoder, *words))
+    rows = pd.concat(frames)
     wanted = [
         *PARTS,
         *FACTORS,
@@ -95,12 +95,14 @@ def by_encoder(outputs: Path, *words: str) -> list[pd.DataFrame]:
 
 
 def _table(rows: pd.DataFrame, study: str, parts: dict[str, str]) -> str:
-    own = rows[rows["study"] == study]
+    selected = rows[rows["study"] == study]
     lines = {
         captioner: {
             title: cell(line.iloc[0])
             for name, title in parts.items()
-            if len(line := own[(own["captioner"] == captioner) & (own["part"] == name)])
+            if len(
+                line := selected[(selected["captioner"] == captioner) & (selected["part"] == name)]
+            )
         }
         for captioner in CAPTIONERS
     }
@@ -108,7 +110,7 @@ def _table(rows: pd.DataFrame, study: str, parts: dict[str, str]) -> str:
 
 
 def ranks(rows: pd.DataFrame, study: str) -> pd.DataFrame:
-    """Captioners by what each number says of them; others from the leaderboard, on all images."""
+    """Captioners by each number; the other metrics are from the leaderboard, on all images."""
     other = pd.read_csv(STUDIES / "leaderboard" / "rows.csv", keep_default_na=False)
     other = other[other["attribute"] == "gender"]
     names = {
@@ -134,8 +136,8 @@ def ranks(rows: pd.DataFrame, study: str) -> pd.DataFrame:
 
 def _encoders(rows: pd.DataFrame) -> str:
     columns = {
-        f"{title}, {name}": part(rows, f"{name}, {FEWER} images", own)
-        for own, title in (
+        f"{title}, {name}": part(rows, f"{name}, {FEWER} images", name_of_part)
+        for name_of_part, title in (
             *(("model", "share of GS"), ("human", "people"), ("score", "difference")),
             ("estimate:model", "estimated as men"),
         )

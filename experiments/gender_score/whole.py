@@ -2,9 +2,9 @@
 
 Usage: python -m experiments.gender_score.whole [DATA_ROOT OUTPUTS CAPTIONER ...]
 
-With arguments these captioners are scored, people's first captions beside them (19 minutes for the
-first one on two cores), and join those of whole_rows.csv; without, the table is made from that.
-Needs the extra ``offline-models``.
+With arguments these captioners and people's first captions are scored (19 minutes for the first
+one on two cores) and added to whole_rows.csv; without, the table is made from that. Needs the
+extra ``offline-models``.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def run(data: Path, outputs: Path, captioners: list[str]) -> pd.DataFrame:
 
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
-    """A line a captioner, per cent."""
+    """One line per captioner, in per cent."""
     lines = {}
-    for name in (own for own in CAPTIONERS if own in set(rows["captioner"])):
-        found = rows[rows["captioner"] == name].set_index("part")
-        told = {title: cell(found.loc[key]) for key, title in PARTS.items()}
-        lines[name] = {**told, "images": found.loc["score", "n_images"]}
+    for name in (captioner for captioner in CAPTIONERS if captioner in set(rows["captioner"])):
+        scores = rows[rows["captioner"] == name].set_index("part")
+        cells = {title: cell(scores.loc[key]) for key, title in PARTS.items()}
+        lines[name] = {**cells, "images": scores.loc["score", "n_images"]}
     return pd.DataFrame(lines).T.rename_axis("captioner")
 
 
@@ -49,9 +49,9 @@ def main(arguments: list[str]) -> None:
     known = [pd.read_csv(ROWS)] if ROWS.is_file() else []
     if arguments:
         data, outputs, *captioners = arguments
-        found = run(Path(data), Path(outputs), captioners)
-        known = [own[~own["captioner"].isin(captioners)] for own in known]
-        pd.concat([*known, found]).to_csv(ROWS, index=False, float_format="%.5g")
+        new_rows = run(Path(data), Path(outputs), captioners)
+        known = [frame[~frame["captioner"].isin(captioners)] for frame in known]
+        pd.concat([*known, new_rows]).to_csv(ROWS, index=False, float_format="%.5g")
     rows = pd.read_csv(ROWS)
     title = "# Gender Score on all labelled images\n\nMade by `whole.py`; do not edit.\n\n"
     agreement = f"\n## Agreement in rank\n\n{markdown(ranks(rows, 'whole'))}"

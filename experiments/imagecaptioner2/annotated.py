@@ -1,4 +1,4 @@
-"""ImageCaptioner2 without pixels, on all labelled images of COCO: gender and race, beside LIC.
+"""ImageCaptioner2 without pixels, on all labelled images of COCO, compared with LIC.
 
 Usage: python -m experiments.imagecaptioner2.annotated [DATA [OUTPUTS]]
 
@@ -17,20 +17,20 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from bias_pipeline.analysis.attacker_variants import Setting, Variants
 from bias_pipeline.analysis.consistency import agreements
-from bias_pipeline.analysis.variants import Setting, Variants
 from bias_pipeline.report.content import finished_runs
 from bias_pipeline.stats.bootstrap import Draws
 from experiments.imagecaptioner2.real import ATTACK, CAPTIONERS, COMMON, named
-from experiments.imagecaptioner2.reproduce import ONE, told
-from experiments.study import markdown, part, published, sweep, write_page
+from experiments.imagecaptioner2.reproduce import ONE, intervals
+from experiments.study import HOLD_OUT, markdown, part, published, sweep, write_page
 
 HERE = Path(__file__).resolve().parent
 ROWS, AGREEMENTS = HERE / "annotated_rows.csv", HERE / "annotated_agreements.csv"
 PAGE = HERE / "ANNOTATED.md"
 ATTACKERS = {
     "annotations": (*ATTACK, "encoder.backbone=annotations", "metric.leaks=[]"),
-    "lic": ("metric=lic", ONE),
+    "lic": ("metric=lic", *HOLD_OUT, ONE),
 }
 # Attribute to the printed scores of SAT and of LIC: table, part and column.
 PRINTED = {
@@ -49,25 +49,27 @@ def run(data: Path, outputs: Path) -> pd.DataFrame:
     outputs.mkdir(parents=True, exist_ok=True)
     coco = data / "coco" / "annotations"
     words = (
-        f"captioner={','.join(str(data / 'captioners' / f'{own}.json') for own in CAPTIONERS)}",
+        f"captioner={','.join(str(data / 'captioners' / f'{name}.json') for name in CAPTIONERS)}",
         "dataset=coco",
         f"dataset.attributes={_described(data / 'coco', outputs)}",
         f"dataset.captions={coco / 'captions_val2014.json'}",
         f"dataset.instances={coco / 'instances_val2014.json'}",
         *COMMON,
     )
-    found = [
-        sweep(f"{attacker} {attribute}", outputs, *own, f"attribute={attribute}", *words)
+    frames = [
+        sweep(
+            f"{attacker} {attribute}", outputs, *words_of_attacker, f"attribute={attribute}", *words
+        )
         for attribute in PRINTED
-        for attacker, own in ATTACKERS.items()
+        for attacker, words_of_attacker in ATTACKERS.items()
     ]
-    return named(pd.concat(found, ignore_index=True))
+    return named(pd.concat(frames, ignore_index=True))
 
 
 def _described(coco: Path, outputs: Path) -> Path:
     """The labels of images with human captions; others have no score, and cost a third more."""
     captions = json.loads((coco / "annotations" / "captions_val2014.json").read_text())
-    described = {own["image_id"] for own in captions["annotations"]}
+    described = {annotation["image_id"] for annotation in captions["annotations"]}
     labels = pd.read_csv(coco / "attributes" / "images_val2014.csv", keep_default_na=False)
     path = outputs / "described.csv"
     labels[labels["id"].isin(described)].to_csv(path, index=False)
@@ -75,19 +77,22 @@ def _described(coco: Path, outputs: Path) -> Path:
 
 
 def agreed(rows: pd.DataFrame, outputs: Path) -> pd.DataFrame:
-    """How alike every two scores rank the captioners, with intervals over images."""
+    """The agreement of every two rankings of captioners, with intervals over images."""
     draws = finished_runs(outputs)[1]
     lines = []
     for attribute in PRINTED:
         scores = _beside_printed(rows, draws, attribute)
-        for own in agreements(scores):
-            if own.first not in ATTACKERS:
+        for agreement in agreements(scores):
+            if agreement.first not in ATTACKERS:
                 continue  # both are printed
-            at = [scores.variants.index(name) for name in (own.first, own.second)]
-            pairing = {"attribute": attribute, "scores": f"{own.first} and {own.second}"}
+            at = [scores.variants.index(name) for name in (agreement.first, agreement.second)]
+            pairing = {
+                "attribute": attribute,
+                "scores": f"{agreement.first} and {agreement.second}",
+            }
             p_value = _exact_p(*(scores.values[:, i] for i in at))  # noqa: PD011 - no table
             for what in MEASURES:
-                one = getattr(own, what)
+                one = getattr(agreement, what)
                 line = {"what": what, "value": one.value, "low": one.low, "high": one.high}
                 lines.append({**pairing, **line, "p": p_value if what == "spearman" else np.nan})
     return pd.DataFrame(lines)
@@ -96,15 +101,15 @@ def agreed(rows: pd.DataFrame, outputs: Path) -> pd.DataFrame:
 def _beside_printed(
     rows: pd.DataFrame, draws: Mapping[str, Mapping[str, Draws]], attribute: str
 ) -> Variants:
-    """Our scores and the printed ones, which no resampling moves."""
+    """Agreement of our scores with the printed ones, which no resampling changes."""
     captioners = tuple(CAPTIONERS.values())
     values, drawn = [], []
     for attacker in ATTACKERS:
-        own = rows[(rows["study"] == f"{attacker} {attribute}") & (rows["part"] == "score")]
-        runs = own.set_index("captioner").loc[list(captioners)]
+        scores = rows[(rows["study"] == f"{attacker} {attribute}") & (rows["part"] == "score")]
+        runs = scores.set_index("captioner").loc[list(captioners)]
         values.append(runs["value"].to_numpy())
-        told = [draws[run]["score"].resampled.mean(axis=1) for run in runs["run_id"]]
-        drawn.append(np.stack(told, axis=1))
+        resampled = [draws[run]["score"].resampled.mean(axis=1) for run in runs["run_id"]]
+        drawn.append(np.stack(resampled, axis=1))
     for column in printed(attribute).to_numpy().T:
         values.append(column)
         drawn.append(np.broadcast_to(column, drawn[0].shape))
@@ -126,37 +131,39 @@ def printed(attribute: str) -> pd.DataFrame:
 
 
 def _exact_p(one: np.ndarray, other: np.ndarray) -> float:
-    """Of Spearman's coefficient, over all orders of the captioners, two-sided."""
-    found = stats.permutation_test(
+    """The two-sided p of Spearman's coefficient, over all orders of the captioners."""
+    test = stats.permutation_test(
         (one,),
-        lambda own: stats.spearmanr(own, other).statistic,
+        lambda permuted: stats.spearmanr(permuted, other).statistic,
         permutation_type="pairings",
         n_resamples=np.inf,
         vectorized=False,
     )
-    return float(found.pvalue)
+    return float(test.pvalue)
 
 
 def score_table(rows: pd.DataFrame, attribute: str) -> pd.DataFrame:
-    """Every captioner under both attackers beside the paper's, and SAT's two sides."""
-    table = pd.DataFrame({own: told(rows, f"{own} {attribute}") for own in ATTACKERS})
+    """Every captioner under both attackers, with the paper's scores and SAT's two sides."""
+    table = pd.DataFrame(
+        {attacker: intervals(rows, f"{attacker} {attribute}") for attacker in ATTACKERS}
+    )
     table = table.loc[list(CAPTIONERS.values())].join(printed(attribute))
     sides = {side: part(rows, f"annotations {attribute}", side) for side in SIDES}
     return table.join(pd.DataFrame(sides)).rename_axis("captioner")
 
 
-def agreement_table(found: pd.DataFrame, attribute: str) -> pd.DataFrame:
+def agreement_table(agreements: pd.DataFrame, attribute: str) -> pd.DataFrame:
     """Correlations over captioners, with intervals over images and an exact p over captioners."""
-    own = found[found["attribute"] == attribute]
-    ends = (own["value"], own["low"], own["high"])
-    cells = own.assign(
+    selected = agreements[agreements["attribute"] == attribute]
+    ends = (selected["value"], selected["low"], selected["high"])
+    cells = selected.assign(
         cell=[f"{v:.2f} [{a:.2f}, {b:.2f}]" for v, a, b in zip(*ends, strict=True)]
     ).pivot_table(index="scores", columns="what", values="cell", aggfunc="first", sort=False)
-    p_value = own.groupby("scores", sort=False)["p"].max().rename("p of Spearman, exact")
+    p_value = selected.groupby("scores", sort=False)["p"].max().rename("p of Spearman, exact")
     return cells.loc[:, list(MEASURES)].join(p_value)
 
 
-def write(rows: pd.DataFrame, found: pd.DataFrame) -> None:
+def write(rows: pd.DataFrame, agreements: pd.DataFrame) -> None:
     """Write the tables."""
     scored = rows[rows["part"] == "score"].groupby("study", sort=False)
     images = scored[["n_images", "n_seeds"]].max().astype(int).astype(str)
@@ -164,9 +171,7 @@ def write(rows: pd.DataFrame, found: pd.DataFrame) -> None:
     for attribute in PRINTED:
         of = attribute.capitalize()
         tables[f"{of}: scores (per cent)"] = markdown(score_table(rows, attribute))
-        tables[f"{of}: how alike captioners are ranked"] = markdown(
-            agreement_table(found, attribute), 3
-        )
+        tables[f"{of}: agreement of rankings"] = markdown(agreement_table(agreements, attribute), 3)
     write_page(PAGE, "Annotations instead of pixels", __file__, tables)
 
 

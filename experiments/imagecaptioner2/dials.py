@@ -1,4 +1,4 @@
-"""What ImageCaptioner2 and LIC follow beside bias: words, length, and how often objects are named.
+"""What changes ImageCaptioner2 and LIC besides bias: words, length, mentions.
 
 Usage: python -m experiments.imagecaptioner2.dials [OUTPUTS]
 
@@ -15,19 +15,19 @@ import pandas as pd
 
 from bias_pipeline.report.content import finished_runs
 from bias_pipeline.stats.compare import paired_difference
-from experiments.imagecaptioner2.reproduce import ONE, told
-from experiments.study import markdown, sweep, write_page
+from experiments.imagecaptioner2.reproduce import ONE, intervals
+from experiments.study import HOLD_OUT, markdown, sweep, write_page
 
 HERE = Path(__file__).resolve().parent
 ROWS, CHANGES = HERE / "dial_rows.csv", HERE / "dial_changes.csv"
 PAGE = HERE / "DIALS.md"
-BASE, A_TO_T = "amplifier", 0.5  # whose other dials are turned, one at a time
+BASE, A_TO_T = "amplifier", 0.5  # whose other settings are changed, one at a time
 DIALS = {"vocabulary": 0.3, "length": 0.4, "mention_rate": 0.5}
-# More seeds than elsewhere: three leave a change of SAT's an interval of 30 points.
+# More seeds than elsewhere: with three, a change of SAT's has an interval of 30 points.
 COMMON = ("seeds=10", "stats.resamples=1000", "logger=csv")
 ATTACKERS = {
     "imagecaptioner2 sat": ("metric=imagecaptioner2", "encoder=sat", "metric.leaks=[]"),
-    "lic ngram": ("metric=lic", ONE),
+    "lic ngram": ("metric=lic", *HOLD_OUT, ONE),
 }
 TURNED = {dial: f"{BASE}_{dial}" for dial in DIALS}
 
@@ -36,21 +36,27 @@ def run(outputs: Path) -> pd.DataFrame:
     """Rows of both sweeps."""
     dials = []
     for dial, name in TURNED.items():
-        own = f"+dataset.captioners.{name}"
-        dials += [f"{own}.a_to_t={A_TO_T}", f"{own}.{dial}={DIALS[dial]}"]
+        words_of_attacker = f"+dataset.captioners.{name}"
+        dials += [
+            f"{words_of_attacker}.a_to_t={A_TO_T}",
+            f"{words_of_attacker}.{dial}={DIALS[dial]}",
+        ]
     words = (f"captioner={','.join([BASE, *TURNED.values()])}", *dials, *COMMON)
-    found = [sweep(name, outputs, *own, *words) for name, own in ATTACKERS.items()]
-    return pd.concat(found, ignore_index=True)
+    frames = [
+        sweep(name, outputs, *words_of_attacker, *words)
+        for name, words_of_attacker in ATTACKERS.items()
+    ]
+    return pd.concat(frames, ignore_index=True)
 
 
 def changed(rows: pd.DataFrame, outputs: Path) -> pd.DataFrame:
-    """What turning a dial does to each score, image by image and seed by seed."""
+    """The change of each score when a setting changes, over paired images and seeds."""
     draws = finished_runs(outputs)[1]
     scored = rows[rows["part"] == "score"].set_index(["study", "captioner"])["run_id"]
     lines = []
     for study in ATTACKERS:
         for dial, name in TURNED.items():
-            one, other = (draws[scored[study, own]]["score"] for own in (name, BASE))
+            one, other = (draws[scored[study, captioner]]["score"] for captioner in (name, BASE))
             change = paired_difference(one, other)
             ends = {"value": change.value, "low": change.ci_low, "high": change.ci_high}
             line = {"study": study, "dial": dial, "at": DIALS[dial]}
@@ -60,29 +66,29 @@ def changed(rows: pd.DataFrame, outputs: Path) -> pd.DataFrame:
 
 def score_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Every captioner under both attackers, per cent."""
-    table = pd.DataFrame({study: told(rows, study) for study in ATTACKERS})
+    table = pd.DataFrame({study: intervals(rows, study) for study in ATTACKERS})
     return table.reindex([BASE, *TURNED.values()]).rename_axis("captioner")
 
 
-def change_table(found: pd.DataFrame) -> pd.DataFrame:
-    """A dial turned less not turned, in points, with 95 % intervals and p."""
-    ends = (100 * found[key] for key in ("value", "low", "high"))
-    table = found.assign(
+def change_table(changes: pd.DataFrame) -> pd.DataFrame:
+    """The score with a changed setting minus that without, in points, with 95 % intervals, p."""
+    ends = (100 * changes[key] for key in ("value", "low", "high"))
+    table = changes.assign(
         cell=[
             f"{v:+.1f} [{a:+.1f}, {b:+.1f}], p {p:.4f}"
-            for v, a, b, p in zip(*ends, found["p"], strict=True)
+            for v, a, b, p in zip(*ends, changes["p"], strict=True)
         ]
     ).pivot_table(index=["dial", "at"], columns="study", values="cell", aggfunc="first", sort=False)
     return table[list(ATTACKERS)].reset_index().set_index("dial")
 
 
-def write(rows: pd.DataFrame, found: pd.DataFrame) -> None:
+def write(rows: pd.DataFrame, changes: pd.DataFrame) -> None:
     """Write the tables."""
     tables = {
         "Scores (per cent)": markdown(score_table(rows)),
-        "A dial turned, less not turned (points)": markdown(change_table(found)),
+        "One setting changed, minus unchanged (points)": markdown(change_table(changes)),
     }
-    write_page(PAGE, "What the scores follow", __file__, tables)
+    write_page(PAGE, "What else changes the scores", __file__, tables)
 
 
 def main(arguments: list[str]) -> None:
@@ -90,8 +96,8 @@ def main(arguments: list[str]) -> None:
         outputs = Path(arguments[0])
         rows = run(outputs)
         rows[rows["part"] == "score"].to_csv(ROWS, index=False, float_format="%.5g")
-        found = changed(rows, outputs)
-        found.to_csv(CHANGES, index=False, float_format="%.5g")
+        changes = changed(rows, outputs)
+        changes.to_csv(CHANGES, index=False, float_format="%.5g")
     rows = pd.read_csv(ROWS, keep_default_na=False, na_values=[""])
     write(rows, pd.read_csv(CHANGES))
 

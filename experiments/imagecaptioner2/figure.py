@@ -3,7 +3,7 @@
 Usage: python -m experiments.imagecaptioner2.figure [PHOTOS REGIONS OUT]
 
 With PHOTOS, a folder, and REGIONS, COCO instances of them, the same of twelve photos in which
-people are outlined, into the file OUT. Photos are somebody's, so that none is shown in the docs.
+people are outlined, into the file OUT. Photos belong to somebody, so the docs show none.
 """
 
 from __future__ import annotations
@@ -41,29 +41,29 @@ def main(arguments: list[str]) -> None:
     """One column a picture, one row a masking."""
     if arguments:
         photos, regions, out = map(Path, arguments)
-        _save([_squared(own) for own in _photos(photos, regions)], out)
+        _save([_squared(photo) for photo in _photos(photos, regions)], out)
     else:
         scenes = generate(N_SCENES, 3).images
         _save([_scene(SceneDrawing(image, "gender").draw(SIDE)) for image in scenes], OUT)
 
 
 def _photos(folder: Path, instances: Path) -> Iterator[Pictures]:
-    """The first photos in which somebody is outlined."""
+    """The first photos that have the outline of a person."""
     files = PictureFiles.read(folder, instances, None)
-    known = {own: files.regions_of(own) or () for own in sorted(files.photos, key=int)}
+    known = {item: files.regions_of(item) or () for item in sorted(files.photos, key=int)}
     outlined = (
         image
         for image, regions in known.items()
-        if any(own.category == PERSON and own.outlined for own in regions)
+        if any(item.category == PERSON and item.outlined for item in regions)
     )
     for image in islice(outlined, N_PHOTOS):
         yield Pictures((files.photo(image),), (known[image],))
 
 
 def _squared(photo: Pictures) -> list[np.ndarray]:
-    """As attackers see it, edit by edit."""
+    """The picture as attackers see it, after each edit."""
     edited = [photo if edit is None else photo.edited(edit) for edit in ROWS]
-    return [read_pixels(own, 0, SIDE) for own in edited]
+    return [read_pixels(picture, 0, SIDE) for picture in edited]
 
 
 def _scene(drawn: Drawn) -> list[np.ndarray]:
@@ -71,7 +71,7 @@ def _scene(drawn: Drawn) -> list[np.ndarray]:
 
 
 def _save(columns: Sequence[Sequence[np.ndarray]], out: Path) -> None:
-    sheet = np.hstack([np.vstack([_framed(own) for own in column]) for column in columns])
+    sheet = np.hstack([np.vstack([_framed(picture) for picture in column]) for column in columns])
     Image.fromarray(sheet).save(out, optimize=True)
 
 

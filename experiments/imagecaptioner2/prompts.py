@@ -1,4 +1,4 @@
-"""What the words of the prompt do to ImageCaptioner2's score.
+"""How the words of the prompt change ImageCaptioner2's score.
 
 Usage: python -m experiments.imagecaptioner2.prompts [OUTPUTS]
 
@@ -34,19 +34,19 @@ PARTS = ("score", "model", "human")
 def run(outputs: Path) -> pd.DataFrame:
     """Rows of every captioner under every prompt."""
     captioners = f"captioner={','.join(CAPTIONERS)}"
-    found = [
+    frames = [
         sweep(name, outputs, *CELL, captioners, f"prompt={prompt}", *COMMON)
         for name, prompt in PROMPTS.items()
     ]
-    rows = pd.concat(found, ignore_index=True)
+    rows = pd.concat(frames, ignore_index=True)
     return rows[rows["part"].isin(PARTS)]
 
 
 def table(rows: pd.DataFrame, part: str) -> pd.DataFrame:
-    """A line a prompt, a column a captioner, per cent."""
-    own = rows[rows["part"] == part].set_index(["study", "captioner"])
+    """One line per prompt, one column per captioner, in per cent."""
+    scores = rows[rows["part"] == part].set_index(["study", "captioner"])
     lines = {
-        name: {captioner: cell(own.loc[name, captioner]) for captioner in CAPTIONERS}
+        name: {captioner: cell(scores.loc[name, captioner]) for captioner in CAPTIONERS}
         for name in PROMPTS
     }
     return pd.DataFrame(lines).T.rename_axis("prompt")
@@ -54,15 +54,15 @@ def table(rows: pd.DataFrame, part: str) -> pd.DataFrame:
 
 def write(rows: pd.DataFrame) -> None:
     """Write the page."""
-    trees = {name: compose.cell([*CELL, f"prompt={own}"]).tree for name, own in PROMPTS.items()}
-    templates = {name: own["encoder"]["prompt"]["template"] for name, own in trees.items()}
+    trees = {name: compose.cell([*CELL, f"prompt={item}"]).tree for name, item in PROMPTS.items()}
+    templates = {name: item["encoder"]["prompt"]["template"] for name, item in trees.items()}
     words = pd.DataFrame({"template": templates}).rename_axis("prompt")
     tables = {
         "Scores (per cent)": table(rows, "score"),
         "Probability of the true group, model captions (per cent)": table(rows, "model"),
-        "The prompts": words.map(lambda own: f"`{own}`"),
+        "The prompts": words.map(lambda item: f"`{item}`"),
     }
-    write_page(PAGE, "Prompts", __file__, {title: markdown(own) for title, own in tables.items()})
+    write_page(PAGE, "Prompts", __file__, {title: markdown(item) for title, item in tables.items()})
 
 
 def main(outputs: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""ImageCaptioner2 with SAT on real captioners of COCO photos, and what masks people.
+"""ImageCaptioner2 with SAT on real captioners of COCO photos, under several masks of people.
 
 Usage: python -m experiments.imagecaptioner2.real [DATA [OUTPUTS]]
 
@@ -16,8 +16,8 @@ from pathlib import Path
 import pandas as pd
 from scipy import stats
 
-from experiments.imagecaptioner2.reproduce import ONE, told
-from experiments.study import markdown, part, published, sweep, write_page
+from experiments.imagecaptioner2.reproduce import ONE, intervals
+from experiments.study import HOLD_OUT, markdown, part, published, sweep, write_page
 
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE = HERE / "real_rows.csv", HERE / "REAL.md"
@@ -26,7 +26,7 @@ CAPTIONERS = {
     **{name: name for name in ("nic", "sat", "fc", "att2in", "transformer", "oscar")},
     "nicplus": "nic_plus",
 }
-# Where people are, to the file that says so and what of it is painted over.
+# Kind of mask, to its file and what is painted over.
 MASKS = {
     "polygons": ("instances.json", "person_segment"),
     "boxes": ("person_boxes.json", "person_box"),
@@ -41,7 +41,9 @@ LEAKS = ("leak:masked", "leak:silhouette", "leak:blank")
 def run(data: Path, outputs: Path) -> pd.DataFrame:
     """Rows of all sweeps."""
     outputs.mkdir(parents=True, exist_ok=True)
-    named = f"captioner={','.join(str(data / 'captioners' / f'{own}.json') for own in CAPTIONERS)}"
+    named = (
+        f"captioner={','.join(str(data / 'captioners' / f'{name}.json') for name in CAPTIONERS)}"
+    )
     return pd.concat(_sweeps(data, outputs, (named, "dataset=coco", *COMMON)), ignore_index=True)
 
 
@@ -60,16 +62,17 @@ def _sweeps(data: Path, outputs: Path, common: tuple[str, ...]) -> Iterator[pd.D
         f"dataset.attributes={coco / 'attributes' / 'images_val2014.csv'}",
         f"dataset.captions={coco / 'annotations' / 'captions_val2014.json'}",
     )
-    yield sweep("lic", outputs, "metric=lic", ONE, *whole, *common)
-    yield sweep("lic on photos", outputs, "metric=lic", ONE, *shown[1:], *labelled, *common)
+    lic = ("metric=lic", *HOLD_OUT, ONE)
+    yield sweep("lic", outputs, *lic, *whole, *common)
+    yield sweep("lic on photos", outputs, *lic, *shown[1:], *labelled, *common)
 
 
 def _masked_all_ways(photos: Path, outputs: Path) -> Path:
-    """The labels of the photos whose people are known in all three ways."""
+    """The labels of the photos that have all three kinds of masks."""
     sets = []
     for file, _ in MASKS.values():
         read = json.loads((photos / file).read_text())
-        sets.append({own["image_id"] for own in read["annotations"]})
+        sets.append({annotation["image_id"] for annotation in read["annotations"]})
     labels = pd.read_csv(photos / "attributes.csv")
     path = outputs / "masked_all_ways.csv"
     labels[labels["id"].isin(set.intersection(*sets))].to_csv(path, index=False)
@@ -78,25 +81,25 @@ def _masked_all_ways(photos: Path, outputs: Path) -> Path:
 
 def named(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows whose captioners have the names of the printed tables."""
-    return rows.assign(captioner=rows["captioner"].map(lambda own: CAPTIONERS[Path(own).stem]))
+    return rows.assign(captioner=rows["captioner"].map(lambda path: CAPTIONERS[Path(path).stem]))
 
 
 def score_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Every captioner under each attacker, beside the paper's Table 3."""
-    table = pd.DataFrame({study: told(rows, study) for study in SCORES})
+    """Every captioner under each attacker, with the paper's Table 3."""
+    table = pd.DataFrame({study: intervals(rows, study) for study in SCORES})
     printed = published("imagecaptioner2", "3", "")[["ours", "lic"]]
     return table.join(printed.add_prefix("Table 3, ")).rename_axis("captioner")
 
 
 def agreement_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """How alike scores rank the captioners, with those of the paper's Table 3."""
+    """The agreement of rankings of captioners, those of the paper's Table 3 included."""
     printed = published("imagecaptioner2", "3", "")
-    own = {study: part(rows, study, "score") for study in SCORES}
+    scores = {study: part(rows, study, "score") for study in SCORES}
     pairs = {
-        "photos and LIC": (own["photos"], own["lic"]),
-        "photos and LIC on photos": (own["photos"], own["lic on photos"]),
-        "photos and Table 3": (own["photos"], printed["ours"]),
-        "LIC and Table 3's LIC": (own["lic"], printed["lic"]),
+        "photos and LIC": (scores["photos"], scores["lic"]),
+        "photos and LIC on photos": (scores["photos"], scores["lic on photos"]),
+        "photos and Table 3": (scores["photos"], printed["ours"]),
+        "LIC and Table 3's LIC": (scores["lic"], printed["lic"]),
         "Table 3: ours and LIC": (printed["ours"], printed["lic"]),
     }
     return pd.DataFrame({pair: _alike(*two) for pair, two in pairs.items()}).T.rename_axis("scores")
@@ -104,18 +107,18 @@ def agreement_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 def mask_table(rows: pd.DataFrame) -> pd.DataFrame:
     """The score under each mask, and what pictures alone give away, per cent."""
-    table = pd.DataFrame({name: told(rows, name) for name in MASKS})
+    table = pd.DataFrame({name: intervals(rows, name) for name in MASKS})
     leaks = {
         leak: {name: f"{part(rows, name, leak).mean():.1f}" for name in MASKS} for leak in LEAKS
     }
-    return pd.concat([table, pd.DataFrame(leaks).T]).rename_axis("captioner, or what alone")
+    return pd.concat([table, pd.DataFrame(leaks).T]).rename_axis("captioner, or input alone")
 
 
 def mask_agreement(rows: pd.DataFrame) -> pd.DataFrame:
     """Correlation of scores under annotated and under other masks (the paper's Table 6)."""
     annotated = part(rows, "polygons", "score")
     others = {name: part(rows, name, "score") for name in ("boxes", "predicted")}
-    lines = {f"polygons and {name}": _alike(annotated, own) for name, own in others.items()}
+    lines = {f"polygons and {name}": _alike(annotated, scores) for name, scores in others.items()}
     return pd.DataFrame(lines).T.rename_axis("masks")
 
 
@@ -136,7 +139,7 @@ def write(rows: pd.DataFrame) -> None:
     tables = {
         "Scores (per cent)": markdown(score_table(rows), 2),
         "Images": counted,
-        "How alike captioners are ranked": markdown(agreement_table(rows)),
+        "Agreement of rankings": markdown(agreement_table(rows)),
         "Masks (per cent)": markdown(mask_table(rows)),
         "Scores under other masks": markdown(mask_agreement(rows), 3),
     }

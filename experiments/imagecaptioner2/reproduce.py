@@ -1,4 +1,4 @@
-"""ImageCaptioner2 on planted captioners: does it follow the dial, whoever judges, and use pictures?
+"""ImageCaptioner2 on planted captioners: does it follow planted bias, and use pictures?
 
 Usage: python -m experiments.imagecaptioner2.reproduce [OUTPUTS]
 
@@ -14,13 +14,13 @@ from pathlib import Path
 import pandas as pd
 from scipy import stats
 
+from bias_pipeline.analysis.attacker_variants import OVER, variants
 from bias_pipeline.analysis.consistency import agreements
-from bias_pipeline.analysis.variants import OVER, variants
 from bias_pipeline.report.content import finished_runs
-from experiments.study import markdown, part, sweep, write_results
+from experiments.study import HOLD_OUT, markdown, part, sweep, write_results
 
 HERE = Path(__file__).resolve().parent
-# Amplification from attribute to task, planted; other dials neutral.
+# Planted amplification from attribute to task; other settings are neutral.
 A_TO_T = {
     "dampener": -0.6,
     "a_minus_3": -0.3,
@@ -46,11 +46,11 @@ def run(outputs: Path) -> pd.DataFrame:
     dials = [f"+dataset.captioners.{name}.a_to_t={dial}" for name, dial in FURTHER.items()]
     captioners = f"captioner={','.join([*A_TO_T, *OTHERS])}"
     named = (captioners, *dials, *COMMON)
-    found = [
-        sweep("lic ngram", outputs, "metric=lic", *named, ONE),
+    lic = ("metric=lic", *HOLD_OUT)
+    frames = [
         *(
-            sweep(f"lic {encoder}", outputs, "metric=lic", f"encoder={encoder}", *named, ONE)
-            for encoder in ("lstm", "minilm")
+            sweep(f"lic {encoder}", outputs, *lic, f"encoder={encoder}", *named, ONE)
+            for encoder in ("ngram", "lstm", "minilm")
         ),
         *(
             sweep(
@@ -66,60 +66,61 @@ def run(outputs: Path) -> pd.DataFrame:
     for masking in MASKINGS:
         shown = (f"image_masking={masking}", ALL_LEAKS)
         words = (*shown, "captioner=faithful", "metric.sides=[model]", *COMMON)
-        own = sweep(masking, outputs, "metric=imagecaptioner2", "encoder=sat", *words)
-        found.append(own.assign(study="masking", image_masking=masking))
-    return pd.concat(found, ignore_index=True)
+        masked = sweep(masking, outputs, "metric=imagecaptioner2", "encoder=sat", *words)
+        frames.append(masked.assign(study="masking", image_masking=masking))
+    return pd.concat(frames, ignore_index=True)
 
 
 def agreed(rows: pd.DataFrame, outputs: Path) -> pd.DataFrame:
-    """How far every two attackers of one metric agree, with intervals from the runs' draws."""
+    """The agreement of every two attackers of one metric, with intervals from the runs' draws."""
     results, draws = finished_runs(outputs)
     scored = set(rows.loc[rows["study"].isin(STUDIES), "run_id"])
-    whole = [own for own in results if own.run_id in scored]
+    whole = [agreement for agreement in results if agreement.run_id in scored]
     lines = []
     for scores in variants(whole, draws, OVER):
-        for own in agreements(scores):
+        for agreement in agreements(scores):
             for what in AGREEMENTS:
-                one = getattr(own, what)
+                one = getattr(agreement, what)
                 line = {"value": one.value, "ci_low": one.low, "ci_high": one.high}
-                pair = f"{scores.setting.headline}: {own.first}, {own.second}"
-                clash = ", ".join(own.conflicting)
+                pair = f"{scores.setting.headline}: {agreement.first}, {agreement.second}"
+                clash = ", ".join(agreement.conflicting)
                 lines.append({"attackers": pair, "what": what, **line, "conflicting": clash})
     return pd.DataFrame(lines)
 
 
-def agreement_table(found: pd.DataFrame) -> pd.DataFrame:
+def agreement_table(agreements: pd.DataFrame) -> pd.DataFrame:
     """Conflict scores in per cent and correlations, with intervals over images."""
-    scale = found["what"].eq("conflicts").map({True: 100.0, False: 1.0})
-    parts = (found[name] * scale for name in ("value", "ci_low", "ci_high"))
+    scale = agreements["what"].eq("conflicts").map({True: 100.0, False: 1.0})
+    parts = (agreements[name] * scale for name in ("value", "ci_low", "ci_high"))
     cells = [f"{v:.2f} [{a:.2f}, {b:.2f}]" for v, a, b in zip(*parts, strict=True)]
-    wide = found.assign(cell=cells).pivot_table(
+    wide = agreements.assign(cell=cells).pivot_table(
         index="attackers", columns="what", values="cell", aggfunc="first", sort=False
     )
-    clashes = found.groupby("attackers", sort=False)["conflicting"].first().fillna("")
+    clashes = agreements.groupby("attackers", sort=False)["conflicting"].first().fillna("")
     table = wide[list(AGREEMENTS)].rename(columns={"conflicts": "conflicts (%)"})
     return table.assign(**{"about whom": clashes})
 
 
-def told(rows: pd.DataFrame, study: str) -> pd.Series:
+def intervals(rows: pd.DataFrame, study: str) -> pd.Series:
     """The headline with its interval, per cent, by captioner."""
-    own = rows[(rows["study"] == study) & (rows["part"] == "score")].set_index("captioner")
-    low, high = own["ci_low"] * 100, own["ci_high"] * 100
-    value = own["value"] * 100
+    scores = rows[(rows["study"] == study) & (rows["part"] == "score")].set_index("captioner")
+    low, high = scores["ci_low"] * 100, scores["ci_high"] * 100
+    value = scores["value"] * 100
     return pd.Series(
-        [f"{v:.1f} [{a:.1f}, {b:.1f}]" for v, a, b in zip(value, low, high, strict=True)], own.index
+        [f"{v:.1f} [{a:.1f}, {b:.1f}]" for v, a, b in zip(value, low, high, strict=True)],
+        scores.index,
     )
 
 
 def score_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Every captioner under every attacker."""
-    table = pd.DataFrame({study: told(rows, study) for study in STUDIES})
+    table = pd.DataFrame({study: intervals(rows, study) for study in STUDIES})
     table.insert(0, "planted A→T", pd.Series(A_TO_T))
     return table.reindex([*A_TO_T, *OTHERS]).rename_axis("captioner")
 
 
 def dial_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """How well each score follows the planted dial, over captioners that differ in nothing else."""
+    """The correlation of each score with planted bias, over captioners that differ only in that."""
     lines = {}
     for study in STUDIES:
         values = part(rows, study, "score").reindex(list(A_TO_T))
@@ -136,22 +137,22 @@ def dial_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def masking_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """What attackers get from pictures alone, and with the captions of `faithful`, per cent."""
-    own = rows[rows["study"] == "masking"]
-    wide = own.pivot_table(index="image_masking", columns="part", values="value") * 100
+    """Attackers' scores on pictures alone, and with the captions of `faithful`, in per cent."""
+    selected = rows[rows["study"] == "masking"]
+    wide = selected.pivot_table(index="image_masking", columns="part", values="value") * 100
     wanted = [name for name in (*LEAKS, "model") if name in wide]
     return wide.reindex(MASKINGS)[wanted].rename_axis("image_masking")
 
 
-def write(rows: pd.DataFrame, found: pd.DataFrame) -> None:
+def write(rows: pd.DataFrame, agreements: pd.DataFrame) -> None:
     """Write the rows and the tables made of them."""
     keep = rows["part"].isin(["score", "score:accuracy", "score:lic", "model", "human", *LEAKS])
     rows[keep].to_csv(HERE / "rows.csv", index=False, float_format="%.5g")
-    found.to_csv(HERE / "agreements.csv", index=False, float_format="%.5g")
+    agreements.to_csv(HERE / "agreements.csv", index=False, float_format="%.5g")
     tables = {
         "Planted captioners (per cent)": score_table(rows),
-        "Does the score follow the dial?": dial_table(rows),
-        "Do two attackers agree?": agreement_table(found),
+        "Does the score follow the planted bias?": dial_table(rows),
+        "Do two attackers agree?": agreement_table(agreements),
         "What pictures alone give away (per cent)": masking_table(rows),
     }
     write_results(HERE, {title: markdown(table) for title, table in tables.items()})

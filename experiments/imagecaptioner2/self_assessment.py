@@ -1,10 +1,10 @@
-"""Captioners that judge themselves: SAT fitted to planted captions, asked with its own words.
+"""Captioners that judge themselves: SAT fitted to planted captions.
 
 Usage: python -m experiments.imagecaptioner2.self_assessment [OUTPUTS]
 
 With OUTPUTS everything is computed and self_rows.csv is written: captioners are fitted to a world
-of scenes, describe another, and are judged there by themselves, by each other and by SAT trained
-afresh. Without it, the tables are made from those.
+of scenes, describe another, and are judged there by themselves, by each other and by a newly
+trained SAT. Without it, the tables are made from those.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.study import cell, markdown, sweep, write_page
+from experiments.study import HOLD_OUT, cell, markdown, sweep, write_page
 
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE = HERE / "self_rows.csv", HERE / "SELF.md"
-# Whose captions they learn from, by what is planted there.
+# The captioners they learn from, by planted bias.
 PLANTED = ("dampener", "faithful", "amplifier")
-# Of 4,000 scenes that nobody judges; what is judged are 2,000 others.
+# They learn from 4,000 scenes and are judged on 2,000 others.
 LEARNT = (
     "dataset=scenes", "dataset.seed=1000", "dataset.n_images=4000", "encoder.dropout=0.1",
     "trainer.max_epochs=50",
@@ -30,7 +30,7 @@ LEARNT = (
 JUDGED = ("--n-images", "2000")
 SEEN = ("dataset=coco", "seeds=3", "logger=csv")
 CELL = ("metric=imagecaptioner2", "metric.leaks=[]", *SEEN)
-# Words that captions of scenes hold, so that a captioner can be asked with them.
+# Words that captions of scenes contain, so that a captioner knows the prompt.
 ANSWERS = ("+encoder.prompt.answers.male=man", "+encoder.prompt.answers.female=woman")
 PROMPTS = {
     "suffix": "{caption} a {answer}",
@@ -38,7 +38,7 @@ PROMPTS = {
 }
 FRESH = "SAT, trained afresh"
 PARTS = {"score": "difference", "model": "its captions", "human": "people's captions"}
-# What the captions say by themselves: of whom they speak, and LIC with n-grams.
+# Numbers of the captions only: which groups they name, and LIC with n-grams.
 TEXT = {
     "group_accuracy": {"group:male": "men named rightly", "group:female": "women named rightly"},
     "lic": {"score": "LIC"},
@@ -61,21 +61,26 @@ def run(outputs: Path) -> pd.DataFrame:
         _once(captions, "caption", "--gather", str(written), "--to", str(captions))
     captioners = ",".join(str(outputs / f"fitted_to_{name}.json") for name in PLANTED)
     given = (*_data(drawn), f"captioner={captioners}")
-    found = [sweep(name, outputs, f"metric={name}", *SEEN, *given) for name in TEXT]
+    frames = [sweep(name, outputs, f"metric={name}", *HOLD_OUT, *SEEN, *given) for name in TEXT]
     common = (*CELL, *given, f"paths.cache={outputs / 'cache'}")
-    found.append(sweep(FRESH, outputs, "encoder=sat", *common))
+    frames.append(sweep(FRESH, outputs, "encoder=sat", *common))
     for judge, model in models.items():
         for prompt, template in PROMPTS.items():
-            own = ("encoder=hf", f"encoder.model={model}", "encoder.batch_size=128", *ANSWERS)
+            judge_words = (
+                "encoder=hf",
+                f"encoder.model={model}",
+                "encoder.batch_size=128",
+                *ANSWERS,
+            )
             template = f'encoder.prompt.template="{template}"'
-            found.append(sweep(f"{judge}, {prompt}", outputs, *own, template, *common))
-    rows = pd.concat(found, ignore_index=True)
-    told = {*PARTS, *(part for parts in TEXT.values() for part in parts)}
-    return rows[rows["part"].isin(told)]
+            frames.append(sweep(f"{judge}, {prompt}", outputs, *judge_words, template, *common))
+    rows = pd.concat(frames, ignore_index=True)
+    parts_shown = {*PARTS, *(part for parts in TEXT.values() for part in parts)}
+    return rows[rows["part"].isin(parts_shown)]
 
 
 def _once(path: Path, *words: str) -> None:
-    """Run a command, if what it writes is not there yet."""
+    """Run a command, unless its output exists."""
     if path.exists():
         return
     try:
@@ -87,7 +92,7 @@ def _once(path: Path, *words: str) -> None:
 
 
 def _data(drawn: Path) -> list[str]:
-    """The settings that read what was drawn."""
+    """The settings that read the drawn scenes."""
     notes = drawn / "annotations"
     return [
         f"dataset.attributes={drawn / 'attributes.csv'}",
@@ -98,21 +103,21 @@ def _data(drawn: Path) -> list[str]:
 
 
 def table(rows: pd.DataFrame, part: str) -> pd.DataFrame:
-    """A line a judge, a column a captioner, per cent."""
-    own = rows[rows["part"] == part].set_index(["study", "captioner"])
+    """One line per judge, one column per captioner, in per cent."""
+    scores = rows[rows["part"] == part].set_index(["study", "captioner"])
     judges = [judge for judge in dict.fromkeys(rows["study"]) if judge not in TEXT]
     lines = {
-        judge: {name: cell(own.loc[judge, f"fitted_to_{name}"]) for name in PLANTED}
+        judge: {name: cell(scores.loc[judge, f"fitted_to_{name}"]) for name in PLANTED}
         for judge in judges
     }
     return pd.DataFrame(lines).T.rename_axis("judge")
 
 
 def of_text(rows: pd.DataFrame) -> pd.DataFrame:
-    """A line a number, a column a captioner, per cent."""
-    own = rows.set_index(["study", "part", "captioner"])
+    """One line per number, one column per captioner, in per cent."""
+    scores = rows.set_index(["study", "part", "captioner"])
     lines = {
-        title: {name: cell(own.loc[metric, part, f"fitted_to_{name}"]) for name in PLANTED}
+        title: {name: cell(scores.loc[metric, part, f"fitted_to_{name}"]) for name in PLANTED}
         for metric, parts in TEXT.items()
         for part, title in parts.items()
     }

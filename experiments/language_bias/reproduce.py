@@ -1,4 +1,4 @@
-"""Which metrics see bias that is in the language alone: C1 to C4 of DBAC, section 5.1.
+"""Which metrics detect bias that is only in the language: C1 to C4 of DBAC, section 5.1.
 
 Usage: python -m experiments.language_bias.reproduce [DATA_ROOT [OUTPUTS]]
 
@@ -16,12 +16,20 @@ import pandas as pd
 
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
-from experiments.study import cell, markdown, rows_of, sweep, write_results
+from experiments.study import (
+    HOLD_OUT,
+    HOLD_OUT_TASKS,
+    cell,
+    markdown,
+    rows_of,
+    sweep,
+    write_results,
+)
 
 HERE = Path(__file__).resolve().parent
 SHARES = HERE / "shares.csv"
 LEVELS = {"0.6": "C1", "0.7": "C2", "0.8": "C3", "0.9": "C4"}
-# Metric to the part that is people's, and what it is where there is no bias.
+# Metric to the part of people's captions, and its value without bias.
 PARTS = {
     "lic": ("human", "LIC, confidence of right guesses"),
     "leakage": ("human", "accuracy"),
@@ -34,7 +42,13 @@ PARTS = {
     "gender_distance": ("human", "bias ratio of objects (GloVe)"),
     "gender_score": ("human", "first group's share of GS"),
 }
-# DBAC, Table 3: omega_H, LIC_H, BA_H, DPA_H; the last two have 0.50 where there is no bias.
+# Attackers of captions and of tasks test the images of the papers' splits.
+SWEEPS = (
+    (("lic", "leakage"), HOLD_OUT),
+    (("dbac", "dpa"), HOLD_OUT_TASKS),
+    ([name for name in PARTS if name not in ("lic", "leakage", "dbac", "dpa")], ()),
+)
+# DBAC, Table 3: omega_H, LIC_H, BA_H, DPA_H; the last two are 0.50 without bias.
 PUBLISHED = {
     "C1": (0.64, 0.65, 0.50, 0.50),
     "C2": (0.73, 0.60, 0.50, 0.50),
@@ -46,7 +60,7 @@ PRINTED = ["omega_H A→T", "LIC_H", "BA_H A→T", "DPA_H A→T"]
 
 ON_SCENES = ", scenes"
 DIALLED = "dials"
-# Captioners that differ from people in one dial each, see docs/data.md.
+# Captioners that differ from people in one setting each, see docs/data.md.
 DIALS = {
     "plain": "a_to_t:0",
     "a_to_t_half": "a_to_t:0.5",
@@ -58,7 +72,7 @@ DIALS = {
     "fewer_objects": "mention_rate:0.5",
     "neutral": "gender_word_rate:0.5",
 }
-# Of language metrics, part to what it is.
+# Parts of language metrics to their names in the table.
 OF_DIALS = {
     "gender_score": {
         "score": "Gender Score",
@@ -72,7 +86,7 @@ OF_DIALS = {
 
 
 def run(data: Path, outputs: Path) -> pd.DataFrame:
-    """The numbers of people, of every metric on every level; and language metrics by dial."""
+    """People's numbers by every metric on every level; and language metrics by setting."""
     rows = pd.concat(
         [
             sweep(
@@ -80,16 +94,18 @@ def run(data: Path, outputs: Path) -> pd.DataFrame:
                 outputs,
                 *words,
                 f"dataset.imbalance={level}",
-                "metric=" + ",".join(PARTS),
+                "metric=" + ",".join(metrics),
+                *split,
                 "seeds=10",
                 "logger=csv",
             )
+            for metrics, split in SWEEPS
             for which, words in _corpora(data).items()
             for level, name in LEVELS.items()
         ]
     )
     wanted = [(metric, part) for metric, (part, _) in PARTS.items()]
-    planted = rows[[own in wanted for own in zip(rows["metric"], rows["part"], strict=True)]]
+    planted = rows[[pair in wanted for pair in zip(rows["metric"], rows["part"], strict=True)]]
     return pd.concat([planted, _by_dial(outputs)])
 
 
@@ -101,29 +117,29 @@ def _corpora(data: Path) -> dict[str, tuple[str, ...]]:
 
 
 def shares(data: Path) -> pd.Series:
-    """BA_H of every level: counted, not a metric of ours."""
-    found = {
+    """BA_H of every level: counted here, since it is not one of our metrics."""
+    by_study = {
         f"{name}{which}": _share(compose.cell([*words, f"dataset.imbalance={level}"]).corpus())
         for which, words in _corpora(data).items()
         for level, name in LEVELS.items()
     }
-    return pd.Series(found, name="share").rename_axis("study")
+    return pd.Series(by_study, name="share").rename_axis("study")
 
 
 def _share(corpus: Corpus) -> float:
-    """Of people's captions of a task, the share that is of the group it is likelier in, on average.
+    """The share of a task's captions by people that are of the likelier group; mean over tasks.
 
-    A task is as likely in a group as the share of the group's captions that are of it (A→T).
+    A task's probability in a group is the share of the group's captions with it (A→T).
     """
     group = corpus.groupings["gender"].codes
     tasks = sorted(set().union(*corpus.objects or ()))
-    named = np.array([[task in own for task in tasks] for own in corpus.objects or ()])
-    likely = np.array([named[group == own].mean(axis=0) for own in range(2)])
+    named = np.array([[task in item for task in tasks] for item in corpus.objects or ()])
+    likely = np.array([named[group == item].mean(axis=0) for item in range(2)])
     return float((likely.max(axis=0) / likely.sum(axis=0)).mean())
 
 
 def _by_dial(outputs: Path) -> pd.DataFrame:
-    """What language metrics say of captioners that differ in one dial each."""
+    """Language metrics of captioners that differ in one setting each."""
     captioners = [f"+dataset.captioners.{name}={{{dial}}}" for name, dial in DIALS.items()]
     rows = pd.concat(
         [
@@ -140,16 +156,16 @@ def _by_dial(outputs: Path) -> pd.DataFrame:
             for metric, n_images in (("gender_distance", 4000), ("gender_score", 500))
         ]
     )
-    wanted = [(metric, part) for metric, own in OF_DIALS.items() for part in own]
-    return rows[[own in wanted for own in zip(rows["metric"], rows["part"], strict=True)]]
+    wanted = [(metric, part) for metric, item in OF_DIALS.items() for part in item]
+    return rows[[item in wanted for item in zip(rows["metric"], rows["part"], strict=True)]]
 
 
 def _levels(rows: pd.DataFrame, counted: pd.Series, which: str) -> str:
     lines = {}
     for metric, (part, title) in PARTS.items():
-        own = rows[(rows["metric"] == metric) & (rows["part"] == part)].set_index("study")
+        scores = rows[(rows["metric"] == metric) & (rows["part"] == part)].set_index("study")
         lines[f"`{metric}`: {title}"] = {
-            level: cell(own.loc[f"{level}{which}"]) for level in LEVELS.values()
+            level: cell(scores.loc[f"{level}{which}"]) for level in LEVELS.values()
         }
     lines["BA_H A→T: share of the likelier group (0.50: no bias)"] = {
         level: f"{counted[f'{level}{which}']:.2f}" for level in LEVELS.values()
@@ -158,15 +174,17 @@ def _levels(rows: pd.DataFrame, counted: pd.Series, which: str) -> str:
 
 
 def _dials(rows: pd.DataFrame) -> str:
-    own = rows[rows["study"] == DIALLED]
+    selected = rows[rows["study"] == DIALLED]
     lines = {
         f"{name} ({dial.replace(':', ' ')})": {
             f"`{metric}`: {title}": cell(line.iloc[0])
             for metric, parts in OF_DIALS.items()
             for part, title in parts.items()
             if len(
-                line := own[
-                    (own["captioner"] == name) & (own["metric"] == metric) & (own["part"] == part)
+                line := selected[
+                    (selected["captioner"] == name)
+                    & (selected["metric"] == metric)
+                    & (selected["part"] == part)
                 ]
             )
         }
@@ -189,7 +207,7 @@ def main(arguments: list[str]) -> None:
             ),
             "The same where nothing but the verb is planted": _levels(rows, counted, ON_SCENES),
             "As printed": markdown(printed),
-            "Language metrics by dial, against people": _dials(rows),
+            "Language metrics by setting, compared with people": _dials(rows),
         },
     )
 

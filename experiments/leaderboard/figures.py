@@ -28,35 +28,37 @@ def ranking_figure(
     fig, axes = plt.subplots(len(headlines), len(ATTRIBUTES), figsize=size, layout="constrained")
     for line, headline in zip(axes, headlines, strict=True):
         for ax, attribute in zip(line, ATTRIBUTES, strict=True):
-            own = standing(rows, attribute, headline)
-            lacking = rows["captioner"].nunique() - len(own)
-            told = f" ({lacking} not applicable)" if lacking and len(own) else ""
-            ax.set_title(f"{headline}, {attribute}{told}", fontsize=9, loc="left")
-            if len(own):
-                _panel(ax, own)
+            ranking = standing(rows, attribute, headline)
+            lacking = rows["captioner"].nunique() - len(ranking)
+            note = f" ({lacking} not applicable)" if lacking and len(ranking) else ""
+            ax.set_title(f"{headline}, {attribute}{note}", fontsize=9, loc="left")
+            if len(ranking):
+                _panel(ax, ranking)
             else:
                 _empty(ax, _reason(refused, attribute, headline))
     save_figure(fig, path)
 
 
-def _panel(ax: Axes, own: pd.DataFrame) -> None:
+def _panel(ax: Axes, ranking: pd.DataFrame) -> None:
     """Captioners of one headline, the fairest on top."""
-    fraction = own["unit"].iloc[0] == "fraction"
-    value, low, high = ((100 if fraction else 1) * own[c] for c in ("value", "ci_low", "ci_high"))
-    for place, name in enumerate(own.index):
-        colour = COLOURS[own.loc[name, "sign"]]
+    fraction = ranking["unit"].iloc[0] == "fraction"
+    value, low, high = (
+        (100 if fraction else 1) * ranking[c] for c in ("value", "ci_low", "ci_high")
+    )
+    for place, name in enumerate(ranking.index):
+        colour = COLOURS[ranking.loc[name, "sign"]]
         ax.plot((low[name], high[name]), (place, place), color=colour, linewidth=2)
         ax.plot(value[name], place, "o", color=colour, markersize=4.5)
         ax.annotate(
-            own.loc[name, "letters"], (1.01, place), xycoords=("axes fraction", "data"),
+            ranking.loc[name, "letters"], (1.01, place), xycoords=("axes fraction", "data"),
             va="center", fontsize=7, annotation_clip=False,
         )  # fmt: skip
     ax.axvline(0, color="0.6", linewidth=1, zorder=0)
-    ax.set_yticks(range(len(own)), own.index, fontsize=7)
-    ax.set_ylim(len(own) - 0.5, -0.5)
+    ax.set_yticks(range(len(ranking)), ranking.index, fontsize=7)
+    ax.set_ylim(len(ranking) - 0.5, -0.5)
     ax.tick_params(axis="x", labelsize=7)
     ax.tick_params(axis="y", length=0)
-    ax.set_xlabel("per cent" if fraction else str(own["unit"].iloc[0]), fontsize=7)
+    ax.set_xlabel("per cent" if fraction else str(ranking["unit"].iloc[0]), fontsize=7)
     ax.spines[["top", "right", "left"]].set_visible(False)
 
 
@@ -68,6 +70,6 @@ def _empty(ax: Axes, reason: str) -> None:
 
 def _reason(refused: pd.DataFrame, attribute: str, headline: str) -> str:
     metric, _ = HEADLINES[headline]
-    own = refused[(refused["attribute"] == attribute) & (refused["metric"] == metric)]
-    first, *others = own["reason"].unique()
+    selected = refused[(refused["attribute"] == attribute) & (refused["metric"] == metric)]
+    first, *others = selected["reason"].unique()
     return f"{first} ({len(others)} more captioners alike)" if others else str(first)

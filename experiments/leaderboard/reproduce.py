@@ -1,4 +1,4 @@
-"""Every metric on the captioners at hand, for gender and race: who is told apart from whom?
+"""Every metric on the captioners that we have, for gender and race: which differ significantly?
 
 Usage: python -m experiments.leaderboard.reproduce [DATA_ROOT [OUTPUTS]]
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from bias_pipeline.analysis.compare import contests
+from bias_pipeline.analysis.compare import rank_captioners
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.report.content import finished_runs
 from bias_pipeline.report.tables import pointing
@@ -23,13 +23,15 @@ from bias_pipeline.results.store import Result
 from bias_pipeline.stats.bootstrap import Draws
 from experiments.leaderboard.figures import ranking_figure
 from experiments.leaderboard.tables import ATTACKED, COUNTED, table_texts
-from experiments.study import attempted, rows_of, write_results
+from experiments.study import HOLD_OUT, HOLD_OUT_TASKS, attempted, rows_of, write_results
 
 HERE = Path(__file__).resolve().parent
+ASSUMED = HERE.parent / "assumed_group" / "rows.csv"
 # Seeds as in metric_comparison: one cell of DBAC costs as much as ten of any other.
 SWEEPS = {
-    "attackers": ["metric=lic,leakage,dpa", "seeds=10"],
-    "dbac": ["metric=dbac", "seeds=3"],
+    "attackers": ["metric=lic,leakage", "seeds=10", *HOLD_OUT],
+    "dpa": ["metric=dpa", "seeds=10", *HOLD_OUT_TASKS],
+    "dbac": ["metric=dbac", "seeds=3", *HOLD_OUT_TASKS],
     "counting": [
         "metric=gender_error,gender_ratio,group_accuracy,ba_mals,ba_directional,multi_directional,"
         "differential_fairness,cooccurrence,quality"
@@ -44,21 +46,31 @@ KEPT = [
 
 
 def run(data: Path, outputs: Path) -> pd.DataFrame:
-    """The rows of all cells, headlines with their place among the captioners."""
+    """The rows of all cells; headlines with their rank among the captioners."""
     common = ["dataset=lic", f"dataset.root={data / 'lic' / 'bias_data'}", "logger=csv"]
     common += ["captioner=all", "attribute=gender,race"]
-    found = [attempted(name, outputs, *words, *common) for name, words in SWEEPS.items()]
-    rows = pd.concat([own for own, _ in found], ignore_index=True)
+    attempts = [attempted(name, outputs, *words, *common) for name, words in SWEEPS.items()]
+    rows = pd.concat([shown for shown, _ in attempts], ignore_index=True)
     results, draws = finished_runs(outputs)
-    own = [result for result in results if result.run_id in set(rows["run_id"])]
-    refused = pd.concat([*(lines for _, lines in found), undefined(own)], ignore_index=True)
+    shown = [result for result in results if result.run_id in set(rows["run_id"])]
+    refused = pd.concat([*(lines for _, lines in attempts), undefined(shown)], ignore_index=True)
     refused.to_csv(HERE / "refused.csv", index=False)
-    placed = rows.merge(standings(own, draws), on=["run_id", "part"], how="left")
+    placed = rows.merge(standings(shown, draws), on=["run_id", "part"], how="left")
     return placed.loc[placed["part"].str.fullmatch(PARTS), KEPT]
 
 
+def assumed() -> pd.DataFrame:
+    """Numbers of ``assumed_group``, for images that LIC's files leave out for gender.
+
+    ``experiments/assumed_group`` measures it on the images of COCO that all captioners describe.
+    """
+    rows = pd.read_csv(ASSUMED, keep_default_na=False, na_values=[""])
+    selected = (rows["study"] == "common") & (rows["metric"] == "assumed_group")
+    return rows.loc[selected, KEPT]
+
+
 def undefined(results: Sequence[Result]) -> pd.DataFrame:
-    """Headlines that do not exist, with what their runs note of that."""
+    """Headlines that do not exist, with the notes of their runs."""
     lines = [
         {
             "attribute": row.attribute,
@@ -84,18 +96,18 @@ def _notes(result: Result) -> list[str]:
 
 
 def standings(results: Sequence[Result], draws: Mapping[str, Mapping[str, Draws]]) -> pd.DataFrame:
-    """What the report says of every headline: where it points, its rank, its group."""
-    own = {result.run_id: result for result in results}
+    """From the report, for every headline: its direction, its rank, its group."""
+    by_run_id = {result.run_id: result for result in results}
     lines = [
         {
-            "run_id": standing.row.run_id,
-            "part": contest.part,
-            "sign": pointing(standing.row, own[standing.row.run_id]),
-            "unfairness": standing.unfairness,
-            "letters": standing.letters,
+            "run_id": rank.row.run_id,
+            "part": leaderboard.part,
+            "sign": pointing(rank.row, by_run_id[rank.row.run_id]),
+            "unfairness": rank.unfairness,
+            "letters": rank.letters,
         }
-        for contest in contests(results, draws)
-        for standing in contest.standings
+        for leaderboard in rank_captioners(results, draws)
+        for rank in leaderboard.ranks
     ]
     return pd.DataFrame(lines)
 
@@ -108,5 +120,5 @@ def publish(rows: pd.DataFrame, refused: pd.DataFrame) -> None:
 
 
 if __name__ == "__main__":
-    found = rows_of(HERE, run, sys.argv[1:])
-    publish(found, pd.read_csv(HERE / "refused.csv"))
+    rows = rows_of(HERE, run, sys.argv[1:])
+    publish(pd.concat([rows, assumed()]), pd.read_csv(HERE / "refused.csv"))

@@ -1,4 +1,4 @@
-"""LIC against RELIC's printed tables, what each repair of the protocol moves, and RELIC's claims.
+"""LIC compared with RELIC's tables, the effect of each repair of the protocol, and RELIC's claims.
 
 Usage: python -m experiments.lic_reproduction.reproduce [DATA_ROOT [OUTPUTS]]
 
@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from bias_pipeline.analysis.claims import judge
+from bias_pipeline.analysis.claims import judge_claim
 from experiments.study import (
+    HOLD_OUT,
     agreement,
     markdown,
     part,
@@ -50,11 +51,12 @@ RACE = {
         "alignment.sides=[model,human]",
     ],
     "no alignment": ["dataset=lic", "attribute=race", "masking=none", "alignment=none"],
-    # No published vocabulary holds the mask; aligned away, one side alone would keep it.
+    # No published vocabulary contains the mask; if it were aligned away, only one side would keep
+    # it.
     "race words masked": ["experiment=relic_race", "masking=lic", "+alignment.keep=[raceword]"],
     "repaired default": ["dataset=lic", "attribute=race"],
 }
-# Three convex attackers, so that a claim on robustness can be looked at.
+# Three convex attackers, for a claim on robustness.
 ATTACKERS = {
     "words and pairs": [],
     "words alone": ["encoder.order=1"],
@@ -63,12 +65,12 @@ ATTACKERS = {
 
 
 def run(data: Path, outputs: Path) -> pd.DataFrame:
-    common = [f"dataset.root={data / 'lic' / 'bias_data'}", "captioner=all", "seeds=10"]
+    common = [f"dataset.root={data / 'lic' / 'bias_data'}", "captioner=all", "seeds=10", *HOLD_OUT]
     cells = {"gender": ["dataset=lic"], "gender leakage": ["dataset=lic", "metric=leakage"]}
     cells |= {f"repair: {name}": ["experiment=relic_gender", *o] for name, o in REPAIRS.items()}
     cells |= {f"race: {name}": o for name, o in RACE.items()}
     cells |= {f"attacker: {name}": ["dataset=lic", *o] for name, o in ATTACKERS.items()}
-    # The published run shares its options with a cell of its own that has another encoder.
+    # The published run has the same options as a separate cell with another encoder.
     rows = [
         sweep(name, outputs, *overrides, "encoder=ngram", *common)
         for name, overrides in cells.items()
@@ -93,13 +95,13 @@ def gender_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def agreement_table(rows: pd.DataFrame) -> pd.DataFrame:
-    found = {}
+    columns = {}
     for attribute, study, table in (("gender", "gender", "1"), ("race", "race: as published", "2")):
         printed = published("relic", table, "LIC_LSTM")
         for name, column in (("model", "lic_m"), ("human", "lic_d"), ("score", "lic")):
-            own = part(rows, study, name)
-            found[f"{attribute} {column}"] = agreement(own, printed.loc[own.index, column])
-    return pd.DataFrame(found).T.rename_axis("against RELIC's LSTM")
+            scores = part(rows, study, name)
+            columns[f"{attribute} {column}"] = agreement(scores, printed.loc[scores.index, column])
+    return pd.DataFrame(columns).T.rename_axis("against RELIC's LSTM")
 
 
 def repair_table(rows: pd.DataFrame, prefix: str) -> pd.DataFrame:
@@ -119,17 +121,17 @@ def repair_table(rows: pd.DataFrame, prefix: str) -> pd.DataFrame:
 
 def claims() -> pd.DataFrame:
     """RELIC's own claims, from the register that all studies share."""
-    lines = [x for x in judge(HERE.parent, "RELIC") if x.claim[0] in "1234"]
-    found = [(x.claim, x.where, x.what, x.verdict.finding, x.verdict.follows) for x in lines]
+    lines = [x for x in judge_claim(HERE.parent, "RELIC") if x.claim[0] in "1234"]
+    cells = [(x.claim, x.where, x.what, x.verdict.finding, x.verdict.follows) for x in lines]
     columns = ["claim", "where", "what was compared", "finding", "follows"]
-    return pd.DataFrame(found, columns=columns)
+    return pd.DataFrame(cells, columns=columns)
 
 
 def figure(rows: pd.DataFrame, path: Path) -> None:
-    """Ours with intervals beside RELIC's printed values, one line a captioner."""
+    """Ours with intervals, and RELIC's printed values, one line per captioner."""
     plt = pyplot("lic_reproduction")
-    own = rows[(rows["study"] == "gender") & (rows["part"] == "score")]
-    order = own.sort_values("value")["captioner"].tolist()
+    selected = rows[(rows["study"] == "gender") & (rows["part"] == "score")]
+    order = selected.sort_values("value")["captioner"].tolist()
     fig, axes = plt.subplots(1, 2, figsize=(9, 3.4), sharey=True, layout="constrained")
     _panel(axes[0], rows, order, "model", "lic_m", "LIC_M: all labelled images")
     _panel(axes[1], rows, order, "score", "lic", "LIC = LIC_M − LIC_D: images with human captions")
@@ -141,8 +143,8 @@ def figure(rows: pd.DataFrame, path: Path) -> None:
 def _panel(
     ax: Axes, rows: pd.DataFrame, order: list[str], name: str, column: str, title: str
 ) -> None:
-    own = rows[(rows["study"] == "gender") & (rows["part"] == name)].set_index("captioner")
-    value, low, high = (100 * own.loc[order, c] for c in ("value", "ci_low", "ci_high"))
+    scores = rows[(rows["study"] == "gender") & (rows["part"] == name)].set_index("captioner")
+    value, low, high = (100 * scores.loc[order, c] for c in ("value", "ci_low", "ci_high"))
     printed = published("relic", "1", "LIC_LSTM").loc[order, column]
     ax.errorbar(
         value, order, xerr=[value - low, high - value], fmt="o", color="#1f5fa8", capsize=3,
@@ -161,7 +163,7 @@ def publish(rows: pd.DataFrame) -> None:
     tables = {
         "Gender, ten seeds, n-gram attacker (per cent)": gender_table(rows),
         "Agreement with RELIC's LSTM columns": agreement_table(rows),
-        "Gender: what each repair of the published protocol moves (per cent)": repair_table(
+        "Gender: what each repair of the published protocol changes (per cent)": repair_table(
             rows, "repair: "
         ),
         "Race: what masking and alignment change (per cent)": repair_table(rows, "race: "),

@@ -18,19 +18,19 @@ LABELS = {
 
 
 def mentions_figure(rows: pd.DataFrame, path: Path) -> None:
-    """BA-> A->T against how many objects are named of those that the labels hold."""
+    """BA-> A->T by how many of the labels' objects captions name."""
     plt = pyplot("metric_comparison")
     fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
     for study, (name, marker, colour) in LABELS.items():
-        own = rows[(rows["study"] == study) & (rows["metric"] == "ba_directional")]
-        parts = own.pivot_table(index="captioner", columns="part", values="value")
-        ends = own[own["part"] == "a_to_t"].set_index("captioner").loc[parts.index]
-        said = parts["mentions:model"] / parts["mentions:human"]
+        selected = rows[(rows["study"] == study) & (rows["metric"] == "ba_directional")]
+        parts = selected.pivot_table(index="captioner", columns="part", values="value")
+        ends = selected[selected["part"] == "a_to_t"].set_index("captioner").loc[parts.index]
+        mention_ratio = parts["mentions:model"] / parts["mentions:human"]
         value = 100 * parts["a_to_t"]
         error = [value - 100 * ends["ci_low"], 100 * ends["ci_high"] - value]
         joined = "-" if study == "people" else ""
         ax.errorbar(
-            said, value, yerr=error, marker=marker, linestyle=joined, color=colour,
+            mention_ratio, value, yerr=error, marker=marker, linestyle=joined, color=colour,
             markersize=5, linewidth=1, capsize=2, label=name,
         )  # fmt: skip
     ax.axhline(0, color="0.5", linewidth=1)

@@ -10,7 +10,7 @@ from scipy import stats
 
 from experiments.study import beyond_chance, cell, markdown, published, rank_agreement
 
-# Column to (study, metric, part): the headlines that are put beside each other.
+# Column to (study, metric, part): the headlines to compare.
 HEADLINES = {
     "LIC": ("attackers", "lic", "score"),
     "Leakage": ("attackers", "leakage", "score"),
@@ -25,7 +25,7 @@ HEADLINES = {
     "DPA T→A": ("dpa", "dpa", "t_to_a"),
     "CIDEr-D": ("counting", "quality", "model"),
 }
-# Ours beside a printed column: its paper, table, part, column, and what it is called here.
+# Our column to the printed one: paper, table, part, column, and its name here.
 PRINTED = {
     "LIC": [
         ("relic", "1", "LIC_LSTM", "lic", "RELIC"),
@@ -34,36 +34,36 @@ PRINTED = {
     "Ratio": [("imagecaptioner2", "3", "", "ratio", "printed")],
     "Error": [("imagecaptioner2", "3", "", "error", "printed")],
 }
-# The file of nic behind each printed column; the other file has no printed value.
+# The file of nic for each printed column; the other file has no printed value.
 NIC = {"LIC": "nic", "Ratio": "nic_st10", "Error": "nic_st10"}
-RANKED = "nic_st10"  # one of the two files of nic takes part in ranks
+RANKED = "nic_st10"  # ranks use one of the two files of nic
 RESAMPLES = 2000
 
 
 def values(rows: pd.DataFrame, column: str) -> pd.DataFrame:
     """A headline of every captioner: value and interval."""
     study, metric, part = HEADLINES[column]
-    own = rows[(rows["study"] == study) & (rows["metric"] == metric) & (rows["part"] == part)]
-    return own.set_index("captioner")[["value", "ci_low", "ci_high", "unit"]]
+    selected = rows[(rows["study"] == study) & (rows["metric"] == metric) & (rows["part"] == part)]
+    return selected.set_index("captioner")[["value", "ci_low", "ci_high", "unit"]]
 
 
 def table3(rows: pd.DataFrame) -> pd.DataFrame:
-    """Every captioner under every metric, the printed value beside ours."""
-    found: dict[str, pd.Series] = {}
+    """Every captioner under every metric, with the printed values."""
+    columns: dict[str, pd.Series] = {}
     for column in HEADLINES:
-        own = values(rows, column)
-        found[column] = own.apply(cell, axis=1)
+        scores = values(rows, column)
+        columns[column] = scores.apply(cell, axis=1)
         for paper, table, part, name, called in PRINTED.get(column, []):
             printed = published(paper, table, part)[name]
             own_nic = {NIC[column]: "nic"}
-            keys = [own_nic.get(n, "" if n in NIC.values() else n) for n in own.index]
-            told = [f"{printed[key]:g}" if key in printed else "–" for key in keys]
-            found[f"{column} ({called})"] = pd.Series(told, own.index)
-    return pd.DataFrame(found).rename_axis("captioner")
+            keys = [own_nic.get(n, "" if n in NIC.values() else n) for n in scores.index]
+            printed_cells = [f"{printed[key]:g}" if key in printed else "–" for key in keys]
+            columns[f"{column} ({called})"] = pd.Series(printed_cells, scores.index)
+    return pd.DataFrame(columns).rename_axis("captioner")
 
 
 def unfairness(rows: pd.DataFrame) -> pd.DataFrame:
-    """What is ranked: captioners by metrics, the lower the fairer (CIDEr-D: the poorer)."""
+    """Captioners by metrics, to be ranked; lower is fairer (CIDEr-D: worse)."""
     table = pd.DataFrame({column: values(rows, column)["value"] for column in HEADLINES})
     labelled = rows[(rows["metric"] == "gender_ratio") & (rows["part"] == "human")]["value"].iloc[0]
     table["Ratio"] = (table["Ratio"] - labelled).abs()
@@ -73,16 +73,16 @@ def unfairness(rows: pd.DataFrame) -> pd.DataFrame:
 def agreement(rows: pd.DataFrame) -> pd.DataFrame:
     """Kendall's tau-b of each two metrics, with an interval and the permutation p."""
     table = unfairness(rows)
-    found = rank_agreement(table)
+    result = rank_agreement(table)
     ends = [_interval(rows, one, two, list(table.index)) for one, two in combinations(table, 2)]
-    found.insert(1, "within noise", [f"{low:.2f} to {high:.2f}" for low, high in ends])
-    return found
+    result.insert(1, "within noise", [f"{low:.2f} to {high:.2f}" for low, high in ends])
+    return result
 
 
 def _interval(rows: pd.DataFrame, one: str, two: str, names: list[str]) -> tuple[float, float]:
-    """Where tau lies if each value is drawn anew within its interval (95 %).
+    """The 95 % range of tau if each value is drawn within its interval.
 
-    That is the noise of the values of these captioners, not that of choosing captioners.
+    It covers noise in these captioners' values, not the choice of captioners.
     """
     generator = np.random.default_rng(0)
     drawn = [_drawn(rows, column, names, generator) for column in (one, two)]
@@ -94,9 +94,9 @@ def _drawn(
     rows: pd.DataFrame, column: str, names: list[str], generator: np.random.Generator
 ) -> np.ndarray:
     """(RESAMPLES, captioners) values within their intervals."""
-    own = values(rows, column).loc[names]
-    spread = (own["ci_high"] - own["ci_low"]).to_numpy() / (2 * 1.96)
-    drawn = own["value"].to_numpy() + spread * generator.normal(size=(RESAMPLES, len(names)))
+    scores = values(rows, column).loc[names]
+    spread = (scores["ci_high"] - scores["ci_low"]).to_numpy() / (2 * 1.96)
+    drawn = scores["value"].to_numpy() + spread * generator.normal(size=(RESAMPLES, len(names)))
     if column == "Ratio":
         labels = rows[(rows["metric"] == "gender_ratio") & (rows["part"] == "human")]
         drawn = np.abs(drawn - labels["value"].iloc[0])
@@ -110,7 +110,7 @@ def matrix(rows: pd.DataFrame) -> pd.DataFrame:
 
 def quality(rows: pd.DataFrame) -> pd.DataFrame:
     """How well each captioner describes, in all and by group."""
-    own = rows[(rows["study"] == "counting") & (rows["metric"] == "quality")]
+    selected = rows[(rows["study"] == "counting") & (rows["metric"] == "quality")]
     parts = {
         "CIDEr-D": "model",
         "people": "human",
@@ -121,11 +121,11 @@ def quality(rows: pd.DataFrame) -> pd.DataFrame:
         "gap of CIDEr-D": "gap:model",
         **{f"BLEU-{n}": f"bleu_{n}:model" for n in (1, 4)},
     }
-    found = {
-        name: own[own["part"] == part].set_index("captioner").apply(cell, axis=1)
+    columns = {
+        name: selected[selected["part"] == part].set_index("captioner").apply(cell, axis=1)
         for name, part in parts.items()
     }
-    return pd.DataFrame(found).rename_axis("captioner")
+    return pd.DataFrame(columns).rename_axis("captioner")
 
 
 def front(rows: pd.DataFrame) -> pd.DataFrame:
@@ -140,18 +140,18 @@ def front(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _beaten(name: str, good: pd.Series, bias: pd.Series) -> bool:
-    """Whether some captioner is as good and as fair, and better in one of the two."""
+    """Whether some captioner is as good and as fair, and better on one of the two."""
     alike = (good >= good[name]) & (bias <= bias[name])
     better = (good > good[name]) | (bias < bias[name])
     return bool((alike & better).any())
 
 
 def mentions(rows: pd.DataFrame) -> pd.DataFrame:
-    """BA-> A->T beside how much is said, under each choice of labels."""
+    """BA-> A->T and how much captions mention, under each choice of labels."""
     lines = {}
     for study in ("counting", "ba union", "ba each", "people"):
-        own = rows[(rows["study"] == study) & (rows["metric"] == "ba_directional")]
-        wide = own.pivot_table(index="captioner", columns="part", values="value")
+        selected = rows[(rows["study"] == study) & (rows["metric"] == "ba_directional")]
+        wide = selected.pivot_table(index="captioner", columns="part", values="value")
         label = {"counting": "objects", "people": "objects"}.get(study, study.removeprefix("ba "))
         for name, line in wide.iterrows():
             lines[(str(name), label)] = {
@@ -169,8 +169,8 @@ def table_texts(rows: pd.DataFrame) -> dict[str, str]:
     return {
         "Gender, every metric (per cent; Ratio and CIDEr-D as they are)": markdown(table3(rows)),
         "Quality": markdown(quality(rows)),
-        "Who is not beaten in quality and bias": markdown(front(rows)),
+        "Captioners unbeaten in quality and bias": markdown(front(rows)),
         "Rank agreement": markdown(matrix(rows)),
         "Pairs of metrics with p < 0.05 before correction": markdown(strongest),
-        "BA→ A→T follows how much is said": markdown(mentions(rows)),
+        "BA→ A→T depends on how much captions mention": markdown(mentions(rows)),
     }

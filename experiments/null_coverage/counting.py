@@ -1,6 +1,6 @@
-"""The same null for the counting metrics: what is neutral, what is not, and in which direction.
+"""The same null for the counting metrics: which are neutral, which are not, and in which direction.
 
-And captioners of planted bias: how often do intervals hold what forty thousand images give?
+And captioners of planted bias: how often do intervals contain the value of forty thousand images?
 
 Usage: python -m experiments.null_coverage.counting [TRIALS]
 
@@ -25,16 +25,16 @@ from experiments.null_coverage.reproduce import (
     ATTRIBUTE,
     COMMON,
     HERE,
+    columns,
     coverage_table,
     shuffled,
-    told,
 )
 from experiments.study import markdown
 
 EACH = ("metric.labels=each", "metric.denominator=named")
 CAPTIONS = (*EACH, "metric.groups=captions")
 SIGNED = ("metric.absolute=false", "metric.min_support=20")
-# As built by default ("default"), and where that is not neutral, on equal terms with people.
+# With default settings ("default"), and if these are not neutral, on equal terms with people.
 CELLS: Mapping[str, tuple[str, ...]] = {
     "ba_directional, default": ("metric=ba_directional",),
     "ba_directional, each caption": ("metric=ba_directional", *EACH),
@@ -55,7 +55,7 @@ CELLS: Mapping[str, tuple[str, ...]] = {
     "group_accuracy": ("metric=group_accuracy",),
     "quality": ("metric=quality",),
 }
-# Beside the headlines: what a number is less the same of people's captions.
+# Besides the headlines: a number minus the same number of people's captions.
 LESS_PEOPLE = {
     "gender_error": "score - human",
     "group_accuracy": "score - human",
@@ -64,32 +64,34 @@ LESS_PEOPLE = {
 PLANTED = ("amplifier", "stereotyper")
 TRUTH_IMAGES, TRUTH_SEED = 40_000, 9999
 DESIGNS = {
-    "drawn": "captions drawn as people's are, the labels those of the images",
-    "shuffled": "the same, the labels dealt out over the images anew",
-    "amplifier": "less the truth, that of the captioner that exaggerates what groups do",
-    "stereotyper": "less the truth, that of the captioner that misgenders by objects",
+    "drawn": "captions drawn as people's are, with the labels of the images",
+    "shuffled": "the same, with the labels shuffled over the images",
+    "amplifier": "minus the true value, for the captioner that exaggerates what groups do",
+    "stereotyper": "minus the true value, for the captioner that misgenders by objects",
 }
 
 
 def run(trials: int) -> Iterator[dict[str, object]]:
-    """One line a design, trial, metric and part; other images and captions in every trial."""
-    built = {n: compose.cell([*COMMON, *own]).build("metric") for n, own in CELLS.items()}
+    """One line per design, trial, metric and part; new images and captions in every trial."""
+    built = {
+        n: compose.cell([*COMMON, *built_cell]).build("metric") for n, built_cell in CELLS.items()
+    }
     for trial in range(trials):
-        own = compose.cell([*COMMON, "metric=gender_error", f"dataset.seed={1 + trial}"])
-        corpus = own.corpus()
+        built_cell = compose.cell([*COMMON, "metric=gender_error", f"dataset.seed={1 + trial}"])
+        corpus = built_cell.corpus()
         corpora = {"drawn": corpus, "shuffled": shuffled(corpus, trial, ATTRIBUTE)}
         for name, metric in built.items():
             for design in corpora:
                 parts = metric.compute(corpora[design], splits=[]).parts
-                for part, found in _looked_at(name, parts).items():
+                for part, estimate in _looked_at(name, parts).items():
                     line = {"design": design, "trial": trial, "metric": name, "part": part}
-                    yield line | told(found, metric.info)
+                    yield line | columns(estimate, metric.info)
         print(f"{trial + 1} of {trials}", flush=True)
 
 
 def planted(trials: int) -> Iterator[dict[str, object]]:
-    """One line a captioner, trial, metric and headline, less what very many images give."""
-    built = {n: compose.cell([*COMMON, *own]).build("metric") for n, own in CELLS.items()}
+    """One line per captioner, trial, metric and headline, minus the value of very many images."""
+    built = {n: compose.cell([*COMMON, *item]).build("metric") for n, item in CELLS.items()}
 
     def corpus(captioner: str, n_images: int, seed: int) -> Corpus:
         words = (f"captioner={captioner}", f"dataset.n_images={n_images}", f"dataset.seed={seed}")
@@ -97,47 +99,47 @@ def planted(trials: int) -> Iterator[dict[str, object]]:
 
     for captioner in PLANTED:
         many = corpus(captioner, TRUTH_IMAGES, TRUTH_SEED)
-        truth = {n: own.compute(many, splits=[]).parts for n, own in built.items()}
+        truth = {n: item.compute(many, splits=[]).parts for n, item in built.items()}
         for trial in range(trials):
             few = corpus(captioner, 1000, 1 + trial)
             for name, metric in built.items():
-                for part, own in metric.compute(few, splits=[]).parts.items():
+                for part, item in metric.compute(few, splits=[]).parts.items():
                     if part in HEADLINES:
                         less = truth[name][part].estimate.value
                         line = {"design": captioner, "trial": trial, "metric": name, "part": part}
-                        line |= told(own.estimate, metric.info)
+                        line |= columns(item.estimate, metric.info)
                         ends = {k: line[k] - less for k in ("value", "ci_low", "ci_high")}
                         yield {**line, **ends, "p_value": np.nan}
             print(f"{captioner}: {trial + 1} of {trials}", flush=True)
 
 
 def _looked_at(name: str, parts: Mapping[str, Part]) -> dict[str, Estimate]:
-    found = {part: parts[part].estimate for part in HEADLINES if part in parts}
+    estimates = {part: parts[part].estimate for part in HEADLINES if part in parts}
     if name in LESS_PEOPLE:
         first, second = (
             parts[part].estimate.draws for part in LESS_PEOPLE[name].split(" - ")
         )  # of one resampling of the images
         assert first is not None
         assert second is not None
-        found[LESS_PEOPLE[name]] = paired_difference(first, second)
-    return found
+        estimates[LESS_PEOPLE[name]] = paired_difference(first, second)
+    return estimates
 
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
     """Coverage, and how often an interval says that a captioner amplifies: 2.5 % at most."""
-    with np.errstate(invalid="ignore"):  # nobody is misnamed in any trial: no scatter, no width
-        found = coverage_table(rows.assign(p_value=np.nan)).drop(columns="p < .05")
+    with np.errstate(invalid="ignore"):  # no wrong group in any trial: no scatter
+        result = coverage_table(rows.assign(p_value=np.nan)).drop(columns="p < .05")
     above = rows["ci_low"].gt(0).groupby([rows["metric"], rows["part"]], sort=False)
-    found.insert(2, "above 0", [f"{int(own.sum())} of {len(own)}" for _, own in above])
-    return found
+    result.insert(2, "above 0", [f"{int(flags.sum())} of {len(flags)}" for _, flags in above])
+    return result
 
 
 def write(rows: pd.DataFrame) -> None:
     """Write the tables made of the rows."""
     text = "# Results of the counting metrics\n\nMade by `counting.py`; do not edit.\n\n"
     for design, meaning in DESIGNS.items():
-        own = rows[rows["design"] == design]
-        text += f"## {design.capitalize()}: {meaning}\n\n{markdown(table(own))}\n"
+        selected = rows[rows["design"] == design]
+        text += f"## {design.capitalize()}: {meaning}\n\n{markdown(table(selected))}\n"
     (HERE / "COUNTING.md").write_text(text.rstrip("\n") + "\n")
 
 

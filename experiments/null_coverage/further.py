@@ -1,4 +1,4 @@
-"""The same null for what stands beside the headlines: pairs of DBAC, groups of an intersection.
+"""The same null for other parts than headlines: pairs of DBAC, groups of an intersection.
 
 Usage: python -m experiments.null_coverage.further pairs|groups TRIALS
 """
@@ -19,11 +19,11 @@ from experiments.null_coverage.reproduce import (
     DBAC,
     HERE,
     SEEDS,
+    columns,
     coverage_table,
     shuffled,
-    told,
 )
-from experiments.study import markdown
+from experiments.study import HOLD_OUT, markdown
 
 CROSSED = ("attribute=[gender,race]", "dataset.n_images=2000", "attribute.min_images=50")
 PAIRS = {
@@ -33,7 +33,7 @@ PAIRS = {
         *COMMON, *DBAC, "metric.prior=shared", "scoring=accuracy", "metric.aggregate=per_caption",
     ),
 }  # fmt: skip
-GROUPS = {"lic": (*COMMON, *CROSSED, "metric=lic")}
+GROUPS = {"lic": (*COMMON, *CROSSED, "metric=lic", *HOLD_OUT)}
 STUDIES = {"pairs": PAIRS, "groups": GROUPS}
 TITLES = {
     "pairs": "DBAC A→T: the headline (`shared`), and all pairs of a group",
@@ -44,7 +44,7 @@ TITLES = {
 def run(
     cells: Mapping[str, Sequence[str]], trials: int, scratch: str
 ) -> Iterator[dict[str, object]]:
-    """One line a trial and part; new images, captions and shuffled groups in every trial."""
+    """One line per trial and part; new images, captions and shuffled groups in every trial."""
     for trial in range(trials):
         for name, words in cells.items():
             where = (f"dataset.seed={1 + trial}", f"paths.outputs={scratch}")
@@ -56,12 +56,12 @@ def run(
                 if label.startswith("pairs") and name.endswith("per caption"):
                     continue  # the same as above
                 line = {"trial": trial, "metric": name, "part": label}
-                yield line | told(score.parts[part].estimate, metric.info)
+                yield line | columns(score.parts[part].estimate, metric.info)
         print(f"{trial + 1} of {trials}", flush=True)
 
 
 def named(score: Score) -> Iterator[tuple[str, str]]:
-    """The parts looked at, each with the name under which it is counted."""
+    """The parts to count, each with its name in the table."""
     for part in score.parts:
         way, _, rest = part.partition(":")
         group, _, task = rest.partition(":")
@@ -73,7 +73,7 @@ def named(score: Score) -> Iterator[tuple[str, str]]:
 
 def write() -> None:
     """The tables made of the rows that are there."""
-    text = "# Results beside the headlines\n\nMade by `further.py`; do not edit.\n\n"
+    text = "# Results for other parts than headlines\n\nMade by `further.py`; do not edit.\n\n"
     for name, title in TITLES.items():
         path = HERE / f"{name}.csv"
         if path.is_file():

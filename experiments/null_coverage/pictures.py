@@ -1,4 +1,4 @@
-"""The same null for ImageCaptioner2, whose attackers see what is in pictures.
+"""The same null for ImageCaptioner2, whose attackers see pictures.
 
 Usage: python -m experiments.null_coverage.pictures [TRIALS]
 
@@ -18,9 +18,9 @@ from experiments.null_coverage.reproduce import (
     COMMON,
     HERE,
     SEEDS,
+    columns,
     coverage_table,
     shuffled,
-    told,
     trial_rows,
 )
 from experiments.study import markdown
@@ -40,14 +40,14 @@ PARTS = ("score", "score:accuracy", "score:lic")
 
 
 def run(trials: int, scratch: str) -> Iterator[dict[str, object]]:
-    """One line a trial and part; new images, captions and shuffled groups in every trial."""
+    """One line per trial and part; new images, captions and shuffled groups in every trial."""
     for trial in range(trials):
         cell = compose.cell([*CELL, f"dataset.seed={1 + trial}", f"paths.outputs={scratch}"])
         metric, corpus = cell.build("metric"), shuffled(cell.corpus(), trial)
         score = metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
         for part in PARTS:
             line = {"trial": trial, "metric": NAME, "part": part}
-            yield line | told(score.parts[part].estimate, metric.info)
+            yield line | columns(score.parts[part].estimate, metric.info)
         print(f"{trial + 1} of {trials}", flush=True)
 
 

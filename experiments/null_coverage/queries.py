@@ -1,11 +1,11 @@
-"""How often queries are said to be unfair that are fair, and how often those that lean.
+"""How often tests call fair queries unfair, and how often they detect unfair ones.
 
 Usage: python -m experiments.null_coverage.queries [TRIALS]
 
-Random vectors of pictures and of queries; groups have nothing to do with them, but for the cases in
-which queries lean, half of them to either group. Single queries are tested by the exact count of
-the groups they retrieve, all together by permuted labels, and both by the interval of entropy too,
-as before version 5 of the metric. With TRIALS everything is computed and queries.csv is written;
+Vectors of pictures and of queries are random and independent of groups, except in the cases in
+which half of the queries prefer either group. Single queries are tested by the exact count of the
+groups they retrieve, all together by permuted labels, and both by the interval of entropy too, as
+before version 5 of the metric. With TRIALS everything is computed and queries.csv is written;
 without it, the table is made anew from that.
 """
 
@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.metrics.functional.fair_ranker import expected_entropy
 from bias_pipeline.metrics.functional.group_counts import p_of_counts
 from bias_pipeline.metrics.retrieval.permuted import permuted_p
@@ -41,7 +41,7 @@ class Case(NamedTuple):
         shares: of the groups.
         k: depth.
         seeds: splits.
-        alike: the share of their direction that all queries have.
+        alike: the share of their direction that all queries have in common.
         lean: how much nearer a query is to the group that it prefers, in standard deviations.
         debiased: whether the difference of the groups' means in the other half is taken out.
     """
@@ -80,13 +80,13 @@ def run(trials: int, scratch: str) -> Iterator[dict[str, object]]:
         print(name, flush=True)
 
 
-def tested(case: Case, random: np.random.Generator) -> dict[str, npt.NDArray[np.float64]]:
+def tested(case: Case, random: np.random.Generator) -> dict[str, Float64Array]:
     """P of every query, and of their mean, under each test."""
-    own = random.normal(size=(N_QUERIES, WIDTH))
-    queries = np.sqrt(case.alike) * random.normal(size=WIDTH) + np.sqrt(1 - case.alike) * own
+    item = random.normal(size=(N_QUERIES, WIDTH))
+    queries = np.sqrt(case.alike) * random.normal(size=WIDTH) + np.sqrt(1 - case.alike) * item
     codes = random.choice(len(case.shares), N_IMAGES, p=case.shares)
     pictures = random.normal(size=(N_IMAGES, WIDTH))
-    # One more number of a vector holds the group, and of a query whom it prefers.
+    # One more number of a vector is the group, or the group that a query prefers.
     sides = np.where(np.arange(N_QUERIES) % 2, 0.5, -0.5)
     queries = np.column_stack([queries, case.lean * np.linalg.norm(queries, axis=1) * sides])
     pictures = np.column_stack([pictures, np.where(codes == 0, 1.0, -1.0)])
@@ -97,24 +97,26 @@ def tested(case: Case, random: np.random.Generator) -> dict[str, npt.NDArray[np.
         shown = _debiased(pictures, codes, rest) if case.debiased else pictures
         vectors = queries.astype(np.float32), shown[rows].astype(np.float32)
         ranked.append(Ranked.of(*vectors, rows, codes[rows], len(case.shares), case.k))
-    sizes = np.stack([own.sizes for own in ranked])
+    sizes = np.stack([item.sizes for item in ranked])
     keys = random.integers(0, 2**63, N_IMAGES).astype(np.uint64)
-    counts = np.stack([own.top_counts for own in ranked]).astype(np.int64)
+    counts = np.stack([item.top_counts for item in ranked]).astype(np.int64)
     tests = {
         "a query, exact count": p_of_counts(counts, sizes),
         "all queries, permuted labels": np.array([permuted_p(ranked, keys, PERMUTATIONS, 0)[0]]),
     }
     if case.seeds == 1:  # an interval of one seed has no p
         return tests
-    null = float(np.mean([expected_entropy(own, case.k) for own in sizes]))
-    rows = np.unique(np.concatenate([own.images.ravel() for own in ranked]))
+    null = float(np.mean([expected_entropy(item, case.k) for item in sizes]))
+    rows = np.unique(np.concatenate([item.images.ravel() for item in ranked]))
 
-    def entropies(weights: npt.NDArray[np.float64]) -> dict[int, npt.NDArray[np.float64]]:
-        found = np.stack([own.entropies(weights, rows) for own in ranked], axis=-1)  # (B, C, S)
-        return dict(enumerate([*found.transpose(1, 0, 2), found.mean(axis=1)]))
+    def entropies(weights: Float64Array) -> dict[int, Float64Array]:
+        by_query = np.stack(
+            [index.entropies(weights, rows) for index in ranked], axis=-1
+        )  # (B, C, S)
+        return dict(enumerate([*by_query.transpose(1, 0, 2), by_query.mean(axis=1)]))
 
-    found = STATS.estimate_weighted(keys[rows], entropies)
-    p_values = np.array([against(own, null).p_value for own in found.values()])
+    estimates = STATS.estimate_weighted(keys[rows], entropies)
+    p_values = np.array([against(item, null).p_value for item in estimates.values()])
     return {
         **tests,
         "a query, entropy's interval": p_values[:-1],
@@ -122,10 +124,8 @@ def tested(case: Case, random: np.random.Generator) -> dict[str, npt.NDArray[np.
     }
 
 
-def _debiased(
-    pictures: npt.NDArray[np.float64], codes: npt.NDArray[np.int64], fitted: npt.NDArray[np.int64]
-) -> npt.NDArray[np.float64]:
-    """Pictures without the difference of two groups' means among those that it is fitted to."""
+def _debiased(pictures: Float64Array, codes: IntArray, fitted: IntArray) -> Float64Array:
+    """Pictures without the difference of two groups' means, fitted to other pictures."""
     first, second = (pictures[fitted][codes[fitted] == group].mean(axis=0) for group in (0, 1))
     direction = (first - second) / np.linalg.norm(first - second)
     return np.asarray(pictures - np.outer(pictures @ direction, direction))
@@ -138,7 +138,7 @@ def write(rows: pd.DataFrame) -> None:
     table = table.reindex([(c, t) for c in order["case"] for t in order["test"]]).dropna()
     lines = table.reset_index().set_axis(["groups", "tested", "p < .05", "p < .01"], axis=1)
     text = (
-        "# Queries that are fair, and queries that lean\n\nMade by `queries.py`; do not edit.\n\n"
+        "# Fair queries, and queries that prefer a group\n\nMade by `queries.py`; do not edit.\n\n"
     )
     text += (
         f"Per cent of small p, over {rows['trial'].nunique()} trials of {N_QUERIES} queries "

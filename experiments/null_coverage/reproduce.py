@@ -23,7 +23,7 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.metrics.base import MetricInfo
 from bias_pipeline.metrics.functional.dbac import PRIORS
 from bias_pipeline.stats.bootstrap import Estimate, against
-from experiments.study import markdown
+from experiments.study import HOLD_OUT, HOLD_OUT_TASKS, markdown
 
 HERE = Path(__file__).resolve().parent
 ATTRIBUTE = "gender"
@@ -31,11 +31,11 @@ SEEDS = (0, 12, 456)
 # The captioner draws its captions as people do. Fewer images, seeds, resamples and (for DBAC) human
 # captions than a real run has, so that a trial takes seconds.
 COMMON = ("captioner=faithful", "dataset.n_images=1000", "stats.resamples=200")
-DBAC = ("metric=dbac", "metric.positions=2")
+DBAC = ("metric=dbac", "metric.positions=2", *HOLD_OUT_TASKS)
 CELLS: dict[str, tuple[str, ...]] = {
-    "lic": ("metric=lic",),
-    "lic, one seed": ("metric=lic",),
-    "leakage": ("metric=leakage",),
+    "lic": ("metric=lic", *HOLD_OUT),
+    "lic, one seed": ("metric=lic", *HOLD_OUT),
+    "leakage": ("metric=leakage", *HOLD_OUT),
     "dbac": DBAC,
     "dbac, accuracy": (*DBAC, "scoring=accuracy"),
 }
@@ -46,23 +46,23 @@ DESIGNS = {
 
 
 def shuffled(corpus: Corpus, trial: int, attribute: str = ATTRIBUTE) -> Corpus:
-    """The same images with their groups dealt out again, each group as large as before."""
-    own = corpus.groupings[attribute]
-    codes = own.codes.copy()
+    """The same images with their groups shuffled; groups keep their sizes."""
+    grouping = corpus.groupings[attribute]
+    codes = grouping.codes.copy()
     labelled = codes >= 0
     codes[labelled] = np.random.default_rng(trial).permutation(codes[labelled])
-    return replace(corpus, groupings={attribute: replace(own, codes=codes)})
+    return replace(corpus, groupings={attribute: replace(grouping, codes=codes)})
 
 
 def parts_of(name: str) -> tuple[str, ...]:
-    """The numbers of a metric that are looked at."""
+    """The parts of a metric to count."""
     if not name.startswith("dbac"):
         return ("score",)
     return tuple(f"{way}:{prior}" for way in ("a_to_t", "t_to_a") for prior in PRIORS)
 
 
 def run(trials: int, scratch: str) -> Iterator[dict[str, object]]:
-    """One line a design, trial, metric and part; metrics share attackers through ``scratch``."""
+    """One line per design, trial, metric and part; metrics share attackers through ``scratch``."""
     common = [*COMMON, f"paths.outputs={scratch}"]
     for design in DESIGNS:
         for trial in range(trials):
@@ -74,39 +74,39 @@ def run(trials: int, scratch: str) -> Iterator[dict[str, object]]:
                 score = metric.compute(corpus, splits=metric.draw_splits(corpus, seeds))
                 for part in parts_of(name):
                     line = {"design": design, "trial": trial, "metric": name, "part": part}
-                    yield line | told(score.parts[part].estimate, metric.info)
+                    yield line | columns(score.parts[part].estimate, metric.info)
             print(f"{design}: {trial + 1} of {trials}", flush=True)
 
 
-def told(found: Estimate, info: MetricInfo) -> dict[str, object]:
-    """What a line says of an estimate."""
-    tested = against(found, info.neutral)
-    line = {k: getattr(tested, k) for k in ("value", "ci_low", "ci_high", "p_value")}
+def columns(estimate: Estimate, info: MetricInfo) -> dict[str, object]:
+    """The columns of an estimate's line."""
+    test = against(estimate, info.neutral)
+    line = {k: getattr(test, k) for k in ("value", "ci_low", "ci_high", "p_value")}
     return {"metric_version": info.version, **line}
 
 
 def coverage_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """How often intervals cover 0, and how wide they are beside the scores' true scatter."""
+    """How often intervals cover 0, and their width compared with the scores' true scatter."""
     lines = {}
-    for (name, part), own in rows.groupby(["metric", "part"], sort=False):
-        covered = int(((own["ci_low"] <= 0) & (own["ci_high"] >= 0)).sum())
-        known = own["p_value"].dropna()
+    for (name, part), group in rows.groupby(["metric", "part"], sort=False):
+        covered = int(((group["ci_low"] <= 0) & (group["ci_high"] >= 0)).sum())
+        known = group["p_value"].dropna()
         lines[f"{name} {part}"] = {
-            "intervals that cover 0": f"{covered} of {len(own)}",
-            "95 % of that share": _share(covered, len(own)),
+            "intervals that cover 0": f"{covered} of {len(group)}",
+            "95 % of that share": _share(covered, len(group)),
             "p < .05": f"{int((known < 0.05).sum())} of {len(known)}" if len(known) else "no p",
-            "mean score": 100 * own["value"].mean(),
-            "sd of scores": 100 * own["value"].std(),
-            "mean half width / (1.96 sd)": (own["ci_high"] - own["ci_low"]).mean()
-            / (2 * 1.96 * own["value"].std()),
-            "verdict": _verdict(covered, len(own)),
+            "mean score": 100 * group["value"].mean(),
+            "sd of scores": 100 * group["value"].std(),
+            "mean half width / (1.96 sd)": (group["ci_high"] - group["ci_low"]).mean()
+            / (2 * 1.96 * group["value"].std()),
+            "verdict": _verdict(covered, len(group)),
         }
     return pd.DataFrame(lines).T.rename_axis("metric and part (mean and sd in per cent)")
 
 
 def _share(hits: int, n: int) -> str:
-    found = stats.binomtest(hits, n).proportion_ci(method="exact")
-    return f"{100 * found.low:.0f} to {100 * found.high:.0f} %"
+    interval = stats.binomtest(hits, n).proportion_ci(method="exact")
+    return f"{100 * interval.low:.0f} to {100 * interval.high:.0f} %"
 
 
 def _verdict(hits: int, n: int) -> str:
@@ -119,15 +119,15 @@ def write(rows: pd.DataFrame) -> None:
     """Write the tables made of the rows."""
     text = "# Results\n\nMade by `reproduce.py`; do not edit.\n\n"
     for design, meaning in DESIGNS.items():
-        own = rows[rows["design"] == design]
-        text += f"## {design.capitalize()}: {meaning}\n\n{markdown(coverage_table(own))}\n"
+        selected = rows[rows["design"] == design]
+        text += f"## {design.capitalize()}: {meaning}\n\n{markdown(coverage_table(selected))}\n"
     (HERE / "RESULTS.md").write_text(text.rstrip("\n") + "\n")
 
 
 def trial_rows(
     run: Callable[[int, str], Iterable[dict[str, object]]], path: Path, trials: str | None
 ) -> pd.DataFrame:
-    """The lines of a file; computed anew if trials are asked for."""
+    """The lines of a file; computed first if a number of trials is given."""
     if trials is not None:
         with TemporaryDirectory() as scratch:
             rows = pd.DataFrame(run(int(trials), scratch))

@@ -1,4 +1,4 @@
-"""The same null for retrieval: rankings to which groups are nothing.
+"""The same null for retrieval: rankings that ignore groups.
 
 Usage: python -m experiments.null_coverage.retrieval [TRIALS]
 
@@ -32,7 +32,7 @@ from experiments.study import markdown
 ROWS, PAGE = HERE / "retrieval.csv", HERE / "RETRIEVAL.md"
 NAME = "retrieval_fairness"
 CELL = (f"metric={NAME}", *COMMON, "metric.k=50", "metric.recall=[]")
-# Each number, and what a ranker to whom groups are nothing has of it.
+# Each number, and its value for a ranker that ignores groups.
 AGAINST = {
     "score": "null",
     "skew:max": "null:skew:max",
@@ -47,15 +47,15 @@ LEVELS = (0.05, 0.001)
 
 
 def run(trials: int, scratch: str) -> Iterator[dict[str, object]]:
-    """One line a trial and part; new images and shuffled groups in every trial."""
+    """One line per trial and part; new images and shuffled groups in every trial."""
     for trial in range(trials):
         cell = compose.cell([*CELL, f"dataset.seed={1 + trial}", f"paths.outputs={scratch}"])
         metric, corpus = cell.build("metric"), shuffled(cell.corpus(), trial)
         score = metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
-        for part, own in less(score).items():
+        for part, estimate in less(score).items():
             keys = ("value", "ci_low", "ci_high", "p_value")
             line = {"trial": trial, "metric": NAME, "metric_version": metric.info.version}
-            yield {**line, "part": part, **{key: getattr(own, key) for key in keys}}
+            yield {**line, "part": part, **{key: getattr(estimate, key) for key in keys}}
         for part, share in alarms(score).items():
             line = {"trial": trial, "metric": NAME, "metric_version": metric.info.version}
             yield {**line, "part": part, "value": share}
@@ -63,9 +63,9 @@ def run(trials: int, scratch: str) -> Iterator[dict[str, object]]:
 
 
 def alarms(score: Score) -> dict[str, float]:
-    """How often single queries, which are fair, are said not to be."""
+    """How often single queries, which are fair, are called unfair."""
     p_values = [
-        own.estimate.p_value for name, own in score.parts.items() if name.startswith("concept:")
+        part.estimate.p_value for name, part in score.parts.items() if name.startswith("concept:")
     ]
     shares = {
         f"queries with p < {level:g}": float(np.mean([p < level for p in p_values]))
@@ -75,26 +75,24 @@ def alarms(score: Score) -> dict[str, float]:
 
 
 def less(score: Score) -> dict[str, Estimate]:
-    """Every number less what it is where groups are nothing, with its own p."""
+    """Every number minus its null value, with its p."""
     nulls = {part: score.parts[null].estimate.value for part, null in AGAINST.items()}
     nulls |= dict.fromkeys(ATTACKERS, CHANCE)
     return {part: _moved(score.parts[part].estimate, null) for part, null in nulls.items()}
 
 
-def _moved(own: Estimate, by: float) -> Estimate:
-    ends = {key: getattr(own, key) - by for key in ("value", "ci_low", "ci_high")}
-    return replace(own, **ends)
+def _moved(estimate: Estimate, by: float) -> Estimate:
+    ends = {key: getattr(estimate, key) - by for key in ("value", "ci_low", "ci_high")}
+    return replace(estimate, **ends)
 
 
 def write(rows: pd.DataFrame) -> None:
     """Write the tables made of the rows."""
     shares = rows["ci_low"].isna()
-    told = rows[shares].groupby("part", sort=False)["value"].agg(["mean", "min", "max"])
+    summary = rows[shares].groupby("part", sort=False)["value"].agg(["mean", "min", "max"])
     text = "# Results of retrieval fairness\n\nMade by `retrieval.py`; do not edit.\n\n"
-    text += (
-        "Each number less what a ranker has to whom groups are nothing; attackers less 50 %.\n\n"
-    )
-    text += f"{markdown(coverage_table(rows[~shares]))}\n{markdown(100 * told)}"
+    text += "Each number minus that of a ranker that ignores groups; attackers minus 50 %.\n\n"
+    text += f"{markdown(coverage_table(rows[~shares]))}\n{markdown(100 * summary)}"
     PAGE.write_text(text)
 
 

@@ -1,9 +1,9 @@
-"""What words of race stand beside in captions of the captioners at hand and of people.
+"""Which words follow words of race, in captions of seven captioners and of people.
 
 Usage: python -m experiments.race_words.reproduce [DATA_ROOT]
 
 With DATA_ROOT the captions are read and rows.csv is written; without it, the tables are made from
-the rows.csv that is there. Counts and single words are kept, no captions.
+the rows.csv that is there. Only counts and single words are stored, no captions.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from bias_pipeline.analysis.beside import Beside, beside
+from bias_pipeline.analysis.collocations import Collocations, collocations
 from bias_pipeline.config import compose
 from experiments.study import markdown, rows_of, write_results
 
@@ -23,20 +23,26 @@ MOST = 10
 
 
 def run(data: Path, outputs: Path) -> pd.DataFrame:
-    """A row for each captioner and one for people, whose captions are the same beside all."""
+    """A row for each captioner and one for people, whose captions are the same for all."""
     del outputs  # nothing is trained or scored
     lines = []
     for captioner in CAPTIONERS:
         root = f"dataset.root={data / 'lic' / 'bias_data'}"
         cell = compose.cell(["dataset=lic", root, "attribute=race", f"captioner={captioner}"])
-        found = {own.side: own for own in beside(cell.corpus(), cell.build("attribute"))}
-        lines.append(_line(captioner, found["model"]))
-    return pd.DataFrame([*lines, _line("people", found["human"])])
+        by_side = {
+            result.side: result for result in collocations(cell.corpus(), cell.build("attribute"))
+        }
+        lines.append(_line(captioner, by_side["model"]))
+    return pd.DataFrame([*lines, _line("people", by_side["human"])])
 
 
-def _line(who: str, own: Beside) -> dict[str, object]:
-    follow = ", ".join(f"{word} {count}" for word, count in own.following[:MOST])
-    counts = {"captions": own.captions, "hold a word": own.holding, "name a group": own.naming}
+def _line(who: str, result: Collocations) -> dict[str, object]:
+    follow = ", ".join(f"{word} {count}" for word, count in result.following[:MOST])
+    counts = {
+        "captions": result.captions,
+        "hold a word": result.holding,
+        "name a group": result.naming,
+    }
     return {"captions of": who, **counts, "what follows most": follow}
 
 

@@ -1,4 +1,4 @@
-"""What an audit of ten million captions would take: measured costs, drawn out, and a schedule.
+"""The cost of an audit of ten million captions: measured costs, extrapolated, and a schedule.
 
 Usage: python -m experiments.scaling.planning [measure]
 
@@ -34,17 +34,17 @@ SLOTS = (8, 32, 128)
 def foretold(
     rows: pd.DataFrame, column: str, captions: int, power: float | None = None
 ) -> tuple[float, float]:
-    """What a column will be at a number of captions, and the power it grows with.
+    """The predicted value of a column at a number of captions, and the power it grows with.
 
-    What is there at the start, whatever the size, is set aside: start-up would bend the line. The
-    rest grows from the largest measured size with the power that the last two doublings show, and
-    at least in proportion to the captions.
+    The constant part at the start is subtracted first, since start-up would bend the line. The rest
+    grows from the largest measured size with the power that the last two doublings show, and at
+    least in proportion to the captions.
 
     Args:
         rows: of one metric, each size twice the one before.
-        column: what is foretold.
-        captions: where.
-        power: to grow with; by what was measured if left out.
+        column: to predict.
+        captions: for how many.
+        power: of the growth; estimated from the rows if left out.
     """
     values = rows.sort_values("images")[column].to_numpy()
     steps = np.diff(values)
@@ -85,7 +85,10 @@ def plan(costs: pd.DataFrame, per_job: float) -> tuple[pd.DataFrame, pd.DataFram
         checked = rows[rows["images"] == CHECKED].iloc[0]
         earlier = rows[rows["images"].isin(SIZES)]
         there = CHECKED * CAPTIONS_PER_IMAGE
-        told = foretold(earlier, "cpu_s", there)[0], foretold(earlier, "peak_gb", there, 1.0)[0]
+        predicted = (
+            foretold(earlier, "cpu_s", there)[0],
+            foretold(earlier, "peak_gb", there, 1.0)[0],
+        )
         trains = metric in ("lic", "dbac")
         n_jobs = CAPTIONERS * ATTRIBUTES * (SEEDS // METRICS[str(metric)] if trains else 1)
         jobs += [seconds + per_job] * n_jobs
@@ -97,8 +100,8 @@ def plan(costs: pd.DataFrame, per_job: float) -> tuple[pd.DataFrame, pd.DataFram
                 "GB a job": gigabytes,
                 "CPU hours": n_jobs * seconds / 3600,
                 "seconds grow with the power": power,
-                "measured / foretold, s": checked["cpu_s"] / told[0],
-                "measured / foretold, GB": checked["peak_gb"] / told[1],
+                "measured / predicted, s": checked["cpu_s"] / predicted[0],
+                "measured / predicted, GB": checked["peak_gb"] / predicted[1],
             }
         )
     walls = [{"jobs at once": slots, "hours": schedule(jobs, slots) / 3600} for slots in SLOTS]
@@ -119,15 +122,15 @@ def main() -> None:
         f"{machine()}",
         f"One data set of {TARGET:,} captions: {TARGET // CAPTIONS_PER_IMAGE:,} images, each with "
         f"five captions of people and one of the captioner; {CAPTIONERS} captioners, {ATTRIBUTES} "
-        f"attributes, `ngram` attackers with {SEEDS} seeds, two a job.",
+        f"attributes, `ngram` attackers with {SEEDS} seeds, two per job.",
         markdown(jobs.set_index("metric"), 2),
-        f"Drawn out from {CHECKED * CAPTIONS_PER_IMAGE:,} captions: memory in proportion, seconds "
-        "with the power that the last two doublings show and at least in proportion; ten million "
-        f"are {TARGET // (CHECKED * CAPTIONS_PER_IMAGE)} times as many again and were not run, so "
-        "take this for an order of magnitude. The last two columns say how the same rule from "
-        f"{', '.join(f'{n * CAPTIONS_PER_IMAGE:,}' for n in SIZES)} captions foretells what "
-        f"{CHECKED * CAPTIONS_PER_IMAGE:,} took. Seconds are of one core, and making the embedded "
-        "data is part of them; a million captions read from files take 21 s and 1.1 GB "
+        f"Extrapolated from {CHECKED * CAPTIONS_PER_IMAGE:,} captions: memory in proportion, "
+        "seconds with the power that the last two doublings show and at least in proportion. Ten "
+        f"million are {TARGET // (CHECKED * CAPTIONS_PER_IMAGE)} times as many and were not run, "
+        "so this is an order of magnitude. The last two columns compare what the same rule "
+        f"predicts from {', '.join(f'{n * CAPTIONS_PER_IMAGE:,}' for n in SIZES)} captions with "
+        f"what {CHECKED * CAPTIONS_PER_IMAGE:,} took. Seconds are of one core and include making "
+        "the embedded data; a million captions read from files take 21 s and 1.1 GB "
         "([data](../../docs/data.md)).",
         "## How long on a cluster",
         f"The longest jobs first, {per_job:.1f} s of Slurm and start-up a job as measured "

@@ -2,7 +2,7 @@
 
 Usage: python -m experiments.scaling.reproduce
 
-Needs Slurm's programs (see ``make slurm``): it starts a Slurm of one node of its own and stops it.
+Needs Slurm's programs (see ``make slurm``): it starts its own Slurm of one node and stops it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ WAYS: Mapping[str, Sequence[str]] = {
 
 
 class Bench:
-    """Commands in folders of their own, within reach of a Slurm.
+    """Commands in separate folders, with access to a Slurm.
 
     Args:
         root: where the folders are made.
@@ -53,7 +53,7 @@ class Bench:
         self.root, self.variables = root, variables
 
     def start(self, folder: str, *words: str) -> subprocess.Popen[str]:
-        """Start the door in a folder."""
+        """Start ``python -m bias_pipeline`` in a folder."""
         (self.root / folder).mkdir(exist_ok=True)
         return subprocess.Popen(  # noqa: S603 - our own command
             [sys.executable, "-m", "bias_pipeline", *words],
@@ -68,23 +68,23 @@ class Bench:
         """How long a command takes, from start to end; it must succeed."""
         started = time.perf_counter()
         process = self.start(folder, *words)
-        _, told = process.communicate()
+        _, stderr = process.communicate()
         if process.returncode:
-            raise SystemExit(f"{words}: {told}")
+            raise SystemExit(f"{words}: {stderr}")
         return time.perf_counter() - started
 
     def work(self, folder: str) -> float:
-        """Seconds of computing in all cells of a folder, as their manifests say."""
+        """Seconds of computing in all cells of a folder, from their manifests."""
         paths = (self.root / folder).glob("outputs/[!.]*/result.json")
         return sum(json.loads(path.read_text())["manifest"]["seconds"] for path in paths)
 
     def table(self, folder: str) -> bytes:
-        """The table that a sweep leaves."""
+        """The table that a sweep writes."""
         return (self.root / folder / "outputs" / "table.csv").read_bytes()
 
 
 def throughput(bench: Bench) -> pd.DataFrame:
-    """The same cells spread in every way; a job's overhead is what is left beside the work."""
+    """The same cells spread in every way; a job's overhead is its time minus the work."""
     lines = []
     for number, (name, words) in enumerate(WAYS.items()):
         folder = f"way{number}"
@@ -107,14 +107,14 @@ def throughput(bench: Bench) -> pd.DataFrame:
 
 
 def start_up(bench: Bench) -> pd.DataFrame:
-    """One cell of each kind: the whole command beside the work in it, the median of five."""
+    """One cell of each kind: seconds of the command and of its work, the median of five."""
     lines = []
     for words in (("metric=lic",), ("metric=gender_error",)):
-        found = []
+        timings = []
         for number in range(5):
             folder = f"start-{words[0]}-{number}"
-            found.append((bench.seconds(folder, *words, "logger=csv"), bench.work(folder)))
-        wall, work = sorted(found, key=lambda pair: pair[0] - pair[1])[2]
+            timings.append((bench.seconds(folder, *words, "logger=csv"), bench.work(folder)))
+        wall, work = sorted(timings, key=lambda pair: pair[0] - pair[1])[2]
         lines.append({"cell": words[0], "wall_s": wall, "work_s": work, "start_s": wall - work})
     return pd.DataFrame(lines)
 
@@ -187,9 +187,9 @@ def main() -> None:
     with (
         tempfile.TemporaryDirectory(prefix="slurm") as slurm,
         tempfile.TemporaryDirectory(prefix="cells") as cells,
-        cluster(Path(slurm)) as found,
+        cluster(Path(slurm)) as slurm_cluster,
     ):
-        bench = Bench(Path(cells), found)
+        bench = Bench(Path(cells), slurm_cluster)
         before = os.getloadavg()[0]
         tables = {name: measure(bench) for name, measure in MEASURED.items()}
     texts = ["# What spreading a sweep costs", "Made by `reproduce.py`; do not edit."]

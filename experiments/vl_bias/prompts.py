@@ -24,7 +24,7 @@ from bias_pipeline.config import compose
 from bias_pipeline.debias.export import write_debias
 from bias_pipeline.debias.load_debias import debias_prompts
 from bias_pipeline.debias.prompts import READINGS, prompt_numbers
-from bias_pipeline.debias.sentences import held_out, sentences
+from bias_pipeline.debias.sentences import held_out, template_sentences
 from experiments.study import markdown
 
 HERE = Path(__file__).resolve().parent
@@ -46,11 +46,13 @@ def run(outputs: str) -> Iterator[dict[str, object]]:
     for name, words in METHODS.items():
         cell = compose.cell([*CELL, *words, f"paths.outputs={outputs}"])
         metric, corpus = cell.build("metric"), cell.corpus()
-        model, names = _Prompts(metric.encoder.found.folder), metric.names(corpus)
-        told = [own(metric.attribute, names) for own in (sentences, held_out)]
+        model, names = _Prompts(metric.encoder.pretrained.folder), metric.names(corpus)
+        texts_of_both = [
+            make_texts(metric.attribute, names) for make_texts in (template_sentences, held_out)
+        ]
         version = {"metric": metric.info.name, "metric_version": metric.info.version}
         if name == next(iter(METHODS)):
-            yield {**version, "method": "none", "reading": "", **_left(model, *told)}
+            yield {**version, "method": "none", "reading": "", **_left(model, *texts_of_both)}
         (split,) = metric.draw_splits(corpus, [0])
         dual = metric.debiased(corpus, split)
         for reading in READINGS:
@@ -59,7 +61,7 @@ def run(outputs: str) -> Iterator[dict[str, object]]:
             with tempfile.TemporaryDirectory() as place:
                 write_debias(dual, Path(place, "mine"), {}, numbers)
                 handle = debias_prompts(model.network, Path(place, "mine"))
-            yield {**version, "method": name, "reading": reading, **_left(model, *told)}
+            yield {**version, "method": name, "reading": reading, **_left(model, *texts_of_both)}
             handle.remove()
 
 
@@ -72,42 +74,46 @@ class _Prompts:
         self.network: Any = CLIPTextModel.from_pretrained(folder).eval()
         self._tokens: Any = AutoTokenizer.from_pretrained(folder)
 
-    def states(self, told: Texts) -> dict[str, np.ndarray]:
+    def states(self, texts_by_group: Texts) -> dict[str, np.ndarray]:
         """(N, H) of the last tokens and (N, L * H) of all, of the sentences of all sets."""
         import torch
 
-        texts = [text for own in told for text in own]
+        texts = [text for group in texts_by_group for text in group]
         longest = self.network.config.max_position_embeddings
         tokens = self._tokens(
             texts, padding="max_length", truncation=True, max_length=longest, return_tensors="pt"
         )
         with torch.inference_mode():
-            found = self.network(**{key: tokens[key] for key in ("input_ids", "attention_mask")})
-        last = found.pooler_output.numpy()
-        return {"last": last, "all": found.last_hidden_state.flatten(1).numpy()}
+            output = self.network(**{key: tokens[key] for key in ("input_ids", "attention_mask")})
+        last = output.pooler_output.numpy()
+        return {"last": last, "all": output.last_hidden_state.flatten(1).numpy()}
 
 
-def _left(model: _Prompts, learnt: Texts, asked: Texts) -> dict[str, float]:
+def _left(model: _Prompts, learnt: Texts, tested: Texts) -> dict[str, float]:
     """How often the attacker names the group of a sentence."""
-    seen, other = model.states(learnt), model.states(asked)
-    found = {}
+    train_states, other = model.states(learnt), model.states(tested)
+    accuracies = {}
     for key in TOLD:
-        mean, spread = seen[key].mean(axis=0), seen[key].std(axis=0) + 1e-6
-        groups, wanted = (np.tile(np.arange(len(own[0])), len(own)) for own in (learnt, asked))
-        attacker = LogisticRegression(max_iter=2000).fit((seen[key] - mean) / spread, groups)
-        found[key] = float(attacker.score((other[key] - mean) / spread, wanted))
-    return found
+        mean, spread = train_states[key].mean(axis=0), train_states[key].std(axis=0) + 1e-6
+        groups, wanted = (
+            np.tile(np.arange(len(texts[0])), len(texts)) for texts in (learnt, tested)
+        )
+        attacker = LogisticRegression(max_iter=2000).fit(
+            (train_states[key] - mean) / spread, groups
+        )
+        accuracies[key] = float(attacker.score((other[key] - mean) / spread, wanted))
+    return accuracies
 
 
 def write(rows: pd.DataFrame) -> None:
     """Write the table."""
     rows = rows.fillna("")
     table = pd.DataFrame(
-        {title: [f"{own:.3f}" for own in rows[key]] for key, title in TOLD.items()},
+        {title: [f"{item:.3f}" for item in rows[key]] for key, title in TOLD.items()},
         index=pd.Index(
             [
-                ", ".join(filter(None, own))
-                for own in zip(rows["method"], rows["reading"], strict=True)
+                ", ".join(filter(None, item))
+                for item in zip(rows["method"], rows["reading"], strict=True)
             ],
             name="debiasing, --prompts",
         ),

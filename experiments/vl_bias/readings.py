@@ -28,12 +28,12 @@ TABLES = {
 
 def run(outputs: Path) -> pd.DataFrame:
     """The same model and pictures as each code reads them."""
-    found = []
+    frames = []
     for code in CODES:
         words = (f"experiment=retrieval_{code}", *DATA)
-        found.append(sweep("own", outputs, *words).assign(code=code))
-        found.append(sweep("one", outputs, *words, f"metric.k={DEPTH}").assign(code=code))
-    rows = pd.concat(found, ignore_index=True)
+        frames.append(sweep("own", outputs, *words).assign(code=code))
+        frames.append(sweep("one", outputs, *words, f"metric.k={DEPTH}").assign(code=code))
+    rows = pd.concat(frames, ignore_index=True)
     parts = ("score", "null", *SKEWS, *(f"null:{name}" for name in SKEWS))
     return rows[rows["part"].isin(parts)]
 
@@ -42,9 +42,9 @@ def table(rows: pd.DataFrame, depths: str) -> pd.DataFrame:
     """What each code would say, and what a fair ranker has of MaxSkew."""
     lines = {}
     for code, group in rows[rows["study"] == depths].groupby("code", sort=False):
-        own = group.set_index("part")
-        told = {name: cell(own.loc[name]) for name in SKEWS}
-        lines[code] = {**told, "null:skew:max": cell(own.loc["null:skew:max"])}
+        scores = group.set_index("part")
+        cells = {name: cell(scores.loc[name]) for name in SKEWS}
+        lines[code] = {**cells, "null:skew:max": cell(scores.loc["null:skew:max"])}
     return pd.DataFrame(lines).T.rename_axis("as read by")
 
 
@@ -53,10 +53,10 @@ def main(arguments: list[str]) -> None:
     if arguments:
         run(Path(arguments[0])).to_csv(path, index=False, float_format="%.5g")
     rows = pd.read_csv(path, keep_default_na=False, na_values=[""])
-    told = "# Readings\n\nMade by `readings.py`; do not edit.\n"
+    text = "# Readings\n\nMade by `readings.py`; do not edit.\n"
     for depths, title in TABLES.items():
-        told += f"\n## {title}\n\n{markdown(table(rows, depths))}\n"
-    (HERE / "READINGS.md").write_text(told, encoding="utf-8")
+        text += f"\n## {title}\n\n{markdown(table(rows, depths))}\n"
+    (HERE / "READINGS.md").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

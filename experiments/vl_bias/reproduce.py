@@ -35,7 +35,7 @@ BESIDE = (
 
 def run(outputs: Path) -> pd.DataFrame:
     """The rows of all sweeps."""
-    dials = "encoder.association=" + ",".join(f"{own:g}" for own in ASSOCIATIONS)
+    dials = "encoder.association=" + ",".join(f"{strength:g}" for strength in ASSOCIATIONS)
     sizes = "debias.k=" + ",".join(map(str, SIZES))
     rows = [
         _with_men(sweep("association", outputs, *METRIC, dials), outputs),
@@ -48,10 +48,10 @@ def run(outputs: Path) -> pd.DataFrame:
 def share_of_men(association: float) -> dict[str, float]:
     """P(male | task) in the captions that a CLIP was fitted to."""
     world = world_tables()["activity"]
-    told = (1 - association) * world + association * typical("gender", world)
-    joint = shares("gender")[:, None] * given("gender", told)
+    typical_share = (1 - association) * world + association * typical("gender", world)
+    joint = shares("gender")[:, None] * given("gender", typical_share)
     men = joint[0] / joint.sum(axis=0)
-    return {own.name: float(share) for own, share in zip(ACTIVITIES, men, strict=True)}
+    return {activity.name: float(share) for activity, share in zip(ACTIVITIES, men, strict=True)}
 
 
 def _with_men(rows: pd.DataFrame, outputs: Path) -> pd.DataFrame:
@@ -60,23 +60,23 @@ def _with_men(rows: pd.DataFrame, outputs: Path) -> pd.DataFrame:
         pd.read_csv(outputs / name / "concepts.csv").assign(run_id=name)
         for name in rows["run_id"].unique()
     ]
-    found = pd.concat(tables)
-    found["part"] = "concept:" + found["concept"]
-    own = found[["run_id", "part", "share:male"]].rename(columns={"share:male": "men"})
-    return rows.merge(own, on=["run_id", "part"], how="left")
+    shown = pd.concat(tables)
+    shown["part"] = "concept:" + shown["concept"]
+    men = shown[["run_id", "part", "share:male"]].rename(columns={"share:male": "men"})
+    return rows.merge(men, on=["run_id", "part"], how="left")
 
 
 def association_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Score, and whether concepts retrieve the group that they were planted with."""
     lines = {}
     for dial in ASSOCIATIONS:
-        own = rows[(rows["study"] == "association") & (rows["encoder.association"] == dial)]
-        concepts = own[own["part"].str.startswith("concept:")].sort_values("value")
+        selected = rows[(rows["study"] == "association") & (rows["encoder.association"] == dial)]
+        concepts = selected[selected["part"].str.startswith("concept:")].sort_values("value")
         truth, men = share_of_men(dial), float(shares("gender")[0])
         planted = concepts["part"].str.removeprefix("concept:").map(truth)
         right = (planted > men) == (concepts["men"] > men)
         lines[dial] = {
-            **_cells(own, ("score", "null")),
+            **_cells(selected, ("score", "null")),
             "right group, ten least fair": right.head(10).sum(),
             "right group, all 40": right.sum(),
             "Pearson of shares of men": f"{planted.corr(concepts['men']):.2f}",
@@ -86,8 +86,8 @@ def association_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 def price_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Fairness and recall of every debiasing."""
-    own = rows[rows["study"].isin(["size", "none"])].copy()
-    own["debias.k"] = own["debias.k"].fillna(0).astype(int)
+    selected = rows[rows["study"].isin(["size", "none"])].copy()
+    selected["debias.k"] = selected["debias.k"].fillna(0).astype(int)
     best = tradeoffs(rows).set_index(["debias", "k"])["pareto"]
     lines = {
         f"{name}, k = {k}" if k else str(name): {
@@ -95,14 +95,14 @@ def price_table(rows: pd.DataFrame) -> pd.DataFrame:
             "none has more of both": "yes" if best[name, k] else "",
             **_cells(group, BESIDE),
         }
-        for (name, k), group in own.groupby(["debias", "debias.k"], sort=False)
+        for (name, k), group in selected.groupby(["debias", "debias.k"], sort=False)
     }
     return pd.DataFrame(lines).T.rename_axis("debias")
 
 
 def _cells(rows: pd.DataFrame, parts: tuple[str, ...]) -> dict[str, str]:
-    found = rows.set_index("part")
-    return {name: cell(found.loc[name]) for name in parts}
+    scores = rows.set_index("part")
+    return {name: cell(scores.loc[name]) for name in parts}
 
 
 def write(rows: pd.DataFrame) -> None:
@@ -114,7 +114,7 @@ def write(rows: pd.DataFrame) -> None:
     )
     tables = {
         "CLIPs of known association (per cent)": association_table(rows),
-        "Fairness and its price, association 0.5 (per cent)": price_table(rows),
+        "Fairness and its cost, association 0.5 (per cent)": price_table(rows),
     }
     tradeoff_figure(rows, HERE / "tradeoff.svg")
     write_results(HERE, {title: markdown(table) for title, table in tables.items()})

@@ -17,8 +17,9 @@ import numpy as np
 import pandas as pd
 from sklearn.linear_model import LogisticRegression
 
+from bias_pipeline.array_types import Float64Array
 from bias_pipeline.config import compose
-from bias_pipeline.debias.base import Examples, FloatArray, means_of, of_length_1
+from bias_pipeline.debias.base import Examples, means_of, of_length_1
 from bias_pipeline.debias.neurons import most_relevant, relevance, reversed_neurons
 from experiments.study import markdown
 
@@ -30,8 +31,8 @@ SIZES = (0, 1, 10, 50)  # the paper's, of vectors of 64 numbers here
 QUERIES = ("a photo of a man", "a photo of a woman")
 TOLD = {
     "linear attacker": "a linear attacker, fitted to other pictures, names the other group",
-    "text": "the text of the other group is nearer",
-    "alike": "cosine to the picture as it was",
+    "text": "the other group's text is nearer",
+    "alike": "cosine to the unchanged picture",
 }
 
 
@@ -49,43 +50,43 @@ def run(outputs: str) -> Iterator[dict[str, object]]:
             vectors = dual.images.embed(pictures).astype(np.float64)  # noqa: B023 - used at once
             return Examples(vectors, codes[rows], np.full(len(rows), -1), names, 0)
 
-        learnt, asked = shown(split.train), shown(split.test)
+        learnt, test = shown(split.train), shown(split.test)
         attacker = LogisticRegression(max_iter=1000).fit(learnt.vectors, learnt.groups)
         for size in SIZES:
             neurons = most_relevant(relevance(learnt), size)
-            found = of_length_1(reversed_neurons(asked, means_of(learnt), neurons))
-            told = _told(found, asked, attacker, queries)
+            vectors = of_length_1(reversed_neurons(test, means_of(learnt), neurons))
+            shares = _shares(vectors, test, attacker, queries)
             version = {"metric": metric.info.name, "metric_version": metric.info.version}
-            yield {**version, "seed": split.seed, "neurons": size, **told}
+            yield {**version, "seed": split.seed, "neurons": size, **shares}
 
 
-def _told(
-    found: FloatArray, asked: Examples, attacker: LogisticRegression, queries: FloatArray
+def _shares(
+    vectors: Float64Array, test: Examples, attacker: LogisticRegression, queries: Float64Array
 ) -> dict[str, float]:
     """How often reversed vectors are taken for those of the other group, each group alike."""
     guesses = {
-        "linear attacker": attacker.predict(found),
-        "text": np.argmax(found @ queries.T, axis=1),
+        "linear attacker": attacker.predict(vectors),
+        "text": np.argmax(vectors @ queries.T, axis=1),
     }
     shares = {
-        name: float(np.mean([(own != asked.groups)[asked.groups == k].mean() for k in (0, 1)]))
-        for name, own in guesses.items()
+        name: float(np.mean([(predicted != test.groups)[test.groups == k].mean() for k in (0, 1)]))
+        for name, predicted in guesses.items()
     }
-    return {**shares, "alike": float((found * asked.vectors).sum(axis=1).mean())}
+    return {**shares, "alike": float((vectors * test.vectors).sum(axis=1).mean())}
 
 
 def write(rows: pd.DataFrame) -> None:
     """Write the table: means over seeds, and the largest and smallest."""
     lines = {
         size: {
-            title: f"{own[key].mean():.3f} ({own[key].min():.3f} to {own[key].max():.3f})"
+            title: f"{group[key].mean():.3f} ({group[key].min():.3f} to {group[key].max():.3f})"
             for key, title in TOLD.items()
         }
-        for size, own in rows.groupby("neurons")
+        for size, group in rows.groupby("neurons")
     }
     table = pd.DataFrame(lines).T.rename_axis("neurons reversed")
     text = "# Reversed neurons\n\nMade by `reversal.py`; do not edit.\n\n"
-    text += "Shares, each group weighing alike; mean over three seeds (smallest to largest).\n\n"
+    text += "Shares, each group with equal weight; mean over three seeds (smallest to largest).\n\n"
     PAGE.write_text(text + markdown(table))
 
 

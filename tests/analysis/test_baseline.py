@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import bias_pipeline as bp
-from bias_pipeline.analysis.baseline import beside, read, stored
+from bias_pipeline.analysis.baseline import compare_to_baseline, read, stored
 from bias_pipeline.commands.compare import compared
 from bias_pipeline.errors import DataError
 from bias_pipeline.results.store import Result
@@ -35,38 +35,38 @@ def test_it_decides_as_the_captions_do(baseline: Path) -> None:
     new = scored(NEW)
     old = scored(OLD, captioner="mine (baseline)")
     direct = compared([new, old]).lines()
-    by_file = compared([new, *beside([new], read(baseline))]).lines()
-    told = "mine (baseline)", "mine_baseline"  # names of files are plainer
-    assert [{**line, "other": told[0]} for line in direct] == by_file
+    by_file = compared([new, *compare_to_baseline([new], read(baseline))]).lines()
+    pair = "mine (baseline)", "mine_baseline"  # names of files are plainer
+    assert [{**line, "other": pair[0]} for line in direct] == by_file
     assert by_file[0]["winner"] == "first"
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"labels": ["male", "female"] * 19 + ["female", "male"]}, "images, labels, objects"),
         ({"human": [["a man"], ["a lady"]] * 20}, "human captions"),
         ({"seeds": 3}, "seeds"),
         ({"stats": {"resamples": 30}}, r"settings \(stats\)"),
-        ({"metric": "gender_ratio"}, "holds no gender_ratio of gender, but gender_error"),
+        ({"metric": "gender_ratio"}, "has no gender_ratio of gender, only gender_error"),
     ],
 )
 def test_what_was_not_made_alike_is_refused(
-    baseline: Path, settings: dict[str, Any], told: str
+    baseline: Path, settings: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(DataError, match=told):
-        beside([scored(NEW, **settings)], read(baseline))
+    with pytest.raises(DataError, match=message):
+        compare_to_baseline([scored(NEW, **settings)], read(baseline))
 
 
 def test_places_are_no_difference(baseline: Path, tmp_path: Path) -> None:
-    assert beside([scored(NEW, out=tmp_path)], read(baseline))
+    assert compare_to_baseline([scored(NEW, out=tmp_path)], read(baseline))
 
 
 def test_results_of_an_earlier_version_are_refused(baseline: Path) -> None:
     new = scored(NEW)
     del new.manifest["corpus"]["reference"]  # type: ignore[attr-defined]
     with pytest.raises(DataError, match="images"):
-        beside([new], [new])
+        compare_to_baseline([new], [new])
 
 
 def test_a_changed_file_is_refused(baseline: Path, tmp_path: Path) -> None:

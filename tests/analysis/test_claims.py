@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bias_pipeline.analysis.claim_tests import (
+from bias_pipeline.analysis.claim_checks import (
     TESTS,
-    Number,
+    ClaimCheck,
+    ClaimNumber,
     Series,
-    Verdict,
     all_above,
     all_below,
     all_lower,
@@ -29,17 +29,19 @@ from bias_pipeline.analysis.claim_tests import (
     same_sign,
     times,
 )
-from bias_pipeline.analysis.claims import REGISTER, judge, register, report
+from bias_pipeline.analysis.claims import REGISTER, claims_report, judge_claim, register
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.io.paths import experiments_dir
 from tests.corpora import DATA
 
 FOLDER = experiments_dir()
-LINES = judge(FOLDER)
+LINES = judge_claim(FOLDER)
 
 
 def series(*values: float, half: float = float("nan")) -> Series:
-    return {name: Number(value, half) for name, value in zip("abcdefghij", values, strict=False)}
+    return {
+        name: ClaimNumber(value, half) for name, value in zip("abcdefghij", values, strict=False)
+    }
 
 
 UP = series(*range(1, 9))
@@ -82,7 +84,7 @@ UP = series(*range(1, 9))
         (rising(series(1, 1, 3)), "no"),
     ],
 )
-def test_a_test_says_what_follows(verdict: Verdict, follows: str) -> None:
+def test_a_test_says_what_follows(verdict: ClaimCheck, follows: str) -> None:
     assert verdict.follows == follows
 
 
@@ -92,7 +94,7 @@ def test_every_test_is_used_by_the_register_and_tested_here() -> None:
 
 
 @pytest.mark.parametrize(
-    ("own", "follows"),
+    ("item", "follows"),
     [
         (["yes", "yes"], "yes"),
         (["yes", "no"], "depends"),
@@ -100,13 +102,13 @@ def test_every_test_is_used_by_the_register_and_tested_here() -> None:
         (["not tested", "not tested"], "not tested"),
     ],
 )
-def test_readings_are_put_together(own: list[str], follows: str) -> None:
-    assert merged([Verdict("", f) for f in own]).follows == follows
+def test_readings_are_put_together(item: list[str], follows: str) -> None:
+    assert merged([ClaimCheck("", f) for f in item]).follows == follows
 
 
 def test_holm_counts_what_is_beyond_chance() -> None:
-    found = all_lower(series(1, 2, half=0.1), series(2, 2.05, half=0.1))
-    assert found.finding == "2 of 2 lower, 1 significantly (Holm)"
+    computed_all_lower = all_lower(series(1, 2, half=0.1), series(2, 2.05, half=0.1))
+    assert computed_all_lower.finding == "2 of 2 lower, 1 significantly (Holm)"
 
 
 @pytest.mark.parametrize(
@@ -136,7 +138,7 @@ def test_every_claim_is_said_in_words() -> None:
 
 
 def test_one_paper_can_be_asked_for() -> None:
-    assert {line.paper for line in judge(FOLDER, "DBAC v4")} == {"DBAC v4"}
+    assert {line.paper for line in judge_claim(FOLDER, "DBAC v4")} == {"DBAC v4"}
 
 
 @pytest.mark.parametrize("paper", ["relic", "dbac", "imagecaptioner2"])
@@ -146,8 +148,8 @@ def test_published_cells_are_as_printed(paper: str) -> None:
         pytest.skip(f"no published tables at {source}")
     keys = ("table", "part", "row", "column")
     with source.open(newline="", encoding="utf-8") as file:
-        own = [x for x in csv.DictReader(file) if x["paper"] == paper]
-    printed = {tuple(x[k] for k in (*keys, "value")) for x in own}
+        lines = [x for x in csv.DictReader(file) if x["paper"] == paper]
+    printed = {tuple(x[k] for k in (*keys, "value")) for x in lines}
     with (FOLDER / "published" / f"{paper}.csv").open(newline="", encoding="utf-8") as file:
         ours = {tuple(x[k] for k in (*keys, "value")) for x in csv.DictReader(file)}
     assert ours - printed == set()
@@ -166,24 +168,24 @@ def broken(folder: Path, **changes: object) -> Path:
 
 def test_an_unknown_test_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"claims\.yaml: test 'same_ordr' .*'same_order'"):
-        judge(broken(tmp_path, test="same_ordr"))
+        judge_claim(broken(tmp_path, test="same_ordr"))
 
 
 def test_cells_that_do_not_exist_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"claims\.yaml: no cells fit"):
-        judge(broken(tmp_path, a={"paper": "relic", "table": 9, "column": "lic"}))
+        judge_claim(broken(tmp_path, a={"paper": "relic", "table": 9, "column": "lic"}))
 
 
 def test_an_absent_study_is_a_missing_resource(tmp_path: Path) -> None:
-    with pytest.raises(ResourceError, match="from a whole checkout"):
-        judge(broken(tmp_path, a={"rows": "nothing", "part": "score"}))
+    with pytest.raises(ResourceError, match="from a complete checkout"):
+        judge_claim(broken(tmp_path, a={"rows": "nothing", "part": "score"}))
 
 
 def test_an_absent_register_is_a_missing_resource(tmp_path: Path) -> None:
     with pytest.raises(ResourceError, match="run this command from a checkout"):
-        judge(tmp_path)
+        judge_claim(tmp_path)
 
 
 def test_no_line_of_the_table_is_torn() -> None:
-    lines = [line for line in report(LINES).splitlines() if line.startswith("| ")]
+    lines = [line for line in claims_report(LINES).splitlines() if line.startswith("| ")]
     assert {line.count(" | ") for line in lines} <= {3, 5}

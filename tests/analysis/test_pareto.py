@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from bias_pipeline.analysis.compare import contests
+from bias_pipeline.analysis.compare import rank_captioners
 from bias_pipeline.analysis.pareto import Front, fronts
 from bias_pipeline.report.page import page
 from bias_pipeline.report.tables import print_results
@@ -21,24 +21,24 @@ Values = dict[str, tuple[float, float]]  # captioner to quality and bias
 
 
 def cells(values: Values, reading: object = LOWER, part: str = "score") -> list[Result]:
-    found = []
+    results = []
     for name, (good, biased) in values.items():
-        for metric, value, own in (("quality", good, HIGHER), ("lic", biased, reading)):
+        for metric, value, manifest in (("quality", good, HIGHER), ("lic", biased, reading)):
             headline = "score" if metric == "quality" else part
             line = row(
                 captioner=name, metric=metric, value=value, part=headline, run_id=f"{metric}-{name}"
             )
-            found.append(Result(line.run_id, [line], {"metric": own, "config": metric}))
-    return found
+            results.append(Result(line.run_id, [line], {"metric": manifest, "config": metric}))
+    return results
 
 
 def front(values: Values, reading: object = LOWER) -> Front:
-    (found,) = fronts(cells(values, reading))
-    return found
+    (only,) = fronts(cells(values, reading))
+    return only
 
 
-def beaten(found: Front) -> dict[str, tuple[str, ...]]:
-    return {place.bias.captioner: place.beaten_by for place in found.places}
+def beaten(front: Front) -> dict[str, tuple[str, ...]]:
+    return {place.bias.captioner: place.beaten_by for place in front.places}
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,8 @@ def test_where_lower_is_not_fairer_the_distance_from_neutral_counts() -> None:
 
 
 def test_a_poor_captioner_that_says_nothing_is_no_better_than_a_good_fair_one() -> None:
-    found = front({"silent": (-3, 0.0), "good": (1, 0.0), "biased": (2, 0.5)})
-    assert beaten(found) == {"biased": (), "good": (), "silent": ("good",)}
+    computed_front = front({"silent": (-3, 0.0), "good": (1, 0.0), "biased": (2, 0.5)})
+    assert beaten(computed_front) == {"biased": (), "good": (), "silent": ("good",)}
 
 
 def test_the_best_stands_first() -> None:
@@ -70,8 +70,8 @@ def test_the_best_stands_first() -> None:
 
 
 def test_a_captioner_without_a_value_takes_no_part() -> None:
-    found = front({"a": (0, 0.1), "b": (2, 0.3), "c": (math.nan, 0.0)})
-    assert set(beaten(found)) == {"a", "b"}
+    computed_front = front({"a": (0, 0.1), "b": (2, 0.3), "c": (math.nan, 0.0)})
+    assert set(beaten(computed_front)) == {"a", "b"}
 
 
 def test_one_captioner_makes_no_front() -> None:
@@ -85,15 +85,15 @@ def test_without_quality_there_is_no_front() -> None:
 def test_each_direction_has_its_front() -> None:
     values: Values = {"a": (0, 0.1), "b": (1, 0.2)}
     results = [*cells(values, part="a_to_t"), *cells(values, part="t_to_a")[1::2]]
-    (found,) = fronts(results[:4])
-    assert found.places[0].bias.part == "a_to_t"
+    (front,) = fronts(results[:4])
+    assert front.places[0].bias.part == "a_to_t"
 
 
 def test_shares_of_resamplings_follow_the_distance() -> None:
     values: Values = {"a": (1, 0.1), "b": (0, 0.9), "c": (1.001, 0.1005)}
     draws = {r.run_id: {"score": draw(r.rows[0].value, noise=0.05)} for r in cells(values)}
-    (found,) = fronts(cells(values), draws)
-    shares = {place.bias.captioner: place.share for place in found.places}
+    (front,) = fronts(cells(values), draws)
+    shares = {place.bias.captioner: place.share for place in front.places}
     assert shares["b"] == 0
     assert 0.4 < shares["a"] < 1
 
@@ -106,15 +106,15 @@ def test_shares_need_as_many_resamplings_everywhere() -> None:
 
 
 def test_the_verdict_says_who_is_beaten_by_whom() -> None:
-    told = front({"a": (1, 0.1), "b": (0, 0.2)}).verdict()
-    assert told.endswith(
-        "better and fairer than a; worse in one and no better in the other: b (by a)"
+    verdict = front({"a": (1, 0.1), "b": (0, 0.2)}).verdict()
+    assert verdict.endswith(
+        "better and fairer than a; worse on one and no better on the other: b (by a)"
     )
 
 
 def test_a_sweep_tells_it(capsys: pytest.CaptureFixture[str]) -> None:
     print_results(cells({"a": (1, 0.1), "b": (0, 0.2)}))
-    assert "quality and lic: nobody is better and fairer than a;" in capsys.readouterr().out
+    assert "quality and lic: no captioner is better and fairer than a;" in capsys.readouterr().out
 
 
 def test_the_report_has_it_with_a_figure() -> None:
@@ -134,5 +134,5 @@ def test_e9_a_hostile_captioner_makes_no_element(name: str) -> None:
 def test_quality_is_ranked_by_what_is_better(values: tuple[float, float], best: str) -> None:
     results = cells({"a": (values[0], 0.1), "b": (values[1], 0.1)})[::2]
     draws = {r.run_id: {"score": draw(r.rows[0].value)} for r in results}
-    (found,) = contests(results, draws)
-    assert found.standings[0].row.captioner == best
+    (leaderboard,) = rank_captioners(results, draws)
+    assert leaderboard.ranks[0].row.captioner == best

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.analysis.doubts import speech_of, unlike
+from bias_pipeline.analysis.conclusion_checks import caption_statistics_of, incomparable_reasons
 from bias_pipeline.catalogue.registry import metric_class
 from bias_pipeline.cell import run_cell
 from bias_pipeline.config import compose
-from bias_pipeline.metrics.base import HEADLINES, QUESTIONS, Reading
+from bias_pipeline.metrics.base import HEADLINES, QUESTIONS, EvidenceRule
 from bias_pipeline.results.store import Result, Row
 from tests.metrics.test_contract import NAMES
 
@@ -44,6 +44,7 @@ FURTHER = {
     "lic": ("metric.positions=2",),
     "leakage": ("metric.positions=2",),
     "cooccurrence": ("metric.min_support=20",),
+    "imagecaptioner2": ("split=ic2", "metric.learning_curve=false"),  # one training for each seed
 }
 SEEDS = (0, 12, 456)
 
@@ -59,8 +60,8 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @cache
 def result(name: str, captioner: str) -> Result:
     words = [f"metric={name}", f"captioner={captioner}", *WORDS, *FURTHER.get(name, ())]
-    own = compose.cell(words)
-    return run_cell(own.corpus(), own.build("metric"), SEEDS, run_id=captioner)
+    built = compose.cell(words)
+    return run_cell(built.corpus(), built.build("metric"), SEEDS, run_id=captioner)
 
 
 CLAIMS = [
@@ -78,15 +79,19 @@ def row(name: str, part: str, speaker: str) -> Row:
 
 @pytest.mark.parametrize(("name", "reading", "speaker"), CLAIMS)
 def test_how_much_is_said_does_not_move_a_reading(
-    name: str, reading: Reading, speaker: str
+    name: str, reading: EvidenceRule, speaker: str
 ) -> None:
-    plain, planted = (row(name, reading.part, own) for own in ("faithful", speaker))
-    assert planted.ci_low <= plain.value <= planted.ci_high
+    plain, planted = (row(name, reading.part, item) for item in ("faithful", speaker))
+    alike = planted.value == plain.value  # without an interval where no resampling moves it
+    assert alike or planted.ci_low <= plain.value <= planted.ci_high
 
 
 @pytest.mark.parametrize(("name", "reading", "speaker"), CLAIMS)
-def test_nobody_is_accused_for_how_much_is_said(name: str, reading: Reading, speaker: str) -> None:
-    assert row(name, reading.part, speaker).ci_low <= 0
+def test_nobody_is_accused_for_how_much_is_said(
+    name: str, reading: EvidenceRule, speaker: str
+) -> None:
+    headline = row(name, reading.part, speaker)
+    assert headline.value == 0 or headline.ci_low <= 0  # one of exactly 0 may have no interval
 
 
 @pytest.mark.parametrize(
@@ -101,21 +106,24 @@ def test_nobody_is_accused_for_how_much_is_said(name: str, reading: Reading, spe
     ],
 )
 def test_what_follows_speech_is_moved_by_it(name: str, part: str, speaker: str) -> None:
-    plain, planted = (row(name, part, own) for own in ("faithful", speaker))
+    plain, planted = (row(name, part, item) for item in ("faithful", speaker))
     assert not planted.ci_low <= plain.value <= planted.ci_high
 
 
-@pytest.mark.parametrize(("speaker", "changed"), [(n, own[1]) for n, own in SPEAKERS.items()])
+@pytest.mark.parametrize(("speaker", "changed"), [(n, item[1]) for n, item in SPEAKERS.items()])
 @pytest.mark.parametrize("trait", ["words", "vocabulary"])
 def test_those_who_speak_unlike_people_are_known(
     speaker: str, changed: set[str], trait: str
 ) -> None:
     pair = result("gender_error", speaker), result("gender_error", "faithful")
-    reading = Reading("named", follows=(trait,))
+    reading = EvidenceRule("named", follows=(trait,))
     if trait in changed:
-        assert unlike(*pair, reading), (speech_of(pair[0]), speech_of(pair[1]))
+        assert incomparable_reasons(*pair, reading), (
+            caption_statistics_of(pair[0]),
+            caption_statistics_of(pair[1]),
+        )
     elif not changed:
-        assert not unlike(*pair, reading)
+        assert not incomparable_reasons(*pair, reading)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -128,4 +136,4 @@ def test_a_metric_answers_a_known_question(name: str) -> None:
 def test_an_unknown_trait_is_refused() -> None:
     info = compose.cell(["metric=lic"]).build("metric").info
     with pytest.raises(ValueError, match="'mood' is unknown"):
-        replace(info, readings={"score": Reading("score", follows=("mood",))})
+        replace(info, readings={"score": EvidenceRule("score", follows=("mood",))})

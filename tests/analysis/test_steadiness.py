@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bias_pipeline.analysis.attacker_variants import Variants, variants
 from bias_pipeline.analysis.consistency import agreements
 from bias_pipeline.analysis.sensitivity import coefficient_of_variation, reduction, sensitivity
-from bias_pipeline.analysis.variants import Variants, variants
 from bias_pipeline.commands.main import main
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.results.store import Result, Row
@@ -25,9 +25,9 @@ TWO = {"sat": {"lstm": 0.1, "ngram": 0.3}, "nic": {"lstm": 0.2, "ngram": 0.2}}
 def results(table: Mapping[str, Mapping[str, float]] = TWO, **same: str) -> list[Result]:
     """A finished run for each captioner and encoder."""
     metric = same.pop("metric", "lic")
-    found = []
-    for captioner, own in table.items():
-        for encoder, value in own.items():
+    collected = []
+    for captioner, by_encoder in table.items():
+        for encoder, value in by_encoder.items():
             name = f"{metric}-{captioner}-{encoder}"
             line = row(
                 run_id=name,
@@ -37,11 +37,11 @@ def results(table: Mapping[str, Mapping[str, float]] = TWO, **same: str) -> list
                 metric=metric,
                 **same,
             )
-            found.append(Result(name, [line], {"metric": {"neutral": {"score": 0.0}}}))
-    return found
+            collected.append(Result(name, [line], {"metric": {"neutral": {"score": 0.0}}}))
+    return collected
 
 
-def drawn(found: list[Result], spread: float = 0.01, n: int = 200) -> dict[str, dict[str, Draws]]:
+def drawn(scored: list[Result], spread: float = 0.01, n: int = 200) -> dict[str, dict[str, Draws]]:
     """Draws of each, independent, around its value."""
     generator = np.random.default_rng(1)
     return {
@@ -51,7 +51,7 @@ def drawn(found: list[Result], spread: float = 0.01, n: int = 200) -> dict[str, 
                 one.rows[0].value + spread * generator.normal(size=(n, 2)),
             )
         }
-        for one in found
+        for one in scored
     }
 
 
@@ -63,19 +63,19 @@ def test_printed_coefficients_follow_from_printed_scores(
     metric: str, follow: int, off: float
 ) -> None:
     """Table 15b holds scores of 1e-4 with four decimals, of which LIC's cannot follow."""
-    own = coefficients().query("metric == @metric")
-    differences = (own["ours"] - own["printed"]).abs()
+    query = coefficients().query("metric == @metric")
+    differences = (query["ours"] - query["printed"]).abs()
     assert (int((differences <= 0.005).sum()), bool(differences.max() < off)) == (follow, True)
 
 
 def test_the_printed_reduction_is_the_mean_over_captioners() -> None:
-    own = reductions().iloc[0]
-    assert own["from scores"] == pytest.approx(own["printed"], abs=0.01)
+    item = reductions().iloc[0]
+    assert item["from scores"] == pytest.approx(item["printed"], abs=0.01)
 
 
 def test_a_printed_mean_that_is_not_that_of_its_rows() -> None:
-    own = reductions().iloc[1]
-    assert (round(own["mean of printed rows"], 1), own["printed"]) == (75.8, 69.88)
+    item = reductions().iloc[1]
+    assert (round(item["mean of printed rows"], 1), item["printed"]) == (75.8, 69.88)
 
 
 @pytest.mark.parametrize(
@@ -90,8 +90,8 @@ def test_a_printed_mean_that_is_not_that_of_its_rows() -> None:
 def test_conflicts_and_correlations_of_printed_tables(
     line: str, share: float, pearson: float, spearman: float
 ) -> None:
-    own = consistency().loc[line]
-    assert own[["conflicts (%)", "Pearson", "Spearman"]].tolist() == pytest.approx(
+    item = consistency().loc[line]
+    assert item[["conflicts (%)", "Pearson", "Spearman"]].tolist() == pytest.approx(
         [share, pearson, spearman], abs=0.006
     )
 
@@ -117,7 +117,7 @@ THREE = {"sat": {"lstm": 0.1, "ngram": 0.3, "mpnet": 0.9}}
 
 def test_a_reduction_is_of_the_variants_that_both_have() -> None:
     one, two = Variants.of_table("a", {"sat": TWO["sat"]}), Variants.of_table("b", THREE)
-    assert [reduction(*own).mean.value for own in ((one, two), (two, one))] == [0, 0]
+    assert [reduction(*item).mean.value for item in ((one, two), (two, one))] == [0, 0]
 
 
 def test_variants_that_one_lacks_are_told() -> None:
@@ -137,21 +137,21 @@ def test_numbers_of_other_captioners_are_not_compared() -> None:
 
 
 def test_the_interval_of_a_mean_holds_it() -> None:
-    found = results({f"c{i}": {"lstm": 0.1 * i, "ngram": 0.2 * i} for i in range(1, 6)})
-    (own,) = variants(found, drawn(found), ["encoder"])
-    mean = sensitivity(own).mean
+    computed_results = results({f"c{i}": {"lstm": 0.1 * i, "ngram": 0.2 * i} for i in range(1, 6)})
+    (variant,) = variants(computed_results, drawn(computed_results), ["encoder"])
+    mean = sensitivity(variant).mean
     assert mean.low < mean.value < mean.high
 
 
 def test_without_draws_there_is_no_interval() -> None:
-    (own,) = variants(results(), {}, ["encoder"])
-    assert np.isnan(sensitivity(own).mean.low)
+    (variant,) = variants(results(), {}, ["encoder"])
+    assert np.isnan(sensitivity(variant).mean.low)
 
 
 def test_a_conflict_is_named() -> None:
     table = {"sat": {"lstm": 0.1, "ngram": -0.1}, "nic": {"lstm": 0.2, "ngram": 0.3}}
-    (own,) = agreements(variants(results(table), {}, ["encoder"])[0])
-    assert (own.conflicts.value, own.conflicting) == (0.5, ("sat",))
+    (agreement,) = agreements(variants(results(table), {}, ["encoder"])[0])
+    assert (agreement.conflicts.value, agreement.conflicting) == (0.5, ("sat",))
 
 
 def test_correlations_of_scipy() -> None:
@@ -159,9 +159,13 @@ def test_correlations_of_scipy() -> None:
 
     generator = np.random.default_rng(2)
     table = {f"c{i}": {"a": a, "b": b} for i, (a, b) in enumerate(generator.integers(0, 5, (9, 2)))}
-    (own,) = agreements(Variants.of_table("x", table))
+    (agreement,) = agreements(Variants.of_table("x", table))
     one, two = np.array([list(line.values()) for line in table.values()]).T
-    assert [own.pearson.value, own.spearman.value, own.kendall.value] == pytest.approx(
+    assert [
+        agreement.pearson.value,
+        agreement.spearman.value,
+        agreement.kendall.value,
+    ] == pytest.approx(
         [
             stats.pearsonr(one, two).statistic,
             stats.spearmanr(one, two).statistic,
@@ -174,8 +178,8 @@ def test_correlations_of_scipy() -> None:
 
 
 def test_what_is_the_same_stands_in_the_setting() -> None:
-    (own,) = variants(results(alignment="top_n"), {}, ["encoder"])
-    assert (own.setting.headline, own.setting.encoder, own.setting.alignment) == (
+    (variant,) = variants(results(alignment="top_n"), {}, ["encoder"])
+    assert (variant.setting.headline, variant.setting.encoder, variant.setting.alignment) == (
         "lic",
         "",
         "top_n",
@@ -187,31 +191,32 @@ def test_variants_are_named_by_what_varies() -> None:
 
 
 def test_a_captioner_without_a_variant_is_left_out_and_told() -> None:
-    found = [*results(), *results({"oscar": {"lstm": 0.1}})]
-    (own,) = variants(found, {}, ["encoder"])
-    assert (own.captioners, own.absent) == (("sat", "nic"), ("oscar",))
+    lines = [*results(), *results({"oscar": {"lstm": 0.1}})]
+    (variant,) = variants(lines, {}, ["encoder"])
+    assert (variant.captioners, variant.absent) == (("sat", "nic"), ("oscar",))
 
 
 def test_metrics_may_be_the_variants() -> None:
     table = {"sat": {"ngram": 0.1}, "nic": {"ngram": 0.2}}
-    found = [*results(table), *results(table, metric="leakage")]
-    assert variants(found, {}, ["metric"])[0].variants == ("lic", "leakage")
+    lines = [*results(table), *results(table, metric="leakage")]
+    assert variants(lines, {}, ["metric"])[0].variants == ("lic", "leakage")
 
 
 def test_each_setting_of_a_metric_is_a_variant_where_metrics_are() -> None:
     table = {"sat": {"ngram": 0.1}, "nic": {"ngram": 0.2}}
-    same = [own for order in (0, 1) for own in configured(results(table), order)]
-    (own,) = variants([*same, *results(table, metric="leakage")], {}, ["metric"])
-    assert own.variants == ("lic metric.order=0", "lic metric.order=1", "leakage")
+    same = [variant for order in (0, 1) for variant in configured(results(table), order)]
+    (variant,) = variants([*same, *results(table, metric="leakage")], {}, ["metric"])
+    assert variant.variants == ("lic metric.order=0", "lic metric.order=1", "leakage")
 
 
 def test_two_runs_of_one_variant_are_refused() -> None:
-    found = results()
+    computed_results = results()
     again = [
-        Result(f"{one.run_id}-2", [renamed(one, f"{one.run_id}-2")], one.manifest) for one in found
+        Result(f"{one.run_id}-2", [renamed(one, f"{one.run_id}-2")], one.manifest)
+        for one in computed_results
     ]
     with pytest.raises(DataError, match="are both sat with lstm"):
-        variants([*found, *again], {}, ["encoder"])
+        variants([*computed_results, *again], {}, ["encoder"])
 
 
 def renamed(one: Result, name: str) -> Row:
@@ -219,17 +224,17 @@ def renamed(one: Result, name: str) -> Row:
 
 
 def test_a_value_within_a_choice_may_vary() -> None:
-    found = [
+    lines = [
         replace(one, manifest={**one.manifest, "config": {"order": order}, "keys": {}})
         for order, encoder in enumerate(("lstm", "ngram"))
-        for one in results({name: {encoder: own[encoder]} for name, own in TWO.items()})
+        for one in results({name: {encoder: variant[encoder]} for name, variant in TWO.items()})
     ]
-    same = [replace(one, rows=[replace(one.rows[0], encoder="ngram")]) for one in found]
-    (own,) = variants(same, {}, ["metric.order"])
-    assert own.variants == ("metric.order=0", "metric.order=1")
+    same = [replace(one, rows=[replace(one.rows[0], encoder="ngram")]) for one in lines]
+    (variant,) = variants(same, {}, ["metric.order"])
+    assert variant.variants == ("metric.order=0", "metric.order=1")
 
 
-def configured(found: list[Result], order: int) -> list[Result]:
+def configured(scored: list[Result], order: int) -> list[Result]:
     """The same runs with a value within a choice."""
     return [
         replace(
@@ -237,7 +242,7 @@ def configured(found: list[Result], order: int) -> list[Result]:
             rows=[renamed(one, f"{one.run_id}-{order}")],
             manifest={**one.manifest, "config": {"order": order}, "keys": {}},
         )
-        for one in found
+        for one in scored
     ]
 
 
@@ -245,8 +250,8 @@ def test_runs_are_set_beside_those_that_share_their_values() -> None:
     """Though only the runs of one variant tell them: they alone were tried with two orders."""
     both = configured(results(), 1)
     more = configured([one for one in results() if one.rows[0].encoder == "ngram"], 2)
-    (own,) = variants([*both, *more], {}, ["encoder"])
-    assert (own.variants, own.setting.others) == (("lstm", "ngram"), "metric.order=1")
+    (variant,) = variants([*both, *more], {}, ["encoder"])
+    assert (variant.variants, variant.setting.others) == (("lstm", "ngram"), "metric.order=1")
 
 
 def test_an_unknown_key_is_refused() -> None:
@@ -264,12 +269,12 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("word", "told"), [("sensitivity", "mean"), ("consistency", "Kendall")])
+@pytest.mark.parametrize(("word", "message"), [("sensitivity", "mean"), ("consistency", "Kendall")])
 def test_runs_are_analysed_without_training(
-    outputs: Path, word: str, told: str, capfd: pytest.CaptureFixture[str]
+    outputs: Path, word: str, message: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["analysis", word, str(outputs), "--over", "scoring"]) == 0
-    assert told in capfd.readouterr().out
+    assert message in capfd.readouterr().out
 
 
 def test_a_metric_is_set_against_another(outputs: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -284,11 +289,26 @@ def test_runs_that_do_not_vary_are_told(outputs: Path, capfd: pytest.CaptureFixt
 
 
 def test_a_single_captioner_varies_too() -> None:
-    (found,) = variants(results({"sat": TWO["sat"]}), {}, ["encoder"], fewest=1)
-    assert sensitivity(found).mean.value == pytest.approx(
+    (variant,) = variants(results({"sat": TWO["sat"]}), {}, ["encoder"], fewest=1)
+    assert sensitivity(variant).mean.value == pytest.approx(
         coefficient_of_variation(np.array([[0.1, 0.3]]))[0]
     )
 
 
 def test_a_single_captioner_has_no_order_to_keep() -> None:
     assert variants(results({"sat": TWO["sat"]}), {}, ["encoder"]) == []
+
+
+def test_two_captioners_have_no_correlation() -> None:
+    table = {"sat": {"a": 0.1, "b": 0.2}, "nic": {"a": 0.3, "b": 0.5}}
+    computed_results = results({c: {"lstm": v["a"], "ngram": v["b"]} for c, v in table.items()})
+    (agreement,) = agreements(variants(computed_results, drawn(computed_results), ["encoder"])[0])
+    for measure in (agreement.pearson, agreement.spearman, agreement.kendall):
+        assert np.isnan([measure.value, measure.low, measure.high]).all()
+    assert agreement.conflicts.value == 0
+
+
+def test_three_captioners_have_one() -> None:
+    table = {f"c{i}": {"lstm": 0.1 * i, "ngram": 0.2 * i} for i in range(3)}
+    (agreement,) = agreements(variants(results(table), {}, ["encoder"])[0])
+    assert agreement.pearson.value == pytest.approx(1)

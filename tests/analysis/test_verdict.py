@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
-from bias_pipeline.analysis.doubts import LIMITS, Limits
+from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits
 from bias_pipeline.analysis.verdict import verdict
-from bias_pipeline.report.verdict import sentences
+from bias_pipeline.report.verdict_sentences import sentences
 from bias_pipeline.results.store import Result
 from tests.analysis.test_gate import ALIKE, ATTACKED, COUNTED
 from tests.report.test_tables import row
@@ -48,9 +49,9 @@ def answer(result: Result, limits: Limits = LIMITS) -> str:
     return verdict([result], limits).answer(question, "gender")
 
 
-@pytest.mark.parametrize(("value", "told"), [(0.3, "more"), (0.05, "none"), (-0.3, "none")])
-def test_what_lies_above_neutral_beyond_chance_is_more(value: float, told: str) -> None:
-    assert answer(cell({"score": value})) == told
+@pytest.mark.parametrize(("value", "message"), [(0.3, "more"), (0.05, "none"), (-0.3, "none")])
+def test_what_lies_above_neutral_beyond_chance_is_more(value: float, message: str) -> None:
+    assert answer(cell({"score": value})) == message
 
 
 def test_a_headline_that_follows_how_much_is_said_answers_nothing() -> None:
@@ -61,29 +62,29 @@ def test_who_speaks_unlike_people_is_not_judged_by_attackers() -> None:
     assert answer(cell({"score": 0.3}, speech={**ALIKE, "words": 8.0})) == "unknown"
 
 
-@pytest.mark.parametrize(("coverage", "told"), [(0.02, "unknown"), (0.6, "more")])
-def test_below_a_coverage_there_is_no_verdict(coverage: float, told: str) -> None:
-    assert answer(cell({"score": 0.3}, coverage=coverage)) == told
+@pytest.mark.parametrize(("coverage", "message"), [(0.02, "unknown"), (0.6, "more")])
+def test_below_a_coverage_there_is_no_verdict(coverage: float, message: str) -> None:
+    assert answer(cell({"score": 0.3}, coverage=coverage)) == message
 
 
 def test_the_coverage_is_a_parameter() -> None:
     assert answer(cell({"score": 0.3}, coverage=0.02), Limits(coverage=0.01)) == "more"
 
 
-@pytest.mark.parametrize(("increase", "told"), [(0.3, "more"), (0.0, "none")])
-def test_what_people_do_too_is_no_finding(increase: float, told: str) -> None:
+@pytest.mark.parametrize(("increase", "message"), [(0.3, "more"), (0.0, "none")])
+def test_what_people_do_too_is_no_finding(increase: float, message: str) -> None:
     values = {"score": 0.4, "named": 0.5, "named:human": 0.5 - increase, "named:increase": increase}
-    assert answer(cell(values, COUNTED, "misgendering", low=0.0)) == told
+    assert answer(cell(values, COUNTED, "misgendering", low=0.0)) == message
 
 
 def test_without_people_an_error_is_held_against_nothing() -> None:
-    found = cell({"score": 0.4, "named": 0.5}, COUNTED, "misgendering", low=0.0)
-    assert answer(found) == "unknown"
+    built = cell({"score": 0.4, "named": 0.5}, COUNTED, "misgendering", low=0.0)
+    assert answer(built) == "unknown"
 
 
 def test_the_reading_answers_and_not_the_headline() -> None:
-    found = cell({"score": 0.9, "score:shared": 0.0}, {**ATTACKED, "part": "score:shared"})
-    assert answer(found) == "none"
+    built = cell({"score": 0.9, "score:shared": 0.0}, {**ATTACKED, "part": "score:shared"})
+    assert answer(built) == "none"
 
 
 def test_p_is_adjusted_among_those_that_answer_one_question() -> None:
@@ -93,17 +94,20 @@ def test_p_is_adjusted_among_those_that_answer_one_question() -> None:
 
 
 def test_other_attributes_are_answered_apart() -> None:
-    found = verdict([cell({"score": 0.3}), cell({"score": 0.0}, attribute="race")])
-    assert [found.answer("leakage", name) for name in found.attributes] == ["more", "none"]
+    computed_verdict = verdict([cell({"score": 0.3}), cell({"score": 0.0}, attribute="race")])
+    assert [computed_verdict.answer("leakage", name) for name in computed_verdict.attributes] == [
+        "more",
+        "none",
+    ]
 
 
 def test_questions_stand_in_their_order() -> None:
-    found = verdict([cell({"score": 0.3}, question="tasks"), cell({"score": 0.3})])
-    assert [own.question for own in found.findings] == ["leakage", "tasks"]
+    computed_verdict = verdict([cell({"score": 0.3}, question="tasks"), cell({"score": 0.3})])
+    assert [finding.question for finding in computed_verdict.findings] == ["leakage", "tasks"]
 
 
 @pytest.mark.parametrize(
-    ("result", "told"),
+    ("result", "message"),
     [
         (cell({"score": 0.3}), "Does it give the group away? Yes, beyond chance: lic (gender 30.0"),
         (
@@ -112,11 +116,12 @@ def test_questions_stand_in_their_order() -> None:
         ),
         (
             cell({"score": 0.3}, reading=None),
-            "Nothing is concluded from lic (gender 30.0): moved by how much it says.",
+            "Not used: lic (gender 30.0): it changes when captions say more or less, even "
+            "without bias.",
         ),
         (
             cell({"score": 0.3}, coverage=0.02),
-            "it rests on 2% of the labelled images, less than 50%",
+            "it covers 2% of its images, less than 50%",
         ),
         (
             cell({"score": 0.3, "model": 2.5, "human": 2.0}, None, "mentions", unit="ratio"),
@@ -124,13 +129,100 @@ def test_questions_stand_in_their_order() -> None:
         ),
     ],
 )
-def test_a_verdict_is_told_in_sentences(result: Result, told: str) -> None:
-    assert told in "\n".join(sentences(verdict([result])))
+def test_a_verdict_is_told_in_sentences(result: Result, message: str) -> None:
+    assert message in "\n".join(sentences(verdict([result])))
 
 
 def test_what_would_make_it_wrong_is_told_of_what_is_found() -> None:
-    assert "Wrong if captions differ" in sentences(verdict([cell({"score": 0.3})]))[0]
+    assert (
+        "This is wrong if attackers use a harmless habit"
+        in sentences(verdict([cell({"score": 0.3})]))[0]
+    )
 
 
 def test_a_number_without_a_value_is_no_finding() -> None:
     assert answer(cell({"score": math.nan})) == "unknown"
+
+
+ASSUMED = {"part": "model", "follows": [], "named": False}
+
+
+@pytest.mark.parametrize(("increase", "message"), [(0.3, "more"), (0.0, "none"), (-0.3, "none")])
+def test_what_people_assume_too_is_no_finding(increase: float, message: str) -> None:
+    values = {"score": increase, "model": 0.4 + increase, "human": 0.4}
+    assert answer(cell(values, ASSUMED, "assuming")) == message
+
+
+def test_what_is_assumed_is_told_beside_people() -> None:
+    built = cell({"score": 0.3, "model": 0.7, "human": 0.4}, ASSUMED, "assuming")
+    sentence = sentences(verdict([built]))[0]
+    assert sentence.startswith(
+        "Does it assume what nobody can see? Yes, beyond chance: lic (model) (gender 70.0 "
+        "[60.0, 80.0] against people's 40.0)."
+    )
+
+
+def test_without_people_an_assumption_is_held_against_nothing() -> None:
+    built = cell({"score": math.nan, "model": 0.7}, ASSUMED, "assuming")
+    assert "to compare this with people, give their captions" in "\n".join(
+        sentences(verdict([built]))
+    )
+
+
+MATCHED = {**ATTACKED, "follows": ["words", "vocabulary"], "matched": True}
+
+
+def at_equal_speech(value: float, half: float = 0.01, reach: float = 0.99) -> Result:
+    """LIC at equal speech of a captioner who speaks unlike people."""
+    result = cell({"score": value, "matched:reach": reach}, MATCHED, speech={**ALIKE, "words": 8.0})
+    rows = [replace(row, ci_low=row.value - half, ci_high=row.value + half) for row in result.rows]
+    return replace(result, rows=rows)
+
+
+@pytest.mark.parametrize(
+    ("value", "half", "message"),
+    [(0.05, 0.01, "more"), (0.0, 0.01, "no"), (-0.05, 0.01, "no"), (0.0, 0.05, "none")],
+)
+def test_at_equal_speech_there_is_an_answer(value: float, half: float, message: str) -> None:
+    assert answer(at_equal_speech(value, half)) == message
+
+
+def test_how_close_is_close_is_a_parameter() -> None:
+    assert answer(at_equal_speech(0.0, 0.04), Limits(close=0.05)) == "no"
+
+
+def test_beyond_the_reach_of_people_nothing_is_concluded() -> None:
+    assert answer(at_equal_speech(0.3, reach=0.9)) == "unknown"
+
+
+def test_the_reach_that_is_needed_is_a_parameter() -> None:
+    assert answer(at_equal_speech(0.3, reach=0.9), Limits(reach=0.8)) == "more"
+
+
+def test_why_people_are_out_of_reach_is_said() -> None:
+    (text, *_) = [s for s in sentences(verdict([at_equal_speech(0.3, reach=0.9)])) if "90%" in s]
+    assert "at equal speech, people use 90% of its words" in text
+
+
+def test_what_it_is_not_above_is_said() -> None:
+    (text, *_) = sentences(verdict([at_equal_speech(0.0, 0.05)]))
+    assert "not above 5.0 points" in text
+
+
+def test_the_people_of_equal_speech_are_explained() -> None:
+    (text, *_) = sentences(verdict([at_equal_speech(0.0)]))
+    assert "people who use each word as often as it does" in text
+
+
+def test_where_there_is_a_score_at_equal_speech_it_decides() -> None:
+    plain, matched = cell({"score": 0.3}, MATCHED), at_equal_speech(0.0)
+    computed_verdict = verdict([plain, matched])
+    assert computed_verdict.answer("leakage", "gender") == "no"
+    assert "its score at equal speech decides" in {
+        finding.doubt for finding in computed_verdict.findings
+    }
+
+
+def test_beyond_reach_a_captioner_like_people_is_judged_as_published() -> None:
+    computed_verdict = verdict([cell({"score": 0.3}, MATCHED), at_equal_speech(0.0, reach=0.5)])
+    assert computed_verdict.answer("leakage", "gender") == "more"

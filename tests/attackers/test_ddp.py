@@ -22,7 +22,7 @@ from bias_pipeline.encoders.recurrent import Recurrent
 from bias_pipeline.encoders.words import WordInputs
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.cores import n_cores
-from bias_pipeline.learning.ranks import Share, ranks, world_size
+from bias_pipeline.learning.distributed import Share, ranks, world_size
 from tests.attackers.test_neural import flags, labelled, splits, tasks
 
 TWO = {"devices": 2, "strategy": "ddp"}
@@ -69,9 +69,9 @@ def test_the_weighted_means_average_to_that_of_the_whole_batch(
     wholes = list(batches(n_rows, batch_size))
     averaged = np.zeros(len(wholes))
     for rank in range(world):
-        own = list(SharedBatches(batches(n_rows, batch_size), Share(rank, world), parts))
-        assert len(own) == len(wholes) * parts
-        for number, part in enumerate(own):
+        items = list(SharedBatches(batches(n_rows, batch_size), Share(rank, world), parts))
+        assert len(items) == len(wholes) * parts
+        for number, part in enumerate(items):
             averaged[number // parts] += float(part.targets.mean()) * part.weight / (world * parts)
     means = [float(whole.targets.mean()) for whole in wholes]
     np.testing.assert_allclose(averaged, means, rtol=1e-5)
@@ -102,8 +102,10 @@ def test_the_account_holds_the_number_of_processes_that_pytorch_counted() -> Non
 @pytest.mark.usefixtures("_processes")
 def test_a_process_that_dies_ends_the_training_of_all() -> None:
     """Otherwise the other one would wait for its gradients for ever."""
-    with pytest.raises(ResourceError, match="ended from outside"):
-        list(_dying().train(labelled(), [neural.Job(0, np.arange(180), np.arange(180, 240))]))
+    with pytest.raises(ResourceError, match="killed from outside"):
+        list(
+            _dying().train(labelled(), [neural.TrainingJob(0, np.arange(180), np.arange(180, 240))])
+        )
 
 
 def _dying() -> NeuralProbe:

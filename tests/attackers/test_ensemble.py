@@ -15,8 +15,8 @@ from bias_pipeline.attackers import neural, training
 from bias_pipeline.attackers.ensemble import Ensemble
 from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.attackers.optimizers import Adam
-from bias_pipeline.attackers.probe import Trained
-from bias_pipeline.corpus.predictions import Labelled, Predictions
+from bias_pipeline.attackers.probe import ProbeResult
+from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.encoders.heads import Mlp
 from bias_pipeline.encoders.recurrent import Recurrent
@@ -42,14 +42,17 @@ HEADS = {"linear": Mlp(), "mlp3": Mlp([8, 6], 0.2)}
 def probe(
     ensemble: int | None = 1, encoder: Any = ENCODERS["bilstm"], head: str = "mlp3", **trainer: Any
 ) -> NeuralProbe:
-    own = flags(**{"precision": "64-true", "max_epochs": 2, **trainer})
-    return NeuralProbe(encoder, HEADS[head], Adam(0.02), 32, own, processes=1, ensemble=ensemble)
+    settings = flags(**{"precision": "64-true", "max_epochs": 2, **trainer})
+    return NeuralProbe(
+        encoder, HEADS[head], Adam(0.02), 32, settings, processes=1, ensemble=ensemble
+    )
 
 
 def uneven(*seeds: int) -> list[Split]:
     """Splits with one to three batches fewer than the first has, and words of their own."""
     return [
-        replace(own, train=own.train[: N_TRAIN - 40 * k]) for k, own in enumerate(splits(*seeds))
+        replace(split, train=split.train[: N_TRAIN - 40 * k])
+        for k, split in enumerate(splits(*seeds))
     ]
 
 
@@ -82,7 +85,7 @@ def test_a_member_of_four_is_the_attacker_of_its_seed_alone(encoder: str, head: 
 
 
 @pytest.mark.parametrize("data", [labelled(3), tasks()], ids=["three groups", "tasks"])
-def test_every_kind_of_question_is_asked_together(data: Labelled) -> None:
+def test_every_kind_of_question_is_asked_together(data: LabelledCaptions) -> None:
     together, alone = (probe(n).fit_predict(data, splits(0, 12)) for n in (2, 1))
     assert_alike(together.probs, alone.probs)
 
@@ -92,10 +95,14 @@ def test_members_may_have_fewer_batches_and_other_words(encoder: str, steps: int
     """A member whose epoch is over waits, its weights as they are."""
     data = labelled(change=lambda i, text: f"{text} w{i % 90}" if i % 3 else f"a red {text}")
     one, three = (probe(n, ENCODERS[encoder], accumulate_grad_batches=steps) for n in (1, 3))
-    alone, together = (own.fit_predict(data, uneven(0, 12, 456)) for own in (one, three))
+    alone, together = (item.fit_predict(data, uneven(0, 12, 456)) for item in (one, three))
     assert_alike(together.probs, alone.probs)
 
 
+@pytest.mark.skipif(
+    not torch.ops.mkldnn._is_mkldnn_bf16_supported(),
+    reason="oneDNN has no bfloat16 LSTM for this processor (it needs AVX-512)",
+)
 def test_bfloat16_products_move_predictions_by_their_rounding_alone() -> None:
     together, alone = (
         probe(n, precision="bf16-mixed").fit_predict(labelled(), splits(0, 12)) for n in (2, 1)
@@ -104,8 +111,8 @@ def test_bfloat16_products_move_predictions_by_their_rounding_alone() -> None:
 
 
 def test_gradients_are_clipped_member_by_member() -> None:
-    own = {"gradient_clip_val": 0.05, "max_epochs": 1}
-    together, alone = (probe(n, **own).fit_predict(labelled(), splits(0, 12)) for n in (2, 1))
+    mapping = {"gradient_clip_val": 0.05, "max_epochs": 1}
+    together, alone = (probe(n, **mapping).fit_predict(labelled(), splits(0, 12)) for n in (2, 1))
     assert_alike(together.probs, alone.probs)
     free = probe(1, max_epochs=1).fit_predict(labelled(), splits())
     assert np.abs(alone.probs[0] - free.probs[0]).max() > 100 * TOLERANCE
@@ -114,32 +121,32 @@ def test_gradients_are_clipped_member_by_member() -> None:
 def test_losses_of_epochs_are_those_of_each_alone() -> None:
     curves = []
     for n in (2, 1):
-        found = probe(n).fit_predict(labelled(), splits(0, 12))
-        curves.append([line["train_loss"] for line in found.training.curves])
+        predictions = probe(n).fit_predict(labelled(), splits(0, 12))
+        curves.append([line["train_loss"] for line in predictions.training.curves])
     assert_alike(curves[0], curves[1])
 
 
 @pytest.fixture
 def ensembles(monkeypatch: pytest.MonkeyPatch) -> list[list[dict[str, torch.Tensor]]]:
     """First weights of the members of every ensemble that is trained."""
-    seen: list[list[dict[str, torch.Tensor]]] = []
+    recorded: list[list[dict[str, torch.Tensor]]] = []
     fit = training.fit
 
     def spy(module: Any, *rest: Any) -> None:
         if isinstance(module, Ensemble):
-            members = [own.state_dict().items() for own in module.own()]
-            seen.append([{name: own.clone() for name, own in items} for items in members])
+            members = [member.state_dict().items() for member in module.attackers()]
+            recorded.append([{name: member.clone() for name, member in items} for items in members])
         fit(module, *rest)
 
     monkeypatch.setattr(training, "fit", spy)
-    return seen
+    return recorded
 
 
 def test_members_start_from_weights_of_their_own(ensembles: list[Any]) -> None:
     probe(4, max_epochs=1).fit_predict(labelled(), splits(*SEEDS))
     (members,) = ensembles
     for name in ("encoder.rnn.weight_hh_l0", "encoder.vectors.weight", "head.0.weight"):
-        values = [own[name] for own in members]
+        values = [member[name] for member in members]
         assert not any(torch.allclose(values[0], other) for other in values[1:])
 
 
@@ -159,9 +166,9 @@ def test_a_gpu_trains_all_at_once_and_a_processor_each_alone() -> None:
 
 @pytest.mark.parametrize("trainer", [{"precision": "16-mixed"}, {"devices": 2}])
 def test_what_would_tie_members_to_each_other_is_refused(trainer: dict[str, Any]) -> None:
-    own = {**flags(), "accelerator": "gpu", **trainer}
+    mapping = {**flags(), "accelerator": "gpu", **trainer}
     with pytest.raises(ValueError, match=r"probe\.ensemble=2"):
-        NeuralProbe(ENCODERS["lstm"], Mlp(), Adam(0.1), 32, own, ensemble=2)
+        NeuralProbe(ENCODERS["lstm"], Mlp(), Adam(0.1), 32, mapping, ensemble=2)
 
 
 def test_the_size_of_an_ensemble_is_no_part_of_the_spec_but_stacking_is() -> None:
@@ -192,27 +199,27 @@ def test_encoders_that_cannot_be_stacked_are_trained_one_by_one(ensembles: list[
 def test_a_member_that_fails_is_trained_again_and_the_others_stay(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked: list[list[int]] = []
+    requested: list[list[int]] = []
     train = neural.train_ensemble
 
-    def spoiled(recipe: Any, data: Labelled, jobs: Sequence[Any]) -> list[Trained]:
-        asked.append([job.seed for job in jobs])
+    def spoiled(recipe: Any, data: LabelledCaptions, jobs: Sequence[Any]) -> list[ProbeResult]:
+        requested.append([job.seed for job in jobs])
         predictions = train(recipe, data, jobs)
-        if len(asked) == 1:
-            predictions[1] = Trained(np.full_like(predictions[1].probs, np.nan))
+        if len(requested) == 1:
+            predictions[1] = ProbeResult(np.full_like(predictions[1].probs, np.nan))
         return predictions
 
     monkeypatch.setattr(neural, "train_ensemble", spoiled)
-    found = probe(3, max_epochs=1).fit_predict(labelled(), splits(0, 12, 456))
-    assert asked == [[0, 12, 456], [derived_seed("retry", 12, 1)]]
-    assert found.training.failed == 1
-    assert np.isfinite(found.probs).all()
+    result = probe(3, max_epochs=1).fit_predict(labelled(), splits(0, 12, 456))
+    assert requested == [[0, 12, 456], [derived_seed("retry", 12, 1)]]
+    assert result.training.failed == 1
+    assert np.isfinite(result.probs).all()
 
 
 def test_where_memory_is_short_fewer_are_trained_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """First halves, then parts of batches; without dropout, the attackers stay the same."""
-    own = probe(2, Recurrent("lstm", 12, 10, dropout=0.0), "linear", max_epochs=1)
-    whole = own.fit_predict(labelled(), splits(0, 12))
+    built_probe = probe(2, Recurrent("lstm", 12, 10, dropout=0.0), "linear", max_epochs=1)
+    whole = built_probe.fit_predict(labelled(), splits(0, 12))
     step = Ensemble.training_step
 
     def limited(self: Ensemble, batch: Any, batch_idx: int) -> Any:
@@ -221,7 +228,7 @@ def test_where_memory_is_short_fewer_are_trained_at_once(monkeypatch: pytest.Mon
         return step(self, batch, batch_idx)
 
     monkeypatch.setattr(Ensemble, "training_step", limited)
-    cut = own.fit_predict(labelled(), splits(0, 12))
+    cut = built_probe.fit_predict(labelled(), splits(0, 12))
     assert_alike(cut.probs, whole.probs)
     events = [
         (e["seed"], e.get("then_ensemble"), e.get("then_parts")) for e in cut.training.out_of_memory

@@ -42,8 +42,8 @@ def test_slopes_are_zero_where_a_regression_ends(
 ) -> None:
     x, counts, truths = problem(seed, n_fits, n_outputs)
     weights = fit(x if dense else sparse.csr_array(x), counts, truths, C)
-    for own in range(n_fits):
-        left = slope(x, counts[:, own], truths[:, own], weights[:, own])
+    for item in range(n_fits):
+        left = slope(x, counts[:, item], truths[:, item], weights[:, item])
         assert np.abs(left).max() < 1e-4
 
 
@@ -64,8 +64,8 @@ def test_a_general_optimiser_finds_the_same_optimum() -> None:
         losses = counts[:, 0] * np.logaddexp(0, scores) - truths[:, 0, 0] * scores
         return float(C * losses.sum() + 0.5 * (weights[:-1] ** 2).sum())
 
-    found = optimize.minimize(objective, np.zeros(7), method="BFGS", options={"gtol": 1e-8}).x
-    np.testing.assert_allclose(fit(x, counts, truths, C)[:, 0, 0], found, atol=1e-5)
+    result = optimize.minimize(objective, np.zeros(7), method="BFGS", options={"gtol": 1e-8}).x
+    np.testing.assert_allclose(fit(x, counts, truths, C)[:, 0, 0], result, atol=1e-5)
 
 
 def test_an_item_that_counts_twice_is_two_items() -> None:

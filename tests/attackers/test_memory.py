@@ -48,10 +48,10 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> Limit:
 @pytest.mark.parametrize("steps", [1, 3])
 def test_the_same_attacker_comes_out(memory: Limit, data: Any, steps: int) -> None:
     """Within what the order of float32 sums moves; 180 rows in batches of 32 leave a rest."""
-    own = probe(accumulate_grad_batches=steps)
-    whole = own.fit_predict(data, splits(0))
+    built_probe = probe(accumulate_grad_batches=steps)
+    whole = built_probe.fit_predict(data, splits(0))
     sizes = memory(10)
-    cut = own.fit_predict(data, splits(0))
+    cut = built_probe.fit_predict(data, splits(0))
     assert max(sizes[2:]) <= 10
     np.testing.assert_allclose(cut.probs[0], whole.probs[0], rtol=0, atol=1e-3)
 
@@ -93,8 +93,8 @@ def test_the_processor_comes_after_the_smallest_batches_of_a_gpu() -> None:
 
 
 def test_a_gpu_need_not_be_left() -> None:
-    own = recipe(trainer=flags(accelerator="gpu"), parts=32, may_leave_gpu=False)
-    assert smaller(own) is None
+    built_recipe = recipe(trainer=flags(accelerator="gpu"), parts=32, may_leave_gpu=False)
+    assert smaller(built_recipe) is None
 
 
 def test_parts_double_up_to_single_captions() -> None:

@@ -38,13 +38,13 @@ every_encoder = pytest.mark.parametrize("name", ENCODERS)
 
 def encoded(net: nn.Module, captions: list[list[int]], width: int = 0) -> Tensor:
     """The vectors of captions in one batch, padded to the longest or to ``width``."""
-    lengths = torch.tensor([len(own) for own in captions])
+    lengths = torch.tensor([len(caption) for caption in captions])
     tokens = torch.full((len(captions), max(width, int(lengths.max()))), PAD)
-    for row, own in enumerate(captions):
-        tokens[row, : len(own)] = torch.tensor(own)
+    for row, caption in enumerate(captions):
+        tokens[row, : len(caption)] = torch.tensor(caption)
     with torch.no_grad():
-        found: Tensor = net.eval()(tokens, lengths)
-    return found
+        vectors: Tensor = net.eval()(tokens, lengths)
+    return vectors
 
 
 def vocabulary(size: int) -> WordInputs:
@@ -60,13 +60,13 @@ def net(name: str, n_words: int = 10) -> nn.Module:
 
 @every_encoder
 def test_a_caption_is_a_vector_of_the_size_told(name: str) -> None:
-    own = net(name)
-    assert encoded(own, [SHORT, LONG]).shape == (2, own.output_dim)
+    built_net = net(name)
+    assert encoded(built_net, [SHORT, LONG]).shape == (2, built_net.output_dim)
 
 
 @every_encoder
 def test_a_longer_caption_in_the_batch_changes_nothing(name: str) -> None:
-    together, alone = (encoded(net(name), own)[0] for own in ([SHORT, LONG], [SHORT]))
+    together, alone = (encoded(net(name), item)[0] for item in ([SHORT, LONG], [SHORT]))
     torch.testing.assert_close(together, alone, rtol=0, atol=1e-6)
 
 
@@ -78,13 +78,13 @@ def test_padding_changes_nothing(name: str) -> None:
 
 @every_encoder
 def test_the_order_of_captions_changes_nothing(name: str) -> None:
-    one, two = (encoded(net(name), own) for own in ([SHORT, LONG], [LONG, SHORT]))
+    one, two = (encoded(net(name), item) for item in ([SHORT, LONG], [LONG, SHORT]))
     torch.testing.assert_close(one, two.flip(0), rtol=0, atol=1e-6)
 
 
 @every_encoder
 def test_the_order_of_words_counts(name: str) -> None:
-    one, two = (encoded(net(name), [own]) for own in (SHORT, SHORT[::-1]))
+    one, two = (encoded(net(name), [item]) for item in (SHORT, SHORT[::-1]))
     assert not torch.allclose(one, two)
 
 
@@ -103,8 +103,8 @@ def test_known_words_start_as_random_normal_vectors(name: str) -> None:
 @every_encoder
 @pytest.mark.parametrize("training", [True, False])
 def test_units_are_dropped_in_training_alone(name: str, training: bool) -> None:
-    own = net(name).train(training)
-    one, two = (own(torch.tensor([SHORT]), torch.tensor([3])) for _ in range(2))
+    trained = net(name).train(training)
+    one, two = (trained(torch.tensor([SHORT]), torch.tensor([3])) for _ in range(2))
     assert torch.equal(one, two) is not training
 
 
@@ -131,8 +131,8 @@ def test_the_published_attacker_has_as_many_weights_as_published() -> None:
 def test_positions_are_sines_and_cosines() -> None:
     place, size, pair = 7, 10, 3
     angle = place / 10_000 ** (2 * pair / size)
-    found = positions(9, size)[place, 2 * pair : 2 * pair + 2].tolist()
-    assert found == pytest.approx([math.sin(angle), math.cos(angle)], abs=1e-6)
+    position = positions(9, size)[place, 2 * pair : 2 * pair + 2].tolist()
+    assert position == pytest.approx([math.sin(angle), math.cos(angle)], abs=1e-6)
 
 
 def test_positions_do_not_depend_on_the_longest_caption() -> None:
@@ -171,8 +171,8 @@ def attacker(*, exclusive: bool) -> Attacker:
 
 
 def predictions(outputs: list[list[int]], *, exclusive: bool) -> list[list[float]]:
-    found = attacker(exclusive=exclusive).probabilities(tokens=torch.tensor(outputs))
-    return found.tolist()
+    probabilities = attacker(exclusive=exclusive).probabilities(tokens=torch.tensor(outputs))
+    return probabilities.tolist()
 
 
 def sigmoid(x: float) -> float:
@@ -180,30 +180,30 @@ def sigmoid(x: float) -> float:
 
 
 def test_one_output_is_the_probability_of_the_last_of_two_groups() -> None:
-    (found,) = predictions([[2]], exclusive=True)
-    assert found == pytest.approx([sigmoid(-2), sigmoid(2)])
+    (prediction,) = predictions([[2]], exclusive=True)
+    assert prediction == pytest.approx([sigmoid(-2), sigmoid(2)])
 
 
 def test_three_outputs_are_a_softmax() -> None:
-    (found,) = predictions([[0, 1, 3]], exclusive=True)
-    assert found == pytest.approx(np.exp([0, 1, 3]) / np.exp([0, 1, 3]).sum())
+    (prediction,) = predictions([[0, 1, 3]], exclusive=True)
+    assert prediction == pytest.approx(np.exp([0, 1, 3]) / np.exp([0, 1, 3]).sum())
 
 
 def test_outputs_of_tasks_are_a_sigmoid_each() -> None:
-    (found,) = predictions([[0, 1, 3]], exclusive=False)
-    assert found == pytest.approx([sigmoid(x) for x in (0, 1, 3)])
+    (prediction,) = predictions([[0, 1, 3]], exclusive=False)
+    assert prediction == pytest.approx([sigmoid(x) for x in (0, 1, 3)])
 
 
 def loss(outputs: list[list[int]], targets: object, *, exclusive: bool) -> float:
-    own = attacker(exclusive=exclusive)
-    own.log = lambda *_, **__: None  # type: ignore[method-assign]
+    built_attacker = attacker(exclusive=exclusive)
+    built_attacker.log = lambda *_, **__: None  # type: ignore[method-assign]
     batch = Batch({"tokens": torch.tensor(outputs)}, torch.tensor(targets))
-    return own.training_step(batch, 0).item()
+    return built_attacker.training_step(batch, 0).item()
 
 
 def test_the_loss_of_two_groups_is_cross_entropy() -> None:
-    found = loss([[2], [2]], [1, 0], exclusive=True)
-    assert found == pytest.approx(-(math.log(sigmoid(2)) + math.log(sigmoid(-2))) / 2)
+    computed_loss = loss([[2], [2]], [1, 0], exclusive=True)
+    assert computed_loss == pytest.approx(-(math.log(sigmoid(2)) + math.log(sigmoid(-2))) / 2)
 
 
 def test_the_loss_of_three_groups_is_cross_entropy() -> None:
@@ -212,11 +212,13 @@ def test_the_loss_of_three_groups_is_cross_entropy() -> None:
 
 
 def test_the_loss_of_tasks_is_the_mean_of_theirs() -> None:
-    found = loss([[2, -1]], [[1, 1]], exclusive=False)
-    assert found == pytest.approx(-(math.log(sigmoid(2)) + math.log(sigmoid(-1))) / 2)
+    computed_loss = loss([[2, -1]], [[1, 1]], exclusive=False)
+    assert computed_loss == pytest.approx(-(math.log(sigmoid(2)) + math.log(sigmoid(-1))) / 2)
 
 
 def test_settings_of_the_optimiser_reach_adam() -> None:
-    own = Attacker(Given(), nn.Linear(2, 1), exclusive=True, optimizer=Adam(0.1, weight_decay=0.2))
-    defaults = own.configure_optimizers().defaults
+    attacker = Attacker(
+        Given(), nn.Linear(2, 1), exclusive=True, optimizer=Adam(0.1, weight_decay=0.2)
+    )
+    defaults = attacker.configure_optimizers().defaults
     assert (defaults["lr"], defaults["weight_decay"]) == (0.1, 0.2)

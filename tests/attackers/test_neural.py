@@ -23,14 +23,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
+from bias_pipeline.array_types import Float64Array
 from bias_pipeline.attackers import neural, training
 from bias_pipeline.attackers.batches import LengthBatches
 from bias_pipeline.attackers.neural import ATTEMPTS, NeuralProbe
 from bias_pipeline.attackers.optimizers import Adam
-from bias_pipeline.attackers.probe import Job, Trained
+from bias_pipeline.attackers.probe import ProbeResult, TrainingJob
 from bias_pipeline.commands.main import main
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.corpus.predictions import FloatArray, Labelled, Predictions
+from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.encoders.words import PAD, UNKNOWN, WordInputs
 from bias_pipeline.errors import DataError, ResourceError
@@ -46,42 +47,44 @@ N_TRAIN, N = 180, 240
 
 def chosen(group: str, name: str) -> Any:
     """What ``encoder=name`` or ``head=name`` describes, at sizes for tests."""
-    own = OmegaConf.load(conf_dir() / group / f"{name}.yaml")
+    content = OmegaConf.load(conf_dir() / group / f"{name}.yaml")
     sizes = {"embedding_dim": 16, "hidden_dim": 16, "n_layers": 1, "dropout": 0.1}
-    node = OmegaConf.merge(own, {"attacker": sizes}).encoder if group == "encoder" else own
+    node = OmegaConf.merge(content, {"attacker": sizes}).encoder if group == "encoder" else content
     return instantiate(OmegaConf.to_container(node, resolve=True), _convert_="all")
 
 
 def flags(**changed: object) -> dict[str, Any]:
-    own = OmegaConf.to_container(OmegaConf.load(conf_dir() / "trainer" / "cpu.yaml"))
-    assert isinstance(own, dict)
-    return {**{str(key): value for key, value in own.items()}, "max_epochs": 3, **changed}
+    settings = OmegaConf.to_container(OmegaConf.load(conf_dir() / "trainer" / "cpu.yaml"))
+    assert isinstance(settings, dict)
+    return {**{str(key): value for key, value in settings.items()}, "max_epochs": 3, **changed}
 
 
 def probe(
     encoder: str = "lstm", head: str = "linear", lr: float = 0.02, **options: Any
 ) -> NeuralProbe:
-    own: dict[str, Any] = {"batch_size": 32, "trainer": flags(), "processes": 1, **options}
-    return NeuralProbe(chosen("encoder", encoder), chosen("head", head), Adam(lr), **own)
+    settings: dict[str, Any] = {"batch_size": 32, "trainer": flags(), "processes": 1, **options}
+    return NeuralProbe(chosen("encoder", encoder), chosen("head", head), Adam(lr), **settings)
 
 
 def labelled(
     n_classes: int = 2, change: Callable[[int, str], str] = lambda i, text: text
-) -> Labelled:
+) -> LabelledCaptions:
     """Captions of four words, the last of which tells the class."""
     generator = np.random.default_rng(0)
     labels = np.arange(N) % n_classes
     fillers = generator.choice(["red", "big", "old", "wet"], (N, 2))
-    texts = [f"a {' '.join(own)} {TELLING[k]}" for own, k in zip(fillers, labels, strict=True)]
+    texts = [
+        f"a {' '.join(filler)} {TELLING[k]}" for filler, k in zip(fillers, labels, strict=True)
+    ]
     changed = [change(i, text) for i, text in enumerate(texts)]
-    return Labelled("model", Captions.from_texts(changed), labels, n_classes)
+    return LabelledCaptions("model", Captions.from_texts(changed), labels, n_classes)
 
 
-def tasks() -> Labelled:
+def tasks() -> LabelledCaptions:
     """Two tasks that are named or not, independently of each other."""
     labels = np.stack([np.arange(N) % 2, np.arange(N) // 2 % 2], axis=1)
     texts = [f"a {'truck' if one else 'red'} {'kite' if two else 'big'}" for one, two in labels]
-    return Labelled("model", Captions.from_texts(texts), labels, 2)
+    return LabelledCaptions("model", Captions.from_texts(texts), labels, 2)
 
 
 def splits(*seeds: int) -> list[Split]:
@@ -173,7 +176,7 @@ def test_seeds_have_predictions_of_their_own() -> None:
 @pytest.fixture
 def trained(monkeypatch: pytest.MonkeyPatch) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """The weights of every attacker before and after its training."""
-    seen: list[tuple[dict[str, Any], dict[str, Any]]] = []
+    recorded: list[tuple[dict[str, Any], dict[str, Any]]] = []
     fit = training.fit
 
     def weights(attacker: Any) -> dict[str, Any]:
@@ -182,10 +185,10 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[tuple[dict[str, Any], dict[
     def spy(attacker: Any, *rest: Any) -> None:
         before = weights(attacker)
         fit(attacker, *rest)
-        seen.append((before, weights(attacker)))
+        recorded.append((before, weights(attacker)))
 
     monkeypatch.setattr(training, "fit", spy)
-    return seen
+    return recorded
 
 
 @pytest.mark.parametrize("encoder", ["lstm", "transformer1"])
@@ -245,8 +248,8 @@ def test_a_vocabulary_counts_its_special_words() -> None:
 def padded(texts: list[str]) -> tuple[list[list[int]], list[int]]:
     captions = Captions.from_texts(texts)
     rows = np.arange(len(texts))
-    found = WordInputs(captions, rows).batch(rows)
-    return found["tokens"].tolist(), found["lengths"].tolist()
+    batch = WordInputs(captions, rows).batch(rows)
+    return batch["tokens"].tolist(), batch["lengths"].tolist()
 
 
 def test_short_captions_are_padded() -> None:
@@ -277,26 +280,26 @@ LENGTHS = st.lists(st.integers(1, 9), min_size=1, max_size=60)
 @settings(deadline=None)
 def test_an_epoch_holds_every_caption_once(lengths: list[int], size: int, pool: int) -> None:
     for _ in range(2):
-        rows = torch.cat([own.targets for own in batches(lengths, size, pool)])
+        rows = torch.cat([batch.targets for batch in batches(lengths, size, pool)])
         assert sorted(rows.tolist()) == list(range(len(lengths)))
 
 
 @given(LENGTHS, st.integers(1, 9), st.integers(1, 4))
 @settings(deadline=None)
 def test_there_are_as_many_batches_as_said(lengths: list[int], size: int, pool: int) -> None:
-    own = batches(lengths, size, pool)
-    assert len(list(own)) == len(own)
+    built_batches = batches(lengths, size, pool)
+    assert len(list(built_batches)) == len(built_batches)
 
 
 @given(LENGTHS, st.integers(1, 9))
 @settings(deadline=None)
 def test_a_pool_is_sorted_by_length(lengths: list[int], size: int) -> None:
     """Batches of one pool, the shortest first, never overlap in length."""
-    found = sorted(
-        (int(own.inputs["lengths"].min()), int(own.inputs["lengths"].max()))
-        for own in batches(lengths, size)
+    ordered = sorted(
+        (int(batch.inputs["lengths"].min()), int(batch.inputs["lengths"].max()))
+        for batch in batches(lengths, size)
     )
-    assert all(one[1] <= two[0] for one, two in itertools.pairwise(found))
+    assert all(one[1] <= two[0] for one, two in itertools.pairwise(ordered))
 
 
 @given(LENGTHS, st.integers(1, 9), st.integers(1, 4))
@@ -304,24 +307,26 @@ def test_a_pool_is_sorted_by_length(lengths: list[int], size: int) -> None:
 def test_a_batch_is_as_wide_as_its_longest_caption(
     lengths: list[int], size: int, pool: int
 ) -> None:
-    for own in batches(lengths, size, pool):
-        longest = int(own.inputs["lengths"].max())
-        assert own.inputs["tokens"].shape == (len(own.targets), longest)
+    for batch in batches(lengths, size, pool):
+        longest = int(batch.inputs["lengths"].max())
+        assert batch.inputs["tokens"].shape == (len(batch.targets), longest)
 
 
 def test_batches_of_an_epoch_are_shuffled() -> None:
-    found = [int(own.inputs["lengths"].max()) for own in batches(list(range(1, 41)), 4)]
-    assert found != sorted(found)
+    lines = [int(batch.inputs["lengths"].max()) for batch in batches(list(range(1, 41)), 4)]
+    assert lines != sorted(lines)
 
 
 def test_every_epoch_has_batches_of_its_own() -> None:
-    own = batches([3] * 40, 8)
-    one, two = ([batch.targets.tolist() for batch in own] for _ in range(2))
+    built_batches = batches([3] * 40, 8)
+    one, two = ([batch.targets.tolist() for batch in built_batches] for _ in range(2))
     assert one != two
 
 
 def test_a_seed_decides_the_batches() -> None:
-    one, two = ([own.targets.tolist() for own in batches([3] * 40, 8, seed=7)] for _ in range(2))
+    one, two = (
+        [batch.targets.tolist() for batch in batches([3] * 40, 8, seed=7)] for _ in range(2)
+    )
     assert one == two
 
 
@@ -329,7 +334,9 @@ def test_a_seed_decides_the_batches() -> None:
 def relic_gender() -> list[tuple[int, int]]:
     """Size and longest caption of the batches of the published gender training."""
     lengths = np.random.default_rng(0).integers(4, 20, 5966).tolist()
-    return [(len(own.targets), int(own.inputs["lengths"].max())) for own in batches(lengths, 64)]
+    return [
+        (len(batch.targets), int(batch.inputs["lengths"].max())) for batch in batches(lengths, 64)
+    ]
 
 
 def test_the_published_gender_training_has_94_steps_an_epoch(relic_gender: list[Any]) -> None:
@@ -351,10 +358,14 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
         seeds: list[int] = []
         train = neural.train_attacker
 
-        def spoiled(recipe: Any, data: Labelled, job: Job) -> Trained:
+        def spoiled(recipe: Any, data: LabelledCaptions, job: TrainingJob) -> ProbeResult:
             seeds.append(job.seed)
-            own = train(recipe, data, job)
-            return Trained(np.full_like(own.probs, prediction)) if len(seeds) <= times else own
+            trained = train(recipe, data, job)
+            return (
+                ProbeResult(np.full_like(trained.probs, prediction))
+                if len(seeds) <= times
+                else trained
+            )
 
         monkeypatch.setattr(neural, "train_attacker", spoiled)
         return seeds
@@ -379,9 +390,9 @@ def test_a_failed_attacker_is_never_averaged_in(
     failing: Callable[..., list[int]], prediction: float
 ) -> None:
     failing(1, prediction)
-    found = probe().fit_predict(labelled(), splits(12))
+    predictions = probe().fit_predict(labelled(), splits(12))
     alone = probe().fit_predict(labelled(), splits(derived_seed("retry", 12, 1)))
-    np.testing.assert_array_equal(found.probs[0], alone.probs[0])
+    np.testing.assert_array_equal(predictions.probs[0], alone.probs[0])
 
 
 def test_a_retried_attacker_keeps_its_seeds_name(failing: Callable[..., list[int]]) -> None:
@@ -392,8 +403,8 @@ def test_a_retried_attacker_keeps_its_seeds_name(failing: Callable[..., list[int
 def test_other_seeds_are_not_touched_by_a_failure(failing: Callable[..., list[int]]) -> None:
     alone = probe().fit_predict(labelled(), splits(0))
     failing(1)
-    found = probe().fit_predict(labelled(), splits(12, 0))
-    np.testing.assert_array_equal(found.probs[1], alone.probs[0])
+    predictions = probe().fit_predict(labelled(), splits(12, 0))
+    np.testing.assert_array_equal(predictions.probs[1], alone.probs[0])
 
 
 def test_failures_are_counted_in_the_log(
@@ -467,8 +478,8 @@ def test_a_spec_is_plain_data(encoder: str) -> None:
 
 def test_predictions_come_from_the_cache(failing: Callable[..., list[int]], tmp_path: Path) -> None:
     seeds = failing(0)
-    for asked in ((0, 12), (12, 0, 456)):
-        probe(cache=str(tmp_path)).fit_predict(labelled(), splits(*asked))
+    for requested in ((0, 12), (12, 0, 456)):
+        probe(cache=str(tmp_path)).fit_predict(labelled(), splits(*requested))
     assert seeds == [0, 12, 456]
 
 
@@ -483,8 +494,8 @@ def test_losses_fall_and_are_kept_with_the_predictions(tmp_path: Path) -> None:
     """The mean over an epoch's captions, of every epoch, also where nothing is trained anew."""
     curves = []
     for _ in range(2):
-        found = probe(cache=str(tmp_path)).fit_predict(labelled(), splits())
-        curves.append(found.training.curves)
+        predictions = probe(cache=str(tmp_path)).fit_predict(labelled(), splits())
+        curves.append(predictions.training.curves)
     assert [line["epoch"] for line in curves[0]] == [1, 2, 3]
     assert curves[0][0]["train_loss"] > curves[0][2]["train_loss"]  # type: ignore[operator]
     assert curves[0] == curves[1]
@@ -494,8 +505,8 @@ def test_losses_fall_and_are_kept_with_the_predictions(tmp_path: Path) -> None:
     ("accelerator", "processes"), [("cpu", len(os.sched_getaffinity(0))), ("gpu", 1)]
 )
 def test_there_is_one_process_a_core_or_one_on_a_gpu(accelerator: str, processes: int) -> None:
-    own = probe(trainer=flags(accelerator=accelerator), processes=None)
-    assert own.processes == processes
+    built_probe = probe(trainer=flags(accelerator=accelerator), processes=None)
+    assert built_probe.processes == processes
 
 
 def test_the_default_precision_fits_the_processor() -> None:
@@ -523,9 +534,12 @@ def test_two_processes_predict_as_one_does() -> None:
 def test_trainings_that_nobody_waits_for_are_ended() -> None:
     """The first attacker has few captions; the second still trains when the first is done."""
     rows = np.arange(N)
-    jobs = [Job(0, rows[:4], rows[N_TRAIN:]), Job(12, rows[:N_TRAIN], rows[N_TRAIN:])]
-    own = probe(batch_size=8, trainer=flags(max_epochs=200), processes=2)
-    predictions = own.train(labelled(), jobs)
+    jobs = [
+        TrainingJob(0, rows[:4], rows[N_TRAIN:]),
+        TrainingJob(12, rows[:N_TRAIN], rows[N_TRAIN:]),
+    ]
+    built_probe = probe(batch_size=8, trainer=flags(max_epochs=200), processes=2)
+    predictions = built_probe.train(labelled(), jobs)
     next(predictions)
     predictions.close()
     deadline = time.monotonic() + 5
@@ -543,7 +557,7 @@ def test_a_process_ended_from_outside_is_a_want_of_resources(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Broken:
-        def map(self, *_: object) -> Iterator[tuple[FloatArray, int]]:
+        def map(self, *_: object) -> Iterator[tuple[Float64Array, int]]:
             raise BrokenProcessPool
             yield
 

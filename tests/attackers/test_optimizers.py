@@ -46,8 +46,8 @@ def probe_of(optimizer: Any = Adam(0.02), **options: Any) -> Any:  # noqa: B008 
     from bias_pipeline.attackers.neural import NeuralProbe
     from tests.attackers.test_neural import chosen
 
-    own = {"batch_size": 32, "trainer": flags(), "processes": 1, **options}
-    return NeuralProbe(chosen("encoder", "lstm"), Mlp(), optimizer, **own)
+    settings = {"batch_size": 32, "trainer": flags(), "processes": 1, **options}
+    return NeuralProbe(chosen("encoder", "lstm"), Mlp(), optimizer, **settings)
 
 
 @pytest.mark.parametrize(("then", "last"), [("linear", 0.125), ("constant", 1.0)])
@@ -76,8 +76,8 @@ def test_the_rate_changes_with_each_step(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_schedule_is_learnt_with() -> None:
-    own = probe_of(AdamW(0.03), schedule=Warmup())
-    assert accuracy(own.fit_predict(labelled(), splits())) > 0.95
+    probe = probe_of(AdamW(0.03), schedule=Warmup())
+    assert accuracy(probe.fit_predict(labelled(), splits())) > 0.95
 
 
 # LIC's BERT head
@@ -95,9 +95,9 @@ def test_its_layers_are_those_of_the_published_one() -> None:
 
 def test_its_predictions_sum_to_one() -> None:
     head = LicBert().build(4, 2)
-    own = Attacker(GivenNet(4), head, exclusive=True, optimizer=Adam(0.1))
-    found = own.probabilities(vectors=torch.randn(5, 4))
-    np.testing.assert_allclose(found.sum(dim=1), 1, atol=1e-12)
+    attacker = Attacker(GivenNet(4), head, exclusive=True, optimizer=Adam(0.1))
+    probabilities = attacker.probabilities(vectors=torch.randn(5, 4))
+    np.testing.assert_allclose(probabilities.sum(dim=1), 1, atol=1e-12)
 
 
 def test_a_batch_of_one_row_is_normalised_by_the_past() -> None:

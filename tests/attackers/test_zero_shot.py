@@ -8,16 +8,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bias_pipeline.array_types import Float64Array
 from bias_pipeline.attackers.zero_shot import ZeroShotProbe
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.corpus.predictions import FloatArray, Labelled
+from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.encoders.base import AnsweringEncoder
 from bias_pipeline.encoders.ngram import Ngram
 from bias_pipeline.errors import UsageError
 
 TEXTS = ["a dog", "a red dog", "a kite", "a dog on the beach"]
-DATA = Labelled("model", Captions.from_texts(TEXTS), np.array([0, 1, 0, 1]), 2, ("male", "female"))
+DATA = LabelledCaptions(
+    "model", Captions.from_texts(TEXTS), np.array([0, 1, 0, 1]), 2, ("male", "female")
+)
 LIKELY = np.log([[0.2, 0.6], [0.1, 0.1], [0.3, 0.1], [0.05, 0.2]])
 
 
@@ -34,19 +37,19 @@ class Given(AnsweringEncoder):
 
     scale: float = 1.0
 
-    def likely(self, data: Labelled) -> FloatArray:
+    def likely(self, data: LabelledCaptions) -> Float64Array:
         return LIKELY + np.log(self.scale)
 
 
 def test_answers_share_all_of_the_probability() -> None:
-    found = ZeroShotProbe(Given()).fit_predict(DATA, SPLITS)
-    assert found.probs[0] == pytest.approx(np.array([[0.75, 0.25], [0.2, 0.8]]))
-    assert found.probs[1] == pytest.approx(np.array([[0.25, 0.75]]))
+    predictions = ZeroShotProbe(Given()).fit_predict(DATA, SPLITS)
+    assert predictions.probs[0] == pytest.approx(np.array([[0.75, 0.25], [0.2, 0.8]]))
+    assert predictions.probs[1] == pytest.approx(np.array([[0.25, 0.75]]))
 
 
 def test_other_words_have_the_rest() -> None:
-    found = ZeroShotProbe(Given(), renormalise=False).fit_predict(DATA, SPLITS)
-    assert found.probs[1] == pytest.approx(np.array([[0.2, 0.6, 0.2]]))
+    predictions = ZeroShotProbe(Given(), renormalise=False).fit_predict(DATA, SPLITS)
+    assert predictions.probs[1] == pytest.approx(np.array([[0.2, 0.6, 0.2]]))
 
 
 def test_how_much_is_said_of_groups_at_all_plays_no_part() -> None:

@@ -12,19 +12,20 @@ import pytest
 
 from bias_pipeline.calibration.behaviour import (
     BEHAVIOURS,
+    PLAIN,
     VERDICTS,
     Speaker,
-    corpus_of,
+    behaviour_corpus,
+    behaviour_verdict,
     headlines,
     is_tested,
-    verdict,
     verdicts,
 )
 from bias_pipeline.catalogue.registry import infos, metric_names
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.metrics.attack import leakage
-from bias_pipeline.metrics.base import Metric, Part
+from bias_pipeline.metrics.base import LABELLED, PICTURES, WEIGHTS, Metric, Part
 from bias_pipeline.metrics.counting import (
     ba_mals,
     cooccurrence,
@@ -81,9 +82,9 @@ def metric(name: str) -> Metric:
     if name in ATTACKERS:
         return composed(name, *FEW, *ATTACKERS[name])
     if name == "leakage":
-        own = vars(metric("lic"))
+        fields = vars(metric("lic"))
         shared = ("attribute", "transforms", "probe", "split", "stats", "positions")
-        return leakage.Leakage(**{key: own[key] for key in shared}, scoring=Accuracy())
+        return leakage.Leakage(**{key: fields[key] for key in shared}, scoring=Accuracy())
     ba = composed("ba_directional", FEW[0], *ALIKE)
     if name == "ba_directional":
         return ba
@@ -107,7 +108,7 @@ def metric(name: str) -> Metric:
 
 @cache
 def corpus(model: Speaker, people: Speaker) -> Corpus:
-    return corpus_of(model, people)
+    return behaviour_corpus(model, people)
 
 
 @cache
@@ -117,21 +118,39 @@ def scored(name: str, model: Speaker, people: Speaker) -> dict[str, Part]:
 
 @pytest.mark.parametrize(("behaviour", "line", "expected"), LINES)
 def test_a_metric_sees_what_the_table_says(behaviour: str, line: str, expected: str) -> None:
-    own = BEHAVIOURS[behaviour]
+    item = BEHAVIOURS[behaviour]
     name, _, part = line.partition(" ")
     before, planted = (
         scored(name, *speakers)[part or "score"].estimate
-        for speakers in (own.before, (own.planted, own.people))
+        for speakers in (item.before, (item.planted, item.people))
     )
-    assert verdict(before, planted) == expected, (before, planted)
+    assert behaviour_verdict(before, planted) == expected, (before, planted)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name, info in infos().items()
+        if info.images == LABELLED and not {PICTURES, WEIGHTS} & set(info.needs)
+    ],
+)
+def test_what_is_said_of_other_images_moves_nothing(name: str) -> None:
+    planted = BEHAVIOURS["group assumed"].planted
+    plain, other = (scored(name, speaker, PLAIN) for speaker in (PLAIN, planted))
+    assert {p: item.estimate.value for p, item in plain.items()} == {
+        p: item.estimate.value for p, item in other.items()
+    }
 
 
 def test_a_language_models_metric_sees_what_was_measured() -> None:
     rows = pd.read_csv(planted.ROWS)
-    found = {
-        behaviour: verdicts(behaviour, [infos()[MEASURED]])[MEASURED] for behaviour in BEHAVIOURS
+    mapping = {
+        behaviour: verdicts(behaviour, [infos()[MEASURED]])[MEASURED]
+        for behaviour, item in BEHAVIOURS.items()
+        if item.images == infos()[MEASURED].images
     }
-    assert found == dict(zip(rows["behaviour"], rows["verdict"], strict=True))
+    assert mapping == dict(zip(rows["behaviour"], rows["verdict"], strict=True))
 
 
 def test_what_was_measured_is_of_todays_metric() -> None:
@@ -140,11 +159,11 @@ def test_what_was_measured_is_of_todays_metric() -> None:
 
 @pytest.mark.parametrize("name", metric_names())
 def test_a_metric_responds_to_behaviours_that_there_are(name: str) -> None:
-    own = infos()[name].responses.values()
-    assert {h for one in own for h in (*one.moves, *one.stays, *one.absent)} <= set(BEHAVIOURS)
+    values = infos()[name].responses.values()
+    assert {h for one in values for h in (*one.moves, *one.stays, *one.absent)} <= set(BEHAVIOURS)
 
 
-@pytest.mark.parametrize("line", [line for own in BEHAVIOURS.values() for line in own.variants])
+@pytest.mark.parametrize("line", [line for info in BEHAVIOURS.values() for line in info.variants])
 def test_a_variant_is_of_a_metric(line: str) -> None:
     assert line.partition(":")[0] in metric_names()
 
@@ -154,7 +173,7 @@ def test_a_value_without_an_interval_neither_moves_nor_stays(bare: int) -> None:
     nan = math.nan
     whole = [Estimate(value, nan, nan, value - 1, value + 1, nan, 1) for value in (0.0, 9.0)]
     whole[bare] = replace(whole[bare], ci_low=nan, ci_high=nan)
-    assert verdict(*whole) not in VERDICTS
+    assert behaviour_verdict(*whole) not in VERDICTS
 
 
 def test_a_silent_captioner_is_told_by_its_neutral_rate() -> None:

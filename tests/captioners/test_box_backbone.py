@@ -17,7 +17,7 @@ from bias_pipeline.captioners.prompted import Answers
 from bias_pipeline.captioners.sat import Sat
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.pictures import Drawn, Elsewhere, Pictures, Region
-from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.vision.masking import Blank, ImageMasking
 from tests.captioners.test_sat import FLAGS, data, split
@@ -39,8 +39,8 @@ class OneThing:
 
     def draw(self, side: int) -> Drawn:
         place = (0 if self.is_left else side / 2, 0, side / 2, side / 2)
-        seen = Region("dog", place, (side, side))
-        return Drawn(np.zeros((side, side, 3), np.uint8), (seen,))
+        region = Region("dog", place, (side, side))
+        return Drawn(np.zeros((side, side, 3), np.uint8), (region,))
 
 
 def photo(folder: Path, *regions: Region) -> Pictures:
@@ -49,9 +49,9 @@ def photo(folder: Path, *regions: Region) -> Pictures:
 
 
 def test_a_place_is_in_shares_of_the_picture_and_cut_at_its_edges(tmp_path: Path) -> None:
-    found = things_in(photo(tmp_path, PERSON, DOG), 0)
-    assert found[0] == Thing("person", (0.25, 0.25, 0.5, 0.5, 1.0))
-    assert found[1] == Thing("dog", (0.0, 0.75, 0.25, 0.25, 0.5))
+    things = things_in(photo(tmp_path, PERSON, DOG), 0)
+    assert things[0] == Thing("person", (0.25, 0.25, 0.5, 0.5, 1.0))
+    assert things[1] == Thing("dog", (0.0, 0.75, 0.25, 0.25, 0.5))
 
 
 def test_a_file_says_what_its_annotations_do_not(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_a_file_says_what_its_annotations_do_not(tmp_path: Path) -> None:
 )
 def test_what_is_hidden_has_no_box(tmp_path: Path, edit: object, left: list[str]) -> None:
     pictures = photo(tmp_path, PERSON, DOG).edited(edit)  # type: ignore[arg-type]
-    assert [own.name for own in things_in(pictures, 0)] == left
+    assert [item.name for item in things_in(pictures, 0)] == left
 
 
 def test_what_lies_beside_the_picture_is_not_seen(tmp_path: Path) -> None:
@@ -76,16 +76,16 @@ def test_scenes_know_where_things_are() -> None:
     assert scenes.pictures is not None
     assert scenes.objects is not None
     for row, objects in enumerate(scenes.objects):
-        names = {own.name for own in things_in(scenes.pictures, row)}
+        names = {item.name for item in things_in(scenes.pictures, row)}
         assert names <= {*objects, "person"}
 
 
 def test_short_lists_are_filled_up() -> None:
     one = Thing("dog", (0.1, 0.2, 0.3, 0.4, 1.0))
-    found = BoxInputs.of([(), (one, one)]).batch(np.arange(2))
-    assert found["objects"].tolist() == [[0, 0], [1, 1]]
-    assert found["places"][1, 1] == pytest.approx(one.place)
-    assert not found["places"][0].any()
+    batch = BoxInputs.of([(), (one, one)]).batch(np.arange(2))
+    assert batch["objects"].tolist() == [[0, 0], [1, 1]]
+    assert batch["places"][1, 1] == pytest.approx(one.place)
+    assert not batch["places"][0].any()
 
 
 def test_things_that_training_lacks_are_not_seen() -> None:
@@ -95,25 +95,25 @@ def test_things_that_training_lacks_are_not_seen() -> None:
 
 
 def test_without_annotations_it_says_which_file_has_them(tmp_path: Path) -> None:
-    own = Labelled("model", Captions.from_texts(["a"]), np.zeros(1, np.int64), 2)
-    shown = replace(own, pictures=replace(photo(tmp_path, PERSON), regions=None))
+    labelled = LabelledCaptions("model", Captions.from_texts(["a"]), np.zeros(1, np.int64), 2)
+    shown = replace(labelled, pictures=replace(photo(tmp_path, PERSON), regions=None))
     with pytest.raises(NotApplicableError, match=r"dataset\.regions=FILE"):
         BoxBackbone(4).read(shown)
 
 
-def on_sides(n: int = 160) -> Labelled:
+def on_sides(n: int = 160) -> LabelledCaptions:
     """Nothing but the side on which a dog is tells the groups apart."""
     labels = np.arange(n) % 2
     pictures = Pictures(tuple(OneThing(bool(label)) for label in labels))
     captions = Captions.from_texts(["a dog"] * n)
-    return Labelled("model", captions, labels, 2, ("male", "female"), pictures)
+    return LabelledCaptions("model", captions, labels, 2, ("male", "female"), pictures)
 
 
-def accuracy(own: Labelled, backbone: str) -> float:
+def accuracy(labelled: LabelledCaptions, backbone: str) -> float:
     sat, flags = Sat(Prompt("gender"), backbone=backbone), {**FLAGS, "max_epochs": 10}
     probe = NeuralProbe(sat, Answers(), Adam(0.01), 32, flags, processes=1)
-    found = probe.fit_predict(own, [split(len(own.labels))])
-    return float((found.probs[0].argmax(axis=1) == found.truth[0]).mean())
+    predictions = probe.fit_predict(labelled, [split(len(labelled.labels))])
+    return float((predictions.probs[0].argmax(axis=1) == predictions.truth[0]).mean())
 
 
 def test_where_a_thing_is_can_be_learnt() -> None:
@@ -121,8 +121,8 @@ def test_where_a_thing_is_can_be_learnt() -> None:
 
 
 def test_what_there_is_alone_tells_nothing_then() -> None:
-    own = replace(on_sides(), objects=[frozenset({"dog"})] * 160)
-    assert accuracy(own, "annotations") < 0.6
+    changed = replace(on_sides(), objects=[frozenset({"dog"})] * 160)
+    assert accuracy(changed, "annotations") < 0.6
 
 
 def test_it_is_an_encoder_of_pictures() -> None:

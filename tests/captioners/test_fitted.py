@@ -18,7 +18,7 @@ from bias_pipeline.captioners.prompt import Prompt
 from bias_pipeline.captioners.sat import Sat
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.pictures import Pictures
-from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.errors import (
     BiasPipelineError,
     DataError,
@@ -28,6 +28,7 @@ from bias_pipeline.errors import (
 )
 from bias_pipeline.models.picture_text import Question
 from bias_pipeline.models.pretrained import find_pretrained
+from bias_pipeline.models.sampling import Decoding
 from bias_pipeline.vision.photos import find_photos
 from tests.photo_folder import write_photos
 
@@ -62,31 +63,31 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_photos(tmp_path_factory.mktemp("photos"), 5)
 
 
-def found(folder: Path) -> Any:
+def located(folder: Path) -> Any:
     return find_pretrained(str(folder), KINDS)
 
 
 def test_it_comes_back_as_it_was_saved(folder: Path) -> None:
-    own = Fitted.read(found(folder))
-    assert own.words == WORDS
-    assert own.encoder == replace(ENCODERS[own.kind], prompt=Prompt(""))
+    content = Fitted.read(located(folder))
+    assert content.words == WORDS
+    assert content.encoder == replace(ENCODERS[content.kind], prompt=Prompt(""))
 
 
 def test_words_of_a_prompt_that_it_never_learnt_are_told(folder: Path) -> None:
-    (note,) = Judge(Prompt("race"), str(folder)).told(["light", "dark"])
-    assert note.endswith("unknown one: dark, light, race")
+    (note,) = Judge(Prompt("race"), str(folder)).notes(["light", "dark"])
+    assert note.endswith("unknown words: dark, light, race")
 
 
 def test_a_prompt_in_words_that_it_knows_needs_no_note(folder: Path) -> None:
-    own = Prompt("gender", answers={"m": "man", "f": "woman"})
-    assert Judge(own, str(folder)).told(["m", "f"]) == []
+    prompt = Prompt("gender", answers={"m": "man", "f": "woman"})
+    assert Judge(prompt, str(folder)).notes(["m", "f"]) == []
 
 
 def captions(folder: Path, photos: Path, together: int, beams: int = 1) -> list[str]:
-    captioner = FittedCaptioner(found(folder), CPU, max_new_tokens=6, beams=beams)
+    captioner = FittedCaptioner(located(folder), CPU, Decoding(max_new_tokens=6, beams=beams))
     read = [captioner.read(path) for path in find_photos(photos).values()]
     parts = [read[start : start + together] for start in range(0, len(read), together)]
-    return [text for part in parts for text in captioner.describe(part)]
+    return [text for part in parts for [text] in captioner.describe(part)]
 
 
 @pytest.mark.parametrize("beams", [1, 3])
@@ -94,6 +95,23 @@ def test_captions_are_the_same_whoever_stands_beside_them(
     folder: Path, photos: Path, beams: int
 ) -> None:
     assert captions(folder, photos, 5, beams) == captions(folder, photos, 1, beams)
+
+
+def test_draws_are_the_same_whoever_stands_beside_them(folder: Path, photos: Path) -> None:
+    drawing = Decoding(max_new_tokens=6, n=2, temperature=1.0)
+    captioner = FittedCaptioner(located(folder), CPU, drawing)
+    read = [captioner.read(path) for path in find_photos(photos).values()]
+    drawn = captioner.describe(read)
+    assert drawn == [captioner.describe([one])[0] for one in read]
+    assert any(first != second for first, second in drawn)
+
+
+def test_the_best_of_several_captions_is_the_only_one_of_one(folder: Path, photos: Path) -> None:
+    captioner = FittedCaptioner(located(folder), CPU, Decoding(max_new_tokens=6, beams=3, n=3))
+    read = [captioner.read(path) for path in find_photos(photos).values()]
+    written = captioner.describe(read)
+    assert [texts[0] for texts in written] == captions(folder, photos, 5, beams=3)
+    assert all(len(set(texts)) == 3 for texts in written)
 
 
 def test_captions_hold_known_words_alone(folder: Path, photos: Path) -> None:
@@ -109,7 +127,7 @@ def test_it_judges_as_its_network_answers(template: str, folder: Path, photos: P
     answers = {"male": "a man", "female": "woman"}
     prompt = Prompt("gender", template, answers)
     texts = ["a person rides", "he rides a bicycle now", "person", "a", "he is the person"]
-    data = Labelled(
+    data = LabelledCaptions(
         "model",
         Captions.from_texts(texts),
         np.zeros(5, np.int64),
@@ -118,13 +136,13 @@ def test_it_judges_as_its_network_answers(template: str, folder: Path, photos: P
         pictures=pictures,
     )
     likely = Judge(prompt, str(folder), batch_size=2).likely(data)
-    own = Fitted.read(found(folder))
-    net = own.encoder.network(None, own.vocabulary, [[4, 5], [6]])  # type: ignore[arg-type]
-    judge = FittedJudge(found(folder), CPU)
+    content = Fitted.read(located(folder))
+    net = content.encoder.network(None, content.vocabulary, [[4, 5], [6]])  # type: ignore[arg-type]
+    judge = FittedJudge(located(folder), CPU)
     net.load_state_dict(judge._net.network.state_dict())
     net.eval()
     for row, text in enumerate(texts):
-        caption = [own.vocabulary.get(word, 0) for word in text.split()]
+        caption = [content.vocabulary.get(word, 0) for word in text.split()]
         before = [2, *caption, 9, 10, 11, 12] if template == PROMPTS[0] else [2, 10]
         tail = torch.tensor([caption]) if template == PROMPTS[1] else None
         lengths = None if tail is None else torch.tensor([len(caption)])
@@ -141,14 +159,14 @@ def test_it_judges_as_its_network_answers(template: str, folder: Path, photos: P
 
 
 def test_an_answer_that_it_cannot_write_is_refused(folder: Path, photos: Path) -> None:
-    judge = FittedJudge(found(folder), CPU)
+    judge = FittedJudge(located(folder), CPU)
     pictures = Pictures(tuple(find_photos(photos).values()))
     with pytest.raises(DataError, match="cannot write 'nonbinary'"):
         judge.read(Question(pictures, 0, "a", ("man", "nonbinary")))
 
 
 def test_words_after_every_answer_may_be_unknown(folder: Path, photos: Path) -> None:
-    judge = FittedJudge(found(folder), CPU)
+    judge = FittedJudge(located(folder), CPU)
     pictures = Pictures(tuple(find_photos(photos).values()))
     follows = judge.read(Question(pictures, 0, "a", ("man zyzzyva", "woman zyzzyva")))[2]
     assert follows == [[5, 0], [6, 0]]
@@ -160,9 +178,9 @@ def test_it_computes_in_one_precision(folder: Path) -> None:
 
 
 def refused(folder: Path) -> BiasPipelineError:
-    with pytest.raises(BiasPipelineError) as told:
-        FittedJudge(found(folder), CPU)
-    return told.value
+    with pytest.raises(BiasPipelineError) as caught:
+        FittedJudge(located(folder), CPU)
+    return caught.value
 
 
 def edit(folder: Path, name: str, **changes: object) -> None:
@@ -171,8 +189,8 @@ def edit(folder: Path, name: str, **changes: object) -> None:
 
 
 def settings(folder: Path) -> dict[str, Any]:
-    own: dict[str, Any] = json.loads((folder / "config.json").read_text())["encoder"]
-    return own
+    encoder: dict[str, Any] = json.loads((folder / "config.json").read_text())["encoder"]
+    return encoder
 
 
 def test_of_another_version_it_is_refused(folder: Path) -> None:
@@ -228,7 +246,7 @@ def test_a_file_that_is_absent_is_named(name: str, folder: Path) -> None:
 def test_cut_weights_are_refused(folder: Path) -> None:
     path = folder / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-100])
-    assert "no file of weights, or cut short" in str(refused(folder))
+    assert "not a file of weights, or cut short" in str(refused(folder))
 
 
 @pytest.mark.parametrize(
@@ -240,5 +258,5 @@ def test_cut_weights_are_refused(folder: Path) -> None:
     ],
 )
 def test_eyes_that_are_not_fitted_with_it_are_refused(encoder: Any) -> None:
-    with pytest.raises(NotApplicableError, match="its eyes included"):
+    with pytest.raises(NotApplicableError, match="with its backbone"):
         side_of(encoder)

@@ -20,9 +20,9 @@ from bias_pipeline.captioners.grit_net import GritNet
 from bias_pipeline.captioners.prompt import N_SPECIAL, Prompt
 from bias_pipeline.captioners.prompted import Answers, PromptedInputs
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.errors import ResourceError, UsageError
-from bias_pipeline.models.grit.detector import Detector, Visual
+from bias_pipeline.models.grit.detector import GritDetector, Visual
 from bias_pipeline.models.grit.sizes import SIZES
 from bias_pipeline.vision.masking import Blank
 from bias_pipeline.vision.pixels import pixel_table
@@ -56,25 +56,25 @@ def picture() -> dict[str, Tensor]:
 
 def net(answers: Sequence[Sequence[int]] = ((7,), (8,))) -> GritNet:
     torch.manual_seed(0)
-    own = GritNet(Given(), WORDS, answers, TINY, "released")
-    for weight in own.parameters():
+    network = GritNet(Given(), WORDS, answers, TINY, "released")
+    for weight in network.parameters():
         nn.init.normal_(weight, std=0.3)
-    return own.eval()
+    return network.eval()
 
 
-def following(own: GritNet, words: Sequence[int], row: int) -> Tensor:
+def following(net: GritNet, words: Sequence[int], row: int) -> Tensor:
     """(V,) how likely each word is to follow one line of words."""
-    seen = Visual(*(value[row : row + 1] for value in picture().values()))
-    seen = seen._replace(grid=own.grid_net(seen.grid))
-    states = own.cap_generator(torch.tensor([list(words)]), seen)
-    return own.cap_generator.fc(states[0, -1]).log_softmax(dim=0)
+    visual = Visual(*(value[row : row + 1] for value in picture().values()))
+    visual = visual._replace(grid=net.grid_net(visual.grid))
+    states = net.cap_generator(torch.tensor([list(words)]), visual)
+    return net.cap_generator.fc(states[0, -1]).log_softmax(dim=0)
 
 
-def likely(own: GritNet, words: Sequence[int], follows: Sequence[int], row: int) -> float:
+def likely(net: GritNet, words: Sequence[int], follows: Sequence[int], row: int) -> float:
     """One word after the other."""
     total, read = 0.0, list(words)
     for word in follows:
-        total += following(own, read, row)[word].item()
+        total += following(net, read, row)[word].item()
         read.append(word)
     return total
 
@@ -83,39 +83,39 @@ LINES = [TOKENS[row, : LENGTHS[row]].tolist() for row in range(2)]
 
 
 def test_answers_are_what_is_likely_to_follow_the_prompt() -> None:
-    own = net()
-    found = own(TOKENS, LENGTHS, **picture())
+    built_net = net()
+    output = built_net(TOKENS, LENGTHS, **picture())
     for row, line in enumerate(LINES):
-        wanted = following(own, line, row)[[7, 8]].tolist()
-        assert found[row].tolist() == pytest.approx(wanted, abs=1e-5)
+        wanted = following(built_net, line, row)[[7, 8]].tolist()
+        assert output[row].tolist() == pytest.approx(wanted, abs=1e-5)
 
 
 def test_answers_of_several_words_are_likely_as_all_of_them() -> None:
     answers = ((7, 9), (8,))
-    own = net(answers)
-    found = own(TOKENS, LENGTHS, **picture())
+    built_net = net(answers)
+    output = built_net(TOKENS, LENGTHS, **picture())
     for row, line in enumerate(LINES):
-        wanted = [likely(own, line, answer, row) for answer in answers]
-        assert found[row].tolist() == pytest.approx(wanted, abs=1e-5)
+        wanted = [likely(built_net, line, answer, row) for answer in answers]
+        assert output[row].tolist() == pytest.approx(wanted, abs=1e-5)
 
 
 def test_what_follows_the_answer_counts() -> None:
-    own = net()
+    built_net = net()
     tail, tail_lengths = torch.tensor([[3, 4], [5, 1]]), torch.tensor([2, 1])
-    found = own(TOKENS, LENGTHS, tail, tail_lengths, **picture())
+    output = built_net(TOKENS, LENGTHS, tail, tail_lengths, **picture())
     for row, rest in enumerate(([3, 4], [5])):
-        wanted = [likely(own, LINES[row], [answer, *rest], row) for answer in (7, 8)]
-        assert found[row].tolist() == pytest.approx(wanted, abs=1e-5)
+        wanted = [likely(built_net, LINES[row], [answer, *rest], row) for answer in (7, 8)]
+        assert output[row].tolist() == pytest.approx(wanted, abs=1e-5)
 
 
-def parts(own: nn.Module) -> set[type]:
+def parts(module: nn.Module) -> set[type]:
     """The kinds of parts of a network that PyTorch does not have."""
-    kinds = {type(part) for part in own.modules()}
+    kinds = {type(part) for part in module.modules()}
     return {kind for kind in kinds if not kind.__module__.startswith("torch.")}
 
 
 def test_it_shares_no_part_with_show_attend_and_tell() -> None:
-    grit = GritNet(Detector(SIZES["small"]), WORDS, ((7,), (8,)), SIZES["small"], "released")
+    grit = GritNet(GritDetector(SIZES["small"]), WORDS, ((7,), (8,)), SIZES["small"], "released")
     assert parts(grit).isdisjoint(parts(test_sat.net("paper")))
 
 
@@ -129,12 +129,12 @@ def probe(grit: Grit = GRIT, epochs: int = 3) -> NeuralProbe:
 
 
 def test_dropout_is_off_when_it_answers() -> None:
-    own = data(64)
-    items = GRIT.read(own).fit(np.arange(48))
-    asked = GRIT.build(items).eval()
+    labelled = data(64)
+    items = GRIT.read(labelled).fit(np.arange(48))
+    built = GRIT.build(items).eval()
     rows = {k: torch.from_numpy(v) for k, v in items.batch(np.arange(8)).items()}
-    assert torch.equal(asked(**rows), asked(**rows))
-    assert not torch.equal(asked.train()(**rows), asked(**rows))
+    assert torch.equal(built(**rows), built(**rows))
+    assert not torch.equal(built.train()(**rows), built(**rows))
 
 
 class Still(Grit):
@@ -156,10 +156,10 @@ def test_two_processes_learn_as_one() -> None:
     curves = []
     for many in ({}, {"devices": 2, "strategy": "ddp"}):
         flags = {**FLAGS, "precision": "32-true", "max_epochs": 2, **many}
-        own = NeuralProbe(Still(Prompt("gender")), Answers(), Adam(0.001), 32, flags, processes=1)
-        found = own.fit_predict(data(64), [split(64)]).training
-        assert found.world_size == flags["devices"]
-        curves.append([line["train_loss"] for line in found.curves])
+        probe = NeuralProbe(Still(Prompt("gender")), Answers(), Adam(0.001), 32, flags, processes=1)
+        training = probe.fit_predict(data(64), [split(64)]).training
+        assert training.world_size == flags["devices"]
+        curves.append([line["train_loss"] for line in training.curves])
     assert curves[1] == pytest.approx(curves[0], rel=1e-4)
 
 
@@ -169,28 +169,33 @@ def test_where_pictures_are_kept_plays_no_part() -> None:
 
 
 def test_blank_pictures_tell_all_alike_under_one_caption() -> None:
-    own = data(64)
-    assert own.pictures is not None
-    blank = replace(own, pictures=own.pictures.edited(Blank()))
-    found = probe(epochs=1).fit_predict(blank, [split(64)])
-    assert np.ptp(found.probs[0], axis=0).max() < 1e-6
+    labelled = data(64)
+    assert labelled.pictures is not None
+    blank = replace(labelled, pictures=labelled.pictures.edited(Blank()))
+    predictions = probe(epochs=1).fit_predict(blank, [split(64)])
+    assert np.ptp(predictions.probs[0], axis=0).max() < 1e-6
 
 
 def test_words_that_tell_the_group_are_learnt() -> None:
-    own = data(240)
-    words = np.where(own.labels == 1, "a person with a handbag", "a person with a tie")
-    told = Labelled(
-        "model", Captions.from_texts(words.tolist()), own.labels, 2, own.classes, own.pictures
+    labelled = data(240)
+    words = np.where(labelled.labels == 1, "a person with a handbag", "a person with a tie")
+    printed_labelled = LabelledCaptions(
+        "model",
+        Captions.from_texts(words.tolist()),
+        labelled.labels,
+        2,
+        labelled.classes,
+        labelled.pictures,
     )
-    found = probe().fit_predict(told, [split(240)])
-    assert (found.probs[0].argmax(axis=1) == found.truth[0]).mean() > 0.95
+    predictions = probe().fit_predict(printed_labelled, [split(240)])
+    assert (predictions.probs[0].argmax(axis=1) == predictions.truth[0]).mean() > 0.95
 
 
 @pytest.mark.slow
 def test_unmasked_pictures_tell_the_group_under_one_caption() -> None:
-    own = data(1000)
-    found = probe(epochs=6).fit_predict(own, [split(1000)])
-    assert (found.probs[0].argmax(axis=1) == found.truth[0]).mean() > 0.8
+    labelled = data(1000)
+    predictions = probe(epochs=6).fit_predict(labelled, [split(1000)])
+    assert (predictions.probs[0].argmax(axis=1) == predictions.truth[0]).mean() > 0.8
 
 
 # --- released weights
@@ -199,40 +204,40 @@ def test_unmasked_pictures_tell_the_group_under_one_caption() -> None:
 def with_file(folder: Path, **settings: str) -> Grit:
     """GRIT with the weights of a captioner's file."""
     weights = write_captioner(folder / "grit.pth", network())
-    own = {"vocabulary": str(write_vocabulary(folder / "vocab.json")), **settings}
-    return Grit(Prompt("gender"), weights=str(weights), cache=str(folder / "kept"), **own)  # type: ignore[arg-type]
+    options = {"vocabulary": str(write_vocabulary(folder / "vocab.json")), **settings}
+    return Grit(Prompt("gender"), weights=str(weights), cache=str(folder / "kept"), **options)  # type: ignore[arg-type]
 
 
 def test_a_released_detector_sees_each_picture_once(tmp_path: Path) -> None:
-    own, grit = data(12), with_file(tmp_path)
-    seen = grit.visual.read(own)
+    labelled, grit = data(12), with_file(tmp_path)
+    content = grit.visual.read(labelled)
     (tmp_path / "grit.pth").rename(tmp_path / "moved.pth")
     moved = replace(grit, weights=str(tmp_path / "moved.pth"))
     files = sorted((tmp_path / "kept").iterdir())
-    again = moved.visual.read(own)
+    again = moved.visual.read(labelled)
     assert sorted((tmp_path / "kept").iterdir()) == files
-    first, second = (one.batch(np.arange(3)) for one in (seen, again))
+    first, second = (one.batch(np.arange(3)) for one in (content, again))
     assert first["grid"].shape == (3, 4, SIZES["small"].grid_dim)
     assert np.array_equal(first["regions"], second["regions"])
 
 
 def test_what_is_kept_is_what_the_detector_sees(tmp_path: Path) -> None:
-    own, grit = data(3), with_file(tmp_path)
-    assert own.pictures is not None
-    pixels = pixel_table(own.pictures, SIZES["small"].side, None).transpose(0, 3, 1, 2).copy()
+    labelled, grit = data(3), with_file(tmp_path)
+    assert labelled.pictures is not None
+    pixels = pixel_table(labelled.pictures, SIZES["small"].side, None).transpose(0, 3, 1, 2).copy()
     with torch.no_grad():
         wanted = network().detector(torch.from_numpy(pixels))
-    found = grit.visual.read(own).batch(np.arange(3))
+    batch = grit.visual.read(labelled).batch(np.arange(3))
     for name in ("grid", "regions"):
-        assert np.abs(found[name] - getattr(wanted, name).numpy()).max() < 5e-3
+        assert np.abs(batch[name] - getattr(wanted, name).numpy()).max() < 5e-3
 
 
 def test_a_released_captioner_is_trained_with_its_detector_as_it_is(tmp_path: Path) -> None:
-    own, grit = data(64), with_file(tmp_path)
-    net = grit.build(grit.read(own).fit(np.arange(48)))
+    labelled, grit = data(64), with_file(tmp_path)
+    net = grit.build(grit.read(labelled).fit(np.arange(48)))
     assert not list(net.detector.parameters())
     assert torch.equal(net.grid_net.fc.weight, network().grid_net.fc.weight)
-    assert probe(grit, epochs=1).fit_predict(own, [split(64)]).probs[0].shape == (16, 2)
+    assert probe(grit, epochs=1).fit_predict(labelled, [split(64)]).probs[0].shape == (16, 2)
 
 
 def test_other_weights_are_other_attackers(tmp_path: Path) -> None:
@@ -243,36 +248,36 @@ def test_other_weights_are_other_attackers(tmp_path: Path) -> None:
 
 
 def test_a_captioner_without_its_words_is_refused(tmp_path: Path) -> None:
-    own, grit = data(64), replace(with_file(tmp_path), vocabulary=None)
+    labelled, grit = data(64), replace(with_file(tmp_path), vocabulary=None)
     with pytest.raises(UsageError, match=r"name its words with encoder\.vocabulary"):
-        grit.build(grit.read(own).fit(np.arange(48)))
+        grit.build(grit.read(labelled).fit(np.arange(48)))
 
 
 def test_words_that_the_file_s_captioner_lacks_are_told(tmp_path: Path) -> None:
-    (note,) = with_file(tmp_path).told(["male", "female"])
-    assert note.endswith("begin anew: gender, male, therefore")
+    (note,) = with_file(tmp_path).notes(["male", "female"])
+    assert note.endswith("start with new vectors: gender, male, therefore")
 
 
 def test_a_captioner_from_scratch_has_all_words() -> None:
-    assert GRIT.told(["male", "female"]) == []
+    assert GRIT.notes(["male", "female"]) == []
 
 
 def test_a_detector_alone_has_no_words(tmp_path: Path) -> None:
-    own, grit = data(64), with_file(tmp_path)
+    labelled, grit = data(64), with_file(tmp_path)
     write_detector(tmp_path / "grit.pth", network())
     with pytest.raises(UsageError, match=r"leave encoder\.vocabulary out"):
-        grit.build(grit.read(own).fit(np.arange(48)))
+        grit.build(grit.read(labelled).fit(np.arange(48)))
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
-        ({"vocabulary": "v.json"}, "the words of which weights"),
+        ({"vocabulary": "v.json"}, "words without weights"),
         ({"he": True, "weights": "w.pth"}, "leave one out"),
     ],
 )
-def test_settings_that_contradict_each_other_are_refused(settings: Any, told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_settings_that_contradict_each_other_are_refused(settings: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         Grit(Prompt("gender"), **settings).require()
 
 
@@ -284,16 +289,18 @@ def fresh(he: bool) -> GritNet:
 
 
 def test_weights_of_he_leave_the_places_that_regions_begin_with() -> None:
-    plain, own = (fresh(he).state_dict() for he in (False, True))
-    places = [name for name in own if "sampling_offsets" in name]
+    plain, item = (fresh(he).state_dict() for he in (False, True))
+    places = [name for name in item if "sampling_offsets" in name]
     assert places
-    assert all(torch.equal(plain[name], own[name]) for name in places)
+    assert all(torch.equal(plain[name], item[name]) for name in places)
 
 
 def test_weights_of_he_have_their_spread() -> None:
     """The square root of two by the numbers that come in."""
-    own = fresh(he=True).cap_generator
-    (layer, *_) = (m for m in own.modules() if isinstance(m, nn.Linear) and m.weight.any())
+    cap_generator = fresh(he=True).cap_generator
+    (layer, *_) = (
+        m for m in cap_generator.modules() if isinstance(m, nn.Linear) and m.weight.any()
+    )
     wanted = (2 / layer.in_features) ** 0.5
     assert layer.weight.std().item() == pytest.approx(wanted, rel=0.1)
 

@@ -15,7 +15,7 @@ from bias_pipeline.captioners.prompt import Prompt
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.pictures import Pictures
-from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.errors import DataError, NotApplicableError, ResourceError
 from bias_pipeline.models.picture_text import PictureText
 from bias_pipeline.vision.masking import Blank
@@ -33,11 +33,11 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Labelled:
+def data(tmp_path_factory: pytest.TempPathFactory) -> LabelledCaptions:
     photos = write_photos(tmp_path_factory.mktemp("photos"), 3)
     pictures = Pictures(tuple(sorted(photos.iterdir())))
     labels = np.array([0, 1, 0])
-    return Labelled(
+    return LabelledCaptions(
         "model", Captions.from_texts(TEXTS), labels, 2, ("male", "female"), pictures=pictures
     )
 
@@ -45,19 +45,19 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Labelled:
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, tuple[str, ...]]]:
     """What any model was asked, in words."""
-    asked = []
-    own = PictureText.read
+    questions = []
+    original = PictureText.read
 
     def watched(self: PictureText, question: object) -> object:
-        asked.append((question.before, question.follows))  # type: ignore[attr-defined]
-        return own(self, question)  # type: ignore[arg-type]
+        questions.append((question.before, question.follows))  # type: ignore[attr-defined]
+        return original(self, question)  # type: ignore[arg-type]
 
     monkeypatch.setattr(PictureText, "read", watched)
-    return asked
+    return questions
 
 
 def test_it_is_asked_by_the_prompt(
-    model: str, data: Labelled, read: list[tuple[str, tuple[str, ...]]]
+    model: str, data: LabelledCaptions, read: list[tuple[str, tuple[str, ...]]]
 ) -> None:
     assert Judge(PROMPT, model, side=32).likely(data).shape == (3, 2)
     assert sorted(read) == [
@@ -68,7 +68,7 @@ def test_it_is_asked_by_the_prompt(
 
 
 def test_what_stands_behind_the_answer_counts(
-    model: str, data: Labelled, read: list[tuple[str, tuple[str, ...]]]
+    model: str, data: LabelledCaptions, read: list[tuple[str, tuple[str, ...]]]
 ) -> None:
     cloze = Prompt("gender", template="the gender is {answer} with {caption}")
     Judge(cloze, model, side=32).likely(data)
@@ -77,7 +77,7 @@ def test_what_stands_behind_the_answer_counts(
 
 
 def test_a_question_is_asked_once(
-    model: str, data: Labelled, read: list[tuple[str, tuple[str, ...]]], tmp_path: Path
+    model: str, data: LabelledCaptions, read: list[tuple[str, tuple[str, ...]]], tmp_path: Path
 ) -> None:
     judge = Judge(PROMPT, model, side=32, cache=str(tmp_path))
     first = judge.likely(data)
@@ -86,7 +86,7 @@ def test_a_question_is_asked_once(
 
 
 def test_another_picture_is_another_question(
-    model: str, data: Labelled, read: list[tuple[str, tuple[str, ...]]], tmp_path: Path
+    model: str, data: LabelledCaptions, read: list[tuple[str, tuple[str, ...]]], tmp_path: Path
 ) -> None:
     judge = Judge(PROMPT, model, side=32, cache=str(tmp_path))
     judge.likely(data)
@@ -104,8 +104,8 @@ def test_a_model_is_its_files(model: str, tmp_path: Path) -> None:
     assert "answers" in str(Judge(PROMPT, model).spec["prompt"])
 
 
-def test_without_pictures_nothing_is_asked(model: str, data: Labelled) -> None:
-    with pytest.raises(NotApplicableError, match="looks at pictures"):
+def test_without_pictures_nothing_is_asked(model: str, data: LabelledCaptions) -> None:
+    with pytest.raises(NotApplicableError, match="needs pictures"):
         Judge(PROMPT, model).likely(replace(data, pictures=None))
 
 
@@ -115,20 +115,20 @@ def test_absent_weights_are_told_before_any_work() -> None:
 
 
 def test_a_model_without_eyes_is_told_before_any_work(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="model type 'gpt2' will not do"):
+    with pytest.raises(DataError, match="model type 'gpt2' is not supported here"):
         Judge(PROMPT, str(write_gpt2(tmp_path))).require()
 
 
 @pytest.mark.parametrize("kind", WRITERS)
 def test_a_metric_has_it_as_attacker(kind: str, tmp_path: Path) -> None:
-    own = compose.cell(
+    built = compose.cell(
         [
             *("metric=imagecaptioner2", "encoder=hf", f"encoder.model={write(tmp_path, kind)}"),
             *("encoder.side=32", "encoder.cache=null", "probe.cache=null", "metric.leaks=[blank]"),
             *("captioner=faithful", "dataset.n_images=40", "stats.resamples=20"),
         ]
     )
-    metric, corpus = own.build("metric"), own.corpus()
-    found = metric.compute(corpus, splits=metric.draw_splits(corpus, (0, 1)))
-    assert found.parts["leak:blank"].estimate.value == pytest.approx(0.5, abs=0.01)
-    assert 0 < found.parts["model"].estimate.value < 1
+    metric, corpus = built.build("metric"), built.corpus()
+    score = metric.compute(corpus, splits=metric.draw_splits(corpus, (0, 1)))
+    assert score.parts["leak:blank"].estimate.value == pytest.approx(0.5, abs=0.01)
+    assert 0 < score.parts["model"].estimate.value < 1

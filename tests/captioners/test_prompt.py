@@ -8,57 +8,59 @@ import pytest
 from bias_pipeline.captioners.prompt import PAD, START, UNKNOWN, Prompt, Prompted
 from bias_pipeline.config.compose import cell
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.errors import UsageError
 
 
 def prompted(prompt: Prompt, *texts: str, train: int = 1) -> Prompted:
     captions = Captions.from_texts(list(texts))
     labels = np.arange(len(texts)) % 2
-    data = Labelled("model", captions, labels, 2, ("male", "female"))
+    data = LabelledCaptions("model", captions, labels, 2, ("male", "female"))
     return Prompted(prompt, data, np.arange(train))
 
 
-def words(own: Prompted, numbers: np.ndarray) -> list[str]:
+def words(captioner: Prompted, numbers: np.ndarray) -> list[str]:
     names = {UNKNOWN: "?", PAD: ".", START: "<start>"}
-    names |= {number: word for word, number in own.vocabulary.items()}
+    names |= {number: word for word, number in captioner.vocabulary.items()}
     return [names[number] for number in numbers.tolist()]
 
 
 def test_the_prompt_follows_the_caption() -> None:
-    own = prompted(Prompt("gender"), "a dog")
-    found = words(own, own.batch(np.array([0]))["tokens"][0])
-    assert found == ["<start>", "a", "dog", "therefore", "the", "gender", "is"]
+    built_prompted = prompted(Prompt("gender"), "a dog")
+    computed_words = words(built_prompted, built_prompted.batch(np.array([0]))["tokens"][0])
+    assert computed_words == ["<start>", "a", "dog", "therefore", "the", "gender", "is"]
 
 
 def test_shorter_captions_are_filled_up() -> None:
-    own = prompted(Prompt("race"), "a dog", "dog")
-    batch = own.batch(np.array([0, 1]))
-    assert words(own, batch["tokens"][1])[-1] == "."
-    assert batch["lengths"].tolist() == own.lengths.tolist() == [7, 6]
+    built_prompted = prompted(Prompt("race"), "a dog", "dog")
+    batch = built_prompted.batch(np.array([0, 1]))
+    assert words(built_prompted, batch["tokens"][1])[-1] == "."
+    assert batch["lengths"].tolist() == built_prompted.lengths.tolist() == [7, 6]
 
 
 def test_words_that_are_not_learnt_from_are_unknown() -> None:
-    own = prompted(Prompt("gender"), "a dog", "a cat")
-    assert words(own, own.batch(np.array([1]))["tokens"][0])[2] == "?"
+    built_prompted = prompted(Prompt("gender"), "a dog", "a cat")
+    assert words(built_prompted, built_prompted.batch(np.array([1]))["tokens"][0])[2] == "?"
 
 
 def test_answers_of_several_words_have_a_number_each() -> None:
-    own = prompted(Prompt("race", answers={"male": "Light skin"}), "a dog")
-    assert [len(numbers) for numbers in own.answers] == [2, 1]
+    built_prompted = prompted(Prompt("race", answers={"male": "Light skin"}), "a dog")
+    assert [len(numbers) for numbers in built_prompted.answers] == [2, 1]
 
 
 def test_a_question_stands_before_the_caption() -> None:
-    own = prompted(Prompt("age", "what is the {attribute} of {caption} ? {answer}"), "a dog")
-    found = words(own, own.batch(np.array([0]))["tokens"][0])
-    assert found == ["<start>", "what", "is", "the", "age", "of", "a", "dog", "?"]
+    built_prompted = prompted(
+        Prompt("age", "what is the {attribute} of {caption} ? {answer}"), "a dog"
+    )
+    computed_words = words(built_prompted, built_prompted.batch(np.array([0]))["tokens"][0])
+    assert computed_words == ["<start>", "what", "is", "the", "age", "of", "a", "dog", "?"]
 
 
 def test_a_caption_after_the_answer_is_scored_too() -> None:
-    own = prompted(Prompt("gender", "the {answer} : {caption}"), "a dog", "dog")
-    batch = own.batch(np.array([0, 1]))
-    assert words(own, batch["tokens"][0]) == ["<start>", "the"]
-    assert words(own, batch["tail"][0]) == [":", "a", "dog"]
+    built_prompted = prompted(Prompt("gender", "the {answer} : {caption}"), "a dog", "dog")
+    batch = built_prompted.batch(np.array([0, 1]))
+    assert words(built_prompted, batch["tokens"][0]) == ["<start>", "the"]
+    assert words(built_prompted, batch["tail"][0]) == [":", "a", "dog"]
     assert batch["tail_lengths"].tolist() == [3, 2]
 
 
@@ -66,12 +68,12 @@ def test_a_caption_after_the_answer_is_scored_too() -> None:
     "template", ["{caption} is", "is {answer}", "{caption} {caption} {answer}"]
 )
 def test_a_template_without_one_of_its_slots_is_refused(template: str) -> None:
-    with pytest.raises(UsageError, match="must stand in it just once"):
+    with pytest.raises(UsageError, match="must occur exactly once"):
         Prompt("gender", template)
 
 
 def test_an_answer_of_an_unknown_group_is_refused() -> None:
-    with pytest.raises(UsageError, match="'femal' is no group here; did you mean 'female'"):
+    with pytest.raises(UsageError, match="'femal' is not a group here; did you mean 'female'"):
         Prompt("gender", answers={"femal": "woman"}).answers_of(("male", "female"))
 
 
@@ -92,5 +94,5 @@ def test_two_groups_with_one_answer_are_refused() -> None:
 @pytest.mark.parametrize("encoder", ["sat", "grit", "hf", "hf_lora"])
 def test_prompts_have_names(encoder: str, choice: str, before: str, after: str) -> None:
     words = ("metric=imagecaptioner2", f"encoder={encoder}", f"prompt={choice}")
-    own = cell(words).build("encoder").prompt
-    assert (" ".join(own.before), " ".join(own.after)) == (before, after)
+    prompt = cell(words).build("encoder").prompt
+    assert (" ".join(prompt.before), " ".join(prompt.after)) == (before, after)

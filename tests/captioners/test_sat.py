@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.attackers.optimizers import Adam
-from bias_pipeline.captioners.backbone_nets import Convolutions, Listed
+from bias_pipeline.captioners.backbone_nets import Convolutions, ListedObjects
 from bias_pipeline.captioners.backbones import ObjectInputs
 from bias_pipeline.captioners.designs import DESIGNS
 from bias_pipeline.captioners.prompt import Prompt
@@ -22,7 +22,7 @@ from bias_pipeline.captioners.sat import Sat
 from bias_pipeline.captioners.sat_net import SatNet
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.pictures import Pictures
-from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.datasets.scenes.pixels.drawing import SceneDrawing
 from bias_pipeline.datasets.scenes.world import generate
@@ -47,7 +47,7 @@ def net(
     recipe: str, answers: Sequence[Sequence[int]] = ((7,), (8,)), penalty: float = 0.0
 ) -> SatNet:
     torch.manual_seed(0)
-    own = SatNet(
+    network = SatNet(
         Given(),
         WORDS,
         answers,
@@ -59,7 +59,7 @@ def net(
         attention_penalty=penalty,
         he=False,
     )
-    return own.eval()
+    return network.eval()
 
 
 def regions() -> Tensor:
@@ -69,31 +69,31 @@ def regions() -> Tensor:
 class Plain:
     """The paper's equations word by word and caption by caption, with PyTorch's own cell."""
 
-    def __init__(self, own: SatNet, seen: Tensor) -> None:
-        self.own, self.visual = own, seen  # seen: (R, D)
-        mean = seen.mean(dim=0)
-        self.h, self.c = own.first_hidden(mean), own.first_cell(mean)
-        if own.design.bent_start:
+    def __init__(self, net: SatNet, regions: Tensor) -> None:
+        self.net, self.visual = net, regions  # seen: (R, D)
+        mean = regions.mean(dim=0)
+        self.h, self.c = net.first_hidden(mean), net.first_cell(mean)
+        if net.design.bent_start:
             self.h, self.c = torch.tanh(self.h), torch.tanh(self.c)
-        self.total = torch.zeros(len(seen))
+        self.total = torch.zeros(len(regions))
         self.z = mean
 
     def read(self, word: int) -> None:
-        own = self.own
-        bend = torch.tanh if own.design.tanh else torch.relu
-        scores = own.score(bend(own.region_key(self.visual) + own.state_key(self.h)))[:, 0]
+        net = self.net
+        bend = torch.tanh if net.design.tanh else torch.relu
+        scores = net.score(bend(net.region_key(self.visual) + net.state_key(self.h)))[:, 0]
         weights = scores.softmax(dim=0)
         self.total = self.total + weights
-        self.z = torch.sigmoid(own.gate(self.h)) * (weights @ self.visual)
-        given = torch.cat([own.vectors.weight[word], self.z])[None]
-        h, c = own.cell(given, (self.h[None], self.c[None]))
+        self.z = torch.sigmoid(net.gate(self.h)) * (weights @ self.visual)
+        given = torch.cat([net.vectors.weight[word], self.z])[None]
+        h, c = net.cell(given, (self.h[None], self.c[None]))
         self.h, self.c, self.last = h[0], c[0], word
 
     def words(self) -> Tensor:
-        own, state = self.own, self.h
-        if own.design.deep_output:
-            state = own.vectors.weight[self.last] + own.from_state(state) + own.from_context(self.z)
-        return own.next_word(state).log_softmax(dim=0)
+        net, state = self.net, self.h
+        if net.design.deep_output:
+            state = net.vectors.weight[self.last] + net.from_state(state) + net.from_context(self.z)
+        return net.next_word(state).log_softmax(dim=0)
 
     def likely(self, following: Sequence[int]) -> Tensor:
         total = torch.zeros(())
@@ -103,17 +103,17 @@ class Plain:
         return total
 
 
-def read(own: SatNet, row: int) -> Plain:
-    plain = Plain(own, regions()[row])
+def read(net: SatNet, row: int) -> Plain:
+    plain = Plain(net, regions()[row])
     for word in TOKENS[row, : LENGTHS[row]].tolist():
         plain.read(word)
     return plain
 
 
 def begun(recipe: str) -> SatNet:
-    own = net(recipe)
-    Sat(Prompt("gender"), recipe=recipe).begin_to_write(own, [0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 1])  # type: ignore[arg-type]
-    return own
+    network = net(recipe)
+    Sat(Prompt("gender"), recipe=recipe).begin_to_write(network, [0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 1])  # type: ignore[arg-type]
+    return network
 
 
 def test_words_of_artemis_begin_as_likely_as_they_are_frequent() -> None:
@@ -127,55 +127,55 @@ def test_words_of_the_tutorial_begin_as_they_are_drawn() -> None:
 
 @pytest.mark.parametrize("recipe", list(DESIGNS))
 def test_answers_are_those_of_the_equations(recipe: str) -> None:
-    own = net(recipe)
-    found = own(TOKENS, LENGTHS, regions=regions())
+    built_net = net(recipe)
+    output = built_net(TOKENS, LENGTHS, regions=regions())
     for row in range(2):
-        words = read(own, row).words()
-        assert found[row].tolist() == pytest.approx([words[7].item(), words[8].item()], abs=1e-5)
+        words = read(built_net, row).words()
+        assert output[row].tolist() == pytest.approx([words[7].item(), words[8].item()], abs=1e-5)
 
 
 @pytest.mark.parametrize("recipe", list(DESIGNS))
 def test_answers_of_several_words_are_likely_as_all_of_them(recipe: str) -> None:
     answers = ((7, 9), (8,))
-    own = net(recipe, answers)
-    found = own(TOKENS, LENGTHS, regions=regions())
+    built_net = net(recipe, answers)
+    output = built_net(TOKENS, LENGTHS, regions=regions())
     for row in range(2):
-        wanted = [read(own, row).likely(words).item() for words in answers]
-        assert found[row].tolist() == pytest.approx(wanted, abs=1e-5)
+        wanted = [read(built_net, row).likely(words).item() for words in answers]
+        assert output[row].tolist() == pytest.approx(wanted, abs=1e-5)
 
 
 def test_what_follows_the_answer_counts() -> None:
-    own = net("paper")
+    built_net = net("paper")
     tail, tail_lengths = torch.tensor([[3, 4], [5, 1]]), torch.tensor([2, 1])
-    found = own(TOKENS, LENGTHS, tail, tail_lengths, regions=regions())
+    output = built_net(TOKENS, LENGTHS, tail, tail_lengths, regions=regions())
     for row, rest in enumerate(([3, 4], [5])):
-        wanted = [read(own, row).likely([answer, *rest]).item() for answer in (7, 8)]
-        assert found[row].tolist() == pytest.approx(wanted, abs=1e-5)
+        wanted = [read(built_net, row).likely([answer, *rest]).item() for answer in (7, 8)]
+        assert output[row].tolist() == pytest.approx(wanted, abs=1e-5)
 
 
 def test_the_penalty_is_attention_that_does_not_spread() -> None:
-    own = net("paper", penalty=0.5)
+    built_net = net("paper", penalty=0.5)
     with torch.no_grad():
-        own(TOKENS, LENGTHS, regions=regions())
-    wanted = np.mean([((1 - read(own, row).total) ** 2).mean().item() for row in range(2)])
-    assert float(own.penalty) == pytest.approx(0.5 * wanted, abs=1e-5)
+        built_net(TOKENS, LENGTHS, regions=regions())
+    wanted = np.mean([((1 - read(built_net, row).total) ** 2).mean().item() for row in range(2)])
+    assert float(built_net.penalty) == pytest.approx(0.5 * wanted, abs=1e-5)
 
 
 def test_an_answer_does_not_depend_on_who_stands_beside_it() -> None:
-    own = net("paper")
-    together = own(TOKENS, LENGTHS, regions=regions())
-    alone = own(TOKENS[1:, :2], LENGTHS[1:], regions=regions()[1:])
+    built_net = net("paper")
+    together = built_net(TOKENS, LENGTHS, regions=regions())
+    alone = built_net(TOKENS[1:, :2], LENGTHS[1:], regions=regions()[1:])
     assert together[1].tolist() == pytest.approx(alone[0].tolist(), abs=1e-5)
 
 
 def test_the_own_network_makes_a_grid() -> None:
-    seen, present = Convolutions(64, 4, 8)(torch.zeros(2, 3, 64, 64, dtype=torch.uint8))
-    assert seen.shape == (2, 64, 16)
+    recorded, present = Convolutions(64, 4, 8)(torch.zeros(2, 3, 64, 64, dtype=torch.uint8))
+    assert recorded.shape == (2, 64, 16)
     assert present.all()
 
 
 def test_a_picture_without_objects_is_seen_as_nothing() -> None:
-    _, present = Listed(5, 3, 0)(torch.tensor([[2, 4], [0, 0]]))
+    _, present = ListedObjects(5, 3, 0)(torch.tensor([[2, 4], [0, 0]]))
     assert present.tolist() == [[True, True], [True, False]]
 
 
@@ -193,14 +193,14 @@ FLAGS = {
 }
 
 
-def data(n: int = 160) -> Labelled:
+def data(n: int = 160) -> LabelledCaptions:
     """Scenes of people, unmasked, all with the same caption."""
     images = [i for i in generate(2 * n, seed=1).images if i.labels["gender"] != "Unsure"][:n]
     labels = np.array([i.labels["gender"] == "Female" for i in images], np.int64)
     pictures = Pictures(tuple(SceneDrawing(image, "gender") for image in images))
     captions = Captions.from_texts(["a person"] * n)
     objects = [image.objects for image in images]
-    return Labelled("model", captions, labels, 2, ("male", "female"), pictures, objects)
+    return LabelledCaptions("model", captions, labels, 2, ("male", "female"), pictures, objects)
 
 
 def split(n: int = 160) -> Split:
@@ -212,9 +212,9 @@ def probe(sat: Sat = SAT, *, renormalise: bool = True, **settings: object) -> Ne
     return NeuralProbe(sat, Answers(renormalise), Adam(0.01), 32, FLAGS, processes=1, **settings)  # type: ignore[arg-type]
 
 
-def accuracy(own: Labelled, sat: Sat = SAT) -> float:
-    found = probe(sat).fit_predict(own, [split(len(own.labels))])
-    return float((found.probs[0].argmax(axis=1) == found.truth[0]).mean())
+def accuracy(labelled: LabelledCaptions, sat: Sat = SAT) -> float:
+    predictions = probe(sat).fit_predict(labelled, [split(len(labelled.labels))])
+    return float((predictions.probs[0].argmax(axis=1) == predictions.truth[0]).mean())
 
 
 @pytest.mark.slow
@@ -225,76 +225,80 @@ def test_two_processes_learn_as_one(backbone: str) -> None:
     curves = []
     for many in ({}, {"devices": 2, "strategy": "ddp"}):
         flags = {**FLAGS, "precision": "32-true", "max_epochs": 3, **many}
-        own = NeuralProbe(sat, Answers(), Adam(0.01), 32, flags, processes=1)
-        found = own.fit_predict(data(), [split()]).training
-        assert found.world_size == flags["devices"]
-        curves.append([line["train_loss"] for line in found.curves])
+        probe = NeuralProbe(sat, Answers(), Adam(0.01), 32, flags, processes=1)
+        training = probe.fit_predict(data(), [split()]).training
+        assert training.world_size == flags["devices"]
+        curves.append([line["train_loss"] for line in training.curves])
     tolerance = {"annotations": 1e-4, "own": 0.1}[backbone]
     assert curves[1] == pytest.approx(curves[0], rel=tolerance)
 
 
 @pytest.mark.slow
 def test_unmasked_pictures_tell_the_group_under_one_caption() -> None:
-    own = data(1000)
+    labelled = data(1000)
     flags = {**FLAGS, "max_epochs": 10}
     whole = NeuralProbe(Sat(Prompt("gender")), Answers(), Adam(0.005), 64, flags, processes=1)
-    found = whole.fit_predict(own, [split(1000)])
-    assert (found.probs[0].argmax(axis=1) == found.truth[0]).mean() > 0.8
+    predictions = whole.fit_predict(labelled, [split(1000)])
+    assert (predictions.probs[0].argmax(axis=1) == predictions.truth[0]).mean() > 0.8
 
 
 def test_blank_pictures_tell_all_alike_under_one_caption() -> None:
-    own = data()
-    assert own.pictures is not None
-    blank = replace(own, pictures=own.pictures.edited(Blank()))
-    found = probe().fit_predict(blank, [split()])
-    assert np.ptp(found.probs[0], axis=0).max() < 1e-6
+    labelled = data()
+    assert labelled.pictures is not None
+    blank = replace(labelled, pictures=labelled.pictures.edited(Blank()))
+    predictions = probe().fit_predict(blank, [split()])
+    assert np.ptp(predictions.probs[0], axis=0).max() < 1e-6
 
 
 def test_other_words_keep_their_share_where_answers_do_not_share_it() -> None:
-    found = probe(renormalise=False).fit_predict(data(), [split()])
-    assert found.probs[0].shape[1] == 3
-    assert found.probs[0].sum(axis=1) == pytest.approx(1)
+    predictions = probe(renormalise=False).fit_predict(data(), [split()])
+    assert predictions.probs[0].shape[1] == 3
+    assert predictions.probs[0].sum(axis=1) == pytest.approx(1)
 
 
 def test_other_pictures_are_other_predictions(tmp_path: Path) -> None:
     """Although captions and labels are the same."""
-    own = data()
-    assert own.pictures is not None
+    labelled = data()
+    assert labelled.pictures is not None
     both = probe(cache=str(tmp_path))
-    both.fit_predict(own, [split()])
-    found = both.fit_predict(replace(own, pictures=own.pictures.edited(Blank())), [split()])
-    assert found.training.trained == 1
+    both.fit_predict(labelled, [split()])
+    predictions = both.fit_predict(
+        replace(labelled, pictures=labelled.pictures.edited(Blank())), [split()]
+    )
+    assert predictions.training.trained == 1
 
 
 def test_annotations_are_seen_without_pictures() -> None:
-    own = replace(data(), pictures=None)
-    labels = np.array(["tie" in seen for seen in own.objects or ()], np.int64)
-    told = [frozenset({"tie"}) if label else frozenset({"bus"}) for label in labels]
+    changed = replace(data(), pictures=None)
+    labels = np.array(["tie" in recorded for recorded in changed.objects or ()], np.int64)
+    lines = [frozenset({"tie"}) if label else frozenset({"bus"}) for label in labels]
     assert (
-        accuracy(replace(own, labels=labels, objects=told), replace(SAT, backbone="annotations"))
+        accuracy(
+            replace(changed, labels=labels, objects=lines), replace(SAT, backbone="annotations")
+        )
         > 0.95
     )
 
 
 def test_an_object_of_no_training_picture_is_not_seen() -> None:
     """Else it would have a vector that nobody trained."""
-    told = [frozenset({"tie"}), frozenset({"tie", "bus"}), frozenset({"bus"})]
-    fitted = ObjectInputs.of(told).fit(np.array([0]))
+    lines = [frozenset({"tie"}), frozenset({"tie", "bus"}), frozenset({"bus"})]
+    fitted = ObjectInputs.of(lines).fit(np.array([0]))
     assert fitted.names == ["tie"]
     assert fitted.batch(np.arange(3))["objects"].tolist() == [[1], [1], [0]]
 
 
 @pytest.mark.parametrize(("backbone", "what"), [("own", "pictures"), ("annotations", "objects")])
 def test_what_is_not_there_cannot_be_seen(backbone: str, what: str) -> None:
-    own = replace(data(), pictures=None, objects=None)
+    changed = replace(data(), pictures=None, objects=None)
     with pytest.raises(NotApplicableError, match=what):
-        replace(SAT, backbone=backbone).digest(own)
+        replace(SAT, backbone=backbone).digest(changed)
 
 
 def test_tasks_are_not_guessed() -> None:
-    own = replace(data(), labels=np.zeros((160, 3), np.int64))
-    with pytest.raises(NotApplicableError, match="names one group"):
-        SAT.read(own)
+    changed = replace(data(), labels=np.zeros((160, 3), np.int64))
+    with pytest.raises(NotApplicableError, match="predicts one group, not tasks"):
+        SAT.read(changed)
 
 
 def test_answers_are_no_head_of_vectors() -> None:

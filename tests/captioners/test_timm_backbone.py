@@ -26,10 +26,19 @@ def network(folder: Path, architecture: str = "test_resnet", side: int = 64, **m
     """A network of random weights in timm's own format."""
     folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(0)
-    own = timm.create_model(architecture, pretrained=False, num_classes=3)
-    save_file(own.state_dict(), folder / "model.safetensors")
-    told = {"input_size": [3, side, side], "mean": [0.5, 0.5, 0.5], "std": [0.5, 0.5, 0.5]}
-    config = {"architecture": architecture, "num_classes": 3, "pretrained_cfg": told, **more}
+    model = timm.create_model(architecture, pretrained=False, num_classes=3)
+    save_file(model.state_dict(), folder / "model.safetensors")
+    pretrained_config = {
+        "input_size": [3, side, side],
+        "mean": [0.5, 0.5, 0.5],
+        "std": [0.5, 0.5, 0.5],
+    }
+    config = {
+        "architecture": architecture,
+        "num_classes": 3,
+        "pretrained_cfg": pretrained_config,
+        **more,
+    }
     (folder / "config.json").write_text(json.dumps(config))
     return str(folder)
 
@@ -38,34 +47,34 @@ def network(folder: Path, architecture: str = "test_resnet", side: int = 64, **m
     ("architecture", "side"), [("test_resnet", 64), ("test_vit", 160), ("test_convnext", 64)]
 )
 def test_regions_are_what_timm_computes(tmp_path: Path, architecture: str, side: int) -> None:
-    found = find_timm(network(tmp_path, architecture, side))
+    computed_find_timm = find_timm(network(tmp_path, architecture, side))
     pixels = np.random.default_rng(0).integers(0, 256, (2, side, side, 3), np.uint8)
     torch.manual_seed(0)
-    own = timm.create_model(architecture, pretrained=False, num_classes=3).eval()
-    seen = torch.from_numpy(pixels).permute(0, 3, 1, 2).float() / 127.5 - 1
+    item = timm.create_model(architecture, pretrained=False, num_classes=3).eval()
+    number = torch.from_numpy(pixels).permute(0, 3, 1, 2).float() / 127.5 - 1
     with torch.inference_mode():
-        wanted = own.forward_features(seen)
+        wanted = item.forward_features(number)
     wanted = wanted[:, 1:] if architecture == "test_vit" else wanted.flatten(2).transpose(1, 2)
-    regions = TimmRegions(found, torch.device("cpu")).regions(pixels)
+    regions = TimmRegions(computed_find_timm, torch.device("cpu")).regions(pixels)
     assert np.abs(regions - wanted.numpy()).max() < 1e-5
 
 
 def test_pictures_are_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = data(40)
+    labelled = data(40)
     backbone = TimmBackbone(network(tmp_path / "net"), str(tmp_path / "cache"))
-    first = np.array(backbone.read(own).table)
+    first = np.array(backbone.read(labelled).table)
     monkeypatch.setattr(timm_backbone, "TimmRegions", None)
-    assert (backbone.read(own).table == first).all()
+    assert (backbone.read(labelled).table == first).all()
 
 
 def test_attackers_learn_from_its_regions(tmp_path: Path) -> None:
     """Which picture is blank."""
-    own = data(120)
+    labelled = data(120)
     labels = np.arange(120) % 2
-    assert own.pictures is not None
-    same = tuple(own.pictures.files[label] for label in labels.tolist())
-    told = replace(own, labels=labels, pictures=Pictures(same))
-    assert accuracy(told, replace(SAT, backbone=f"timm:{network(tmp_path)}")) > 0.9
+    assert labelled.pictures is not None
+    same = tuple(labelled.pictures.files[label] for label in labels.tolist())
+    changed = replace(labelled, labels=labels, pictures=Pictures(same))
+    assert accuracy(changed, replace(SAT, backbone=f"timm:{network(tmp_path)}")) > 0.9
 
 
 def test_a_moved_network_is_the_same(tmp_path: Path) -> None:
@@ -74,19 +83,21 @@ def test_a_moved_network_is_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "message"),
     [
-        ({"architecture": "no_such_net"}, "none of timm's"),
-        ({"pretrained_cfg": {"input_size": [1, 64, 64]}}, "no square of three channels"),
+        ({"architecture": "no_such_net"}, "not one of timm's"),
+        ({"pretrained_cfg": {"input_size": [1, 64, 64]}}, "not a square of three channels"),
         ({"pretrained_cfg": {"mean": [0.5]}}, "mean must be three numbers"),
         ({"num_classes": 5}, "cannot be loaded"),
     ],
 )
-def test_what_is_no_network_is_refused(tmp_path: Path, more: dict[str, object], told: str) -> None:
+def test_what_is_no_network_is_refused(
+    tmp_path: Path, more: dict[str, object], message: str
+) -> None:
     name = network(tmp_path, **more) if "architecture" not in more else network(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps({**config, **more}))
-    with pytest.raises(DataError, match=told):
+    with pytest.raises(DataError, match=message):
         TimmRegions(find_timm(name), torch.device("cpu"))
 
 

@@ -23,10 +23,10 @@ from bias_pipeline.captioners.tuned_net import TunedNet
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.pictures import Pictures
-from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.errors import ResourceError
-from bias_pipeline.io import extras
+from bias_pipeline.io import optional_dependencies
 from tests.captioners.test_sat import FLAGS
 from tests.photo_folder import write_photos
 from tests.tiny_picture_text import WRITERS, write
@@ -37,60 +37,76 @@ ALL = np.arange(4)
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Labelled:
+def data(tmp_path_factory: pytest.TempPathFactory) -> LabelledCaptions:
     pictures = Pictures(tuple(sorted(write_photos(tmp_path_factory.mktemp("photos"), 4).iterdir())))
     labels = ALL % 2
     texts = Captions.from_texts([TOLD[label] for label in labels])
-    return Labelled("model", texts, labels, 2, ("male", "female"), pictures=pictures)
+    return LabelledCaptions("model", texts, labels, 2, ("male", "female"), pictures=pictures)
 
 
-def built(folder: Path, data: Labelled) -> TunedNet:
+def built(folder: Path, data: LabelledCaptions) -> TunedNet:
     judge = TunedJudge(PROMPT, str(folder), side=32, dropout=0.0)
     return judge.build(judge.read(data).fit(ALL))
 
 
 @pytest.mark.parametrize("kind", WRITERS)
-def test_it_begins_as_the_model_is(kind: str, data: Labelled, tmp_path: Path) -> None:
+def test_it_begins_as_the_model_is(kind: str, data: LabelledCaptions, tmp_path: Path) -> None:
     folder = write(tmp_path, kind)
     with torch.no_grad():
-        found = built(folder, data).eval()(rows=torch.from_numpy(ALL))
+        result = built(folder, data).eval()(rows=torch.from_numpy(ALL))
     as_it_is = Judge(PROMPT, str(folder), side=32).likely(data)
-    np.testing.assert_allclose(found.numpy(), as_it_is, atol=1e-5)
+    np.testing.assert_allclose(result.numpy(), as_it_is, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", WRITERS)
 def test_it_learns_what_it_does_not_say_and_leaves_the_models_weights(
-    kind: str, data: Labelled, tmp_path: Path
+    kind: str, data: LabelledCaptions, tmp_path: Path
 ) -> None:
     net = built(write(tmp_path, kind), data).eval()  # four captions bear no dropout
-    learnt = [own for own in net.parameters() if own.requires_grad]
-    kept = {name: own.clone() for name, own in net.named_parameters() if not own.requires_grad}
+    learnt = [
+        built_cross_entropy
+        for built_cross_entropy in net.parameters()
+        if built_cross_entropy.requires_grad
+    ]
+    mapping = {
+        name: built_cross_entropy.clone()
+        for name, built_cross_entropy in net.named_parameters()
+        if not built_cross_entropy.requires_grad
+    }
     optimizer, rows = torch.optim.Adam(learnt, 0.01), torch.from_numpy(ALL)
     labels = torch.from_numpy(data.labels)
     first = net(rows=rows).detach()
-    truth = max(labels, 1 - labels, key=lambda own: cross_entropy(first, own))
+    truth = max(
+        labels,
+        1 - labels,
+        key=lambda built_cross_entropy: cross_entropy(first, built_cross_entropy),
+    )
     before = loss = cross_entropy(first, truth).item()
     for _ in range(60):
         if loss < before / 2:
             break
-        own = cross_entropy(net(rows=rows), truth)
+        built_cross_entropy = cross_entropy(net(rows=rows), truth)
         optimizer.zero_grad()
-        own.backward()
+        built_cross_entropy.backward()
         optimizer.step()
-        loss = own.item()
+        loss = built_cross_entropy.item()
     assert loss < before / 2
-    assert all(torch.equal(own, kept[n]) for n, own in net.named_parameters() if n in kept)
+    assert all(
+        torch.equal(built_cross_entropy, mapping[n])
+        for n, built_cross_entropy in net.named_parameters()
+        if n in mapping
+    )
 
 
-def test_little_of_it_is_learnt(data: Labelled, tmp_path: Path) -> None:
+def test_little_of_it_is_learnt(data: LabelledCaptions, tmp_path: Path) -> None:
     net = built(write(tmp_path, "git"), data)
-    learnt = [name for name, own in net.named_parameters() if own.requires_grad]
+    learnt = [name for name, item in net.named_parameters() if item.requires_grad]
     assert learnt
     assert all("lora_" in name for name in learnt)
 
 
 def test_a_metric_has_it_as_attacker(tmp_path: Path) -> None:
-    own = compose.cell(
+    built = compose.cell(
         [
             *(
                 "metric=imagecaptioner2",
@@ -101,13 +117,13 @@ def test_a_metric_has_it_as_attacker(tmp_path: Path) -> None:
             *("captioner=faithful", "dataset.n_images=40", "stats.resamples=20"),
         ]
     )
-    metric, corpus = own.build("metric"), own.corpus()
-    found = metric.compute(corpus, splits=metric.draw_splits(corpus, (0, 1)))
-    assert 0 < found.parts["model"].estimate.value < 1
+    metric, corpus = built.build("metric"), built.corpus()
+    score = metric.compute(corpus, splits=metric.draw_splits(corpus, (0, 1)))
+    assert 0 < score.parts["model"].estimate.value < 1
 
 
 @pytest.mark.slow
-def test_two_processes_learn_as_one(data: Labelled, tmp_path: Path) -> None:
+def test_two_processes_learn_as_one(data: LabelledCaptions, tmp_path: Path) -> None:
     """Without dropout, of which each process draws its own; the tiny GIT has none by itself."""
     folder = write(tmp_path, "git")
     config = json.loads((folder / "config.json").read_text())
@@ -116,14 +132,14 @@ def test_two_processes_learn_as_one(data: Labelled, tmp_path: Path) -> None:
     curves = []
     for settings in ({"devices": 1}, {"devices": 2, "strategy": "ddp"}):
         judge = TunedJudge(PROMPT, str(folder), side=32, dropout=0.0)
-        own = {**FLAGS, "max_epochs": 3, "precision": "32-true", **settings}
-        probe = NeuralProbe(judge, Answers(), Adam(0.01), 2, own, ensemble=1)
-        found = probe.fit_predict(data, [Split(0, ALL, ALL[2:], ALL[:0], False)])
-        curves.append([line["train_loss"] for line in found.training.curves])
+        mapping = {**FLAGS, "max_epochs": 3, "precision": "32-true", **settings}
+        probe = NeuralProbe(judge, Answers(), Adam(0.01), 2, mapping, ensemble=1)
+        predictions = probe.fit_predict(data, [Split(0, ALL, ALL[2:], ALL[:0], False)])
+        curves.append([line["train_loss"] for line in predictions.training.curves])
     assert curves[1] == pytest.approx(curves[0], rel=1e-4)
 
 
 def test_without_peft_it_is_told_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extras, "find_spec", lambda _: None)
+    monkeypatch.setattr(optional_dependencies, "find_spec", lambda _: None)
     with pytest.raises(ResourceError, match=r"bias_pipeline\[lora\]"):
         TunedJudge(PROMPT, "Salesforce/blip-image-captioning-large").require()

@@ -41,14 +41,14 @@ def results(folder: Path) -> list[Path]:
 
 def rows(path: Path) -> list[dict[str, Any]]:
     """The rows of a result."""
-    found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["rows"]
-    return found
+    content: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["rows"]
+    return content
 
 
 def part(path: Path, name: str) -> dict[str, Any]:
     """One row of a result."""
-    (found,) = (row for row in rows(path) if row["part"] == name)
-    return found
+    (result,) = (row for row in rows(path) if row["part"] == name)
+    return result
 
 
 def start(folder: Path, *words: str, **variables: str) -> subprocess.Popen[bytes]:

@@ -38,13 +38,15 @@ def written(root: Path, change: Change) -> list[str]:
     for number, pixels in enumerate(noise, FIRST):
         Image.fromarray(pixels).save(photos / f"{number}.png")
     ids = range(FIRST, FIRST + N)
-    told = {
-        "images": [{"id": own, "height": HIGH, "width": WIDE} for own in ids],
+    content = {
+        "images": [{"id": image_id, "height": HIGH, "width": WIDE} for image_id in ids],
         "categories": [{"id": 1, "name": "person"}, {"id": 18, "name": "dog"}],
-        "annotations": [{"image_id": own, "category_id": 1, "bbox": [5, 5, 9, 9]} for own in ids],
+        "annotations": [
+            {"image_id": image_id, "category_id": 1, "bbox": [5, 5, 9, 9]} for image_id in ids
+        ],
     }
-    change(photos, told)
-    (root / "regions.json").write_text(json.dumps(told))
+    change(photos, content)
+    (root / "regions.json").write_text(json.dumps(content))
     # Not relative to the folder of a test: a process reads what it is told once.
     places = {"root": "coco", "images": "photos", "regions": "regions.json"}
     return [f"dataset.{key}={root / place}" for key, place in places.items()]
@@ -53,10 +55,10 @@ def written(root: Path, change: Change) -> list[str]:
 def outlined(**outline: object) -> Change:
     """All people are outlined, the first one wrongly."""
 
-    def change(_: Path, told: dict[str, Any]) -> None:
-        for own in told["annotations"]:
-            own["segmentation"] = [[5, 5, 14, 5, 14, 14, 5, 14]]
-        told["annotations"][0]["segmentation"] = outline
+    def change(_: Path, content: dict[str, Any]) -> None:
+        for annotation in content["annotations"]:
+            annotation["segmentation"] = [[5, 5, 14, 5, 14, 14, 5, 14]]
+        content["annotations"][0]["segmentation"] = outline
 
     return change
 
@@ -83,51 +85,54 @@ OF_ANOTHER_SIZE = outlined(size=[9, 9], counts=[0, 81])
 
 
 @pytest.mark.parametrize(
-    ("change", "masking", "told"),
+    ("change", "masking", "message"),
     [
-        pytest.param(truncated, "person_box", "100.png: .*; mend or remove it", id="truncated"),
+        pytest.param(truncated, "person_box", "100.png: .*; repair or remove it", id="truncated"),
         pytest.param(huge, "person_box", "100.png: more than .* pixels", id="huge"),
-        pytest.param(turned, "person_box", "is another shape than 30 x 40", id="turned"),
+        pytest.param(turned, "person_box", "pixels, another shape than 30 x 40", id="turned"),
         pytest.param(BEYOND, "person_segment", "entry 0: .* do not fill 40 x 30", id="beyond"),
         pytest.param(CODED, "person_segment", "100.png: a mask in its annotations", id="coded"),
         pytest.param(OF_ANOTHER_SIZE, "person_segment", "entry 0: its mask is of 9 x 9", id="size"),
     ],
 )
 def test_what_cannot_be_used_is_a_sentence(
-    run: Run, tmp_path: Path, change: Change, masking: str, told: str
+    run: Run, tmp_path: Path, change: Change, masking: str, message: str
 ) -> None:
-    code, said = run(*CELL, *written(tmp_path, change), f"image_masking={masking}")
-    (line,) = [own for own in said.splitlines() if own.startswith("error")]
+    code, output = run(*CELL, *written(tmp_path, change), f"image_masking={masking}")
+    (line,) = [item for item in output.splitlines() if item.startswith("error")]
     assert code == 3
-    assert re.search(told, line), line
+    assert re.search(message, line), line
 
 
-def odd(photos: Path, told: dict[str, Any]) -> None:
+def odd(photos: Path, content: dict[str, Any]) -> None:
     """Other kinds of pictures, a box partly and one wholly outside, a crowd, and no person."""
-    seen = np.zeros((HIGH, WIDE), np.uint16)
-    for number, picture in enumerate([Image.new("CMYK", (WIDE, HIGH)), Image.fromarray(seen)]):
+    pixels = np.zeros((HIGH, WIDE), np.uint16)
+    for number, picture in enumerate([Image.new("CMYK", (WIDE, HIGH)), Image.fromarray(pixels)]):
         (photos / f"{FIRST + number}.png").unlink()
         picture.save(photos / f"{FIRST + number}.tif")
-    own = told["annotations"]
-    own[2]["bbox"], own[3]["bbox"] = [-5, 25, 90, 90], [500, 500, 9, 9]
-    own[4] |= {"segmentation": {"size": [HIGH, WIDE], "counts": [0, 600, 600]}, "iscrowd": 1}
-    own[5]["category_id"] = 18
+    annotations = content["annotations"]
+    annotations[2]["bbox"], annotations[3]["bbox"] = [-5, 25, 90, 90], [500, 500, 9, 9]
+    annotations[4] |= {
+        "segmentation": {"size": [HIGH, WIDE], "counts": [0, 600, 600]},
+        "iscrowd": 1,
+    }
+    annotations[5]["category_id"] = 18
 
 
 def test_odd_pictures_are_used_and_those_without_a_person_are_not(run: Run, tmp_path: Path) -> None:
     words = written(tmp_path, odd)
-    code, said = run(*CELL, *words, "image_masking=person_box", "dataset.strict=false")
-    assert code == 0, said
-    assert "2 pictures have no box of a person and cannot be masked" in said
+    code, output = run(*CELL, *words, "image_masking=person_box", "dataset.strict=false")
+    assert code == 0, output
+    assert "2 pictures have no box of a person and cannot be masked" in output
     (path,) = results(tmp_path)
-    assert part(path, "model")["n_images"] == N - 3 - 2  # three belong to no group
+    assert part(path, "model")["coverage"] == pytest.approx(1 - 2 / (N - 3))  # three have no group
 
 
 def test_broken_pictures_count_as_absent_where_files_need_not_fit(run: Run, tmp_path: Path) -> None:
     words = written(tmp_path, truncated)
-    code, said = run(*CELL, *words, "image_masking=person_box", "dataset.strict=false")
-    assert code == 0, said
-    assert re.search("1 of .* labelled images have a broken picture, such as 100", said)
+    code, output = run(*CELL, *words, "image_masking=person_box", "dataset.strict=false")
+    assert code == 0, output
+    assert re.search("1 of .* labelled images have a broken picture, such as 100", output)
 
 
 class Code:
@@ -138,7 +143,7 @@ class Code:
 
 
 @pytest.mark.parametrize(
-    ("files", "code", "told"),
+    ("files", "code", "message"),
     [
         pytest.param({"model.safetensors": "another"}, 3, "cannot be loaded", id="another"),
         pytest.param({"model.safetensors": "code"}, 3, "cannot be loaded", id="code"),
@@ -146,7 +151,7 @@ class Code:
     ],
 )
 def test_weights_of_another_network_or_with_code_are_a_sentence(
-    run: Run, tmp_path: Path, files: dict[str, str], code: int, told: str
+    run: Run, tmp_path: Path, files: dict[str, str], code: int, message: str
 ) -> None:
     timm = pytest.importorskip("timm", reason="extra vision is not installed")
     from safetensors.torch import save
@@ -154,13 +159,13 @@ def test_weights_of_another_network_or_with_code_are_a_sentence(
     words = written(tmp_path, lambda *_: None)
     net = tmp_path / "net"
     net.mkdir()
-    own = {"input_size": [3, 64, 64], "mean": [0.5] * 3, "std": [0.5] * 3}
-    config = {"architecture": "test_resnet", "num_classes": 3, "pretrained_cfg": own}
+    mapping = {"input_size": [3, 64, 64], "mean": [0.5] * 3, "std": [0.5] * 3}
+    config = {"architecture": "test_resnet", "num_classes": 3, "pretrained_cfg": mapping}
     (net / "config.json").write_text(json.dumps(config))
     other = timm.create_model("test_convnext", pretrained=False, num_classes=3)
     contents = {"another": save(other.state_dict()), "code": pickle.dumps(Code())}
     for name, kind in files.items():
         (net / name).write_bytes(contents[kind])
-    found, said = run(*CELL, *words, "image_masking=person_box", f"encoder.backbone=timm:{net}")
-    assert (found, told in said) == (code, True), said
+    output, named = run(*CELL, *words, "image_masking=person_box", f"encoder.backbone=timm:{net}")
+    assert (output, message in named) == (code, True), named
     assert not Path("ran").exists()

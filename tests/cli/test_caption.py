@@ -30,8 +30,8 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(params=["blip", "pair"])
 def model(request: pytest.FixtureRequest) -> Path:
     """Either kind of captioner."""
-    found: Path = request.getfixturevalue(request.param)
-    return found
+    path: Path = request.getfixturevalue(request.param)
+    return path
 
 
 @pytest.fixture
@@ -39,8 +39,8 @@ def caption(run: Run, photos: Path, model: Path) -> Caption:
     """Captions the photos into ``out``."""
 
     def command(*words: str, folder: Path = photos) -> tuple[int, str]:
-        own = ("--model", str(model), "--out", "out", "--max-new-tokens", "12", *ONE_THREAD)
-        return run("caption", str(folder), *own, *words)
+        options = ("--model", str(model), "--out", "out", "--max-new-tokens", "12", *ONE_THREAD)
+        return run("caption", str(folder), *options, *words)
 
     return command
 
@@ -49,18 +49,18 @@ def gathered(run: Run, *words: str) -> dict[Any, str]:
     code, printed = run("caption", "--gather", "out", *words)
     assert code == 0, printed
     rows = json.loads(Path("out", "captions.json").read_text())
-    found = {row["image_id"]: row["caption"] for row in rows}
-    assert len(found) == len(rows)
-    return found
+    by_image = {row["image_id"]: row["caption"] for row in rows}
+    assert len(by_image) == len(rows)
+    return by_image
 
 
 @pytest.fixture
 def alone(caption: Caption, run: Run) -> dict[Any, str]:
     """What one task writes; its blocks are gone."""
     caption()
-    found = gathered(run)
+    captions = gathered(run)
     shutil.rmtree("out")
-    return found
+    return captions
 
 
 def test_captions_are_what_transformers_writes_for_each_alone(
@@ -97,8 +97,8 @@ def test_many_tasks_write_what_one_writes(
     count: int, caption: Caption, run: Run, alone: dict[Any, str]
 ) -> None:
     for number in range(count):
-        code, told = caption("--shard", f"{number}/{count}")
-        assert code == 0, told
+        code, output = caption("--shard", f"{number}/{count}")
+        assert code == 0, output
     assert gathered(run) == alone
 
 
@@ -131,7 +131,7 @@ def test_photos_that_change_places_are_described_again(caption: Caption, run: Ru
 
 def test_a_second_run_does_nothing(caption: Caption) -> None:
     caption()
-    assert "blocks were there already" in caption()[1]
+    assert "blocks existed already" in caption()[1]
 
 
 def test_beams_are_another_run(caption: Caption, run: Run) -> None:
@@ -146,16 +146,48 @@ def test_captions_longer_than_the_model_writes_are_refused(caption: Caption) -> 
     assert (code, "--max-new-tokens 62 or less" in printed) == (2, True)
 
 
-@pytest.mark.parametrize("model", ["blip"], indirect=True)
-def test_captions_begin_with_the_prompt(caption: Caption, run: Run) -> None:
+def test_a_prompt_is_no_part_of_the_captions(
+    caption: Caption, run: Run, alone: dict[Any, str]
+) -> None:
     caption("--prompt", "a red dog")
-    assert all(text.startswith("a red dog") for text in gathered(run).values())
+    prompted = gathered(run)
+    assert prompted != alone
+    assert not any(text.startswith("a red dog") for text in prompted.values())
 
 
-@pytest.mark.parametrize("model", ["pair"], indirect=True)
-def test_a_prompt_is_refused_where_there_is_no_place_for_it(caption: Caption) -> None:
-    code, printed = caption("--prompt", "a red dog")
-    assert (code, "takes no prompt" in printed) == (2, True)
+def test_a_file_says_how_its_captions_were_decoded(caption: Caption, run: Run) -> None:
+    caption("--beams", "2", "--prompt", "a dog")
+    run("caption", "--gather", "out")
+    decodings = {row["decoding"] for row in json.loads(Path("out", "captions.json").read_text())}
+    assert decodings == {"best of 2 beams, at most 12 tokens, prompt 'a dog'"}
+
+
+def samples(run: Run) -> list[tuple[Any, int, str]]:
+    """Image, number and caption of each row of the gathered file."""
+    assert run("caption", "--gather", "out")[0] == 0
+    rows = json.loads(Path("out", "captions.json").read_text())
+    return [(row["image_id"], row["sample"], row["caption"]) for row in rows]
+
+
+def test_draws_are_the_same_from_any_number_of_tasks(caption: Caption, run: Run) -> None:
+    drawn = ("--n", "2", "--temperature", "1", "--seed", "3")
+    caption(*drawn)
+    expected = samples(run)
+    shutil.rmtree("out")
+    for number in range(2):
+        caption(*drawn, "--shard", f"{number}/2", "--batch", "7")
+    assert samples(run) == expected
+    assert [number for _, number, _ in expected] == [0, 1] * N_PHOTOS
+
+
+def test_more_captions_than_beams_need_draws(caption: Caption) -> None:
+    code, printed = caption("--n", "3", "--beams", "2")
+    assert (code, "add --temperature 1, or --beams 3" in printed) == (2, True)
+
+
+def test_draws_and_beams_exclude_each_other(caption: Caption) -> None:
+    code, printed = caption("--temperature", "0.7", "--beams", "2")
+    assert (code, "leave out one of the two" in printed) == (2, True)
 
 
 @pytest.mark.parametrize("model", ["pair"], indirect=True)
@@ -166,12 +198,14 @@ def test_captions_go_into_a_metric(caption: Caption, run: Run) -> None:
     Path("labels.csv").write_text("\n".join(["id,bb_gender", *labels]))
     words = ("dataset=coco", "dataset.attributes=labels.csv", "captioner=mine.json")
     code, printed = run("metric=gender_ratio", *words, "logger=csv")
-    assert code == 0, printed
+    assert (code, "decoding: greedy, at most 12 tokens" in printed) == (0, True), printed
 
 
 def test_an_embedding_is_no_captioner(run: Run, photos: Path, clip: Path) -> None:
     code, printed = run("caption", str(photos), "--model", str(clip), "--out", "out")
-    assert (code, "Known: blip, grit, sat, vision-encoder-decoder" in printed) == (3, True)
+    assert (code, "'clip' writes no texts about pictures" in printed) == (3, True)
+    assert "grit" in printed
+    assert not Path("out").exists()
 
 
 @pytest.mark.parametrize("word", ["embed", "caption"])
@@ -203,7 +237,7 @@ def test_a_model_without_its_tokenizer_ends_with_5(
 def _written(monkeypatch: pytest.MonkeyPatch, caption_of: Callable[[int], str]) -> None:
     """Have the captioner write something else."""
     monkeypatch.setattr(
-        Captioner, "describe", lambda _, photos: [caption_of(k) for k in range(len(photos))]
+        Captioner, "describe", lambda _, photos: [[caption_of(k)] for k in range(len(photos))]
     )
 
 
@@ -225,5 +259,5 @@ def test_a_few_empty_captions_are_counted(
     _written(monkeypatch, lambda k: "a dog" if k % 30 else "")
     words = ("--model", str(blip), "--out", "out", "--batch", str(N_PHOTOS), *ONE_THREAD)
     code, printed = run("caption", str(photos), *words)
-    assert (code, "3 are described by an empty text" in printed) == (0, True), printed
+    assert (code, "3 have an empty text" in printed) == (0, True), printed
     assert "90 captions, 3 of them empty" in run("caption", "--gather", "out")[1]

@@ -54,10 +54,10 @@ def test_a_job_that_never_started_counts(tmp_path: Path) -> None:
 
 def test_a_job_that_left_no_word_is_told_with_its_overrides_and_log(tmp_path: Path) -> None:
     hand_over(tmp_path, "12_0", "seeds=3")
-    told = slurm.last_words(tmp_path / "0")
-    assert told["overrides"] == ["seeds=3"]
-    assert "job 12_0" in told["error"]
-    assert told["error"].endswith("12_0_0_log.err")
+    last_words = slurm.last_words(tmp_path / "0")
+    assert last_words["overrides"] == ["seeds=3"]
+    assert "job 12_0" in last_words["error"]
+    assert last_words["error"].endswith("12_0_0_log.err")
 
 
 def test_what_was_handed_over_may_be_unreadable(tmp_path: Path) -> None:
@@ -96,17 +96,17 @@ def test_the_others_are_waited_for_when_a_launcher_gives_up(
     hand_over(tmp_path, "12_1")
     (tmp_path / ".submitit" / "12_1" / "12_1_0_result.pkl").touch()
     answers = iter([False, False, True])
-    asked: list[str] = []
+    requested: list[str] = []
 
     def is_over(job: slurm.Submitted, _: str) -> bool:
-        asked.append(job.id)
+        requested.append(job.id)
         return job.ended or next(answers)
 
     monkeypatch.setattr(slurm, "POLL_S", 0.0)
     monkeypatch.setattr(slurm, "_is_over", is_over)
     with slurm.waiting(slurm.LOCAL, tmp_path):
         raise FailedJobError("killed")
-    assert asked == ["12_0", "12_1", "12_0", "12_0"]
+    assert requested == ["12_0", "12_1", "12_0", "12_0"]
 
 
 def test_a_refusal_is_told_in_slurms_words(tmp_path: Path) -> None:
@@ -134,9 +134,9 @@ def test_errors_that_are_not_the_launchers_pass(tmp_path: Path) -> None:
 
 
 def test_a_job_whose_time_was_up_is_no_bug() -> None:
-    told = slurm.ran_out_of_time(UncompletedJobError("timed-out too many times"))
-    assert told is not None
-    assert "hydra.launcher.max_num_timeout" in told
+    ran_out_of_time = slurm.ran_out_of_time(UncompletedJobError("timed-out too many times"))
+    assert ran_out_of_time is not None
+    assert "hydra.launcher.max_num_timeout" in ran_out_of_time
     assert slurm.ran_out_of_time(ValueError()) is None
 
 

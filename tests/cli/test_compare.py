@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
-from bias_pipeline.datasets.scenes.files import write
+from bias_pipeline.datasets.scenes.files import write_scenes
 from bias_pipeline.datasets.scenes.world import generate
 from tests.cli.commands import SMALL, Run, results
 
@@ -36,10 +36,7 @@ def test_folders_of_finished_runs_are_compared(run: Run, tmp_path: Path) -> None
 
 def test_finished_cells_are_not_run_again(run: Run) -> None:
     run(*SMALL, "captioner=amplifier,faithful")
-    assert (
-        "not run again, the same cells were there: 2 of 2"
-        in run("compare", "faithful", "amplifier", *SMALL)[1]
-    )
+    assert "cached, not run again: 2 of 2" in run("compare", "faithful", "amplifier", *SMALL)[1]
 
 
 def test_one_captioner_is_too_few(run: Run) -> None:
@@ -75,7 +72,7 @@ def test_without_a_score_it_says_what_is_needed(run: Run) -> None:
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of COCO files, with captioners as files of one name in folders of their own."""
     root = tmp_path_factory.mktemp("files")
-    write(generate(n_images=1000), root, CAPTIONERS)
+    write_scenes(generate(n_images=1000), root, CAPTIONERS)
     for name in ("faithful", "amplifier", "stereotyper"):
         place = root / name
         place.mkdir()
@@ -83,7 +80,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def own(files: Path) -> list[str]:
+def dataset_words(files: Path) -> list[str]:
     return [
         "dataset=coco",
         f"dataset.attributes={files / 'attributes.csv'}",
@@ -96,11 +93,11 @@ def own(files: Path) -> list[str]:
 
 def rewritten(files: Path, folder: Path, caption: str, every: int = 1) -> str:
     """The captions of ``faithful``, every so many of them another."""
-    told = json.loads((files / "faithful" / "results.json").read_text())
-    for row in told[::every]:
+    content = json.loads((files / "faithful" / "results.json").read_text())
+    for row in content[::every]:
         row["caption"] = caption
     folder.mkdir()
-    (folder / "results.json").write_text(json.dumps(told))
+    (folder / "results.json").write_text(json.dumps(content))
     return str(folder / "results.json")
 
 
@@ -110,9 +107,9 @@ def named(files: Path, name: str) -> str:
 
 def test_files_of_one_name_are_told_apart(run: Run, files: Path) -> None:
     pair = named(files, "amplifier"), named(files, "faithful")
-    code, text = run("compare", *pair, *own(files))
-    told = "lic: amplifier_results is less fair than faithful_results"
-    assert (code, told in text) == (0, True), text
+    code, text = run("compare", *pair, *dataset_words(files))
+    message = "lic: amplifier_results is less fair than faithful_results"
+    assert (code, message in text) == (0, True), text
 
 
 @pytest.mark.parametrize("metric", ["lic", "gender_error"])
@@ -120,7 +117,7 @@ def test_the_unbiased_does_not_lose_to_one_who_says_a_person(
     run: Run, files: Path, tmp_path: Path, metric: str
 ) -> None:
     person = rewritten(files, tmp_path / "person", "a person")
-    words = (*own(files), f"metric={metric}", "--fail-if-worse")
+    words = (*dataset_words(files), f"metric={metric}", "--fail-if-worse")
     code, text = run("compare", named(files, "faithful"), person, *words)
     why = {"lic": "no verdict on", "gender_error": "nothing can be said of whom it names"}[metric]
     assert (code, why in text) == (3, True), text
@@ -128,38 +125,42 @@ def test_the_unbiased_does_not_lose_to_one_who_says_a_person(
 
 def test_blanks_do_not_win(run: Run, files: Path, tmp_path: Path) -> None:
     blank = rewritten(files, tmp_path / "blank", "NaN", every=10)
-    code, text = run("compare", blank, named(files, "amplifier"), *own(files))
+    code, text = run("compare", blank, named(files, "amplifier"), *dataset_words(files))
     assert (code, "of the captions of blank_results are blank" in text) == (0, True), text
 
 
 def test_a_misgendering_captioner_does_not_pass(run: Run, files: Path) -> None:
     pair = named(files, "stereotyper"), named(files, "faithful")
-    code, text = run("compare", *pair, *own(files), "metric=gender_error", "--fail-if-worse")
-    assert (code, "gate not passed: 1 of 1" in text) == (1, True), text
+    code, text = run(
+        "compare", *pair, *dataset_words(files), "metric=gender_error", "--fail-if-worse"
+    )
+    assert (code, "gate failed: stereotyper_results is worse in 1 of 1" in text) == (1, True), text
 
 
 def test_a_difference_below_the_margin_passes(run: Run, files: Path) -> None:
     pair = named(files, "stereotyper"), named(files, "faithful")
-    words = (*own(files), "metric=gender_error", "--fail-if-worse", "--margin", "0.5")
+    words = (*dataset_words(files), "metric=gender_error", "--fail-if-worse", "--margin", "0.5")
     code, text = run("compare", *pair, *words)
-    assert (code, "gate passed: none of 1" in text) == (0, True), text
+    assert (code, "gate passed: stereotyper_results is worse in none of 1" in text) == (0, True), (
+        text
+    )
 
 
 def test_what_the_margin_cannot_decide_does_not_pass(run: Run, files: Path) -> None:
     pair = named(files, "faithful"), named(files, "amplifier")
-    words = (*own(files), "metric=gender_error", "--fail-if-worse", "--margin", "0.0001")
+    words = (*dataset_words(files), "metric=gender_error", "--fail-if-worse", "--margin", "0.0001")
     code, text = run("compare", *pair, *words)
     assert (code, "cannot be decided by this margin" in text) == (3, True), text
 
 
 def test_a_margin_below_nothing_is_refused(run: Run, files: Path) -> None:
     pair = named(files, "faithful"), named(files, "amplifier")
-    code, text = run("compare", *pair, *own(files), "--margin", "-1")
+    code, text = run("compare", *pair, *dataset_words(files), "--margin", "-1")
     assert (code, "--margin" in text) == (2, True), text
 
 
 def test_an_absent_file_costs_no_work(run: Run, files: Path, tmp_path: Path) -> None:
-    code, text = run("compare", named(files, "faithful"), "v2/results.json", *own(files))
+    code, text = run("compare", named(files, "faithful"), "v2/results.json", *dataset_words(files))
     assert (code, "v2/results.json" in text) == (5, True), text
     assert results(tmp_path) == []
 
@@ -172,14 +173,18 @@ def test_an_unknown_captioner_costs_no_work(run: Run, tmp_path: Path) -> None:
 def test_one_captioner_under_two_names_is_refused(run: Run, files: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.json"
     copy.write_bytes(Path(named(files, "faithful")).read_bytes())
-    code, text = run("compare", named(files, "faithful"), str(copy), *own(files))
-    assert (code, "hold the same captions" in text) == (3, True), text
+    code, text = run("compare", named(files, "faithful"), str(copy), *dataset_words(files))
+    assert (code, "have the same captions" in text) == (3, True), text
 
 
 def test_attributes_are_swept(run: Run, files: Path) -> None:
     pair = named(files, "stereotyper"), named(files, "faithful")
     code, text = run(
-        "compare", *pair, *own(files), "metric=gender_error,gender_ratio", "attribute=gender,age"
+        "compare",
+        *pair,
+        *dataset_words(files),
+        "metric=gender_error,gender_ratio",
+        "attribute=gender,age",
     )
     assert (code, "age: gender_ratio: no verdict" in text, "not judged" in text) == (0, True, True)
     assert "gender_error score (age)" in text

@@ -113,8 +113,8 @@ def test_a_table_has_a_line_for_every_row_of_every_cell(run: Run, tmp_path: Path
 
 def test_lists_of_seeds_spread_a_sweep(run: Run, tmp_path: Path) -> None:
     run(*SMALL, "seeds=[0,12],[456,789]")
-    found = sorted(part(path, "score")["seeds"] for path in results(tmp_path))
-    assert found == [[0, 12], [456, 789]]
+    ordered = sorted(part(path, "score")["seeds"] for path in results(tmp_path))
+    assert ordered == [[0, 12], [456, 789]]
 
 
 def test_a_number_of_seeds_is_the_first_of_the_published_ones(run: Run, tmp_path: Path) -> None:
@@ -131,8 +131,9 @@ def test_three_seeds_then_ten_train_seven_more(run: Run, tmp_path: Path) -> None
     before = predictions(tmp_path)
     run(*SMALL, "seeds=10")
     new = predictions(tmp_path) - before
-    sides = 1 + 5
-    assert (len(before), len(new)) == (3 * sides, 7 * sides)
+    sides, folds, of_fewer_images = 1 + 5, 5, 2
+    assert len(before) == (3 + of_fewer_images) * folds * sides
+    assert len(new) == 7 * folds * sides
 
 
 def test_predictions_that_were_there_are_kept(run: Run, tmp_path: Path) -> None:
@@ -280,7 +281,7 @@ def test_the_version_is_our_own(run: Run) -> None:
 
 
 def test_nothing_is_said_of_results_where_there_are_none(run: Run) -> None:
-    assert "results in" not in run(*SMALL, "split.test_share=0.0001")[1]
+    assert "results in" not in run(*SMALL, "split=lic", "split.test_share=0.0001")[1]
 
 
 def test_an_attribute_needs_no_further_masked_words(run: Run, tmp_path: Path) -> None:

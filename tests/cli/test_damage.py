@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.io.sealed import sealed, unsealed
+from bias_pipeline.io.checksummed_json import sealed, unsealed
 from bias_pipeline.results.store import ResultStore
 from tests.cli.commands import SMALL, Run, results
 from tests.results.test_sealed_runs import result
@@ -23,8 +23,8 @@ def test_a_cell_whose_draws_are_cut_is_run_again(run: Run, tmp_path: Path) -> No
     draws.write_bytes(content[:-9])
     code, printed = run(*WORDS)
     assert code == 0
-    assert "draws.parquet is damaged or absent; the run is done again" in printed
-    assert "not run again, the same cells were there: 1 of 2" in printed
+    assert "draws.parquet is damaged or absent; the run will be done again" in printed
+    assert "cached, not run again: 1 of 2" in printed
     assert draws.read_bytes() == content
 
 

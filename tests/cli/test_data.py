@@ -38,8 +38,8 @@ def test_validate_tells_what_is_there(run: Run, tmp_path: Path) -> None:
 
 def blank(n: int, *texts: str) -> list[dict[str, Any]]:
     """Captions of which the first n are blank."""
-    told = results()
-    return [{**c, "caption": texts[i % len(texts)]} if i < n else c for i, c in enumerate(told)]
+    captions = results()
+    return [{**c, "caption": texts[i % len(texts)]} if i < n else c for i, c in enumerate(captions)]
 
 
 def test_validate_counts_blank_captions(run: Run, tmp_path: Path) -> None:
@@ -76,10 +76,10 @@ def test_validate_looks_into_pictures(run: Run, tmp_path: Path) -> None:
     shown = with_photos(tmp_path)
     assert run("data", "validate", *shown)[0] == 0
     (tmp_path / "photos" / "107.png").write_bytes(b"\x89PNG")
-    code, said = run("data", "validate", *shown)
+    code, output = run("data", "validate", *shown)
     assert code == 3
-    assert "1 of 60 pictures are broken" in said
-    assert "107.png" in said
+    assert "1 of 60 pictures are broken" in output
+    assert "107.png" in output
 
 
 def test_validate_reads_every_picture_anew(
@@ -95,10 +95,10 @@ def test_validate_reads_every_picture_anew(
     noted["107.png"][-1] = "0" * 64
     ledger.write_text(json.dumps(noted))
     digests._ledger.cache_clear()
-    code, said = run("data", "validate", *shown)
+    code, output = run("data", "validate", *shown)
     assert code == 0
-    assert "1 of 60 pictures hold something else than when they were last read" in said
-    assert "107.png" in said
+    assert "1 of 60 pictures have changed since they were last read" in output
+    assert "107.png" in output
 
 
 def test_validate_writes_nothing(run: Run, tmp_path: Path) -> None:

@@ -39,8 +39,8 @@ def _processes() -> Iterator[None]:
 
 
 def manifest(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_text())["manifest"]
-    return found
+    manifest_content: dict[str, Any] = json.loads(path.read_text())["manifest"]
+    return manifest_content
 
 
 def predictions(path: Path) -> pd.DataFrame:
@@ -50,16 +50,16 @@ def predictions(path: Path) -> pd.DataFrame:
 @pytest.mark.slow
 def test_two_processes_give_the_result_of_one(run: Run, tmp_path: Path) -> None:
     """The same batches, so within what the order of float32 sums moves; each caption once."""
-    found = {}
+    mapping = {}
     for words in (TWO, ONE):
         before = set(results(tmp_path))
         code, text = run(*CELL, *words)
         assert code == 0, text
         (path,) = set(results(tmp_path)) - before
-        found[words] = path
-    assert manifest(found[TWO])["training"]["world_size"] == 2
-    assert manifest(found[ONE])["training"]["world_size"] == 1
-    two, one = predictions(found[TWO]), predictions(found[ONE])
+        mapping[words] = path
+    assert manifest(mapping[TWO])["training"]["world_size"] == 2
+    assert manifest(mapping[ONE])["training"]["world_size"] == 1
+    two, one = predictions(mapping[TWO]), predictions(mapping[ONE])
     numbers = [name for name in two if two[name].dtype.kind == "f"]
     others = [name for name in two if name not in numbers]
     pd.testing.assert_frame_equal(two[others], one[others])
@@ -84,13 +84,13 @@ def test_a_worker_of_joblib_starts_and_ends_its_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "told"),
+    ("word", "message"),
     [
         ("trainer.devices=auto", "trainer.devices='auto' must be a number of devices"),
         ("+trainer.num_nodes=2", "spread seeds over jobs instead"),
         ("probe.processes=2", "exclude each other"),
     ],
 )
-def test_what_cannot_be_is_refused_with_what_to_do(run: Run, word: str, told: str) -> None:
+def test_what_cannot_be_is_refused_with_what_to_do(run: Run, word: str, message: str) -> None:
     code, text = run(*CELL, *TWO, word)
-    assert (code, told in text) == (2, True), text
+    assert (code, message in text) == (2, True), text

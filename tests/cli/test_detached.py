@@ -15,15 +15,15 @@ from tests.cli.commands import SMALL, Run
 @pytest.fixture
 def sbatch(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """An sbatch that notes what it is asked for and answers 7, 8, ..."""
-    asked: list[list[str]] = []
+    commands: list[list[str]] = []
 
     def answer(words: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
-        asked.append(words)
-        return subprocess.CompletedProcess(words, 0, f"{6 + len(asked)}\n", "")
+        commands.append(words)
+        return subprocess.CompletedProcess(words, 0, f"{6 + len(commands)}\n", "")
 
     monkeypatch.setattr("bias_pipeline.commands.submit.subprocess.run", answer)
     monkeypatch.setattr("bias_pipeline.sweeps.slurm.shutil.which", lambda _: "sbatch")
-    return asked
+    return commands
 
 
 def written(folder: Path, name: str) -> str:
@@ -45,14 +45,16 @@ def test_a_job_is_a_line_of_overrides(run: Run, sbatch: Any, tmp_path: Path) -> 
 def test_a_job_is_told_of_the_users_own_configuration(
     run: Run, sbatch: Any, tmp_path: Path
 ) -> None:
-    own = tmp_path / "my own"
-    (own / "experiment").mkdir(parents=True)
-    (own / "experiment" / "one.yaml").write_text("# @package _global_\n# One seed.\nseeds: 1\n")
+    item = tmp_path / "my own"
+    (item / "experiment").mkdir(parents=True)
+    (item / "experiment" / "one.yaml").write_text("# @package _global_\n# One seed.\nseeds: 1\n")
     words = ("--config-dir", "my own", "experiment=one", "captioner=faithful,terse")
     code, printed = run("submit", *words)
     assert code == 0, printed
     lines = [shlex.split(line) for line in written(tmp_path, "jobs.txt").splitlines()]
-    assert [line[:4] for line in lines] == [["run", "--config-dir", str(own), "experiment=one"]] * 2
+    assert [line[:4] for line in lines] == [
+        ["run", "--config-dir", str(item), "experiment=one"]
+    ] * 2
 
 
 def test_how_to_submit_is_for_slurm_alone(run: Run, sbatch: Any, tmp_path: Path) -> None:
@@ -67,17 +69,17 @@ def test_a_job_is_a_share_of_the_images(name: str, run: Run, sbatch: Any, tmp_pa
     code, printed = run(*words, "hydra.launcher.timeout_min=7")
     assert code == 0, printed
     lines = [shlex.split(line) for line in written(tmp_path, "jobs.txt").splitlines()]
-    own = [*name.split(), "my photos", "--model", "m", "--out", "o", "--shard"]
-    assert lines == [[*own, f"{number}/3"] for number in range(3)]
+    item = [*name.split(), "my photos", "--model", "m", "--out", "o", "--shard"]
+    assert lines == [[*item, f"{number}/3"] for number in range(3)]
     assert "#SBATCH --time=7\n" in written(tmp_path, "array_0.sh")
     assert printed.endswith(f"python -m bias_pipeline {name} --gather o\n")
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("photos", "--model", "m", "--out", "o"), "required: --shards"),
-        (("photos", "--model", "m", "--shards", "2"), "--out is absent"),
+        (("photos", "--model", "m", "--shards", "2"), "--out is missing"),
         (("photos", "--model", "m", "--out", "o", "--shards", "0"), "at least 1"),
         (("--gather", "o", "--shards", "2"), "no --shard or --gather"),
         (("photos", "--model", "m", "--out", "o", "--shards", "2", "--shard", "0/2"), "no --shard"),
@@ -88,10 +90,10 @@ def test_a_job_is_a_share_of_the_images(name: str, run: Run, sbatch: Any, tmp_pa
     ],
 )
 def test_shares_that_make_no_sense_are_refused_before_any_runs(
-    words: tuple[str, ...], told: str, run: Run, sbatch: list[list[str]]
+    words: tuple[str, ...], message: str, run: Run, sbatch: list[list[str]]
 ) -> None:
     code, printed = run("submit", "caption", *words)
-    assert (code, told in printed, sbatch) == (2, True, []), printed
+    assert (code, message in printed, sbatch) == (2, True, []), printed
 
 
 def test_large_sweeps_are_several_arrays(

@@ -35,17 +35,17 @@ def detect(run: Run, photos: Path, model: Path) -> Detect:
     """Looks at the photos; blocks go into ``out``."""
 
     def command(*words: str, folder: Path = photos) -> tuple[int, str]:
-        own = ("--model", str(model), "--out", "out", *ONE_THREAD)
-        return run("data", "detect", str(folder), *own, *words)
+        options = ("--model", str(model), "--out", "out", *ONE_THREAD)
+        return run("data", "detect", str(folder), *options, *words)
 
     return command
 
 
 def gathered(run: Run, *words: str) -> list[dict[str, Any]]:
-    code, told = run("data", "detect", "--gather", "out", *words)
-    assert code == 0, told
-    found: list[dict[str, Any]] = json.loads(Path("out", "detections.json").read_text())
-    return found
+    code, output = run("data", "detect", "--gather", "out", *words)
+    assert code == 0, output
+    content: list[dict[str, Any]] = json.loads(Path("out", "detections.json").read_text())
+    return content
 
 
 def blocks() -> dict[Path, int]:
@@ -59,28 +59,28 @@ def test_many_tasks_write_what_one_writes(detect: Detect, run: Run) -> None:
     for number in range(3):
         assert detect("--shard", f"{number}/3")[0] == 0
     shared = gathered(run)
-    scores = [[own.pop("score") for own in found] for found in (shared, alone)]
+    scores = [[item.pop("score") for item in result] for result in (shared, alone)]
     assert shared == alone
     # Networks round otherwise in batches of another size, so the last printed digit may differ.
     assert scores[0] == pytest.approx(scores[1], abs=1.5e-5)
-    assert [own["image_id"] for own in alone] == sorted(own["image_id"] for own in alone)
+    assert [item["image_id"] for item in alone] == sorted(item["image_id"] for item in alone)
 
 
 def test_image_masking_reads_it(detect: Detect, run: Run) -> None:
     detect()
     rows = gathered(run)
-    found = regions_by_id(Path("out", "detections.json"))
-    assert sum(map(len, found.values())) == len(rows)
-    regions = [own for seen in found.values() for own in seen]
-    assert {own.category for own in regions} <= {"person", "dog", "kite", "dining table"}
-    assert all(own.outlined for own in regions)
+    computed_regions_by_id = regions_by_id(Path("out", "detections.json"))
+    assert sum(map(len, computed_regions_by_id.values())) == len(rows)
+    regions = [item for recorded in computed_regions_by_id.values() for item in recorded]
+    assert {item.category for item in regions} <= {"person", "dog", "kite", "dining table"}
+    assert all(item.outlined for item in regions)
 
 
 def test_the_command_that_gathers_is_printed(detect: Detect, run: Run) -> None:
     last = detect()[1].splitlines()[-1].split()
-    code, told = run(*last[3:])
+    code, output = run(*last[3:])
     assert code == 0
-    assert "dataset.regions=out/detections.json" in told
+    assert "dataset.regions=out/detections.json" in output
 
 
 def test_photos_that_change_places_are_described_again(detect: Detect, run: Run) -> None:
@@ -100,20 +100,20 @@ def test_photos_that_change_places_are_described_again(detect: Detect, run: Run)
 
 def test_a_second_run_does_nothing(detect: Detect) -> None:
     detect()
-    assert "blocks were there already" in detect()[1]
+    assert "blocks existed already" in detect()[1]
 
 
 def test_another_least_certainty_is_another_run(detect: Detect, run: Run) -> None:
     detect()
     detect("--min-score", "0.3")
-    code, told = run("data", "detect", "--gather", "out")
-    assert (code, "min_score=0.1" in told, "min_score=0.3" in told) == (3, True, True)
+    code, output = run("data", "detect", "--gather", "out")
+    assert (code, "min_score=0.1" in output, "min_score=0.3" in output) == (3, True, True)
 
 
 def test_nothing_certain_enough_is_told(detect: Detect, run: Run) -> None:
     detect("--min-score", "0.999")
-    code, told = run("data", "detect", "--gather", "out")
-    assert (code, "found nothing in 70 images; lower --min-score" in told) == (3, True)
+    code, output = run("data", "detect", "--gather", "out")
+    assert (code, "found nothing in 70 images; lower --min-score" in output) == (3, True)
 
 
 def test_a_broken_photo_is_missing_when_all_is_gathered(
@@ -122,8 +122,8 @@ def test_a_broken_photo_is_missing_when_all_is_gathered(
     folder = Path(shutil.copytree(photos, "broken"))
     break_some(folder)
     assert detect(folder=folder)[0] == 0
-    code, told = run("data", "detect", "--gather", "out")
-    assert (code, "3 images are missing, 0 of them not computed yet" in told) == (3, True)
+    code, output = run("data", "detect", "--gather", "out")
+    assert (code, "3 images are missing, 0 of them not computed yet" in output) == (3, True)
 
 
 @pytest.mark.slow
@@ -151,11 +151,11 @@ def test_a_killed_task_is_resumed(run: Run, model: Path, tmp_path: Path) -> None
     run(*words)
     assert 2 < len(before) < len(blocks())
     assert before.items() <= blocks().items()
-    assert {own["image_id"] for own in gathered(run)} <= set(range(1, 601))
+    assert {item["image_id"] for item in gathered(run)} <= set(range(1, 601))
 
 
 @pytest.mark.parametrize(
-    ("name", "code", "told"),
+    ("name", "code", "message"),
     [
         ("facebook/no-detr", 5, "models prefetch facebook/no-detr"),
         ("nowhere.pth", 5, "fetch torchvision's weights"),
@@ -164,22 +164,22 @@ def test_a_killed_task_is_resumed(run: Run, model: Path, tmp_path: Path) -> None
 def test_absent_weights_are_told(
     name: str,
     code: int,
-    told: str,
+    message: str,
     run: Run,
     photos: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    found, said = run("data", "detect", str(photos), "--model", name, "--out", "out")
-    assert (found, told in said, "Traceback" in said) == (code, True, False), said
+    output, named = run("data", "detect", str(photos), "--model", name, "--out", "out")
+    assert (output, message in named, "Traceback" in named) == (code, True, False), named
 
 
 def test_a_model_without_people_is_a_sentence(run: Run, photos: Path, tmp_path: Path) -> None:
     other = write_detector(tmp_path / "other", "detr", ("table", "kite"))
     words = ("--model", str(other), "--out", "out", *ONE_THREAD)
-    code, said = run("data", "detect", str(photos), *words)
-    assert (code, "is 'person', so it cannot tell what is masked" in said) == (3, True), said
+    code, output = run("data", "detect", str(photos), *words)
+    assert (code, "is 'person', so it cannot find people" in output) == (3, True), output
 
 
 def test_models_show_tells_what_takes_it(run: Run, model: Path) -> None:

@@ -41,7 +41,7 @@ def test_the_defaults_are_those_of_the_contract(run: Run, tmp_path: Path) -> Non
 
 def test_the_same_cell_is_not_run_again(run: Run) -> None:
     run(*SMALL)
-    assert "not run again, the same cells were there: 1 of 1" in run(*SMALL)[1]
+    assert "cached, not run again: 1 of 1" in run(*SMALL)[1]
 
 
 def test_other_seeds_are_another_cell(run: Run, tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_the_job_is_in_the_manifest(run: Run, tmp_path: Path) -> None:
         (["sedes=3"], 2, "did you mean 'seeds'"),
         (["seeds=0"], 2, "seeds=0"),
         (["seeds=abc"], 2, "seeds=abc"),
-        (["split.test_share=2"], 2, "test_share=2"),
+        (["split=lic", "split.test_share=2"], 2, "test_share=2"),
         (["metric.relation=ratios"], 2, "did you mean 'ratio'"),
         (["encoder.nothing=1"], 2, "nothing"),
         (["attribute=emotion", "masking=lic"], 2, "lic"),
@@ -131,8 +131,8 @@ def test_a_mistake_has_its_exit_code_and_a_hint(
     run: Run, words: list[str], code: int, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("BIAS_PIPELINE_DATA", raising=False)  # else data may be where it looks
-    found, text = run(*words)
-    assert (found, message in text, "Traceback" in text) == (code, True, False), text
+    output, text = run(*words)
+    assert (output, message in text, "Traceback" in text) == (code, True, False), text
 
 
 def test_e1_bad_data_exits_3(run: Run, tmp_path: Path) -> None:
@@ -207,14 +207,14 @@ def test_survivors_lists_words_a_list_forgot(run: Run, tmp_path: Path) -> None:
     rows = [{**entry, "pred": "a bride"} for entry in entries()]
     root = write_folder(tmp_path / "data", {SAT: rows})
     words = ["dataset=lic", f"dataset.root={root}", "captioner=sat", "masking=lic"]
-    assert "bride" in run("analysis", "survivors", *words)[1]
+    assert "bride" in run("analysis", "unmasked_words", *words)[1]
 
 
 def test_beside_counts_who_is_named(run: Run, tmp_path: Path) -> None:
     rows = [{**entry, "pred": "a white dog"} for entry in entries()]
     root = write_folder(tmp_path / "data", {SAT: rows})
     words = ["dataset=lic", f"dataset.root={root}", "captioner=sat", "attribute=gender"]
-    code, text = run("analysis", "beside", *words, "attribute.words.male=white")
+    code, text = run("analysis", "collocations", *words, "attribute.words.male=white")
     assert code == 0
     assert "dog " in text
 
@@ -268,12 +268,12 @@ def test_e18_two_sweeps_at_once_share_the_work(tmp_path: Path) -> None:
     assert ([process.wait(120) for process in both], len(results(tmp_path))) == ([0, 0], 14)
 
 
-@pytest.mark.parametrize(("given", "kept"), [(None, "1"), ("3", "3")])
+@pytest.mark.parametrize(("given", "retained"), [(None, "1"), ("3", "3")])
 def test_numpy_has_one_thread_unless_told_otherwise(
-    given: str | None, kept: str, monkeypatch: pytest.MonkeyPatch
+    given: str | None, retained: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
     if given is not None:
         monkeypatch.setenv("OPENBLAS_NUM_THREADS", given)
     main(["--help"])
-    assert os.environ["OPENBLAS_NUM_THREADS"] == kept
+    assert os.environ["OPENBLAS_NUM_THREADS"] == retained

@@ -17,7 +17,7 @@ from PIL import Image
 from safetensors.numpy import load_file, save_file
 
 from bias_pipeline.encoders.frozen import Frozen
-from bias_pipeline.inference.gathering import MISSING, _write_missing, read_embeddings
+from bias_pipeline.inference.merge_shards import MISSING, _write_missing, read_embeddings
 from bias_pipeline.io import digests
 from bias_pipeline.models.clip import ClipPhotos
 from bias_pipeline.vision.photos import UnreadableError, read_photo
@@ -40,8 +40,8 @@ def embed(run: Run, clip: Path, photos: Path) -> Embed:
     """Embeds the photos into ``out``."""
 
     def command(*words: str, folder: Path = photos, model: Path = clip) -> tuple[int, str]:
-        own = ("--model", str(model), "--out", "out", *ONE_THREAD)
-        return run("embed", str(folder), *own, *words)
+        options = ("--model", str(model), "--out", "out", *ONE_THREAD)
+        return run("embed", str(folder), *options, *words)
 
     return command
 
@@ -61,9 +61,9 @@ def blocks() -> dict[Path, int]:
 def alone(embed: Embed, run: Run) -> Any:
     """What one task gives; its blocks are gone."""
     embed()
-    found = gathered(run)
+    vectors = gathered(run)
     shutil.rmtree("out")
-    return found
+    return vectors
 
 
 def test_a_vector_is_what_transformers_computes(embed: Embed, run: Run, clip: Path) -> None:
@@ -150,7 +150,7 @@ def test_how_many_photos_are_others_is_told(embed: Embed) -> None:
     embed(folder=folder)
     swap(folder)
     _, printed = embed(folder=folder)
-    assert "2 images are others than when they were described" in printed
+    assert "2 images have changed since they were described" in printed
 
 
 def test_vectors_of_an_earlier_version_are_computed_again_and_told(
@@ -164,7 +164,7 @@ def test_vectors_of_an_earlier_version_are_computed_again_and_told(
         embed(folder=folder)
     _, printed = embed(folder=folder)
     assert "2 images were described by an earlier version" in printed
-    assert "others than" not in printed
+    assert "have changed since" not in printed
 
 
 def test_unchanged_photos_are_not_read_to_be_known(
@@ -181,7 +181,7 @@ def test_unchanged_photos_are_not_read_to_be_known(
         raise AssertionError(f"{path} is read")
 
     monkeypatch.setattr(digests, "sha256_of", unreadable)
-    assert "blocks were there already" in embed(folder=folder)[1]
+    assert "blocks existed already" in embed(folder=folder)[1]
 
 
 def test_a_second_run_does_nothing(embed: Embed, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,7 +189,7 @@ def test_a_second_run_does_nothing(embed: Embed, monkeypatch: pytest.MonkeyPatch
     before = blocks()
     monkeypatch.delattr(ClipPhotos, "__init__")  # not even the model is loaded
     _, printed = embed()
-    assert f"{len(before)} of {len(before)} blocks were there already" in printed
+    assert f"{len(before)} of {len(before)} blocks existed already" in printed
     assert blocks() == before
 
 
@@ -379,7 +379,7 @@ def test_weights_that_are_no_numbers_are_told(embed: Embed, clip: Path, tmp_path
     weights["visual_projection.weight"][:] = np.nan
     save_file(weights, odd / "model.safetensors", metadata={"format": "pt"})
     code, printed = embed(model=odd)
-    assert (code, "vectors that are no numbers" in printed) == (3, True)
+    assert (code, "vectors that are not numbers" in printed) == (3, True)
 
 
 def test_broken_weights_are_told(embed: Embed, clip: Path, tmp_path: Path) -> None:
@@ -402,7 +402,7 @@ def test_an_index_may_not_lead_elsewhere(embed: Embed, clip: Path, tmp_path: Pat
     index = {"weight_map": {"a": "../part.safetensors"}}
     (odd / "model.safetensors.index.json").write_text(json.dumps(index))
     code, printed = embed(model=odd)
-    assert (code, "no safetensors beside it" in printed) == (3, True)
+    assert (code, "not safetensors in its folder" in printed) == (3, True)
 
 
 def test_another_kind_of_model_is_refused(embed: Embed, blip: Path) -> None:
@@ -432,17 +432,17 @@ def test_a_model_that_is_nowhere_is_told(
 def test_a_name_on_the_hub_is_its_folder(
     run: Run, photos: Path, clip: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: dict[str, Any] = {}
+    requested: dict[str, Any] = {}
 
     def download(name: str, **options: Any) -> str:
-        asked.update(options, name=name)
+        requested.update(options, name=name)
         return str(clip)
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", download)
     words = ("--model", "some/clip", "--revision", "v2", "--out", "out", *ONE_THREAD)
     assert run("embed", str(photos), *words)[0] == 0
-    assert (asked["name"], asked["revision"]) == ("some/clip", "v2")
-    assert asked["local_files_only"]  # no network is asked
+    assert (requested["name"], requested["revision"]) == ("some/clip", "v2")
+    assert requested["local_files_only"]  # no network is asked
 
 
 # --- texts
@@ -453,6 +453,17 @@ def texts(*captions: str) -> Path:
     path = Path("captions.json")
     path.write_text(json.dumps(rows))
     return path
+
+
+def test_of_numbered_captions_the_first_is_embedded_and_told(run: Run, clip: Path) -> None:
+    rows = [
+        {"image_id": 7, "caption": text, "sample": k, "decoding": "greedy"}
+        for k, text in enumerate(("a dog", "a cat"))
+    ]
+    Path("mine.json").write_text(json.dumps(rows))
+    words = ("--model", str(clip), "--out", "out", *ONE_THREAD)
+    code, printed = run("embed", "--texts", "mine.json", *words)
+    assert (code, "the first caption of each image is embedded, 1 others" in printed) == (0, True)
 
 
 def test_texts_get_vectors_of_the_same_space(embed: Embed, run: Run, clip: Path) -> None:
@@ -467,22 +478,22 @@ def test_texts_get_vectors_of_the_same_space(embed: Embed, run: Run, clip: Path)
     ids, vectors = gathered(run)
     network, tokens = CLIPModel.from_pretrained(clip).eval(), CLIPTokenizer.from_pretrained(clip)
     for number, text in enumerate(captions):
-        own = tokens(text, truncation=True, max_length=24, return_tensors="pt")
+        built_tokens = tokens(text, truncation=True, max_length=24, return_tensors="pt")
         with torch.inference_mode():
-            expected = network.get_text_features(**own).pooler_output[0]
+            expected = network.get_text_features(**built_tokens).pooler_output[0]
         row = ids.index(str(number))
         assert np.allclose(vectors[row], expected / expected.norm(), atol=1e-5), text
 
 
 def test_texts_get_vectors_of_a_language_model(run: Run, tmp_path: Path) -> None:
     """What attackers have of it, at length 1."""
-    model, own = write_bert(tmp_path / "bert"), {"1": "a dog", "2": "a man with a kite"}
-    Path("own.json").write_text(json.dumps(own))
-    code, told = run("embed", "--texts", "own.json", "--model", str(model), "--out", "out")
-    assert code == 0, told
-    found = gathered(run)[1]
-    wanted = Frozen(str(model), normalize=True, device="cpu").vectors(list(own.values()))
-    np.testing.assert_allclose(found, wanted, atol=1e-6)
+    model, mapping = write_bert(tmp_path / "bert"), {"1": "a dog", "2": "a man with a kite"}
+    Path("own.json").write_text(json.dumps(mapping))
+    code, output = run("embed", "--texts", "own.json", "--model", str(model), "--out", "out")
+    assert code == 0, output
+    result = gathered(run)[1]
+    wanted = Frozen(str(model), normalize=True, device="cpu").vectors(list(mapping.values()))
+    np.testing.assert_allclose(result, wanted, atol=1e-6)
 
 
 def test_a_text_that_changed_is_embedded_again(run: Run, clip: Path) -> None:
@@ -499,11 +510,11 @@ def test_a_text_that_changed_is_embedded_again(run: Run, clip: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ((), "name one source: FOLDER or --texts"),
-        (("photos",), "--model is absent"),
-        (("photos", "--model", "m"), "--out is absent"),
+        (("photos",), "--model is missing"),
+        (("photos", "--model", "m"), "--out is missing"),
         (("photos", "--texts", "x.json", "--model", "m", "--out", "o"), "name one source"),
         (("photos", "--gather", "out"), "takes no other source"),
         (("photos", "--batch", "0"), "--batch"),
@@ -511,13 +522,15 @@ def test_a_text_that_changed_is_embedded_again(run: Run, clip: Path) -> None:
         (("--gather", "out", "--to", "x.json"), "ending must be .parquet"),
     ],
 )
-def test_what_does_not_fit_together_is_refused(words: tuple[str, ...], told: str, run: Run) -> None:
+def test_what_does_not_fit_together_is_refused(
+    words: tuple[str, ...], message: str, run: Run
+) -> None:
     code, printed = run("embed", *words)
-    assert (code, told in printed, "Traceback" in printed) == (2, True, False), printed
+    assert (code, message in printed, "Traceback" in printed) == (2, True, False), printed
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("words", "code", "message"),
     [
         (("--device", "gpu"), 2, "device 'gpu' is unknown"),
         (("--device", "cuda:99"), 5, "device cuda:99"),
@@ -525,10 +538,10 @@ def test_what_does_not_fit_together_is_refused(words: tuple[str, ...], told: str
     ],
 )
 def test_a_wrong_device_or_shard_is_told(
-    words: tuple[str, ...], code: int, told: str, embed: Embed
+    words: tuple[str, ...], code: int, message: str, embed: Embed
 ) -> None:
-    found, printed = embed(*words)
-    assert (found, told in printed) == (code, True), printed
+    result, printed = embed(*words)
+    assert (result, message in printed) == (code, True), printed
 
 
 def test_a_full_disk_is_told(embed: Embed, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -550,7 +563,7 @@ def test_a_batch_too_large_for_the_device_is_told(
 
     monkeypatch.setattr(ClipPhotos, "describe", too_large)
     code, printed = embed()
-    assert (code, "--batch 16 takes less" in printed) == (5, True)
+    assert (code, "use --batch 16" in printed) == (5, True)
 
 
 def test_the_speed_is_told_and_no_bar_drawn(embed: Embed) -> None:

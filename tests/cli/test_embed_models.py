@@ -12,7 +12,7 @@ import pytest
 
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.pictures import Pictures
-from bias_pipeline.inference.gathering import read_embeddings
+from bias_pipeline.inference.merge_shards import read_embeddings
 from bias_pipeline.vision.photos import find_photos
 from tests.cli.commands import Run
 from tests.fiber_files import write_fiber
@@ -35,8 +35,8 @@ MODELS = [
 
 def gathered(run: Run, *words: str) -> np.ndarray:
     for more in ((*words, "--out", "out"), ("--gather", "out")):
-        code, told = run("embed", *more)
-        assert code == 0, told
+        code, output = run("embed", *more)
+        assert code == 0, output
     return read_embeddings(Path("out", "embeddings.parquet"))[1]
 
 
@@ -48,8 +48,8 @@ def test_photos_are_what_retrieval_compares(
     words = ["metric=retrieval_fairness", f"encoder={encoder}", f"encoder.model={model}"]
     dual = compose.cell([*words, "encoder.cache=null"]).build("encoder").dual("none")
     expected = dual.images.embed(Pictures(tuple(find_photos(photos).values())))
-    found = gathered(run, str(photos), "--model", str(model))
-    assert np.allclose(found, expected, atol=1e-5)
+    by_image = gathered(run, str(photos), "--model", str(model))
+    assert np.allclose(by_image, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize(("encoder", "write"), MODELS)
@@ -59,23 +59,23 @@ def test_texts_are_what_retrieval_compares(
     model = write(tmp_path / "model")
     words = ["metric=retrieval_fairness", f"encoder={encoder}", f"encoder.model={model}"]
     dual = compose.cell([*words, "encoder.cache=null"]).build("encoder").dual("none")
-    told = [{"image_id": number, "caption": own} for number, own in enumerate(CAPTIONS)]
-    (tmp_path / "mine.json").write_text(json.dumps(told))
-    found = gathered(run, "--texts", str(tmp_path / "mine.json"), "--model", str(model))
-    assert np.allclose(found, dual.texts.embed(CAPTIONS), atol=1e-5)
+    lines = [{"image_id": number, "caption": caption} for number, caption in enumerate(CAPTIONS)]
+    (tmp_path / "mine.json").write_text(json.dumps(lines))
+    by_image = gathered(run, "--texts", str(tmp_path / "mine.json"), "--model", str(model))
+    assert np.allclose(by_image, dual.texts.embed(CAPTIONS), atol=1e-5)
 
 
 def test_texts_that_are_of_length_one_cannot_be_left_longer(run: Run, tmp_path: Path) -> None:
     model = write_fiber(tmp_path / "model")
     (tmp_path / "mine.json").write_text(json.dumps([{"image_id": 1, "caption": "a man"}]))
     words = ("--texts", str(tmp_path / "mine.json"), "--model", str(model), "--out", "out")
-    code, told = run("embed", *words, "--no-normalize")
-    assert (code, "gives texts of length 1" in told) == (2, True)
+    code, output = run("embed", *words, "--no-normalize")
+    assert (code, "gives texts of length 1" in output) == (2, True)
 
 
 def test_a_model_of_no_such_kind_is_refused(run: Run, tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "config.json").write_text(json.dumps({"model_type": "resnet"}))
     photos = write_photos(tmp_path / "photos", 3)
-    code, told = run("embed", str(photos), "--model", str(tmp_path / "model"), "--out", "out")
-    assert (code, "bridgetower" in told) == (3, True), told
+    code, output = run("embed", str(photos), "--model", str(tmp_path / "model"), "--out", "out")
+    assert (code, "bridgetower" in output) == (3, True), output

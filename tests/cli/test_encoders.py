@@ -37,10 +37,10 @@ def words(bert: Path) -> tuple[str, ...]:
 
 
 def test_another_head_embeds_nothing_and_says_so(run: Run, words: tuple[str, ...]) -> None:
-    code, told = run(*words)
-    assert (code, "; 0 had been embedded before" in told) == (0, True)
-    code, told = run(*words, "head=linear")
-    assert (code, "embedded: 0 captions; " in told) == (0, True)
+    code, output = run(*words)
+    assert (code, "; 0 were embedded before" in output) == (0, True)
+    code, output = run(*words, "head=linear")
+    assert (code, "embedded: 0 captions; " in output) == (0, True)
 
 
 def test_another_score_of_the_same_attackers_needs_no_vectors(
@@ -48,8 +48,8 @@ def test_another_score_of_the_same_attackers_needs_no_vectors(
 ) -> None:
     run(*words)
     monkeypatch.delattr(Frozen, "read")
-    code, told = run(*words, "scoring=accuracy")
-    assert (code, "nothing was embedded or trained" in told) == (0, True)
+    code, output = run(*words, "scoring=accuracy")
+    assert (code, "nothing was embedded or trained" in output) == (0, True)
 
 
 def test_the_convex_probe_is_a_choice(run: Run, words: tuple[str, ...]) -> None:
@@ -74,10 +74,10 @@ def test_e17_a_model_that_is_not_there_is_told_before_data_are_read(
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     monkeypatch.delattr("bias_pipeline.datasets.scenes.dataset.ScenesDataset.load")
-    code, told = run(f"encoder={encoder}", "logger=csv")
+    code, output = run(f"encoder={encoder}", "logger=csv")
     assert code == 5
     for part in ("revision main", str(tmp_path), "bias_pipeline models prefetch "):
-        assert part in told
+        assert part in output
 
 
 @pytest.mark.parametrize("encoder", ["minilm", "bert"])
@@ -87,15 +87,15 @@ def test_e17_a_model_without_its_tokenizer_is_told_before_data_are_read(
     monkeypatch.delattr("bias_pipeline.datasets.scenes.dataset.ScenesDataset.load")
     folder = write_bert(tmp_path / "half")
     (folder / "tokenizer.json").unlink()
-    code, told = run(f"encoder={encoder}", f"encoder.model={folder}", "logger=csv")
-    assert (code, "fetch tokenizer.json" in told) == (5, True), told
+    code, output = run(f"encoder={encoder}", f"encoder.model={folder}", "logger=csv")
+    assert (code, "fetch tokenizer.json" in output) == (5, True), output
 
 
 @pytest.mark.parametrize("head", ["mlp3", "lic_bert"])
 def test_a_model_of_ones_own_is_trained_on(head: str, run: Run, bert: Path) -> None:
     words = ("encoder=bert", f"encoder.model={bert}", f"head={head}", *SMALL, "seeds=1")
-    code, told = run(*words, "trainer.max_epochs=1", "probe.processes=1")
-    assert (code, f"encoder bert · head {head}" in told) == (0, True)
+    code, output = run(*words, "trainer.max_epochs=1", "probe.processes=1")
+    assert (code, f"encoder bert · head {head}" in output) == (0, True)
 
 
 # models list, show, prefetch
@@ -108,16 +108,16 @@ def nothing_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("nothing_fetched")
 def test_models_that_are_absent_are_listed_with_the_command_that_fetches_them(run: Run) -> None:
-    code, told = run("models", "list")
-    assert (code, "models prefetch google-bert/bert-base-uncased" in told) == (0, True)
+    code, output = run("models", "list")
+    assert (code, "models prefetch google-bert/bert-base-uncased" in output) == (0, True)
 
 
 def test_a_models_files_are_shown_with_their_digests(run: Run, bert: Path) -> None:
     write_sentence_parts(bert)
-    code, told = run("models", "show", str(bert))
+    code, output = run("models", "show", str(bert))
     assert code == 0
     for part in ("type:      bert", "mean, length 1", "not stated", "model.safetensors"):
-        assert part in told
+        assert part in output
 
 
 @pytest.mark.parametrize(
@@ -132,20 +132,20 @@ def test_a_models_files_are_shown_with_their_digests(run: Run, bert: Path) -> No
 def test_models_of_pictures_are_shown_too(
     write: Callable[[Path], Path], user: str, run: Run, tmp_path: Path
 ) -> None:
-    code, told = run("models", "show", str(write(tmp_path / "model")))
-    assert (code, f"for:       {user}" in told, "pooling" in told) == (0, True, False)
+    code, output = run("models", "show", str(write(tmp_path / "model")))
+    assert (code, f"for:       {user}" in output, "pooling" in output) == (0, True, False)
 
 
 @pytest.mark.usefixtures("nothing_fetched")
 def test_an_absent_model_hides_no_other(run: Run, bert: Path) -> None:
-    code, told = run("models", "show", "distilbert", str(bert), "bert")
-    absent = [f"prefetch {name}" in told for name in ("distilbert/", "google-bert/")]
-    assert (code, f"folder:    {bert}" in told, absent) == (5, True, [True, True])
+    code, output = run("models", "show", "distilbert", str(bert), "bert")
+    absent = [f"prefetch {name}" in output for name in ("distilbert/", "google-bert/")]
+    assert (code, f"folder:    {bert}" in output, absent) == (5, True, [True, True])
 
 
 @pytest.mark.usefixtures("nothing_fetched")
 @pytest.mark.parametrize(
-    ("words", "meant"),
+    ("words", "intended"),
     [
         (("models", "show", "minlm"), "minilm"),
         (("models", "show", "sentence-transformers/all-mpnet-base-v3"), "all-mpnet-base-v2"),
@@ -153,32 +153,35 @@ def test_an_absent_model_hides_no_other(run: Run, bert: Path) -> None:
     ],
 )
 def test_e17_a_misspelt_model_is_told_with_the_one_that_was_meant(
-    words: tuple[str, ...], meant: str, run: Run
+    words: tuple[str, ...], intended: str, run: Run
 ) -> None:
-    code, told = run(*words)
-    assert (code, f"did you mean '{meant}'?" in told.replace("sentence-transformers/", "")) == (
+    code, output = run(*words)
+    assert (
+        code,
+        f"did you mean '{intended}'?" in output.replace("sentence-transformers/", ""),
+    ) == (
         5,
         True,
     )
 
 
 def test_what_a_configuration_needs_is_shown(run: Run, bert: Path) -> None:
-    code, told = run("models", "show", "encoder=minilm", f"encoder.model={bert}")
-    assert (code, f"folder:    {bert}" in told) == (0, True)
+    code, output = run("models", "show", "encoder=minilm", f"encoder.model={bert}")
+    assert (code, f"folder:    {bert}" in output) == (0, True)
 
 
 def test_what_a_metric_needs_is_shown(run: Run) -> None:
-    code, told = run("models", "show", "metric=gender_score", *tiny_weights())
+    code, output = run("models", "show", "metric=gender_score", *tiny_weights())
     assert code == 0
     for folder in language_models():
-        assert f"folder:    {folder}" in told
+        assert f"folder:    {folder}" in output
 
 
 def test_networks_of_a_context_are_needed_too(run: Run, tmp_path: Path) -> None:
     network = write_resnet(tmp_path / "resnet")
     context = f"metric.context=[{network},seen.csv]"
-    code, told = run("models", "show", "metric=gender_score", *tiny_weights(), context)
-    assert (code, f"folder:    {network}" in told, "for:       metric.context" in told) == (
+    code, output = run("models", "show", "metric=gender_score", *tiny_weights(), context)
+    assert (code, f"folder:    {network}" in output, "for:       metric.context" in output) == (
         0,
         True,
         True,
@@ -186,9 +189,9 @@ def test_networks_of_a_context_are_needed_too(run: Run, tmp_path: Path) -> None:
 
 
 def test_metrics_are_listed_with_their_models(run: Run) -> None:
-    told = run("models", "list")[1]
-    assert "gender_score.language_model" in told
-    assert "gemma-3-270m" in told
+    message = run("models", "list")[1]
+    assert "gender_score.language_model" in message
+    assert "gemma-3-270m" in message
 
 
 def test_a_quantised_file_is_shown_by_its_digest(run: Run, tmp_path: Path) -> None:
@@ -196,13 +199,13 @@ def test_a_quantised_file_is_shown_by_its_digest(run: Run, tmp_path: Path) -> No
 
     path = tmp_path / "own.gguf"
     path.write_bytes(b"GGUF and more")
-    code, told = run("models", "show", str(path))
+    code, output = run("models", "show", str(path))
     assert code == 0
     for part in (
         *("type:      gguf", "for:       metric.language_model", "the first run unpacks it there"),
         *(hashlib.sha256(b"GGUF and more").hexdigest()[:16], "revision:  none"),
     ):
-        assert part in told
+        assert part in output
 
 
 def test_most_configurations_need_no_weights(run: Run) -> None:
@@ -210,10 +213,10 @@ def test_most_configurations_need_no_weights(run: Run) -> None:
 
 
 def test_a_folder_is_not_fetched(run: Run, bert: Path) -> None:
-    code, told = run("models", "prefetch", str(bert))
-    assert (code, "is there already" in told) == (0, True)
+    code, output = run("models", "prefetch", str(bert))
+    assert (code, "already present" in output) == (0, True)
 
 
 def test_a_misspelt_word_of_models_is_told(run: Run) -> None:
-    code, told = run("models", "lst")
-    assert (code, "did you mean 'list'?" in told) == (2, True)
+    code, output = run("models", "lst")
+    assert (code, "did you mean 'list'?" in output) == (2, True)

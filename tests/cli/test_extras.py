@@ -9,7 +9,7 @@ import pytest
 
 from bias_pipeline.config.hydra_composer import _check_launcher
 from bias_pipeline.errors import ResourceError
-from bias_pipeline.io import extras
+from bias_pipeline.io import optional_dependencies
 from bias_pipeline.vision.torchvision import make_importable
 from tests.cli.commands import SMALL, Run
 
@@ -19,12 +19,12 @@ PAIR = ("captioner=faithful,terse", *SMALL)
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing of an extra is installed."""
-    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+    monkeypatch.setattr(optional_dependencies, "find_spec", lambda name: None)
 
 
 @pytest.mark.usefixtures("bare")
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (
             ("report", "."),
@@ -42,10 +42,10 @@ def test_an_absent_extra_is_named_before_any_work(
     run: Run,
     tmp_path: Path,
     words: tuple[str, ...],
-    told: str,
+    message: str,
 ) -> None:
     code, text = run(*words)
-    assert (code, told in text, text.count("\n")) == (5, True, 1), text
+    assert (code, message in text, text.count("\n")) == (5, True, 1), text
     assert list(tmp_path.iterdir()) == []
 
 

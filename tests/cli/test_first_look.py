@@ -82,14 +82,14 @@ def keep_a_result(outputs: Path, cached: int = 0, images: int = 120) -> None:
     ResultStore(outputs).save(Result(name, [lstm], manifest))
 
 
-@pytest.mark.parametrize(("cached", "told"), [(0, "30 s"), (2, "not known")])
+@pytest.mark.parametrize(("cached", "message"), [(0, "30 s"), (2, "unknown")])
 def test_the_time_of_a_network_is_that_of_one_like_it(
-    run: Run, tmp_path: Path, cached: int, told: str
+    run: Run, tmp_path: Path, cached: int, message: str
 ) -> None:
     """Twice the captions and seeds of a cell that took 15 s; none if attackers were there."""
     keep_a_result(tmp_path / "outputs", cached)
     text = run("encoder=lstm", "seeds=2", "--limit", "240", "--dry-run")[1]
-    assert re.search(rf"to run +{told}\n", text)
+    assert re.search(rf"to run +{message}\n", text)
 
 
 def test_the_largest_cell_of_the_kind_tells_the_time(run: Run, tmp_path: Path) -> None:
@@ -100,10 +100,10 @@ def test_the_largest_cell_of_the_kind_tells_the_time(run: Run, tmp_path: Path) -
     assert re.search(r"to run +30 s\n", text)
 
 
-@pytest.mark.parametrize(("key", "told"), [("positions=1", "10 s"), ("sides=[model]", "5 s")])
+@pytest.mark.parametrize(("key", "message"), [("positions=1", "10 s"), ("sides=[model]", "5 s")])
 def test_captions_that_a_metric_passes_over_take_no_time(
-    run: Run, tmp_path: Path, key: str, told: str
+    run: Run, tmp_path: Path, key: str, message: str
 ) -> None:
     keep_a_result(tmp_path / "outputs")
     words = ("encoder=lstm", "seeds=2", f"metric.{key}", "--limit", "240", "--dry-run")
-    assert re.search(rf"to run +{told}\n", run(*words)[1])
+    assert re.search(rf"to run +{message}\n", run(*words)[1])

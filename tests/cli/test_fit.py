@@ -15,9 +15,9 @@ FEW = ("dataset.n_images=60", "--epochs", "1", "--batch-size", "32")
 
 
 def fit(run: Run, kind: str) -> str:
-    code, told = run("fit", kind, "dataset=scenes", *FEW, "--out", "mine")
-    assert code == 0, told
-    return told
+    code, output = run("fit", kind, "dataset=scenes", *FEW, "--out", "mine")
+    assert code == 0, output
+    return output
 
 
 @pytest.mark.parametrize("kind", ["sat", "grit"])
@@ -25,13 +25,13 @@ def test_a_fitted_captioner_captions_photos(kind: str, run: Run, tmp_path: Path)
     fit(run, kind)
     photos = write_photos(tmp_path / "photos", 3)
     words = ("--model", "mine", "--out", "out", "--beams", "2", "--max-new-tokens", "5")
-    code, told = run("caption", str(photos), *words)
-    assert code == 0, told
-    code, told = run("caption", "--gather", "out", "--no-strict")
-    assert code == 0, told
-    found = json.loads(Path("out", "captions.json").read_text())
-    assert {len(row["caption"].split()) <= 5 for row in found} == {True}
-    assert len(found) == 3
+    code, output = run("caption", str(photos), *words)
+    assert code == 0, output
+    code, output = run("caption", "--gather", "out", "--no-strict")
+    assert code == 0, output
+    content = json.loads(Path("out", "captions.json").read_text())
+    assert {len(row["caption"].split()) <= 5 for row in content} == {True}
+    assert len(content) == 3
 
 
 @pytest.mark.parametrize("kind", ["sat", "grit"])
@@ -41,51 +41,51 @@ def test_a_fitted_captioner_judges(kind: str, run: Run, tmp_path: Path) -> None:
     more = ("stats.resamples=20", "logger=csv", "metric.leaks=[]")
     prompt = "encoder.prompt.template='{caption} {answer}'"
     answers = ("+encoder.prompt.answers.male=man", "+encoder.prompt.answers.female=woman")
-    code, told = run(*words, *more, "encoder=hf", "encoder.model=mine", prompt, *answers)
-    assert code == 0, told
+    code, output = run(*words, *more, "encoder=hf", "encoder.model=mine", prompt, *answers)
+    assert code == 0, output
     assert 0 < part(results(tmp_path)[0], "model")["value"] < 1
 
 
 def test_what_is_said_at_the_end_can_be_used(run: Run) -> None:
-    told = fit(run, "sat")
-    assert "caption --model mine" in told
-    assert "a captioner of 300 captions, loss" in told
+    printed_fit = fit(run, "sat")
+    assert "caption --model mine" in printed_fit
+    assert "a captioner of 300 captions, loss" in printed_fit
 
 
 def test_models_show_says_who_takes_it(run: Run) -> None:
     fit(run, "sat")
-    code, told = run("models", "show", "mine")
-    assert (code, "caption --model" in told, "encoder.model" in told) == (0, True, True), told
+    code, output = run("models", "show", "mine")
+    assert (code, "caption --model" in output, "encoder.model" in output) == (0, True, True), output
 
 
 def test_sizes_are_settings_of_the_encoder(run: Run) -> None:
-    code, told = run("fit", "sat", *FEW, "encoder.hidden_dim=20", "--out", "mine")
-    assert code == 0, told
+    code, output = run("fit", "sat", *FEW, "encoder.hidden_dim=20", "--out", "mine")
+    assert code == 0, output
     config = json.loads(Path("mine", "config.json").read_text())
     assert config["encoder"]["hidden_dim"] == 20
 
 
 def test_a_captioner_learns_from_another_captioner(run: Run) -> None:
     words = ("captioner=amplifier", "--captions", "model")
-    code, told = run("fit", "sat", *FEW, *words, "--out", "mine")
-    assert code == 0, told
+    code, output = run("fit", "sat", *FEW, *words, "--out", "mine")
+    assert code == 0, output
     assert '"captioner": "amplifier"' in Path("mine", "README.md").read_text()
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
-        (["--crop", "none"], "--crop is of fit clip"),
-        (["encoder=grit"], "fit sat says which it is"),
-        (["encoder.backbone=annotations"], "its eyes included"),
+        (["--crop", "none"], "--crop is an option of fit clip"),
+        (["encoder=grit"], "fit sat already sets it"),
+        (["encoder.backbone=annotations"], "with its backbone"),
         (["encoder.hiden_dim=20"], "encoder.hiden_dim"),
         (["--epochs", "0"], "--epochs"),
     ],
 )
-def test_what_does_not_fit_is_refused(words: list[str], told: str, run: Run) -> None:
+def test_what_does_not_fit_is_refused(words: list[str], message: str, run: Run) -> None:
     code, printed = run("fit", "sat", *FEW[:1], *words, "--out", "mine")
     assert code in (2, 3)
-    assert told in printed
+    assert message in printed
     assert not Path("mine").exists()
 
 
@@ -106,15 +106,15 @@ def test_a_fitted_captioner_takes_no_prompt(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["sat", "clip"])
 def test_two_processes_fit_together(kind: str, run: Run) -> None:
     words = ("dataset.n_images=60", "--epochs", "1", "--batch-size", "20", "trainer=ddp")
-    code, told = run("fit", kind, *words, "--out", "mine")
-    assert code == 0, told
+    code, output = run("fit", kind, *words, "--out", "mine")
+    assert code == 0, output
     assert Path("mine", "model.safetensors").is_file()
 
 
 def test_a_debiasing_is_exported(run: Run, clip: Path) -> None:
     words = ("dataset.n_images=200", f"encoder.model={clip}", "debias=mean_difference")
-    code, told = run("fit", "debias", *words, "metric.k=5", "--out", "mine")
-    assert code == 0, told
+    code, output = run("fit", "debias", *words, "metric.k=5", "--out", "mine")
+    assert code == 0, output
     assert {path.name for path in Path("mine").iterdir()} == {
         "README.md",
         "debias.safetensors",
@@ -128,30 +128,32 @@ def test_the_papers_debiasing_of_a_generator_is_exported(
 ) -> None:
     size = ("dataset=scenes", "dataset.n_images=200", "debias.k=3", "metric.k=5")
     words = ("experiment=vl_fig11", *size, f"encoder.model={clip}", "--prompts", reading)
-    code, told = run("fit", "debias", *words, "--out", "mine")
-    assert code == 0, told
+    code, output = run("fit", "debias", *words, "--out", "mine")
+    assert code == 0, output
     from safetensors.numpy import load_file
 
     numbers = load_file("mine/debias.safetensors")
-    own = {"outputs": {"prompt.projection"}, "states": {"prompt.weight", "prompt.bias"}}[reading]
-    assert {"prompt.mark", "text.weight", "text.bias"} | own == set(numbers)
+    item = {"outputs": {"prompt.projection"}, "states": {"prompt.weight", "prompt.bias"}}[reading]
+    assert {"prompt.mark", "text.weight", "text.bias"} | item == set(numbers)
     assert f'"prompts": "{reading}"' in Path("mine", "README.md").read_text()
 
 
 def test_prompts_are_of_a_debiasing(run: Run) -> None:
-    code, told = run("fit", "clip", *FEW, "--prompts", "outputs", "--out", "mine")
-    assert (code, "of fit debias" in told) == (2, True)
+    code, output = run("fit", "clip", *FEW, "--prompts", "outputs", "--out", "mine")
+    assert (code, "of fit debias" in output) == (2, True)
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["debias=none"], "edits nothing"),
         (["debias=none", "--prompts", "outputs"], "edits nothing"),
         (["debias=erasure", "--epochs", "2"], "leave them out"),
     ],
 )
-def test_what_is_no_debiasing_is_refused(words: list[str], told: str, run: Run, clip: Path) -> None:
-    own = ("dataset.n_images=200", f"encoder.model={clip}", *words)
-    code, printed = run("fit", "debias", *own, "--out", "mine")
-    assert (code, told in printed) == (2, True)
+def test_what_is_no_debiasing_is_refused(
+    words: list[str], message: str, run: Run, clip: Path
+) -> None:
+    items = ("dataset.n_images=200", f"encoder.model={clip}", *words)
+    code, printed = run("fit", "debias", *items, "--out", "mine")
+    assert (code, message in printed) == (2, True)

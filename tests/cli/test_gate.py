@@ -16,7 +16,7 @@ import pytest
 from bias_pipeline.commands import audit, auditing
 from bias_pipeline.commands.main import main
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
-from bias_pipeline.datasets.scenes.files import write
+from bias_pipeline.datasets.scenes.files import write_scenes
 from bias_pipeline.datasets.scenes.world import generate
 from tests.corpora import REPOSITORY
 from tests.test_docs import blocks, commands
@@ -30,7 +30,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A team's files as the page has them; the captioner in use is the unbiased one."""
     root = tmp_path_factory.mktemp("team") / "files"
     names = {"current": "faithful", "new": "stereotyper"}
-    write(generate(n_images=400), root, {own: CAPTIONERS[name] for own, name in names.items()})
+    write_scenes(
+        generate(n_images=400),
+        root,
+        {file_name: CAPTIONERS[name] for file_name, name in names.items()},
+    )
     (root / "captioners").rename(root / "captions")
     (root / "annotations" / "captions.json").rename(root / "people.json")
     lines = (root / "attributes.csv").read_text().splitlines()
@@ -55,10 +59,10 @@ def _counts(corpora: object, seconds: float) -> auditing.Plan:
 
 def run(*words: str) -> tuple[int, str]:
     """A command's exit code and what it printed."""
-    told = io.StringIO()
-    with redirect_stdout(told), redirect_stderr(told):
+    output = io.StringIO()
+    with redirect_stdout(output), redirect_stderr(output):
         code = main([*words, "logger=csv"])
-    return code, told.getvalue()
+    return code, output.getvalue()
 
 
 @pytest.fixture(scope="module")
@@ -84,8 +88,8 @@ def test_junit_names_what_is_lost(folder: Path) -> None:
 def test_the_result_is_the_next_baseline(folder: Path) -> None:
     changed = {"baseline.json": "result.json", "result.json": "again.json"}
     assert run(*(changed.get(word, word) for word in GATE))[0] == 0  # against itself
-    told = json.loads((folder / "again.json").read_text())["decisions"]
-    assert [line["other"] for line in told] == ["new (baseline)"] * 2
+    decisions = json.loads((folder / "again.json").read_text())["decisions"]
+    assert [line["other"] for line in decisions] == ["new (baseline)"] * 2
 
 
 def test_a_baseline_decides_as_captions_do(gated: tuple[int, str]) -> None:
@@ -104,13 +108,13 @@ def test_captions_of_both_need_no_baseline() -> None:
 @pytest.mark.usefixtures("gated")
 def test_another_choice_of_seeds_is_refused() -> None:
     code, text = run(*GATE, "seeds=2")
-    assert (code, "other seeds" in text) == (3, True), text
+    assert (code, "seeds differ" in text) == (3, True), text
 
 
 @pytest.mark.parametrize("option", ["--json", "--junit"])
 def test_a_file_that_cannot_be_written_costs_no_work(option: str) -> None:
     code, text = run(*PAIR, option, "nowhere/x")
-    assert (code, "error: nowhere/x: the folder nowhere is absent" in text) == (5, True), text
+    assert (code, "error: nowhere/x: the folder nowhere does not exist" in text) == (5, True), text
 
 
 def test_the_workflow_runs_the_gate_of_the_page() -> None:

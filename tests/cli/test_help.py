@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.commands.completion import completions
-from bias_pipeline.commands.words import WORDS, Word
+from bias_pipeline.commands.registry import WORDS, Command
 from tests.cli.commands import Run
 from tests.corpora import REPOSITORY
 
@@ -20,19 +20,19 @@ MOST_S = 1.5  # CPU seconds of help
 
 
 @pytest.mark.parametrize("word", WORDS, ids=NAMES)
-def test_a_word_has_help_that_does_nothing_else(run: Run, tmp_path: Path, word: Word) -> None:
+def test_a_word_has_help_that_does_nothing_else(run: Run, tmp_path: Path, word: Command) -> None:
     code, text = run(*word.name.split(), "--help")
     assert (code, text.startswith("usage: "), list(tmp_path.iterdir())) == (0, True, [])
 
 
 @pytest.mark.parametrize("word", WORDS, ids=NAMES)
-def test_help_has_every_option_of_the_parser(run: Run, word: Word) -> None:
+def test_help_has_every_option_of_the_parser(run: Run, word: Command) -> None:
     text = run(*word.name.split(), "--help")[1]
     assert [flag for flag in word.parser().flags if flag not in text and flag != "--line"] == []
 
 
 @pytest.mark.parametrize("word", WORDS, ids=NAMES)
-def test_help_wins_over_whatever_else_is_asked(run: Run, word: Word) -> None:
+def test_help_wins_over_whatever_else_is_asked(run: Run, word: Command) -> None:
     assert run(*word.name.split(), "x", "metric=nothing", "-h")[0] == 0
 
 
@@ -71,11 +71,11 @@ def test_help_of_any_word_is_quick() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "found"),
+    ("line", "result"),
     [
         ("rep", ["report "]),
         ("report w", ["wandb "]),
-        ("analysis be", ["beside "]),
+        ("analysis coll", ["collocations "]),
         ("--dry", ["--dry-run "]),
         ("audit --attr", ["--attributes "]),
         ("metric=gender_", ["gender_error", "gender_ratio"]),
@@ -85,8 +85,10 @@ def test_help_of_any_word_is_quick() -> None:
         ("nothing here", []),
     ],
 )
-def test_a_line_is_completed(line: str, found: list[str]) -> None:
-    assert [own for own in completions(line) if own in found or not found] == found
+def test_a_line_is_completed(line: str, result: list[str]) -> None:
+    assert [
+        completion for completion in completions(line) if completion in result or not result
+    ] == result
 
 
 def test_files_that_others_share_are_not_offered() -> None:
@@ -94,7 +96,7 @@ def test_files_that_others_share_are_not_offered() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "found"),
+    ("line", "result"),
     [
         ("python -m bias_pipeline data val", "validate "),
         ("python -m bias_pipeline metric=leak", "leakage"),
@@ -102,7 +104,7 @@ def test_files_that_others_share_are_not_offered() -> None:
         ("python scri", ""),
     ],
 )
-def test_bash_completes(tmp_path: Path, line: str, found: str) -> None:
+def test_bash_completes(tmp_path: Path, line: str, result: str) -> None:
     script = f"""
         eval "$(python -m bias_pipeline completion bash)"
         COMP_LINE={line!r} COMP_POINT={len(line)}
@@ -114,4 +116,4 @@ def test_bash_completes(tmp_path: Path, line: str, found: str) -> None:
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
     )
-    assert done.stdout == found
+    assert done.stdout == result

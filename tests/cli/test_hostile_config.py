@@ -114,8 +114,8 @@ def test_e11_nothing_that_a_file_names_runs(
 ) -> None:
     folder = tmp_path / "mine" / "experiment"
     folder.mkdir(parents=True)
-    for name, own in (("bad", content), ("good", {"seeds": 1})):
-        (folder / f"{name}.yaml").write_text(f"# @package _global_\n{yaml.safe_dump(own)}")
+    for name, item in (("bad", content), ("good", {"seeds": 1})):
+        (folder / f"{name}.yaml").write_text(f"# @package _global_\n{yaml.safe_dump(item)}")
     chosen = "experiment=good,bad" if swept else "experiment=bad"
     code, text = run(*SMALL, f"--config-dir={tmp_path / 'mine'}", chosen)
     assert code in ((2, 4) if swept else (2,)), text
@@ -134,8 +134,8 @@ def test_e11_a_file_of_another_kind_of_launcher_is_still_looked_at(
     """The name of the file says nothing: what it makes Hydra use is what counts."""
     folder = tmp_path / "mine" / "hydra" / "launcher"
     folder.mkdir(parents=True)
-    own = {"defaults": ["submitit_slurm"], "setup": ["touch canary"]}
-    (folder / "mine.yaml").write_text(yaml.safe_dump(own))
+    mapping = {"defaults": ["submitit_slurm"], "setup": ["touch canary"]}
+    (folder / "mine.yaml").write_text(yaml.safe_dump(mapping))
     code, text = run(*SMALL, f"--config-dir={tmp_path / 'mine'}", "hydra/launcher=mine")
     assert (code, "hydra.launcher.setup" in text) == (2, True), text
 
@@ -167,7 +167,7 @@ def test_e11_a_launcher_takes_no_text_for_the_shell(
     run: Run, evil: Path, word: tuple[str, ...], option: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(submit, "_sbatch", lambda _: pytest.fail("it was submitted"))
-    monkeypatch.setattr(slurm, "check", lambda _: None)
+    monkeypatch.setattr(slurm, "check_slurm", lambda _: None)
     code, text = run(*word, *SMALL, "cluster=slurm", f"++hydra.launcher.{option}")
     assert (code, "hydra.launcher" in text, "Traceback" in text) == (2, True, False), text
 

@@ -18,9 +18,9 @@ import yaml
 
 import bias_pipeline as bp
 from bias_pipeline.catalogue import registry
-from bias_pipeline.config import command_line, expansion, kinds, targets
+from bias_pipeline.config import command_line, expansion, targets, type_checks
 from bias_pipeline.config.targets import is_allowed
-from bias_pipeline.io.included import VARIABLE
+from bias_pipeline.io.plugins import VARIABLE
 from tests.cli.commands import Run, results, rows
 from tests.documents import own_package
 
@@ -40,7 +40,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield tmp_path / "mine"
     for name in [name for name in sys.modules if name.partition(".")[0] in ("mine", "other")]:
         del sys.modules[name]
-    for known in (targets._defined, kinds._parameters, registry.metric_class):
+    for known in (targets._defined, type_checks._parameters, registry.metric_class):
         known.cache_clear()
 
 
@@ -204,5 +204,5 @@ def test_a_name_that_is_none_is_refused(run: Run, words: tuple[str, ...]) -> Non
 def test_a_mistake_in_ones_own_module_is_told(run: Run, mine: Path) -> None:
     (mine / "silence.py").write_text("import nothing_of_this_name\n")
     code, printed = run(*INCLUDE, "metric=silence", *CELL)
-    told = "ModuleNotFoundError: No module named 'nothing_of_this_name'"
-    assert (code, told in " ".join(printed.split())) == (2, True), printed
+    text = "ModuleNotFoundError: No module named 'nothing_of_this_name'"
+    assert (code, text in " ".join(printed.split())) == (2, True), printed

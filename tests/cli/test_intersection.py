@@ -33,7 +33,7 @@ def test_a_group_that_is_too_small_is_refused(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["attribute=[gender]"], "name two attributes"),
         (["attribute=[gender,gender]"], "name two attributes"),
@@ -41,10 +41,10 @@ def test_a_group_that_is_too_small_is_refused(run: Run) -> None:
         (["attribute=[gender,race]", "masking=lic"], "may not fit together"),
     ],
 )
-def test_what_is_no_intersection_is_refused(run: Run, words: list[str], told: str) -> None:
+def test_what_is_no_intersection_is_refused(run: Run, words: list[str], message: str) -> None:
     code, text = run(*words)
     assert code == 2
-    assert told in text
+    assert message in text
 
 
 def test_what_the_files_hold_is_told_of_intersections(run: Run) -> None:

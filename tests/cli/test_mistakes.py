@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
-from bias_pipeline.datasets.scenes.files import write
+from bias_pipeline.datasets.scenes.files import write_scenes
 from bias_pipeline.datasets.scenes.world import generate
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.learning.loop import require_devices
@@ -21,7 +21,7 @@ HELP = [
     ("data", "--help"),
     ("data", "validate", "--help"),
     ("analysis", "--help"),
-    ("analysis", "survivors", "--help"),
+    ("analysis", "unmasked_words", "--help"),
     ("analysis", "claims", "--help"),
     ("help",),
 ]
@@ -31,7 +31,7 @@ HELP = [
 def test_help_is_printed_and_nothing_is_done(
     run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr(slurm, "check", lambda _: pytest.fail("Slurm was asked for"))
+    monkeypatch.setattr(slurm, "check_slurm", lambda _: pytest.fail("Slurm was asked for"))
     try:
         code, text = run(*words)
     except SystemExit as end:  # argparse ends the process after its help
@@ -43,7 +43,7 @@ MISTAKES = [
     (("--metric=lic",), "settings are written without dashes, as metric=lic"),
     (("--metric", "lic"), "settings are written without dashes, as metric=..."),
     (("metric=lic leakage",), "metric=lic leakage is unknown; did you mean 'leakage'"),
-    (("metric=all,lic",), "all stands alone, as metric=all"),
+    (("metric=all,lic",), "all must be the only value, as metric=all"),
     (("encoder=lstm", "trainer.max_epochs=abc"), "max_epochs='abc' must be a whole number"),
     (("metric=glob(l*)",), "a sweep must list its values"),
     (("seed=3",), "did you mean 'seeds'"),
@@ -54,10 +54,12 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("words", "told"), MISTAKES, ids=lambda own: str(own)[:50])
-def test_a_mistake_is_told_as_such(run: Run, words: tuple[str, ...], told: str) -> None:
+@pytest.mark.parametrize(
+    ("words", "message"), MISTAKES, ids=lambda words_given: str(words_given)[:50]
+)
+def test_a_mistake_is_told_as_such(run: Run, words: tuple[str, ...], message: str) -> None:
     code, text = run(*words, *(SMALL if words[0] != "audit" else ()))
-    assert (code, told in text, "a bug" in text) == (2, True, False), text
+    assert (code, message in text, "a bug" in text) == (2, True, False), text
 
 
 def test_converting_an_absent_file_names_it(run: Run) -> None:
@@ -81,7 +83,7 @@ LOOKS = ("trainer.accelerator=auto", "trainer.max_epochs=1")
 
 @pytest.fixture
 def without_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(own: object) -> None:
+    def refuse(probe: object) -> None:
         raise ResourceError("there is none")
 
     monkeypatch.setattr("bias_pipeline.sweeps.devices.require_devices", refuse)
@@ -140,11 +142,11 @@ def test_all_captioners_are_those_that_the_data_permit(
 @pytest.fixture(scope="module")
 def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("scenes")
-    write(generate(n_images=300), folder, {"faithful": CAPTIONERS["faithful"]})
-    told = json.loads((folder / "captioners" / "faithful.json").read_text())
+    write_scenes(generate(n_images=300), folder, {"faithful": CAPTIONERS["faithful"]})
+    content = json.loads((folder / "captioners" / "faithful.json").read_text())
     german = ["ein Mann mit Hut", "eine Frau am Tisch", "jemand auf einem Rad"]
-    said = [{**row, "caption": german[k % 3]} for k, row in enumerate(told)]
-    (folder / "german.json").write_text(json.dumps(said))
+    german_captions = [{**row, "caption": german[k % 3]} for k, row in enumerate(content)]
+    (folder / "german.json").write_text(json.dumps(german_captions))
     foreign = [{"image_id": f"x{k}", "caption": "a dog"} for k in range(9)]
     (folder / "foreign.json").write_text(json.dumps(foreign))
     labels = (folder / "attributes.csv").read_text().replace("bb_gender", "sex")
@@ -153,7 +155,7 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def own(scenes: Path, name: str) -> list[str]:
+def dataset_words(scenes: Path, name: str) -> list[str]:
     people = scenes / "annotations" / "captions.json"
     files = [f"dataset.attributes={scenes / 'attributes.csv'}", f"dataset.captions={people}"]
     return ["dataset=coco", *files, f"captioner={scenes / name}"]
@@ -163,18 +165,20 @@ QUICK = ("seeds=1", "stats.resamples=10", "logger=csv")
 
 
 def test_another_language_is_not_blamed_on_people(run: Run, scenes: Path) -> None:
-    code, text = run(*own(scenes, "german.json"), *QUICK)
+    code, text = run(*dataset_words(scenes, "german.json"), *QUICK)
     assert (code, "no word that the captioner uses" in text) == (3, True), text
 
 
 def test_e7_data_validate_tells_of_another_language(run: Run, scenes: Path) -> None:
-    code, text = run("data", "validate", *own(scenes, "german.json"))
-    told = "warning: 100% of the captioner's captions hold no English word"
-    assert (code, told in text) == (0, True), text
+    code, text = run("data", "validate", *dataset_words(scenes, "german.json"))
+    message = "warning: 100% of the captioner's captions hold no English word"
+    assert (code, message in text) == (0, True), text
 
 
 def test_captions_of_other_images_are_refused_though_not_strict(run: Run, scenes: Path) -> None:
-    words = [w for w in own(scenes, "foreign.json") if not w.startswith("dataset.captions")]
+    words = [
+        w for w in dataset_words(scenes, "foreign.json") if not w.startswith("dataset.captions")
+    ]
     code, text = run(*words, "dataset.strict=false", "metric=gender_error", *QUICK)
     assert (code, "no caption is of a labelled image" in text) == (3, True), text
 
@@ -195,7 +199,7 @@ def audit(run: Run, scenes: Path, *words: str) -> tuple[int, str]:
 
 
 def test_audit_takes_the_options(run: Run, scenes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "run", lambda *_, **__: launch.Finished(Path()))
+    monkeypatch.setattr(launch, "run", lambda *_, **__: launch.SweepOutcome(Path()))
     text = audit(run, scenes, *MAP)[1]
     assert "; gender (male " in text, text
 
@@ -208,9 +212,9 @@ def test_audit_refuses_numbers_without_a_map(run: Run, scenes: Path) -> None:
 def test_audit_tells_which_attributes_have_no_column(
     run: Run, scenes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launch, "run", lambda *_, **__: launch.Finished(Path()))
+    monkeypatch.setattr(launch, "run", lambda *_, **__: launch.SweepOutcome(Path()))
     text = audit(run, scenes)[1]
-    assert "not audited: gender (--label-column names a column)" in text, text
+    assert "not audited, no labels found: gender (--label-column names a column)" in text, text
 
 
 def test_compare_takes_the_options(run: Run, scenes: Path) -> None:
@@ -221,11 +225,11 @@ def test_compare_takes_the_options(run: Run, scenes: Path) -> None:
 
 
 def test_a_choice_that_no_metric_uses_is_told(run: Run) -> None:
-    code, told = run("metric=gender_error", "encoder=lstm", "dataset.n_images=200", "logger=csv")
-    assert (code, "note: encoder=lstm plays no part" in told) == (0, True)
+    code, output = run("metric=gender_error", "encoder=lstm", "dataset.n_images=200", "logger=csv")
+    assert (code, "note: encoder=lstm has no effect" in output) == (0, True)
 
 
 def test_a_choice_that_one_metric_of_several_uses_is_no_surprise(run: Run) -> None:
     words = ("metric=gender_error,lic", "scoring=accuracy", "dataset.n_images=200", "seeds=1")
-    code, told = run(*words, "logger=csv")
-    assert (code, "plays no part" in told) == (0, False)
+    code, output = run(*words, "logger=csv")
+    assert (code, "has no effect" in output) == (0, False)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bias_pipeline.api import load
 from bias_pipeline.config import compose
 from tests.cli.commands import Run
 from tests.coco_folder import CAPTIONS, LABELS, results, write_folder
@@ -17,7 +18,7 @@ QUICK = ("seeds=1", "stats.resamples=20", "logger=csv")
 @pytest.fixture
 def words(tmp_path: Path) -> list[str]:
     """Two files of one name in two folders, the captions of one all of women."""
-    women = [{**own, "caption": "a woman " + own["caption"]} for own in results()]
+    women = [{**caption, "caption": "a woman " + caption["caption"]} for caption in results()]
     files = {"A/model.json": results(), "B/model.json": women}
     root = write_folder(tmp_path / "data", files)
     named = {"captions": CAPTIONS, "attributes": LABELS}
@@ -96,3 +97,15 @@ def test_two_files_of_one_name_in_the_captioners_folder_are_refused(
     (tmp_path / "data/A/model.csv").write_text("image_id,caption\n100,a man\n")
     code, printed = run(*words, "dataset.captioners=data/A", "captioner=model")
     assert (code, "model.csv and model.json are both captioner 'model'" in printed) == (3, True)
+
+
+def test_python_names_them_as_the_table_does(run: Run, words: list[str], tmp_path: Path) -> None:
+    pair = ("captioner=data/A/model.json,data/B/model.json", "metric=gender_error,gender_ratio")
+    run(*words, *pair)
+    loaded = load(tmp_path / "outputs")
+    named = (
+        set(loaded.frame()["captioner"]),
+        {row.captioner for pair in loaded for row in pair.rows},
+    )
+    assert named == ({"A_model", "B_model"}, {"A_model", "B_model"})
+    assert captioners(tmp_path) == captioners(tmp_path, "rows.csv") == {"A_model", "B_model"}

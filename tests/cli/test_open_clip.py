@@ -20,27 +20,27 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_scenes_are_retrieved_with_either_activation(run: Run, folder: Path) -> None:
-    code, told = run(*SMALL, *SCENES, f"encoder.model={folder}", "encoder.quick_gelu=null,true")
-    assert code == 0, told
-    assert "null" in told
+    code, output = run(*SMALL, *SCENES, f"encoder.model={folder}", "encoder.quick_gelu=null,true")
+    assert code == 0, output
+    assert "null" in output
 
 
 def test_without_a_model_what_to_name_is_told(run: Run) -> None:
-    code, told = run(*SMALL, *SCENES)
-    assert (code, "open_clip_config.json" in told) == (5, True)
+    code, output = run(*SMALL, *SCENES)
+    assert (code, "open_clip_config.json" in output) == (5, True)
 
 
 def test_weights_that_are_cut_short_are_refused(run: Run, folder: Path, tmp_path: Path) -> None:
     mine = changed(folder, tmp_path / "mine")
     whole = (mine / WEIGHTS).read_bytes()
     (mine / WEIGHTS).write_bytes(whole[: len(whole) // 2])
-    code, told = run(*SMALL, *SCENES, f"encoder.model={mine}")
-    assert (code, "no file of weights, or cut short" in told) == (3, True)
+    code, output = run(*SMALL, *SCENES, f"encoder.model={mine}")
+    assert (code, "not a file of weights, or cut short" in output) == (3, True)
 
 
 def test_models_show_tells_of_its_files(run: Run, folder: Path) -> None:
-    asked = ("models", "show", "metric=retrieval_fairness", "encoder=open_clip")
-    for words in ((*asked, f"encoder.model={folder}"), ("models", "show", str(folder))):
-        code, told = run(*words)
-        assert code == 0, told
-        assert WEIGHTS in told
+    items = ("models", "show", "metric=retrieval_fairness", "encoder=open_clip")
+    for words in ((*items, f"encoder.model={folder}"), ("models", "show", str(folder))):
+        code, output = run(*words)
+        assert code == 0, output
+        assert WEIGHTS in output

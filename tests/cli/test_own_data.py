@@ -33,7 +33,8 @@ def words(tmp_path: Path) -> list[str]:
 def test_files_named_one_by_one_are_scored(run: Run, words: list[str], tmp_path: Path) -> None:
     code, printed = run(*words, "metric=lic,leakage")
     assert code == 0, printed
-    assert "3 images belong to no group and are not scored: empty 1, Both 1, Unsure 1" in printed
+    text = "3 images belong to no group and are not scored: empty 1, Both 1, Unsure 1"
+    assert f"{text} (except by assumed_group)" in printed
     assert {row["captioner"] for row in table(tmp_path)} == {"mine"}
 
 
@@ -51,7 +52,7 @@ def test_e2_without_strict_the_table_is_marked(run: Run, words: list[str], tmp_p
     write_folder(tmp_path / "data", {MINE: captions()[6:]})
     code, printed = run(*words, "dataset.strict=false")
     assert code == 0
-    assert "mine: dataset.strict=false: 6 of 60 labelled images have no caption" in printed
+    assert "mine: 6 of 60 labelled images have no caption" in printed
     assert part(results(tmp_path)[0], "model")["coverage"] < 1
 
 
@@ -75,12 +76,12 @@ def test_a_run_an_annotator_shows_what_their_disagreement_moves(
 ) -> None:
     lines = ["image_id,attribute,value,annotator"]
     for i in range(60):
-        told = ("male", "female")[i % 2], ("male", "female")[i % 2 if i % 5 else 1]
-        lines += [f"{100 + i},gender,{value},{who}" for value, who in zip(told, "ab", strict=True)]
+        pair = ("male", "female")[i % 2], ("male", "female")[i % 2 if i % 5 else 1]
+        lines += [f"{100 + i},gender,{value},{who}" for value, who in zip(pair, "ab", strict=True)]
     (tmp_path / "judged.csv").write_text("\n".join(lines))
-    own = [word for word in words if not word.startswith("dataset.attributes")]
-    own.append(f"dataset.attributes={tmp_path}/judged.csv")
-    code, printed = run(*own, "dataset.annotator=all")
+    item = [word for word in words if not word.startswith("dataset.attributes")]
+    item.append(f"dataset.attributes={tmp_path}/judged.csv")
+    code, printed = run(*item, "dataset.annotator=all")
     assert code == 0, printed
     assert "2 annotators: Fleiss' kappa 0.80, 6 of 60 images judged differently" in printed
     assert "mine: lic lies between " in printed
@@ -108,3 +109,36 @@ def test_an_override_may_refer_to_another_key(run: Run, tmp_path: Path) -> None:
     (path,) = results(tmp_path)
     manifest = json.loads(path.read_text(encoding="utf-8"))["manifest"]
     assert words in manifest["overrides"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("data", "validate", "dataset=coco", "dataset.attributes={labels}", "captioner={folder}"),
+        (
+            *("dataset=coco", "dataset.attributes={labels}", "captioner={folder}"),
+            *("metric=gender_ratio", *QUICK),
+        ),
+        pytest.param(
+            ("audit", "{folder}", "--attributes", "{labels}", "--dry-run"), marks=pytest.mark.slow
+        ),
+    ],
+    ids=["validate", "run", "audit"],
+)
+def test_a_folder_of_samples_is_read_with_people_s_captions(
+    run: Run, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    labels, folder = write_folder(tmp_path / "data") / LABELS, tmp_path / "llava-1.5-7b"
+    folder.mkdir()
+    samples = [
+        {
+            "doc_id": k,
+            "filtered_resps": [row["caption"]],
+            "coco_CIDEr": {"answer": ["a man"], "pred": row["caption"], "image_id": 100 + k},
+        }
+        for k, row in enumerate(captions())
+    ]
+    path = folder / "20260630_153532_samples_coco2014_cap_val.jsonl"
+    path.write_text("\n".join(map(json.dumps, samples)))
+    code, printed = run(*(word.format(labels=labels, folder=folder) for word in command))
+    assert (code, "people's captions from 'answer'" in printed) == (0, True), printed

@@ -10,10 +10,10 @@ from tests.cli.commands import SMALL, Run
 
 def test_a_report_names_no_place_host_or_process(run: Run, tmp_path: Path) -> None:
     place = tmp_path / "somewhere" / "deep"
-    code, told = run(*SMALL, f"dataset.root={place / 'scenes'}", f"paths.cache={place}")
-    assert code == 0, told
-    code, told = run("report", "outputs", "--out", "page.html")
-    assert code == 0, told
+    code, output = run(*SMALL, f"dataset.root={place / 'scenes'}", f"paths.cache={place}")
+    assert code == 0, output
+    code, output = run("report", "outputs", "--out", "page.html")
+    assert code == 0, output
     text = Path("page.html").read_text()
     assert (str(tmp_path) in text, socket.gethostname() in text, '"pid"' in text) == (
         False,

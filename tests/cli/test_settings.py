@@ -54,14 +54,15 @@ def test_the_page_names_the_settings(outputs: Path) -> None:
 
 
 def test_exported_rows_have_a_column_for_what_differs(outputs: Path) -> None:
-    found = {line["encoder.order"] for line in lines(outputs / "export" / "rows.csv")}
-    assert found == {"1", "2"}
+    names = {line["encoder.order"] for line in lines(outputs / "export" / "rows.csv")}
+    assert names == {"1", "2"}
 
 
 def test_rows_of_every_cell_say_what_was_set(outputs: Path) -> None:
-    found = {line["settings"] for line in lines(outputs / "rows.csv")}
+    names = {line["settings"] for line in lines(outputs / "rows.csv")}
     assert "dataset.n_images=300 stats.resamples=20 encoder.order=1" in {
-        " ".join(sorted(own.split(), key=lambda word: word.startswith("encoder"))) for own in found
+        " ".join(sorted(item.split(), key=lambda word: word.startswith("encoder")))
+        for item in names
     }
 
 

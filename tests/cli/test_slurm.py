@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.inference.gathering import read_embeddings
+from bias_pipeline.inference.merge_shards import read_embeddings
 from tests.cli.commands import SMALL, part, results, rows, wait_for
 from tests.corpora import REPOSITORY
 from tests.photo_folder import write_photos
@@ -71,8 +71,8 @@ def sweep(slurm: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def job_of(path: Path) -> dict[str, str]:
-    found: dict[str, str] = json.loads(path.read_text())["manifest"]["job"]
-    return found
+    job: dict[str, str] = json.loads(path.read_text())["manifest"]["job"]
+    return job
 
 
 def test_slurm_gives_the_rows_of_a_local_run(sweep: Path, run: Command, tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_the_manifests_hold_the_ids_of_jobs_that_slurm_ran(
 
 def test_finished_cells_are_skipped(sweep: Path, slurm: Mapping[str, str]) -> None:
     done = command(sweep, slurm)(*SMALL, *SLURM, *THREE)
-    assert "not run again, the same cells were there: 3 of 3" in done.stdout
+    assert "cached, not run again: 3 of 3" in done.stdout
 
 
 def test_failed_jobs_are_listed_and_seeds_spread_over_the_others(
@@ -106,9 +106,9 @@ def test_failed_jobs_are_listed_and_seeds_spread_over_the_others(
     done = run(*SMALL, *SLURM, "dataset.n_images=20,300", "seeds=[0,12],[456,789]")
     assert done.returncode == 4
     assert "error: dataset.n_images=20 seeds=[0,12]: " in done.stderr
-    assert "2 of 4 jobs failed; the others are kept" in done.stderr
-    found = sorted(part(path, "score")["seeds"] for path in results(tmp_path))
-    assert found == [[0, 12], [456, 789]]
+    assert "2 of 4 jobs failed; the results of the others are saved" in done.stderr
+    ordered = sorted(part(path, "score")["seeds"] for path in results(tmp_path))
+    assert ordered == [[0, 12], [456, 789]]
 
 
 # --- jobs that nobody waits for
@@ -126,11 +126,11 @@ def submitted(slurm: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory
 
 
 def test_submitted_jobs_give_the_rows_of_others(submitted: Path, sweep: Path) -> None:
-    found, others = (
+    result, others = (
         {path.parent.name: json.dumps(rows(path)) for path in results(folder)}
         for folder in (submitted, sweep)
     )
-    assert found == others
+    assert result == others
 
 
 def test_submitted_jobs_know_their_number(submitted: Path) -> None:
@@ -142,7 +142,7 @@ def test_the_words_printed_give_the_table_of_what_was_submitted(
     submitted: Path, slurm: Mapping[str, str]
 ) -> None:
     done = command(submitted, slurm)(*SMALL, *THREE)
-    assert "not run again, the same cells were there: 3 of 3" in done.stdout
+    assert "cached, not run again: 3 of 3" in done.stdout
 
 
 def test_a_submitted_job_that_is_preempted_goes_on_where_it_was(
@@ -224,10 +224,10 @@ def test_a_killed_job_is_listed_with_its_log_and_the_others_run(
     wait_for(lambda: n_predicted(tmp_path) > 3)
     killed = job_id(slurm)
     client(slurm, "scancel", "--signal=KILL", killed)
-    _, told = sweep.communicate(timeout=100)
-    assert sweep.returncode == 4, told
-    assert f"error: seeds=9000: the job ended without a word; it was job {killed}" in told
-    assert f"{killed}_0_log.err" in told
+    _, stderr = sweep.communicate(timeout=100)
+    assert sweep.returncode == 4, stderr
+    assert f"error: seeds=9000: the job ended without an outcome; it was job {killed}" in stderr
+    assert f"{killed}_0_log.err" in stderr
     assert [part(path, "score")["seeds"] for path in results(tmp_path)] == [[0, 12]]
 
 
@@ -238,13 +238,14 @@ def test_a_preempted_job_is_queued_again_and_goes_on_where_it_was(
     wait_for(lambda: n_predicted(tmp_path) > 3)
     preempted = job_id(slurm)
     client(slurm, "scancel", "--signal=USR2", preempted)
-    _, told = sweep.communicate(timeout=100)
-    assert sweep.returncode == 0, told
+    _, stderr = sweep.communicate(timeout=100)
+    assert sweep.returncode == 0, stderr
     assert "Restarts=1" in client(slurm, "scontrol", "show", "job", preempted)
     (path,) = results(tmp_path)
     training = json.loads(path.read_text())["manifest"]["training"]
     assert training["cached"] > 3
-    assert training["trained"] + training["cached"] == 1000 * 6
+    n_attackers = 1000 * 6 * 5  # seeds, trainings of a seed and folds
+    assert training["trained"] + training["cached"] == n_attackers
     assert job_of(path)["id"] == preempted
     assert [p.parent.name for p in tmp_path.glob("outputs/.hydra_jobs/*/*/.hydra")] == ["0"]
 

@@ -31,8 +31,8 @@ def test_a_full_output_loses_no_table(tmp_path: Path) -> None:
     done = shell(tmp_path, f"$COMMAND {' '.join(SMALL)} > /dev/full")
     assert done.returncode == 5
     assert done.stderr.splitlines()[-1] == (
-        "error: standard output took not all that was printed: No space left on device; "
-        "files are whole"
+        "error: standard output did not take everything: No space left on device; "
+        "files are complete"
     )
     assert (tmp_path / "outputs" / "table.csv").is_file()
 
@@ -64,7 +64,7 @@ def test_a_working_folder_that_is_gone_is_said(
     code = main([*SMALL])
     os.chdir(tmp_path)
     assert code == 5
-    assert "the working folder, which must be there, cannot be read" in capfd.readouterr().err
+    assert "the working folder cannot be read" in capfd.readouterr().err
 
 
 @pytest.mark.slow
@@ -81,8 +81,8 @@ def test_workers_of_joblib_end_with_a_parent_that_is_killed(tmp_path: Path) -> N
 
 def test_a_finished_cell_waits_for_no_claim(run: Run, tmp_path: Path) -> None:
     run(*SMALL)
-    (found,) = (path.parent.name for path in tmp_path.glob("outputs/*/result.json"))
-    claim = tmp_path / "outputs" / ".claims" / found
+    (result,) = (path.parent.name for path in tmp_path.glob("outputs/*/result.json"))
+    claim = tmp_path / "outputs" / ".claims" / result
     claim.write_text("elsewhere 1")
     code, printed = run(*SMALL)
     assert (code, "not run again" in printed) == (0, True)

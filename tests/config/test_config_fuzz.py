@@ -19,9 +19,9 @@ from omegaconf.errors import OmegaConfBaseException
 
 from bias_pipeline.commands.main import main
 from bias_pipeline.config import command_line, compose
+from bias_pipeline.config.hydra_allowlist import check_settled, to_plain
 from bias_pipeline.config.hydra_composer import check_composed
-from bias_pipeline.config.hydra_part import check_settled, settled
-from bias_pipeline.config.references import check_references
+from bias_pipeline.config.interpolation import check_references
 from bias_pipeline.errors import BiasPipelineError, UsageError
 from tests.fuzz.mutations import odd_tree
 
@@ -45,7 +45,7 @@ CALLED = [
     },
     {"_target_": "bias_pipeline.commands.main.main", "arguments": ["--version"]},
     {"_target_": "bias_pipeline.loggers.loggers.CsvLogger", "path": "canary"},
-    {"_target_": "bias_pipeline.corpus.split.SplitRule", "_partial_": True},
+    {"_target_": "bias_pipeline.corpus.hold_out.HoldOut", "_partial_": True},
     {"_target_": "bias_pipeline.text.transform.Identity"},
     {"()": "evil.leave"},
     {"class": "evil.Handler"},
@@ -96,13 +96,13 @@ def base(*words: str) -> Base:
     options = command_line.options_of(words)
     config = compose.compose_config(options.overrides, options)
     with open_dict(config):
-        own = config.attribute
-        own.words = {"male": "man", "female": "woman"}
-        own.also_masked, own.presets = "person", {}
-        own.labels = {"scenes": own.labels.scenes}
+        attribute = config.attribute
+        attribute.words = {"male": "man", "female": "woman"}
+        attribute.also_masked, attribute.presets = "person", {}
+        attribute.labels = {"scenes": attribute.labels.scenes}
         if "task" in config:
             config.task.tasks = {"dog": "dog, dogs", "person": "person"}
-        hydra = settled(config.hydra)
+        hydra = to_plain(config.hydra)
     written: Any = OmegaConf.to_container(config, resolve=False)
     for key in ("help", "hydra_help", "runtime", "overrides"):
         del written["hydra"][key]
@@ -113,7 +113,7 @@ def base(*words: str) -> Base:
 def build_all(tree: dict[str, Any]) -> None:
     """What the program does with a checked configuration, short of reading data."""
     compose.check_task(tree)
-    cell = compose.Cell(tree, frozenset(), {})
+    cell = compose.CellConfig(tree, frozenset(), {})
     for key in ("dataset", "attribute", "metric", "logger", "masking"):
         if key in cell.tree:
             cell.build(key)

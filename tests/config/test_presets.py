@@ -30,21 +30,21 @@ MIXED: list[dict[str, object]] = [
 
 def words(settings: dict[str, object]) -> list[str]:
     """The same settings as overrides of the command line."""
-    found = []
+    overrides = []
     for key, value in settings.items():
         if isinstance(value, dict):
-            found += words({f"{key}.{name}": own for name, own in value.items()})
+            overrides += words({f"{key}.{name}": below for name, below in value.items()})
         else:
-            told = str(value).replace(" ", "").replace("'", "")
-            found.append(f"{key}={told}")
-    return found
+            text = str(value).replace(" ", "").replace("'", "")
+            overrides.append(f"{key}={text}")
+    return overrides
 
 
 @pytest.mark.parametrize("settings", [*EACH, *MIXED], ids=str)
 def test_it_is_what_hydra_composes(settings: dict[str, object]) -> None:
-    found, expected = preset(settings), cell(words(settings))
-    assert found.tree == expected.tree
-    assert found.used == expected.used
+    result, expected = preset(settings), cell(words(settings))
+    assert result.tree == expected.tree
+    assert result.used == expected.used
 
 
 @pytest.mark.parametrize("group", ["encoder", "head", "masking", "alignment", "scoring"])
@@ -63,7 +63,7 @@ def test_a_key_of_the_metric_is_the_metrics() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"encoder": "lsmt"}, "did you mean 'lstm'"),
         ({"encodr": "lstm"}, "did you mean 'encoder'"),
@@ -72,6 +72,14 @@ def test_a_key_of_the_metric_is_the_metrics() -> None:
         ({"attribute": ["gender"]}, "one attribute or two"),
     ],
 )
-def test_mistakes_are_told(settings: dict[str, object], told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_mistakes_are_told(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         preset(settings)
+
+
+def test_the_sweep_that_a_comment_names_is_composed() -> None:
+    comment = (conf_dir() / "experiment" / "dbac_table5.yaml").read_text()
+    without = ["alignment=constant", "~alignment.vectors", "~alignment.delta"]
+    assert " ".join(without) in comment.replace("\n#", "")
+    for item in (without, ["alignment.vectors=glove"]):
+        cell(["experiment=dbac_table5", *item]).build("metric")

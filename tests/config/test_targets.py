@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from bias_pipeline.config.kinds import check_arguments
 from bias_pipeline.config.targets import build, check_targets, is_allowed
+from bias_pipeline.config.type_checks import check_arguments
 from bias_pipeline.errors import UsageError
 
 
@@ -32,7 +32,7 @@ def test_e11_foreign_targets_are_refused(target: str) -> None:
 
 
 def test_our_own_classes_are_allowed() -> None:
-    assert is_allowed("bias_pipeline.corpus.split.SplitRule")
+    assert is_allowed("bias_pipeline.corpus.hold_out.HoldOut")
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_our_own_classes_are_allowed() -> None:
         "bias_pipeline.metrics.attack.caption_attack.CaptionAttack",
         "bias_pipeline.metrics.attack.lic.LIC.__init__",
         "bias_pipeline.metrics.attack.lic.LIC\n",
-        "bias_pipeline..split.SplitRule",
+        "bias_pipeline..hold_out.HoldOut",
     ],
 )
 def test_e11_what_is_ours_but_no_thing_to_configure_is_refused(target: str) -> None:
@@ -70,8 +70,8 @@ def test_no_private_module_is_imported_to_be_looked_into(monkeypatch: pytest.Mon
         {"a": {"b": [{"_target_": "os.system"}]}},
         {"launcher": {"_target_": "${oc.env:X}"}},
         {"_target_": 3},
-        {"_target_": ["bias_pipeline.corpus.split.SplitRule"]},
-        {"_target_": {"_target_": "bias_pipeline.corpus.split.SplitRule"}},
+        {"_target_": ["bias_pipeline.corpus.hold_out.HoldOut"]},
+        {"_target_": {"_target_": "bias_pipeline.corpus.hold_out.HoldOut"}},
         {"_target_": None},
     ],
 )
@@ -89,7 +89,7 @@ def test_plain_data_passes() -> None:
     check_targets({"seeds": [1, 2], "class": "logging.StreamHandler"})
 
 
-RULE = "bias_pipeline.corpus.split.SplitRule"
+RULE = "bias_pipeline.corpus.hold_out.HoldOut"
 
 
 @pytest.mark.parametrize(
@@ -122,5 +122,5 @@ def test_text_is_no_list() -> None:
 
 def test_null_is_accepted_where_it_is_declared() -> None:
     encoder = {"_target_": "bias_pipeline.encoders.ngram.Ngram"}
-    probe = "bias_pipeline.attackers.convex.ConvexProbe"
+    probe = "bias_pipeline.attackers.logistic_probe.ConvexProbe"
     check_arguments({"_target_": probe, "encoder": encoder, "cache": None})

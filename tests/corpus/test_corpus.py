@@ -3,11 +3,13 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from bias_pipeline.corpus.attribute import LabelMap
 from bias_pipeline.corpus.captions import is_blank
 from bias_pipeline.corpus.corpus import Record, canonical_id
-from bias_pipeline.errors import DataError
+from bias_pipeline.errors import DataError, UsageError
 from tests.corpora import make_corpus
 
 
@@ -57,7 +59,7 @@ def test_e3_equal_duplicates_collapse_with_a_note() -> None:
 
 
 def test_e3_different_duplicates_are_refused() -> None:
-    with pytest.raises(DataError, match="image id 0 stands twice"):
+    with pytest.raises(DataError, match="image id 0 occurs twice"):
         make_corpus([*records(), Record("0", "another")])
 
 
@@ -95,7 +97,7 @@ def test_e3_zero_stays_zero() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "kept"),
+    ("text", "retained"),
     [
         ("ab " * 4000, 3333),
         ("x" * 20_000, 1),
@@ -107,12 +109,12 @@ def test_e3_zero_stays_zero() -> None:
         (" " + "x" * 20_000, 1),
     ],
 )
-def test_e8_a_long_caption_is_cut_after_a_whole_word(text: str, kept: int) -> None:
+def test_e8_a_long_caption_is_cut_after_a_whole_word(text: str, retained: int) -> None:
     corpus = make_corpus([Record("1", text, (text, "a dog")), Record("2", "a cat")])
-    assert [len(corpus.model.words(0)), len(corpus.human.words(0))] == [kept, kept]
+    assert [len(corpus.model.words(0)), len(corpus.human.words(0))] == [retained, retained]
     assert len(corpus.model.text(0)) <= 10_000
-    told = [note for note in corpus.notes if "were cut" in note]
-    assert told == (
+    lines = [note for note in corpus.notes if "were cut" in note]
+    assert lines == (
         ["2 captions of more than 10,000 characters were cut"] if len(text) > 10_000 else []
     )
 
@@ -146,8 +148,8 @@ def test_e6_a_word_is_a_caption(text: str) -> None:
 
 def spoiled(n: int, text: str = "NaN") -> list[Record]:
     """Thirty images, the first n with a blank model caption."""
-    own = records()
-    return [replace(r, model=text) if i < n else r for i, r in enumerate(own)]
+    sound = records()
+    return [replace(r, model=text) if i < n else r for i, r in enumerate(sound)]
 
 
 def test_e6_a_blank_caption_is_an_absent_one() -> None:
@@ -156,15 +158,15 @@ def test_e6_a_blank_caption_is_an_absent_one() -> None:
 
 
 def test_e6_a_blank_human_caption_is_absent_too() -> None:
-    own = records()
-    own[4] = replace(own[4], human=("null", "other"))
-    corpus = make_corpus(own)
+    record_list = records()
+    record_list[4] = replace(record_list[4], human=("null", "other"))
+    corpus = make_corpus(record_list)
     assert (corpus[4].human, corpus.blanks["human"]) == (("other",), 1)
 
 
-@pytest.mark.parametrize(("n", "told"), [(1, "1 of 30"), (2, "warning: 2 of 30")])
-def test_e6_blanks_are_told_and_above_a_share_warned_of(n: int, told: str) -> None:
-    assert make_corpus(spoiled(n)).notes[0].startswith(told)
+@pytest.mark.parametrize(("n", "message"), [(1, "1 of 30"), (2, "warning: 2 of 30")])
+def test_e6_blanks_are_told_and_above_a_share_warned_of(n: int, message: str) -> None:
+    assert make_corpus(spoiled(n)).notes[0].startswith(message)
 
 
 def test_e6_mostly_blank_captions_are_refused() -> None:
@@ -179,3 +181,31 @@ def test_e6_the_share_of_blanks_is_a_parameter() -> None:
 def test_e6_a_blank_is_not_taken_for_an_image_without_a_caption() -> None:
     absent = [replace(r, model=None) if i < 3 else r for i, r in enumerate(records())]
     assert make_corpus(spoiled(3)).digest != make_corpus(absent).digest
+
+
+def test_whose_group_nobody_could_tell_is_known_apart_from_no_label() -> None:
+    corpus = make_corpus([*records(), Record("x", "a", (), {"gender": "unsure"}), Record("y", "a")])
+    grouping = corpus.groupings["gender"]
+    assert [corpus.ids[row] for row in grouping.unsure.nonzero()[0]] == ["x"]
+    assert grouping.labelled.sum() == len(records())
+
+
+def test_a_label_that_nobody_could_tell_changes_the_digest() -> None:
+    unsure, absent = (
+        make_corpus([*records(), Record("x", "a", (), labels)])
+        for labels in ({"gender": "unsure"}, {})
+    )
+    assert unsure.digest != absent.digest
+
+
+def test_who_could_not_be_told_stays_so_in_a_part_of_the_corpus() -> None:
+    corpus = make_corpus([*records(), Record("x", "a", (), {"gender": "unsure"})])
+    assert corpus.take(np.array([0, len(corpus) - 1])).groupings["gender"].unsure.tolist() == [
+        False,
+        True,
+    ]
+
+
+def test_a_label_that_nobody_could_tell_is_one_of_no_group() -> None:
+    with pytest.raises(UsageError, match="unsure has 'dunno', which is not in strata"):
+        LabelMap("sex", {"m": "male"}, ("unsure",), ("dunno",))

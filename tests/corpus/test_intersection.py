@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from bias_pipeline.config.spelling import spelled_out
+from bias_pipeline.config.intersection_syntax import expand_intersections
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus, Record
@@ -25,8 +25,9 @@ def crossed(min_images: int = 1) -> Intersection:
 
 
 def corpus(attribute: Attribute, labels: Mapping[str, str]) -> Corpus:
-    """Images by id with their label; an empty label is a stratum."""
-    groups = (tuple(attribute.groups), LabelMap("x", {g: g for g in attribute.groups}, ("",)))
+    """Images by id with their label; an empty label is a stratum, and "?" is nobody's to tell."""
+    labelled = LabelMap("x", {g: g for g in attribute.groups}, ("", "?"), ("?",))
+    groups = (tuple(attribute.groups), labelled)
     records = [
         Record(i, f"caption {i}", (f"one {i}", f"two {i}"), {attribute.name: label},
                frozenset({f"object {i}"}))
@@ -54,8 +55,8 @@ def test_groups_are_the_product() -> None:
 
 
 def test_an_image_is_in_the_group_of_both_its_labels() -> None:
-    found = {record.id: record.labels for record in both()}
-    assert found == {
+    mapping = {record.id: record.labels for record in both()}
+    assert mapping == {
         "1": {"gender_race": "male-light"}, "2": {"gender_race": "male-dark"},
         "3": {"gender_race": "female-light"}, "4": {"gender_race": "female-dark"},
         "5": {}, "7": {},
@@ -95,7 +96,7 @@ def test_a_group_that_is_too_small_is_refused_by_name() -> None:
 
 
 def test_no_image_in_common_is_refused() -> None:
-    with pytest.raises(DataError, match="have none in common"):
+    with pytest.raises(DataError, match="no image has labels of both"):
         intersect([SEXES, corpus(RACE, {"100": "light", "101": "dark"})], crossed())
 
 
@@ -112,12 +113,12 @@ def test_a_bound_below_one_is_refused() -> None:
 @pytest.mark.parametrize("word", ["attribute=[gender]", "attribute=[gender,race,age]"])
 def test_other_than_two_attributes_are_refused(word: str) -> None:
     with pytest.raises(UsageError, match="name two attributes"):
-        spelled_out([word])
+        expand_intersections([word])
 
 
 @pytest.mark.parametrize("word", ["attribute=gender", "attribute=gender,race", "seeds=[0,12]"])
 def test_other_words_stay_as_they_are(word: str) -> None:
-    assert spelled_out([word]) == [word]
+    assert expand_intersections([word]) == [word]
 
 
 def test_rows_of_the_captioners_file_keep_their_order() -> None:
@@ -135,5 +136,25 @@ def test_rows_of_the_captioners_file_keep_their_order() -> None:
 )
 def test_a_caption_names_a_group_when_it_names_one_of_each(text: str, named: list[str]) -> None:
     names = crossed().groups
-    found = attribute_mentions(Captions.from_texts([text]), crossed(), names).toarray()[0]
-    assert [name for name, flag in zip(names, found, strict=True) if flag] == named
+    result = attribute_mentions(Captions.from_texts([text]), crossed(), names).toarray()[0]
+    assert [name for name, flag in zip(names, result, strict=True) if flag] == named
+
+
+@pytest.mark.parametrize(
+    ("sex", "skin", "unsure"),
+    [
+        ("?", "dark", True),
+        ("male", "?", True),
+        ("?", "?", True),
+        ("male", "dark", False),
+        ("", "?", False),
+        ("?", "", False),
+    ],
+)
+def test_nobody_could_tell_both_where_nobody_could_tell_one(
+    sex: str, skin: str, unsure: bool
+) -> None:
+    sexes = {"1": sex, "2": "male", "3": "male", "4": "female", "5": "female"}
+    skins = {"1": skin, "2": "light", "3": "dark", "4": "light", "5": "dark"}
+    computed_intersect = intersect([corpus(GENDER, sexes), corpus(RACE, skins)], crossed())
+    assert computed_intersect.groupings["gender_race"].unsure.tolist() == [unsure, *[False] * 4]

@@ -74,9 +74,9 @@ def test_a_limit_is_another_data_set() -> None:
 
 def test_the_choice_does_not_follow_the_split() -> None:
     """As many of the chosen would be tested as of the others."""
-    from bias_pipeline.io.hashing import keys_of, stream
+    from bias_pipeline.io.hashing import hash_ids, random_words
 
-    keys = keys_of(map(str, range(20_000)))
-    chosen = np.argsort(stream("limit", 0, keys))[:10_000]
-    tested = np.argsort(stream("split", 0, keys))[:2_000]
+    keys = hash_ids(map(str, range(20_000)))
+    chosen = np.argsort(random_words("limit", 0, keys))[:10_000]
+    tested = np.argsort(random_words("split", 0, keys))[:2_000]
     assert len(np.intersect1d(chosen, tested)) == pytest.approx(1_000, abs=5 * np.sqrt(450))

@@ -72,6 +72,6 @@ def test_pictures_follow_their_images(tmp_path: Path) -> None:
 
 
 def test_pictures_are_read_only_where_something_asks(tmp_path: Path) -> None:
-    own = replace(corpus(*written(tmp_path, one="1")), notes=("x",))
-    assert own.pictures is not None
-    assert "contents" not in vars(own.pictures)
+    changed = replace(corpus(*written(tmp_path, one="1")), notes=("x",))
+    assert changed.pictures is not None
+    assert "contents" not in vars(changed.pictures)

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bias_pipeline.corpus.corpus import Corpus, Record
-from bias_pipeline.corpus.split import SplitRule, seeds_of
+from bias_pipeline.corpus.hold_out import HoldOut
+from bias_pipeline.corpus.split import seeds_of
 from bias_pipeline.errors import DataError, UsageError
 from tests.corpora import make_corpus
 
@@ -26,14 +27,14 @@ def ids(source: Corpus, rows: np.ndarray) -> set[str]:
 
 @pytest.mark.parametrize("order", ["hashed", "file"])
 def test_train_and_test_are_disjoint(order: str) -> None:
-    (split,) = SplitRule(order=order).draw(corpus(), "gender", [0])
+    (split,) = HoldOut(order=order).draw(corpus(), "gender", [0])
     assert not set(split.train) & set(split.test)
 
 
 @pytest.mark.parametrize("order", ["hashed", "file"])
 def test_balanced_sizes_are_those_of_the_published_protocol(order: str) -> None:
     source = corpus()
-    (split,) = SplitRule(order=order).draw(source, "gender", [0])
+    (split,) = HoldOut(order=order).draw(source, "gender", [0])
     labels = source.groupings["gender"].codes
     train, test = split.select(source.model.image_rows, labels)
     sizes = (np.bincount(labels[train]).tolist(), np.bincount(labels[test]).tolist())
@@ -42,24 +43,24 @@ def test_balanced_sizes_are_those_of_the_published_protocol(order: str) -> None:
 
 def test_natural_balance_tests_the_same_share_of_each_group() -> None:
     source = corpus()
-    (split,) = SplitRule(test_share=0.2, balanced=False).draw(source, "gender", [0])
+    (split,) = HoldOut(test_share=0.2, balanced=False).draw(source, "gender", [0])
     assert np.bincount(source.groupings["gender"].codes[split.test]).tolist() == [24, 12]
 
 
 @pytest.mark.parametrize("share", [0.0001, 0.9999])
 def test_a_share_that_rounds_to_no_image_is_refused(share: float) -> None:
     with pytest.raises(UsageError, match=r"images of group (male|female)"):
-        SplitRule(test_share=share).draw(corpus(), "gender", [0])
+        HoldOut(test_share=share).draw(corpus(), "gender", [0])
 
 
 def test_validation_images_are_kept_apart() -> None:
-    rule = SplitRule(test_share=0.2, validation_share=0.1)
+    rule = HoldOut(test_share=0.2, validation_share=0.1)
     (split,) = rule.draw(corpus(), "gender", [0])
     assert len(split.validation) == 18
 
 
 def test_seeds_draw_different_images() -> None:
-    first, second = SplitRule().draw(corpus(), "gender", [0, 12])
+    first, second = HoldOut().draw(corpus(), "gender", [0, 12])
     assert set(first.test) != set(second.test)
 
 
@@ -68,8 +69,8 @@ def test_input_order_never_matters() -> None:
     labelled = [Record(r.id, r.model, (), {"gender": r.labels["gender"][0]}) for r in records]
     random.Random(3).shuffle(labelled)
     shuffled = make_corpus(labelled)
-    (one,) = SplitRule().draw(corpus(), "gender", [5])
-    (two,) = SplitRule().draw(shuffled, "gender", [5])
+    (one,) = HoldOut().draw(corpus(), "gender", [5])
+    (two,) = HoldOut().draw(shuffled, "gender", [5])
     assert one.digest == two.digest
 
 
@@ -77,15 +78,15 @@ def test_input_order_never_matters() -> None:
 @settings(max_examples=50, deadline=None)
 def test_a_captioner_that_lacks_images_shares_the_split(skip: frozenset[int], seed: int) -> None:
     whole, part = corpus(), corpus(skip=skip)
-    (one,) = SplitRule().draw(whole, "gender", [seed])
-    (two,) = SplitRule().draw(part, "gender", [seed])
+    (one,) = HoldOut().draw(whole, "gender", [seed])
+    (two,) = HoldOut().draw(part, "gender", [seed])
     moved = (ids(whole, one.test) ^ ids(part, two.test)) - {str(i) for i in skip}
     assert len(moved) <= len(skip) + 2
 
 
 def test_an_image_keeps_its_part_in_a_smaller_table() -> None:
     source = corpus()
-    (split,) = SplitRule().draw(source, "gender", [0])
+    (split,) = HoldOut().draw(source, "gender", [0])
     images = np.arange(0, 180, 3)
     _, test = split.select(images, source.groupings["gender"].codes[images])
     assert set(images[test]) <= set(split.test)
@@ -93,7 +94,7 @@ def test_an_image_keeps_its_part_in_a_smaller_table() -> None:
 
 def test_balance_is_restored_in_a_smaller_table() -> None:
     source = corpus()
-    (split,) = SplitRule().draw(source, "gender", [0])
+    (split,) = HoldOut().draw(source, "gender", [0])
     images = np.arange(0, 150)
     labels = source.groupings["gender"].codes[images]
     train, _ = split.select(images, labels)
@@ -102,19 +103,19 @@ def test_balance_is_restored_in_a_smaller_table() -> None:
 
 def test_file_order_follows_the_file() -> None:
     records = [Record(str(i), f"c {i}", (), {"gender": "mf"[i % 2]}) for i in range(60)]
-    (one,) = SplitRule(order="file").draw(make_corpus(records), "gender", [0])
-    (two,) = SplitRule(order="file").draw(make_corpus(records[::-1]), "gender", [0])
+    (one,) = HoldOut(order="file").draw(make_corpus(records), "gender", [0])
+    (two,) = HoldOut(order="file").draw(make_corpus(records[::-1]), "gender", [0])
     assert set(one.test) != set(two.test)
 
 
 def test_e5_a_tiny_group_is_refused_with_its_size() -> None:
     with pytest.raises(DataError, match="female 3"):
-        SplitRule().draw(corpus(women=3), "gender", [0])
+        HoldOut().draw(corpus(women=3), "gender", [0])
 
 
 def test_e5_a_single_group_is_refused() -> None:
     with pytest.raises(DataError, match="female 0"):
-        SplitRule().draw(corpus(women=0), "gender", [0])
+        HoldOut().draw(corpus(women=0), "gender", [0])
 
 
 def test_the_published_seeds_come_first() -> None:
@@ -132,9 +133,21 @@ def test_odd_seeds_are_refused(seeds: int | list[int]) -> None:
 )
 def test_shares_that_leave_nothing_to_train_on_are_refused(options: dict[str, float]) -> None:
     with pytest.raises(UsageError, match="test_share"):
-        SplitRule(**options)
+        HoldOut(**options)
 
 
 def test_an_unknown_order_is_refused_with_a_suggestion() -> None:
     with pytest.raises(UsageError, match="did you mean 'hashed'"):
-        SplitRule(order="hash")
+        HoldOut(order="hash")
+
+
+def test_all_images_may_be_tested_where_nothing_is_learnt() -> None:
+    source = corpus()
+    (split,) = HoldOut(test_share=1.0, balanced=False).draw(source, "gender", [0])
+    assert (len(split.test), len(split.train)) == (len(source), 0)
+
+
+def test_a_rule_that_tests_all_images_says_that_nothing_can_be_learnt() -> None:
+    HoldOut(test_share=0.9).check_trains()
+    with pytest.raises(UsageError, match="leaves no images to train on"):
+        HoldOut(test_share=1.0).check_trains()

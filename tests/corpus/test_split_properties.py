@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from bias_pipeline.corpus.attribute import LabelMap
 from bias_pipeline.corpus.corpus import Corpus, Record
-from bias_pipeline.corpus.split import SMALLEST_GROUP, Split, SplitRule
+from bias_pipeline.corpus.hold_out import HoldOut
+from bias_pipeline.corpus.split import SMALLEST_GROUP, Split
 
 ORDERS = ["hashed", "file"]
 sizes = st.lists(st.integers(SMALLEST_GROUP, 60), min_size=2, max_size=5)
@@ -41,7 +42,7 @@ class Drawn:
 
 def draw(group_sizes: list[int], seed: int, **options: object) -> Drawn:
     source = corpus(group_sizes)
-    (split,) = SplitRule(**options).draw(source, "x", [seed])  # type: ignore[arg-type]
+    (split,) = HoldOut(**options).draw(source, "x", [seed])  # type: ignore[arg-type]
     return Drawn(split, source.groupings["x"].codes)
 
 
@@ -122,8 +123,8 @@ def test_selecting_from_fewer_images_never_moves_one(
 ) -> None:
     drawn = draw(group_sizes, seed)
     n_images = sum(group_sizes)
-    kept = data.draw(st.sets(st.integers(0, n_images - 1), min_size=1))
-    images = np.array(sorted(kept))
+    retained = data.draw(st.sets(st.integers(0, n_images - 1), min_size=1))
+    images = np.array(sorted(retained))
     train, test = drawn.split.select(images, drawn.codes[images])
     assert set(images[train]) <= set(drawn.split.train.tolist())
     assert set(images[test]) <= set(drawn.split.test.tolist())

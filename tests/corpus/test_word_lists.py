@@ -86,30 +86,33 @@ def gender_pairs() -> list[tuple[str, str]]:
 
 def plurals(word: str) -> set[str]:
     """The plural forms English allows for a noun or a phrase that ends in one."""
-    found = {IRREGULAR[word]} if word in IRREGULAR else set()
+    forms = {IRREGULAR[word]} if word in IRREGULAR else set()
     last = word.rsplit(" ", 1)[-1]
     if last in IRREGULAR:
-        found.add(word[: -len(last)] + IRREGULAR[last])
+        forms.add(word[: -len(last)] + IRREGULAR[last])
     if last.endswith("man"):
-        found.add(f"{word[:-2]}en")
+        forms.add(f"{word[:-2]}en")
     elif re.search(r"([sxz]|ch|sh)$", last):
-        found.add(f"{word}es")
+        forms.add(f"{word}es")
     elif re.search(r"[^aeiou]y$", last):
-        found.add(f"{word[:-1]}ies")
+        forms.add(f"{word[:-1]}ies")
     elif last.endswith("ife"):
-        found.add(f"{word[:-2]}ves")
+        forms.add(f"{word[:-2]}ves")
     else:
-        found.add(f"{word}s")
-    return found
+        forms.add(f"{word}s")
+    return forms
 
 
 def lists_of(name: str) -> dict[str, list[str]]:
     """Every list of words of an attribute, by where it stands."""
-    own = attribute(name)
+    its_attribute = attribute(name)
     return {
-        **{f"words.{group}": list(words) for group, words in own.words.items()},
-        "also_masked": list(own.also_masked),
-        **{f"presets.{preset}": list(own.presets[preset].words) for preset in own.presets},
+        **{f"words.{group}": list(words) for group, words in its_attribute.words.items()},
+        "also_masked": list(its_attribute.also_masked),
+        **{
+            f"presets.{preset}": list(its_attribute.presets[preset].words)
+            for preset in its_attribute.presets
+        },
     }
 
 
@@ -157,8 +160,10 @@ def test_a_word_with_a_hyphen_stands_beside_the_same_without(name):
 
 @pytest.mark.parametrize("name", ATTRIBUTES)
 def test_no_word_stands_in_two_lists_of_our_own(name):
-    own = [set(words) for where, words in lists_of(name).items() if not where.startswith("presets")]
-    assert sum(map(len, own)) == len(set().union(*own))
+    lines = [
+        set(words) for where, words in lists_of(name).items() if not where.startswith("presets")
+    ]
+    assert sum(map(len, lines)) == len(set().union(*lines))
 
 
 @pytest.mark.parametrize("name", [n for n in ATTRIBUTES if n != "gender"])
@@ -197,6 +202,26 @@ def test_no_label_is_both_a_group_and_a_stratum(name):
     assert not any(both.values()), both
 
 
+@pytest.mark.parametrize(
+    ("name", "dataset", "unsure"),
+    [
+        *((name, dataset, "Unsure") for name in ("gender", "race") for dataset in ("lic", "coco")),
+        ("gender", "scenes", "Unsure"),
+        ("race", "scenes", "Unsure"),
+        ("gender", "miap", "Unknown"),
+        ("age", "miap", "Unknown"),
+        *((name, "phase", "unsure") for name in ("gender", "age", "ethnicity")),
+        ("gender", "facet", ""),
+        ("age", "relic", ""),
+        *(("race_unsure", dataset, "") for dataset in ("lic", "coco", "scenes")),
+    ],
+)
+def test_which_label_says_that_nobody_could_tell(name, dataset, unsure):
+    labels = attribute(name).labels[dataset]
+    known = [*labels.groups, *labels.strata]
+    assert [label for label in known if labels.is_unsure(label)] == [unsure] * bool(unsure)
+
+
 # Our scenes show no ethnic origin.
 @pytest.mark.parametrize("name", [n for n in ATTRIBUTES if n != "ethnicity"])
 def test_the_embedded_data_set_is_labelled(name):
@@ -218,34 +243,34 @@ def test_the_embedded_data_set_is_labelled(name):
     ],
 )
 def test_preset_has_the_published_number_of_words(name, preset, count, token):
-    found = attribute(name).presets[preset]
-    assert (len(found.words), len(set(found.words)), found.token) == (count, count, token)
+    result = attribute(name).presets[preset]
+    assert (len(result.words), len(set(result.words)), result.token) == (count, count, token)
 
 
 @pytest.mark.parametrize("name", ["gender", "race"])
 def test_our_words_contain_the_published_list(name):
-    own = attribute(name)
-    assert set(own.presets["lic"].words) <= set(own.all_words)
+    built_attribute = attribute(name)
+    assert set(built_attribute.presets["lic"].words) <= set(built_attribute.all_words)
 
 
 def test_our_age_words_leave_out_only_published_words_that_are_not_about_age():
-    own = attribute("age")
+    age = attribute("age")
     neutral = {"person", "people"}
     gendered = {word for pair in gender_pairs() for word in pair} - {"boy", "boys", "girl", "girls"}
-    left_out = set(own.presets["lic"].words) - set(own.all_words)
+    left_out = set(age.presets["lic"].words) - set(age.all_words)
     assert left_out
     assert left_out <= neutral | gendered
 
 
 def test_our_gender_words_contain_the_counting_list_but_for_a_name():
-    own = attribute("gender")
-    assert set(own.presets["hendricks"].words) - set(own.all_words) == {"obama"}
+    gender = attribute("gender")
+    assert set(gender.presets["hendricks"].words) - set(gender.all_words) == {"obama"}
 
 
 def test_published_gender_list_splits_into_27_and_23():
-    own = attribute("gender")
-    listed = set(own.presets["lic"].words)
-    masculine = listed & set(own.words["male"])
+    gender = attribute("gender")
+    listed = set(gender.presets["lic"].words)
+    masculine = listed & set(gender.words["male"])
     assert (len(masculine), len(listed - masculine)) == (27, 23)
 
 
@@ -258,8 +283,8 @@ def test_every_word_of_a_gender_list_counts_for_one_group(preset, sizes):
 
 
 def test_our_own_words_count_where_an_attribute_has_no_such_list():
-    own = attribute("race")
-    assert own.counted_words("hendricks") == {g: tuple(own.words[g]) for g in own.groups}
+    race = attribute("race")
+    assert race.counted_words("hendricks") == {g: tuple(race.words[g]) for g in race.groups}
 
 
 # --- gender: the lists are pairs -----------------------------------------------------------
@@ -341,14 +366,14 @@ def test_race_unsure_keeps_the_other_labels_of_race(dataset):
 
 
 def test_emotions_reveal_themselves_by_name():
-    own = attribute("emotion")
-    silent = [g for g in own.groups if g not in own.words[g]]
+    emotion = attribute("emotion")
+    silent = [g for g in emotion.groups if g not in emotion.words[g]]
     assert silent == ["something_else"]
 
 
 def test_artemis_has_all_nine_emotions():
-    own = attribute("emotion")
-    assert sorted(own.groups_of("artemis")[1].groups.values()) == sorted(own.groups)
+    emotion = attribute("emotion")
+    assert sorted(emotion.groups_of("artemis")[1].groups.values()) == sorted(emotion.groups)
 
 
 def test_artemis_writes_the_ninth_answer_as_two_words():
@@ -400,7 +425,7 @@ def test_no_word_names_two_tasks():
     for task, words in tasks().items():
         for word in words:
             owners.setdefault(word, []).append(task)
-    assert {word: own for word, own in owners.items() if len(own) > 1} == {}
+    assert {word: owner for word, owner in owners.items() if len(owner) > 1} == {}
 
 
 @pytest.mark.parametrize("task", sorted(tasks()))
@@ -448,8 +473,8 @@ def test_tasks_are_the_coco_categories():
 def test_label_map_knows_exactly_the_real_labels(name, dataset, path):
     labels = attribute(name).groups_of(dataset)[1]
     with real(path).open(encoding="utf-8", newline="") as file:
-        seen = {row[labels.field] for row in csv.DictReader(file)}
-    assert seen == {*labels.groups, *labels.strata}
+        names = {row[labels.field] for row in csv.DictReader(file)}
+    assert names == {*labels.groups, *labels.strata}
 
 
 @pytest.mark.real

@@ -39,9 +39,12 @@ def test_without_a_folder_there_are_none(root: Path) -> None:
 
 
 def test_pictures_may_be_shown_where_their_owner_says_so(root: Path) -> None:
-    plain, told = load(root, named(root)), load(root, named(root), "dataset.shown_under='our own'")
-    assert (plain.shown_under, told.shown_under) == ("", "our own")
-    assert plain.digest == told.digest
+    plain, content = (
+        load(root, named(root)),
+        load(root, named(root), "dataset.shown_under='our own'"),
+    )
+    assert (plain.shown_under, content.shown_under) == ("", "our own")
+    assert plain.digest == content.digest
 
 
 def test_a_changed_picture_is_another_corpus(root: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.datasets.coco_files import model_captions
+from bias_pipeline.datasets.columns import Layout
 from bias_pipeline.datasets.convert import convert
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from tests import coco_folder, lic_folder
@@ -33,12 +36,28 @@ def test_converted_json_gives_the_same_corpus(tmp_path: Path) -> None:
     assert corpora[0].digest == corpora[1].digest
 
 
+def test_of_numbered_captions_the_first_is_converted_and_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [
+        {"image_id": 7, "caption": text, "sample": k, "decoding": "greedy"}
+        for k, text in enumerate(("a dog", "a cat"))
+    ]
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(rows))
+    (table,) = convert(path, tmp_path / "out")
+    layout = Layout()
+    assert model_captions(table, layout=layout)[0] == {"7": "a dog"}
+    assert layout.notes() == ["mine.parquet: decoding: greedy"]
+    assert "first caption of each image is converted, 1 others are not" in capsys.readouterr().err
+
+
 def test_converted_pickles_give_the_captions_and_labels_of_lic(tmp_path: Path) -> None:
-    told = [{**e, "rmdup_object_list": ["kite"]} for e in lic_folder.human_entries(80)]
-    root = lic_folder.write_folder(tmp_path / "data", {lic_folder.HUMAN: told})
+    lines = [{**e, "rmdup_object_list": ["kite"]} for e in lic_folder.human_entries(80)]
+    root = lic_folder.write_folder(tmp_path / "data", {lic_folder.HUMAN: lines})
     captions, labels = convert(root / lic_folder.SAT, tmp_path)
     human, _, objects = convert(root / lic_folder.HUMAN, tmp_path)
-    own = load(
+    content = load(
         "dataset=coco",
         f"captioner={captions}",
         f"dataset.attributes={labels}",
@@ -46,7 +65,7 @@ def test_converted_pickles_give_the_captions_and_labels_of_lic(tmp_path: Path) -
         f"dataset.instances={objects}",
     )
     lic = load("dataset=lic", f"dataset.root={root}", "captioner=sat")
-    assert list(own) == list(lic)
+    assert list(content) == list(lic)
 
 
 def test_labels_have_the_columns_of_princeton(tmp_path: Path) -> None:
@@ -74,7 +93,7 @@ def test_an_image_without_objects_is_kept(tmp_path: Path) -> None:
         ([{"img_id": 1}], "neither 'pred' nor 'caption_list'"),
         ([{"img_id": 1, "pred": 3}], "entry 0, 'pred' must be a string"),
         ([{"img_id": 1, "caption_list": [3]}], "entry 0, 'caption_list' must be a string"),
-        ([{"img_id": 1, "pred": "a"}, {"img_id": "01", "pred": "b"}], "1 image ids stand twice"),
+        ([{"img_id": 1, "pred": "a"}, {"img_id": "01", "pred": "b"}], "1 image ids occur twice"),
         ({"img_id": 1}, "the top level must be a list"),
     ],
 )

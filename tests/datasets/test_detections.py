@@ -59,7 +59,7 @@ def test_the_order_of_rows_plays_no_part(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"label": "  "}, "entry 0: the label is blank; name what was seen"),
         ({"label": 17}, "entry 0: 'label' must be text"),
@@ -72,19 +72,19 @@ def test_the_order_of_rows_plays_no_part(tmp_path: Path) -> None:
     ],
 )
 def test_a_row_that_says_nothing_is_refused(
-    change: dict[str, Any], told: str, tmp_path: Path
+    change: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
     path = written(tmp_path, "seen.json", [{**ROWS[0], **change}])
-    with pytest.raises(DataError, match=told) as caught:
+    with pytest.raises(DataError, match=message) as caught:
         detections_by_id(path)
     assert str(path) in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "message"),
     [
         ("seen.json", [{"image_id": 7, "score": 1}], "key 'label' is absent"),
-        ("seen.json", [{"image_id": 7, "category_id": 12, "score": 1}], "12 is none of COCO's"),
+        ("seen.json", [{"image_id": 7, "category_id": 12, "score": 1}], "12 is not one of COCO's"),
         ("seen.json", [{"image_id": 7, "label": "dog"}], "key 'score' is absent"),
         ("seen.csv", "image_id,label\n7,dog\n", "column 'score' is absent"),
         ("seen.csv", "image_id,name,score\n7,dog,1\n", "column 'label' is absent"),
@@ -96,7 +96,7 @@ def test_a_row_that_says_nothing_is_refused(
     ],
 )
 def test_a_file_that_is_no_table_of_detections_is_refused(
-    name: str, content: object, told: str, tmp_path: Path
+    name: str, content: object, message: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(BiasPipelineError, match=told):
+    with pytest.raises(BiasPipelineError, match=message):
         detections_by_id(written(tmp_path, name, content))

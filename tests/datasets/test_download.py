@@ -69,7 +69,7 @@ def test_a_file_that_is_there_stays(archive: Archive, tmp_path: Path) -> None:
     ("changes", "message"),
     [
         ({"sha256": "0" * 64}, "is not the file expected: its SHA-256 is"),
-        ({"url": "http://127.0.0.1:9/a.zip"}, "could not be had"),
+        ({"url": "http://127.0.0.1:9/a.zip"}, "cannot be downloaded"),
         ({"members": {"absent.json": "absent.json"}}, "no item named .*absent.json"),
         ({"size": 10**15}, "GB free"),
     ],

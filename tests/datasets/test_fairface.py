@@ -38,8 +38,8 @@ def load(root: Path, *words: str) -> Corpus:
 
 
 def groups(corpus: Corpus, attribute: str) -> list[str]:
-    own = corpus.groupings[attribute]
-    return [own.names[code] for code in own.codes]
+    grouping = corpus.groupings[attribute]
+    return [grouping.names[code] for code in grouping.codes]
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,8 @@ def test_labels_are_read(tmp_path: Path, attribute: str, expected: list[str]) ->
 def test_intersections_work_as_for_captions(tmp_path: Path) -> None:
     root = write(tmp_path, *LINES, "train/11.jpg,10-19,Male,White,True")
     corpus = load(root, "attribute=[gender,age]", "attribute.min_images=1")
-    (own,) = corpus.groupings.values()
-    assert own.sizes == {"male-old": 2, "male-young": 1, "female-old": 1, "female-young": 1}
+    (value,) = corpus.groupings.values()
+    assert value.sizes == {"male-old": 2, "male-young": 1, "female-old": 1, "female-young": 1}
 
 
 def test_each_face_has_its_picture(tmp_path: Path) -> None:

@@ -66,22 +66,22 @@ def test_e1_a_cut_line_is_refused_with_its_number(tmp_path: Path) -> None:
 
 
 def test_e1_an_entry_without_captions_is_named(tmp_path: Path) -> None:
-    told = karpathy()
-    del told["images"][7]["sentences"]
+    content = karpathy()
+    del content["images"][7]["sentences"]
     with pytest.raises(DataError, match=r"images\[7\]\.sentences must be a list, found null"):
-        load(write_folder(tmp_path, told))
+        load(write_folder(tmp_path, content))
 
 
 def test_e3_an_image_that_stands_twice_is_refused(tmp_path: Path) -> None:
-    told = karpathy()
-    told["images"].append(told["images"][0])
-    with pytest.raises(DataError, match=r"images\[60\]: image 10000100 stands twice"):
-        load(write_folder(tmp_path, told))
+    content = karpathy()
+    content["images"].append(content["images"][0])
+    with pytest.raises(DataError, match=r"images\[60\]: image 10000100 occurs twice"):
+        load(write_folder(tmp_path, content))
 
 
 def test_e3_a_caption_that_stands_twice_with_other_words_is_refused(tmp_path: Path) -> None:
     root = write_folder(tmp_path, tokens() + "10000100.jpg#0\tanother\n")
-    with pytest.raises(DataError, match=r"10000100\.jpg#0 stands twice"):
+    with pytest.raises(DataError, match=r"10000100\.jpg#0 occurs twice"):
         load(root)
 
 

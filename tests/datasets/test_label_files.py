@@ -16,7 +16,9 @@ from bias_pipeline.datasets.columns import Layout
 from bias_pipeline.datasets.label_files import Labels, read_labels, strata_note
 from bias_pipeline.errors import DataError, UsageError
 
-PRINCETON = LabelMap("bb_gender", {"Male": "male", "Female": "female"}, ("Both", "Unsure", ""))
+PRINCETON = LabelMap(
+    "bb_gender", {"Male": "male", "Female": "female"}, ("Both", "Unsure", ""), ("Unsure",)
+)
 GENDER = Attribute("gender", ("male", "female"), {}, {"coco": PRINCETON})
 MOOD = Attribute("mood", ("low", "high"), {}, {})
 LONG = "image_id,attribute,value,annotator\n"
@@ -35,9 +37,9 @@ def refused(folder: Path, text: str, attribute: Attribute = GENDER, **options: o
 
 
 def test_the_columns_of_princeton_are_read(tmp_path: Path) -> None:
-    found = read(tmp_path, "id,bb_gender,bb_skin,split\n007,Male,Light,val\n8,,Dark,train\n")
-    assert found.raw == {"7": "Male", "8": ""}
-    assert found.parts == {"7": "val", "8": "train"}
+    content = read(tmp_path, "id,bb_gender,bb_skin,split\n007,Male,Light,val\n8,,Dark,train\n")
+    assert content.raw == {"7": "Male", "8": ""}
+    assert content.parts == {"7": "val", "8": "train"}
 
 
 def test_the_long_form_is_read(tmp_path: Path) -> None:
@@ -57,26 +59,27 @@ def test_labels_may_be_json_lines(tmp_path: Path) -> None:
 
 
 def test_an_attribute_without_a_map_is_read_plainly(tmp_path: Path) -> None:
-    found = read(tmp_path, "image_id,mood\n7,low\n8,high\n9,Unsure\n", MOOD)
-    assert [found.map.group_of(label) for label in found.raw.values()] == ["low", "high", None]
+    content = read(tmp_path, "image_id,mood\n7,low\n8,high\n9,Unsure\n", MOOD)
+    assert [content.map.group_of(label) for label in content.raw.values()] == ["low", "high", None]
 
 
 def test_the_data_set_may_say_how_its_labels_are_written(tmp_path: Path) -> None:
-    own = {"gender": LabelMap("sex", {"m": "male", "f": "female"})}
-    found = read(tmp_path, "id,sex\n7,m\n8,f\n", own=own)
-    assert [found.map.group_of(label) for label in found.raw.values()] == ["male", "female"]
+    mapping = {"gender": LabelMap("sex", {"m": "male", "f": "female"})}
+    content = read(tmp_path, "id,sex\n7,m\n8,f\n", own=mapping)
+    assert [content.map.group_of(label) for label in content.raw.values()] == ["male", "female"]
 
 
 def test_a_map_to_an_unknown_group_is_refused(tmp_path: Path) -> None:
-    own = {"gender": LabelMap("sex", {"m": "men", "f": "female"})}
+    mapping = {"gender": LabelMap("sex", {"m": "men", "f": "female"})}
     with pytest.raises(UsageError, match=r"dataset\.labels\.gender: .* has no group 'men'"):
-        read(tmp_path, "id,sex\n7,m\n8,f\n", own=own)
+        read(tmp_path, "id,sex\n7,m\n8,f\n", own=mapping)
 
 
 def test_labels_of_no_group_are_counted_by_name(tmp_path: Path) -> None:
-    found = read(tmp_path, "id,bb_gender\n1,Male\n2,Unsure\n3,\n4,Unsure\n")
-    assert strata_note(found.raw.values(), found.map) == (
-        "3 images belong to no group and are not scored: empty 1, Unsure 2",
+    content = read(tmp_path, "id,bb_gender\n1,Male\n2,Unsure\n3,\n4,Unsure\n")
+    assert strata_note(content.raw.values(), content.map) == (
+        "3 images belong to no group and are not scored: empty 1, "
+        "Unsure 2 (except by assumed_group)",
     )
 
 
@@ -84,18 +87,20 @@ def test_labels_of_no_group_are_counted_by_name(tmp_path: Path) -> None:
 
 
 def test_e3_equal_labels_are_collapsed_with_a_note(tmp_path: Path) -> None:
-    found = read(tmp_path, "id,bb_gender\n7,Male\n007,Male\n")
-    assert found.notes == ("1 repeated labels were collapsed",)
+    content = read(tmp_path, "id,bb_gender\n7,Male\n007,Male\n")
+    assert content.notes == ("1 repeated labels were collapsed",)
 
 
 def test_e3_different_labels_are_refused(tmp_path: Path) -> None:
     message = refused(tmp_path, "id,bb_gender\n7,Male\n7,Female\n")
-    assert "line 3: image id 7 stands twice with different labels ('Male' and 'Female')" in message
+    assert "line 3: image id 7 occurs twice with different labels ('Male' and 'Female')" in message
 
 
 def test_e4_an_unknown_label_is_refused_with_what_is_seen_and_allowed(tmp_path: Path) -> None:
     message = refused(tmp_path, "id,bb_gender\n7,Male\n8,Femal\n9,Male\n")
-    assert "unknown labels in 'bb_gender': 'Femal' (image 8); seen: 'Male' 2, 'Femal' 1" in message
+    assert (
+        "unknown labels in 'bb_gender': 'Femal' (image 8); labels: 'Male' 2, 'Femal' 1" in message
+    )
     assert "did you mean" in message
     assert "'Unsure'" in message
 
@@ -143,15 +148,15 @@ THREE = LONG + (
 
 
 def test_the_majority_of_annotators_is_used(tmp_path: Path) -> None:
-    found = read(tmp_path, THREE)
-    assert found.raw == {"1": "Male", "2": "Female", "3": TIE}
-    assert found.map.group_of(TIE) is None
+    content = read(tmp_path, THREE)
+    assert content.raw == {"1": "Male", "2": "Female", "3": TIE}
+    assert content.map.group_of(TIE) is None
 
 
 def test_labels_of_a_group_in_two_spellings_are_one_vote(tmp_path: Path) -> None:
     text = LONG + "1,gender,Male,a\n1,gender,male,b\n1,gender,Female,c\n"
-    found = read(tmp_path, text)
-    assert found.map.group_of(found.raw["1"]) == "male"
+    content = read(tmp_path, text)
+    assert content.map.group_of(content.raw["1"]) == "male"
 
 
 def test_agreement_is_told(tmp_path: Path) -> None:
@@ -246,3 +251,41 @@ def test_a_map_may_say_more_than_one_file_holds_and_that_is_told(tmp_path: Path)
     layout = Layout(label_map={"M": "male", "W": "female", "N": "male"})
     read(tmp_path, "id,bb_gender\n7,M\n8,W\n", layout=layout)
     assert layout.notes() == ["labels.csv: no label in 'bb_gender' is 'N', though mapped"]
+
+
+# --- labels that say that nobody could tell
+
+
+@pytest.mark.parametrize(
+    ("text", "attribute", "item"),
+    [
+        ("id,bb_gender\n7,Male\n8,Unsure\n9,Both\n", GENDER, {}),
+        ("id,bb_gender\n7,Male\n8,UNSURE\n9,both\n", GENDER, {}),
+        ("id,bb_gender\n7,Male\n8,unclear\n9,\n", GENDER, {"unclear": "Unsure"}),
+        ("id,bb_gender\n7,Male\n8,Unsure\n9,two\n", GENDER, {"two": "Both"}),
+        ("image_id,mood\n7,low\n8,unsure\n9,both\n", MOOD, {}),
+        ("image_id,mood\n7,low\n8,Unsure\n9,\n", MOOD, {}),
+    ],
+)
+def test_that_nobody_could_tell_is_read(
+    tmp_path: Path, text: str, attribute: Attribute, item: dict[str, str]
+) -> None:
+    content = read(tmp_path, text, attribute, layout=Layout(label_map=item))
+    unsure = [image for image, label in content.raw.items() if content.map.is_unsure(label)]
+    assert unsure == ["8"]
+
+
+def test_no_majority_is_not_that_nobody_could_tell(tmp_path: Path) -> None:
+    rows = "7,gender,Male,a\n7,gender,Female,b\n8,gender,Unsure,a\n8,gender,Unsure,b\n"
+    content = read(tmp_path, LONG + rows)
+    assert {image: content.map.is_unsure(label) for image, label in content.raw.items()} == {
+        "7": False,
+        "8": True,
+    }
+
+
+def test_a_label_may_be_mapped_from_nobodys_to_a_group(tmp_path: Path) -> None:
+    content = read(
+        tmp_path, "id,bb_gender\n8,Unsure\n", layout=Layout(label_map={"Unsure": "male"})
+    )
+    assert (content.map.group_of("Unsure"), content.map.is_unsure("Unsure")) == ("male", False)

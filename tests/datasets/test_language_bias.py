@@ -39,14 +39,14 @@ class Said(Dataset):
     def load(self, captioner: str, attribute: Attribute) -> Corpus:
         labels = LabelMap("gender", {name: name for name in WORDS})
         records = [
-            Record(str(k), None, tuple(own), {"gender": "male"})
-            for k, own in enumerate(self.captions)
+            Record(str(k), None, tuple(caption), {"gender": "male"})
+            for k, caption in enumerate(self.captions)
         ]
         groups = {"gender": (tuple(WORDS), labels)}
         return Corpus.build(records, dataset="said", captioner=captioner, groups=groups)
 
 
-def said(n: int = 20) -> list[list[str]]:
+def default_captions(n: int = 20) -> list[list[str]]:
     return [
         [f"a {who} {verb} on a bed {k}"]
         for who in ("man", "woman")
@@ -56,20 +56,20 @@ def said(n: int = 20) -> list[list[str]]:
 
 
 def planted(imbalance: float = 0.6, captions: Any = None, **options: Any) -> Corpus:
-    own: dict[str, Any] = {"tasks": TASKS, "verbs": VERBS, "pronouns": PRONOUNS, **options}
-    dataset = LanguageBiasDataset(Said(captions or said()), imbalance, **own)
+    settings: dict[str, Any] = {"tasks": TASKS, "verbs": VERBS, "pronouns": PRONOUNS, **options}
+    dataset = LanguageBiasDataset(Said(captions or default_captions()), imbalance, **settings)
     return dataset.load("people", GENDER)
 
 
-def cells(found: Corpus) -> Counter[tuple[str, bool]]:
-    return Counter((row.labels["gender"], "lays" in row.human[0]) for row in found)
+def cells(corpus: Corpus) -> Counter[tuple[str, bool]]:
+    return Counter((row.labels["gender"], "lays" in row.human[0]) for row in corpus)
 
 
-@pytest.mark.parametrize(("imbalance", "own"), [(0.6, 12), (0.7, 14), (0.8, 16), (0.9, 18)])
-def test_each_group_has_its_verb_as_often_as_asked_for(imbalance: float, own: int) -> None:
-    found = cells(planted(imbalance, size=20))
-    assert found["male", True] == found["female", False] == own
-    assert found["male", False] == found["female", True] == 20 - own
+@pytest.mark.parametrize(("imbalance", "item"), [(0.6, 12), (0.7, 14), (0.8, 16), (0.9, 18)])
+def test_each_group_has_its_verb_as_often_as_asked_for(imbalance: float, item: int) -> None:
+    computed_cells = cells(planted(imbalance, size=20))
+    assert computed_cells["male", True] == computed_cells["female", False] == item
+    assert computed_cells["male", False] == computed_cells["female", True] == 20 - item
 
 
 def test_all_levels_take_as_many_captions() -> None:
@@ -77,7 +77,9 @@ def test_all_levels_take_as_many_captions() -> None:
 
 
 def test_the_size_is_what_all_levels_can_fill() -> None:
-    captions = said()[:-5]  # 15 women who sit, where the strongest level needs nine in ten
+    captions = default_captions()[
+        :-5
+    ]  # 15 women who sit, where the strongest level needs nine in ten
     assert len(planted(captions=captions)) == 2 * int(15 / 0.9)
 
 
@@ -95,24 +97,33 @@ def test_the_label_is_the_group_that_the_caption_names() -> None:
 
 
 def test_group_and_task_are_independent() -> None:
-    captions = [*said(), *([text.replace("bed", "sofa")] for (text,) in said(12))]
+    captions = [
+        *default_captions(),
+        *([text.replace("bed", "sofa")] for (text,) in default_captions(12)),
+    ]
     tasks = {**TASKS, "sofa": "sofa"}
-    found = planted(captions=captions, tasks=tasks, verbs=dict.fromkeys(tasks, VERBS["bed"]))
-    counts = Counter((row.labels["gender"], *(row.objects or ())) for row in found)
+    computed_planted = planted(
+        captions=captions, tasks=tasks, verbs=dict.fromkeys(tasks, VERBS["bed"])
+    )
+    counts = Counter((row.labels["gender"], *(row.objects or ())) for row in computed_planted)
     assert counts["male", "bed"] == counts["female", "bed"]
     assert counts["male", "sofa"] == counts["female", "sofa"]
 
 
 def test_an_image_gives_one_caption() -> None:
-    twice = [[*own, own[0] + " again"] for own in said()]
-    found = planted(captions=twice)
-    assert len(set(found.ids)) == len(found)
+    twice = [
+        [*default_caption, default_caption[0] + " again"] for default_caption in default_captions()
+    ]
+    computed_planted = planted(captions=twice)
+    assert len(set(computed_planted.ids)) == len(computed_planted)
 
 
 def test_a_caption_of_both_verbs_or_groups_is_left_out() -> None:
     odd = [["a man sits and lays on a bed"], ["a man and a woman sit on a bed"], ["a man sits"]]
-    assert planted(captions=[*said(), *odd]).digest  # no refusal
-    assert not {own[0] for own in odd} & {row.human[0] for row in planted(captions=[*said(), *odd])}
+    assert planted(captions=[*default_captions(), *odd]).digest  # no refusal
+    assert not {item[0] for item in odd} & {
+        row.human[0] for row in planted(captions=[*default_captions(), *odd])
+    }
 
 
 def test_another_seed_takes_others() -> None:
@@ -121,9 +132,11 @@ def test_another_seed_takes_others() -> None:
 
 
 def test_pronouns_alone_leave_captions_of_nouns_out() -> None:
-    captions = [[text.replace("a man", "he").replace("a woman", "she")] for (text,) in said(10)]
-    found = planted(captions=[*said(), *captions], gender_by="pronoun")
-    assert all(row.human[0].split()[0] in ("he", "she") for row in found)
+    captions = [
+        [text.replace("a man", "he").replace("a woman", "she")] for (text,) in default_captions(10)
+    ]
+    computed_planted = planted(captions=[*default_captions(), *captions], gender_by="pronoun")
+    assert all(row.human[0].split()[0] in ("he", "she") for row in computed_planted)
 
 
 def test_the_counts_are_told() -> None:
@@ -140,11 +153,11 @@ def retold(imbalance: float = 0.6, **options: Any) -> Corpus:
     return planted(imbalance, retold=True, terms=terms, **options)
 
 
-@pytest.mark.parametrize(("imbalance", "own"), [(0.5, 20), (0.6, 24), (0.9, 36), (1.0, 40)])
-def test_retold_captions_have_their_verb_exactly_as_often(imbalance: float, own: int) -> None:
-    found = cells(retold(imbalance))
-    assert found["male", True] == found["female", False] == own
-    assert found["male", False] == found["female", True] == 40 - own
+@pytest.mark.parametrize(("imbalance", "item"), [(0.5, 20), (0.6, 24), (0.9, 36), (1.0, 40)])
+def test_retold_captions_have_their_verb_exactly_as_often(imbalance: float, item: int) -> None:
+    computed_cells = cells(retold(imbalance))
+    assert computed_cells["male", True] == computed_cells["female", False] == item
+    assert computed_cells["male", False] == computed_cells["female", True] == 40 - item
 
 
 def test_a_retold_caption_names_the_group_it_is_dealt_to() -> None:
@@ -152,13 +165,15 @@ def test_a_retold_caption_names_the_group_it_is_dealt_to() -> None:
 
 
 def test_but_for_the_group_a_retold_caption_is_somebodys() -> None:
-    people = {text.replace("woman", "man") for (text,) in said()}
+    people = {text.replace("woman", "man") for (text,) in default_captions()}
     assert {row.human[0].replace("woman", "man") for row in retold()} <= people
 
 
 def test_who_a_caption_was_of_does_not_decide_whom_it_is_told_of() -> None:
-    found = retold(0.5, captions=[[f"{text} {text[2]}x"] for (text,) in said(60)])  # mx or wx
-    was = Counter((row.labels["gender"], row.human[0].split()[-1]) for row in found)
+    computed_retold = retold(
+        0.5, captions=[[f"{text} {text[2]}x"] for (text,) in default_captions(60)]
+    )  # mx or wx
+    was = Counter((row.labels["gender"], row.human[0].split()[-1]) for row in computed_retold)
     assert abs(was["male", "mx"] - was["female", "mx"]) < 40  # of 120; some spread is chance
 
 
@@ -172,11 +187,11 @@ def test_verbs_with_too_few_captions_cannot_be_dealt() -> None:
 
 def test_a_cell_without_captions_is_told() -> None:
     with pytest.raises(NotApplicableError, match="has 20, 20, 20, 0 captions by group and verb"):
-        planted(captions=said()[:-20])
+        planted(captions=default_captions()[:-20])
 
 
 def test_more_captions_than_there_are_are_refused() -> None:
-    with pytest.raises(NotApplicableError, match=r"enough for 22 a group; lower dataset\.size"):
+    with pytest.raises(NotApplicableError, match=r"enough for 22 per group; lower dataset\.size"):
         planted(size=23)
 
 
@@ -212,10 +227,10 @@ def test_levels_are_exact_on_what_we_generate(tmp_path: Path) -> None:
         *("experiment=language_bias_scenes", "dataset.of.n_images=1500", "dataset.size=2"),
         *("dataset.imbalance=1.0", f"paths.outputs={tmp_path}"),
     ]
-    found = compose.cell(words).corpus()
+    corpus = compose.cell(words).corpus()
     said_by = {
         group: {
-            word for row in found if row.labels["gender"] == group for word in row.model.split()
+            word for row in corpus if row.labels["gender"] == group for word in row.model.split()
         }  # type: ignore[union-attr]
         for group in ("male", "female")
     }
@@ -229,7 +244,7 @@ def test_the_levels_are_made_of_real_captions(tmp_path: Path) -> None:
     if not root.is_dir():
         pytest.skip(f"no captions of LIC at {root}")
     words = ["experiment=language_bias", f"dataset.of.root={root}", f"paths.outputs={tmp_path}"]
-    found = [compose.cell([*words, f"dataset.imbalance={k}"]).corpus() for k in (0.6, 0.9)]
-    sizes = [np.bincount(own.groupings["gender"].codes).tolist() for own in found]
+    lines = [compose.cell([*words, f"dataset.imbalance={k}"]).corpus() for k in (0.6, 0.9)]
+    sizes = [np.bincount(item.groupings["gender"].codes).tolist() for item in lines]
     assert sizes[0] == sizes[1]
     assert sizes[0][0] == sizes[0][1] >= 50

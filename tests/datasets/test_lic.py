@@ -64,8 +64,8 @@ def test_e21_the_order_of_the_file_does_not_matter(tmp_path: Path) -> None:
 def test_captioner_all_is_what_has_files(tmp_path: Path) -> None:
     root = write_folder(tmp_path)
     cell = compose.cell(["dataset=lic", f"dataset.root={root}"])
-    found = cell.build("dataset").all_captioners(cell.build("attribute"))
-    assert found == ["sat", "fc"]
+    all_captioners = cell.build("dataset").all_captioners(cell.build("attribute"))
+    assert all_captioners == ["sat", "fc"]
 
 
 def test_an_unknown_captioner_is_refused_with_a_suggestion(tmp_path: Path) -> None:
@@ -93,9 +93,9 @@ def test_an_attribute_without_labels_is_refused(tmp_path: Path) -> None:
     [
         ({"bb_gender": "Femal"}, r"entry 7, image 107: label 'Femal'.*did you mean"),
         ({"bb_gender": None}, r"entry 7: label None is not text"),
-        ({"pred": ["a", "b"]}, r"entry 7: 'pred' holds something that is not a caption"),
+        ({"pred": ["a", "b"]}, r"entry 7: 'pred' contains something that is not a caption"),
         ({"img_id": 3.5}, r"image id 3\.5"),
-        ({"img_id": 100}, r"entry 7: image id 100 stands twice with different contents"),
+        ({"img_id": 100}, r"entry 7: image id 100 occurs twice with different contents"),
     ],
 )
 def test_e3_e4_a_spoiled_entry_is_named(tmp_path: Path, changes: Any, message: str) -> None:
@@ -153,9 +153,9 @@ def test_the_published_draws_repeat_what_the_reference_repeats(
     data_root: Path, captioner: str, share: float
 ) -> None:
     """Verbatim test captions over ten seeds, measured on the reference's own splits."""
-    from bias_pipeline.corpus.predictions import Labelled
+    from bias_pipeline.corpus.predictions import LabelledCaptions
     from bias_pipeline.corpus.split import seeds_of
-    from bias_pipeline.metrics.attack.attacked import _verbatim_share
+    from bias_pipeline.metrics.attack.attack_runner import _verbatim_share
 
     words = ["experiment=relic_gender", f"captioner={captioner}"]
     cell = compose.cell([*words, f"dataset.root={data_root}/lic/bias_data"])
@@ -164,8 +164,8 @@ def test_the_published_draws_repeat_what_the_reference_repeats(
         corpus = transform(corpus)
     labels = corpus.groupings["gender"].codes[corpus.model.image_rows]
     splits = metric.draw_splits(corpus, seeds_of(10))
-    found = _verbatim_share(Labelled("model", corpus.model, labels, 2), splits)
-    assert 100 * found == pytest.approx(share, abs=0.05)
+    verbatim_share = _verbatim_share(LabelledCaptions("model", corpus.model, labels, 2), splits)
+    assert 100 * verbatim_share == pytest.approx(share, abs=0.05)
 
 
 def with_photos(root: Path) -> tuple[Path, str]:

@@ -57,19 +57,23 @@ def read_or_refused(root: Path, model: Any, human: Any) -> bool:
         return bool(str(error))
 
 
-@given(own=changes)
+@given(changed=changes)
 @thin
-def test_e1_e4_a_spoiled_model_entry_is_read_or_refused(root: Path, own: dict[str, Any]) -> None:
+def test_e1_e4_a_spoiled_model_entry_is_read_or_refused(
+    root: Path, changed: dict[str, Any]
+) -> None:
     rows = entries(20)
-    rows[7] = {**rows[7], **own}
+    rows[7] = {**rows[7], **changed}
     assert read_or_refused(root, rows, human_entries(10))
 
 
-@given(own=changes)
+@given(changed=changes)
 @thin
-def test_e1_e4_a_spoiled_human_entry_is_read_or_refused(root: Path, own: dict[str, Any]) -> None:
+def test_e1_e4_a_spoiled_human_entry_is_read_or_refused(
+    root: Path, changed: dict[str, Any]
+) -> None:
     rows = human_entries(10)
-    rows[7] = {**rows[7], **own}
+    rows[7] = {**rows[7], **changed}
     assert read_or_refused(root, entries(20), rows)
 
 
@@ -91,8 +95,8 @@ def test_e7_any_text_with_a_word_is_a_caption(root: Path, texts: list[str]) -> N
 def test_e6_any_text_is_a_caption_or_counted_as_blank(root: Path, texts: list[str]) -> None:
     rows = [{**e, "pred": texts[i % len(texts)]} for i, e in enumerate(entries(20))]
     rows[10:] = entries(20)[10:]
-    found = load(root, rows, human_entries(10))
-    assert len(found.model) + found.blanks["model"] == 20
+    content = load(root, rows, human_entries(10))
+    assert len(content.model) + content.blanks["model"] == 20
 
 
 @given(texts=st.lists(st.text(), min_size=1, max_size=8), order=st.permutations(range(20)))
@@ -111,10 +115,10 @@ def test_e21_the_order_of_entries_does_not_matter(
 def test_e3_an_id_is_one_image_or_refused(root: Path, identifiers: list[str | int]) -> None:
     rows = [{**e, "img_id": i} for e, i in zip(entries(20), identifiers, strict=True)]
     try:
-        found = load(root, rows, human_entries(10))
+        content = load(root, rows, human_entries(10))
     except DataError:
         return
-    assert len(set(found.ids)) == len(found.ids)
+    assert len(set(content.ids)) == len(content.ids)
 
 
 def test_e8_an_id_of_thousands_of_digits_is_an_id(root: Path) -> None:

@@ -32,10 +32,10 @@ def load(root: Path, *words: str) -> Corpus:
 
 
 def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
-    own, path = captions(), tmp_path / "twice.parquet"
-    arrays = [*map(pa.array, own.values()), pa.array(["a man"] * 60)]
+    item, path = captions(), tmp_path / "twice.parquet"
+    arrays = [*map(pa.array, item.values()), pa.array(["a man"] * 60)]
     pq.write_table(pa.Table.from_arrays(arrays, ["image_id", "caption", "caption"]), path)
-    with pytest.raises(DataError, match=r"twice\.parquet: column 'caption' stands twice"):
+    with pytest.raises(DataError, match=r"twice\.parquet: column 'caption' occurs twice"):
         model_captions(path)
 
 
@@ -56,8 +56,8 @@ def test_a_date_out_of_range_as_caption_is_refused(tmp_path: Path) -> None:
 
 def test_labels_in_parquet_keep_the_parts_of_their_images(tmp_path: Path) -> None:
     root = write_folder(tmp_path)
-    own = [str(row["image_id"]) for row in results()]
-    table = {"id": own, "bb_gender": ["Male", "Female"] * 30, "split": ["val", "test"] * 30}
+    lines = [str(row["image_id"]) for row in results()]
+    table = {"id": lines, "bb_gender": ["Male", "Female"] * 30, "split": ["val", "test"] * 30}
     pq.write_table(
         pa.table({**table, "made": pa.array([2**62] * 60, pa.timestamp("ms"))}),
         tmp_path / "labels.parquet",

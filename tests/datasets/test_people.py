@@ -14,7 +14,7 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.errors import BiasPipelineError, DataError, ResourceError
 from bias_pipeline.io.paths import choices_of, conf_dir
-from bias_pipeline.vision.people import look
+from bias_pipeline.vision.people import crop_person
 
 LAYOUTS = {
     "utkface": {},
@@ -119,8 +119,8 @@ def load(root: Path, name: str, *words: str) -> Corpus:
 
 
 def groups(corpus: Corpus, attribute: str) -> list[str | None]:
-    own = corpus.groupings[attribute]
-    return [own.names[code] if code >= 0 else None for code in own.codes]
+    grouping = corpus.groupings[attribute]
+    return [grouping.names[code] if code >= 0 else None for code in grouping.codes]
 
 
 @pytest.mark.parametrize(("name", "attribute"), READ, ids="-".join)
@@ -139,9 +139,9 @@ def test_every_picture_is_there(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_the_licence_is_told_once(tmp_path: Path, name: str) -> None:
     corpus = load(write(tmp_path, name), name)
-    told = corpus.notes[-1]
-    assert told == compose.cell([f"dataset={name}"]).build("dataset").terms
-    assert corpus.notes.count(told) == 1
+    note = corpus.notes[-1]
+    assert note == compose.cell([f"dataset={name}"]).build("dataset").terms
+    assert corpus.notes.count(note) == 1
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -150,8 +150,8 @@ def test_no_licence_here_permits_to_show_pictures(tmp_path: Path, name: str) -> 
 
 
 def test_only_data_sets_that_say_so_may_be_shown() -> None:
-    found = {name for name in choices_of(conf_dir() / "dataset") if dataset(name).shown_under}
-    assert found == {"fairface", "scenes"}
+    names = {name for name in choices_of(conf_dir() / "dataset") if dataset(name).shown_under}
+    assert names == {"fairface", "scenes"}
 
 
 def dataset(name: str) -> Dataset:
@@ -179,13 +179,13 @@ def test_an_empty_folder_is_refused(tmp_path: Path, name: str) -> None:
 
 def test_names_that_lack_a_field_are_counted(tmp_path: Path) -> None:
     notes = load(write(tmp_path, "utkface"), "utkface").notes
-    assert any(note.startswith("1 of 4 pictures are passed over") for note in notes)
+    assert any(note.startswith("1 of 4 pictures are skipped") for note in notes)
 
 
 def test_scenes_with_underscores_are_split_from_the_right(tmp_path: Path) -> None:
     reader = compose.cell(["dataset=pata", f"dataset.root={write(tmp_path, 'pata')}"])
-    told = [own.value for own in reader.build("dataset").labels("scene", [])]
-    assert told == ["gun_range", "market", "drinking_water"]
+    lines = [label.value for label in reader.build("dataset").labels("scene", [])]
+    assert lines == ["gun_range", "market", "drinking_water"]
 
 
 def test_a_line_without_an_address_is_refused(tmp_path: Path) -> None:
@@ -201,15 +201,15 @@ def test_each_person_of_a_picture_is_there_in_their_box(tmp_path: Path, name: st
     corpus = load(write(tmp_path, name), name)
     assert corpus.pictures is not None
     assert corpus.ids[0].endswith("1")
-    upper_right = np.asarray(look(corpus.pictures, 0, "person"))
+    upper_right = np.asarray(crop_person(corpus.pictures, 0, "person"))
     assert (upper_right == 255).all()
-    left = np.asarray(look(corpus.pictures, 1, "person"))
+    left = np.asarray(crop_person(corpus.pictures, 1, "person"))
     assert not (left == 255).any()
 
 
 def test_boxes_of_groups_are_counted(tmp_path: Path) -> None:
     notes = load(write(tmp_path, "miap"), "miap").notes
-    assert "1 boxes of groups or depictions are passed over" in notes
+    assert "1 boxes of groups or depictions are skipped" in notes
 
 
 def test_an_edge_outside_the_picture_is_refused(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_a_part_of_celeba_is_what_its_partition_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ("3\n", "4\n", "'4' pictures, but 3 follow"),
         ("2.jpg -1  1 -1", "2.jpg -1 1", "line 4: 3 cells"),
@@ -234,10 +234,10 @@ def test_a_part_of_celeba_is_what_its_partition_says(tmp_path: Path) -> None:
         ("Male", "Mail", "attribute 'Male' is absent"),
     ],
 )
-def test_a_damaged_list_is_refused(tmp_path: Path, old: str, new: str, told: str) -> None:
+def test_a_damaged_list_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
     path = write(tmp_path, "celeba") / "list_attr_celeba.txt"
     path.write_text(path.read_text().replace(old, new, 1))
-    with pytest.raises(DataError, match=told):
+    with pytest.raises(DataError, match=message):
         load(tmp_path, "celeba")
 
 
@@ -258,8 +258,8 @@ def test_votes_that_are_no_number_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_merged_answers_of_regions_are_read_too(tmp_path: Path) -> None:
-    own = {"region": [20, 0, 40, 20], "annotations": {"gender": "disagreement"}}
-    text = json.dumps({"a.jpg": {"caption": "", "person1": own}})
+    mapping = {"region": [20, 0, 40, 20], "annotations": {"gender": "disagreement"}}
+    text = json.dumps({"a.jpg": {"caption": "", "person1": mapping}})
     write(tmp_path, "phase")
     (tmp_path / "phase_gcc_val_all_20221101.json").unlink()
     (tmp_path / "phase_gcc_val_regions_20221101.json").write_text(text)
@@ -267,20 +267,20 @@ def test_the_merged_answers_of_regions_are_read_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("person", "told"),
+    ("person", "message"),
     [
         ({"region": [1, 2, 3], "annotations": _WORKERS}, "is not x1, y1, x2, y2"),
         ({"region": [1, 2, 3, 4], "annotations": [{}]}, "no annotations with 'gender'"),
         ({"region": [1, 2, 3, 4]}, "no annotations with 'gender'"),
     ],
 )
-def test_a_damaged_person_is_refused(tmp_path: Path, person: object, told: str) -> None:
+def test_a_damaged_person_is_refused(tmp_path: Path, person: object, message: str) -> None:
     path = write(tmp_path, "phase") / "phase_gcc_val_all_20221101.json"
     path.write_text(json.dumps({"a.jpg": {"person1": person}}))
-    with pytest.raises(DataError, match=f"a.jpg, person1.*{told}"):
+    with pytest.raises(DataError, match=f"a.jpg, person1.*{message}"):
         load(tmp_path, "phase")
 
 
 def test_tables_of_labour_statistics_are_passed_over(tmp_path: Path) -> None:
     notes = load(write(tmp_path, "visogender"), "visogender").notes
-    assert "1 lines without a perceived gender are passed over" in notes
+    assert "1 lines without a perceived gender are skipped" in notes

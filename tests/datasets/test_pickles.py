@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from bias_pipeline.datasets import pickles
 from bias_pipeline.datasets._unpickle_child import RefusedError, read_plain
-from bias_pipeline.datasets.pickles import DEFAULT_LIMITS, Limits, load_pickle
+from bias_pipeline.datasets.pickles import DEFAULT_LIMITS, UnpicklingLimits, load_pickle
 from bias_pipeline.errors import DataError, ResourceError
 
 resource = pytest.importorskip("resource", reason="needs the limits of Unix")
@@ -42,14 +42,14 @@ class Touch:
         return os.system, (f"touch {shlex.quote(str(self.file))}",)
 
 
-def read(folder: Path, data: bytes, limits: Limits = DEFAULT_LIMITS) -> object:
+def read(folder: Path, data: bytes, limits: UnpicklingLimits = DEFAULT_LIMITS) -> object:
     """What load_pickle makes of a file of these bytes."""
     path = folder / "entries.pkl"
     path.write_bytes(data)
     return load_pickle(path, limits=limits)
 
 
-def refused(folder: Path, data: bytes, limits: Limits = DEFAULT_LIMITS) -> str:
+def refused(folder: Path, data: bytes, limits: UnpicklingLimits = DEFAULT_LIMITS) -> str:
     """The message with which a file of these bytes is refused."""
     with pytest.raises(DataError) as caught:
         read(folder, data, limits)
@@ -207,7 +207,7 @@ def test_e10_persistent_ids_are_refused(tmp_path: Path, data: bytes) -> None:
 
 def test_e10_nested_pickle_is_refused_as_bytes(tmp_path: Path) -> None:
     inner = pickle.dumps(Touch(tmp_path / "canary"))
-    assert "at [0]['blob']: refused, it holds a value of type bytes" in refused(
+    assert "at [0]['blob']: refused, it contains a value of type bytes" in refused(
         tmp_path, pickle.dumps([{"blob": inner}])
     )
 
@@ -269,7 +269,7 @@ def test_e10_keys_other_than_str_are_refused(tmp_path: Path, key: object) -> Non
     ],
 )
 def test_e10_cycles_are_refused(tmp_path: Path, data: bytes) -> None:
-    assert "holds itself" in refused(tmp_path, data)
+    assert "contains itself" in refused(tmp_path, data)
 
 
 def test_e8_nesting_of_ten_thousand_levels_is_refused(tmp_path: Path) -> None:
@@ -287,11 +287,13 @@ def test_e8_depth_through_shared_parts_counts(tmp_path: Path) -> None:
 
 
 def test_e8_depth_at_the_limit_is_read(tmp_path: Path) -> None:
-    assert read(tmp_path, pickle.dumps([[[]]]), Limits(depth=3)) == [[[]]]
+    assert read(tmp_path, pickle.dumps([[[]]]), UnpicklingLimits(depth=3)) == [[[]]]
 
 
 def test_e8_depth_over_the_limit_is_refused(tmp_path: Path) -> None:
-    assert "more than 2 levels" in refused(tmp_path, pickle.dumps([[[]]]), Limits(depth=2))
+    assert "more than 2 levels" in refused(
+        tmp_path, pickle.dumps([[[]]]), UnpicklingLimits(depth=2)
+    )
 
 
 def test_e8_tuples_too_deep_to_hash_do_not_crash_the_caller(tmp_path: Path) -> None:
@@ -353,7 +355,7 @@ def test_e10_bomb_of_a_huge_memo_hits_the_memory_limit(tmp_path: Path, data: byt
 
 def test_e8_data_over_the_memory_limit_is_refused(tmp_path: Path) -> None:
     data = b"](" + b"]" * 2_000_000 + b"e."
-    assert "memory" in refused(tmp_path, data, Limits(memory_bytes=64 << 20))
+    assert "memory" in refused(tmp_path, data, UnpicklingLimits(memory_bytes=64 << 20))
 
 
 def collisions(keys: int) -> bytes:
@@ -363,22 +365,28 @@ def collisions(keys: int) -> bytes:
 
 
 def test_e8_processor_time_over_the_limit_is_refused(tmp_path: Path) -> None:
-    assert "over 1 s to read" in refused(tmp_path, collisions(60_000), Limits(cpu_seconds=1))
+    assert "over 1 s to read" in refused(
+        tmp_path, collisions(60_000), UnpicklingLimits(cpu_seconds=1)
+    )
 
 
 def test_e8_time_over_the_limit_is_refused(tmp_path: Path) -> None:
     assert "not read within 0.3 s" in refused(
-        tmp_path, collisions(60_000), Limits(wall_seconds=0.3)
+        tmp_path, collisions(60_000), UnpicklingLimits(wall_seconds=0.3)
     )
 
 
 def test_e8_file_over_the_size_limit_is_refused(tmp_path: Path) -> None:
-    assert "bytes are more than the 10" in refused(tmp_path, b"K\x01." * 10, Limits(file_bytes=10))
+    assert "bytes are more than the 10" in refused(
+        tmp_path, b"K\x01." * 10, UnpicklingLimits(file_bytes=10)
+    )
 
 
 def test_e8_data_over_the_size_limit_is_refused(tmp_path: Path) -> None:
     words = pickle.dumps(["é" * 90])
-    assert "too large when written out" in refused(tmp_path, words, Limits(data_bytes=150))
+    assert "too large when written out" in refused(
+        tmp_path, words, UnpicklingLimits(data_bytes=150)
+    )
 
 
 # Damage
@@ -479,7 +487,7 @@ def test_e10_subverted_reader_is_not_trusted(
 ) -> None:
     (tmp_path / "child.py").write_text(code)
     monkeypatch.setattr(pickles, "_CHILD", tmp_path / "child.py")
-    assert message in refused(tmp_path, b"N.", Limits(data_bytes=1 << 20))
+    assert message in refused(tmp_path, b"N.", UnpicklingLimits(data_bytes=1 << 20))
 
 
 @pytest.mark.parametrize("code", ["", "import os; os.close(1)"])
@@ -488,14 +496,14 @@ def test_e10_reader_that_hangs_is_ended(
 ) -> None:
     (tmp_path / "child.py").write_text(f"{code}\nimport time; time.sleep(60)")
     monkeypatch.setattr(pickles, "_CHILD", tmp_path / "child.py")
-    assert "not read within 0.5 s" in refused(tmp_path, b"N.", Limits(wall_seconds=0.5))
+    assert "not read within 0.5 s" in refused(tmp_path, b"N.", UnpicklingLimits(wall_seconds=0.5))
 
 
 def test_e10_subverted_reader_cannot_write_to_the_terminal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = r'-{"code": "type", "found": "\u001b[31m", "where": "\u202e", "offset": null}'
-    (tmp_path / "child.py").write_text(f"print({told!r})")
+    text = r'-{"code": "type", "found": "\u001b[31m", "where": "\u202e", "offset": null}'
+    (tmp_path / "child.py").write_text(f"print({text!r})")
     monkeypatch.setattr(pickles, "_CHILD", tmp_path / "child.py")
     assert refused(tmp_path, b"N.").isprintable()
 
@@ -522,7 +530,7 @@ def test_e10_subverted_reader_can_do_little(tmp_path: Path, deed: str) -> None:
 
 def test_no_process_is_left_over(tmp_path: Path) -> None:
     before = set(psutil.Process().children())  # other tests may have left workers of their own
-    refused(tmp_path, collisions(60_000), Limits(wall_seconds=0.2))
+    refused(tmp_path, collisions(60_000), UnpicklingLimits(wall_seconds=0.2))
     assert set(psutil.Process().children()) - before == set()
 
 

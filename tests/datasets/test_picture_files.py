@@ -23,15 +23,15 @@ SQUARE = [1, 1, 3, 1, 3, 3, 1, 3]
 def instances(path: Path, *annotations: dict[str, Any], size: object = 10) -> Path:
     images = [{"id": 1, "height": size, "width": size}, {"id": 2, "height": size, "width": size}]
     categories = [{"id": 1, "name": "person"}, {"id": 18, "name": "dog"}]
-    own = [{"image_id": 1, "category_id": 1, **one} for one in annotations]
-    told = {"images": images, "categories": categories, "annotations": own}
-    path.write_text(json.dumps(told))
+    annotated = [{"image_id": 1, "category_id": 1, **one} for one in annotations]
+    content = {"images": images, "categories": categories, "annotations": annotated}
+    path.write_text(json.dumps(content))
     return path
 
 
 def results(path: Path, *entries: dict[str, Any]) -> Path:
-    own = [{"image_id": 1, "category_id": 1, "bbox": BOX, **one} for one in entries]
-    path.write_text(json.dumps(own))
+    content = [{"image_id": 1, "category_id": 1, "bbox": BOX, **one} for one in entries]
+    path.write_text(json.dumps(content))
     return path
 
 
@@ -81,7 +81,7 @@ def test_results_name_categories_by_coco_s_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         ({"category_id": 99}, "category_id 99 is none of the categories"),
         ({"bbox": [1, 2, 3]}, "bbox must be four numbers"),
@@ -96,8 +96,8 @@ def test_results_name_categories_by_coco_s_numbers(tmp_path: Path) -> None:
         ({"bbox": BOX, "score": 2}, "score 2 is not from 0 to 1"),
     ],
 )
-def test_what_cannot_be_used_is_named(tmp_path: Path, wrong: dict[str, Any], told: str) -> None:
-    with pytest.raises(DataError, match=rf"i\.json, annotations entry 0: .*{told}"):
+def test_what_cannot_be_used_is_named(tmp_path: Path, wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(DataError, match=rf"i\.json, annotations entry 0: .*{message}"):
         regions_by_id(instances(tmp_path / "i.json", wrong))
 
 
@@ -107,9 +107,9 @@ def test_without_a_folder_of_pictures_nothing_is_read() -> None:
 
 def test_instances_serve_where_no_other_file_is_named(tmp_path: Path) -> None:
     photos = write_photos(tmp_path / "photos", 2)
-    found = PictureFiles.read(photos, None, instances(tmp_path / "i.json", {"bbox": BOX}))
-    assert found.photo("1") == photos / "1.png"
-    assert len(found.regions_of("1") or ()) == 1
+    content = PictureFiles.read(photos, None, instances(tmp_path / "i.json", {"bbox": BOX}))
+    assert content.photo("1") == photos / "1.png"
+    assert len(content.regions_of("1") or ()) == 1
 
 
 def photos() -> Path:
@@ -125,14 +125,17 @@ def photos() -> Path:
     [("instances", 1257), ("instances_predicted", 2149), ("person_boxes", 0)],
 )
 def test_real_annotations_are_read(name: str, n_outlined: int) -> None:
-    found = regions_by_id(photos() / f"{name}.json")
-    assert sum(own.outlined for regions in found.values() for own in regions) == n_outlined
+    computed_regions_by_id = regions_by_id(photos() / f"{name}.json")
+    assert (
+        sum(region.outlined for regions in computed_regions_by_id.values() for region in regions)
+        == n_outlined
+    )
 
 
 @pytest.mark.real
 def test_real_outlines_lie_in_their_boxes() -> None:
-    found = regions_by_id(photos() / "instances.json")
-    for region in [own for regions in found.values() for own in regions][:200]:
+    computed_regions_by_id = regions_by_id(photos() / "instances.json")
+    for region in [item for regions in computed_regions_by_id.values() for item in regions][:200]:
         rows, columns = np.nonzero(outline_mask(region, *region.size))
         left, top, width, height = region.box
         assert left - 1 <= columns.min() <= columns.max() <= left + width + 1

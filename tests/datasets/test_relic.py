@@ -40,8 +40,8 @@ def test_both_sides_and_the_label_are_read(tmp_path: Path) -> None:
 
 def test_captioner_all_is_what_has_a_column(tmp_path: Path) -> None:
     cell = compose.cell(["dataset=relic", f"dataset.root={write_table(tmp_path)}", "attribute=age"])
-    found = cell.build("dataset").all_captioners(cell.build("attribute"))
-    assert found == ["sat", "oscar"]
+    all_captioners = cell.build("dataset").all_captioners(cell.build("attribute"))
+    assert all_captioners == ["sat", "oscar"]
 
 
 def test_an_absent_column_of_a_known_captioner_is_named(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_e8_a_list_of_great_length_is_not_parsed(tmp_path: Path) -> None:
 
 
 def test_e3_an_id_of_two_images_is_refused(tmp_path: Path) -> None:
-    assert "image id 100 stands twice with different contents" in refused(tmp_path, "img_id", 100)
+    assert "image id 100 occurs twice with different contents" in refused(tmp_path, "img_id", 100)
 
 
 def test_e4_an_unknown_label_is_refused_with_its_line(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_e21_the_order_of_the_file_does_not_matter(tmp_path: Path) -> None:
 
 
 @cache
-def composed(root: str) -> compose.Cell:
+def composed(root: str) -> compose.CellConfig:
     """Composing takes longer than reading."""
     words = ["dataset=relic", f"dataset.root={root}", "dataset.blank_limit=1", "attribute=age"]
     return compose.cell(words)
@@ -132,8 +132,8 @@ def test_e7_any_captions_are_read_as_they_were_written(
     corpus = (
         composed(str(root)).build("dataset").load("sat", composed(str(root)).build("attribute"))
     )
-    told = [text for text in texts if not is_blank(text)]
-    assert corpus[0].human == tuple(" ".join(text.split()) for text in told)
+    lines = [text for text in texts if not is_blank(text)]
+    assert corpus[0].human == tuple(" ".join(text.split()) for text in lines)
 
 
 @pytest.mark.real

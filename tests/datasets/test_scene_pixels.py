@@ -89,7 +89,7 @@ def test_marks_are_wholly_inside_the_figure(pose: float, side: int) -> None:
 def test_masks_do_not_overlap() -> None:
     for image in IMAGES:
         regions = drawing(image).draw(64).regions
-        assert sum(outline_mask(own, 64, 64).astype(int) for own in regions).max() <= 1  # type: ignore[union-attr]
+        assert sum(outline_mask(region, 64, 64).astype(int) for region in regions).max() <= 1  # type: ignore[union-attr]
 
 
 def test_each_mask_lies_in_its_box() -> None:
@@ -102,7 +102,7 @@ def test_each_mask_lies_in_its_box() -> None:
 
 def test_all_that_is_drawn_is_in_the_scene() -> None:
     for image in IMAGES:
-        assert {own.category for own in drawing(image).draw(64).regions} <= image.objects
+        assert {region.category for region in drawing(image).draw(64).regions} <= image.objects
 
 
 def test_every_category_has_a_pictogram_of_its_own() -> None:
@@ -147,6 +147,6 @@ def test_written_scenes_are_the_same_byte_for_byte(tmp_path: Path) -> None:
 
 def test_what_a_region_covers_is_its_area(tmp_path: Path) -> None:
     write_drawn(generate(n_images=5), tmp_path, {}, side=64)
-    told = json.loads((tmp_path / "annotations/instances.json").read_text())
-    for own in told["annotations"]:
-        assert own["area"] == coco.area(own["segmentation"])
+    content = json.loads((tmp_path / "annotations/instances.json").read_text())
+    for item in content["annotations"]:
+        assert item["area"] == coco.area(item["segmentation"])

@@ -15,21 +15,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 
+from bias_pipeline.array_types import IntArray
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.datasets.scenes import (
     CAPTIONERS,
-    Dials,
+    BiasSettings,
     Image,
     World,
-    describe,
     generate,
     truth,
-    write,
+    world_captions,
+    write_scenes,
 )
 from bias_pipeline.datasets.scenes.activities import ACTIVITIES
 from bias_pipeline.datasets.scenes.categories import CATEGORIES
@@ -39,9 +39,8 @@ from bias_pipeline.datasets.scenes.lexicon import NEUTRAL_ADULTS, NEUTRAL_CHILDR
 from bias_pipeline.datasets.scenes.slots import GROUPS, world_tables
 from bias_pipeline.errors import ResourceError, UsageError
 
-IntArray = npt.NDArray[np.int64]
 GENDER_WORDS = REVEALING["Male"] | REVEALING["Female"]
-NEUTRAL = Dials()
+NEUTRAL = BiasSettings()
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +54,9 @@ def default_world() -> World:
 
 
 @cache
-def told(dials: Dials) -> Mapping[int, str]:
+def captions_of(dials: BiasSettings) -> Mapping[int, str]:
     """The captions of one captioner of the default world."""
-    return describe(default_world(), dials)
+    return world_captions(default_world(), dials)
 
 
 def words(caption: str) -> list[str]:
@@ -129,9 +128,9 @@ def human_lic(attribute: str, n: int = 3) -> float:
 
 
 @cache
-def model_lic(dials: Dials, attribute: str = "gender", n: int = 5) -> float:
+def model_lic(dials: BiasSettings, attribute: str = "gender", n: int = 5) -> float:
     images, labels = labelled(attribute)
-    captions, listed = told(dials), masks(attribute)
+    captions, listed = captions_of(dials), masks(attribute)
     return lic([masked(captions[image.id], listed) for image in images], labels, n)
 
 
@@ -190,7 +189,7 @@ def test_few_labels_are_unsure(world: World, attribute: str) -> None:
 
 def test_nobody_tells_the_gender_where_it_cannot_be_told(world: World) -> None:
     unsure = [image for image in world.images if image.labels["gender"] == "Unsure"]
-    captions = told(Dials(t_to_a=1.0))
+    captions = captions_of(BiasSettings(t_to_a=1.0))
     texts = [text for image in unsure for text in (*image.human, captions[image.id])]
     assert texts
     assert not any(gendered(text) for text in texts)
@@ -211,19 +210,19 @@ def named_objects(caption: str) -> set[str]:
         for noun in category.nouns
         for form in (noun, plural(noun))
     }
-    found = set()
+    names = set()
     for noun in sorted(nouns, key=len, reverse=True):
         if f" {noun} " in text:
-            found.add(nouns[noun])
+            names.add(nouns[noun])
             text = text.replace(f" {noun} ", " _ ")
-    return found
+    return names
 
 
 def test_people_name_half_of_the_objects_and_no_others(world: World) -> None:
     images = world.images[:400]
     named = [(named_objects(text), image.objects) for image in images for text in image.human]
-    assert all(said <= there for said, there in named)
-    share = sum(len(said) for said, _ in named) / sum(len(there) - 1 for _, there in named)
+    assert all(stated <= there for stated, there in named)
+    share = sum(len(stated) for stated, _ in named) / sum(len(there) - 1 for _, there in named)
     assert share == pytest.approx(0.5, abs=0.03)
 
 
@@ -265,7 +264,10 @@ def test_another_seed_makes_another_world(world: World) -> None:
 
 def test_captions_are_the_same_on_every_platform(world: World) -> None:
     """A fixed digest: whoever changes what is generated changes it here on purpose."""
-    texts = [*human_captions(world)[:500], *list(told(CAPTIONERS["amplifier"]).values())[:100]]
+    texts = [
+        *human_captions(world)[:500],
+        *list(captions_of(CAPTIONERS["amplifier"]).values())[:100],
+    ]
     digest = hashlib.sha256("\n".join(texts).encode()).hexdigest()
     assert digest[:16] == "15f8238d621a636d"
 
@@ -276,14 +278,14 @@ def test_a_small_world_is_the_start_of_a_large_one(world: World) -> None:
 
 def test_a_caption_does_not_depend_on_the_other_images(world: World) -> None:
     few = World(world.seed, tuple(world.images[i] for i in (70, 3, 41)))
-    captions = describe(few, CAPTIONERS["amplifier"])
-    whole = told(CAPTIONERS["amplifier"])
+    captions = world_captions(few, CAPTIONERS["amplifier"])
+    whole = captions_of(CAPTIONERS["amplifier"])
     assert captions == {image.id: whole[image.id] for image in few.images}
 
 
 def test_a_world_of_two_thousand_images_takes_little_time() -> None:
     start = time.process_time()
-    describe(generate(), NEUTRAL)
+    world_captions(generate(), NEUTRAL)
     assert time.process_time() - start < 3.0  # 0.5 s when idle; the limit asked for is 1.5 s
 
 
@@ -310,47 +312,49 @@ def test_faithful_captioner_amplifies_nothing() -> None:
 
 
 def test_leakage_grows_with_amplification_of_tasks() -> None:
-    assert increasing([model_lic(Dials(a_to_t=a)) for a in (-1, -0.5, 0, 0.25, 0.5, 0.75, 1)])
+    assert increasing(
+        [model_lic(BiasSettings(a_to_t=a)) for a in (-1, -0.5, 0, 0.25, 0.5, 0.75, 1)]
+    )
 
 
 @pytest.mark.parametrize("attribute", ["skin", "age"])
 def test_other_attributes_can_be_amplified(attribute: str) -> None:
-    amplified = model_lic(Dials(a_to_t=0.6, attribute=attribute), attribute)
+    amplified = model_lic(BiasSettings(a_to_t=0.6, attribute=attribute), attribute)
     assert amplified > model_lic(NEUTRAL, attribute) + 5
 
 
 @pytest.mark.parametrize("rate", [0.2, 0.6, 1.4])
 def test_leakage_does_not_depend_on_the_rate_of_gender_words(rate: float) -> None:
-    dials = Dials(gender_word_rate=rate)
+    dials = BiasSettings(gender_word_rate=rate)
     assert model_lic(dials) == pytest.approx(model_lic(NEUTRAL), abs=1.5)
 
 
 @pytest.mark.parametrize("length", [0.0, 0.4, 1.6, 3.0])
 def test_leakage_hardly_depends_on_length(length: float) -> None:
-    assert model_lic(Dials(length=length)) == pytest.approx(model_lic(NEUTRAL), abs=3)
+    assert model_lic(BiasSettings(length=length)) == pytest.approx(model_lic(NEUTRAL), abs=3)
 
 
 # --- each dial moves what it governs
 
 
 def test_amplifying_attributes_leaves_all_other_words_alone() -> None:
-    plain = {image_id: masked(text) for image_id, text in told(NEUTRAL).items()}
+    plain = {image_id: masked(text) for image_id, text in captions_of(NEUTRAL).items()}
     for t in (0.3, 1.0):
-        assert {i: masked(text) for i, text in told(Dials(t_to_a=t)).items()} == plain
+        assert {i: masked(text) for i, text in captions_of(BiasSettings(t_to_a=t)).items()} == plain
 
 
-def wrong_gender(dials: Dials, group: str) -> float:
+def wrong_gender(dials: BiasSettings, group: str) -> float:
     """Share of a group's gendered captions that use words of the other group."""
     (other,) = set(GROUPS["gender"]) - {group}
     images = [image for image in default_world().images if image.labels["gender"] == group]
-    said = [set(words(told(dials)[image.id])) & GENDER_WORDS for image in images]
-    gendered_only = [found for found in said if found]
-    return float(np.mean([bool(found & REVEALING[other]) for found in gendered_only]))
+    words_named = [set(words(captions_of(dials)[image.id])) & GENDER_WORDS for image in images]
+    gendered_only = [named for named in words_named if named]
+    return float(np.mean([bool(named & REVEALING[other]) for named in gendered_only]))
 
 
 @pytest.mark.parametrize("group", list(GROUPS["gender"]))
 def test_wrong_gender_grows_with_amplification_of_attributes(group: str) -> None:
-    shares = [wrong_gender(Dials(t_to_a=t), group) for t in (0, 0.25, 0.5, 1)]
+    shares = [wrong_gender(BiasSettings(t_to_a=t), group) for t in (0, 0.25, 0.5, 1)]
     assert shares[0] == 0
     assert increasing(shares)
 
@@ -365,7 +369,9 @@ def test_people_never_name_the_wrong_gender(world: World) -> None:
 def test_rate_of_gender_words_grows_with_its_dial() -> None:
     rates = (0, 0.4, 0.8, 1.2)
     shares = [
-        np.mean([gendered(text) for text in told(Dials(gender_word_rate=rate)).values()])
+        np.mean(
+            [gendered(text) for text in captions_of(BiasSettings(gender_word_rate=rate)).values()]
+        )
         for rate in rates
     ]
     assert shares[0] == 0
@@ -375,8 +381,8 @@ def test_rate_of_gender_words_grows_with_its_dial() -> None:
 @pytest.mark.parametrize("rate", [0.4, 1.0])
 def test_both_genders_are_named_equally_often(rate: float) -> None:
     """Otherwise the masks alone would give gender away."""
-    world, captions = generate(n_images=6000), Dials(gender_word_rate=rate)
-    texts = describe(world, captions)
+    world, captions = generate(n_images=6000), BiasSettings(gender_word_rate=rate)
+    texts = world_captions(world, captions)
     male, female = (
         np.mean([gendered(texts[i.id]) for i in world.images if i.labels["gender"] == group])
         for group in ("Male", "Female")
@@ -389,20 +395,23 @@ def test_gender_words_give_way_to_neutral_ones_and_nothing_else_changes() -> Non
     nouns = {form for role in roles.split() for form in (role, plural(role))}
     people = {noun for pair in (*NEUTRAL_ADULTS, *NEUTRAL_CHILDREN) for noun in pair}
     person = {*GENDER_WORDS, *nouns, *people, "someone", "their", "a", "an", "the"}
-    never, always = told(Dials(gender_word_rate=0)), told(Dials(gender_word_rate=2))
+    never, always = (
+        captions_of(BiasSettings(gender_word_rate=0)),
+        captions_of(BiasSettings(gender_word_rate=2)),
+    )
     for image_id in never:
         assert set(words(never[image_id])) ^ set(words(always[image_id])) <= person
 
 
-def named_share(dials: Dials, group: str) -> float:
+def named_share(dials: BiasSettings, group: str) -> float:
     images = [image for image in default_world().images if image.labels["gender"] == group]
-    said = sum(len(named_objects(told(dials)[image.id])) for image in images[:500])
-    return said / sum(len(image.objects) - 1 for image in images[:500])
+    total = sum(len(named_objects(captions_of(dials)[image.id])) for image in images[:500])
+    return total / sum(len(image.objects) - 1 for image in images[:500])
 
 
 @pytest.mark.parametrize("group", list(GROUPS["gender"]))
 def test_objects_are_named_more_often_with_mention_rate(group: str) -> None:
-    shares = [named_share(Dials(mention_rate=rate), group) for rate in (0, 0.5, 1, 2)]
+    shares = [named_share(BiasSettings(mention_rate=rate), group) for rate in (0, 0.5, 1, 2)]
     assert increasing(shares)
     assert (shares[0], shares[-1]) == (0, 1)
 
@@ -418,12 +427,18 @@ def word_types(texts: Iterable[str]) -> int:
 
 def test_vocabulary_grows_with_its_dial() -> None:
     shares = (0, 0.5, 0.7, 0.85, 1)
-    assert increasing([word_types(told(Dials(vocabulary=share)).values()) for share in shares])
+    assert increasing(
+        [word_types(captions_of(BiasSettings(vocabulary=share)).values()) for share in shares]
+    )
 
 
 def test_captions_get_longer_with_length() -> None:
     means = [
-        float(np.mean([len(words(text)) for text in told(Dials(length=length)).values()]))
+        float(
+            np.mean(
+                [len(words(text)) for text in captions_of(BiasSettings(length=length)).values()]
+            )
+        )
         for length in (0, 0.5, 1, 1.5, 2.5)
     ]
     assert increasing(means)
@@ -440,17 +455,17 @@ def test_neutral_dials_plant_nothing() -> None:
 
 def test_planted_amplification_grows_with_its_dial() -> None:
     for slot in ("activity", "clothing home", "carried street", "nearby sport"):
-        planted = [truth(Dials(a_to_t=a)).amplification(slot) for a in (-1, -0.5, 0, 0.5, 1)]
+        planted = [truth(BiasSettings(a_to_t=a)).amplification(slot) for a in (-1, -0.5, 0, 0.5, 1)]
         assert increasing(planted)
 
 
 def test_without_any_influence_both_groups_see_the_same() -> None:
-    seen = truth(Dials(a_to_t=-1.0)).seen
-    assert all(np.allclose(table[0], table[1]) for table in seen.values())
+    perceived = truth(BiasSettings(a_to_t=-1.0)).perceived
+    assert all(np.allclose(table[0], table[1]) for table in perceived.values())
 
 
 def test_tables_are_probabilities() -> None:
-    for table in (*world_tables().values(), *truth(Dials(a_to_t=0.3)).seen.values()):
+    for table in (*world_tables().values(), *truth(BiasSettings(a_to_t=0.3)).perceived.values()):
         assert (table >= 0).all()
         assert np.allclose(table.sum(axis=-1), 1)
 
@@ -470,14 +485,14 @@ def test_objects_are_named_as_often_as_the_truth_says(group: int) -> None:
     planted = truth(dials)
     name = list(GROUPS["gender"])[group]
     images = [image for image in default_world().images if image.groups["gender"] == name][:700]
-    said = [named_objects(told(dials)[image.id]) for image in images]
+    lines = [named_objects(captions_of(dials)[image.id]) for image in images]
     for i, known in enumerate(planted.named[group]):
-        observed = np.mean([planted.names[i] in found for found in said])
+        observed = np.mean([planted.names[i] in result for result in lines])
         assert observed == pytest.approx(known, abs=4.5 * np.sqrt(known / len(images)) + 0.004)
 
 
-@pytest.mark.parametrize("dials", [Dials(t_to_a=1.0), Dials(t_to_a=0.6, a_to_t=-0.5)])
-def test_wrong_gender_is_as_frequent_as_the_truth_says(dials: Dials) -> None:
+@pytest.mark.parametrize("dials", [BiasSettings(t_to_a=1.0), BiasSettings(t_to_a=0.6, a_to_t=-0.5)])
+def test_wrong_gender_is_as_frequent_as_the_truth_says(dials: BiasSettings) -> None:
     for group, known in zip(GROUPS["gender"], truth(dials).contradicted, strict=True):
         assert wrong_gender(dials, group) == pytest.approx(known, abs=0.045)
 
@@ -531,7 +546,7 @@ def contents(root: Path) -> dict[str, bytes]:
 
 
 def test_files_are_where_coco_readers_look(small: World, tmp_path: Path) -> None:
-    write(small, tmp_path / "scenes", CAPTIONERS)
+    write_scenes(small, tmp_path / "scenes", CAPTIONERS)
     expected = {"annotations/captions.json", "annotations/instances.json", "attributes.csv"}
     assert set(contents(tmp_path / "scenes")) == expected | {
         f"captioners/{name}.json" for name in CAPTIONERS
@@ -539,13 +554,13 @@ def test_files_are_where_coco_readers_look(small: World, tmp_path: Path) -> None
 
 
 def test_files_are_equal_byte_for_byte(small: World, tmp_path: Path) -> None:
-    write(small, tmp_path / "one", CAPTIONERS)
-    write(generate(n_images=40), tmp_path / "two", CAPTIONERS)
+    write_scenes(small, tmp_path / "one", CAPTIONERS)
+    write_scenes(generate(n_images=40), tmp_path / "two", CAPTIONERS)
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
 
 
 def test_captions_file_holds_every_human_caption(small: World, tmp_path: Path) -> None:
-    write(small, tmp_path / "scenes", {})
+    write_scenes(small, tmp_path / "scenes", {})
     content = json.loads((tmp_path / "scenes/annotations/captions.json").read_text())
     pairs = [(entry["image_id"], entry["caption"]) for entry in content["annotations"]]
     assert pairs == [(image.id, text) for image in small.images for text in image.human]
@@ -553,17 +568,17 @@ def test_captions_file_holds_every_human_caption(small: World, tmp_path: Path) -
 
 
 def test_instances_file_holds_every_object(small: World, tmp_path: Path) -> None:
-    write(small, tmp_path / "scenes", {})
+    write_scenes(small, tmp_path / "scenes", {})
     content = json.loads((tmp_path / "scenes/annotations/instances.json").read_text())
     names = {category["id"]: category["name"] for category in content["categories"]}
-    found: dict[int, set[str]] = {}
+    result: dict[int, set[str]] = {}
     for entry in content["annotations"]:
-        found.setdefault(entry["image_id"], set()).add(names[entry["category_id"]])
-    assert found == {image.id: set(image.objects) for image in small.images}
+        result.setdefault(entry["image_id"], set()).add(names[entry["category_id"]])
+    assert result == {image.id: set(image.objects) for image in small.images}
 
 
 def test_attributes_file_holds_the_raw_labels(small: World, tmp_path: Path) -> None:
-    write(small, tmp_path / "scenes", {})
+    write_scenes(small, tmp_path / "scenes", {})
     header, first, *_ = (tmp_path / "scenes/attributes.csv").read_text().splitlines()
     image = small.images[0]
     assert header == "id,bb_gender,bb_skin,age,emotion"
@@ -571,32 +586,36 @@ def test_attributes_file_holds_the_raw_labels(small: World, tmp_path: Path) -> N
 
 
 def test_results_file_holds_one_caption_per_image(small: World, tmp_path: Path) -> None:
-    write(small, tmp_path / "scenes", {"faithful": NEUTRAL})
+    write_scenes(small, tmp_path / "scenes", {"faithful": NEUTRAL})
     content = json.loads((tmp_path / "scenes/captioners/faithful.json").read_text())
-    assert {entry["image_id"]: entry["caption"] for entry in content} == describe(small, NEUTRAL)
+    assert {entry["image_id"]: entry["caption"] for entry in content} == world_captions(
+        small, NEUTRAL
+    )
 
 
 def test_writers_at_the_same_time_do_no_harm(small: World, tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
-        tasks = [pool.submit(write, small, tmp_path / "scenes", CAPTIONERS) for _ in range(4)]
+        tasks = [
+            pool.submit(write_scenes, small, tmp_path / "scenes", CAPTIONERS) for _ in range(4)
+        ]
         for task in tasks:
             task.result()
-    write(small, tmp_path / "alone", CAPTIONERS)
+    write_scenes(small, tmp_path / "alone", CAPTIONERS)
     assert contents(tmp_path / "scenes") == contents(tmp_path / "alone")
     assert {path.name for path in tmp_path.iterdir()} == {"scenes", "alone"}
 
 
 def test_an_earlier_world_is_replaced(small: World, tmp_path: Path) -> None:
-    write(generate(n_images=3), tmp_path / "scenes", CAPTIONERS)
-    write(small, tmp_path / "scenes", CAPTIONERS)
-    write(small, tmp_path / "alone", CAPTIONERS)
+    write_scenes(generate(n_images=3), tmp_path / "scenes", CAPTIONERS)
+    write_scenes(small, tmp_path / "scenes", CAPTIONERS)
+    write_scenes(small, tmp_path / "alone", CAPTIONERS)
     assert contents(tmp_path / "scenes") == contents(tmp_path / "alone")
 
 
 def test_a_folder_that_cannot_be_written_is_named(small: World, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ResourceError, match="scenes"):
-        write(small, tmp_path / "file" / "scenes", CAPTIONERS)
+        write_scenes(small, tmp_path / "file" / "scenes", CAPTIONERS)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 

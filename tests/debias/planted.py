@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from bias_pipeline.debias.base import Examples, FloatArray
+from bias_pipeline.array_types import Float64Array
+from bias_pipeline.debias.base import Examples
 
 NAMES = ("male", "female")
 SIZE = 12
 
 
-def planted(n: int, strength: float, seed: int = 0) -> tuple[Examples, FloatArray]:
+def planted(n: int, strength: float, seed: int = 0) -> tuple[Examples, Float64Array]:
     """Pictures whose group moves them along one direction of twelve, and that direction."""
     random = np.random.default_rng(seed)
     axis = np.linalg.qr(np.random.default_rng(99).standard_normal((SIZE, SIZE)))[0][0]

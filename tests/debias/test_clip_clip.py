@@ -51,27 +51,27 @@ def test_numbers_that_tell_the_group_are_cut() -> None:
 def test_a_number_that_tells_all_has_the_entropy_of_the_groups() -> None:
     examples = planted()
     groups = examples.groups.astype(float)
-    own = Examples(groups[:, None], examples.groups, examples.sets, NAMES, 0)
+    built_examples = Examples(groups[:, None], examples.groups, examples.sets, NAMES, 0)
     share = groups.mean()
     entropy = -(share * np.log(share) + (1 - share) * np.log(1 - share))
-    assert information(own, 64, 0.0)[0] == pytest.approx(entropy)
+    assert information(built_examples, 64, 0.0)[0] == pytest.approx(entropy)
 
 
 def test_it_is_the_information_of_the_published_protocol() -> None:
     """A 64 x 64 histogram of the number and the group's code, smoothed in both directions."""
     examples = planted(1000)
     examples = Examples(examples.vectors, np.arange(1000) % 2, examples.sets, NAMES, 0)
-    found = information(examples, 64, 1.0)
+    computed_information = information(examples, 64, 1.0)
     for number in range(6):
         joint = np.histogram2d(examples.vectors[:, number], examples.groups, (64, 64))[0]
         joint = ndimage.gaussian_filter(joint, 1.0, mode="constant")
         joint /= joint.sum()
-        logs = [np.log(own, where=own > 0, out=np.zeros(own.shape))
-                for own in (joint, joint.sum(axis=0), joint.sum(axis=1))]  # fmt: skip
+        logs = [np.log(item, where=item > 0, out=np.zeros(item.shape))
+                for item in (joint, joint.sum(axis=0), joint.sum(axis=1))]  # fmt: skip
         expected = (
             (joint * logs[0]).sum() - joint.sum(axis=0) @ logs[1] - joint.sum(axis=1) @ logs[2]
         )
-        assert found[number] == pytest.approx(expected, abs=1e-9)
+        assert computed_information[number] == pytest.approx(expected, abs=1e-9)
 
 
 def test_without_the_group_there_is_hardly_any_information() -> None:
@@ -98,6 +98,14 @@ def test_more_numbers_than_there_are_cannot_be_cut() -> None:
 
 
 def test_a_group_without_examples_is_refused() -> None:
-    own = planted()
+    built_planted = planted()
     with pytest.raises(DataError, match="no example of group 'other'"):
-        ClipClip(k=1).fit(Examples(own.vectors, own.groups, own.sets, (*NAMES, "other"), 0))
+        ClipClip(k=1).fit(
+            Examples(
+                built_planted.vectors,
+                built_planted.groups,
+                built_planted.sets,
+                (*NAMES, "other"),
+                0,
+            )
+        )

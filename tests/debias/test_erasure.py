@@ -26,7 +26,7 @@ def erased(how: Debias, strength: float = 2.0) -> tuple[Examples, Examples]:
     """Examples that were fitted to, and held-out ones."""
     learnt, others = (planted(2000, strength, seed)[0] for seed in (0, 1))
     edit = how.fit(learnt)
-    return tuple(replace(own, vectors=edit(own.vectors)) for own in (learnt, others))  # type: ignore[return-value]
+    return tuple(replace(examples, vectors=edit(examples.vectors)) for examples in (learnt, others))  # type: ignore[return-value]
 
 
 def test_the_group_is_there_to_be_learnt() -> None:
@@ -39,23 +39,23 @@ def test_after_erasure_no_linear_attacker_beats_chance_on_held_out_images() -> N
     assert stats.binomtest(right, 2000, 0.5, alternative="greater").pvalue > 0.01
 
 
-@pytest.mark.parametrize("how", BOTH, ids=lambda own: type(own).__name__)
+@pytest.mark.parametrize("how", BOTH, ids=lambda method: type(method).__name__)
 def test_groups_have_one_mean_afterwards(how: Debias) -> None:
     one, other = means_of(erased(how)[0])
     assert one == pytest.approx(other, abs=1e-9)
 
 
-@pytest.mark.parametrize("how", BOTH, ids=lambda own: type(own).__name__)
+@pytest.mark.parametrize("how", BOTH, ids=lambda method: type(method).__name__)
 def test_three_groups_have_one_mean_afterwards(how: Debias) -> None:
     random = np.random.default_rng(0)
     groups = np.repeat([0, 1, 2], 100)
     vectors = random.standard_normal((300, 6)) + 3 * np.eye(6)[groups]
     examples = Examples(vectors, groups, np.full(300, -1), ("a", "b", "c"), 0)
-    found = means_of(replace(examples, vectors=how.fit(examples)(vectors)))
-    assert found == pytest.approx(np.tile(found[0], (3, 1)), abs=1e-9)
+    means = means_of(replace(examples, vectors=how.fit(examples)(vectors)))
+    assert means == pytest.approx(np.tile(means[0], (3, 1)), abs=1e-9)
 
 
-@pytest.mark.parametrize("how", BOTH, ids=lambda own: type(own).__name__)
+@pytest.mark.parametrize("how", BOTH, ids=lambda method: type(method).__name__)
 def test_erasing_twice_changes_nothing_more(how: Debias) -> None:
     learnt, _ = planted(500, 2.0)
     edit = how.fit(learnt)

@@ -76,15 +76,15 @@ assert not any(name.startswith("bias_pipeline") for name in sys.modules)
 
 @pytest.mark.parametrize("debias", EDITS, ids=repr)
 def test_whoever_has_the_model_applies_it_without_us(debias: Debias, tmp_path: Path) -> None:
-    own = dual(debias)
-    write_debias(own, tmp_path / "mine", {"data": "planted"})
+    built_dual = dual(debias)
+    write_debias(built_dual, tmp_path / "mine", {"data": "planted"})
     vectors = 3 * np.random.default_rng(3).standard_normal((20, SIZE)).astype(np.float32)
     np.save(tmp_path / "vectors.npy", vectors)
     script = OUTSIDE.replace("FOLDER", str(tmp_path / "mine"))
     subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True)
-    found = np.load(tmp_path / "found.npz")
-    for side, embedder in (("image", own.images), ("text", own.texts)):
-        np.testing.assert_allclose(found[side], embedder.embed(vectors), atol=1e-5)
+    content = np.load(tmp_path / "found.npz")
+    for side, embedder in (("image", built_dual.images), ("text", built_dual.texts)):
+        np.testing.assert_allclose(content[side], embedder.embed(vectors), atol=1e-5)
 
 
 def test_nothing_is_no_debiasing(tmp_path: Path) -> None:
@@ -94,5 +94,5 @@ def test_nothing_is_no_debiasing(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_there_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(ResourceError, match="is there already"):
+    with pytest.raises(ResourceError, match="already exists"):
         write_debias(dual(Erasure()), tmp_path, {})

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bias_pipeline.debias.base import Debiased, Examples, FloatArray, means_of
+from bias_pipeline.array_types import Float64Array
+from bias_pipeline.debias.base import Debiased, Examples, means_of
 from bias_pipeline.debias.neurons import (
     MeanNeuron,
     NeuronDebias,
@@ -26,22 +27,22 @@ from tests.oracles import oracle
 
 
 def case() -> tuple[dict[str, Any], Examples]:
-    told = oracle("retrieval_debias")["neurons"]
-    sides = [np.array(told[name]) for name in ("R_male", "R_female")]
-    groups = np.repeat([0, 1], [len(own) for own in sides])
-    return told, Examples(np.concatenate(sides), groups, np.full(len(groups), -1), NAMES, 0)
+    neurons = oracle("retrieval_debias")["neurons"]
+    sides = [np.array(neurons[name]) for name in ("R_male", "R_female")]
+    groups = np.repeat([0, 1], [len(side) for side in sides])
+    return neurons, Examples(np.concatenate(sides), groups, np.full(len(groups), -1), NAMES, 0)
 
 
 def test_relevance_is_that_of_the_worked_case() -> None:
-    told, examples = case()
-    wanted = [np.nan if own is None else own for own in told["relevance_ddof0"]]
-    assert relevance(examples) == pytest.approx(wanted, abs=told["tolerance_abs"], nan_ok=True)
+    message, examples = case()
+    wanted = [np.nan if item is None else item for item in message["relevance_ddof0"]]
+    assert relevance(examples) == pytest.approx(wanted, abs=message["tolerance_abs"], nan_ok=True)
 
 
 def test_the_ranking_is_that_of_the_worked_case_and_nan_comes_last() -> None:
-    told, examples = case()
+    message, examples = case()
     assert most_relevant(relevance(examples), 4).tolist() == [
-        *told["ranking_desc_excluding_nan"],
+        *message["ranking_desc_excluding_nan"],
         3,
     ]
 
@@ -50,9 +51,9 @@ def test_the_ranking_is_that_of_the_worked_case_and_nan_comes_last() -> None:
     ("kind", "key"), [(ZeroNeuron, "zero_neuron_top1"), (MeanNeuron, "mean_neuron_top1")]
 )
 def test_overwriting_is_that_of_the_worked_case(kind: type[NeuronDebias], key: str) -> None:
-    told, examples = case()
-    (found,) = kind(k=1).fit(examples)(np.array([told["h"]]))
-    assert found == pytest.approx(told[key], abs=told["tolerance_abs"])
+    message, examples = case()
+    (result,) = kind(k=1).fit(examples)(np.array([message["h"]]))
+    assert result == pytest.approx(message[key], abs=message["tolerance_abs"])
 
 
 def test_a_neuron_that_never_varies_within_groups_comes_first() -> None:
@@ -80,7 +81,7 @@ class Given:
         return np.asarray(items, np.float32)
 
 
-def ranks(kind: type[NeuronDebias], k: int, seed: int, *, renormalise: bool) -> FloatArray:
+def ranks(kind: type[NeuronDebias], k: int, seed: int, *, renormalise: bool) -> Float64Array:
     examples, _ = planted(60, 1.0, seed)
     edit = kind(k=k).fit(examples)
     pictures = Debiased(Given(), edit, renormalise).embed(examples.vectors)  # type: ignore[arg-type]
@@ -90,12 +91,12 @@ def ranks(kind: type[NeuronDebias], k: int, seed: int, *, renormalise: bool) -> 
 
 @given(st.integers(1, 11), st.integers(0, 1000))
 def test_what_pictures_are_overwritten_by_changes_no_ranking(k: int, seed: int) -> None:
-    zero, mean = (ranks(own, k, seed, renormalise=False) for own in (ZeroNeuron, MeanNeuron))
+    zero, mean = (ranks(item, k, seed, renormalise=False) for item in (ZeroNeuron, MeanNeuron))
     assert (zero == mean).mean() > 0.99  # but for rounding between almost equal ones
 
 
 def test_with_vectors_of_length_1_again_it_may() -> None:
-    zero, mean = (ranks(own, 6, 0, renormalise=True) for own in (ZeroNeuron, MeanNeuron))
+    zero, mean = (ranks(item, 6, 0, renormalise=True) for item in (ZeroNeuron, MeanNeuron))
     assert (zero != mean).any()
 
 
@@ -129,5 +130,5 @@ def test_neurons_reversed_twice_are_as_they_were() -> None:
 def test_with_all_neurons_reversed_the_groups_change_places() -> None:
     examples, _ = planted(200, 2.0)
     means = means_of(examples)
-    found = replace(examples, vectors=reversed_neurons(examples, means, np.arange(12)))
-    assert means_of(found) == pytest.approx(means[::-1])
+    changed = replace(examples, vectors=reversed_neurons(examples, means, np.arange(12)))
+    assert means_of(changed) == pytest.approx(means[::-1])

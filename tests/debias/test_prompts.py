@@ -49,28 +49,28 @@ class Fitted:
     Attributes:
         folder: with load_debias.py.
         texts: CLIP's texts, debiased.
-        own: its text half as it is.
+        plain: its text half as it is.
     """
 
     folder: Path
     texts: Debiased
-    own: ClipTexts
+    plain: ClipTexts
 
 
 def attribute() -> Attribute:
-    found: Attribute = compose.cell([]).build("attribute")
-    return found
+    gender: Attribute = compose.cell([]).build("attribute")
+    return gender
 
 
 def fitted(debias: Debias, reading: Reading, folder: Path) -> Fitted:
     encoder = Clip("", model=str(tiny_clip()), device="cpu")
-    dual, own = encoder.dual("none"), encoder.prompts()
+    dual, prompts = encoder.dual("none"), encoder.prompts()
     examples = Examples.of_texts(dual.texts.embed, attribute(), NAMES, 0)
     dual = edited(dual, {"text": debias.fit(examples)}, renormalise=debias.renormalise)
-    numbers = prompt_numbers(reading, own, debias, attribute(), NAMES, 0)
+    numbers = prompt_numbers(reading, prompts, debias, attribute(), NAMES, 0)
     write_debias(dual, folder, {}, numbers)
     assert isinstance(dual.texts, Debiased)
-    return Fitted(folder, dual.texts, own)
+    return Fitted(folder, dual.texts, prompts)
 
 
 def text_model(folder: Path | None = None) -> Any:
@@ -89,50 +89,53 @@ def read(model: Any, dtype: Any = torch.float32) -> tuple[np.ndarray, np.ndarray
         TEXTS, padding="max_length", max_length=24, return_tensors="pt"
     )
     with torch.inference_mode():
-        found = model(input_ids=tokens["input_ids"])
-    assert found.last_hidden_state.dtype == dtype
-    return found.last_hidden_state.float().numpy(), found.pooler_output.float().numpy()
+        output = model(input_ids=tokens["input_ids"])
+    assert output.last_hidden_state.dtype == dtype
+    return output.last_hidden_state.float().numpy(), output.pooler_output.float().numpy()
 
 
 @pytest.mark.parametrize("debias", METHODS, ids=repr)
 def test_by_outputs_clips_vector_of_a_prompt_is_the_debiased_one(
     debias: Debias, tmp_path: Path
 ) -> None:
-    own, model = fitted(debias, "outputs", tmp_path / "mine"), text_model()
-    debias_prompts(model, own.folder)
-    vectors = read(model)[1] @ own.own.projection.T
-    wanted = own.texts.embed(TEXTS)
+    debiased, model = fitted(debias, "outputs", tmp_path / "mine"), text_model()
+    debias_prompts(model, debiased.folder)
+    vectors = read(model)[1] @ debiased.plain.projection.T
+    wanted = debiased.texts.embed(TEXTS)
     wanted /= np.linalg.norm(wanted, axis=1, keepdims=True)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     np.testing.assert_allclose(vectors, wanted, atol=1e-4)
 
 
 def test_by_outputs_a_state_changes_where_its_projection_does_alone(tmp_path: Path) -> None:
-    own, model = fitted(ZeroNeuron(k=3, side="text"), "outputs", tmp_path / "mine"), text_model()
+    debiased, model = (
+        fitted(ZeroNeuron(k=3, side="text"), "outputs", tmp_path / "mine"),
+        text_model(),
+    )
     before = read(model)[0]
-    debias_prompts(model, own.folder)
+    debias_prompts(model, debiased.folder)
     apart = (read(model)[0] - before).reshape(-1, before.shape[-1])
-    _, _, rows = np.linalg.svd(own.own.projection)
-    nowhere = rows[own.own.projection.shape[0] :]  # what the projection does not see
+    _, _, rows = np.linalg.svd(debiased.plain.projection)
+    nowhere = rows[debiased.plain.projection.shape[0] :]  # what the projection does not see
     assert np.abs(apart).max() > 1e-2
     np.testing.assert_allclose(apart @ nowhere.T, 0, atol=1e-5)
 
 
 @pytest.mark.parametrize("debias", METHODS, ids=repr)
 def test_by_states_every_token_is_edited_as_it_was_fitted(debias: Debias, tmp_path: Path) -> None:
-    own, model = fitted(debias, "states", tmp_path / "mine"), text_model()
+    debiased, model = fitted(debias, "states", tmp_path / "mine"), text_model()
     before = read(model)[0]
-    debias_prompts(model, own.folder)
-    edit = debias.fit(Examples.of_texts(own.own.states, attribute(), NAMES, 0))
+    debias_prompts(model, debiased.folder)
+    edit = debias.fit(Examples.of_texts(debiased.plain.states, attribute(), NAMES, 0))
     wanted = edit(before.reshape(-1, before.shape[-1]).astype(np.float64))
     np.testing.assert_allclose(read(model)[0], wanted.reshape(before.shape), atol=1e-4)
 
 
 @pytest.mark.parametrize("reading", READINGS)
 def test_it_ends_when_it_is_told_to(reading: Reading, tmp_path: Path) -> None:
-    own, model = fitted(ZeroNeuron(k=3, side="text"), reading, tmp_path / "mine"), text_model()
+    debiased, model = fitted(ZeroNeuron(k=3, side="text"), reading, tmp_path / "mine"), text_model()
     before = read(model)[0]
-    handle = debias_prompts(model, own.folder)
+    handle = debias_prompts(model, debiased.folder)
     assert not np.allclose(read(model)[0], before)
     handle.remove()
     np.testing.assert_array_equal(read(model)[0], before)
@@ -143,18 +146,18 @@ def test_it_ends_when_it_is_told_to(reading: Reading, tmp_path: Path) -> None:
 def test_a_generator_of_lower_precision_takes_it(
     reading: Reading, dtype: Any, tmp_path: Path
 ) -> None:
-    own = fitted(ZeroNeuron(k=3, side="text"), reading, tmp_path / "mine")
+    debiased = fitted(ZeroNeuron(k=3, side="text"), reading, tmp_path / "mine")
     exact, rough = text_model(), text_model().to(dtype)
     for model in (exact, rough):
-        debias_prompts(model, own.folder)
+        debias_prompts(model, debiased.folder)
     np.testing.assert_allclose(read(rough, dtype)[0], read(exact)[0], atol=0.1)
 
 
 def test_another_text_model_is_refused(tmp_path: Path) -> None:
-    own = fitted(ZeroNeuron(k=3, side="text"), "outputs", tmp_path / "mine")
+    debiased = fitted(ZeroNeuron(k=3, side="text"), "outputs", tmp_path / "mine")
     other = text_model(write_clip(tmp_path, seed=1))
     with pytest.raises(ValueError, match="another text model"):
-        debias_prompts(other, own.folder)
+        debias_prompts(other, debiased.folder)
 
 
 def test_two_text_encoders_are_refused(tmp_path: Path) -> None:
@@ -163,35 +166,35 @@ def test_two_text_encoders_are_refused(tmp_path: Path) -> None:
         text_encoder: Any
         text_encoder_2: Any
 
-    own = fitted(ZeroNeuron(k=3, side="text"), "outputs", tmp_path / "mine")
+    debiased = fitted(ZeroNeuron(k=3, side="text"), "outputs", tmp_path / "mine")
     with pytest.raises(ValueError, match="two text encoders"):
-        debias_prompts(Larger(text_model(), text_model()), own.folder)
+        debias_prompts(Larger(text_model(), text_model()), debiased.folder)
 
 
 def test_a_folder_without_prompts_says_how_to_get_them(tmp_path: Path) -> None:
-    own = fitted(ZeroNeuron(k=3, side="text"), "outputs", tmp_path / "mine")
-    write_debias(_dual_of(own), tmp_path / "plain", {})
+    debiased = fitted(ZeroNeuron(k=3, side="text"), "outputs", tmp_path / "mine")
+    write_debias(_dual_of(debiased), tmp_path / "plain", {})
     with pytest.raises(ValueError, match="fit debias --prompts"):
         debias_prompts(text_model(), tmp_path / "plain")
 
 
-def _dual_of(own: Fitted) -> Any:
+def _dual_of(fitted: Fitted) -> Any:
     from bias_pipeline.inference.embedders import DualEncoder
 
-    return DualEncoder(own.texts.inner, own.texts)
+    return DualEncoder(fitted.texts.inner, fitted.texts)
 
 
 @pytest.mark.parametrize(
-    ("debias", "reading", "told"),
+    ("debias", "reading", "message"),
     [
         (Untouched(), "outputs", "edits nothing"),
         (ZeroNeuron(k=3, side="image"), "outputs", "debias.side=text"),
         (ClipClip(k=3), "states", "--prompts=outputs"),
     ],
 )
-def test_what_edits_no_prompts_is_refused(debias: Debias, reading: Reading, told: str) -> None:
+def test_what_edits_no_prompts_is_refused(debias: Debias, reading: Reading, message: str) -> None:
     texts = Clip("", model=str(tiny_clip()), device="cpu").prompts()
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=message):
         prompt_numbers(reading, texts, debias, attribute(), NAMES, 0)
 
 
@@ -224,8 +227,8 @@ assert not any(name.startswith("bias_pipeline") for name in sys.modules)
 
 @pytest.mark.parametrize("reading", READINGS)
 def test_it_needs_nothing_of_ours(reading: Reading, tmp_path: Path) -> None:
-    own = fitted(ZeroNeuron(k=3, side="text"), reading, tmp_path / "mine")
-    script = OUTSIDE.replace("FOLDER", str(own.folder))
+    debiased = fitted(ZeroNeuron(k=3, side="text"), reading, tmp_path / "mine")
+    script = OUTSIDE.replace("FOLDER", str(debiased.folder))
     subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True)
 
 
@@ -233,13 +236,15 @@ def test_it_needs_nothing_of_ours(reading: Reading, tmp_path: Path) -> None:
 def test_a_pipeline_of_diffusers_reads_debiased_prompts(reading: Reading, tmp_path: Path) -> None:
     make_importable()
     pytest.importorskip("diffusers", reason="diffusers is not installed")
-    own, pipeline = (
+    debiased, pipeline = (
         fitted(ZeroNeuron(k=3, side="text"), reading, tmp_path / "mine"),
         tiny_pipeline(),
     )
-    weights = {name: own.clone() for name, own in pipeline.text_encoder.state_dict().items()}
+    weights = {
+        name: debiased.clone() for name, debiased in pipeline.text_encoder.state_dict().items()
+    }
     before = drawn(pipeline)
-    handle = debias_prompts(pipeline, own.folder)
+    handle = debias_prompts(pipeline, debiased.folder)
     after = drawn(pipeline)
     prompts, nothing = pipeline.encode_prompt(TEXTS[0], "cpu", 1, True)
     handle.remove()
@@ -247,15 +252,15 @@ def test_a_pipeline_of_diffusers_reads_debiased_prompts(reading: Reading, tmp_pa
     assert np.abs(after - before).max() > 1e-4
     assert prompts.shape == nothing.shape == (1, 24, 32)
     if reading == "outputs":
-        _check_zeros(own, prompts)
+        _check_zeros(debiased, prompts)
     for name, weight in pipeline.text_encoder.state_dict().items():
         assert torch.equal(weight, weights[name])
 
 
-def _check_zeros(own: Fitted, prompts: Any) -> None:
+def _check_zeros(fitted: Fitted, prompts: Any) -> None:
     """The neurons of CLIP's outputs are 0 in what the generator reads of every token."""
-    spec: Any = own.texts.edit.spec
-    vectors = prompts[0].detach().numpy() @ own.own.projection.T
+    spec: Any = fitted.texts.edit.spec
+    vectors = prompts[0].detach().numpy() @ fitted.plain.projection.T
     np.testing.assert_allclose(vectors[:, spec["neurons"]], 0, atol=1e-4)
 
 
@@ -277,13 +282,13 @@ def tiny_pipeline() -> Any:
         up_block_types=("UpDecoderBlock2D",) * 2, latent_channels=4,
     )  # fmt: skip
     scheduler = DDIMScheduler(steps_offset=1, clip_sample=False)
-    found = StableDiffusionPipeline(
+    pipeline = StableDiffusionPipeline(
         vae=coder.eval(), text_encoder=text_model(), unet=unet.eval(), scheduler=scheduler,
         tokenizer=CLIPTokenizer.from_pretrained(tiny_clip(), model_max_length=24),
         safety_checker=None, feature_extractor=None, requires_safety_checker=False,
     )  # fmt: skip
-    found.set_progress_bar_config(disable=True)
-    return found
+    pipeline.set_progress_bar_config(disable=True)
+    return pipeline
 
 
 def drawn(pipeline: Any) -> np.ndarray:

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bias_pipeline.debias.base import Examples, FloatArray
+from bias_pipeline.array_types import Float64Array
+from bias_pipeline.debias.base import Examples
 from bias_pipeline.debias.projection import Projection, principal_directions
 from bias_pipeline.debias.subspace import Pairing, Subspace, centred, matched
 from bias_pipeline.errors import DataError, UsageError
@@ -15,39 +16,41 @@ from tests.debias.planted import NAMES, planted
 from tests.oracles import oracle
 
 
-def told(reading: str) -> dict:
-    found: dict = oracle("retrieval_debias")["subspace"]
-    return {**found, **found[reading]}
+def expected(reading: str) -> dict:
+    values: dict = oracle("retrieval_debias")["subspace"]
+    return {**values, **values[reading]}
 
 
-def pairs() -> tuple[FloatArray, np.ndarray]:
-    own = told("pair_mean_reading")
-    vectors = np.concatenate([own["male"], own["female"]])
-    return vectors, np.tile(np.arange(len(own["male"])), 2)
+def pairs() -> tuple[Float64Array, np.ndarray]:
+    vectors_by_group = expected("pair_mean_reading")
+    vectors = np.concatenate([vectors_by_group["male"], vectors_by_group["female"]])
+    return vectors, np.tile(np.arange(len(vectors_by_group["male"])), 2)
 
 
 @pytest.mark.parametrize("k", [1, 2])
 def test_components_are_those_of_the_worked_case(k: int) -> None:
-    own = told("pair_mean_reading")
-    found = principal_directions(centred(*pairs()), k)
-    wanted = np.array(own["abs_components"])[:k]
-    assert abs(found) == pytest.approx(wanted, abs=own["tolerance_abs"])
+    built_expected = expected("pair_mean_reading")
+    computed_principal_directions = principal_directions(centred(*pairs()), k)
+    wanted = np.array(built_expected["abs_components"])[:k]
+    assert abs(computed_principal_directions) == pytest.approx(
+        wanted, abs=built_expected["tolerance_abs"]
+    )
 
 
 @pytest.mark.parametrize("k", [1, 2])
 def test_what_is_left_is_that_of_the_worked_case(k: int) -> None:
-    own = told("pair_mean_reading")
+    built_expected = expected("pair_mean_reading")
     edit = Projection(principal_directions(centred(*pairs()), k))
-    found = edit(np.array([own["h"]]))[0]
-    assert found == pytest.approx(own[f"h_debiased_k{k}"], abs=1e-5)
+    result = edit(np.array([built_expected["h"]]))[0]
+    assert result == pytest.approx(built_expected[f"h_debiased_k{k}"], abs=1e-5)
 
 
 def test_read_literally_the_first_component_is_not_the_group() -> None:
-    own = told("gender_set_mean_reading_LITERAL")
+    built_expected = expected("gender_set_mean_reading_LITERAL")
     vectors, _ = pairs()
     groups = np.repeat([0, 1], len(vectors) // 2)
-    (found,) = principal_directions(centred(vectors, groups), 1)
-    assert abs(found @ own["true_gender_axis"]) < 0.05
+    (principal_direction,) = principal_directions(centred(vectors, groups), 1)
+    assert abs(principal_direction @ built_expected["true_gender_axis"]) < 0.05
 
 
 def test_a_projection_is_idempotent() -> None:
@@ -59,8 +62,8 @@ def test_a_projection_is_idempotent() -> None:
 @pytest.mark.parametrize("pairing", ["random", "nearest"])
 def test_a_planted_direction_is_found(pairing: Pairing) -> None:
     examples, axis = planted(2000, 3.0)
-    (found,) = Subspace(k=1, pairing=pairing).fit(examples).directions
-    assert abs(found @ axis) > 0.95
+    (direction,) = Subspace(k=1, pairing=pairing).fit(examples).directions
+    assert abs(direction @ axis) > 0.95
 
 
 def test_texts_in_sets_need_no_pairing() -> None:
@@ -70,8 +73,8 @@ def test_texts_in_sets_need_no_pairing() -> None:
     groups = np.tile([0, 1], 200)
     vectors = topics + 0.1 * np.where(groups, 1, -1)[:, None] * axis  # topics differ far more
     texts = Examples(vectors, groups, np.arange(400) // 2, NAMES, 0)
-    (found,) = Subspace(k=1).fit(texts).directions
-    assert abs(found @ axis) == pytest.approx(1)
+    (direction,) = Subspace(k=1).fit(texts).directions
+    assert abs(direction @ axis) == pytest.approx(1)
 
 
 def test_pictures_come_in_sets_of_one_of_each_group() -> None:

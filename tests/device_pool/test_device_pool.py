@@ -19,7 +19,7 @@ import pytest
 
 from bias_pipeline.config import command_line, compose
 from bias_pipeline.errors import UsageError
-from bias_pipeline.sweeps.slurm import check
+from bias_pipeline.sweeps.slurm import check_slurm
 from hydra_plugins.device_pool import _locks, launcher
 from hydra_plugins.device_pool._locks import folder_of_locks, take
 from hydra_plugins.device_pool.launcher import device_names
@@ -35,9 +35,9 @@ POOL = ("hydra/launcher=device_pool", "hydra.launcher.devices=[a,b]")
 
 def app(folder: Path, *words: str) -> subprocess.Popen[str]:
     """Somebody else's sweep, with results and locks in a folder."""
-    own = [f"hydra.launcher.locks={folder / 'locks'}", f"hydra.sweep.dir={folder / 'sweep'}"]
+    overrides = [f"hydra.launcher.locks={folder / 'locks'}", f"hydra.sweep.dir={folder / 'sweep'}"]
     return subprocess.Popen(
-        [sys.executable, str(APP), "-m", *POOL, *own, *words],
+        [sys.executable, str(APP), "-m", *POOL, *overrides, *words],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
         # A test run in the background ignores SIGINT, and its children would inherit that.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
@@ -45,8 +45,8 @@ def app(folder: Path, *words: str) -> subprocess.Popen[str]:
 
 
 def notes(folder: Path) -> list[dict[str, Any]]:
-    found = [json.loads(path.read_text()) for path in folder.glob("sweep/*/note.json")]
-    return sorted(found, key=lambda note: float(note["began"]))
+    contents = [json.loads(path.read_text()) for path in folder.glob("sweep/*/note.json")]
+    return sorted(contents, key=lambda note: float(note["began"]))
 
 
 def wait_for(path: Path) -> None:
@@ -76,8 +76,8 @@ def test_every_device_has_work(swept: list[dict[str, Any]]) -> None:
 
 def test_no_device_has_two_jobs_at_a_time(swept: list[dict[str, Any]]) -> None:
     for device in ("a", "b"):
-        own = [note for note in swept if note["device"] == device]
-        assert all(before["ended"] <= after["began"] for before, after in pairwise(own))
+        lines = [note for note in swept if note["device"] == device]
+        assert all(before["ended"] <= after["began"] for before, after in pairwise(lines))
 
 
 def test_sweeps_that_share_devices_stay_out_of_each_others_way(tmp_path: Path) -> None:
@@ -85,14 +85,14 @@ def test_sweeps_that_share_devices_stay_out_of_each_others_way(tmp_path: Path) -
     sweeps = [app(tmp_path / name, locks, "+job=0,1,2") for name in ("one", "two")]
     for process in sweeps:
         process.communicate(timeout=120)
-    found = sorted(notes(tmp_path / "one") + notes(tmp_path / "two"), key=lambda n: n["began"])
+    ordered = sorted(notes(tmp_path / "one") + notes(tmp_path / "two"), key=lambda n: n["began"])
     overlaps = [
         (before, after)
         for device in ("a", "b")
-        for before, after in pairwise(note for note in found if note["device"] == device)
+        for before, after in pairwise(note for note in ordered if note["device"] == device)
         if before["ended"] > after["began"]
     ]
-    assert (len(found), overlaps) == (6, [])
+    assert (len(ordered), overlaps) == (6, [])
 
 
 @pytest.fixture(scope="module")
@@ -124,9 +124,9 @@ def test_a_job_that_outlives_its_sweep_keeps_its_device(tmp_path: Path) -> None:
     wait_for(tmp_path / "sweep" / "0" / ".hydra")
     process.kill()
     process.wait()  # its job goes on
-    held = take(["a"], folder_of_locks(str(tmp_path / "locks")))
+    present_take = take(["a"], folder_of_locks(str(tmp_path / "locks")))
     process.communicate(timeout=60)  # until the job has closed what it prints to
-    assert held is None
+    assert present_take is None
 
 
 def test_a_sweep_that_is_stopped_ends_its_jobs(tmp_path: Path) -> None:
@@ -140,8 +140,8 @@ def test_a_sweep_that_is_stopped_ends_its_jobs(tmp_path: Path) -> None:
 @pytest.mark.parametrize("module", [launcher, _locks])
 def test_examples_hold(module: ModuleType) -> None:
     """Collected by pytest the plugin would be imported under another name, beside its own."""
-    found = doctest.testmod(module)
-    assert (found.failed, found.attempted > 0) == (0, True)
+    outcome = doctest.testmod(module)
+    assert (outcome.failed, outcome.attempted > 0) == (0, True)
 
 
 def test_devices_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,8 +193,8 @@ def test_e15_a_device_without_memory_leaves_its_neighbour_unharmed(tmp_path: Pat
     words = [*TINY, "stats.resamples=20", *POOL]
     sweep = start(tmp_path, *words, "captioner=faithful,terse", PYTHONPATH=places)
     assert sweep.wait(300) == 0
-    found = [json.loads(path.read_text())["manifest"] for path in results(tmp_path)]
-    short = {own["job"]["device"]: bool(own["training"]["out_of_memory"]) for own in found}
+    lines = [json.loads(path.read_text())["manifest"] for path in results(tmp_path)]
+    short = {item["job"]["device"]: bool(item["training"]["out_of_memory"]) for item in lines}
     assert short == {"a": True, "b": False}
 
 
@@ -212,4 +212,4 @@ def test_what_could_not_end_well_is_refused(
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     options = command_line.options_of(words)
     with pytest.raises(UsageError, match=message):
-        check(compose.compose_config(words, options))
+        check_slurm(compose.compose_config(words, options))

@@ -13,13 +13,14 @@ import torch
 from scipy import sparse
 from torch import nn
 
-from bias_pipeline.attackers.convex import ConvexProbe
+from bias_pipeline.array_types import Float32Array, IntArray
+from bias_pipeline.attackers.logistic_probe import ConvexProbe
 from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.attackers.optimizers import Adam
 from bias_pipeline.attackers.probe import Probe
-from bias_pipeline.corpus.predictions import Labelled
-from bias_pipeline.corpus.split import SplitRule
-from bias_pipeline.encoders.base import FeatureEncoder, Features, IntArray, Items, NetEncoder
+from bias_pipeline.corpus.hold_out import HoldOut
+from bias_pipeline.corpus.predictions import LabelledCaptions
+from bias_pipeline.encoders.base import FeatureEncoder, Features, Items, NetEncoder
 from bias_pipeline.encoders.heads import Mlp
 from bias_pipeline.metrics.attack.lic import LIC
 from bias_pipeline.scoring import Lic
@@ -30,7 +31,7 @@ from tests.corpora import GENDER, leaky_corpus
 WORDS = ("truck", "flower", "red", "big")
 
 
-def vectors_of(data: Labelled) -> npt.NDArray[np.float32]:
+def vectors_of(data: LabelledCaptions) -> Float32Array:
     """(N, 4) precomputed vectors: which of four words stand in a caption."""
     texts = [set(data.captions.words(row)) for row in range(len(data.captions))]
     return np.array([[word in text for word in WORDS] for text in texts], np.float32)
@@ -40,7 +41,7 @@ def vectors_of(data: Labelled) -> npt.NDArray[np.float32]:
 class Vectors(Items):
     """Vectors that are there; nothing is fitted."""
 
-    vectors: npt.NDArray[np.float32]
+    vectors: Float32Array
 
     def fit(self, train: IntArray) -> Vectors:
         del train
@@ -68,7 +69,7 @@ class Given(nn.Module):
 class Precomputed(NetEncoder, FeatureEncoder):
     """Vectors as they are, for a head or for a linear attacker."""
 
-    def read(self, data: Labelled) -> Vectors:
+    def read(self, data: LabelledCaptions) -> Vectors:
         return Vectors(vectors_of(data))
 
     def build(self, inputs: Vectors) -> nn.Module:
@@ -77,8 +78,8 @@ class Precomputed(NetEncoder, FeatureEncoder):
 
 
 def neural(encoder: NetEncoder = Precomputed(), **options: Any) -> NeuralProbe:
-    own = {"batch_size": 32, "trainer": flags(max_epochs=10), "processes": 1, **options}
-    return NeuralProbe(encoder, Mlp(), Adam(0.1), **own)
+    settings = {"batch_size": 32, "trainer": flags(max_epochs=10), "processes": 1, **options}
+    return NeuralProbe(encoder, Mlp(), Adam(0.1), **settings)
 
 
 @pytest.mark.parametrize("probe", [neural(), neural(ensemble=2), ConvexProbe(Precomputed())])
@@ -88,7 +89,7 @@ def test_vectors_are_learnt_from(probe: Probe) -> None:
 
 @pytest.mark.parametrize("probe", [neural(), ConvexProbe(Precomputed())])
 def test_a_metric_takes_them(probe: Probe) -> None:
-    metric = LIC(GENDER, (), probe, SplitRule(0.25, balanced=True), Lic(), Bootstrap(50))
+    metric = LIC(GENDER, (), probe, HoldOut(0.25, balanced=True), Lic(), Bootstrap(50))
     corpus = leaky_corpus(200)
     score = metric.compute(corpus, splits=metric.draw_splits(corpus, [0]))
     assert score.parts["score"].estimate.value > 0.05
@@ -99,7 +100,7 @@ class Reversed(Precomputed):
     """Other vectors by the same settings, none."""
 
 
-@pytest.mark.parametrize("probe", [ConvexProbe, lambda own: neural(encoder=own)])
+@pytest.mark.parametrize("probe", [ConvexProbe, lambda item: neural(encoder=item)])
 def test_encoders_of_the_same_settings_share_no_predictions(probe: Any) -> None:
     assert probe(Precomputed()).spec != probe(Reversed()).spec
 

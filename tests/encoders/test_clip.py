@@ -66,5 +66,5 @@ def test_attackers_learn_from_its_texts(tmp_path: Path) -> None:
     small = ("dataset.n_images=200", "trainer.max_epochs=1", "stats.resamples=20", "seeds=1")
     cell = compose.cell([*words, *small, f"paths.outputs={tmp_path}", "probe.processes=1"])
     metric, corpus = cell.build("metric"), cell.corpus()
-    found = metric.compute(corpus, splits=metric.draw_splits(corpus, cell.seeds))
-    assert 0 <= found.parts["model"].estimate.value <= 1
+    score = metric.compute(corpus, splits=metric.draw_splits(corpus, cell.seeds))
+    assert 0 <= score.parts["model"].estimate.value <= 1

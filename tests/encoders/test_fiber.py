@@ -46,16 +46,16 @@ def test_side_and_length_of_texts_decide_vectors(folder: Path) -> None:
         Fiber(str(folder), side=side, longest=longest).dual("none").texts.spec
         for side, longest in ((None, 40), (96, 40), (None, 12))
     ]
-    assert all(specs[0] != own for own in specs[1:])
+    assert all(specs[0] != spec for spec in specs[1:])
 
 
 def test_vectors_are_kept_and_found_again(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = Fiber(str(folder), device="cpu", cache=str(tmp_path))
-    first = own.dual("none").texts.embed(TEXTS)
+    network = Fiber(str(folder), device="cpu", cache=str(tmp_path))
+    first = network.dual("none").texts.embed(TEXTS)
     monkeypatch.setattr("bias_pipeline.models.fiber.model.loaded", None)  # nobody asks it again
-    assert (own.dual("none").texts.embed(TEXTS) == first).all()
+    assert (network.dual("none").texts.embed(TEXTS) == first).all()
 
 
 def test_weights_that_are_absent_are_told_before_any_work() -> None:
@@ -75,5 +75,5 @@ def test_attackers_learn_from_its_texts(folder: Path, tmp_path: Path) -> None:
     small = ("dataset.n_images=120", "trainer.max_epochs=1", "stats.resamples=20", "seeds=1")
     cell = compose.cell([*words, *small, f"paths.outputs={tmp_path}", "probe.processes=1"])
     metric, corpus = cell.build("metric"), cell.corpus()
-    found = metric.compute(corpus, splits=metric.draw_splits(corpus, cell.seeds))
-    assert 0 <= found.parts["model"].estimate.value <= 1
+    score = metric.compute(corpus, splits=metric.draw_splits(corpus, cell.seeds))
+    assert 0 <= score.parts["model"].estimate.value <= 1

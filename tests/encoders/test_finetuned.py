@@ -13,9 +13,9 @@ import torch
 
 from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.attackers.optimizers import AdamW, Warmup
-from bias_pipeline.attackers.probe import Job
+from bias_pipeline.attackers.probe import TrainingJob
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.encoders.finetuned import FineTuned
 from bias_pipeline.encoders.heads import LicBert
 from tests.attackers.test_neural import N_TRAIN, N, accuracy, flags, splits
@@ -30,14 +30,14 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> FineTuned:
 
 
 def probe(encoder: FineTuned, **options: Any) -> NeuralProbe:
-    own: dict[str, Any] = {"batch_size": 32, "trainer": flags(max_epochs=6), "processes": 1}
-    steps = {"schedule": Warmup(), **own, **options}
+    settings: dict[str, Any] = {"batch_size": 32, "trainer": flags(max_epochs=6), "processes": 1}
+    steps = {"schedule": Warmup(), **settings, **options}
     return NeuralProbe(encoder, LicBert(16), AdamW(0.005), **steps)
 
 
-def job(seed: int = 0) -> Job:
+def job(seed: int = 0) -> TrainingJob:
     rows = np.arange(N)
-    return Job(seed, rows[:N_TRAIN], rows[N_TRAIN:])
+    return TrainingJob(seed, rows[:N_TRAIN], rows[N_TRAIN:])
 
 
 def test_a_planted_word_is_learnt(encoder: FineTuned) -> None:
@@ -47,11 +47,11 @@ def test_a_planted_word_is_learnt(encoder: FineTuned) -> None:
 def test_the_models_own_weights_are_trained(encoder: FineTuned) -> None:
     from safetensors.torch import load_file
 
-    own = probe(encoder).attacker(captions(), job())
-    found = own.attacker.encoder.network.state_dict()  # type: ignore[union-attr]
+    attacker = probe(encoder).attacker(captions(), job())
+    state = attacker.attacker.encoder.network.state_dict()  # type: ignore[union-attr]
     name = "encoder.layer.0.attention.self.query.weight"
     published = load_file(Path(encoder.model) / "model.safetensors")[name]
-    assert not torch.allclose(found[name], published)  # type: ignore[index]
+    assert not torch.allclose(state[name], published)  # type: ignore[index]
 
 
 def test_each_attacker_begins_with_the_published_weights(encoder: FineTuned) -> None:
@@ -69,7 +69,7 @@ def test_padding_changes_nothing(encoder: FineTuned) -> None:
     from bias_pipeline.attackers.batches import tensors
 
     texts = Captions.from_texts(["a dog", "a small red dog rides on the beach"])
-    inputs = encoder.read(Labelled("model", texts, np.zeros(2, np.int64), 2))
+    inputs = encoder.read(LabelledCaptions("model", texts, np.zeros(2, np.int64), 2))
     net = encoder.build(inputs).eval()
     with torch.inference_mode():
         alone = net(**tensors(inputs, np.array([0])))

@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bias_pipeline.attackers.convex import ConvexProbe
+from bias_pipeline.attackers.logistic_probe import ConvexProbe
 from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.attackers.optimizers import Adam
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.debias.base import Debias
 from bias_pipeline.debias.clip_clip import ClipClip
 from bias_pipeline.debias.erasure import Erasure
 from bias_pipeline.debias.mean_difference import MeanDifference
 from bias_pipeline.debias.neurons import ZeroNeuron
 from bias_pipeline.debias.none import Untouched
-from bias_pipeline.debias.sentences import sentences
+from bias_pipeline.debias.sentences import template_sentences
 from bias_pipeline.debias.subspace import Subspace
 from bias_pipeline.encoders.base import Head
 from bias_pipeline.encoders.frozen import Frozen, Vectors, distinct
@@ -49,32 +49,34 @@ def encoder(bert: Path, tmp_path: Path) -> Frozen:
 @pytest.fixture
 def embedded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every text that any model embeds."""
-    seen: list[str] = []
+    recorded: list[str] = []
     embed = Sentences.embed
 
     def watched(self: Sentences, texts: Any) -> Any:
-        seen.extend(texts)
+        recorded.extend(texts)
         return embed(self, texts)
 
     monkeypatch.setattr(Sentences, "embed", watched)
-    return seen
+    return recorded
 
 
-def captions() -> Labelled:
+def captions() -> LabelledCaptions:
     """The last word tells the class."""
     generator = np.random.default_rng(0)
     fillers = generator.choice(["red", "small", "dog", "horse"], (N, 3))
     labels = np.arange(N) % 2
-    texts = [f"a {' '.join(own)} {TELLING[k]}" for own, k in zip(fillers, labels, strict=True)]
-    return Labelled("model", Captions.from_texts(texts), labels, 2)
+    texts = [
+        f"a {' '.join(filler)} {TELLING[k]}" for filler, k in zip(fillers, labels, strict=True)
+    ]
+    return LabelledCaptions("model", Captions.from_texts(texts), labels, 2)
 
 
 LINEAR = Mlp()
 
 
 def neural(encoder: Frozen, head: Head = LINEAR, **options: Any) -> NeuralProbe:
-    own: dict[str, Any] = {"batch_size": 32, "trainer": flags(max_epochs=40), **options}
-    return NeuralProbe(encoder, head, Adam(0.02), **own)
+    settings: dict[str, Any] = {"batch_size": 32, "trainer": flags(max_epochs=40), **options}
+    return NeuralProbe(encoder, head, Adam(0.02), **settings)
 
 
 def test_each_distinct_caption_is_embedded_once(encoder: Frozen, embedded: list[str]) -> None:
@@ -90,18 +92,18 @@ def test_a_planted_word_is_learnt(kind: Any, encoder: Frozen) -> None:
 
 
 def test_without_a_cache_the_same_is_learnt(encoder: Frozen) -> None:
-    kept = neural(encoder).fit_predict(captions(), splits(0)).probs[0]
+    prob = neural(encoder).fit_predict(captions(), splits(0)).probs[0]
     fresh = neural(replace(encoder, cache=None)).fit_predict(captions(), splits(0)).probs[0]
-    np.testing.assert_allclose(fresh, kept, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(fresh, prob, rtol=0, atol=1e-5)
 
 
 def test_what_was_embedded_is_put_down(encoder: Frozen) -> None:
     n_distinct = len(distinct(captions().captions)[0])
-    told = []
+    lines = []
     for head in (Mlp(), Mlp([8])):
         training = neural(encoder, head).fit_predict(captions(), splits(0)).training
-        told.append((training.embedded, training.embedded_before))
-    assert told == [(n_distinct, 0), (0, n_distinct)]
+        lines.append((training.embedded, training.embedded_before))
+    assert lines == [(n_distinct, 0), (0, n_distinct)]
 
 
 def test_heads_of_all_seeds_are_trained_at_once(encoder: Frozen) -> None:
@@ -111,8 +113,8 @@ def test_heads_of_all_seeds_are_trained_at_once(encoder: Frozen) -> None:
 @pytest.mark.parametrize("head", [Mlp(), Mlp([8, 4], 0.2), LicBert(8)])
 def test_at_once_they_predict_what_they_do_alone(head: Head, encoder: Frozen) -> None:
     together = neural(encoder, head).fit_predict(captions(), splits(0, 12, 456))
-    own = neural(encoder, head, ensemble=1, processes=1)
-    alone = own.fit_predict(captions(), splits(0, 12, 456))
+    built_neural = neural(encoder, head, ensemble=1, processes=1)
+    alone = built_neural.fit_predict(captions(), splits(0, 12, 456))
     for one, other in zip(together.probs, alone.probs, strict=True):
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-3)
 
@@ -120,8 +122,8 @@ def test_at_once_they_predict_what_they_do_alone(head: Head, encoder: Frozen) ->
 def test_vectors_are_standardised_by_the_captions_learnt_from() -> None:
     vectors = np.random.default_rng(0).normal(3, 2, (N, 4)).astype(np.float32)
     train = np.arange(N_TRAIN)
-    own = Vectors(vectors, np.arange(N), standardize=True).fit(train).batch(train)["vectors"]
-    np.testing.assert_allclose([own.mean(axis=0), own.std(axis=0)], [[0] * 4, [1] * 4], atol=1e-4)
+    item = Vectors(vectors, np.arange(N), standardize=True).fit(train).batch(train)["vectors"]
+    np.testing.assert_allclose([item.mean(axis=0), item.std(axis=0)], [[0] * 4, [1] * 4], atol=1e-4)
 
 
 def test_a_number_that_never_changes_stays_finite() -> None:
@@ -170,10 +172,10 @@ def debiased(encoder: Frozen, debias: Debias) -> Frozen:
 @pytest.mark.parametrize("debias", DEBIASED, ids=repr)
 def test_debiased_vectors_of_the_groups_words_lie_nearer(encoder: Frozen, debias: Debias) -> None:
     texts = Captions.from_texts(["a man", "a woman"])
-    data = Labelled("model", texts, np.array([0, 1]), 2)
+    data = LabelledCaptions("model", texts, np.array([0, 1]), 2)
     apart = [
-        np.linalg.norm(np.subtract(*own.read(data).vectors))
-        for own in (encoder, debiased(encoder, debias))
+        np.linalg.norm(np.subtract(*item.read(data).vectors))
+        for item in (encoder, debiased(encoder, debias))
     ]
     assert apart[1] < apart[0]
 
@@ -181,40 +183,40 @@ def test_debiased_vectors_of_the_groups_words_lie_nearer(encoder: Frozen, debias
 def test_after_erasure_no_linear_attacker_tells_the_sentences_it_was_fitted_to(
     encoder: Frozen,
 ) -> None:
-    texts = [text for own in sentences(GENDER, GENDER.groups) for text in own]
+    texts = [text for content in template_sentences(GENDER, GENDER.groups) for text in content]
     labels = np.tile([0, 1], len(texts) // 2)
-    data = Labelled("model", Captions.from_texts(texts), labels, 2)
-    own = debiased(encoder, Erasure(renormalise=False)).read(data)
-    found = own.vectors[own.rows].astype(np.float64)
-    assert abs(found[labels == 0].mean(0) - found[labels == 1].mean(0)).max() < 1e-4
+    data = LabelledCaptions("model", Captions.from_texts(texts), labels, 2)
+    content = debiased(encoder, Erasure(renormalise=False)).read(data)
+    vector = content.vectors[content.rows].astype(np.float64)
+    assert abs(vector[labels == 0].mean(0) - vector[labels == 1].mean(0)).max() < 1e-4
 
 
 def test_nothing_taken_out_leaves_vectors_and_their_name(encoder: Frozen) -> None:
-    own = debiased(encoder, Untouched())
-    assert own.spec == encoder.spec
-    assert np.array_equal(own.read(captions()).vectors, encoder.read(captions()).vectors)
+    built_debiased = debiased(encoder, Untouched())
+    assert built_debiased.spec == encoder.spec
+    assert np.array_equal(built_debiased.read(captions()).vectors, encoder.read(captions()).vectors)
 
 
 def test_what_is_taken_out_is_part_of_the_name(encoder: Frozen) -> None:
-    specs = [json.dumps(debiased(encoder, own).spec, sort_keys=True) for own in DEBIASED]
+    specs = [json.dumps(debiased(encoder, item).spec, sort_keys=True) for item in DEBIASED]
     assert len({*specs, json.dumps(encoder.spec, sort_keys=True)}) == len(DEBIASED) + 1
 
 
 def test_captions_are_embedded_once_whatever_is_taken_out(
     encoder: Frozen, embedded: list[str]
 ) -> None:
-    for own in DEBIASED:
-        debiased(encoder, own).read(captions())
+    for item in DEBIASED:
+        debiased(encoder, item).read(captions())
     assert len(embedded) == len(set(embedded))
 
 
 def test_a_debiasing_of_pictures_is_refused(encoder: Frozen) -> None:
-    for own in (ClipClip(k=2), MeanDifference(side="image")):
-        with pytest.raises(UsageError, match="has texts alone"):
-            debiased(encoder, own).require()
+    for item in (ClipClip(k=2), MeanDifference(side="image")):
+        with pytest.raises(UsageError, match="has only texts"):
+            debiased(encoder, item).require()
 
 
 def test_groups_without_words_are_refused(encoder: Frozen) -> None:
     nameless = Attribute("mood", ("low", "high"), {}, {})
-    with pytest.raises(NotApplicableError, match="no words tell its groups"):
+    with pytest.raises(NotApplicableError, match="its groups have no words"):
         replace(encoder, debias=MeanDifference(), attribute=nameless).require()

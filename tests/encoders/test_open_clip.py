@@ -11,7 +11,7 @@ pytest.importorskip("torch")
 from bias_pipeline.config import compose
 from bias_pipeline.encoders.open_clip import OpenClip
 from bias_pipeline.errors import AbsentModelError, ResourceError, UsageError
-from bias_pipeline.io import extras
+from bias_pipeline.io import optional_dependencies
 from tests.open_clip_files import WEIGHTS, changed, write_open_clip
 
 RETRIEVAL = ("metric=retrieval_fairness", "encoder=open_clip", "encoder.cache=null")
@@ -44,8 +44,8 @@ def test_what_files_are_called_plays_no_part(folder: Path, tmp_path: Path) -> No
 
 
 def test_quick_gelu_makes_another_run_and_other_vectors(folder: Path) -> None:
-    asked = [run_id(folder, f"encoder.quick_gelu={word}") for word in ("null", "false", "true")]
-    assert asked[0] == asked[1] != asked[2]
+    lines = [run_id(folder, f"encoder.quick_gelu={word}") for word in ("null", "false", "true")]
+    assert lines[0] == lines[1] != lines[2]
     specs = [
         OpenClip(str(folder), quick_gelu=quick).dual("none").texts.spec
         for quick in (None, False, True)
@@ -57,15 +57,15 @@ def test_the_configuration_says_quick_gelu_where_nobody_is_asked(
     folder: Path, tmp_path: Path
 ) -> None:
     quick = changed(folder, tmp_path / "quick", model_cfg={"quick_gelu": True})
-    specs = [OpenClip(str(own)).dual("none").texts.spec for own in (folder, quick)]
-    assert [own["quick_gelu"] for own in specs] == [False, True]
+    specs = [OpenClip(str(item)).dual("none").texts.spec for item in (folder, quick)]
+    assert [item["quick_gelu"] for item in specs] == [False, True]
     assert run_id(quick, "encoder.quick_gelu=true") == run_id(quick)
 
 
 def test_the_library_is_asked_for_before_any_work(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+    monkeypatch.setattr(optional_dependencies, "find_spec", lambda name: None)
     with pytest.raises(ResourceError, match=r"pip install 'bias_pipeline\[open-clip\]'"):
         OpenClip(str(folder)).require()
 
@@ -79,8 +79,8 @@ def test_it_retrieves(folder: Path) -> None:
     cell = compose.cell([*RETRIEVAL, *SMALL, f"encoder.model={folder}"])
     metric, corpus = cell.build("metric"), cell.corpus()
     metric.require()
-    found = metric.compute(corpus, splits=metric.draw_splits(corpus, (0,)))
-    assert 0 <= found.parts["score"].estimate.value <= 1
+    score = metric.compute(corpus, splits=metric.draw_splits(corpus, (0,)))
+    assert 0 <= score.parts["score"].estimate.value <= 1
 
 
 def test_it_does_not_judge(folder: Path) -> None:

@@ -14,12 +14,12 @@ from bias_pipeline.attackers.attacker import Attacker
 from bias_pipeline.attackers.batches import tensors
 from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.attackers.optimizers import Adam
-from bias_pipeline.attackers.probe import Job
+from bias_pipeline.attackers.probe import TrainingJob
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Record
-from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.corpus.split import Split
-from bias_pipeline.encoders.nets import word_vectors
+from bias_pipeline.encoders.nets import random_word_vectors
 from bias_pipeline.encoders.words import WordEncoder, WordInputs
 from bias_pipeline.errors import ResourceError, UsageError
 from bias_pipeline.explain import gradients
@@ -33,7 +33,7 @@ from tests.explain.test_words import lic
 HOW = Gradients(steps=20)
 
 
-def named(data: Labelled) -> Labelled:
+def named(data: LabelledCaptions) -> LabelledCaptions:
     return replace(data, classes=("male", "female", "child")[: data.n_classes])
 
 
@@ -55,7 +55,7 @@ class Sums(nn.Module):
 
     def __init__(self, n_words: int) -> None:
         super().__init__()
-        self.vectors = word_vectors(n_words, 4)
+        self.vectors = random_word_vectors(n_words, 4)
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         del lengths
@@ -83,35 +83,40 @@ def test_what_words_add_is_all_that_sets_a_caption_apart_from_the_baseline(
     """Completeness, against the attacker's own predictions."""
     inputs = WordInputs(TEXTS, ROWS)
     attacker = attacker_of(chosen("encoder", encoder).build(inputs), n_outputs)
-    found = attributed(attacker, inputs, TEXTS, ROWS, Gradients(baseline, 100))
+    computed_attributed = attributed(attacker, inputs, TEXTS, ROWS, Gradients(baseline, 100))
     p = attacker.probabilities(**tensors(inputs, ROWS)).numpy()
     log_odds = np.log(p) - np.log(p).mean(axis=1, keepdims=True)
-    told = np.stack([own.sum(axis=0) for own in found.words]) + found.rest
+    stacked = (
+        np.stack([word.sum(axis=0) for word in computed_attributed.words])
+        + computed_attributed.rest
+    )
     scale = 2 if n_outputs == 1 else 1  # two groups: against the other, not against the mean
-    assert told == pytest.approx(scale * log_odds, abs=2e-3)
+    assert stacked == pytest.approx(scale * log_odds, abs=2e-3)
 
 
 def test_a_sum_of_words_is_given_to_its_words() -> None:
     inputs = WordInputs(TEXTS, ROWS)
     encoder = Sums(inputs.size)
     attacker = attacker_of(encoder)
-    found = attributed(attacker, inputs, TEXTS, ROWS, Gradients(steps=1))
+    computed_attributed = attributed(attacker, inputs, TEXTS, ROWS, Gradients(steps=1))
     tokens = tensors(inputs, ROWS[:1])["tokens"]
     expected = (encoder.vectors(tokens[0]) @ attacker.head.weight[0]).tolist()
-    assert found.words[0][:, 1] == pytest.approx(expected, abs=1e-6)
+    assert computed_attributed.words[0][:, 1] == pytest.approx(expected, abs=1e-6)
 
 
 def test_the_zero_baseline_says_what_the_attacker_says_of_no_words() -> None:
     inputs = WordInputs(TEXTS, ROWS)
     attacker = attacker_of(Sums(inputs.size))
-    found = attributed(attacker, inputs, TEXTS, ROWS, HOW)
-    assert found.rest[:, 1] == pytest.approx(float(attacker.head.bias[0].detach()), abs=1e-6)
+    computed_attributed = attributed(attacker, inputs, TEXTS, ROWS, HOW)
+    assert computed_attributed.rest[:, 1] == pytest.approx(
+        float(attacker.head.bias[0].detach()), abs=1e-6
+    )
 
 
 def test_every_word_of_a_caption_has_a_part() -> None:
     inputs = WordInputs(TEXTS, ROWS)
-    found = attributed(attacker_of(Sums(inputs.size)), inputs, TEXTS, ROWS, HOW)
-    assert [len(own) for own in found.words] == TEXTS.lengths.tolist()
+    computed_attributed = attributed(attacker_of(Sums(inputs.size)), inputs, TEXTS, ROWS, HOW)
+    assert [len(word) for word in computed_attributed.words] == TEXTS.lengths.tolist()
 
 
 def test_too_few_steps_are_noticed() -> None:
@@ -120,15 +125,19 @@ def test_too_few_steps_are_noticed() -> None:
     encoder = chosen("encoder", "rnn").build(inputs)
     with torch.no_grad():
         encoder.vectors.weight *= 20  # far from linear
-    own = attacker_of(encoder)
-    rough, fine = (attributed(own, inputs, TEXTS, ROWS, Gradients(steps=n)).error for n in (1, 500))
+    attacker = attacker_of(encoder)
+    rough, fine = (
+        attributed(attacker, inputs, TEXTS, ROWS, Gradients(steps=n)).error for n in (1, 500)
+    )
     assert fine < 0.02 < rough
 
 
 @pytest.mark.parametrize(("encoder", "n_classes"), [("lstm", 2), ("lstm", 3), ("transformer1", 2)])
 def test_a_planted_word_comes_first(encoder: str, n_classes: int) -> None:
-    own = fit(encoder, n_classes)
-    ranked = [own.grams[f] for f in np.argsort(-own.numbers[:, 0]) if own.grams[f]]
+    built_fit = fit(encoder, n_classes)
+    ranked = [
+        built_fit.grams[f] for f in np.argsort(-built_fit.numbers[:, 0]) if built_fit.grams[f]
+    ]
     assert ranked[0] in {(word,) for word in TELLING[:n_classes]}
 
 
@@ -165,16 +174,16 @@ def test_a_word_that_a_resampling_lacks_keeps_its_coefficient() -> None:
     data = named(labelled())
     counts = np.ones((1, N))
     counts[0, data.captions.mentions(["truck"])] = 0
-    own = fits(probe(), data, split, counts, HOW)
-    at = own.grams.index(("truck",))
-    assert own.resampled[0, at, 1] == own.numbers[at, 1]
-    assert own.resampled[0, at, 0] == 0
+    built_fits = fits(probe(), data, split, counts, HOW)
+    at = built_fits.grams.index(("truck",))
+    assert built_fits.resampled[0, at, 1] == built_fits.numbers[at, 1]
+    assert built_fits.resampled[0, at, 0] == 0
 
 
 def test_the_captions_of_a_word_are_counted_once_each(lstm: NetworkFit) -> None:
-    held = dict(zip(lstm.grams, lstm.captions.tolist(), strict=True))
-    assert held[("truck",)] == int(lstm.data.captions.mentions(["truck"]).sum())
-    assert held[()] == 0
+    mapping = dict(zip(lstm.grams, lstm.captions.tolist(), strict=True))
+    assert mapping[("truck",)] == int(lstm.data.captions.mentions(["truck"]).sum())
+    assert mapping[()] == 0
 
 
 def test_an_attacker_that_fails_is_trained_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,16 +192,19 @@ def test_an_attacker_that_fails_is_trained_again(monkeypatch: pytest.MonkeyPatch
     failed = iter([True, False])
     monkeypatch.setattr(neural, "_failed", lambda *_: next(failed))
     rows = np.arange(N)
-    own = probe(trainer=flags(max_epochs=1)).attacker(labelled(), Job(5, rows[:60], rows[60:]))
-    assert own.seed == derived_seed("retry", 5, 1)
+    attacker = probe(trainer=flags(max_epochs=1)).attacker(
+        labelled(), TrainingJob(5, rows[:60], rows[60:])
+    )
+    assert attacker.seed == derived_seed("retry", 5, 1)
 
 
 def test_model_and_human_sides_are_compared() -> None:
     corpus = leaky_corpus(n=200, model_leak=1.0, human_leak=0.5)
-    found = words(lic(probe=probe(), positions=1), corpus, (0, 12), resamples=3, how=HOW)
-    assert found.method == "integrated gradients, zero baseline, 20 steps"
+    computed_words = words(lic(probe=probe(), positions=1), corpus, (0, 12), resamples=3, how=HOW)
+    assert computed_words.method == "integrated gradients, zero baseline, 20 steps"
     added = max(
-        (w for w in found.words if w.side == "difference" and w.gram), key=lambda w: w.gain.value
+        (w for w in computed_words.words if w.side == "difference" and w.gram),
+        key=lambda w: w.gain.value,
     )
     assert added.gram in {("truck",), ("flower",)}
 
@@ -201,8 +213,8 @@ def test_the_same_captions_on_both_sides_differ_in_nothing() -> None:
     texts = [f"a {('truck', 'flower')[i % 2]} {i % 3}" for i in range(60)]
     records = [Record(str(i), t, (t,), {"gender": "mf"[i % 2]}) for i, t in enumerate(texts)]
     quick = probe(trainer=flags(max_epochs=2))
-    found = words(lic(probe=quick), make_corpus(records), [0], resamples=2, how=HOW)
-    assert {abs(w.gain.value) for w in found.words if w.side == "difference"} == {0.0}
+    computed_words = words(lic(probe=quick), make_corpus(records), [0], resamples=2, how=HOW)
+    assert {abs(w.gain.value) for w in computed_words.words if w.side == "difference"} == {0.0}
 
 
 @dataclass(frozen=True)

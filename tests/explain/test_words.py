@@ -7,22 +7,24 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from bias_pipeline.array_types import Float64Array
 from bias_pipeline.attackers import logistic
-from bias_pipeline.attackers.convex import ConvexProbe
-from bias_pipeline.attackers.probe import Job, Probe
+from bias_pipeline.attackers.logistic_probe import ConvexProbe
+from bias_pipeline.attackers.probe import Probe, TrainingJob
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus, Record
-from bias_pipeline.corpus.predictions import FloatArray, Labelled
-from bias_pipeline.corpus.split import Split, SplitRule
+from bias_pipeline.corpus.hold_out import HoldOut
+from bias_pipeline.corpus.predictions import LabelledCaptions
+from bias_pipeline.corpus.split import Split
 from bias_pipeline.encoders.ngram import Ngram
 from bias_pipeline.errors import UsageError
 from bias_pipeline.explain.linear import fits, votes_of, word_parts
-from bias_pipeline.explain.words import Word, Words, words
+from bias_pipeline.explain.words import RevealingWord, RevealingWords, words
 from bias_pipeline.metrics.attack.lic import LIC
 from bias_pipeline.scoring import Lic
 from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.text.tokenize import Tokenize
-from tests.attackers.test_convex import items_of
+from tests.attackers.test_logistic_probe import items_of
 from tests.corpora import GENDER, leaky_corpus, make_corpus
 
 SEEDS = (0, 12)
@@ -33,7 +35,7 @@ def lic(**changes: object) -> LIC:
         "attribute": GENDER,
         "transforms": [Tokenize()],
         "probe": ConvexProbe(Ngram()),
-        "split": SplitRule(test_share=0.3),
+        "split": HoldOut(test_share=0.3),
         "scoring": Lic(),
         "stats": Bootstrap(),
     }
@@ -46,53 +48,53 @@ def corpus() -> Corpus:
 
 
 @pytest.fixture(scope="module")
-def found(corpus: Corpus) -> Words:
+def revealing(corpus: Corpus) -> RevealingWords:
     return words(lic(), corpus, SEEDS, resamples=10)
 
 
-def word(found: Words, side: str, *gram: str) -> Word:
-    (own,) = (w for w in found.words if (w.side, w.gram) == (side, gram))
-    return own
+def word(revealing: RevealingWords, side: str, *gram: str) -> RevealingWord:
+    (match,) = (w for w in revealing.words if (w.side, w.gram) == (side, gram))
+    return match
 
 
 def margins(corpus: Corpus, side: str) -> list[float]:
     """Mean log-odds of the truth that the metric's own attackers predict, one number per seed."""
     metric = lic()
     score = metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
-    own = [p for p in score.predictions if p.name.partition(":")[0] == side]
-    assert own
+    predictions = [p for p in score.predictions if p.name.partition(":")[0] == side]
+    assert predictions
     per_part = [
         [np.log(q[np.arange(len(t)), t] / q[np.arange(len(t)), 1 - t]).mean() for _, t, q in p]
-        for p in own
+        for p in predictions
     ]
     return np.mean(per_part, axis=0).tolist()
 
 
 @pytest.mark.parametrize("side", ["model", "human"])
 def test_all_gains_are_the_log_odds_of_the_metrics_attackers(
-    corpus: Corpus, found: Words, side: str
+    corpus: Corpus, revealing: RevealingWords, side: str
 ) -> None:
     expected = float(np.mean(margins(corpus, side)))
-    assert word(found, side).gain.value == pytest.approx(expected, abs=1e-9)
+    assert word(revealing, side).gain.value == pytest.approx(expected, abs=1e-9)
 
 
-def test_the_planted_words_give_most_away(found: Words) -> None:
-    ranked = [w.gram for w in found.words if w.side == "model" and len(w.gram) == 1]
+def test_the_planted_words_give_most_away(revealing: RevealingWords) -> None:
+    ranked = [w.gram for w in revealing.words if w.side == "model" and len(w.gram) == 1]
     assert set(ranked[:2]) == {("truck",), ("flower",)}
 
 
-def test_a_coefficient_points_to_its_group(found: Words) -> None:
-    assert word(found, "model", "flower").coefficients["female"].low > 0
-    assert word(found, "model", "truck").coefficients["female"].high < 0
+def test_a_coefficient_points_to_its_group(revealing: RevealingWords) -> None:
+    assert word(revealing, "model", "flower").coefficients["female"].low > 0
+    assert word(revealing, "model", "truck").coefficients["female"].high < 0
 
 
-def test_the_difference_is_model_minus_human(found: Words) -> None:
-    model, human, both = (word(found, s, "truck") for s in ("model", "human", "difference"))
+def test_the_difference_is_model_minus_human(revealing: RevealingWords) -> None:
+    model, human, both = (word(revealing, s, "truck") for s in ("model", "human", "difference"))
     assert both.gain.value == pytest.approx(model.gain.value - human.gain.value)
 
 
-def test_what_the_captioner_exaggerates_it_added(found: Words) -> None:
-    assert word(found, "difference").gain.low > 0
+def test_what_the_captioner_exaggerates_it_added(revealing: RevealingWords) -> None:
+    assert word(revealing, "difference").gain.low > 0
 
 
 def test_the_words_of_an_example_add_up_to_its_log_odds(corpus: Corpus) -> None:
@@ -104,20 +106,22 @@ def test_the_words_of_an_example_add_up_to_its_log_odds(corpus: Corpus) -> None:
         assert total + intercept[1] * sign == pytest.approx(example.log_odds)
 
 
-def test_examples_are_test_captions(corpus: Corpus, found: Words) -> None:
+def test_examples_are_test_captions(corpus: Corpus, revealing: RevealingWords) -> None:
     (split, _) = lic().draw_splits(corpus, SEEDS)
     tested = {corpus.ids[row] for row in split.test}
-    assert found.examples
-    assert {example.image for example in found.examples} <= tested
+    assert revealing.examples
+    assert {example.image for example in revealing.examples} <= tested
 
 
-def test_no_example_is_told_twice(found: Words) -> None:
-    told = [(e.side, e.group, tuple(w for w, _ in e.words)) for e in found.examples]
-    assert len(told) == len(set(told))
+def test_no_example_is_told_twice(revealing: RevealingWords) -> None:
+    lines = [(e.side, e.group, tuple(w for w, _ in e.words)) for e in revealing.examples]
+    assert len(lines) == len(set(lines))
 
 
-def table(corpus: Corpus) -> Labelled:
-    return Labelled("model", corpus.model, corpus.groupings["gender"].codes, 2, ("male", "female"))
+def table(corpus: Corpus) -> LabelledCaptions:
+    return LabelledCaptions(
+        "model", corpus.model, corpus.groupings["gender"].codes, 2, ("male", "female")
+    )
 
 
 def one_fit(corpus: Corpus, counts: list[float] | None = None):  # type: ignore[no-untyped-def]
@@ -156,7 +160,7 @@ def test_a_resampling_without_test_captions_keeps_the_attackers_own(corpus: Corp
 def test_three_groups_have_votes_against_their_mean() -> None:
     captions = Captions.from_texts(["red car", "big dog", "old cat"] * 20)
     labels = np.tile(np.arange(3), 20)
-    data = Labelled("model", captions, labels, 3, ("a", "b", "c"))
+    data = LabelledCaptions("model", captions, labels, 3, ("a", "b", "c"))
     rows = np.arange(60)
     split = Split(0, rows[:30], rows[30:], rows[:0], balanced=False)
     fit = fits(ConvexProbe(Ngram()), data, split, np.ones((1, 60)))
@@ -178,15 +182,15 @@ def test_without_human_captions_the_model_side_stands_alone() -> None:
         Record(str(i), f"a {('truck', 'flower')[i % 2]}", (), {"gender": "mf"[i % 2]})
         for i in range(60)
     ]
-    found = words(lic(), make_corpus(records), [0], resamples=2)
-    assert {w.side for w in found.words} == {"model"}
+    computed_words = words(lic(), make_corpus(records), [0], resamples=2)
+    assert {w.side for w in computed_words.words} == {"model"}
 
 
 def test_the_same_captions_on_both_sides_differ_in_nothing() -> None:
     texts = [f"a {('truck', 'flower')[i % 2]} {i % 3}" for i in range(60)]
     records = [Record(str(i), t, (t,), {"gender": "mf"[i % 2]}) for i, t in enumerate(texts)]
-    found = words(lic(), make_corpus(records), SEEDS, resamples=5)
-    assert {abs(w.gain.value) for w in found.words if w.side == "difference"} == {0.0}
+    computed_words = words(lic(), make_corpus(records), SEEDS, resamples=5)
+    assert {abs(w.gain.value) for w in computed_words.words if w.side == "difference"} == {0.0}
 
 
 def test_an_attacker_of_an_unknown_kind_is_refused(corpus: Corpus) -> None:
@@ -195,7 +199,7 @@ def test_an_attacker_of_an_unknown_kind_is_refused(corpus: Corpus) -> None:
         def spec(self) -> dict[str, object]:
             return {}
 
-        def train(self, data: Labelled, jobs: Sequence[Job]) -> list[FloatArray]:
+        def train(self, data: LabelledCaptions, jobs: Sequence[TrainingJob]) -> list[Float64Array]:
             return []
 
     with pytest.raises(UsageError, match="encoder=ngram"):

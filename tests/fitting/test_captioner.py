@@ -45,8 +45,8 @@ def corpus(n_images: int = N) -> Corpus:
 
 
 def lesson(kind: str = "sat", epochs: int = 2, side: str = "model", **settings: Any) -> Lesson:
-    own = {**flags(), "max_epochs": epochs, **settings}
-    recipe = Recipe(ENCODERS[kind], Answers(), Adam(0.005), 16, own)
+    item = {**flags(), "max_epochs": epochs, **settings}
+    recipe = Recipe(ENCODERS[kind], Answers(), Adam(0.005), 16, item)
     return Lesson.of(kind, recipe, corpus(), side, 0)
 
 
@@ -62,10 +62,10 @@ def test_captions_are_learnt_from_the_start_to_the_end() -> None:
     pixels = PixelInputs(np.arange(2 * 3 * 4, dtype=np.uint8).reshape(2, 2, 2, 3))
     captions = [["a", "dog"], ["a"], ["cat"]]
     inputs = CaptionInputs.of(captions, np.array([0, 0, 1]), {"a": 4, "dog": 5}, pixels)
-    found = inputs.batch(np.array([2, 0]))
-    assert found["tokens"].tolist() == [[2, 0, 3, 1], [2, 4, 5, 3]]
-    assert np.array_equal(found["pixels"][1].transpose(1, 2, 0), pixels.table[0])
-    assert np.array_equal(found["pixels"][0].transpose(1, 2, 0), pixels.table[1])
+    batch = inputs.batch(np.array([2, 0]))
+    assert batch["tokens"].tolist() == [[2, 0, 3, 1], [2, 4, 5, 3]]
+    assert np.array_equal(batch["pixels"][1].transpose(1, 2, 0), pixels.table[0])
+    assert np.array_equal(batch["pixels"][0].transpose(1, 2, 0), pixels.table[1])
 
 
 class Even:
@@ -118,18 +118,18 @@ def test_another_seed_gives_other_weights(tmp_path: Path) -> None:
 
 
 def test_it_learns_all_of_peoples_captions(tmp_path: Path) -> None:
-    own = lesson(side="human", epochs=1)
-    assert (len(own.captions), len(own.images.captions)) == (5 * N, N)
+    built_lesson = lesson(side="human", epochs=1)
+    assert (len(built_lesson.captions), len(built_lesson.images.captions)) == (5 * N, N)
 
 
 def test_images_without_a_picture_are_left_out() -> None:
     whole = corpus()
     assert whole.pictures is not None
-    files = tuple(None if row % 3 else own for row, own in enumerate(whole.pictures.files))
+    files = tuple(None if row % 3 else item for row, item in enumerate(whole.pictures.files))
     some = replace(whole, pictures=replace(whole.pictures, files=files))
-    own = Lesson.of("sat", lesson().recipe, some, "model", 0)
-    assert own.images.pictures is not None
-    assert len(own.captions) == N // 3 == int(own.images.pictures.present.sum())
+    item = Lesson.of("sat", lesson().recipe, some, "model", 0)
+    assert item.images.pictures is not None
+    assert len(item.captions) == N // 3 == int(item.images.pictures.present.sum())
 
 
 def test_without_pictures_it_is_refused() -> None:
@@ -147,7 +147,7 @@ def test_without_any_caption_it_is_refused() -> None:
 
 def test_a_folder_that_is_there_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(ResourceError, match="is there already"):
+    with pytest.raises(ResourceError, match="already exists"):
         fit_captioner(lesson(), tmp_path, {})
 
 
@@ -209,14 +209,17 @@ def test_kill_9_costs_no_weight(devices: int, tmp_path: Path) -> None:
 
 
 def test_what_decides_the_weights_names_the_checkpoint() -> None:
-    own = lesson()
+    built_lesson = lesson()
     others = [
-        replace(own, seed=1),
+        replace(built_lesson, seed=1),
         lesson(epochs=3),
         lesson(side="human"),
         lesson("grit"),
-        replace(own, recipe=replace(own.recipe, batch_size=17)),
+        replace(built_lesson, recipe=replace(built_lesson.recipe, batch_size=17)),
     ]
-    assert len({own.key, *(other.key for other in others)}) == 6
+    assert len({built_lesson.key, *(other.key for other in others)}) == 6
     survival = Survival("elsewhere", 1, 5)
-    assert replace(own, recipe=replace(own.recipe, survival=survival)).key == own.key
+    assert (
+        replace(built_lesson, recipe=replace(built_lesson.recipe, survival=survival)).key
+        == built_lesson.key
+    )

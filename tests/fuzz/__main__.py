@@ -53,13 +53,13 @@ def _watched(
     child = context.Process(target=hunt, args=(kinds, seed, first, last, end, theirs))
     child.start()
     theirs.close()
-    told, kind, findings = "", "", 0
+    progress, kind, findings = "", "", 0
     try:
         while True:
-            first, kind, told = ours.recv()
-            if told:
+            first, kind, progress = ours.recv()
+            if progress:
                 findings += 1
-                print(told, flush=True)
+                print(progress, flush=True)
     except EOFError:
         child.join()
     if child.exitcode == 0:

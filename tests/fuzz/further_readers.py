@@ -61,11 +61,11 @@ def adapters(folder: Path) -> Reader:
     files = {p.name: p.read_bytes() for p in sound.iterdir() if p.name.startswith(beside)}
 
     def read(path: Path) -> None:
-        own = folder / "own"
-        shutil.rmtree(own, ignore_errors=True)
-        shutil.copytree(sound, own)
-        shutil.copy(path, own / path.name)
-        model = find_pretrained(str(own), KINDS)
+        copy = folder / "own"
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(sound, copy)
+        shutil.copy(path, copy / path.name)
+        model = find_pretrained(str(copy), KINDS)
         Sentences(model, torch.device("cpu"), pooling_of(model, None, None)).embed(["a dog"])
 
     return Reader(files, read)
@@ -81,9 +81,11 @@ def masks(folder: Path) -> Reader:
         {"segmentation": {"size": [32, 40], "counts": "T3d0l;d1d3"}},
         {"segmentation": [outline * 50]},
     ]
-    told = [{"image_id": k, "category_id": 1, "score": 0.9, **row} for k, row in enumerate(rows)]
-    files = {"masks.json": json.dumps(told[:2] + told[3:]).encode()} | {
-        f"mask{k}.json": json.dumps([row]).encode() for k, row in enumerate(told)
+    annotations = [
+        {"image_id": k, "category_id": 1, "score": 0.9, **row} for k, row in enumerate(rows)
+    ]
+    files = {"masks.json": json.dumps(annotations[:2] + annotations[3:]).encode()} | {
+        f"mask{k}.json": json.dumps([row]).encode() for k, row in enumerate(annotations)
     }
 
     def read(path: Path) -> None:
@@ -106,8 +108,8 @@ def _draw(region: Region) -> None:
 
 def environment_keys(folder: Path) -> Reader:
     """A configuration that asks for a key: whatever is said of it, the key is not."""
-    own = folder / "keys" / "experiment"
-    own.mkdir(parents=True)
+    target = folder / "keys" / "experiment"
+    target.mkdir(parents=True)
     files = {
         f"{name}.yaml": f"# @package _global_\n{text}\n".encode()
         for name, text in {
@@ -119,10 +121,10 @@ def environment_keys(folder: Path) -> Reader:
     }
 
     def read(path: Path) -> None:
-        shutil.copy(path, own / "own.yaml")
+        shutil.copy(path, target / "own.yaml")
         try:
             os.environ["HF_TOKEN"] = KEY
-            cell = compose.cell([f"--config-dir={own.parent}", "experiment=own"])
+            cell = compose.cell([f"--config-dir={target.parent}", "experiment=own"])
         except BiasPipelineError as error:
             if KEY in str(error):
                 raise LeakError("a key is in an error") from error

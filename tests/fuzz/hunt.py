@@ -50,7 +50,7 @@ class Finding:
     seed: str
     fault: str
 
-    def told(self) -> str:
+    def report(self) -> str:
         """All that is needed to see it again."""
         again = f"python -m tests.fuzz --only {self.reader} --again {self.seed}"
         shown = f"{self.content[:300]!r}{' ...' if len(self.content) > 300 else ''}"
@@ -162,7 +162,7 @@ def hunt(
             finding = hunter.trial(f"{seed}-{number}")
             if finding and (hunter.kind, finding.fault) not in known:
                 known.add((hunter.kind, finding.fault))
-                parent.send((number, hunter.kind, hunter.smallest(finding).told()))
+                parent.send((number, hunter.kind, hunter.smallest(finding).report()))
         os.chdir("/")
 
 

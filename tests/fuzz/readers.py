@@ -6,6 +6,7 @@ import json
 import pickle
 import shutil
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +19,21 @@ from bias_pipeline.datasets.coco import CocoDataset
 from bias_pipeline.datasets.convert import convert
 from bias_pipeline.datasets.detections import detections_by_id
 from bias_pipeline.datasets.pickles import load_pickle
-from bias_pipeline.io.sealed import sealed, sha256_of
+from bias_pipeline.io.checksummed_json import sealed, sha256_of
 from bias_pipeline.loggers.loggers import WandbLogger
 from bias_pipeline.loggers.push import _with_curves
 from bias_pipeline.report.content import report_of_folder
-from bias_pipeline.report.words import save_words
+from bias_pipeline.report.word_attribution import save_words
 from bias_pipeline.results.store import ResultStore
 from tests import coco_folder, lic_folder
 from tests.fuzz.further_readers import FURTHER
 from tests.fuzz.reader import Read, Reader
+from tests.variants import test_programs
 
 
 def parquet(columns: Mapping[str, Any]) -> bytes:
     file = pa.BufferOutputStream()
-    pq.write_table(pa.table({name: list(own) for name, own in columns.items()}), file)
+    pq.write_table(pa.table({name: list(column) for name, column in columns.items()}), file)
     return bytes(file.getvalue())
 
 
@@ -76,11 +78,42 @@ def captions(folder: Path) -> Reader:
     return Reader(files, coco(folder, "captioner"))
 
 
+def programs(folder: Path) -> Reader:
+    """Captions as other programs write them."""
+    sound = folder / "sound"
+    test_programs.save(sound / "set", test_programs.table(image=test_programs.pictures()))
+    test_programs.tsv(sound / "sheet.tsv")
+    arrow, state = "data-00000-of-00002.arrow", "state.json"
+    files = {
+        "samples.jsonl": test_programs.SAMPLES.encode(),
+        "batch.jsonl": test_programs.batch("{}").encode(),
+        "conversations.json": test_programs.conversations().encode(),
+        "sheet.tsv": (sound / "sheet.tsv").read_bytes(),
+        **{name: (sound / "set" / name).read_bytes() for name in (arrow, state)},
+    }
+    if find_spec("openpyxl"):
+        test_programs.xlsx(sound / "sheet.xlsx")
+        files["sheet.xlsx"] = (sound / "sheet.xlsx").read_bytes()
+    read_file = coco(folder, "captioner")
+
+    def read(path: Path) -> object:
+        if path.name not in (arrow, state):
+            return read_file(path)
+        copy = folder / "own"
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(sound / "set", copy)
+        shutil.copy(path, copy / path.name)
+        return read_file(copy)
+
+    return Reader(files, read)
+
+
 def labels(folder: Path) -> Reader:
     text = coco_folder.labels(20)
     rows = [line.split(",") for line in text.splitlines()]
     columns = {
-        name: list(own) for name, own in zip(rows[0], zip(*rows[1:], strict=True), strict=True)
+        name: list(column)
+        for name, column in zip(rows[0], zip(*rows[1:], strict=True), strict=True)
     }
     annotated = "id,annotator,gender\n" + "".join(f"{100 + i},a{i % 3},Male\n" for i in range(20))
     files = {
@@ -117,8 +150,8 @@ def humans(folder: Path) -> Reader:
 def pickled() -> dict[str, bytes]:
     entries = {"model": lic_folder.entries(6), "human": lic_folder.human_entries(6)}
     return {
-        f"{name}{protocol}.pkl": pickle.dumps(own, protocol)
-        for name, own in entries.items()
+        f"{name}{protocol}.pkl": pickle.dumps(entry, protocol)
+        for name, entry in entries.items()
         for protocol in (0, 2, 4)
     }
 
@@ -140,8 +173,8 @@ def converting(folder: Path) -> Reader:
 
 def configurations(folder: Path) -> Reader:
     """A file of ``experiment``, composed, checked and built."""
-    own = folder / "own" / "experiment"
-    own.mkdir(parents=True)
+    target = folder / "own" / "experiment"
+    target.mkdir(parents=True)
     files = {
         "a.yaml": b"# @package _global_\nseeds: 2\nmetric:\n  positions: 3\n  relation: ratio\n",
         "b.yaml": b"# @package _global_\ndefaults:\n  - override /encoder: lstm\n"
@@ -152,7 +185,7 @@ def configurations(folder: Path) -> Reader:
     }
 
     def read(path: Path) -> None:
-        shutil.copy(path, own / "own.yaml")
+        shutil.copy(path, target / "own.yaml")
         cell = compose.cell([f"--config-dir={folder / 'own'}", "experiment=own"])
         for key in ("dataset", "attribute", "metric", "logger"):
             cell.build(key)
@@ -162,15 +195,15 @@ def configurations(folder: Path) -> Reader:
 
 def run_folders(folder: Path) -> Reader:
     """One file of a run in a folder of two, with checksums that fit."""
-    from tests.report.test_words import found
+    from tests.report.test_word_attribution import make_words
     from tests.results.test_sealed_runs import result
 
     sound = folder / "sound"
     ResultStore(sound).save(result(captioner="sat"))
     ResultStore(sound).save(result("bad", captioner="oscar"))
-    words = save_words(sound, "bad", found("a", "b"))
-    own = [*(sound / "bad").iterdir(), words, words.with_name("word_examples-bad.csv")]
-    files = {path.name: path.read_bytes() for path in own}
+    words = save_words(sound, "bad", make_words("a", "b"))
+    paths = [*(sound / "bad").iterdir(), words, words.with_name("word_examples-bad.csv")]
+    files = {path.name: path.read_bytes() for path in paths}
 
     def read(path: Path) -> None:
         outputs = folder / "outputs"
@@ -181,9 +214,9 @@ def run_folders(folder: Path) -> Reader:
         _fit(outputs, path.name)
         report_of_folder(outputs)
         store = ResultStore(outputs)
-        told = store.finished("bad")
-        if told is not None:
-            WandbLogger(str(folder)).content(_with_curves(store, told))
+        result = store.finished("bad")
+        if result is not None:
+            WandbLogger(str(folder)).content(_with_curves(store, result))
             store.predictions("bad", ["100", "101"])
 
     return Reader(files, read)
@@ -192,8 +225,8 @@ def run_folders(folder: Path) -> Reader:
 def _fit(outputs: Path, name: str) -> None:
     """Make the checksums fit what was changed, as whoever sends a folder can."""
     if "word" in name:
-        own = [outputs / "words-bad.csv", outputs / "word_examples-bad.csv"]
-        sums = "".join(f"{sha256_of(path)}  {path.name}\n" for path in own)
+        paths = [outputs / "words-bad.csv", outputs / "word_examples-bad.csv"]
+        sums = "".join(f"{sha256_of(path)}  {path.name}\n" for path in paths)
         (outputs / "words-bad.sha256").write_text(sums)
         return
     path = outputs / "bad" / "result.json"
@@ -219,11 +252,11 @@ def model_folders(folder: Path) -> Reader:
     files = {path.name: path.read_bytes() for path in sound.iterdir()}
 
     def read(path: Path) -> None:
-        own = folder / "own"
-        shutil.rmtree(own, ignore_errors=True)
-        shutil.copytree(sound, own)
-        shutil.copy(path, own / path.name)
-        model = find_pretrained(str(own), ("clip",))
+        copy = folder / "own"
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(sound, copy)
+        shutil.copy(path, copy / path.name)
+        model = find_pretrained(str(copy), ("clip",))
         Preprocessing(model)
         tokenizer(model)
         load(model, CLIPModel, torch.device("cpu"))
@@ -245,18 +278,18 @@ def released_weights(folder: Path) -> Reader:
     files = {path.name: path.read_bytes() for path in sound.iterdir()}
 
     def read(path: Path) -> None:
-        own = folder / "own"
-        shutil.rmtree(own, ignore_errors=True)
-        shutil.copytree(sound, own)
-        shutil.copy(path, own / path.name)
-        FiberModel(find_fiber(str(own)), None, 40, torch.device("cpu"))
+        copy = folder / "own"
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(sound, copy)
+        shutil.copy(path, copy / path.name)
+        FiberModel(find_fiber(str(copy)), None, 40, torch.device("cpu"))
 
     return Reader(files, read)
 
 
 def open_clip_configs(folder: Path) -> Reader:
     """What a folder of open_clip's says of its model; open_clip itself need not be there."""
-    from bias_pipeline.models import open_clip_folder as own
+    from bias_pipeline.models import open_clip_folder
 
     sound = {
         "model_cfg": {
@@ -281,17 +314,18 @@ def open_clip_configs(folder: Path) -> Reader:
         place.mkdir(parents=True)
         (place / "open_clip_model.safetensors").write_bytes(b"")
         shutil.copy(path, place / path.name)
-        own.find_open_clip(str(place))
-        own.model_config(place)
-        own.tokenizing(place)
-        own.quick_gelu(place, None)
-        own.preprocessing(place)
+        open_clip_folder.find_open_clip(str(place))
+        open_clip_folder.model_config(place)
+        open_clip_folder.tokenizing(place)
+        open_clip_folder.quick_gelu(place, None)
+        open_clip_folder.preprocessing(place)
 
-    return Reader({own.CONFIG: json.dumps(sound).encode()}, read)
+    return Reader({open_clip_folder.CONFIG: json.dumps(sound).encode()}, read)
 
 
 READERS: dict[str, Callable[[Path], Reader]] = {
     "captions": captions,
+    "programs": programs,
     "labels": labels,
     "instances": instances,
     "detections": detections,

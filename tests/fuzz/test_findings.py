@@ -19,6 +19,7 @@ FOUND = sorted(path for path in FINDINGS.rglob("*") if path.is_file())
 SEED = 20261122
 TRIALS = {
     "captions": 80,
+    "programs": 80,
     "labels": 80,
     "instances": 40,
     "humans": 40,
@@ -49,7 +50,7 @@ def test_what_was_found_is_mended(folder: Path, path: Path) -> None:
 def test_mutated_files_are_read_or_refused_in_a_sentence(folder: Path, kind: str) -> None:
     hunter = Hunter(kind, folder)
     findings = [hunter.trial(f"{SEED}-{number}") for number in range(TRIALS[kind])]
-    assert [finding.told() for finding in findings if finding] == []
+    assert [finding.report() for finding in findings if finding] == []
 
 
 def hunter_of(folder: Path, read: object) -> Hunter:
@@ -88,8 +89,8 @@ def test_a_hang_is_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_finding_is_cut_to_what_matters(folder: Path) -> None:
     hunter = hunter_of(folder, fail)
     fault = hunter.fault("a", b"!")
-    found = Finding("pickles", "a", b"x" * 40 + b"!" + b"y" * 40, "1-2", fault)
-    assert hunter.smallest(found).content == b"!"
+    finding = Finding("pickles", "a", b"x" * 40 + b"!" + b"y" * 40, "1-2", fault)
+    assert hunter.smallest(finding).content == b"!"
 
 
 def test_a_trial_is_the_same_again(folder: Path) -> None:
@@ -97,4 +98,4 @@ def test_a_trial_is_the_same_again(folder: Path) -> None:
     first, second = hunter.trial("7-1"), hunter.trial("7-1")
     assert first == second
     assert first is not None
-    assert "--only pickles --again 7-1" in first.told()
+    assert "--only pickles --again 7-1" in first.report()

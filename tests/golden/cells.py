@@ -21,6 +21,8 @@ NET = ("trainer.max_epochs=2", "trainer.precision=32-true", "probe.processes=1",
 
 CELLS: dict[str, tuple[str, ...]] = {
     "lic": (),
+    "lic hold-out": ("split=lic", "scoring.average=captions"),
+    "lic equal speech": ("alignment=matched", "encoder.order=1"),
     "lic race": ("attribute=race",),
     "lic groups crossed": ("attribute=[gender,race]", "attribute.min_images=20"),
     "lic constant alignment": ("alignment=constant",),
@@ -29,6 +31,8 @@ CELLS: dict[str, tuple[str, ...]] = {
     "lic ic2 split": ("split=ic2", "encoder.order=1"),
     "leakage": ("metric=leakage",),
     "dbac": ("metric=dbac", "metric.positions=2"),
+    "dbac hold-out": ("metric=dbac", "metric.positions=2", "split=dbac"),
+    "dbac equal speech": ("metric=dbac", "metric.positions=2", "alignment=matched"),
     "dbac pairs, accuracy": (
         "metric=dbac", "metric.positions=2", "metric.aggregate=per_pair", "scoring=accuracy",
     ),
@@ -42,6 +46,7 @@ CELLS: dict[str, tuple[str, ...]] = {
         "metric=gender_error", "attribute=[gender,race]", "attribute.min_images=20",
     ),
     "gender_ratio": ("metric=gender_ratio",),
+    "assumed_group": ("metric=assumed_group",),
     "group_accuracy": ("metric=group_accuracy",),
     "cooccurrence": ("metric=cooccurrence",),
     "quality": ("metric=quality",),

@@ -12,5 +12,5 @@ from tests.golden.cells import CELLS, ROWS, rows_of
 @pytest.mark.parametrize("name", CELLS)
 def test_numbers_are_the_frozen_ones(name: str) -> None:
     frozen = pd.read_csv(ROWS)
-    own = frozen[frozen["cell"] == name].reset_index(drop=True)
-    assert_frame_equal(rows_of(name), own, check_dtype=False, rtol=0, atol=1e-6)
+    reset_index = frozen[frozen["cell"] == name].reset_index(drop=True)
+    assert_frame_equal(rows_of(name), reset_index, check_dtype=False, rtol=0, atol=1e-6)

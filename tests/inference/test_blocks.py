@@ -24,15 +24,22 @@ def store_of(root: Path, **settings: Any) -> BlockStore:
 
 def fill(store: BlockStore, ids: tuple[str, ...] = IDS) -> None:
     store.plan(ids)
-    for own in blocks_of(ids):
-        store.put(Block(own, [1] * len(own), [f"a {i}" for i in own], [None] * len(own)))
+    for block_ids in blocks_of(ids):
+        store.put(
+            Block(
+                block_ids,
+                [1] * len(block_ids),
+                [f"a {i}" for i in block_ids],
+                [None] * len(block_ids),
+            )
+        )
 
 
 def captions(store: BlockStore) -> dict[str, str]:
     tables, _ = store.gather()
-    found = [pair for t in tables for pair in zip(*t.to_pydict().values(), strict=True)]
-    assert len(dict(found)) == len(found)
-    return dict(found)
+    pairs = [pair for t in tables for pair in zip(*t.to_pydict().values(), strict=True)]
+    assert len(dict(pairs)) == len(pairs)
+    return dict(pairs)
 
 
 def test_everything_is_gathered_once(tmp_path: Path) -> None:
@@ -117,7 +124,7 @@ def test_two_runs_are_refused_with_both_names(tmp_path: Path) -> None:
     fill(two)
     with pytest.raises(DataError, match="must not be mixed") as refused:
         find_store(tmp_path, "caption")
-    assert all(own.signature in str(refused.value) for own in (one, two))
+    assert all(item.signature in str(refused.value) for item in (one, two))
     assert "prompt='a photo of'" in str(refused.value)
 
 
@@ -144,9 +151,9 @@ def test_changed_settings_are_refused(tmp_path: Path) -> None:
     store = store_of(tmp_path)
     fill(store)
     path = store.folder / "settings.json"
-    told = json.loads(path.read_text())
-    told["settings"]["prompt"] = "another"
-    path.write_text(json.dumps(told))
+    content = json.loads(path.read_text())
+    content["settings"]["prompt"] = "another"
+    path.write_text(json.dumps(content))
     with pytest.raises(DataError, match="the settings were changed"):
         find_store(tmp_path, "caption")
 
@@ -197,8 +204,8 @@ def test_e19_a_flipped_bit_of_a_block_is_never_read_as_another_text(tmp_path: Pa
     for place, bit in zip(
         generator.integers(0, len(content), 300), generator.integers(0, 8, 300), strict=True
     ):
-        own = bytearray(content)
-        own[place] ^= 1 << bit
-        path.write_bytes(bytes(own))
+        buffer = bytearray(content)
+        buffer[place] ^= 1 << bit
+        path.write_bytes(bytes(buffer))
         read += store.read(ids) is not None
     assert read == 0

@@ -31,15 +31,15 @@ def model(folders: tuple[Path, Path], tmp_path: Path) -> LanguageModel:
 @pytest.fixture
 def scored(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every text that any model scores."""
-    seen: list[str] = []
+    scored_texts: list[str] = []
     embed = Likelihoods.embed
 
     def watched(self: Likelihoods, texts: Any) -> Any:
-        seen.extend(texts)
+        scored_texts.extend(texts)
         return embed(self, texts)
 
     monkeypatch.setattr(Likelihoods, "embed", watched)
-    return seen
+    return scored_texts
 
 
 def test_each_distinct_text_is_scored_once(model: LanguageModel, scored: list[str]) -> None:
@@ -49,18 +49,18 @@ def test_each_distinct_text_is_scored_once(model: LanguageModel, scored: list[st
 
 
 def test_other_poolings_read_what_is_kept(model: LanguageModel, scored: list[str]) -> None:
-    found = [
+    lines = [
         replace(model, term=term, eos=eos).log_likelihood(TEXTS)
         for term in ("arithmetic", "geometric", "total", "cloze")
         for eos in (True, False)
     ]
     assert len(scored) == 3
-    assert len({tuple(own.round(6)) for own in found}) == 7  # the end plays no part in cloze
+    assert len({tuple(item.round(6)) for item in lines}) == 7  # the end plays no part in cloze
 
 
 def test_repeated_texts_have_equal_scores(model: LanguageModel) -> None:
-    found = model.log_likelihood(TEXTS)
-    assert found[0] == found[3] != found[1]
+    log_likelihood = model.log_likelihood(TEXTS)
+    assert log_likelihood[0] == log_likelihood[3] != log_likelihood[1]
 
 
 def test_what_is_kept_is_what_is_computed(model: LanguageModel) -> None:
@@ -69,7 +69,7 @@ def test_what_is_kept_is_what_is_computed(model: LanguageModel) -> None:
 
 
 def test_the_beginning_is_kept_apart(model: LanguageModel) -> None:
-    with_it, without = (replace(model, bos=own).log_likelihood(TEXTS) for own in (True, False))
+    with_it, without = (replace(model, bos=item).log_likelihood(TEXTS) for item in (True, False))
     assert (with_it != without).all()
 
 
@@ -96,6 +96,6 @@ def test_a_model_without_an_end_is_refused(tmp_path: Path) -> None:
     write_causal(tmp_path)
     path = tmp_path / "tokenizer_config.json"
     path.write_text(path.read_text().replace('"eos_token": "[SEP]"', '"eos_token": null'))
-    with pytest.raises(DataError, match=r"metric.eos=false does without"):
+    with pytest.raises(DataError, match=r"has no end token; set metric.eos=false"):
         LanguageModel(str(tmp_path)).log_likelihood(TEXTS)
     assert LanguageModel(str(tmp_path), eos=False).log_likelihood(TEXTS).shape == (4,)

@@ -35,13 +35,13 @@ class Eyes:
     tired_after: int = 10**6
     side: int = 4
     together: int = 16
-    seen: list[int] = field(default_factory=list)
+    shades: list[int] = field(default_factory=list)
 
     def look(self, pixels: Pixels) -> np.ndarray:
-        if len(self.seen) >= self.tired_after:
+        if len(self.shades) >= self.tired_after:
             raise RuntimeError("tired")
         shades = pixels[:, 0, 0, 0]
-        self.seen += shades[shades > 0].tolist()  # what is black only tells the shape
+        self.shades += shades[shades > 0].tolist()  # what is black only tells the shape
         return np.stack([shades, shades * 2.0], axis=1)[:, :, None].astype(np.float16)
 
 
@@ -49,16 +49,16 @@ def pictures(*shades: int) -> Pictures:
     return Pictures(tuple(map(Plain, shades)))
 
 
-def looked(cache: Path | None, own: Pictures, eyes: Eyes, **settings: object) -> np.ndarray:
+def looked(cache: Path | None, pictures: Pictures, eyes: Eyes, **settings: object) -> np.ndarray:
     return np.array(
-        regions_of(own, cache and str(cache), {"eyes": 1, **settings}, "eyes", lambda: eyes)
+        regions_of(pictures, cache and str(cache), {"eyes": 1, **settings}, "eyes", lambda: eyes)
     )
 
 
-@pytest.mark.parametrize("kept", [True, False])
-def test_each_row_is_what_is_seen_in_its_picture(tmp_path: Path, kept: bool) -> None:
-    found = looked(tmp_path if kept else None, pictures(3, 7, 3), Eyes())
-    assert found.tolist() == [[[3], [6]], [[7], [14]], [[3], [6]]]
+@pytest.mark.parametrize("retained", [True, False])
+def test_each_row_is_what_is_seen_in_its_picture(tmp_path: Path, retained: bool) -> None:
+    computed_looked = looked(tmp_path if retained else None, pictures(3, 7, 3), Eyes())
+    assert computed_looked.tolist() == [[[3], [6]], [[7], [14]], [[3], [6]]]
 
 
 def test_half_precision_is_kept_as_it_is(tmp_path: Path) -> None:
@@ -69,25 +69,25 @@ def test_another_set_of_pictures_finds_what_it_shares(tmp_path: Path) -> None:
     looked(tmp_path, pictures(1, 2, 3), Eyes())
     eyes = Eyes()
     looked(tmp_path, pictures(4, 3, 2), eyes)
-    assert eyes.seen == [4]
+    assert eyes.shades == [4]
 
 
 def test_a_picture_that_stands_twice_is_seen_once(tmp_path: Path) -> None:
     eyes = Eyes()
     looked(tmp_path, pictures(5, 5, 5), eyes)
-    assert eyes.seen == [5]
+    assert eyes.shades == [5]
 
 
 def test_other_settings_see_anew(tmp_path: Path) -> None:
     looked(tmp_path, pictures(1), Eyes())
     eyes = Eyes()
     looked(tmp_path, pictures(1), eyes, version=2)
-    assert eyes.seen == [1]
+    assert eyes.shades == [1]
 
 
 def test_a_killed_job_goes_on_where_it_was(tmp_path: Path) -> None:
-    own, first, second = pictures(*range(1, N + 1)), Eyes(tired_after=N - 20), Eyes()
+    item, first, second = pictures(*range(1, N + 1)), Eyes(tired_after=N - 20), Eyes()
     with pytest.raises(RuntimeError, match="tired"):
-        looked(tmp_path, own, first)
-    looked(tmp_path, own, second)
-    assert 0 < len(second.seen) < N
+        looked(tmp_path, item, first)
+    looked(tmp_path, item, second)
+    assert 0 < len(second.shades) < N

@@ -25,8 +25,8 @@ def test_the_order_of_a_listing_plays_no_part() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 3, 16, 300])
 def test_every_image_belongs_to_one_task(count: int) -> None:
-    found = [image for number in range(count) for image in share(number, count)]
-    assert sorted(found) == sorted(IDS)
+    lines = [image for number in range(count) for image in share(number, count)]
+    assert sorted(lines) == sorted(IDS)
 
 
 @pytest.mark.parametrize("count", [2, 5, 16])
@@ -65,8 +65,8 @@ def test_what_is_no_shard_is_refused(text: str) -> None:
         Shard.parse(text)
 
 
-def slurm(**own: int) -> dict[str, str]:
-    return {f"SLURM_ARRAY_TASK_{key}": str(value) for key, value in own.items()}
+def slurm(**numbers: int) -> dict[str, str]:
+    return {f"SLURM_ARRAY_TASK_{key}": str(value) for key, value in numbers.items()}
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bias_pipeline.array_types import Float32Array
 from bias_pipeline.inference import texts as module
 from bias_pipeline.inference.blocks import BlockStore
-from bias_pipeline.inference.texts import Embedded, FloatArray, embed_missing, vectors_from
+from bias_pipeline.inference.texts import Embedded, embed_missing, vectors_from
 
 TEXTS = tuple(f"caption {number}" for number in range(40))
 
@@ -19,11 +20,11 @@ class Lengths:
     """A text's vector is its length and its first sign; remembers what it was asked."""
 
     def __init__(self) -> None:
-        self.seen: list[str] = []
+        self.embedded: list[str] = []
         self.cut: frozenset[int] = frozenset()
 
-    def embed(self, texts: Sequence[str]) -> FloatArray:
-        self.seen += texts
+    def embed(self, texts: Sequence[str]) -> Float32Array:
+        self.embedded += texts
         self.cut = frozenset(place for place, text in enumerate(texts) if text.endswith("7"))
         return np.array([[len(text), ord(text[0])] for text in texts], np.float32)
 
@@ -54,25 +55,27 @@ def test_vectors_come_back_in_the_order_of_the_texts(store: BlockStore, model: L
 
 def test_repeated_texts_are_embedded_once(store: BlockStore, model: Lengths) -> None:
     embed_missing([*TEXTS, *TEXTS], store, lambda: model)
-    assert sorted(model.seen) == sorted(TEXTS)
+    assert sorted(model.embedded) == sorted(TEXTS)
 
 
 def test_what_is_there_is_not_embedded_again(store: BlockStore, model: Lengths) -> None:
     embed_missing(TEXTS[:25], store, lambda: model)
     took = embed_missing(TEXTS, store, lambda: model)
-    assert (took.fresh, took.kept) == (15, 25)
-    assert sorted(model.seen) == sorted(TEXTS)
+    assert (took.fresh, took.reused) == (15, 25)
+    assert sorted(model.embedded) == sorted(TEXTS)
 
 
 def test_where_nothing_is_missing_the_model_is_not_loaded(
     store: BlockStore, model: Lengths
 ) -> None:
     embed_missing(TEXTS, store, lambda: model)
-    assert embed_missing(TEXTS[5:], store, never) == Embedded(kept=35, cut=4)
+    assert embed_missing(TEXTS[5:], store, never) == Embedded(reused=35, cut=4)
 
 
 def test_texts_that_were_cut_are_counted_every_time(store: BlockStore, model: Lengths) -> None:
-    took = [embed_missing(own, store, lambda: model).cut for own in (TEXTS[:20], TEXTS, TEXTS[:9])]
+    took = [
+        embed_missing(item, store, lambda: model).cut for item in (TEXTS[:20], TEXTS, TEXTS[:9])
+    ]
     assert took == [2, 4, 1]
 
 
@@ -82,15 +85,15 @@ def test_no_texts_need_no_model(store: BlockStore) -> None:
 
 def test_a_killed_task_is_resumed(store: BlockStore, model: Lengths) -> None:
     class Dying(Lengths):
-        def embed(self, texts: Sequence[str]) -> FloatArray:
-            if len(self.seen) >= 16:
+        def embed(self, texts: Sequence[str]) -> Float32Array:
+            if len(self.embedded) >= 16:
                 raise KeyboardInterrupt
             return super().embed(texts)
 
     with pytest.raises(KeyboardInterrupt):
         embed_missing(TEXTS, store, Dying)
     took = embed_missing(TEXTS, store, lambda: model)
-    assert (took.fresh, took.kept) == (24, 16)
+    assert (took.fresh, took.reused) == (24, 16)
 
 
 def test_a_block_of_another_process_is_not_computed_again(
@@ -105,7 +108,7 @@ def test_a_block_of_another_process_is_not_computed_again(
 def test_processes_begin_in_different_places(monkeypatch: pytest.MonkeyPatch) -> None:
     firsts = set()
     for process in range(5):
-        monkeypatch.setattr(module.os, "getpid", lambda own=process: own)
+        monkeypatch.setattr(module.os, "getpid", lambda item=process: item)
         firsts.add(module._blocks({text: text for text in TEXTS})[0][0])
     assert len(firsts) == 5
 

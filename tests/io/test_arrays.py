@@ -106,8 +106,8 @@ def test_e18_sixteen_writers_of_one_entry_never_leave_it_torn(tmp_path: Path) ->
         cache = ArrayCache(tmp_path)
         for _ in range(20):
             cache.put("abc", array)
-            found = cache.get("abc")
-            if found is None or len(np.unique(found)) != 1:
+            result = cache.get("abc")
+            if result is None or len(np.unique(result)) != 1:
                 return False
         return True
 

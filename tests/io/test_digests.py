@@ -11,8 +11,8 @@ import pytest
 
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io import digests
-from bias_pipeline.io.digests import Traits, belied, digest_of, digests_of
-from bias_pipeline.io.sealed import sha256_of
+from bias_pipeline.io.checksummed_json import sha256_of
+from bias_pipeline.io.digests import Traits, digest_mismatch, digest_of, digests_of
 
 LONG_AGO = 1_000_000_000_000_000_000  # nanoseconds
 
@@ -98,13 +98,13 @@ def test_traits_settle_after_a_tick() -> None:
     assert [traits.settled(7 + digests._TICK + late) for late in (0, 1)] == [False, True]
 
 
-@pytest.mark.parametrize("kept", ["", "[]", '{"a": []}', '{"a": [1, 2, 3, 4, 5]}', "{"])
-def test_a_damaged_ledger_is_none(folder: Path, kept: str) -> None:
+@pytest.mark.parametrize("retained", ["", "[]", '{"a": []}', '{"a": [1, 2, 3, 4, 5]}', "{"])
+def test_a_damaged_ledger_is_none(folder: Path, retained: str) -> None:
     path = written(folder, "a", "one")
     digest_of(path)
     as_another_process()
     (ledger,) = (folder.parent / "cache/bias_pipeline/digests").iterdir()
-    ledger.write_text(kept)
+    ledger.write_text(retained)
     assert digest_of(path) == sha256_of(path)
 
 
@@ -159,13 +159,13 @@ def noted_wrongly(path: Path) -> None:
 def test_files_that_belie_their_digest_are_named(folder: Path) -> None:
     path, sound = written(folder, "a", "one"), written(folder, "b", "two")
     noted_wrongly(path)
-    assert belied([path, sound]) == [path]
+    assert digest_mismatch([path, sound]) == [path]
 
 
 def test_a_belied_digest_is_put_right(folder: Path) -> None:
     path = written(folder, "a", "one")
     noted_wrongly(path)
-    belied([path])
+    digest_mismatch([path])
     as_another_process()
     assert digest_of(path) == sha256_of(path)
 

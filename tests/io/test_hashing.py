@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bias_pipeline.datasets.scenes.streams import uniforms
-from bias_pipeline.io.hashing import PURPOSES, derived_seed, keys_of, mix, stream
+from bias_pipeline.io.hashing import PURPOSES, derived_seed, hash_ids, mix, random_words
 
 N = 4000
-KEYS = keys_of(map(str, range(N)))
+KEYS = hash_ids(map(str, range(N)))
 SEEDS = st.integers(0, 2**32 - 1)
 CHANCE = 5.5 / np.sqrt(N)  # sd of a correlation; 5.5 of them happen once in 26 million
 
@@ -25,8 +25,8 @@ def correlation(one: np.ndarray, two: np.ndarray) -> float:
 @pytest.mark.parametrize(("one", "two"), list(combinations(PURPOSES, 2)))
 @given(seed=SEEDS)
 def test_streams_of_two_purposes_are_unrelated(one: str, two: str, seed: int) -> None:
-    found = correlation(stream(one, seed, KEYS), stream(two, seed, KEYS))
-    assert abs(found) < CHANCE
+    computed_correlation = correlation(random_words(one, seed, KEYS), random_words(two, seed, KEYS))
+    assert abs(computed_correlation) < CHANCE
 
 
 @pytest.mark.parametrize("purpose", PURPOSES)
@@ -37,8 +37,8 @@ def test_one_purpose_does_not_choose_among_those_another_has_chosen(
     """Label noise once fell on test images alone: the tenth that the split had picked."""
     if purpose == "split":
         return
-    tested = np.argsort(stream("split", seed, KEYS))[: N // 10]
-    chosen = np.argsort(stream(purpose, seed, KEYS))[: N // 10]
+    tested = np.argsort(random_words("split", seed, KEYS))[: N // 10]
+    chosen = np.argsort(random_words(purpose, seed, KEYS))[: N // 10]
     expected, deviation = N / 100, np.sqrt(N / 100 * 0.9 * 0.9)
     assert abs(len(np.intersect1d(tested, chosen)) - expected) < 5.5 * deviation
 
@@ -46,14 +46,16 @@ def test_one_purpose_does_not_choose_among_those_another_has_chosen(
 @pytest.mark.parametrize("purpose", PURPOSES)
 @given(seed=SEEDS)
 def test_streams_of_neighbouring_seeds_are_unrelated(purpose: str, seed: int) -> None:
-    found = correlation(stream(purpose, seed, KEYS), stream(purpose, seed + 1, KEYS))
-    assert abs(found) < CHANCE
+    computed_correlation = correlation(
+        random_words(purpose, seed, KEYS), random_words(purpose, seed + 1, KEYS)
+    )
+    assert abs(computed_correlation) < CHANCE
 
 
 @given(seed=SEEDS, part=st.integers(0, 2**32))
 def test_parts_of_a_purpose_are_unrelated(seed: int, part: int) -> None:
     parts = np.array([part, part + 1], np.uint64)[:, None]
-    assert abs(correlation(*stream("resample", seed, KEYS, parts))) < CHANCE
+    assert abs(correlation(*random_words("resample", seed, KEYS, parts))) < CHANCE
 
 
 @pytest.mark.parametrize("purpose", PURPOSES)
@@ -63,17 +65,17 @@ def test_the_embedded_data_are_drawn_apart_from_what_is_done_with_them(
 ) -> None:
     rows = np.arange(N)
     drawn = uniforms(seed, rows.tolist(), 1, ["place"])[:, 0]
-    assert abs(correlation(drawn, stream(purpose, seed, rows.astype(np.uint64)))) < CHANCE
+    assert abs(correlation(drawn, random_words(purpose, seed, rows.astype(np.uint64)))) < CHANCE
 
 
 def test_the_split_keeps_the_stream_that_attackers_were_trained_by() -> None:
     seed = np.array([12], np.uint64)
-    np.testing.assert_array_equal(stream("split", 12, KEYS), mix(KEYS ^ mix(seed)))
+    np.testing.assert_array_equal(random_words("split", 12, KEYS), mix(KEYS ^ mix(seed)))
 
 
 def test_words_fill_their_range_evenly() -> None:
-    found = stream("noise", 0, KEYS) >> np.uint64(60)
-    assert np.bincount(found.astype(int), minlength=16) == pytest.approx(N / 16, abs=90)
+    result = random_words("noise", 0, KEYS) >> np.uint64(60)
+    assert np.bincount(result.astype(int), minlength=16) == pytest.approx(N / 16, abs=90)
 
 
 @given(seed=SEEDS, number=st.integers(1, 9))
@@ -83,4 +85,4 @@ def test_derived_seeds_are_no_seed_that_a_user_names(seed: int, number: int) -> 
 
 def test_an_unknown_purpose_has_no_stream() -> None:
     with pytest.raises(KeyError):
-        stream("luck", 0, KEYS)
+        random_words("luck", 0, KEYS)

@@ -54,8 +54,11 @@ def test_rows_may_come_in_any_order(tmp_path: Path) -> None:
         rows = ((row, np.full(SHAPE[1:], row, np.float64)) for row in reversed(range(SHAPE[0])))
         return Filling(SHAPE, np.float16, rows)
 
-    found = mapped_table(str(tmp_path), "key", backwards)
-    assert (found.dtype, [int(row.max()) for row in found]) == (np.float16, [0, 1, 2, 3])
+    computed_mapped_table = mapped_table(str(tmp_path), "key", backwards)
+    assert (computed_mapped_table.dtype, [int(row.max()) for row in computed_mapped_table]) == (
+        np.float16,
+        [0, 1, 2, 3],
+    )
 
 
 @pytest.mark.parametrize("place", [0, 60, 128, -1])
@@ -100,8 +103,8 @@ def test_a_table_of_an_earlier_version_is_made_again_and_told(
     old = tmp_path / f"{hashlib.sha256(b'key').hexdigest()}.npy"
     np.save(old, np.zeros(SHAPE, np.uint8))
     with caplog.at_level(logging.WARNING):
-        found = table(tmp_path)
-    assert (int(found.max()), old.exists(), str(old) in caplog.text) == (4, False, True)
+        computed_table = table(tmp_path)
+    assert (int(computed_table.max()), old.exists(), str(old) in caplog.text) == (4, False, True)
 
 
 def test_what_fails_leaves_no_draft(tmp_path: Path) -> None:

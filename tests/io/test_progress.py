@@ -81,98 +81,105 @@ def test_a_bar_within_another_is_told_with_it() -> None:
 
 
 def test_time_left_is_that_of_the_steps_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    own = aged(Bar("x"), monkeypatch, 30.0)
-    own.total, own.done = 5, 2
-    assert own.sentence() == "x: 2 of 5, about 45 s left"
+    built_aged = aged(Bar("x"), monkeypatch, 30.0)
+    built_aged.total, built_aged.done = 5, 2
+    assert built_aged.sentence() == "x: 2 of 5, about 45 s left"
 
 
 def test_the_first_step_says_nothing_of_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    own = aged(Bar("x"), monkeypatch, 30.0)
-    own.total, own.done = 4, 1
-    assert own.sentence() == "x: 1 of 4"
+    built_aged = aged(Bar("x"), monkeypatch, 30.0)
+    built_aged.total, built_aged.done = 4, 1
+    assert built_aged.sentence() == "x: 1 of 4"
 
 
 def test_the_time_left_waits_for_a_cell_of_every_encoder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = SweepBar(tmp_path, [LIC, ("lic", "lstm")] * 2, 5)
-    aged(own, monkeypatch, 10.0)
+    sweep_bar = SweepBar(tmp_path, [LIC, ("lic", "lstm")] * 2, 5)
+    aged(sweep_bar, monkeypatch, 10.0)
     ended(tmp_path, 0, "done")
-    own.look()
-    assert own.seconds_left() is None
-    aged(own, monkeypatch, 210.0)
+    sweep_bar.look()
+    assert sweep_bar.seconds_left() is None
+    aged(sweep_bar, monkeypatch, 210.0)
     ended(tmp_path, 1, "done")
-    own.look()
-    assert own.seconds_left() == pytest.approx(10 + 200, abs=2)
+    sweep_bar.look()
+    assert sweep_bar.seconds_left() == pytest.approx(10 + 200, abs=2)
 
 
 def test_nothing_is_told_where_all_steps_so_far_are_done() -> None:
-    own = Bar("lic")
-    own.total = own.done = 3  # what is found later is not known
-    assert own.seconds_left() is None
+    bar = Bar("lic")
+    bar.total = bar.done = 3  # what is found later is not known
+    assert bar.seconds_left() is None
 
 
 def test_a_cell_that_failed_does_not_shorten_the_time_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = aged(SweepBar(tmp_path, [LIC] * 3, 5), monkeypatch, 1.0)
+    built_aged = aged(SweepBar(tmp_path, [LIC] * 3, 5), monkeypatch, 1.0)
     ended(tmp_path, 0, "failed")
-    own.look()
-    assert own.seconds_left() is None
-    aged(own, monkeypatch, 61.0)
+    built_aged.look()
+    assert built_aged.seconds_left() is None
+    aged(built_aged, monkeypatch, 61.0)
     ended(tmp_path, 1, "done")
-    own.look()
-    assert own.seconds_left() == pytest.approx(60, abs=2)
+    built_aged.look()
+    assert built_aged.seconds_left() == pytest.approx(60, abs=2)
 
 
 def test_a_sweep_is_followed_by_what_its_jobs_leave(tmp_path: Path) -> None:
-    own = SweepBar(tmp_path, [LIC] * 3, 5)
-    assert own.place() == "cell 1 of 3"
+    sweep_bar = SweepBar(tmp_path, [LIC] * 3, 5)
+    assert sweep_bar.place() == "cell 1 of 3"
     ended(tmp_path, 0, "done")
-    own.look()
-    assert own.place() == "cell 2 of 3"
+    sweep_bar.look()
+    assert sweep_bar.place() == "cell 2 of 3"
     ended(tmp_path, 1, "failed")
     ended(tmp_path, 2, "done")
-    own.look()
-    assert own.place() == "cell 3 of 3"
+    sweep_bar.look()
+    assert sweep_bar.place() == "cell 3 of 3"
 
 
 def test_cached_cells_do_not_shorten_the_time_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = SweepBar(tmp_path, [LIC] * 4, 5)
+    sweep_bar = SweepBar(tmp_path, [LIC] * 4, 5)
     ended(tmp_path, 0, "cached")
     ended(tmp_path, 1, "cached")
-    own.look()
-    assert own.seconds_left() is None
-    aged(own, monkeypatch, 60.0)
+    sweep_bar.look()
+    assert sweep_bar.seconds_left() is None
+    aged(sweep_bar, monkeypatch, 60.0)
     ended(tmp_path, 2, "done")
-    own.look()
-    assert own.seconds_left() == pytest.approx(60.0, rel=0.01)
+    sweep_bar.look()
+    assert sweep_bar.seconds_left() == pytest.approx(60.0, rel=0.01)
 
 
 def test_a_dear_metric_takes_more_of_the_time_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = aged(SweepBar(tmp_path, CHEAP_AND_DEAR, 5), monkeypatch, 1.0)
+    built_aged = aged(SweepBar(tmp_path, CHEAP_AND_DEAR, 5), monkeypatch, 1.0)
     ended(tmp_path, 0, "done")
-    own.look()
-    assert (own.seconds_left() or 0) > 20
+    built_aged.look()
+    assert (built_aged.seconds_left() or 0) > 20
 
 
 def test_a_long_cell_shortens_the_time_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = aged(SweepBar(tmp_path, CHEAP_AND_DEAR, 5), monkeypatch, 1.0)
+    built_aged = aged(SweepBar(tmp_path, CHEAP_AND_DEAR, 5), monkeypatch, 1.0)
     ended(tmp_path, 0, "done")
-    own.look()
-    before = own.seconds_left()
-    aged(own, monkeypatch, 21.0)
-    own.look()
-    assert own.seconds_left() == pytest.approx(before - 20, abs=1)
+    built_aged.look()
+    before = built_aged.seconds_left()
+    aged(built_aged, monkeypatch, 21.0)
+    built_aged.look()
+    assert built_aged.seconds_left() == pytest.approx(before - 20, abs=1)
 
 
 def test_the_cells_of_a_sweep_are_those_of_its_command(tmp_path: Path) -> None:
-    own = sweep_bar(tmp_path, ["metric=lic,dbac", "captioner=terse,faithful", "limit=300"], [0, 12])
-    assert own.total == 4
-    assert own.weights[0] == own.weights[1] < own.weights[2] == own.weights[3]
+    built_sweep_bar = sweep_bar(
+        tmp_path, ["metric=lic,dbac", "captioner=terse,faithful", "limit=300"], [0, 12]
+    )
+    assert built_sweep_bar.total == 4
+    assert (
+        built_sweep_bar.weights[0]
+        == built_sweep_bar.weights[1]
+        < built_sweep_bar.weights[2]
+        == built_sweep_bar.weights[3]
+    )

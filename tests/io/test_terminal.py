@@ -16,7 +16,7 @@ from rich.text import Text
 
 from bias_pipeline.io import terminal
 from bias_pipeline.io.progress import Bar, _Screen
-from bias_pipeline.io.terminal import guard, printable, say, warn
+from bias_pipeline.io.terminal import guard, print_out, printable, warn
 from tests.test_layers import FILES, PACKAGE
 
 # Colour, a title, another line, a line written over, reversed, hidden, joined, invisible letters,
@@ -48,7 +48,7 @@ def test_writing_of_people_stays(text: str) -> None:
 
 
 def test_lines_are_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    say(HOSTILE, 1)
+    print_out(HOSTILE, 1)
     warn(HOSTILE)
     printed = capsys.readouterr()
     assert (printed.out, printed.err) == (f"{SHOWN}\n1\n", f"{SHOWN}\n")

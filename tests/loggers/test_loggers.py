@@ -86,12 +86,12 @@ def offline_run(folder: Path) -> wandb_internal_pb2.RunRecord:
 
 
 def summary(folder: Path) -> dict[str, float]:
-    found = {}
+    values = {}
     for record in read_offline(folder):
         if record.WhichOneof("record_type") == "summary":
             for item in record.summary.update:
-                found[item.key or "/".join(item.nested_key)] = json.loads(item.value_json)
-    return found
+                values[item.key or "/".join(item.nested_key)] = json.loads(item.value_json)
+    return values
 
 
 def test_an_offline_run_is_named_by_its_identity(tmp_path: Path) -> None:
@@ -144,8 +144,8 @@ def trained(tmp_path: Path) -> Path:
 
 def test_the_losses_of_training_are_a_history(trained: Path) -> None:
     wanted = {"train_loss/model": 0.56, "train_loss/human:0": 0.31}
-    found = [line for line in history(trained) if line]
-    assert found == [pytest.approx({"epoch": epoch, **wanted}) for epoch in (1, 2)]
+    lines = [line for line in history(trained) if line]
+    assert lines == [pytest.approx({"epoch": epoch, **wanted}) for epoch in (1, 2)]
 
 
 def test_losses_are_no_results(trained: Path) -> None:
@@ -203,8 +203,8 @@ class StandIn:
     def __exit__(self, *_: object) -> None:
         self.done.set()
         self.thread.join()
-        for held in (*self.connections, self.server):
-            held.close()
+        for connection in (*self.connections, self.server):
+            connection.close()
 
     def serve(self) -> None:
         answer = itertools.chain(b"HTTP/1.1 200 OK\r\nX: ", itertools.repeat(ord("x")))
@@ -324,4 +324,4 @@ def test_e9_csv_follows_no_link(
     (tmp_path / "rows.csv").symlink_to(other)
     CsvLogger(str(tmp_path / "rows.csv")).try_log(result())
     assert (other.read_text() if other.exists() else None) == content
-    assert "results are whole without it" in caplog.text
+    assert "results are complete without it" in caplog.text

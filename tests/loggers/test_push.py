@@ -94,12 +94,12 @@ def test_curves_of_training_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
     folder = tmp_path / "runs"
     ResultStore(folder).save(replace(result("one"), tables={"curves": lines}))
     ResultStore(folder).save(result("two"))
-    told: dict[str, object] = {}
+    message: dict[str, object] = {}
     monkeypatch.setattr(
-        loggers, "record", lambda content, *_: told.update({content["id"]: content["history"]})
+        loggers, "record", lambda content, *_: message.update({content["id"]: content["history"]})
     )
     push(folder, mode="offline")
-    assert told == {"one": [{"epoch": 1, "train_loss/model": 0.625}], "two": []}
+    assert message == {"one": [{"epoch": 1, "train_loss/model": 0.625}], "two": []}
 
 
 def test_online_sends_a_run_once_to_each_place(folder: Path, sent: list[str]) -> None:
@@ -188,11 +188,11 @@ def server() -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with HTTPServer(("127.0.0.1", 0), Handler) as found:
-        thread = threading.Thread(target=found.serve_forever, args=(0.05,))
+    with HTTPServer(("127.0.0.1", 0), Handler) as http_server:
+        thread = threading.Thread(target=http_server.serve_forever, args=(0.05,))
         thread.start()
-        yield f"http://127.0.0.1:{found.server_address[1]}"
-        found.shutdown()
+        yield f"http://127.0.0.1:{http_server.server_address[1]}"
+        http_server.shutdown()
         thread.join()
 
 

@@ -35,26 +35,29 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def spec(headlines: list[str]) -> dict[str, Any]:
     """What the server would get."""
-    view = workspace.build("team", "project", headlines)._to_model()
+    view = workspace.build_workspace("team", "project", headlines)._to_model()
     text = view.spec.model_dump_json(by_alias=True, exclude_none=True)
     return dict(json.loads(text)["section"])
 
 
 def panels(headlines: list[str]) -> dict[str, list[dict[str, Any]]]:
     sections = spec(headlines)["panelBankConfig"]["sections"]
-    return {own["name"]: own["panels"] for own in sections}
+    return {section["name"]: section["panels"] for section in sections}
 
 
 def test_headlines_are_those_that_runs_have() -> None:
-    own = row(part="t_to_a")
-    results = [Result("a", [own, replace(own, part="group:a")], {}), Result("b", [row()], {})]
+    headline = row(part="t_to_a")
+    results = [
+        Result("a", [headline, replace(headline, part="group:a")], {}),
+        Result("b", [row()], {}),
+    ]
     assert workspace.headlines_of(results) == ["score", "t_to_a"]
 
 
 @needs_library
 def test_every_headline_is_a_bar_chart() -> None:
-    found = panels(["score", "a_to_t"])["Headlines by study and captioner"]
-    assert [(own["viewType"], own["config"]["metrics"]) for own in found] == [
+    panel = panels(["score", "a_to_t"])["Headlines by study and captioner"]
+    assert [(item["viewType"], item["config"]["metrics"]) for item in panel] == [
         ("Bar Chart", ["score"]),
         ("Bar Chart", ["a_to_t"]),
     ]
@@ -62,15 +65,15 @@ def test_every_headline_is_a_bar_chart() -> None:
 
 @needs_library
 def test_intervals_stand_beside_their_values() -> None:
-    (found,) = panels(["score"])["Intervals"]
-    assert found["config"]["metrics"] == ["score/ci_low", "score", "score/ci_high"]
+    (panel,) = panels(["score"])["Intervals"]
+    assert panel["config"]["metrics"] == ["score/ci_low", "score", "score/ci_high"]
 
 
 @needs_library
 def test_directions_are_drawn_against_each_other() -> None:
-    (found,) = panels(["a_to_t", "t_to_a"])["Directions"]
-    axes = (found["config"]["xAxis"], found["config"]["yAxis"])
-    assert (found["viewType"], axes) == ("Scatter Plot", ("summary:a_to_t", "summary:t_to_a"))
+    (panel,) = panels(["a_to_t", "t_to_a"])["Directions"]
+    axes = (panel["config"]["xAxis"], panel["config"]["yAxis"])
+    assert (panel["viewType"], axes) == ("Scatter Plot", ("summary:a_to_t", "summary:t_to_a"))
 
 
 @needs_library
@@ -106,8 +109,8 @@ class Server:
 
     def execute_graphql(self, query: str, variables: dict[str, Any]) -> dict[str, Any]:
         if "mutation" not in query:
-            found = self.views.get(variables["viewName"])
-            return {"project": {"allViews": {"edges": [{"node": found}] if found else []}}}
+            view = self.views.get(variables["viewName"])
+            return {"project": {"allViews": {"edges": [{"node": view}] if view else []}}}
         name = variables["name"]
         identity = variables.get("id", f"id-{len(self.views)}")
         # A view without an id is a new one, whatever its name.
@@ -125,15 +128,15 @@ class Server:
 def server(monkeypatch: pytest.MonkeyPatch) -> Server:
     import wandb
 
-    found = Server()
-    monkeypatch.setattr(wandb, "Api", lambda: found)
-    return found
+    stand_in = Server()
+    monkeypatch.setattr(wandb, "Api", lambda: stand_in)
+    return stand_in
 
 
 @needs_library
 def test_a_second_call_renews_the_workspace_of_the_first(server: Server) -> None:
-    first = workspace.save(workspace.build("team", "project", ["score"]))
-    second = workspace.save(workspace.build("team", "project", ["a_to_t"]))
+    first = workspace.save(workspace.build_workspace("team", "project", ["score"]))
+    second = workspace.save(workspace.build_workspace("team", "project", ["a_to_t"]))
     assert (first == second, len(server.views)) == (True, 1)
     (view,) = server.views.values()
     assert '"a_to_t"' in view["spec"]
@@ -141,7 +144,7 @@ def test_a_second_call_renews_the_workspace_of_the_first(server: Server) -> None
 
 @needs_library
 def test_the_address_is_that_of_the_workspace(server: Server) -> None:
-    url = workspace.save(workspace.build("team", "project", ["score"]))
+    url = workspace.save(workspace.build_workspace("team", "project", ["score"]))
     name = workspace.view_name("team", "project").removeprefix("nw-").removesuffix("-v")
     assert url == f"https://x.invalid/team/project?nw={name}"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.datasets.scenes import CAPTIONERS, generate, write
+from bias_pipeline.datasets.scenes import CAPTIONERS, generate, write_scenes
 from tests.documents import copy_package, recipes
 
 pytestmark = pytest.mark.slow
@@ -27,7 +27,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def told(package: Path, *words: str) -> str:
+def output_of(package: Path, *words: str) -> str:
     """What a command prints."""
     command = [sys.executable, "-m", "bias_pipeline", *words]
     environment = {**os.environ, "PYTHONPATH": str(package), "COLUMNS": "200"}
@@ -39,19 +39,19 @@ def told(package: Path, *words: str) -> str:
 @pytest.fixture(scope="module")
 def listed(package: Path) -> str:
     """What ``metrics`` prints."""
-    return told(package, "metrics")
+    return output_of(package, "metrics")
 
 
 @pytest.fixture(scope="module")
 def reported(package: Path) -> Path:
     """The export of a report on its result."""
-    told(package, "metric=silence", "dataset.n_images=300", "stats.resamples=20", "logger=csv")
-    told(package, "report", "--export", "export")
+    output_of(package, "metric=silence", "dataset.n_images=300", "stats.resamples=20", "logger=csv")
+    output_of(package, "report", "--export", "export")
     return package / "export"
 
 
 def test_help_offers_it(package: Path) -> None:
-    assert "silence" in told(package, "--help")
+    assert "silence" in output_of(package, "--help")
 
 
 def test_it_is_listed(listed: str) -> None:
@@ -59,18 +59,20 @@ def test_it_is_listed(listed: str) -> None:
 
 
 def test_the_table_of_behaviours_has_it(listed: str) -> None:
-    assert "silence" in listed.partition("What metrics see")[2]
+    assert "silence" in listed.partition("What metrics detect")[2]
 
 
 def test_it_has_a_card(package: Path) -> None:
-    card = told(package, "metrics", "--cards").partition("## `silence`")[2].partition("\n## ")[0]
+    card = (
+        output_of(package, "metrics", "--cards").partition("## `silence`")[2].partition("\n## ")[0]
+    )
     assert "| needs | human captions |" in card
 
 
 def test_an_audit_runs_it(package: Path) -> None:
-    write(generate(n_images=80), package / "scenes", {"terse": CAPTIONERS["terse"]})
+    write_scenes(generate(n_images=80), package / "scenes", {"terse": CAPTIONERS["terse"]})
     labels = ("--attributes", "scenes/attributes.csv")
-    plan = told(package, "audit", "scenes/captioners/terse.json", *labels, "--dry-run")
+    plan = output_of(package, "audit", "scenes/captioners/terse.json", *labels, "--dry-run")
     assert "silence" in plan
 
 

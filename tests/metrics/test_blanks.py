@@ -29,22 +29,22 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def blanked(corpus: Corpus) -> Corpus:
     """The same captioner with three in ten captions blank, under another name."""
     spoiled = [
-        replace(own, model=TEXTS[i % len(TEXTS)]) if i % EVERY < 3 else own
-        for i, own in enumerate(corpus)
+        replace(record, model=TEXTS[i % len(TEXTS)]) if i % EVERY < 3 else record
+        for i, record in enumerate(corpus)
     ]
     return replace(rebuilt(corpus, spoiled), captioner="blank")
 
 
 @cache
 def result(name: str, blank: bool) -> Result:
-    own = cell(name, "dataset.n_images=700")  # enough of every object for what is left
-    metric, corpus = own.build("metric"), own.corpus()
+    built = cell(name, "dataset.n_images=700")  # enough of every object for what is left
+    metric, corpus = built.build("metric"), built.corpus()
     corpus = blanked(corpus) if blank else corpus
     return run_cell(corpus, metric, SEEDS, run_id=f"{name}-{blank}")
 
 
-def coverages(found: Result) -> Mapping[str, float]:
-    return {row.part: row.coverage for row in found.rows if row.part in HEADLINES}
+def coverages(result: Result) -> Mapping[str, float]:
+    return {row.part: row.coverage for row in result.rows if row.part in HEADLINES}
 
 
 # Where no caption plays a part, none that is blank does.
@@ -71,14 +71,14 @@ def test_e6_blanks_are_counted_in_the_manifest(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_e6_a_captioner_with_blanks_wins_nothing(name: str) -> None:
     pair = [result(name, True), result(name, False)]
-    draws = {own.run_id: own.draws for own in pair}
-    found = decisions(pair, draws)
-    assert {decision.winner for decision in found} == {""}
-    assert all(decision.doubts for decision in found)
+    draws = {item.run_id: item.draws for item in pair}
+    computed_decisions = decisions(pair, draws)
+    assert {decision.winner for decision in computed_decisions} == {""}
+    assert all(decision.doubts for decision in computed_decisions)
 
 
 def test_e6_the_table_marks_blanks(capsys: pytest.CaptureFixture[str]) -> None:
     print_results([result("gender_error", True)])
-    told = capsys.readouterr().out
-    assert "70 ‡" in told
-    assert "‡ blank captions" in told
+    out = capsys.readouterr().out
+    assert "70 ‡" in out
+    assert "‡ blank captions" in out

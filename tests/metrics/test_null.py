@@ -27,11 +27,11 @@ METRICS = ("lic", "leakage")
 
 def shuffled(corpus: Corpus, seed: int) -> Corpus:
     """The same images with their groups dealt out again, each group as large as before."""
-    own = corpus.groupings["gender"]
-    codes = own.codes.copy()
+    grouping = corpus.groupings["gender"]
+    codes = grouping.codes.copy()
     labelled = codes >= 0
     codes[labelled] = np.random.default_rng(seed).permutation(codes[labelled])
-    return replace(corpus, groupings={"gender": replace(own, codes=codes)})
+    return replace(corpus, groupings={"gender": replace(grouping, codes=codes)})
 
 
 @pytest.fixture(scope="module")
@@ -46,13 +46,13 @@ def scores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Estimate]
         corpus = transform(corpus)
     for metric in metrics:
         metric.transforms = ()
-    found: dict[str, list[Estimate]] = {name: [] for name in METRICS}
+    estimates: dict[str, list[Estimate]] = {name: [] for name in METRICS}
     for trial in range(SHUFFLINGS):
         null = shuffled(corpus, trial)
         for metric in metrics:
             score = metric.compute(null, splits=metric.draw_splits(null, SEEDS))
-            found[metric.info.name].append(score.parts["score"].estimate)
-    return found
+            estimates[metric.info.name].append(score.parts["score"].estimate)
+    return estimates
 
 
 @pytest.mark.slow

@@ -17,10 +17,10 @@ from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.intersection import Intersection
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import HEADLINES, Metric, Part, Score
+from bias_pipeline.metrics.corpus_view import CorpusView
+from bias_pipeline.metrics.counting.base import CountingMetric
 from bias_pipeline.metrics.counting.gender_error import GenderError
-from bias_pipeline.metrics.counting.tally import CountingMetric
-from bias_pipeline.metrics.parts import SCORE, T_TO_A
-from bias_pipeline.metrics.seen import Seen
+from bias_pipeline.metrics.value_names import SCORE, T_TO_A
 from bias_pipeline.results.identity import run_id
 from bias_pipeline.stats.bootstrap import Bootstrap
 from tests.corpora import DATA, GENDER, Record, make_corpus
@@ -36,7 +36,7 @@ NOTHING = "nothing can be said of whom it names"
 
 
 @cache
-def cell(metric: str, *words: str) -> compose.Cell:
+def cell(metric: str, *words: str) -> compose.CellConfig:
     further = tiny_weights() if metric == "gender_score" else FURTHER.get(metric, ())
     return compose.cell([f"metric={metric}", *SMALL, *further, *words])
 
@@ -66,21 +66,22 @@ def compute(metric: str, corpus: Corpus, *words: str) -> Score:
     return built.compute(corpus, splits=[])
 
 
-def resting(metric: str, found: Score) -> dict[str, Part]:
+def resting(metric: str, score: Score) -> dict[str, Part]:
     """The headlines that rest on names."""
     built: CountingMetric = cell(metric).build("metric")
     return {
         name: part
-        for name, part in found.parts.items()
+        for name, part in score.parts.items()
         if name in HEADLINES and built.rests_on_names(name)
     }
 
 
 def test_the_metrics_that_rest_on_names_are_known() -> None:
     built = {name: cell(name).build("metric") for name in COUNTING}
-    found = {n for n, own in built.items() if any(map(own.rests_on_names, (SCORE, T_TO_A)))}
-    assert sorted(found) == NAMES
-    assert sorted(set(COUNTING) - found) == [
+    names = {n for n, item in built.items() if any(map(item.rests_on_names, (SCORE, T_TO_A)))}
+    assert sorted(names) == NAMES
+    assert sorted(set(COUNTING) - names) == [
+        "assumed_group",
         "differential_fairness",
         "gender_distance",
         "quality",
@@ -97,73 +98,73 @@ def test_a_captioner_that_names_nobody_has_no_score(metric: str, words: tuple[st
     crossed = metric in ("gender_ratio", "gender_score") and words == CROSSED
     if crossed or (metric == "cooccurrence" and words):
         with pytest.raises(
-            NotApplicableError, match=f"{NOTHING}|compares two groups|made of several"
+            NotApplicableError, match=f"{NOTHING}|compares two groups|is an intersection"
         ):
             compute(metric, corpus, *words)
         return
-    found = compute(metric, corpus, *words)
-    values = [part.estimate for part in resting(metric, found).values()]
+    score = compute(metric, corpus, *words)
+    values = [part.estimate for part in resting(metric, score).values()]
     assert values
     assert all(math.isnan(x) for e in values for x in (e.value, e.ci_low, e.ci_high))
-    assert any(NOTHING in note for note in found.notes)
+    assert any(NOTHING in note for note in score.notes)
 
 
 @pytest.mark.parametrize("metric", sorted({*NAMES, *COUNTING} - {"gender_ratio"}))
 def test_what_does_not_rest_on_names_is_left_as_it_was(metric: str) -> None:
     built: CountingMetric = cell(metric).build("metric")
     try:
-        found = compute(metric, quiet(cell(metric).corpus()))
+        score = compute(metric, quiet(cell(metric).corpus()))
     except NotApplicableError:
         assert all(built.rests_on_names(name) for name in HEADLINES)
         return
-    kept = [p for n, p in found.parts.items() if n in HEADLINES and not built.rests_on_names(n)]
-    assert all(math.isfinite(part.estimate.value) for part in kept)
-    assert kept or all(built.rests_on_names(name) for name in HEADLINES)
+    lines = [p for n, p in score.parts.items() if n in HEADLINES and not built.rests_on_names(n)]
+    assert all(math.isfinite(part.estimate.value) for part in lines)
+    assert lines or all(built.rests_on_names(name) for name in HEADLINES)
 
 
-@pytest.mark.parametrize(("kept", "absent"), [(9, True), (10, False)])
-def test_ten_captions_are_enough(kept: int, absent: bool) -> None:
+@pytest.mark.parametrize(("retained", "absent"), [(9, True), (10, False)])
+def test_ten_captions_are_enough(retained: int, absent: bool) -> None:
     corpus = cell("gender_error").corpus()
     captions = corpus.model
     texts = np.full(len(captions), "somebody", object)
     labelled = np.flatnonzero(corpus.groupings["gender"].codes[captions.image_rows] >= 0)
-    texts[labelled[:kept]] = "a man"
-    told = corpus.rewrite(
+    texts[labelled[:retained]] = "a man"
+    rewrite = corpus.rewrite(
         {"model": type(captions).from_texts(texts.tolist(), captions.image_rows.tolist())}
     )
-    value = compute("gender_error", told).parts["score"].estimate.value
+    value = compute("gender_error", rewrite).parts["score"].estimate.value
     assert math.isnan(value) is absent
 
 
-@pytest.mark.parametrize(("n_named", "said"), [(29, False), (30, True)])
-def test_of_many_captions_it_takes_one_in_a_hundred(n_named: int, said: bool) -> None:
+@pytest.mark.parametrize(("n_named", "named"), [(29, False), (30, True)])
+def test_of_many_captions_it_takes_one_in_a_hundred(n_named: int, named: bool) -> None:
     records = [
         Record(str(i), "a man" if i < n_named else "a person", (), {"gender": "mf"[i % 2]})
         for i in range(3000)
     ]
-    assert (Seen(make_corpus(records), GENDER, None).unsaid("model") == "") is said
+    assert (CorpusView(make_corpus(records), GENDER, None).unsaid("model") == "") is named
 
 
-@pytest.mark.parametrize(("n_named", "said"), [(0, False), (1, True), (2, True)])
-def test_of_few_captions_a_tenth_is_enough(n_named: int, said: bool) -> None:
+@pytest.mark.parametrize(("n_named", "named"), [(0, False), (1, True), (2, True)])
+def test_of_few_captions_a_tenth_is_enough(n_named: int, named: bool) -> None:
     records = [
         Record(str(i), "a man" if i < n_named else "a person", (), {"gender": "mf"[i % 2]})
         for i in range(15)
     ]
-    assert (Seen(make_corpus(records), GENDER, None).unsaid("model") == "") is said
+    assert (CorpusView(make_corpus(records), GENDER, None).unsaid("model") == "") is named
 
 
 def test_captions_that_name_everybody_name_nobody_alone() -> None:
     records = [Record(str(i), "a man and a woman", (), {"gender": "mf"[i % 2]}) for i in range(200)]
-    assert "in 0 of 200 captions" in Seen(make_corpus(records), GENDER, None).unsaid("model")
+    assert "in 0 of 200 captions" in CorpusView(make_corpus(records), GENDER, None).unsaid("model")
 
 
 def test_the_ratio_of_the_labels_is_there_however_silent_the_captions_are() -> None:
-    own = cell("gender_ratio").corpus()
-    found = compute("gender_ratio", quiet(own)).parts
-    codes = own.groupings["gender"].codes
-    assert math.isnan(found["model"].estimate.value)
-    assert found["human"].estimate.value == pytest.approx((codes == 0).sum() / (codes == 1).sum())
+    corpus = cell("gender_ratio").corpus()
+    parts = compute("gender_ratio", quiet(corpus)).parts
+    codes = corpus.groupings["gender"].codes
+    assert math.isnan(parts["model"].estimate.value)
+    assert parts["human"].estimate.value == pytest.approx((codes == 0).sum() / (codes == 1).sum())
 
 
 def test_people_who_name_nobody_have_no_number_beside_a_captioner_that_does() -> None:
@@ -171,18 +172,18 @@ def test_people_who_name_nobody_have_no_number_beside_a_captioner_that_does() ->
     people = corpus.human
     texts = ["somebody"] * len(people)
     mute = corpus.rewrite({"human": type(people).from_texts(texts, people.image_rows.tolist())})
-    found = compute("gender_error", mute)
-    assert math.isfinite(found.parts["score"].estimate.value)
-    assert math.isnan(found.parts["human"].estimate.value)
-    assert any(note.startswith("the human side names") for note in found.notes)
+    score = compute("gender_error", mute)
+    assert math.isfinite(score.parts["score"].estimate.value)
+    assert math.isnan(score.parts["human"].estimate.value)
+    assert any(note.startswith("the human side names") for note in score.notes)
 
 
 @pytest.mark.parametrize("metric", NAMES)
 def test_a_captioner_that_is_mostly_neutral_still_has_a_score(metric: str) -> None:
     corpus = cell(metric, "captioner=neutral_speaker").corpus()
-    found = resting(metric, compute(metric, corpus))
-    assert all(math.isfinite(part.estimate.value) for part in found.values())
-    assert all(part.neutral_rate > 0.5 for part in found.values())
+    computed_resting = resting(metric, compute(metric, corpus))
+    assert all(math.isfinite(part.estimate.value) for part in computed_resting.values())
+    assert all(part.neutral_rate > 0.5 for part in computed_resting.values())
 
 
 # --- intersections --------------------------------------------------------------------------------
@@ -225,10 +226,10 @@ RIGHT = {
 def test_a_group_of_two_attributes_is_named_by_a_word_of_each(
     changed: dict[str, str], error: float
 ) -> None:
-    found = GenderError(BOTH, Bootstrap(resamples=2)).compute(crossed(RIGHT | changed), splits=[])
+    score = GenderError(BOTH, Bootstrap(resamples=2)).compute(crossed(RIGHT | changed), splits=[])
     silent = sum("dog" in text for text in changed.values())
-    assert found.parts["score"].estimate.value == error
-    assert found.parts["score"].neutral_rate == silent / 4
+    assert score.parts["score"].estimate.value == error
+    assert score.parts["score"].neutral_rate == silent / 4
 
 
 # --- race: a colour of a thing changes nothing ----------------------------------------------------
@@ -241,11 +242,13 @@ def coloured(corpus: Corpus, colour: str, thing: str) -> Corpus:
     """Captions of which some name race, and every other has a thing, with or without a colour."""
     sides = {}
     for side in SIDES:
-        own = corpus.side(side)
+        captions = corpus.side(side)
         words = f" and a {colour} {thing}".replace("  ", " ")
         who = ("a black man with ", "a white woman with ", "")
-        texts = [who[i % 3] + own.text(i) + (words if i % 2 else "") for i in range(len(own))]
-        sides[side] = type(own).from_texts(texts, own.image_rows.tolist())
+        texts = [
+            who[i % 3] + captions.text(i) + (words if i % 2 else "") for i in range(len(captions))
+        ]
+        sides[side] = type(captions).from_texts(texts, captions.image_rows.tolist())
     return corpus.rewrite(sides)
 
 
@@ -261,8 +264,8 @@ def test_the_colour_of_a_dog_changes_no_metric_of_race(
     corpus = cell(metric, "attribute=race").corpus()
 
     def values(of: str) -> dict[str, list[float]]:
-        found = compute(metric, coloured(corpus, of, thing), "attribute=race").parts
-        return {n: [p.estimate.value, p.neutral_rate] for n, p in found.items()}
+        parts = compute(metric, coloured(corpus, of, thing), "attribute=race").parts
+        return {n: [p.estimate.value, p.neutral_rate] for n, p in parts.items()}
 
     plain, painted = values(""), values(colour)
     assert list(plain) == list(painted)
@@ -275,10 +278,10 @@ def test_the_colour_of_a_dog_changes_dpa_and_dbac_no_more() -> None:
     built = cell("dbac", "attribute=race").build("metric")
     corpus = cell("dbac", "attribute=race").corpus()
     plain, painted = (coloured(corpus, colour, "dog") for colour in ("", "black"))
-    seen = [built.see(own) for own in (plain, painted)]
+    lines = [built.see(item) for item in (plain, painted)]
     for side in SIDES:
-        assert np.array_equal(*(own.groups_named(side).toarray() for own in seen))
-        assert np.array_equal(*(own.named(side) for own in seen))
+        assert np.array_equal(*(item.groups_named(side).toarray() for item in lines))
+        assert np.array_equal(*(item.named(side) for item in lines))
 
 
 # --- identity -------------------------------------------------------------------------------------
@@ -291,14 +294,14 @@ def test_the_context_is_part_of_a_runs_identity() -> None:
     ]
     names = {
         run_id(
-            own.tree["metric"],
-            own.corpus(),
+            item.tree["metric"],
+            item.corpus(),
             metric="gender_error",
             attribute="race",
             metric_version=1,
             seeds=[0],
         )
-        for own in cells
+        for item in cells
     }
     assert len(names) == 2
 
@@ -313,10 +316,12 @@ def test_nothing_is_said_of_race_by_counting_on_real_captions(metric: str, attri
     if not (DATA / "lic").is_dir():
         pytest.skip(f"no real captions at {DATA}; set BIAS_PIPELINE_DATA to have this test run")
     words = ("dataset=lic", f"dataset.root={DATA}/lic/bias_data", "captioner=sat")
-    own = compose.cell([f"metric={metric}", *words, f"attribute={attribute}", "stats.resamples=2"])
-    found = own.build("metric").compute(own.corpus(), splits=[])
-    values = {n: p.estimate.value for n, p in found.parts.items() if n in HEADLINES}
+    built = compose.cell(
+        [f"metric={metric}", *words, f"attribute={attribute}", "stats.resamples=2"]
+    )
+    score = built.build("metric").compute(built.corpus(), splits=[])
+    values = {n: p.estimate.value for n, p in score.parts.items() if n in HEADLINES}
     assert math.isnan(values.get("score", values.get("t_to_a", 0.0)))
     assert math.isfinite(values.get("a_to_t", 0.0))
-    assert {found.parts[name].neutral_rate for name in values} == {1}
-    assert math.isnan(found.parts["human"].estimate.value if "human" in found.parts else math.nan)
+    assert {score.parts[name].neutral_rate for name in values} == {1}
+    assert math.isnan(score.parts["human"].estimate.value if "human" in score.parts else math.nan)

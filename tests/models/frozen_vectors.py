@@ -31,8 +31,8 @@ def main(name: str, folder: str = "") -> None:
     model = find_pretrained(folder or MODELS[name], KINDS)
     vectors = SentenceTransformer(str(model.folder), device="cpu").encode(list(TEXTS))
     rounded = [[round(float(number), 7) for number in vector] for vector in vectors]
-    told = json.dumps({"texts": TEXTS, "vectors": rounded}, indent=None)
-    Path(__file__).with_name(f"{name}_vectors.json").write_text(told + "\n")
+    content = json.dumps({"texts": TEXTS, "vectors": rounded}, indent=None)
+    Path(__file__).with_name(f"{name}_vectors.json").write_text(content + "\n")
 
 
 if __name__ == "__main__":

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from bias_pipeline.array_types import Float64Array
+
 PADDING = 1
 
 
@@ -30,33 +30,33 @@ class PlainFiber:
         n_pairs: last blocks and layers that read each other.
     """
 
-    weights: Mapping[str, Array]
+    weights: Mapping[str, Float64Array]
     depths: tuple[int, ...]
     heads: tuple[int, ...]
     text_heads: int
     window: int
     n_pairs: int
 
-    def image(self, pixels: Array) -> Array:
+    def image(self, pixels: Float64Array) -> Float64Array:
         """(D,) of one picture (3, H, W), of length 1."""
         grid = self.patches(pixels)
         for stage, number in self.places():
             grid = self.block(grid, stage, number)
             grid = self.merge(grid, stage) if number + 1 == self.depths[stage] else grid
         vectors = self.norm("vit_model.norm", grid.reshape(-1, grid.shape[2]))
-        own = [self.linear("cross_modal_image_transform_itc", vector) for vector in vectors]
-        mean = sum(own) / len(own)
+        projected = [self.linear("cross_modal_image_transform_itc", vector) for vector in vectors]
+        mean = sum(projected) / len(projected)
         return unit(np.tanh(self.linear("cross_modal_image_pooler_itc.dense", mean)))
 
-    def text(self, tokens: list[int]) -> Array:
+    def text(self, tokens: list[int]) -> Float64Array:
         """(D,) of one text, of length 1."""
         vectors = self.embedded(tokens)
         for layer in range(self.n_layers()):
             vectors = self.layer(vectors, tokens, layer)
-        own = self.linear("cross_modal_text_transform_itc", vectors[0])
-        return unit(np.tanh(self.linear("cross_modal_text_pooler_itc.dense", own)))
+        projected = self.linear("cross_modal_text_transform_itc", vectors[0])
+        return unit(np.tanh(self.linear("cross_modal_text_pooler_itc.dense", projected)))
 
-    def matching(self, pixels: Array, tokens: list[int]) -> float:
+    def matching(self, pixels: Float64Array, tokens: list[int]) -> float:
         """The second of the two numbers of one picture and one text."""
         grid, vectors = self.patches(pixels), self.embedded(tokens)
         alone = self.n_layers() - self.n_pairs
@@ -75,32 +75,34 @@ class PlainFiber:
                 grid = read
             grid = self.merge(grid, stage) if number + 1 == self.depths[stage] else grid
         flat = grid.reshape(-1, grid.shape[2])
-        mean = sum(self.linear("cross_modal_image_transform", own) for own in flat) / len(flat)
+        mean = sum(self.linear("cross_modal_image_transform", vector) for vector in flat) / len(
+            flat
+        )
         image = np.tanh(self.linear("cross_modal_image_pooler.dense", mean))
         first = self.linear("cross_modal_text_transform", vectors[0])
         text = np.tanh(self.linear("cross_modal_text_pooler.dense", first))
         return float(self.linear("itm_score.fc", np.concatenate([text, image]))[1])
 
     def places(self) -> list[tuple[int, int]]:
-        return [(stage, own) for stage, n in enumerate(self.depths) for own in range(n)]
+        return [(stage, block) for stage, n in enumerate(self.depths) for block in range(n)]
 
     def n_layers(self) -> int:
         names = (name for name in self.weights if name.endswith("intermediate.dense.weight"))
         return len(list(names))
 
-    def linear(self, name: str, vector: Array, rows: slice = slice(None)) -> Array:
-        own = self.weights[f"{name}.weight"][rows] @ vector
+    def linear(self, name: str, vector: Float64Array, rows: slice = slice(None)) -> Float64Array:
+        product = self.weights[f"{name}.weight"][rows] @ vector
         bias = self.weights.get(f"{name}.bias")
-        return own if bias is None else own + bias[rows]
+        return product if bias is None else product + bias[rows]
 
-    def norm(self, name: str, vectors: Array) -> Array:
-        found = np.empty_like(vectors)
-        for row, own in enumerate(vectors):
-            middle = own - own.mean()
-            found[row] = middle / math.sqrt((middle**2).mean() + 1e-5)
-        return found * self.weights[f"{name}.weight"] + self.weights[f"{name}.bias"]
+    def norm(self, name: str, vectors: Float64Array) -> Float64Array:
+        normed = np.empty_like(vectors)
+        for row, vector in enumerate(vectors):
+            middle = vector - vector.mean()
+            normed[row] = middle / math.sqrt((middle**2).mean() + 1e-5)
+        return normed * self.weights[f"{name}.weight"] + self.weights[f"{name}.bias"]
 
-    def patches(self, pixels: Array) -> Array:
+    def patches(self, pixels: Float64Array) -> Float64Array:
         kernel = self.weights["vit_model.patch_embed.proj.weight"]
         side = kernel.shape[2]
         rows, columns = pixels.shape[1] // side, pixels.shape[2] // side
@@ -113,39 +115,41 @@ class PlainFiber:
         flat = self.norm("vit_model.patch_embed.norm", grid.reshape(-1, grid.shape[2]))
         return flat.reshape(grid.shape)
 
-    def merge(self, grid: Array, stage: int) -> Array:
+    def merge(self, grid: Float64Array, stage: int) -> Float64Array:
         name = f"vit_model.layers.{stage}.downsample"
         if f"{name}.norm.weight" not in self.weights:
             return grid
         rows, columns = grid.shape[0] // 2, grid.shape[1] // 2
-        found = []
+        merged = []
         for row in range(rows):
             for column in range(columns):
                 top, left = 2 * row, 2 * column
                 four = [grid[top, left], grid[top + 1, left], grid[top, left + 1],
                         grid[top + 1, left + 1]]  # fmt: skip
-                own = self.norm(f"{name}.norm", np.concatenate(four)[None])[0]
-                found.append(self.linear(f"{name}.reduction", own))
-        return np.stack(found).reshape(rows, columns, -1)
+                normed = self.norm(f"{name}.norm", np.concatenate(four)[None])[0]
+                merged.append(self.linear(f"{name}.reduction", normed))
+        return np.stack(merged).reshape(rows, columns, -1)
 
-    def block(self, grid: Array, stage: int, number: int, text: Any = None) -> Array:
+    def block(self, grid: Float64Array, stage: int, number: int, text: Any = None) -> Float64Array:
         """One block; ``text``: vectors and tokens that it reads."""
         name = f"vit_model.layers.{stage}.blocks.{number}"
         shift = 0 if number % 2 == 0 or len(grid) <= self.window else self.window // 2
         flat = grid.reshape(-1, grid.shape[2])
-        seen = self.windows(
+        attended_rows = self.windows(
             self.norm(f"{name}.norm1", flat).reshape(grid.shape), name, stage, shift
         )
         if text is not None:
-            seen = seen + self.read_text(seen, *text, name, self.heads[stage])
-        middle = flat + seen
-        own = [
+            attended_rows = attended_rows + self.read_text(
+                attended_rows, *text, name, self.heads[stage]
+            )
+        middle = flat + attended_rows
+        fed = [
             self.linear(f"{name}.mlp.fc2", gelu(self.linear(f"{name}.mlp.fc1", vector)))
             for vector in self.norm(f"{name}.norm2", middle)
         ]
-        return (middle + np.stack(own)).reshape(grid.shape)
+        return (middle + np.stack(fed)).reshape(grid.shape)
 
-    def windows(self, grid: Array, name: str, stage: int, shift: int) -> Array:
+    def windows(self, grid: Float64Array, name: str, stage: int, shift: int) -> Float64Array:
         rows, columns, size = grid.shape
         table = self.weights[f"{name}.attn.relative_position_bias_table"]
         heads, side = self.heads[stage], self.window
@@ -154,8 +158,8 @@ class PlainFiber:
             for r in range(rows)
             for c in range(columns)
         }
-        found = []
-        for (row, column), own in triple.items():
+        outputs = []
+        for (row, column), query in triple.items():
             near = [
                 (r, c)
                 for r, c in triple
@@ -165,101 +169,111 @@ class PlainFiber:
             out = []
             for head in range(heads):
                 scores = [
-                    own[0, head] @ triple[r, c][1, head] / math.sqrt(size / heads)
+                    query[0, head] @ triple[r, c][1, head] / math.sqrt(size / heads)
                     + table[(row - r + side - 1) * (2 * side - 1) + column - c + side - 1, head]
                     for r, c in near
                 ]
                 values = [triple[place][2, head] for place in near]
                 out.append(attended(scores, values))
-            found.append(self.linear(f"{name}.attn.proj", np.concatenate(out)))
-        return np.stack(found)
+            outputs.append(self.linear(f"{name}.attn.proj", np.concatenate(out)))
+        return np.stack(outputs)
 
     def read_text(
-        self, seen: Array, vectors: Array, tokens: list[int], name: str, heads: int
-    ) -> Array:
+        self, rows: Float64Array, vectors: Float64Array, tokens: list[int], name: str, heads: int
+    ) -> Float64Array:
         """What a block adds of the tokens that are none of padding."""
-        size = seen.shape[1]
+        size = rows.shape[1]
         there = [vectors[k] for k, token in enumerate(tokens) if token != PADDING]
-        keys = [self.linear(f"{name}.attn.qkv_text_i2t", own, slice(0, size)) for own in there]
-        values = [self.linear(f"{name}.attn.qkv_text_i2t", own, slice(size, None)) for own in there]
-        queries = [
-            self.linear(f"{name}.attn.qkv_i2t", own)
-            for own in self.norm(f"{name}.attn.norm_i2t_i", seen)
+        keys = [
+            self.linear(f"{name}.attn.qkv_text_i2t", vector, slice(0, size)) for vector in there
         ]
-        found = [looked(query, keys, values, heads) for query in queries]
-        out = np.stack([self.linear(f"{name}.attn.proj_i2t", own) for own in found])
+        values = [
+            self.linear(f"{name}.attn.qkv_text_i2t", vector, slice(size, None)) for vector in there
+        ]
+        queries = [
+            self.linear(f"{name}.attn.qkv_i2t", vector)
+            for vector in self.norm(f"{name}.attn.norm_i2t_i", rows)
+        ]
+        outputs = [looked(query, keys, values, heads) for query in queries]
+        out = np.stack([self.linear(f"{name}.attn.proj_i2t", vector) for vector in outputs])
         return self.weights[f"{name}.attn.alpha_i2t"] * out
 
-    def embedded(self, tokens: list[int]) -> Array:
-        name, found, place = "text_transformer.embeddings", [], PADDING
+    def embedded(self, tokens: list[int]) -> Float64Array:
+        name, rows, place = "text_transformer.embeddings", [], PADDING
         for token in tokens:
             place += token != PADDING
-            found.append(
+            rows.append(
                 self.weights[f"{name}.word_embeddings.weight"][token]
                 + self.weights[f"{name}.position_embeddings.weight"][
                     place if token != PADDING else PADDING
                 ]
                 + self.weights[f"{name}.token_type_embeddings.weight"][0]
             )
-        return self.norm(f"{name}.LayerNorm", np.stack(found))
+        return self.norm(f"{name}.LayerNorm", np.stack(rows))
 
     def layer(
         self,
-        vectors: Array,
+        vectors: Float64Array,
         tokens: list[int],
         number: int,
-        picture: Array | None = None,
+        picture: Float64Array | None = None,
         *,
         last_norm: bool = True,
-    ) -> Array:
+    ) -> Float64Array:
         """One layer of RoBERTa; ``picture``: patches that it reads."""
         name = f"text_transformer.encoder.layer.{number}"
         there = [vectors[k] for k, token in enumerate(tokens) if token != PADDING]
-        seen = self.attention(f"{name}.attention", vectors, there)
+        attended_rows = self.attention(f"{name}.attention", vectors, there)
         if picture is not None:
-            cross = self.attention(f"{name}.crossattention_t2i", seen, list(picture))
-            seen = self.weights[f"{name}.alpha_t2i"] * cross + seen
-        middle = self.norm(f"{name}.attention.output.LayerNorm", seen + vectors)
-        own = [
+            cross = self.attention(f"{name}.crossattention_t2i", attended_rows, list(picture))
+            attended_rows = self.weights[f"{name}.alpha_t2i"] * cross + attended_rows
+        middle = self.norm(f"{name}.attention.output.LayerNorm", attended_rows + vectors)
+        fed = [
             self.linear(f"{name}.output.dense", gelu(self.linear(f"{name}.intermediate.dense", v)))
             for v in middle
         ]
-        found = np.stack(own) + middle
-        return self.norm(f"{name}.output.LayerNorm", found) if last_norm else found
+        summed = np.stack(fed) + middle
+        return self.norm(f"{name}.output.LayerNorm", summed) if last_norm else summed
 
-    def attention(self, name: str, vectors: Array, others: list[Array]) -> Array:
-        keys = [self.linear(f"{name}.self.key", own) for own in others]
-        values = [self.linear(f"{name}.self.value", own) for own in others]
-        found = []
-        for own in vectors:
-            seen = looked(self.linear(f"{name}.self.query", own), keys, values, self.text_heads)
-            found.append(self.linear(f"{name}.output.dense", seen))
-        return np.stack(found)
+    def attention(
+        self, name: str, vectors: Float64Array, others: list[Float64Array]
+    ) -> Float64Array:
+        keys = [self.linear(f"{name}.self.key", vector) for vector in others]
+        values = [self.linear(f"{name}.self.value", vector) for vector in others]
+        outputs = []
+        for vector in vectors:
+            looked_at = looked(
+                self.linear(f"{name}.self.query", vector), keys, values, self.text_heads
+            )
+            outputs.append(self.linear(f"{name}.output.dense", looked_at))
+        return np.stack(outputs)
 
 
-def looked(query: Array, keys: list[Array], values: list[Array], heads: int) -> Array:
+def looked(
+    query: Float64Array, keys: list[Float64Array], values: list[Float64Array], heads: int
+) -> Float64Array:
     """What one query sees, head by head."""
     size = len(query) // heads
-    found = []
+    parts = []
     for head in range(heads):
         part = slice(head * size, (head + 1) * size)
         scores = [query[part] @ key[part] / math.sqrt(size) for key in keys]
-        found.append(attended(scores, [value[part] for value in values]))
-    return np.concatenate(found)
+        parts.append(attended(scores, [value[part] for value in values]))
+    return np.concatenate(parts)
 
 
-def attended(scores: list[Any], values: list[Array]) -> Array:
+def attended(scores: list[Any], values: list[Float64Array]) -> Float64Array:
     """The mean of values, weighed by a softmax."""
     weights = np.exp(np.array(scores) - max(scores))
     weights = weights / weights.sum()
     return np.asarray(sum(w * value for w, value in zip(weights, values, strict=True)))
 
 
-def gelu(vector: Array) -> Array:
+def gelu(vector: Float64Array) -> Float64Array:
     """x times the normal distribution function of x."""
     return np.array([x * 0.5 * (1 + math.erf(x / math.sqrt(2))) for x in vector])
 
 
-def unit(vector: Array) -> Array:
+def unit(vector: Float64Array) -> Float64Array:
     """Of length 1."""
     return np.asarray(vector / math.sqrt((vector**2).sum()))

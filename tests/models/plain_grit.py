@@ -53,8 +53,8 @@ def log_probabilities(
             ]
         )
         let_in = torch.zeros_like(read)
-        for part, seen in (("vis_att1", grid), ("vis_att2", regions)):
-            looked = _attention(weights, f"{layer}.{part}", read, seen, n_heads)
+        for part, visual in (("vis_att1", grid), ("vis_att2", regions)):
+            looked = _attention(weights, f"{layer}.{part}", read, visual, n_heads)
             gate = _linear(weights, f"{layer}.fc_alpha1", torch.cat([read, looked], dim=1))
             let_in = let_in + looked * torch.sigmoid(gate)
         states = _feed(weights, f"{layer}.pwff", let_in / 2**0.5)
@@ -77,21 +77,23 @@ def _feed(weights: Weights, name: str, vectors: Tensor) -> Tensor:
     return _norm(weights, f"{name}.layer_norm", vectors + _linear(weights, f"{name}.fc2", inner))
 
 
-def _attention(weights: Weights, name: str, queries: Tensor, seen: Tensor, n_heads: int) -> Tensor:
+def _attention(
+    weights: Weights, name: str, queries: Tensor, memory: Tensor, n_heads: int
+) -> Tensor:
     part = f"{name}.attention"
     q, k, v = (
         _linear(weights, f"{part}.fc_{letter}", vectors)
-        for letter, vectors in (("q", queries), ("k", seen), ("v", seen))
+        for letter, vectors in (("q", queries), ("k", memory), ("v", memory))
     )
     head = q.shape[1] // n_heads
     if f"{part}.m_k" in weights:
         slots, values = weights[f"{part}.m_k"][0], weights[f"{part}.m_v"][0]
         k = torch.cat([k, slots * head**0.5])
         v = torch.cat([v, values * len(values) ** 0.5])
-    found = []
+    heads = []
     for start in range(0, q.shape[1], head):
-        own = slice(start, start + head)
-        likeness = torch.exp(q[:, own] @ k[:, own].T / math.sqrt(head))
-        found.append(likeness / likeness.sum(dim=1, keepdim=True) @ v[:, own])
-    looked = _linear(weights, f"{part}.fc_o", torch.cat(found, dim=1))
+        item = slice(start, start + head)
+        likeness = torch.exp(q[:, item] @ k[:, item].T / math.sqrt(head))
+        heads.append(likeness / likeness.sum(dim=1, keepdim=True) @ v[:, item])
+    looked = _linear(weights, f"{part}.fc_o", torch.cat(heads, dim=1))
     return _norm(weights, f"{name}.layer_norm", queries + looked)

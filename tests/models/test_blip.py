@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def own(folder: Path) -> BlipModel:
+def our_model(folder: Path) -> BlipModel:
     return BlipModel(find_pretrained(str(folder), KINDS), CPU)
 
 
@@ -40,28 +40,30 @@ def whole(folder: Path, *, first: int | None, itm: bool) -> Any:
     """What the library's model makes of both photos with each text; ``first``: its first token."""
     network = transformers.BlipForImageTextRetrieval.from_pretrained(folder).eval()
     read = transformers.AutoTokenizer.from_pretrained(folder)
-    found = []
+    scores = []
     for text in TEXTS:
         tokens = read([text, text], return_tensors="pt")["input_ids"]
         if first is not None:
             tokens[:, 0] = first
         with torch.inference_mode():
             pixels = torch.from_numpy(PHOTOS)
-            found.append(network(tokens, pixels, use_itm_head=itm).itm_score.numpy())
-    return found
+            scores.append(network(tokens, pixels, use_itm_head=itm).itm_score.numpy())
+    return scores
 
 
-def test_similarities_are_those_of_the_library(own: BlipModel, folder: Path) -> None:
-    near = own.photos(list(PHOTOS), normalize=True) @ own.texts(TEXTS).T
+def test_similarities_are_those_of_the_library(our_model: BlipModel, folder: Path) -> None:
+    near = our_model.photos(list(PHOTOS), normalize=True) @ our_model.texts(TEXTS).T
     wanted = [similarity[:, 0] for similarity in whole(folder, first=None, itm=False)]
     np.testing.assert_allclose(near, np.stack(wanted, axis=1), atol=1e-5)
 
 
-def test_pairs_are_judged_as_by_the_library_with_enc_first(own: BlipModel, folder: Path) -> None:
-    found = own.match(list(PHOTOS), own.begin(TEXTS), PAIRS)
-    last = own._net.config.text_config.vocab_size - 1
+def test_pairs_are_judged_as_by_the_library_with_enc_first(
+    our_model: BlipModel, folder: Path
+) -> None:
+    match = our_model.match(list(PHOTOS), our_model.begin(TEXTS), PAIRS)
+    last = our_model._net.config.text_config.vocab_size - 1
     wanted = np.stack([scores[:, 1] for scores in whole(folder, first=last, itm=True)], axis=1)
-    np.testing.assert_allclose(found, np.tile(wanted.ravel(), 9), atol=1e-5)
+    np.testing.assert_allclose(match, np.tile(wanted.ravel(), 9), atol=1e-5)
     plain = np.stack([scores[:, 1] for scores in whole(folder, first=None, itm=True)], axis=1)
     assert np.abs(plain - wanted).max() > 1e-3
 
@@ -84,8 +86,8 @@ def test_it_retrieves_and_orders_again(folder: Path) -> None:
                          "metric.rerank=30"])  # fmt: skip
     metric, corpus = cell.build("metric"), cell.corpus()
     metric.require()
-    found = metric.compute(corpus, splits=metric.draw_splits(corpus, (0,)))
-    assert 0 <= found.parts["score"].estimate.value <= 1
+    score = metric.compute(corpus, splits=metric.draw_splits(corpus, (0,)))
+    assert 0 <= score.parts["score"].estimate.value <= 1
     clip = compose.cell([*words, f"encoder.model={tiny_clip()}", "metric.rerank=30"])
     with pytest.raises(UsageError, match="has no mode that judges"):
         clip.build("metric").require()

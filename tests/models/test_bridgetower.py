@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def own(folder: Path) -> BridgeTowerModel:
+def our_model(folder: Path) -> BridgeTowerModel:
     return BridgeTowerModel(find_pretrained(str(folder), KINDS), CPU)
 
 
@@ -47,31 +47,34 @@ def pairs(folder: Path, architecture: Any) -> list[list[Any]]:
     tokens = [read([text], return_tensors="pt")["input_ids"] for text in TEXTS]
     with torch.inference_mode():
         return [
-            [network(input_ids=own, pixel_values=torch.from_numpy(photo[None])) for own in tokens]
+            [
+                network(input_ids=token, pixel_values=torch.from_numpy(photo[None]))
+                for token in tokens
+            ]
             for photo in PHOTOS
         ]
 
 
 def test_vectors_are_the_library_s_whatever_stands_beside_them(
-    own: BridgeTowerModel, folder: Path
+    our_model: BridgeTowerModel, folder: Path
 ) -> None:
-    found = pairs(folder, transformers.BridgeTowerForContrastiveLearning)
-    photos, texts = own.photos(list(PHOTOS), normalize=True), own.texts(TEXTS)
-    for k, row in enumerate(found):
+    computed_pairs = pairs(folder, transformers.BridgeTowerForContrastiveLearning)
+    photos, texts = our_model.photos(list(PHOTOS), normalize=True), our_model.texts(TEXTS)
+    for k, row in enumerate(computed_pairs):
         for n, pair in enumerate(row):
             np.testing.assert_allclose(photos[k], pair.image_embeds[0].numpy(), atol=1e-5)
             np.testing.assert_allclose(texts[n], pair.text_embeds[0].numpy(), atol=1e-5)
     assert np.abs(photos[0] - photos[1]).max() > 1e-2
     assert np.abs(texts[0] - texts[2]).max() > 1e-2
-    raw = own.photos(list(PHOTOS), normalize=False)
+    raw = our_model.photos(list(PHOTOS), normalize=False)
     np.testing.assert_allclose(raw / np.linalg.norm(raw, axis=1, keepdims=True), photos, atol=1e-5)
 
 
-def test_pairs_are_judged_as_by_the_library(own: BridgeTowerModel, folder: Path) -> None:
-    found = own.match(list(PHOTOS), own.begin(TEXTS), PAIRS)
-    told = pairs(folder, transformers.BridgeTowerForImageAndTextRetrieval)
-    wanted = np.array([[pair.logits[0, 1].item() for pair in row] for row in told])
-    np.testing.assert_allclose(found, np.tile(wanted.ravel(), 9), atol=1e-5)
+def test_pairs_are_judged_as_by_the_library(our_model: BridgeTowerModel, folder: Path) -> None:
+    match = our_model.match(list(PHOTOS), our_model.begin(TEXTS), PAIRS)
+    printed_pairs = pairs(folder, transformers.BridgeTowerForImageAndTextRetrieval)
+    wanted = np.array([[pair.logits[0, 1].item() for pair in row] for row in printed_pairs])
+    np.testing.assert_allclose(match, np.tile(wanted.ravel(), 9), atol=1e-5)
     assert np.ptp(wanted) > 1e-2
 
 
@@ -85,14 +88,14 @@ def test_one_without_a_judging_head_retrieves_and_does_not_judge(tmp_path: Path)
     model = find_pretrained(str(write_bridgetower(tmp_path, heads="contrast")), KINDS)
     halves = PublishedHalves(model, "cpu")
     assert halves.texts().describe(TEXTS).shape == (3, 16)
-    with pytest.raises(UsageError, match=r"no itm_score.*bridgetower-large-itm-mlm-itc"):
+    with pytest.raises(UsageError, match=r"no matching head.*bridgetower-large-itm-mlm-itc"):
         assert halves.judge
 
 
 def test_preprocessing_of_another_size_is_refused(tmp_path: Path) -> None:
     folder = write_bridgetower(tmp_path)
     write_preprocessing(folder, "BridgeTowerImageProcessor", size=64)
-    with pytest.raises(DataError, match="makes pictures of 64 x 64 pixels, and it looks at 32"):
+    with pytest.raises(DataError, match="makes pictures of 64 x 64 pixels, but it needs 32"):
         BridgeTowerModel(find_pretrained(str(folder), KINDS), CPU)
 
 
@@ -100,7 +103,7 @@ def test_weights_that_are_cut_short_are_refused(tmp_path: Path) -> None:
     folder = write_bridgetower(tmp_path)
     path = folder / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(DataError, match="no file of weights, or cut short"):
+    with pytest.raises(DataError, match="not a file of weights, or cut short"):
         BridgeTowerModel(find_pretrained(str(folder), KINDS), CPU)
 
 
@@ -113,8 +116,8 @@ def test_another_network_under_its_name_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [(50, 40), (40, 50), (32, 32), (20, 90)])
-def test_photos_are_cut_to_squares(own: BridgeTowerModel, size: tuple[int, int]) -> None:
-    assert own.prepare(Image.new("RGB", size)).shape == (3, 32, 32)
+def test_photos_are_cut_to_squares(our_model: BridgeTowerModel, size: tuple[int, int]) -> None:
+    assert our_model.prepare(Image.new("RGB", size)).shape == (3, 32, 32)
 
 
 def test_it_judges(folder: Path) -> None:
@@ -128,12 +131,12 @@ def test_it_retrieves_and_orders_again(folder: Path) -> None:
                          "metric.rerank=10"])  # fmt: skip
     metric, corpus = cell.build("metric"), cell.corpus()
     metric.require()
-    found = metric.compute(corpus, splits=metric.draw_splits(corpus, (0,)))
-    assert 0 <= found.parts["score"].estimate.value <= 1
+    score = metric.compute(corpus, splits=metric.draw_splits(corpus, (0,)))
+    assert 0 <= score.parts["score"].estimate.value <= 1
 
 
 def test_models_show_tells_what_takes_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["models", "show", str(folder)]) == 0
-    told = capsys.readouterr().out
-    assert "bridgetower" in told
-    assert "encoder.model" in told
+    out = capsys.readouterr().out
+    assert "bridgetower" in out
+    assert "encoder.model" in out

@@ -45,13 +45,13 @@ def whole(model: Pretrained, texts: list[str]) -> Any:
 
 
 def test_texts_are_where_the_whole_model_puts_them(model: Pretrained) -> None:
-    own = ClipTexts(model, CPU, normalize=True).describe(TEXTS)
-    np.testing.assert_allclose(own, whole(model, TEXTS).text_embeds.numpy(), atol=1e-6)
+    descriptions = ClipTexts(model, CPU, normalize=True).describe(TEXTS)
+    np.testing.assert_allclose(descriptions, whole(model, TEXTS).text_embeds.numpy(), atol=1e-6)
 
 
 def test_photos_are_where_the_whole_model_puts_them(model: Pretrained) -> None:
-    own = ClipPhotos(model, CPU, normalize=True).describe(list(PHOTOS))
-    np.testing.assert_allclose(own, whole(model, TEXTS).image_embeds.numpy(), atol=1e-6)
+    descriptions = ClipPhotos(model, CPU, normalize=True).describe(list(PHOTOS))
+    np.testing.assert_allclose(descriptions, whole(model, TEXTS).image_embeds.numpy(), atol=1e-6)
 
 
 def test_a_text_does_not_depend_on_the_texts_beside_it(model: Pretrained) -> None:

@@ -20,7 +20,7 @@ from bias_pipeline.models.clip import KINDS
 from bias_pipeline.models.clip_fitting import ClipRecipe, Pairs, fit_clip
 from bias_pipeline.models.clip_learning import Contrast
 from bias_pipeline.models.pretrained import Preprocessing, find_pretrained
-from bias_pipeline.vision.people import look
+from bias_pipeline.vision.people import crop_person
 
 RECIPE = ClipRecipe(side=32, width=32, epochs=2, batch_size=20)
 N = 80
@@ -28,12 +28,12 @@ N = 80
 
 @cache
 def pictures() -> Pictures:
-    return Pictures(tuple(SceneDrawing(own, "gender") for own in generate(N, 7).images))
+    return Pictures(tuple(SceneDrawing(image, "gender") for image in generate(N, 7).images))
 
 
 @cache
 def pairs() -> Pairs:
-    texts = [own.human for own in generate(N, 7).images]
+    texts = [image.human for image in generate(N, 7).images]
     return Pairs.of(pictures(), texts, "person", RECIPE.side)
 
 
@@ -61,28 +61,30 @@ def test_the_card_says_what_it_was_fitted_to(folder: Path) -> None:
 
 
 def test_it_was_fitted_to_what_its_preprocessing_makes(folder: Path) -> None:
-    prepared = Preprocessing(find_pretrained(str(folder), KINDS))(look(pictures(), 3, "person"))
+    prepared = Preprocessing(find_pretrained(str(folder), KINDS))(
+        crop_person(pictures(), 3, "person")
+    )
     learnt = pairs().pixels[3].transpose(2, 0, 1) / 127.5 - 1
     assert prepared == pytest.approx(learnt, abs=1e-5)
 
 
 def test_both_halves_give_vectors_of_length_1(folder: Path) -> None:
     dual = dual_of(ClipHalves(find_pretrained(str(folder), KINDS), "cpu"), "person", None)
-    found = [dual.images.embed(pictures().take(np.arange(3))), dual.texts.embed(["a man", "a dog"])]
-    assert [own.shape for own in found] == [(3, 32), (2, 32)]
-    for own in found:
-        assert np.linalg.norm(own, axis=1) == pytest.approx(1, abs=1e-5)
+    lines = [dual.images.embed(pictures().take(np.arange(3))), dual.texts.embed(["a man", "a dog"])]
+    assert [item.shape for item in lines] == [(3, 32), (2, 32)]
+    for item in lines:
+        assert np.linalg.norm(item, axis=1) == pytest.approx(1, abs=1e-5)
 
 
 def test_vectors_are_the_same_from_a_cache(folder: Path, tmp_path: Path) -> None:
     model = find_pretrained(str(folder), KINDS)
-    kept, fresh = (
-        dual_of(ClipHalves(model, "cpu"), "person", own) for own in (str(tmp_path), None)
+    retained, fresh = (
+        dual_of(ClipHalves(model, "cpu"), "person", item) for item in (str(tmp_path), None)
     )
-    kept.images.embed(pictures().take(np.array([5, 1])))
+    retained.images.embed(pictures().take(np.array([5, 1])))
     rows = np.array([1, 2, 5])
-    found = kept.images.embed(pictures().take(rows))
-    assert found == pytest.approx(fresh.images.embed(pictures().take(rows)), abs=1e-5)
+    vectors = retained.images.embed(pictures().take(rows))
+    assert vectors == pytest.approx(fresh.images.embed(pictures().take(rows)), abs=1e-5)
 
 
 def test_words_that_stand_once_are_unknown(folder: Path) -> None:
@@ -103,7 +105,7 @@ def test_it_learns(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_there_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(ResourceError, match="is there already"):
+    with pytest.raises(ResourceError, match="already exists"):
         fit_clip(pairs(), RECIPE, tmp_path, {})
 
 
@@ -128,7 +130,7 @@ def test_two_processes_learn_as_one(tmp_path: Path) -> None:
 
 
 def test_a_batch_that_does_not_divide_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="does not divide"):
+    with pytest.raises(UsageError, match="cannot be divided"):
         fit_clip(pairs(), replace(RECIPE, batch_size=25), tmp_path / "two", {}, TWO)
 
 
@@ -139,9 +141,9 @@ def test_it_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: pytest.Mon
     whole = fit_clip(pairs(), recipe, tmp_path / "whole", {})
     end = Contrast.on_train_epoch_end
 
-    def stopped(own: Contrast) -> None:
-        end(own)
-        if len(own.losses) == 3:
+    def stopped(contrast: Contrast) -> None:
+        end(contrast)
+        if len(contrast.losses) == 3:
             raise RuntimeError("stopped")
 
     monkeypatch.setattr(Contrast, "on_train_epoch_end", stopped)

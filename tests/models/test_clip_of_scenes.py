@@ -74,19 +74,19 @@ SCENES = "bias_pipeline.datasets.scenes.dataset.ScenesDataset"
 
 
 def test_that_the_scored_pictures_were_learnt_from_is_said() -> None:
-    (note,) = Clip(SCENES).told_of(drawn(1000))
+    (note,) = Clip(SCENES).notes_of(drawn(1000))
     assert note.startswith("the CLIP was fitted to 60 of these 60 pictures")
-    assert Clip(SCENES).told_of(drawn(0)) == []
-    assert Clip(SCENES, model="models/clip").told_of(drawn(1000)) == []
+    assert Clip(SCENES).notes_of(drawn(0)) == []
+    assert Clip(SCENES, model="models/clip").notes_of(drawn(1000)) == []
 
 
 def share_of_men(association: float) -> dict[str, float]:
     """P(male | task) in the captions that the CLIP is fitted to, from the tables of the world."""
     world = world_tables()["activity"]
-    told = (1 - association) * world + association * typical("gender", world)
-    joint = shares("gender")[:, None] * given("gender", told)
+    typical_share = (1 - association) * world + association * typical("gender", world)
+    joint = shares("gender")[:, None] * given("gender", typical_share)
     men = joint[0] / joint.sum(axis=0)
-    return {own.name: float(share) for own, share in zip(ACTIVITIES, men, strict=True)}
+    return {activity.name: float(share) for activity, share in zip(ACTIVITIES, men, strict=True)}
 
 
 @pytest.mark.slow

@@ -43,20 +43,22 @@ def test_what_is_seen_is_what_transformers_sees(
     seed: int, shapes: list[Shape], points: int
 ) -> None:
     values, places, weights = drawn(seed, shapes, points=points)
-    found = deformable_attention(values, shapes, places, weights)
-    assert (found - theirs(values, shapes, places, weights)).abs().max() < 1e-5
+    computed_deformable_attention = deformable_attention(values, shapes, places, weights)
+    assert (
+        computed_deformable_attention - theirs(values, shapes, places, weights)
+    ).abs().max() < 1e-5
 
 
 def test_gradients_are_those_of_transformers() -> None:
-    inputs = [own.requires_grad_() for own in drawn(0, SHAPES)]
+    inputs = [our.requires_grad_() for our in drawn(0, SHAPES)]
     values, places, weights = inputs
     towards = torch.randn(2, 4, 6)
     ours = torch.autograd.grad(
         (deformable_attention(values, SHAPES, places, weights) * towards).sum(), inputs
     )
     wanted = torch.autograd.grad((theirs(values, SHAPES, places, weights) * towards).sum(), inputs)
-    for own, other in zip(ours, wanted, strict=True):
-        assert (own - other).abs().max() < 1e-4
+    for our, other in zip(ours, wanted, strict=True):
+        assert (our - other).abs().max() < 1e-4
 
 
 def test_nothing_is_seen_outside() -> None:
@@ -68,7 +70,7 @@ def test_at_first_heads_look_in_directions_of_their_own() -> None:
     net = DeformableAttention(8, n_heads=4, n_levels=1, n_points=2)
     towards = net.sampling_offsets.bias.reshape(4, 2, 2)
     assert towards[:, 0].tolist() == [
-        pytest.approx(own, abs=1e-6) for own in ([1, 0], [0, 1], [-1, 0], [0, -1])
+        pytest.approx(item, abs=1e-6) for item in ([1, 0], [0, 1], [-1, 0], [0, -1])
     ]
     assert torch.allclose(towards[:, 1], 2 * towards[:, 0])
 
@@ -82,5 +84,7 @@ def test_a_query_sees_within_its_box() -> None:
     other = values.clone().reshape(1, 8, 8, 8)
     other[:, 4:] += 1
     other[:, :, 4:] += 1
-    seen, same = (net(queries, boxes, own, [(8, 8)]) for own in (values, other.reshape(1, 64, 8)))
-    assert torch.equal(seen, same)
+    recorded, same = (
+        net(queries, boxes, item, [(8, 8)]) for item in (values, other.reshape(1, 64, 8))
+    )
+    assert torch.equal(recorded, same)

@@ -43,8 +43,11 @@ def opened(folder: Path, min_score: float = 0.05) -> Detector:
     return detector(find_pretrained(str(folder), detection.KINDS), min_score, CPU)
 
 
-def seen(own: Detector, photos: list[Path]) -> list[list[dict[str, Any]]]:
-    return [json.loads(told) for told in own.describe([own.read(path) for path in photos])]
+def detected(detector: Detector, photos: list[Path]) -> list[list[dict[str, Any]]]:
+    return [
+        json.loads(description)
+        for description in detector.describe([detector.read(path) for path in photos])
+    ]
 
 
 def of_the_library(folder: Path, path: Path) -> tuple[Any, Any, tuple[int, int]]:
@@ -67,29 +70,32 @@ def test_boxes_are_where_the_library_finds_them(
 ) -> None:
     folder = write_detector(tmp_path / kind, kind)
     found_at_all = 0
-    for path, own in zip(photos, seen(opened(folder), photos), strict=True):
+    for path, item in zip(photos, detected(opened(folder), photos), strict=True):
         process, output, size = of_the_library(folder, path)
-        (found,) = process.post_process_object_detection(
+        (post_process_object_detection,) = process.post_process_object_detection(
             output, threshold=0.05, target_sizes=[size]
         )
         limits = torch.tensor([size[1], size[0], size[1], size[0]])
-        edges = found["boxes"].clamp(min=0).minimum(limits)
+        edges = post_process_object_detection["boxes"].clamp(min=0).minimum(limits)
         expected = [
             (NUMBERS[label], score, [left, top, right - left, bottom - top])
             for label, score, (left, top, right, bottom) in zip(
-                found["labels"].tolist(), found["scores"].tolist(), edges.tolist(), strict=True
+                post_process_object_detection["labels"].tolist(),
+                post_process_object_detection["scores"].tolist(),
+                edges.tolist(),
+                strict=True,
             )
             if NUMBERS[label] is not None
         ]
         found_at_all += len(expected)
         # Of RT-DETR the library takes no more than there are queries.
-        assert len(own) == len(expected) or (kind == "rt_detr" and len(own) > len(expected))
+        assert len(item) == len(expected) or (kind == "rt_detr" and len(item) > len(expected))
         for number, score, box in expected:
             assert any(
-                told["category_id"] == number
-                and told["score"] == pytest.approx(score, abs=1e-4)
-                and told["bbox"] == pytest.approx(box, abs=0.02)
-                for told in own
+                message["category_id"] == number
+                and message["score"] == pytest.approx(score, abs=1e-4)
+                and message["bbox"] == pytest.approx(box, abs=0.02)
+                for message in item
             )
     assert found_at_all
 
@@ -99,7 +105,7 @@ def test_masks_are_those_of_the_paper_s_instance_inference(
 ) -> None:
     """A query's score times its mask's own certainty; masks by the sign of scaled logits."""
     folder = write_detector(tmp_path / "mask2former", "mask2former")
-    for path, own in zip(photos, seen(opened(folder), photos), strict=True):
+    for path, item in zip(photos, detected(opened(folder), photos), strict=True):
         _, output, size = of_the_library(folder, path)
         sure = output.class_queries_logits[0].softmax(-1)[:, :-1]
         logits = torch.nn.functional.interpolate(output.masks_queries_logits, size, mode="bilinear")
@@ -110,21 +116,22 @@ def test_masks_are_those_of_the_paper_s_instance_inference(
                 if NUMBERS[label] is not None and score * inside >= 0.05:
                     area = int((mask > 0).sum())
                     expected.append((round(score * inside, 4), NUMBERS[label], area))
-        told = [
-            (round(o["score"], 4), o["category_id"], int(coco.area(o["segmentation"]))) for o in own
+        lines = [
+            (round(o["score"], 4), o["category_id"], int(coco.area(o["segmentation"])))
+            for o in item
         ]
         assert expected
-        np.testing.assert_allclose(sorted(told), sorted(expected), rtol=0, atol=2e-4)
+        np.testing.assert_allclose(sorted(lines), sorted(expected), rtol=0, atol=2e-4)
 
 
 def test_masks_and_boxes_are_of_the_picture_s_own_size(tmp_path: Path, photos: list[Path]) -> None:
-    own = seen(opened(write_detector(tmp_path, "mask2former")), photos)
-    for path, found in zip(photos, own, strict=True):
+    built_detected = detected(opened(write_detector(tmp_path, "mask2former")), photos)
+    for path, result in zip(photos, built_detected, strict=True):
         with Image.open(path) as photo:
             width, height = photo.size
-        for told in found:
-            assert told["segmentation"]["size"] == [height, width]
-            assert told["bbox"] == coco.toBbox(told["segmentation"]).tolist()
+        for message in result:
+            assert message["segmentation"]["size"] == [height, width]
+            assert message["bbox"] == coco.toBbox(message["segmentation"]).tolist()
 
 
 @pytest.mark.parametrize("kind", ["detr", "mask2former"])
@@ -133,30 +140,37 @@ def test_pictures_of_one_shape_are_seen_together_as_alone(kind: str, tmp_path: P
     paths = [tmp_path / f"{number}.png" for number in range(3)]
     for path, pixels in zip(paths, noise, strict=True):
         Image.fromarray(pixels).resize((40, 30)).save(path)
-    own = opened(write_detector(tmp_path / kind, kind))
-    together, alone = seen(own, paths), [seen(own, [path])[0] for path in paths]
+    built_opened = opened(write_detector(tmp_path / kind, kind))
+    together, alone = (
+        detected(built_opened, paths),
+        [detected(built_opened, [path])[0] for path in paths],
+    )
     for a, b in zip(together, alone, strict=True):
-        assert [told["score"] for told in a] == pytest.approx(
-            [told["score"] for told in b], abs=2e-5
+        assert [message["score"] for message in a] == pytest.approx(
+            [message["score"] for message in b], abs=2e-5
         )
 
 
 @pytest.mark.parametrize("kind", ["detr", "rt_detr", "mask2former"])
 def test_less_certain_ones_are_left_out(kind: str, tmp_path: Path, photos: list[Path]) -> None:
     folder = write_detector(tmp_path, kind)
-    every = seen(opened(folder, 0.01), photos)
-    scores = np.sort([told["score"] for found in every for told in found])
+    every = detected(opened(folder, 0.01), photos)
+    scores = np.sort([message["score"] for result in every for message in result])
     widest = int(np.diff(scores).argmax())
     middle = float(scores[widest : widest + 2].mean())
-    kept = seen(opened(folder, middle), photos)
-    assert kept == [[told for told in found if told["score"] >= middle] for found in every]
+    saved_detected = detected(opened(folder, middle), photos)
+    assert saved_detected == [
+        [message for message in result if message["score"] >= middle] for result in every
+    ]
 
 
 # --- label spaces
 
 
 def test_each_of_coco_s_names_is_its_own_number() -> None:
-    assert [coco_number(name) for name in CATEGORIES] == [own.id for own in CATEGORIES.values()]
+    assert [coco_number(name) for name in CATEGORIES] == [
+        category.id for category in CATEGORIES.values()
+    ]
 
 
 @pytest.mark.parametrize(
@@ -174,7 +188,7 @@ def test_what_coco_does_not_have_has_no_number(label: str) -> None:
 
 def test_spaces_of_80_and_of_91_labels_agree() -> None:
     """Their numbers differ from the twelfth category on; their names do not."""
-    by_number = {own.id: name for name, own in CATEGORIES.items()}
+    by_number = {category.id: name for name, category in CATEGORIES.items()}
     wide = [by_number.get(number, "N/A") for number in range(91)]
     narrow = coco_numbers(list(CATEGORIES), "m")
     assert [n for n in coco_numbers(wide, "m") if n is not None] == narrow
@@ -193,18 +207,18 @@ def test_a_backbone_s_weights_are_not_fetched(tmp_path: Path) -> None:
     """Published DETRs ask for them although they hold them."""
     folder = write_detector(tmp_path, "detr")
     path = folder / "config.json"
-    told = {**json.loads(path.read_text()), "use_pretrained_backbone": True}
-    path.write_text(json.dumps(told))
+    mapping = {**json.loads(path.read_text()), "use_pretrained_backbone": True}
+    path.write_text(json.dumps(mapping))
     assert opened(folder).numbers == list(NUMBERS)
 
 
 def test_weights_that_are_no_numbers_are_told(tmp_path: Path, photos: list[Path]) -> None:
-    own = opened(write_detector(tmp_path, "detr"))
+    built_opened = opened(write_detector(tmp_path, "detr"))
     with torch.no_grad():
-        for weight in own._network.parameters():  # type: ignore[attr-defined]
+        for weight in built_opened._network.parameters():  # type: ignore[attr-defined]
             weight.fill_(float("nan"))
     with pytest.raises(DataError, match="its weights are broken"):
-        seen(own, photos[:1])
+        detected(built_opened, photos[:1])
 
 
 LOOK = """\
@@ -230,15 +244,15 @@ def test_both_majors_of_transformers_find_the_same(
     kind: str, tmp_path: Path, photos: list[Path]
 ) -> None:
     """Written by the older, as published ones are."""
-    folder, told = tmp_path / "model", tmp_path / "found.json"
+    folder, message = tmp_path / "model", tmp_path / "found.json"
     path = os.pathsep.join([str(REPOSITORY), str(OLDEST)])
-    command = [sys.executable, "-c", LOOK, kind, str(folder), str(told), *map(str, photos)]
+    command = [sys.executable, "-c", LOOK, kind, str(folder), str(message), *map(str, photos)]
     subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, check=True)
-    version, found = json.loads(told.read_text())
+    version, result = json.loads(message.read_text())
     assert version.startswith("4.")
-    for own, other in zip(seen(opened(folder), photos), map(json.loads, found), strict=True):
-        assert [o["category_id"] for o in own] == [o["category_id"] for o in other]
-        for a, b in zip(own, other, strict=True):
+    for item, other in zip(detected(opened(folder), photos), map(json.loads, result), strict=True):
+        assert [o["category_id"] for o in item] == [o["category_id"] for o in other]
+        for a, b in zip(item, other, strict=True):
             assert a["score"] == pytest.approx(b["score"], abs=1e-4)
             assert a["bbox"] == pytest.approx(b["bbox"], abs=0.05)
 
@@ -249,14 +263,16 @@ def test_both_majors_of_transformers_find_the_same(
 def random_net(n_classes: int = 91) -> Any:
     """The smallest network there is."""
     make_importable()
-    own = pytest.importorskip("torchvision.models.detection", reason="extra vision is absent")
+    module = pytest.importorskip("torchvision.models.detection", reason="extra vision is absent")
     torch.manual_seed(0)
-    return own.fasterrcnn_mobilenet_v3_large_fpn(
+    return module.fasterrcnn_mobilenet_v3_large_fpn(
         weights=None, weights_backbone=None, num_classes=n_classes
     )
 
 
-def weights(path: Path, change: Any = lambda own: own, n_classes: int = 91) -> Path:
+def weights(
+    path: Path, change: Any = lambda weights_given: weights_given, n_classes: int = 91
+) -> Path:
     """A file of its random weights, changed."""
     net = random_net(n_classes)
     torch.save(change(net.state_dict()), path)
@@ -269,20 +285,22 @@ def test_torchvision_s_weights_find_what_torchvision_finds(
 ) -> None:
     path, net = weights(tmp_path / "net.pth"), random_net()
     net.roi_heads.score_thresh = 0.011
-    own = TorchvisionDetector(path, 0.011, CPU)  # which has torchvision compile nothing
+    torchvision_detector = TorchvisionDetector(
+        path, 0.011, CPU
+    )  # which has torchvision compile nothing
     with Image.open(photos[0]) as photo:
         pixels = torch.from_numpy(np.asarray(photo.convert("RGB")).copy())
     with torch.inference_mode():
-        (found,) = net.eval()([pixels.permute(2, 0, 1) / 255])
-    known = {own.id for own in CATEGORIES.values()}
-    expected = sum(label in known for label in found["labels"].tolist())
-    (told,) = seen(own, photos[:1])
+        (result,) = net.eval()([pixels.permute(2, 0, 1) / 255])
+    known = {torchvision_detector.id for torchvision_detector in CATEGORIES.values()}
+    expected = sum(label in known for label in result["labels"].tolist())
+    (message,) = detected(torchvision_detector, photos[:1])
     assert expected
-    assert len(told) == expected
-    assert told[0]["score"] == pytest.approx(
+    assert len(message) == expected
+    assert message[0]["score"] == pytest.approx(
         max(
             s
-            for s, n in zip(found["scores"].tolist(), found["labels"].tolist(), strict=True)
+            for s, n in zip(result["scores"].tolist(), result["labels"].tolist(), strict=True)
             if n in known
         ),
         abs=1e-5,
@@ -298,27 +316,27 @@ FORMER = (
 
 def in_names_of_2019(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """As torchvision's published weights of COCO are."""
-    found = {}
+    renamed = {}
     for name, value in weights.items():
         for present, former in FORMER:
             name = re.sub(present, former, name)
-        found[name] = value
-    return found
+        renamed[name] = value
+    return renamed
 
 
 @pytest.mark.parametrize("kind", ["fasterrcnn_resnet50_fpn", "maskrcnn_resnet50_fpn"])
 def test_weights_in_the_names_of_2019_are_read(tmp_path: Path, kind: str) -> None:
     make_importable()
-    own = pytest.importorskip("torchvision.models.detection", reason="extra vision is absent")
+    module = pytest.importorskip("torchvision.models.detection", reason="extra vision is absent")
     torch.manual_seed(0)
-    net = own.__dict__[kind](weights=None, weights_backbone=None, num_classes=91)
+    net = module.__dict__[kind](weights=None, weights_backbone=None, num_classes=91)
     former = in_names_of_2019(net.state_dict())
     for name in ("rpn.head.conv.weight", "backbone.fpn.inner_blocks.0.weight"):
         assert name in former
     assert ("roi_heads.mask_head.mask_fcn1.weight" in former) == ("mask" in kind)
     torch.save(former, tmp_path / "net.pth")
-    found = TorchvisionDetector(tmp_path / "net.pth", 0.1, CPU)._network.state_dict()
-    assert all(torch.equal(found[name], value) for name, value in net.state_dict().items())
+    state = TorchvisionDetector(tmp_path / "net.pth", 0.1, CPU)._network.state_dict()
+    assert all(torch.equal(state[name], value) for name, value in net.state_dict().items())
 
 
 class Code:
@@ -331,21 +349,21 @@ class Code:
 def test_other_files_are_refused_in_a_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    own = tmp_path / "net.pth"
+    item = tmp_path / "net.pth"
 
-    def refused(told: str, error: type[Exception] = DataError) -> None:
-        with pytest.raises(error, match=told):
-            TorchvisionDetector(own, 0.1, CPU)
+    def refused(message: str, error: type[Exception] = DataError) -> None:
+        with pytest.raises(error, match=message):
+            TorchvisionDetector(item, 0.1, CPU)
 
     refused("no such file; fetch torchvision's weights", ResourceError)
-    weights(own, n_classes=3)
-    refused("3 classes, which the file does not name")
-    weights(own, lambda held: {k: v for k, v in held.items() if "rpn" not in k})
+    weights(item, n_classes=3)
+    refused("3 classes without names")
+    weights(item, lambda present: {k: v for k, v in present.items() if "rpn" not in k})
     refused("fits none of fasterrcnn_resnet50_fpn, ")
-    weights(own, lambda held: {"model": held})
+    weights(item, lambda present: {"model": present})
     refused("cls_score.bias' is absent")
-    own.write_bytes(own.read_bytes()[:1000])
+    item.write_bytes(item.read_bytes()[:1000])
     refused("cut short")
-    own.write_bytes(pickle.dumps(Code()))
-    refused(r"no file of weights|could run code")
+    item.write_bytes(pickle.dumps(Code()))
+    refused(r"not a file of weights|could run code")
     assert "ran" not in capsys.readouterr().out

@@ -20,7 +20,7 @@ from tests.tiny_models import write_preprocessing
 SIZES: dict[str, Any] = {**DETR, "d_model": 32, "decoder_layers": 2, "num_feature_levels": 4}
 
 
-def published(folder: Path, **told: Any) -> Any:
+def published(folder: Path, **changes: Any) -> Any:
     """A Deformable DETR, and its folder as published ones are: the backbone by timm's name."""
     make_importable()
     pytest.importorskip("timm", reason="extra vision is absent")
@@ -30,8 +30,8 @@ def published(folder: Path, **told: Any) -> Any:
         named |= {"backbone": "resnet10t", "backbone_kwargs": backbone}
         named |= {"use_timm_backbone": True, "use_pretrained_backbone": False}
     else:
-        own = {"backbone": "resnet10t", "features_only": True, "out_indices": [2, 3, 4]}
-        named["backbone_config"] = {"model_type": "timm_backbone", "num_channels": 3, **own}
+        item = {"backbone": "resnet10t", "features_only": True, "out_indices": [2, 3, 4]}
+        named["backbone_config"] = {"model_type": "timm_backbone", "num_channels": 3, **item}
     torch.manual_seed(0)
     config = transformers.DeformableDetrConfig(**named)
     net = transformers.DeformableDetrForObjectDetection(config).eval()
@@ -39,21 +39,23 @@ def published(folder: Path, **told: Any) -> Any:
     write_preprocessing(folder, "DeformableDetrImageProcessor")
     path = folder / "config.json"
     former = {"backbone": "resnet10t", "backbone_config": None, "backbone_kwargs": backbone}
-    former |= {"use_timm_backbone": True, "use_pretrained_backbone": True, **told}
+    former |= {"use_timm_backbone": True, "use_pretrained_backbone": True, **changes}
     path.write_text(json.dumps({**json.loads(path.read_text()), **former}))
     return net
 
 
-@pytest.mark.parametrize("told", [{}, {"backbone_kwargs": {"out_indices": [2, 3, 4]}}])
+@pytest.mark.parametrize("message", [{}, {"backbone_kwargs": {"out_indices": [2, 3, 4]}}])
 def test_a_backbone_with_its_levels_is_not_asked_of_the_hub(
-    tmp_path: Path, told: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, message: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    net = published(tmp_path, **told)
-    own = detector(find_pretrained(str(tmp_path), detection.KINDS), 0.1, torch.device("cpu"))
+    net = published(tmp_path, **message)
+    built_detector = detector(
+        find_pretrained(str(tmp_path), detection.KINDS), 0.1, torch.device("cpu")
+    )
     pixels = torch.randn(1, 3, 128, 160)
     with torch.inference_mode():
-        found = own._network(pixel_values=pixels)  # type: ignore[attr-defined]
+        network = built_detector._network(pixel_values=pixels)  # type: ignore[attr-defined]
         expected = net(pixel_values=pixels)
-    assert (found.logits - expected.logits).abs().max() < 1e-5
-    assert (found.pred_boxes - expected.pred_boxes).abs().max() < 1e-5
+    assert (network.logits - expected.logits).abs().max() < 1e-5
+    assert (network.pred_boxes - expected.pred_boxes).abs().max() < 1e-5

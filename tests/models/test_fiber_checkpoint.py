@@ -29,12 +29,14 @@ class Code:
 
 @pytest.mark.parametrize("matches", [True, False])
 def test_every_name_is_one_of_ours_or_unused(tmp_path: Path, matches: bool) -> None:
-    own = network(replace(TINY, matches=matches))
-    found = read_fiber(write_checkpoint(tmp_path / "f.ckpt", own))
-    assert found.size == own.size
-    held = found.state_dict()
-    assert set(held) == set(own.state_dict())
-    assert all(torch.equal(held[name], value) for name, value in own.state_dict().items())
+    built_network = network(replace(TINY, matches=matches))
+    fiber = read_fiber(write_checkpoint(tmp_path / "f.ckpt", built_network))
+    assert fiber.size == built_network.size
+    state = fiber.state_dict()
+    assert set(state) == set(built_network.state_dict())
+    assert all(
+        torch.equal(state[name], value) for name, value in built_network.state_dict().items()
+    )
 
 
 def test_the_names_of_the_published_file_are_those_that_its_code_gives(tmp_path: Path) -> None:
@@ -42,8 +44,8 @@ def test_the_names_of_the_published_file_are_those_that_its_code_gives(tmp_path:
     names = set(released(network()))
     block, layer = f"{STAGE}.2.attn", f"{LAYER}.3"
     assert names >= {
-        *(f"{block}.{own}.weight" for own in ("qkv", "proj", "qkv_i2t", "qkv_text_i2t")),
-        *(f"{block}.{own}.bias" for own in ("norm_i2t_i", "proj_i2t")),
+        *(f"{block}.{item}.weight" for item in ("qkv", "proj", "qkv_i2t", "qkv_text_i2t")),
+        *(f"{block}.{item}.bias" for item in ("norm_i2t_i", "proj_i2t")),
         f"{block}.alpha_i2t",
         "vit_model.layers.0.downsample.reduction.weight",
         "vit_model.norm.weight",
@@ -67,19 +69,19 @@ def test_a_file_tuned_for_retrieval_ranks_by_what_it_learnt(tmp_path: Path) -> N
     state = released(network())
     tuned = {"rank_output.weight": torch.ones(1, 2 * TINY.joint), "rank_output.bias": torch.ones(1)}
     path = write_checkpoint(tmp_path / "f.ckpt", network(), state_dict=state | tuned)
-    found = read_fiber(path).state_dict()
-    assert torch.equal(found["matching.weight"][1:], tuned["rank_output.weight"])
-    assert torch.equal(found["matching.bias"][1:], tuned["rank_output.bias"])
-    assert torch.equal(found["matching.weight"][:1], state["itm_score.fc.weight"][:1])
+    result = read_fiber(path).state_dict()
+    assert torch.equal(result["matching.weight"][1:], tuned["rank_output.weight"])
+    assert torch.equal(result["matching.bias"][1:], tuned["rank_output.bias"])
+    assert torch.equal(result["matching.weight"][:1], state["itm_score.fc.weight"][:1])
 
 
 def test_a_file_tuned_for_retrieval_may_rank_by_the_head_that_was_trained(tmp_path: Path) -> None:
     state = released(network())
     tuned = {"rank_output.weight": torch.ones(1, 2 * TINY.joint), "rank_output.bias": torch.ones(1)}
     path = write_checkpoint(tmp_path / "f.ckpt", network(), state_dict=state | tuned)
-    found = read_fiber(path, head="itm_score").state_dict()
-    assert torch.equal(found["matching.weight"], state["itm_score.fc.weight"])
-    assert torch.equal(found["matching.bias"], state["itm_score.fc.bias"])
+    result = read_fiber(path, head="itm_score").state_dict()
+    assert torch.equal(result["matching.weight"], state["itm_score.fc.weight"])
+    assert torch.equal(result["matching.bias"], state["itm_score.fc.bias"])
 
 
 def test_queues_are_not_read_into_memory(tmp_path: Path) -> None:
@@ -89,8 +91,8 @@ def test_queues_are_not_read_into_memory(tmp_path: Path) -> None:
     path = write_checkpoint(tmp_path / "f.ckpt", network(), state_dict=state)
     del queue, state
     before = resident()
-    held, net = read_numbers(path), read_fiber(path)
-    assert held["state_dict"]["image_input_queue"].numel() * 4 == size
+    numbers, net = read_numbers(path), read_fiber(path)
+    assert numbers["state_dict"]["image_input_queue"].numel() * 4 == size
     assert net.size == TINY
     assert resident() - before < size / 2  # the network, and what PyTorch needs to read
 
@@ -108,13 +110,13 @@ def test_classes_of_callbacks_stand_for_nothing(
 ) -> None:
     """Lightning before 1.5 keys what callbacks keep by their classes."""
     module = ModuleType("pytorch_lightning.callbacks.made_up")
-    kept = type("Made", (), {"__module__": module.__name__})
-    module.Made = kept  # type: ignore[attr-defined]
+    saved_type = type("Made", (), {"__module__": module.__name__})
+    module.Made = saved_type  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    path = write_checkpoint(tmp_path / "f.ckpt", network(), callbacks={kept: {"best": 0.5}})
+    path = write_checkpoint(tmp_path / "f.ckpt", network(), callbacks={saved_type: {"best": 0.5}})
     monkeypatch.delitem(sys.modules, module.__name__)
     assert read_fiber(path).size == TINY
-    assert kept not in torch.serialization.get_safe_globals()
+    assert saved_type not in torch.serialization.get_safe_globals()
 
 
 def test_tables_of_places_are_interpolated_for_another_side(tmp_path: Path) -> None:
@@ -124,29 +126,29 @@ def test_tables_of_places_are_interpolated_for_another_side(tmp_path: Path) -> N
     name = f"swin.layers.1.blocks.1.{TABLE}"
     small, large = before.state_dict()[name], after.state_dict()[name]
     for head in range(small.shape[1]):
-        own = large[:, head].reshape(5, 5)
+        item = large[:, head].reshape(5, 5)
         wanted = enlarged(small[:, head].reshape(3, 3), 5)
-        assert (own - wanted).abs().max() < 1e-5
+        assert (item - wanted).abs().max() < 1e-5
     assert after.pictures(torch.randn(1, 3, 96, 96)).shape == (1, TINY.joint)
 
 
 def enlarged(table: Tensor, side: int) -> Tensor:
     """Bicubic (Keys 1981, a = -0.75), pixels' middles at half numbers, edges repeated."""
     before = len(table)
-    found = torch.zeros(side, side)
+    table_enlarged = torch.zeros(side, side)
     for row in range(side):
         for column in range(side):
             for r, down in near(row, before / side):
                 for c, across in near(column, before / side):
-                    own = table[min(max(r, 0), before - 1), min(max(c, 0), before - 1)]
-                    found[row, column] += down * across * own
-    return found
+                    weight = table[min(max(r, 0), before - 1), min(max(c, 0), before - 1)]
+                    table_enlarged[row, column] += down * across * weight
+    return table_enlarged
 
 
 def near(place: int, scale: float) -> list[tuple[int, float]]:
     middle = (place + 0.5) * scale - 0.5
     first = int(middle // 1)
-    return [(own, keys(abs(middle - own))) for own in range(first - 1, first + 3)]
+    return [(index, keys(abs(middle - index))) for index in range(first - 1, first + 3)]
 
 
 def keys(x: float, a: float = -0.75) -> float:
@@ -171,12 +173,12 @@ def refusal(path: Path, state: dict[str, Tensor]) -> str:
 
 def test_a_name_that_nobody_knows_is_refused(tmp_path: Path) -> None:
     state = released(network()) | {"vqa_classifier.0.weight": torch.zeros(1)}
-    told = refusal(tmp_path / "f.ckpt", state)
-    assert "'vqa_classifier.0.weight' is no weight of FIBER's" in told
+    message = refusal(tmp_path / "f.ckpt", state)
+    assert "'vqa_classifier.0.weight' is not a weight of FIBER" in message
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
         (f"{STAGE}.2.attn.alpha_i2t", "'gates.2_2.strength' is absent"),
         (f"{STAGE}.3.attn.qkv_text_i2t.bias", "'gates.2_3.attention.key.bias' is absent"),
@@ -188,10 +190,10 @@ def test_a_name_that_nobody_knows_is_refused(tmp_path: Path) -> None:
         ("cross_modal_image_pooler_itc.dense.bias", "'dual_image.pooler.bias' is absent"),
     ],
 )
-def test_a_weight_that_is_absent_is_refused(tmp_path: Path, name: str, told: str) -> None:
+def test_a_weight_that_is_absent_is_refused(tmp_path: Path, name: str, message: str) -> None:
     state = released(network())
     del state[name]
-    assert told in refusal(tmp_path / "f.ckpt", state)
+    assert message in refusal(tmp_path / "f.ckpt", state)
 
 
 def test_a_weight_of_another_size_is_refused(tmp_path: Path) -> None:
@@ -200,13 +202,13 @@ def test_a_weight_of_another_size_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_swin_alone_is_refused(tmp_path: Path) -> None:
-    state = {name: own for name, own in released(network()).items() if "i2t" not in name}
+    state = {name: item for name, item in released(network()).items() if "i2t" not in name}
     assert "0 blocks of 9 read texts" in refusal(tmp_path / "f.ckpt", state)
 
 
 def test_an_optimiser_alone_is_refused(tmp_path: Path) -> None:
     torch.save({"optimizer_states": []}, tmp_path / "f.ckpt")
-    with pytest.raises(DataError, match="holds no state_dict"):
+    with pytest.raises(DataError, match="has no state_dict"):
         read_fiber(tmp_path / "f.ckpt")
 
 

@@ -26,54 +26,60 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def own(folder: Path) -> FiberModel:
+def our_model(folder: Path) -> FiberModel:
     return FiberModel(find_fiber(str(folder)), None, 40, CPU)
 
 
 def test_texts_are_tokenised_as_the_library_does(folder: Path) -> None:
     transformers = pytest.importorskip("transformers")
-    found = read_tokenizer(find_fiber(str(folder)))
+    tokenizer = read_tokenizer(find_fiber(str(folder)))
     library = transformers.RobertaTokenizerFast.from_pretrained(folder)
-    assert [found.encode(text).ids for text in TEXTS] == library(TEXTS)["input_ids"]
+    assert [tokenizer.encode(text).ids for text in TEXTS] == library(TEXTS)["input_ids"]
 
 
-def test_photos_are_squeezed_and_have_the_mean_and_spread_of_imagenet(own: FiberModel) -> None:
+def test_photos_are_squeezed_and_have_the_mean_and_spread_of_imagenet(
+    our_model: FiberModel,
+) -> None:
     grey = Image.new("RGB", (90, 30), (124, 116, 104))
-    found = own.prepare(grey)
-    assert found.shape == (3, TINY.side, TINY.side)
+    prepare = our_model.prepare(grey)
+    assert prepare.shape == (3, TINY.side, TINY.side)
     wanted = [(124 / 255 - 0.485) / 0.229, (116 / 255 - 0.456) / 0.224, (104 / 255 - 0.406) / 0.225]
-    np.testing.assert_allclose(found.mean(axis=(1, 2)), wanted, atol=1e-5)
+    np.testing.assert_allclose(prepare.mean(axis=(1, 2)), wanted, atol=1e-5)
 
 
-def photos(own: FiberModel, n: int = 11) -> list[np.ndarray]:
+def photos(model: FiberModel, n: int = 11) -> list[np.ndarray]:
     noise = np.random.default_rng(0).integers(0, 256, (n, 40, 30, 3), np.uint8)
-    return [own.prepare(Image.fromarray(pixels)) for pixels in noise]
+    return [model.prepare(Image.fromarray(pixels)) for pixels in noise]
 
 
-def test_vectors_are_those_of_the_network(own: FiberModel) -> None:
-    net, seen = network(), photos(own)
-    wanted = net.pictures(torch.from_numpy(np.stack(seen)))
-    np.testing.assert_allclose(own.photos(seen, normalize=False), wanted.numpy(), atol=1e-5)
-    lengths = np.linalg.norm(own.photos(seen, normalize=True), axis=1)
+def test_vectors_are_those_of_the_network(our_model: FiberModel) -> None:
+    net, recorded = network(), photos(our_model)
+    wanted = net.pictures(torch.from_numpy(np.stack(recorded)))
+    np.testing.assert_allclose(
+        our_model.photos(recorded, normalize=False), wanted.numpy(), atol=1e-5
+    )
+    lengths = np.linalg.norm(our_model.photos(recorded, normalize=True), axis=1)
     np.testing.assert_allclose(lengths, 1, atol=1e-6)
-    np.testing.assert_allclose(np.linalg.norm(own.texts(TEXTS), axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(our_model.texts(TEXTS), axis=1), 1, atol=1e-6)
 
 
-def test_every_pair_is_judged_as_by_itself(own: FiberModel) -> None:
-    seen, begun = photos(own, 3), own.begin(TEXTS)
+def test_every_pair_is_judged_as_by_itself(our_model: FiberModel) -> None:
+    recorded, begun = photos(our_model, 3), our_model.begin(TEXTS)
     pairs = np.array([(photo, text) for photo in range(3) for text in range(5)] * 5)
-    found = own.match(seen, begun, pairs)
-    for (photo, text), value in zip(pairs[:15].tolist(), found[:15].tolist(), strict=True):
-        alone = own.match([seen[photo]], own.begin([TEXTS[text]]), np.array([[0, 0]]))
+    match = our_model.match(recorded, begun, pairs)
+    for (photo, text), value in zip(pairs[:15].tolist(), match[:15].tolist(), strict=True):
+        alone = our_model.match(
+            [recorded[photo]], our_model.begin([TEXTS[text]]), np.array([[0, 0]])
+        )
         assert value == pytest.approx(alone[0], abs=1e-5)
 
 
-def test_a_text_is_read_as_far_as_is_set(own: FiberModel, folder: Path) -> None:
+def test_a_text_is_read_as_far_as_is_set(our_model: FiberModel, folder: Path) -> None:
     """Six tokens: two around a text, and four letters and spaces of it."""
     short = FiberModel(find_fiber(str(folder)), None, 6, CPU)
     texts = ["a dxy", "a dx"]
     assert np.allclose(*short.texts(texts), atol=1e-6)
-    assert not np.allclose(*own.texts(texts), atol=1e-4)
+    assert not np.allclose(*our_model.texts(texts), atol=1e-4)
 
 
 @pytest.mark.parametrize("longest", [2, 47])
@@ -100,7 +106,7 @@ def test_a_broken_vocabulary_is_refused(folder: Path, tmp_path: Path) -> None:
 def test_more_words_than_the_weights_know_are_refused(tmp_path: Path) -> None:
     write_checkpoint(tmp_path / "f.ckpt", network(replace(TINY, n_words=50)))
     model = find_fiber(str(write_vocabulary(tmp_path)))
-    with pytest.raises(DataError, match=r"has \d+ words, and the weights know 50"):
+    with pytest.raises(DataError, match=r"has \d+ words, but the weights have 50"):
         FiberModel(model, None, 40, CPU)
 
 
@@ -108,7 +114,7 @@ def test_weights_that_are_no_numbers_are_told(tmp_path: Path) -> None:
     broken = network()
     broken.dual_text.pooler.weight.fill_(torch.nan)
     write_checkpoint(tmp_path / "f.ckpt", broken)
-    with pytest.raises(DataError, match="holds NaN or infinity"):
+    with pytest.raises(DataError, match="contains NaN or infinity"):
         FiberModel(find_fiber(str(write_vocabulary(tmp_path))), None, 40, CPU)
 
 

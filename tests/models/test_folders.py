@@ -24,8 +24,8 @@ def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(clip: Path, tmp_path: Path) -> Path:
-    found: Path = shutil.copytree(clip, tmp_path / "model")
-    return found
+    path: Path = shutil.copytree(clip, tmp_path / "model")
+    return path
 
 
 def change(path: Path, **changes: Any) -> None:
@@ -72,8 +72,8 @@ def test_an_absurd_configuration_is_refused_with_its_key(
     folder: Path, part: str, key: str, value: Any
 ) -> None:
     path = folder / "config.json"
-    own = json.loads(path.read_text())[part]
-    change(path, **{part: {**own, key: value}})
+    load = json.loads(path.read_text())[part]
+    change(path, **{part: {**load, key: value}})
     with pytest.raises(DataError, match=rf"config\.json: {key} is "):
         find_pretrained(str(folder), KINDS)
 
@@ -105,8 +105,8 @@ def test_sizes_that_the_weights_have_not_are_refused(folder: Path) -> None:
     from transformers import CLIPModel
 
     path = folder / "config.json"
-    own = json.loads(path.read_text())["text_config"]
-    change(path, text_config={**own, "hidden_size": 10**6, "intermediate_size": 10**6})
+    text_config = json.loads(path.read_text())["text_config"]
+    change(path, text_config={**text_config, "hidden_size": 10**6, "intermediate_size": 10**6})
     with pytest.raises(BiasPipelineError, match="cannot be loaded"):
         load(find_pretrained(str(folder), KINDS), CLIPModel, torch.device("cpu"))
 

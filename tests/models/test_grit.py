@@ -11,13 +11,13 @@ from torch import Tensor, nn
 
 from bias_pipeline.models.grit.captions import (
     PAD,
-    Attention,
+    CaptionAttention,
     CaptionDecoder,
     FeedForward,
     GridNet,
     ParallelLayer,
 )
-from bias_pipeline.models.grit.detector import Detector, RegionDecoder, Visual, refined
+from bias_pipeline.models.grit.detector import GritDetector, RegionDecoder, Visual, refined
 from bias_pipeline.models.grit.sizes import SIZES
 
 WORDS, C = 12, 8
@@ -40,40 +40,42 @@ def visual(seed: int = 1) -> Visual:
     )
 
 
-def attended(own: Attention, queries: Tensor, seen: Tensor) -> Tensor:
+def attended(attention: CaptionAttention, queries: Tensor, memory: Tensor) -> Tensor:
     """(Q, C) queries that see (S, C) all of something, head by head."""
     heads = []
-    parts = [own.fc_q(queries), own.fc_k(seen), own.fc_v(seen)]
-    for q, k, v in zip(*(part.chunk(own.n_heads, dim=1) for part in parts), strict=True):
+    parts = [attention.fc_q(queries), attention.fc_k(memory), attention.fc_v(memory)]
+    for q, k, v in zip(*(part.chunk(attention.n_heads, dim=1) for part in parts), strict=True):
         heads.append((q @ k.T / math.sqrt(q.shape[1])).softmax(dim=1) @ v)
-    found: Tensor = own.layer_norm(queries + own.fc_o(torch.cat(heads, dim=1)))
-    return found
+    output: Tensor = attention.layer_norm(queries + attention.fc_o(torch.cat(heads, dim=1)))
+    return output
 
 
-def fed(own: FeedForward, vectors: Tensor) -> Tensor:
-    found: Tensor = own.layer_norm(vectors + own.fc2(own.fc1(vectors).clamp(min=0)))
-    return found
+def fed(layer: FeedForward, vectors: Tensor) -> Tensor:
+    output: Tensor = layer.layer_norm(vectors + layer.fc2(layer.fc1(vectors).clamp(min=0)))
+    return output
 
 
 def place(number: int) -> Tensor:
     """Vaswani et al. 2017, section 3.5."""
     rates = [10_000 ** (2 * pair / C) for pair in range(C // 2)]
     pairs = [(math.sin(number / rate), math.cos(number / rate)) for rate in rates]
-    return torch.tensor([own for pair in pairs for own in pair])
+    return torch.tensor([item for pair in pairs for item in pair])
 
 
-def said(own: CaptionDecoder, words: list[int], seen: Visual, row: int) -> Tensor:
+def log_probabilities(
+    decoder: CaptionDecoder, words: list[int], visual: Visual, row: int
+) -> Tensor:
     """(L, C) the state after each word of one caption."""
-    states = torch.stack([own.word_emb.weight[w] + place(n) for n, w in enumerate(words, 1)])
-    for layer in own.layers:
+    states = torch.stack([decoder.word_emb.weight[w] + place(n) for n, w in enumerate(words, 1)])
+    for layer in decoder.layers:
         read = torch.cat(
             [
                 attended(layer.self_att, states[n : n + 1], states[: n + 1])
                 for n in range(len(words))
             ]
         )
-        grid = attended(layer.vis_att1, read, seen.grid[row])
-        regions = attended(layer.vis_att2, read, seen.regions[row])
+        grid = attended(layer.vis_att1, read, visual.grid[row])
+        regions = attended(layer.vis_att2, read, visual.regions[row])
         second = layer.fc_alpha2 if layer.fc_alpha2 is not None else layer.fc_alpha1
         first = torch.sigmoid(layer.fc_alpha1(torch.cat([read, grid], dim=1)))
         other = torch.sigmoid(second(torch.cat([read, regions], dim=1)))
@@ -83,12 +85,12 @@ def said(own: CaptionDecoder, words: list[int], seen: Visual, row: int) -> Tenso
 
 @pytest.mark.parametrize("second_gate", ["released", "paper"])
 def test_states_are_those_of_the_equations(second_gate: str) -> None:
-    own = random(CaptionDecoder(WORDS, TINY, second_gate))
-    assert isinstance(own, CaptionDecoder)
-    found = own(TOKENS, visual())
+    layer = random(CaptionDecoder(WORDS, TINY, second_gate))
+    assert isinstance(layer, CaptionDecoder)
+    output = layer(TOKENS, visual())
     for row, words in enumerate(([2, 3, 4, 5], [2, 6])):
-        wanted = said(own, words, visual(), row)
-        assert (found[row, : len(words)] - wanted).abs().max() < 1e-5
+        wanted = log_probabilities(layer, words, visual(), row)
+        assert (output[row, : len(words)] - wanted).abs().max() < 1e-5
 
 
 def test_the_released_network_has_one_gate_for_both() -> None:
@@ -105,31 +107,31 @@ def test_the_released_network_has_one_gate_for_both() -> None:
 
 
 def test_a_closed_gate_lets_nothing_in() -> None:
-    own = random(ParallelLayer(TINY, "released"))
-    nn.init.zeros_(own.fc_alpha1.weight)
-    nn.init.constant_(own.fc_alpha1.bias, -1e4)
+    layer = random(ParallelLayer(TINY, "released"))
+    nn.init.zeros_(layer.fc_alpha1.weight)
+    nn.init.constant_(layer.fc_alpha1.bias, -1e4)
     words, present = torch.randn(2, 4, C), torch.ones(2, 4, 1)
     visible = torch.ones(4, 4, dtype=torch.bool).tril()
-    one, other = (own(words, present, visible, visual(seed)) for seed in (1, 2))
+    one, other = (layer(words, present, visible, visual(seed)) for seed in (1, 2))
     assert torch.equal(one, other)
 
 
 def test_later_words_do_not_change_what_was_read() -> None:
-    own = random(CaptionDecoder(WORDS, TINY, "released"))
+    layer = random(CaptionDecoder(WORDS, TINY, "released"))
     changed = TOKENS.clone()
     changed[0, 3] = 9
-    one, other = own(TOKENS, visual()), own(changed, visual())
+    one, other = layer(TOKENS, visual()), layer(changed, visual())
     assert torch.equal(one[0, :3], other[0, :3])
     assert not torch.equal(one[0, 3], other[0, 3])
 
 
 def test_the_grid_network_is_that_of_the_equations() -> None:
-    own = random(GridNet(6, TINY))
+    built_random = random(GridNet(6, TINY))
     grid = torch.randn(2, 5, 6)
-    wanted = own.layer_norm(own.fc(grid).clamp(min=0))[1]
-    for layer in own.layers:
+    wanted = built_random.layer_norm(built_random.fc(grid).clamp(min=0))[1]
+    for layer in built_random.layers:
         wanted = fed(layer.pwff, attended(layer.mhatt, wanted, wanted))
-    assert (own(grid)[1] - wanted).abs().max() < 1e-5
+    assert (built_random(grid)[1] - wanted).abs().max() < 1e-5
 
 
 def test_boxes_that_do_not_change_stay() -> None:
@@ -139,40 +141,45 @@ def test_boxes_that_do_not_change_stay() -> None:
 
 
 def test_regions_do_not_depend_on_other_pictures() -> None:
-    own = random(RegionDecoder([6, 8], replace(TINY, size=32)))
+    layer = random(RegionDecoder([6, 8], replace(TINY, size=32)))
     levels = [torch.randn(3, 4, 4, 6), torch.randn(3, 2, 2, 8)]
-    alone = own([level[1:2] for level in levels])
-    assert (own(levels)[1:2] - alone).abs().max() < 1e-5
+    alone = layer([level[1:2] for level in levels])
+    assert (layer(levels)[1:2] - alone).abs().max() < 1e-5
 
 
 def test_every_weight_of_the_detector_is_learnt() -> None:
     """But those of the last boxes; training on several devices allows no others to be idle."""
     torch.manual_seed(0)
     size = SIZES["small"]
-    own = Detector(size).eval()
-    for weight in own.regions.bbox_embed.parameters():
+    detector = GritDetector(size).eval()
+    for weight in detector.regions.bbox_embed.parameters():
         nn.init.normal_(weight, std=0.1)
-    seen = own(torch.randint(0, 256, (2, 3, size.side, size.side), dtype=torch.uint8))
-    (seen.grid.square().sum() + (seen.regions * torch.randn_like(seen.regions)).sum()).backward()
-    learnt = [(name, w) for name, w in own.named_parameters() if w.requires_grad]
+    observed_own = detector(torch.randint(0, 256, (2, 3, size.side, size.side), dtype=torch.uint8))
+    (
+        observed_own.grid.square().sum()
+        + (observed_own.regions * torch.randn_like(observed_own.regions)).sum()
+    ).backward()
+    learnt = [(name, w) for name, w in detector.named_parameters() if w.requires_grad]
     assert [name for name, w in learnt if w.grad is None or not w.grad.any()] == []
 
 
-def plain_regions(own: RegionDecoder, levels: list[Tensor]) -> Tensor:
+def plain_regions(decoder: RegionDecoder, levels: list[Tensor]) -> Tensor:
     """(R, C) regions of one picture, query by query, with the last box after no layer."""
     maps = [
         layer(level.permute(0, 3, 1, 2))
-        for layer, level in zip(own.input_proj, levels, strict=True)
+        for layer, level in zip(decoder.input_proj, levels, strict=True)
     ]
-    place, content = own.query_embed.weight.chunk(2, dim=1)
-    boxes = torch.cat([own.reference_points(place).sigmoid(), torch.full((len(place), 2), 0.5)], 1)
+    place, content = decoder.query_embed.weight.chunk(2, dim=1)
+    boxes = torch.cat(
+        [decoder.reference_points(place).sigmoid(), torch.full((len(place), 2), 0.5)], 1
+    )
     values = torch.cat([one.flatten(2).transpose(1, 2) for one in maps], dim=1)
     shapes = [(one.shape[2], one.shape[3]) for one in maps]
-    for number, layer in enumerate(own.layers):
-        boxes = refined(boxes, own.bbox_embed[number](content))
+    for number, layer in enumerate(decoder.layers):
+        boxes = refined(boxes, decoder.bbox_embed[number](content))
         asking = content + place
-        seen, _ = layer.self_attn(asking[None], asking[None], content[None])
-        content = layer.norm2(content + seen[0])
+        attended_content, _ = layer.self_attn(asking[None], asking[None], content[None])
+        content = layer.norm2(content + attended_content[0])
         rows = [
             layer.cross_attn((content + place)[q][None, None], boxes[q][None, None], values, shapes)
             for q in range(len(place))
@@ -184,16 +191,16 @@ def plain_regions(own: RegionDecoder, levels: list[Tensor]) -> Tensor:
 
 
 def test_regions_are_those_of_the_equations() -> None:
-    own = random(RegionDecoder([6, 8], replace(TINY, size=32)))
-    assert isinstance(own, RegionDecoder)
+    layer = random(RegionDecoder([6, 8], replace(TINY, size=32)))
+    assert isinstance(layer, RegionDecoder)
     levels = [torch.randn(1, 4, 4, 6), torch.randn(1, 2, 2, 8)]
-    assert (own(levels)[0] - plain_regions(own, levels)).abs().max() < 1e-4
+    assert (layer(levels)[0] - plain_regions(layer, levels)).abs().max() < 1e-4
 
 
 def test_the_released_size_is_that_of_the_paper() -> None:
     """Swin-B, and levels of 256 to 1024 numbers; made without its weights in memory."""
     with torch.device("meta"):
-        own = Detector(SIZES["released"])
-    assert own.backbone.sizes[-4:] == [256, 512, 1024, 1024]
-    assert own.regions.query_embed.weight.shape == (150, 1024)
-    assert len(own.regions.layers) == 6
+        detector = GritDetector(SIZES["released"])
+    assert detector.backbone.sizes[-4:] == [256, 512, 1024, 1024]
+    assert detector.regions.query_embed.weight.shape == (150, 1024)
+    assert len(detector.regions.layers) == 6

@@ -14,9 +14,9 @@ from bias_pipeline.models.grit.checkpoint import (
     load_captions,
     load_detector,
     read_checkpoint,
-    renamed,
+    rename_grit_weights,
 )
-from bias_pipeline.models.grit.detector import Detector
+from bias_pipeline.models.grit.detector import GritDetector
 from bias_pipeline.models.grit.vocabulary import read_vocabulary, shared_rows
 from tests.grit_files import (
     SMALL,
@@ -40,10 +40,13 @@ class Code:
 
 @pytest.mark.parametrize("n_memories", [0, 1, 3])
 def test_every_name_of_a_captioner_is_one_of_ours_or_unused(n_memories: int) -> None:
-    own = network(n_memories=n_memories)
-    found = renamed(released(own), Path("grit.pth"))
-    assert set(found) == set(own.state_dict())
-    assert all(torch.equal(found[name], value) for name, value in own.state_dict().items())
+    built_network = network(n_memories=n_memories)
+    computed_renamed = rename_grit_weights(released(built_network), Path("grit.pth"))
+    assert set(computed_renamed) == set(built_network.state_dict())
+    assert all(
+        torch.equal(computed_renamed[name], value)
+        for name, value in built_network.state_dict().items()
+    )
 
 
 @pytest.mark.parametrize("zipped", [True, False])
@@ -51,101 +54,101 @@ def test_every_name_of_a_captioner_is_one_of_ours_or_unused(n_memories: int) -> 
 def test_a_detector_sees_the_same_as_the_saved_one(
     tmp_path: Path, write: Callable[..., Path], zipped: bool
 ) -> None:
-    own, fresh = network(), Detector(SMALL).eval()
-    path = write(tmp_path / "grit.pth", own, _use_new_zipfile_serialization=zipped)
+    item, fresh = network(), GritDetector(SMALL).eval()
+    path = write(tmp_path / "grit.pth", item, _use_new_zipfile_serialization=zipped)
     load_detector(fresh, read_checkpoint(path), WHAT)
     pixels = torch.randint(0, 256, (2, 3, 64, 64), dtype=torch.uint8)
     with torch.no_grad():
-        for seen, wanted in zip(fresh(pixels), own.detector(pixels), strict=True):
-            assert torch.equal(seen, wanted)
+        for recorded, wanted in zip(fresh(pixels), item.detector(pixels), strict=True):
+            assert torch.equal(recorded, wanted)
 
 
 def test_a_detector_with_attributes_is_one(tmp_path: Path) -> None:
-    own, fresh = network(), Detector(SMALL).eval()
-    path = write_detector(tmp_path / "grit.pth", own, n_attributes=5)
+    item, fresh = network(), GritDetector(SMALL).eval()
+    path = write_detector(tmp_path / "grit.pth", item, n_attributes=5)
     load_detector(fresh, read_checkpoint(path), WHAT)
-    assert torch.equal(fresh.regions.query_embed.weight, own.detector.regions.query_embed.weight)
+    assert torch.equal(fresh.regions.query_embed.weight, item.detector.regions.query_embed.weight)
 
 
 def test_a_captioner_has_the_file_s_weights_and_the_words_that_both_know(tmp_path: Path) -> None:
-    saved, own = network(), network(n_words=6, seed=1)
-    before = own.cap_generator.word_emb.weight.clone()
+    saved, item = network(), network(n_words=6, seed=1)
+    before = item.cap_generator.word_emb.weight.clone()
     rows = shared_rows({"man": 3, "gender": 4, "female": 5}, {w: n for n, w in enumerate(WORDS)})
-    load_captions(own, read_checkpoint(write_captioner(tmp_path / "g.pth", saved)), rows, WHAT)
-    table, theirs = own.cap_generator.word_emb.weight, saved.cap_generator.word_emb.weight
+    load_captions(item, read_checkpoint(write_captioner(tmp_path / "g.pth", saved)), rows, WHAT)
+    table, theirs = item.cap_generator.word_emb.weight, saved.cap_generator.word_emb.weight
     assert torch.equal(table[[0, 1, 2, 3, 5]], theirs[[0, 1, 2, 4, 8]])
     assert torch.equal(table[4], before[4])
-    assert torch.equal(own.grid_net.fc.weight, saved.grid_net.fc.weight)
+    assert torch.equal(item.grid_net.fc.weight, saved.grid_net.fc.weight)
 
 
 def refusal(weights: dict[str, object], path: Path) -> str:
     torch.save(weights, path)
     with pytest.raises(DataError) as refused:
-        load_detector(Detector(SMALL), read_checkpoint(path), WHAT)
+        load_detector(GritDetector(SMALL), read_checkpoint(path), WHAT)
     assert "\n" not in str(refused.value)
     return str(refused.value)
 
 
 def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
     weights: dict[str, object] = dict(released(network()))
-    name = next(own for own in weights if own.endswith("fc.weight"))
+    name = next(weight for weight in weights if weight.endswith("fc.weight"))
     weights[name] = torch.full_like(weights[name], torch.nan)  # type: ignore[arg-type]
-    assert f"{name!r} holds NaN" in refusal({"state_dict": weights}, tmp_path / "g.pth")
+    assert f"{name!r} contains NaN" in refusal({"state_dict": weights}, tmp_path / "g.pth")
 
 
 def test_a_captioner_without_its_positions_is_refused(tmp_path: Path) -> None:
     weights = released(network())
     del weights["cap_generator.pos_emb.weight"]
-    told = refusal({"state_dict": weights}, tmp_path / "g.pth")
-    assert "'cap_generator.pos_emb.weight' is absent" in told
+    message = refusal({"state_dict": weights}, tmp_path / "g.pth")
+    assert "'cap_generator.pos_emb.weight' is absent" in message
 
 
 def test_a_name_that_nobody_knows_is_refused(tmp_path: Path) -> None:
     weights = released(network()) | {"head.weight": torch.zeros(1)}
-    told = refusal({"state_dict": weights}, tmp_path / "g.pth")
-    assert "'head.weight' is no weight of GRIT's" in told
+    message = refusal({"state_dict": weights}, tmp_path / "g.pth")
+    assert "'head.weight' is not a weight of GRIT" in message
 
 
 def test_a_weight_that_is_absent_is_refused(tmp_path: Path) -> None:
     weights = released(network())
     del weights["detector.det_module.query_embed.weight"]
-    told = refusal({"state_dict": weights}, tmp_path / "g.pth")
-    assert "'regions.query_embed.weight' is absent" in told
+    message = refusal({"state_dict": weights}, tmp_path / "g.pth")
+    assert "'regions.query_embed.weight' is absent" in message
 
 
 def test_one_weight_under_two_names_is_refused_if_they_differ(tmp_path: Path) -> None:
     weights = released(network())
     name = "detector.det_module.query_embed.weight"
     twice = weights | {"detector.query_embed.weight": weights[name] + 1}
-    assert "stands in it twice" in refusal({"state_dict": twice}, tmp_path / "g.pth")
+    assert "occurs in it twice" in refusal({"state_dict": twice}, tmp_path / "g.pth")
 
 
 def test_another_size_is_refused(tmp_path: Path) -> None:
     size = replace(SMALL, n_regions=5)
-    told = refusal({"state_dict": released(network(size), size)}, tmp_path / "g.pth")
-    assert "is of 5 x 128 numbers and not of 16 x 128" in told
-    assert "encoder.size=small" in told
+    message = refusal({"state_dict": released(network(size), size)}, tmp_path / "g.pth")
+    assert "is of 5 x 128 numbers and not of 16 x 128" in message
+    assert "encoder.size=small" in message
 
 
 def test_a_deeper_network_is_refused(tmp_path: Path) -> None:
     size = replace(SMALL, region_layers=3)
-    told = refusal({"state_dict": released(network(size), size)}, tmp_path / "g.pth")
-    assert "one too many" in told
+    message = refusal({"state_dict": released(network(size), size)}, tmp_path / "g.pth")
+    assert "one too many" in message
 
 
 def test_an_optimiser_alone_is_refused(tmp_path: Path) -> None:
-    told = refusal({"optim_model": {"state": {}}}, tmp_path / "g.pth")
-    assert "neither state_dict (a captioner) nor model" in told
+    message = refusal({"optim_model": {"state": {}}}, tmp_path / "g.pth")
+    assert "neither state_dict (a captioner) nor model" in message
 
 
 def test_words_without_a_detector_are_refused(tmp_path: Path) -> None:
     weights = {k: v for k, v in released(network()).items() if not k.startswith("detector.")}
-    assert "holds no detector" in refusal({"state_dict": weights}, tmp_path / "g.pth")
+    assert "has no detector" in refusal({"state_dict": weights}, tmp_path / "g.pth")
 
 
 def test_code_is_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    told = refusal({"state_dict": released(network()), "more": Code()}, tmp_path / "g.pth")
-    assert "reading it could run code" in told
+    message = refusal({"state_dict": released(network()), "more": Code()}, tmp_path / "g.pth")
+    assert "reading it could run code" in message
     assert capsys.readouterr().out == ""
 
 
@@ -164,14 +167,14 @@ def test_a_file_that_is_absent_is_told(tmp_path: Path) -> None:
 
 
 def test_words_are_read_by_number(tmp_path: Path) -> None:
-    found = read_vocabulary(write_vocabulary(tmp_path / "vocab.json"), len(WORDS))
-    assert found["man"] == 4
+    vocabulary = read_vocabulary(write_vocabulary(tmp_path / "vocab.json"), len(WORDS))
+    assert vocabulary["man"] == 4
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
-    [(WORDS[:5], "has 5 words, and the weights know 9"), (WORDS[::-1], "the first of them <unk>")],
+    ("words", "message"),
+    [(WORDS[:5], "has 5 words, but the weights have 9"), (WORDS[::-1], "the first of them <unk>")],
 )
-def test_other_vocabularies_are_refused(tmp_path: Path, words: list[str], told: str) -> None:
-    with pytest.raises(DataError, match=told):
+def test_other_vocabularies_are_refused(tmp_path: Path, words: list[str], message: str) -> None:
+    with pytest.raises(DataError, match=message):
         read_vocabulary(write_vocabulary(tmp_path / "vocab.json", words), len(WORDS))

@@ -14,7 +14,7 @@ from bias_pipeline.captioners.grit_net import GritNet
 from bias_pipeline.captioners.prompt import Prompt
 from bias_pipeline.captioners.prompted import PromptedInputs
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.corpus.predictions import Labelled
+from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.errors import DataError
 from tests.captioners.test_grit import data
 from tests.grit_files import (
@@ -43,12 +43,12 @@ def captioner(folder: Path, n_memories: int) -> tuple[Grit, dict[str, Tensor]]:
 
 def begun(grit: Grit) -> GritNet:
     """Its network with the words of the file alone, by the file's numbers."""
-    own = data(8)
-    visual = grit.visual.read(own)
+    labelled = data(8)
+    visual = grit.visual.read(labelled)
     return grit.network(visual, {word: n for n, word in enumerate(WORDS) if n > 2}, ()).eval()
 
 
-def seen() -> dict[str, Tensor]:
+def visual_inputs() -> dict[str, Tensor]:
     generator = torch.Generator().manual_seed(3)
     return {
         "grid": torch.randn(2, 4, SMALL.grid_dim, generator=generator),
@@ -57,8 +57,8 @@ def seen() -> dict[str, Tensor]:
 
 
 def expected(weights: dict[str, Tensor], words: list[int], row: int) -> Tensor:
-    grid = plain_grit.grid_net(weights, seen()["grid"][row], SMALL.n_heads)
-    regions = seen()["regions"][row]
+    grid = plain_grit.grid_net(weights, visual_inputs()["grid"][row], SMALL.n_heads)
+    regions = visual_inputs()["regions"][row]
     return plain_grit.log_probabilities(weights, words, grid, regions, SMALL.n_heads)
 
 
@@ -66,16 +66,16 @@ def expected(weights: dict[str, Tensor], words: list[int], row: int) -> Tensor:
 def test_words_are_as_likely_as_in_a_second_implementation(tmp_path: Path, n_memories: int) -> None:
     grit, weights = captioner(tmp_path, n_memories)
     with torch.no_grad():
-        found = begun(grit).following(torch.tensor([CAPTION, CAPTION[::-1]]), **seen())
+        output = begun(grit).following(torch.tensor([CAPTION, CAPTION[::-1]]), **visual_inputs())
     for row, words in enumerate((CAPTION, CAPTION[::-1])):
-        assert (found[row] - expected(weights, words, row)).abs().max() < 1e-5
+        assert (output[row] - expected(weights, words, row)).abs().max() < 1e-5
 
 
 @pytest.mark.parametrize("name", ["cap_generator.pos_emb.weight", "m_k", "m_v"])
 def test_positions_and_memory_of_the_file_matter(tmp_path: Path, name: str) -> None:
     """The test above would see it if one were left out."""
     _, weights = captioner(tmp_path, 1)
-    without = {key: own * (not key.endswith(name)) for key, own in weights.items()}
+    without = {key: weight * (not key.endswith(name)) for key, weight in weights.items()}
     differ = expected(weights, CAPTION, 0) - expected(without, CAPTION, 0)
     assert differ.abs().max() > 1e-4  # ten times what it allows
 
@@ -88,9 +88,11 @@ def test_positions_of_a_file_are_not_trained(tmp_path: Path) -> None:
 
 
 def inputs(grit: Grit, n_words: int) -> PromptedInputs:
-    own = data(8)
+    labelled = data(8)
     captions = Captions.from_texts([*["a man"] * 7, " ".join(["a"] * n_words)])
-    long = Labelled("model", captions, own.labels, 2, own.classes, own.pictures)
+    long = LabelledCaptions(
+        "model", captions, labelled.labels, 2, labelled.classes, labelled.pictures
+    )
     return grit.read(long).fit(np.arange(8))
 
 
@@ -99,8 +101,8 @@ def test_a_caption_that_fills_all_positions_is_read(tmp_path: Path) -> None:
     most = N_POSITIONS - len(["<bos>", *Prompt("gender").before])  # which has the caption's place
     net = grit.build(inputs(grit, most)).eval()
     batch = inputs(grit, most).batch(np.arange(8))
-    found = net(**{name: torch.from_numpy(own) for name, own in batch.items()})
-    assert found.isfinite().all()
+    computed_net = net(**{name: torch.from_numpy(item) for name, item in batch.items()})
+    assert computed_net.isfinite().all()
 
 
 def test_a_caption_beyond_all_positions_is_refused(tmp_path: Path) -> None:

@@ -56,14 +56,20 @@ def logs_of(folder: Path, text: str) -> np.ndarray:
 
 
 def numbers_of(logs: np.ndarray, last: int = 1) -> list[float]:
-    own = logs[:-1]
-    return [len(own), own.sum(), np.logaddexp.reduce(own), logs[-1], own[-last:].sum()]
+    logs_of_words = logs[:-1]
+    return [
+        len(logs_of_words),
+        logs_of_words.sum(),
+        np.logaddexp.reduce(logs_of_words),
+        logs[-1],
+        logs_of_words[-last:].sum(),
+    ]
 
 
 def test_numbers_are_those_of_the_whole_network(causal: Path) -> None:
-    found = model(causal).embed(TEXTS)
+    vectors = model(causal).embed(TEXTS)
     expected = [numbers_of(logs_of(causal, text)) for text in TEXTS]
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(vectors, expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
@@ -85,7 +91,7 @@ def test_padding_on_either_side_gives_the_same(causal: Path, side: str) -> None:
     logs = logits.log_softmax(-1)[:, :-1].gather(-1, batch["input_ids"][:, 1:, None])[..., 0]
     inside = (mask[:, 1:] * mask[:, :-1]).bool()
     ours = model(causal).embed(TEXTS)
-    totals = [float(own[kept].sum()) for own, kept in zip(logs, inside, strict=True)]
+    totals = [float(log[retained].sum()) for log, retained in zip(logs, inside, strict=True)]
     np.testing.assert_allclose(ours[:, 1] + ours[:, 3], totals, rtol=1e-4)
 
 
@@ -146,9 +152,9 @@ def windowed(folder: Path, kind: str) -> Path:
 
 @pytest.mark.parametrize("kind", WINDOWED)
 def test_texts_beyond_a_window_are_as_likely_as_alone(kind: str, tmp_path: Path) -> None:
-    found = model(windowed(tmp_path, kind)).embed(LONG)
+    vectors = model(windowed(tmp_path, kind)).embed(LONG)
     expected = [numbers_of(logs_of(tmp_path, text)) for text in LONG]
-    np.testing.assert_allclose(found, expected, rtol=2e-3, atol=2e-3)
+    np.testing.assert_allclose(vectors, expected, rtol=2e-3, atol=2e-3)
 
 
 @pytest.mark.parametrize("kind", WINDOWED)
@@ -168,15 +174,15 @@ def test_every_kind_of_causal_model_is_asked_rightly(kind: str, tmp_path: Path) 
     from transformers import AutoConfig, AutoModelForCausalLM
 
     torch.manual_seed(0)
-    own: dict[str, Any] = dict(SMALL)
+    mapping: dict[str, Any] = dict(SMALL)
     if kind == "opt":
-        own |= {"ffn_dim": 48, "word_embed_proj_dim": 32}
-    config = AutoConfig.for_model(kind, **own)
+        mapping |= {"ffn_dim": 48, "word_embed_proj_dim": 32}
+    config = AutoConfig.for_model(kind, **mapping)
     AutoModelForCausalLM.from_config(config).eval().save_pretrained(tmp_path)
     write_words(tmp_path, eos="[SEP]")
-    found = model(tmp_path).embed(TEXTS)
+    vectors = model(tmp_path).embed(TEXTS)
     expected = [numbers_of(logs_of(tmp_path, text)) for text in TEXTS]
-    np.testing.assert_allclose(found, expected, rtol=2e-3, atol=2e-3)
+    np.testing.assert_allclose(vectors, expected, rtol=2e-3, atol=2e-3)
 
 
 def test_a_network_that_heeds_no_such_masks_reads_texts_one_by_one(
@@ -188,8 +194,8 @@ def test_a_network_that_heeds_no_such_masks_reads_texts_one_by_one(
 
 
 def test_without_a_beginning_the_first_token_is_not_scored(causal: Path) -> None:
-    found = dict(zip(COLUMNS, model(causal, bos=False).embed(["a man rides"])[0], strict=True))
-    assert found["tokens"] == 2
+    mapping = dict(zip(COLUMNS, model(causal, bos=False).embed(["a man rides"])[0], strict=True))
+    assert mapping["tokens"] == 2
 
 
 def test_pseudo_likelihood_hides_one_token_at_a_time(masked: Path) -> None:
@@ -203,8 +209,8 @@ def test_pseudo_likelihood_hides_one_token_at_a_time(masked: Path) -> None:
         hidden = torch.tensor([[*row[:place], tokenizer.mask_token_id, *row[place + 1 :]]])
         with torch.inference_mode():
             logs.append(float(network(hidden).logits[0, place].log_softmax(-1)[row[place]]))
-    found = model(masked, "masked").embed(["a man rides"])[0]
-    np.testing.assert_allclose(found[:3], numbers_of(np.array([*logs, 0]))[:3], rtol=1e-4)
+    result = model(masked, "masked").embed(["a man rides"])[0]
+    np.testing.assert_allclose(result[:3], numbers_of(np.array([*logs, 0]))[:3], rtol=1e-4)
 
 
 # --- pooling
@@ -212,7 +218,7 @@ def test_pseudo_likelihood_hides_one_token_at_a_time(masked: Path) -> None:
 
 def test_pooling_is_what_its_name_says() -> None:
     p, end = np.array([0.5, 0.25, 0.125]), 0.0625
-    kept = np.array([numbers_of(np.log([*p, end]), last=2)], np.float32)
+    array = np.array([numbers_of(np.log([*p, end]), last=2)], np.float32)
     whole = [*p, end]
     expected = {
         ("arithmetic", True): np.mean(whole),
@@ -223,8 +229,8 @@ def test_pooling_is_what_its_name_says() -> None:
         ("cloze", True): 0.25 * 0.125,
     }
     for (term, eos), value in expected.items():
-        found = np.exp(pooled(kept, term, end=eos))[0]
-        assert found == pytest.approx(value, rel=1e-6), term
+        result = np.exp(pooled(array, term, end=eos))[0]
+        assert result == pytest.approx(value, rel=1e-6), term
 
 
 def test_the_last_word_may_have_several_tokens(tmp_path: Path) -> None:
@@ -234,14 +240,16 @@ def test_the_last_word_may_have_several_tokens(tmp_path: Path) -> None:
 
     write_causal(tmp_path, vocab_size=40)
     letters = {sign: k + 5 for k, sign in enumerate(" abcdefghijklmnopqrstuvwxyz")}
-    own = Tokenizer(models.WordLevel({"[UNK]": 1, "[BOS]": 4, "[SEP]": 3, **letters}, "[UNK]"))
-    own.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    tokenizer = Tokenizer(
+        models.WordLevel({"[UNK]": 1, "[BOS]": 4, "[SEP]": 3, **letters}, "[UNK]")
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Split("", "isolated")
     PreTrainedTokenizerFast(
-        tokenizer_object=own, bos_token="[BOS]", eos_token="[SEP]", unk_token="[UNK]"
+        tokenizer_object=tokenizer, bos_token="[BOS]", eos_token="[SEP]", unk_token="[UNK]"
     ).save_pretrained(tmp_path)
     logs = logs_of(tmp_path, "a dog")
-    found = dict(zip(COLUMNS, model(tmp_path).embed(["a dog"])[0], strict=True))
-    assert found["last_word"] == pytest.approx(logs[1:5].sum(), rel=1e-4)
+    mapping = dict(zip(COLUMNS, model(tmp_path).embed(["a dog"])[0], strict=True))
+    assert mapping["last_word"] == pytest.approx(logs[1:5].sum(), rel=1e-4)
 
 
 # --- beginnings
@@ -262,8 +270,8 @@ def test_all_beginnings_are_in_some_part_after_their_own() -> None:
 
 def test_a_beginning_sees_what_it_begins_with_and_nothing_else() -> None:
     known = Beginnings([(1, 2, 3), (1, 9)])
-    seen = known.ancestry(np.arange(4))
-    assert [np.flatnonzero(row).tolist() for row in seen] == [[0], [0, 1], [0, 1, 2], [0, 3]]
+    ancestry = known.ancestry(np.arange(4))
+    assert [np.flatnonzero(row).tolist() for row in ancestry] == [[0], [0, 1], [0, 1, 2], [0, 3]]
 
 
 # --- refusals
@@ -272,8 +280,8 @@ def test_a_beginning_sees_what_it_begins_with_and_nothing_else() -> None:
 def test_a_tokenizer_without_a_beginning_is_refused(causal: Path, tmp_path: Path) -> None:
     write_causal(tmp_path)
     path = tmp_path / "tokenizer_config.json"
-    told = json.loads(path.read_text())
-    path.write_text(json.dumps({**told, "bos_token": None}))
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({**content, "bos_token": None}))
     with pytest.raises(DataError, match=r"has no BOS token.*metric.bos=false does without"):
         model(tmp_path)
 
@@ -295,5 +303,5 @@ def test_numbers_that_are_none_are_refused(tmp_path: Path) -> None:
     weights = load_file(tmp_path / "model.safetensors")
     weights["transformer.ln_f.weight"][:] = float("nan")
     save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(DataError, match="no numbers; its weights are broken"):
+    with pytest.raises(DataError, match="not numbers; its weights are broken"):
         model(tmp_path).embed(["a dog"])

@@ -34,8 +34,8 @@ print(transformers.__version__)
 
 
 def test_it_is_the_oldest_that_is_supported() -> None:
-    told = (REPOSITORY / "pyproject.toml").read_text()
-    oldest = re.search(r'"transformers>=([\d.]+)"', told)
+    text = (REPOSITORY / "pyproject.toml").read_text()
+    oldest = re.search(r'"transformers>=([\d.]+)"', text)
     assert oldest
     assert f"transformers=={oldest[1]}.*" in (REPOSITORY / "Makefile").read_text()
 
@@ -47,14 +47,14 @@ def test_both_majors_of_transformers_give_the_same_vectors(
 ) -> None:
     import torch
 
-    folder, found = tmp_path / "model", tmp_path / "found.npy"
+    folder, result = tmp_path / "model", tmp_path / "found.npy"
     write(folder)
     path = os.pathsep.join([str(OLDEST), str(REPOSITORY)])
-    command = [sys.executable, "-c", EMBED, str(folder), str(found), *TEXTS]
-    told = subprocess.run(
+    command = [sys.executable, "-c", EMBED, str(folder), str(result), *TEXTS]
+    output = subprocess.run(
         command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True
     )
-    assert told.stdout.startswith("4.")
+    assert output.stdout.startswith("4.")
     model = find_pretrained(str(folder), KINDS)
-    own = Sentences(model, torch.device("cpu"), pooling_of(model, None, None))
-    np.testing.assert_allclose(np.load(found), own.embed(TEXTS), rtol=0, atol=1e-5)
+    sentences = Sentences(model, torch.device("cpu"), pooling_of(model, None, None))
+    np.testing.assert_allclose(np.load(result), sentences.embed(TEXTS), rtol=0, atol=1e-5)

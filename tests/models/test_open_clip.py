@@ -29,7 +29,9 @@ from tests.open_clip_files import (  # noqa: E402
 CPU = torch.device("cpu")
 TEXTS = ["a dog", "A Woman on the beach", "a red dog " * 12]
 NOISE = np.random.default_rng(0).integers(0, 256, (40, 60, 3), np.uint8)
-PICTURES = [Image.fromarray(own) for own in (NOISE, NOISE.transpose(1, 0, 2), NOISE[:32, :32])]
+PICTURES = [
+    Image.fromarray(pixels) for pixels in (NOISE, NOISE.transpose(1, 0, 2), NOISE[:32, :32])
+]
 
 
 @pytest.fixture(scope="module")
@@ -37,12 +39,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_open_clip(tmp_path_factory.mktemp("open_clip"))
 
 
-def own(folder: Path, *, quick: bool = False, weights: str | None = None) -> OpenClipModel:
+def our_model(folder: Path, *, quick: bool = False, weights: str | None = None) -> OpenClipModel:
     return OpenClipModel(find_open_clip(str(folder), weights), quick, CPU)
 
 
 def photos_of(folder: Path, *, quick: bool = False) -> Any:
-    model = own(folder, quick=quick)
+    model = our_model(folder, quick=quick)
     return model.photos([model.prepare(one) for one in PICTURES], normalize=True)
 
 
@@ -55,28 +57,28 @@ def library(folder: Path, *, quick: bool = False) -> tuple[Any, Any]:
     read = open_clip.get_tokenizer(name)
     with torch.inference_mode():
         network.eval()
-        seen = [network.encode_image(process(one)[None], normalize=True) for one in PICTURES]
-        told = [network.encode_text(read([one]), normalize=True) for one in TEXTS]
-    return torch.cat(seen).numpy(), torch.cat(told).numpy()
+        images = [network.encode_image(process(one)[None], normalize=True) for one in PICTURES]
+        texts = [network.encode_text(read([one]), normalize=True) for one in TEXTS]
+    return torch.cat(images).numpy(), torch.cat(texts).numpy()
 
 
 @pytest.mark.parametrize("quick", [False, True])
 def test_vectors_are_the_library_s(folder: Path, quick: bool) -> None:
-    seen, told = library(folder, quick=quick)
-    np.testing.assert_allclose(photos_of(folder, quick=quick), seen, atol=1e-5)
-    np.testing.assert_allclose(own(folder, quick=quick).texts(TEXTS), told, atol=1e-5)
+    recorded, message = library(folder, quick=quick)
+    np.testing.assert_allclose(photos_of(folder, quick=quick), recorded, atol=1e-5)
+    np.testing.assert_allclose(our_model(folder, quick=quick).texts(TEXTS), message, atol=1e-5)
 
 
 def test_one_with_a_tokenizer_of_transformers_too(tmp_path: Path) -> None:
     folder = write_of_words(tmp_path / "words", init_logit_bias=-10)
-    seen, told = library(folder)
-    np.testing.assert_allclose(photos_of(folder), seen, atol=1e-5)
-    np.testing.assert_allclose(own(folder).texts(TEXTS), told, atol=1e-5)
+    recorded, message = library(folder)
+    np.testing.assert_allclose(photos_of(folder), recorded, atol=1e-5)
+    np.testing.assert_allclose(our_model(folder).texts(TEXTS), message, atol=1e-5)
 
 
 def test_quick_gelu_gives_other_vectors(folder: Path) -> None:
     photos = [photos_of(folder, quick=quick) for quick in (False, True)]
-    texts = [own(folder, quick=quick).texts(TEXTS) for quick in (False, True)]
+    texts = [our_model(folder, quick=quick).texts(TEXTS) for quick in (False, True)]
     for gelu, approximate in (photos, texts):
         assert np.abs(gelu - approximate).max() > 1e-3
 
@@ -99,7 +101,7 @@ def test_preprocessing_travels_with_the_weights(
 
 
 def test_lengths_are_the_model_s_own_where_it_is_asked(folder: Path) -> None:
-    model = own(folder)
+    model = our_model(folder)
     shown = [model.prepare(one) for one in PICTURES]
     raw = model.photos(shown, normalize=False)
     length = np.linalg.norm(raw, axis=1, keepdims=True)
@@ -119,8 +121,8 @@ def test_files_of_pytorch_are_read_as_numbers(folder: Path, tmp_path: Path) -> N
     torch.save({"state_dict": named, "epoch": 3}, mine / "epoch_3.pt")
     with pytest.raises(AbsentModelError, match=r"open_clip_model\.safetensors is absent"):
         find_open_clip(str(mine))
-    found = own(mine, weights="epoch_3.pt").texts(TEXTS)
-    np.testing.assert_array_equal(found, own(folder).texts(TEXTS))
+    texts = our_model(mine, weights="epoch_3.pt").texts(TEXTS)
+    np.testing.assert_array_equal(texts, our_model(folder).texts(TEXTS))
 
 
 class Evil:
@@ -134,18 +136,22 @@ class Evil:
 def test_a_file_that_would_run_code_is_refused(folder: Path, tmp_path: Path) -> None:
     mine = changed(folder, tmp_path / "mine")
     torch.save({"state_dict": Evil()}, mine / "evil.pt")
-    with pytest.raises(DataError, match="holds more than numbers"):
-        own(mine, weights="evil.pt")
+    with pytest.raises(DataError, match="contains more than numbers"):
+        our_model(mine, weights="evil.pt")
 
 
 @pytest.mark.parametrize(
-    ("part", "told", "said"),
+    ("part", "changes", "expected"),
     [
         ("model_cfg", {"embed_dim": 8}, r"it is not what open_clip_config\.json describes"),
         ("model_cfg", {"embed_dim": "x"}, "open_clip cannot build it"),
         ("model_cfg", {"quick_gelu": "yes"}, r"model_cfg\.quick_gelu"),
         ("model_cfg", {"vision_cfg": {**VISION, "image_size": 10**5}}, "1 to 4096 pixels"),
-        ("model_cfg", {"vision_cfg": {"timm_model_name": "hf-hub:a/b"}}, "no name of timm's own"),
+        (
+            "model_cfg",
+            {"vision_cfg": {"timm_model_name": "hf-hub:a/b"}},
+            "is not one of timm's own names",
+        ),
         ("model_cfg", {"text_cfg": {"hf_model_name": "roberta-base"}}, "hf_model_name"),
         ("model_cfg", {"text_cfg": {**TEXT, "tokenizer_kwargs": {"bpe_path": "x"}}}, "bpe_path"),
         ("preprocess_cfg", {"std": [0.1, 0.2, 0]}, "three numbers, each above 0"),
@@ -154,11 +160,11 @@ def test_a_file_that_would_run_code_is_refused(folder: Path, tmp_path: Path) -> 
     ],
 )
 def test_a_configuration_that_is_not_built_is_refused(
-    folder: Path, tmp_path: Path, part: str, told: dict[str, Any], said: str
+    folder: Path, tmp_path: Path, part: str, changes: dict[str, Any], expected: str
 ) -> None:
-    mine = changed(folder, tmp_path / "mine", **{part: told})
-    with pytest.raises(DataError, match=said):
-        own(mine)
+    mine = changed(folder, tmp_path / "mine", **{part: changes})
+    with pytest.raises(DataError, match=expected):
+        our_model(mine)
 
 
 def test_absent_files_are_named(folder: Path, tmp_path: Path) -> None:

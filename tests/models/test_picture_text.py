@@ -45,34 +45,34 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Pictures:
 @cache
 def model(folder: Path, kind: str) -> PictureText:
     place = folder / kind
-    found = find_pretrained(str(place if place.is_dir() else write(place, kind)), KINDS)
-    return PictureText(found, torch.device("cpu"), SIDE)
+    pretrained = find_pretrained(str(place if place.is_dir() else write(place, kind)), KINDS)
+    return PictureText(pretrained, torch.device("cpu"), SIDE)
 
 
-def likely(own: PictureText, *questions: Question) -> np.ndarray[Any, Any]:
-    return np.array(own.describe([own.read(one) for one in questions]))
+def likely(model: PictureText, *questions: Question) -> np.ndarray[Any, Any]:
+    return np.array(model.describe([model.read(one) for one in questions]))
 
 
 @pytest.mark.parametrize("kind", WRITERS)
 def test_answers_are_as_likely_alone_as_among_others(
     kind: str, folder: Path, pictures: Pictures
 ) -> None:
-    own = model(folder, kind)
+    built_model = model(folder, kind)
     texts = (BEFORE, "the gender is", "a small red dog on the beach therefore the gender is")
     questions = [Question(pictures, row, text, GROUPS) for row in range(3) for text in texts]
-    alone = np.concatenate([likely(own, one) for one in questions])
-    assert likely(own, *questions) == pytest.approx(alone, abs=1e-4)
+    alone = np.concatenate([likely(built_model, one) for one in questions])
+    assert likely(built_model, *questions) == pytest.approx(alone, abs=1e-4)
 
 
 @pytest.mark.parametrize("kind", GOING_ON)
 def test_two_words_are_as_likely_as_one_after_the_other(
     kind: str, folder: Path, pictures: Pictures
 ) -> None:
-    own = model(folder, kind)
-    both = likely(own, Question(pictures, 0, BEFORE, ("young male", "old female")))
-    first = likely(own, Question(pictures, 0, BEFORE, ("young", "old")))
+    built_model = model(folder, kind)
+    both = likely(built_model, Question(pictures, 0, BEFORE, ("young male", "old female")))
+    first = likely(built_model, Question(pictures, 0, BEFORE, ("young", "old")))
     then = [
-        likely(own, Question(pictures, 0, f"{BEFORE} {word}", (next_word,)))[0, 0]
+        likely(built_model, Question(pictures, 0, f"{BEFORE} {word}", (next_word,)))[0, 0]
         for word, next_word in (("young", "male"), ("old", "female"))
     ]
     assert both[0] == pytest.approx(first[0] + then, abs=1e-4)
@@ -83,11 +83,11 @@ def test_an_answer_apart_is_as_likely_as_the_model_is_to_write_it(
     kind: str, folder: Path, pictures: Pictures
 ) -> None:
     """By the library's own generation; signs that it is made to write come before."""
-    own = model(folder, kind)
-    network, tokenizer = own.network, own._processor.tokenizer
+    built_model = model(folder, kind)
+    network, tokenizer = built_model.network, built_model._processor.tokenizer
     forced = network.generation_config.forced_bos_token_id is not None
     written = network.generate(
-        **own.read(Question(pictures, 0, BEFORE, GROUPS)).inputs,
+        **built_model.read(Question(pictures, 0, BEFORE, GROUPS)).inputs,
         max_new_tokens=1 + forced,
         do_sample=False,
         output_logits=True,
@@ -95,8 +95,8 @@ def test_an_answer_apart_is_as_likely_as_the_model_is_to_write_it(
     )
     words = written.logits[-1][0].float().log_softmax(0)
     expected = [float(words[tokenizer.convert_tokens_to_ids(group)]) for group in GROUPS]
-    found = likely(own, Question(pictures, 0, BEFORE, GROUPS))[0]
-    assert found == pytest.approx(expected, abs=1e-4)
+    result = likely(built_model, Question(pictures, 0, BEFORE, GROUPS))[0]
+    assert result == pytest.approx(expected, abs=1e-4)
 
 
 @pytest.mark.parametrize("kind", GOING_ON)
@@ -104,9 +104,9 @@ def test_an_answer_is_as_likely_as_the_model_is_to_write_it(
     kind: str, folder: Path, pictures: Pictures
 ) -> None:
     """By the library's own generation, which prepares texts in its own way."""
-    own = model(folder, kind)
-    network, tokenizer = own.network, own._processor.tokenizer
-    inputs = own.read(Question(pictures, 0, BEFORE, GROUPS)).inputs
+    built_model = model(folder, kind)
+    network, tokenizer = built_model.network, built_model._processor.tokenizer
+    inputs = built_model.read(Question(pictures, 0, BEFORE, GROUPS)).inputs
     if kind == "blip":  # generation puts the sign for the beginning, and takes the end away
         end = torch.tensor([[tokenizer.sep_token_id]])
         inputs = {
@@ -123,39 +123,39 @@ def test_an_answer_is_as_likely_as_the_model_is_to_write_it(
     )
     words = written.logits[0][0].float().log_softmax(0)
     expected = [float(words[tokenizer.convert_tokens_to_ids(group)]) for group in GROUPS]
-    found = likely(own, Question(pictures, 0, BEFORE, GROUPS))[0]
-    assert found == pytest.approx(expected, abs=1e-4)
+    result = likely(built_model, Question(pictures, 0, BEFORE, GROUPS))[0]
+    assert result == pytest.approx(expected, abs=1e-4)
 
 
 @pytest.mark.parametrize("kind", WRITERS)
 def test_the_picture_is_looked_at(kind: str, folder: Path, pictures: Pictures) -> None:
     blank = pictures.edited(Blank())
-    seen, unseen = (
-        likely(model(folder, kind), Question(own, 0, BEFORE, GROUPS)) for own in (pictures, blank)
+    recorded, unseen = (
+        likely(model(folder, kind), Question(item, 0, BEFORE, GROUPS)) for item in (pictures, blank)
     )
-    assert np.abs(seen - unseen).max() > 1e-4
+    assert np.abs(recorded - unseen).max() > 1e-4
 
 
 def test_a_picture_is_shown_as_to_all_others(folder: Path, pictures: Pictures) -> None:
-    own = model(folder, "blip")
-    asked = own.read(Question(pictures, 0, BEFORE, GROUPS))
-    by_hand = own._processor.image_processor(
+    built_model = model(folder, "blip")
+    content = built_model.read(Question(pictures, 0, BEFORE, GROUPS))
+    by_hand = built_model._processor.image_processor(
         images=read_pixels(pictures, 0, SIDE), return_tensors="pt"
     )
-    assert torch.equal(asked.inputs["pixel_values"], by_hand["pixel_values"])
+    assert torch.equal(content.inputs["pixel_values"], by_hand["pixel_values"])
 
 
 @pytest.mark.parametrize(
-    ("before", "follows", "told"),
+    ("before", "follows", "message"),
     [
         (BEFORE, ("male", "zebra"), "its vocabulary cannot write 'zebra'; give other words"),
         ("dog " * 80, GROUPS, r"reads 64 tokens, and 'dog .* has 8\d; shorten encoder.prompt"),
     ],
 )
 def test_what_cannot_be_asked_is_refused(
-    before: str, follows: tuple[str, ...], told: str, folder: Path, pictures: Pictures
+    before: str, follows: tuple[str, ...], message: str, folder: Path, pictures: Pictures
 ) -> None:
-    with pytest.raises(DataError, match=told):
+    with pytest.raises(DataError, match=message):
         model(folder, "git").read(Question(pictures, 0, before, follows))
 
 
@@ -167,12 +167,12 @@ def test_a_text_longer_than_florence_2_reads_is_refused(folder: Path, pictures: 
 
 
 def test_a_model_without_pictures_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"model type 'gpt2' will not do.*blip-2"):
+    with pytest.raises(DataError, match=r"model type 'gpt2' is not supported here.*blip-2"):
         find_pretrained(str(write_gpt2(tmp_path)), KINDS)
 
 
 @pytest.mark.parametrize(
-    ("absent", "error", "told"),
+    ("absent", "error", "message"),
     [
         (("preprocessor_config.json", "processor_config.json"), ResourceError, "is absent; fetch"),
         (("tokenizer.json", "vocab.txt"), ResourceError, "the tokenizer's vocabulary is absent"),
@@ -180,12 +180,12 @@ def test_a_model_without_pictures_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_missing_is_named(
-    absent: Sequence[str], error: type[Exception], told: str, tmp_path: Path
+    absent: Sequence[str], error: type[Exception], message: str, tmp_path: Path
 ) -> None:
     place = write(tmp_path / "model", "blip")
     for name in absent:
         (place / name).unlink(missing_ok=True)
-    with pytest.raises(error, match=told):
+    with pytest.raises(error, match=message):
         PictureText(find_pretrained(str(place), KINDS), torch.device("cpu"), SIDE)
 
 
@@ -201,16 +201,16 @@ def test_a_broken_processor_is_told(folder: Path, tmp_path: Path) -> None:
 
 def test_it_computes_in_the_precision_that_is_asked_for(folder: Path, pictures: Pictures) -> None:
     model(folder, "llava")
-    found = find_pretrained(str(folder / "llava"), KINDS)
-    half = PictureText(found, torch.device("cpu"), SIDE, "bfloat16")
+    pretrained = find_pretrained(str(folder / "llava"), KINDS)
+    half = PictureText(pretrained, torch.device("cpu"), SIDE, "bfloat16")
     assert half.network.dtype == torch.bfloat16
     assert np.isfinite(likely(half, Question(pictures, 0, BEFORE, GROUPS))).all()
 
 
 def test_a_question_has_a_form(folder: Path, pictures: Pictures) -> None:
     """Questions of other lengths are not filled up, so nobody is read beside signs for nothing."""
-    own = model(folder, "git")
-    one = own.read(Question(pictures, 0, BEFORE, GROUPS))
-    other = own.read(Question(pictures, 1, BEFORE, GROUPS))
-    longer = own.read(Question(pictures, 0, f"red {BEFORE}", GROUPS))
+    built_model = model(folder, "git")
+    one = built_model.read(Question(pictures, 0, BEFORE, GROUPS))
+    other = built_model.read(Question(pictures, 1, BEFORE, GROUPS))
+    longer = built_model.read(Question(pictures, 0, f"red {BEFORE}", GROUPS))
     assert one.form == other.form != longer.form

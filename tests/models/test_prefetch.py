@@ -39,7 +39,7 @@ class Hub:
         self.fetched: list[str] = []
 
     def model_info(self, name: str, **_: Any) -> Any:
-        siblings = [self._sibling(own, content) for own, content in FILES.items()]
+        siblings = [self._sibling(item, content) for item, content in FILES.items()]
         return SimpleNamespace(sha=COMMIT, siblings=[s for s in siblings if s])
 
     def _sibling(self, name: str, content: bytes) -> Any:
@@ -47,8 +47,8 @@ class Hub:
             return None
         large = name.endswith(".safetensors")
         lfs = {"sha256": hashlib.sha256(content).hexdigest()} if large else None
-        own = {"rfilename": name, "size": len(content), "lfs": lfs, "blob_id": git_blob(content)}
-        return SimpleNamespace(**own)
+        fields = {"rfilename": name, "size": len(content), "lfs": lfs, "blob_id": git_blob(content)}
+        return SimpleNamespace(**fields)
 
     def download(self, name: str, filename: str, **_: Any) -> str:
         self.fetched.append(filename)
@@ -62,17 +62,17 @@ class Hub:
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
-    found = Hub(tmp_path)
+    stand_in = Hub(tmp_path)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr(huggingface_hub, "HfApi", lambda: found)
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", found.download)
-    return found
+    monkeypatch.setattr(huggingface_hub, "HfApi", lambda: stand_in)
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", stand_in.download)
+    return stand_in
 
 
 def fetch() -> list[str]:
-    told: list[str] = []
-    prefetch("some/model", "main", told.append)
-    return told
+    messages: list[str] = []
+    prefetch("some/model", "main", messages.append)
+    return messages
 
 
 def test_weights_settings_pooling_and_licence_are_fetched_and_nothing_that_runs(hub: Hub) -> None:
@@ -103,7 +103,7 @@ def test_the_commit_is_told(hub: Hub) -> None:
     ("error", "words"),
     [
         (errors.OfflineModeIsEnabled("x"), "cannot be fetched: the hub is switched off"),
-        (errors.HFValidationError("x"), "is no name of the hub"),
+        (errors.HFValidationError("x"), "is not a valid name on the hub"),
         (OSError("no route to host"), r"cannot be fetched \(no route to host\)"),
     ],
 )

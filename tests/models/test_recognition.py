@@ -31,8 +31,11 @@ def opened(folder: Path) -> Recognizer:
     return recognizer(find_pretrained(str(folder), KINDS), NAMES, CPU)
 
 
-def seen(own: Recognizer, photos: list[Path]) -> list[dict[str, float]]:
-    return [dict(json.loads(told)) for told in own.describe([own.read(path) for path in photos])]
+def recognized(recognizer: Recognizer, photos: list[Path]) -> list[dict[str, float]]:
+    return [
+        dict(json.loads(description))
+        for description in recognizer.describe([recognizer.read(path) for path in photos])
+    ]
 
 
 def processed(folder: Path, path: Path) -> Any:
@@ -47,18 +50,18 @@ def test_a_classifier_is_as_sure_as_the_librarys(tmp_path: Path, photos: list[Pa
 
     folder = write_resnet(tmp_path)
     network: Any = ResNetForImageClassification.from_pretrained(folder).eval()
-    for path, own in zip(photos, seen(opened(folder), photos), strict=True):
+    for path, item in zip(photos, recognized(opened(folder), photos), strict=True):
         with torch.inference_mode():
             logits = network(processed(folder, path)["pixel_values"]).logits[0]
         expected = dict(
             zip(["dog", "kite", "sports ball", "person"], logits.softmax(-1).tolist(), strict=False)
         )
-        assert own == pytest.approx(expected, rel=1e-5)
+        assert item == pytest.approx(expected, rel=1e-5)
 
 
 def test_the_surest_label_stands_first(tmp_path: Path, photos: list[Path]) -> None:
-    (told,) = (own := opened(write_resnet(tmp_path))).describe([own.read(photos[0])])
-    confidences = [confidence for _, confidence in json.loads(told)]
+    (description,) = (item := opened(write_resnet(tmp_path))).describe([item.read(photos[0])])
+    confidences = [confidence for _, confidence in json.loads(description)]
     assert confidences == sorted(confidences, reverse=True)
 
 
@@ -74,11 +77,11 @@ def test_clip_is_as_sure_of_names_as_the_librarys(tmp_path: Path, photos: list[P
         max_length=24,
         return_tensors="pt",
     )
-    for path, own in zip(photos, seen(opened(folder), photos), strict=True):
+    for path, item in zip(photos, recognized(opened(folder), photos), strict=True):
         with torch.inference_mode():
             logits = network(**tokens, **processed(folder, path)).logits_per_image[0]
         expected = dict(zip(NAMES, logits.softmax(-1).tolist(), strict=True))
-        assert own == pytest.approx(expected, rel=1e-4)
+        assert item == pytest.approx(expected, rel=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["yolos", "conditional_detr"])
@@ -92,20 +95,20 @@ def test_a_detectors_label_is_as_sure_as_its_surest_box(
     process: Any = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")
     if kind == "conditional_detr":  # its own reading of logits; written for DETR's preprocessing
         process = transformers.ConditionalDetrImageProcessor()
-    for path, own in zip(photos, seen(opened(folder), photos), strict=True):
+    for path, item in zip(photos, recognized(opened(folder), photos), strict=True):
         with torch.inference_mode():
             output = network(processed(folder, path)["pixel_values"])
         (boxes,) = process.post_process_object_detection(output, threshold=0.0)
         for box, label in zip(boxes["scores"].tolist(), boxes["labels"].tolist(), strict=True):
             name = ["dog", "kite", "sports ball", "person", None][label]
-            assert name is None or own[name] >= box - 1e-6
+            assert name is None or item[name] >= box - 1e-6
         best = int(boxes["scores"].argmax())
         name = ["dog", "kite", "sports ball", "person", None][int(boxes["labels"][best])]
-        assert name is None or own[name] == pytest.approx(float(boxes["scores"][best]), rel=1e-4)
+        assert name is None or item[name] == pytest.approx(float(boxes["scores"][best]), rel=1e-4)
 
 
 def test_what_is_no_category_is_not_seen(tmp_path: Path, photos: list[Path]) -> None:
-    assert "" not in seen(opened(write_resnet(tmp_path)), photos[:1])[0]
+    assert "" not in recognized(opened(write_resnet(tmp_path)), photos[:1])[0]
 
 
 def test_only_the_surest_labels_are_kept(tmp_path: Path, photos: list[Path]) -> None:
@@ -117,8 +120,8 @@ def test_only_the_surest_labels_are_kept(tmp_path: Path, photos: list[Path]) -> 
         def confidences(self, photos: Any) -> Any:
             return np.linspace(0, 1, 2 * KEPT, dtype=np.float32)[None]
 
-    (told,) = Many().describe([])
-    assert [label for label, _ in json.loads(told)] == list(map(str, range(2 * KEPT)))[
+    (description,) = Many().describe([])
+    assert [label for label, _ in json.loads(description)] == list(map(str, range(2 * KEPT)))[
         : -KEPT - 1 : -1
     ]
 
@@ -144,10 +147,10 @@ def backbone(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("write", "told"), [(broken, "its weights are broken"), (backbone, "weights are missing")]
+    ("write", "message"), [(broken, "its weights are broken"), (backbone, "weights are missing")]
 )
 def test_what_cannot_tell_is_refused(
-    write: Callable[[Path], Path], told: str, tmp_path: Path, photos: list[Path]
+    write: Callable[[Path], Path], message: str, tmp_path: Path, photos: list[Path]
 ) -> None:
-    with pytest.raises(DataError, match=told):
-        seen(opened(write(tmp_path)), photos)
+    with pytest.raises(DataError, match=message):
+        recognized(opened(write(tmp_path)), photos)

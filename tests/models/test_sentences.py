@@ -14,10 +14,10 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.models.places import CARRIED, find_place
+from bias_pipeline.models.model_location import CARRIED, find_place
 from bias_pipeline.models.pooling import How, Pooling, own_pooling
 from bias_pipeline.models.pretrained import Pretrained, find_pretrained
-from bias_pipeline.models.sentences import KINDS, Sentences, pooled, pooling_of
+from bias_pipeline.models.sentences import KINDS, Sentences, pool_tokens, pooling_of
 from tests.corpora import DATA
 from tests.tiny_models import write_bert, write_gpt2, write_sentence_parts
 
@@ -59,17 +59,17 @@ def test_a_vector_is_what_transformers_computes_for_the_text_alone(
     how: How, write: Callable[[Path], Path], tmp_path: Path
 ) -> None:
     folder = write(tmp_path)
-    found = sentences(folder, how).embed(TEXTS)
+    vectors = sentences(folder, how).embed(TEXTS)
     expected = [REDUCED[how](alone(folder, text)) for text in TEXTS]
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(vectors, expected, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("how", REDUCED)
 def test_padding_plays_no_part_in_pooling(how: How) -> None:
     hidden = torch.arange(12.0).reshape(1, 4, 3)
     padded = torch.cat([hidden[:, :2], torch.full((1, 2, 3), 99.0)], dim=1)
-    found = pooled(padded, how, torch.tensor([2]))
-    assert found.tolist() == pooled(hidden[:, :2], how, torch.tensor([2])).tolist()
+    computed_pooled = pool_tokens(padded, how, torch.tensor([2]))
+    assert computed_pooled.tolist() == pool_tokens(hidden[:, :2], how, torch.tensor([2])).tolist()
 
 
 def test_order_and_company_change_nothing(bert: Path) -> None:
@@ -132,7 +132,7 @@ def test_an_unknown_part_of_a_sentence_model_is_refused(bert: Path) -> None:
     write_sentence_parts(bert)
     parts = json.loads((bert / "modules.json").read_text())
     (bert / "modules.json").write_text(json.dumps([*parts, {"path": "3", "type": "x.Dense"}]))
-    with pytest.raises(DataError, match=r"modules\.json: a part 'Dense' is not known"):
+    with pytest.raises(DataError, match=r"modules\.json: a part 'Dense' is not supported"):
         sentences(bert)
 
 
@@ -157,7 +157,7 @@ def test_a_models_own_limit_counts(bert: Path) -> None:
 
 def test_another_kind_of_model_is_refused(bert: Path) -> None:
     change(bert / "config.json", model_type="resnet")
-    with pytest.raises(DataError, match="model type 'resnet' will not do"):
+    with pytest.raises(DataError, match="model type 'resnet' is not supported here"):
         find_pretrained(str(bert), KINDS)
 
 
@@ -179,19 +179,19 @@ def test_weights_of_another_configuration_are_refused(bert: Path) -> None:
 
 
 def test_weights_that_are_no_numbers_are_refused(bert: Path) -> None:
-    own = load_file(bert / "model.safetensors")
-    own["embeddings.word_embeddings.weight"][:] = np.nan
-    save_file(own, bert / "model.safetensors", metadata={"format": "pt"})
+    file = load_file(bert / "model.safetensors")
+    file["embeddings.word_embeddings.weight"][:] = np.nan
+    save_file(file, bert / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(DataError, match="its weights are broken"):
         sentences(bert).embed(["a dog"])
 
 
 def test_a_missing_pooler_is_not_missed(bert: Path) -> None:
-    own = load_file(bert / "model.safetensors")
-    kept = {key: value for key, value in own.items() if not key.startswith("pooler")}
-    assert len(kept) < len(own)
+    file = load_file(bert / "model.safetensors")
+    mapping = {key: value for key, value in file.items() if not key.startswith("pooler")}
+    assert len(mapping) < len(file)
     before = sentences(bert).embed(TEXTS)
-    save_file(kept, bert / "model.safetensors", metadata={"format": "pt"})
+    save_file(mapping, bert / "model.safetensors", metadata={"format": "pt"})
     np.testing.assert_array_equal(sentences(bert).embed(TEXTS), before)
 
 
@@ -209,9 +209,9 @@ def test_e17_a_name_that_is_nowhere_is_told_with_all_one_needs(
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     with pytest.raises(ResourceError) as refused:
         find_pretrained("somebody/model", KINDS, revision="v2")
-    told = str(refused.value)
+    printed_str = str(refused.value)
     for part in ("somebody/model", "v2", str(tmp_path), "models prefetch somebody/model"):
-        assert part in told
+        assert part in printed_str
 
 
 def test_e17_half_a_download_is_told_with_the_command_that_goes_on(
@@ -257,8 +257,8 @@ def test_minilm_gives_the_vectors_of_sentence_transformers(minilm: Pretrained) -
 def check_frozen(model: Pretrained, name: str) -> None:
     """Frozen with version 6.2.0; frozen_vectors.py makes them."""
     frozen = json.loads((Path(__file__).parent / f"{name}_vectors.json").read_text())
-    found = Sentences(model, CPU, pooling_of(model, None, None)).embed(frozen["texts"])
-    np.testing.assert_allclose(found, frozen["vectors"], rtol=0, atol=1e-5)
+    vectors = Sentences(model, CPU, pooling_of(model, None, None)).embed(frozen["texts"])
+    np.testing.assert_allclose(vectors, frozen["vectors"], rtol=0, atol=1e-5)
 
 
 def test_mpnet_gives_the_vectors_of_sentence_transformers() -> None:
@@ -270,7 +270,7 @@ def test_mpnet_gives_the_vectors_of_sentence_transformers() -> None:
 
 def test_minilm_gives_what_an_installed_sentence_transformers_does(minilm: Pretrained) -> None:
     oracle = pytest.importorskip("sentence_transformers", reason="the oracle is not installed")
-    own = oracle.SentenceTransformer(str(minilm.folder), device="cpu")
+    sentence_transformer = oracle.SentenceTransformer(str(minilm.folder), device="cpu")
     texts = [text for text in TEXTS if text]
-    found = Sentences(minilm, CPU, pooling_of(minilm, None, None)).embed(texts)
-    np.testing.assert_allclose(found, own.encode(texts), rtol=0, atol=1e-5)
+    vectors = Sentences(minilm, CPU, pooling_of(minilm, None, None)).embed(texts)
+    np.testing.assert_allclose(vectors, sentence_transformer.encode(texts), rtol=0, atol=1e-5)

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from bias_pipeline.models.swin import Block, Swin
+from bias_pipeline.models.swin import Swin, SwinBlock
 from bias_pipeline.vision.torchvision import make_importable
 
 DEPTHS, HEADS = (2, 1, 2), (2, 4, 4)
@@ -18,16 +18,16 @@ DEPTHS, HEADS = (2, 1, 2), (2, 4, 4)
 
 def renamed(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     """timm halves a grid where a stage begins, Microsoft where the one before ends."""
-    found = {}
+    renamed_weights = {}
     for name, value in weights.items():
-        own = re.sub(
+        new_name = re.sub(
             r"layers\.(\d+)\.downsample",
             lambda match: f"layers.{int(match[1]) - 1}.downsample",
             name,
         )
-        if not own.startswith(("norm.", "head.")):
-            found[own] = value
-    return found
+        if not new_name.startswith(("norm.", "head.")):
+            renamed_weights[new_name] = value
+    return renamed_weights
 
 
 def both(side: int, window: int, **flags: bool) -> tuple[Any, Swin]:
@@ -49,8 +49,8 @@ def both(side: int, window: int, **flags: bool) -> tuple[Any, Swin]:
 
 def compare(theirs: Any, ours: Swin, pixels: Tensor) -> None:
     with torch.inference_mode():
-        found, grid = ours(pixels), theirs.patch_embed(pixels)
-        for level, stage in zip(found, theirs.layers, strict=True):
+        levels, grid = ours(pixels), theirs.patch_embed(pixels)
+        for level, stage in zip(levels, theirs.layers, strict=True):
             grid = stage(grid)
             assert level.shape == grid.shape
             assert (level - grid).abs().max() < 1e-5 * grid.abs().max()
@@ -67,7 +67,7 @@ def test_levels_of_detectors_are_those_of_timm() -> None:
     compare(theirs, ours, torch.randn(2, 3, 64, 64))
 
 
-def plainly(block: Block, grid: Tensor, shift: int) -> Tensor:
+def plainly(block: SwinBlock, grid: Tensor, shift: int) -> Tensor:
     """The block's equations place by place, in windows that begin ``shift`` places later."""
     height, width, size = grid.shape
     side, attn = block.window, block.attn
@@ -76,10 +76,10 @@ def plainly(block: Block, grid: Tensor, shift: int) -> Tensor:
     filled[:height, :width] = block.norm1(grid)
     q, k, v = attn.qkv(filled).reshape(down, across, 3, attn.n_heads, -1).unbind(2)
     offset = (side - shift) % side
-    seen = torch.zeros(height, width, size)
+    attended = torch.zeros(height, width, size)
     for row in range(height):
         for column in range(width):
-            own = [
+            window = [
                 (r, c)
                 for r in range(down)
                 for c in range(across)
@@ -93,12 +93,14 @@ def plainly(block: Block, grid: Tensor, shift: int) -> Tensor:
                     + attn.relative_position_bias_table[
                         (row - r + side - 1) * (2 * side - 1) + column - c + side - 1, head
                     ]
-                    for r, c in own
+                    for r, c in window
                 ]
                 weights = torch.stack(scores).softmax(dim=0)
-                heads.append(sum(w * v[r, c, head] for w, (r, c) in zip(weights, own, strict=True)))
-            seen[row, column] = torch.cat(heads)  # type: ignore[arg-type]
-    middle = grid + attn.proj(seen)
+                heads.append(
+                    sum(w * v[r, c, head] for w, (r, c) in zip(weights, window, strict=True))
+                )
+            attended[row, column] = torch.cat(heads)  # type: ignore[arg-type]
+    middle = grid + attn.proj(attended)
     return middle + block.mlp(block.norm2(middle))
 
 
@@ -107,24 +109,24 @@ def test_grids_that_windows_do_not_fill_are_filled_up_before_windows_are_shifted
     shifted: bool,
 ) -> None:
     torch.manual_seed(0)
-    block = Block(4, 2, 4, 0.0, shifted=shifted, shrinks=False).eval()
+    block = SwinBlock(4, 2, 4, 0.0, shifted=shifted, shrinks=False).eval()
     for weight in block.parameters():
         torch.nn.init.normal_(weight, std=0.5)
     grid = torch.randn(2, 5, 7, 4)
     with torch.inference_mode():
-        wanted = torch.stack([plainly(block, own, 2 if shifted else 0) for own in grid])
+        wanted = torch.stack([plainly(block, item, 2 if shifted else 0) for item in grid])
         assert (block(grid) - wanted).abs().max() < 1e-5
 
 
 def test_the_last_grid_is_halved_on_request() -> None:
     net = Swin(8, (1, 1), (1, 2), window=4, merges_last=True)
-    shapes = [tuple(own.shape) for own in net(torch.zeros(1, 3, 40, 40))]
+    shapes = [tuple(item.shape) for item in net(torch.zeros(1, 3, 40, 40))]
     assert shapes == [(1, 10, 10, 8), (1, 5, 5, 16), (1, 3, 3, 16)]
 
 
 def test_blocks_are_left_out_in_training_alone() -> None:
     torch.manual_seed(0)
-    block = Block(4, 1, 2, drop_path=0.9, shifted=False, shrinks=False)
+    block = SwinBlock(4, 1, 2, drop_path=0.9, shifted=False, shrinks=False)
     grid = torch.randn(50, 2, 2, 4)
     changed = (block.train()(grid) != grid).flatten(1).any(dim=1)
     assert 0 < changed.sum() < 50

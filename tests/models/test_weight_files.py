@@ -30,8 +30,8 @@ BESIDE = {
 
 
 def saved(path: Path, beside: Any, zipped: bool = True) -> Path:
-    held = {"beside": beside, "state_dict": {"a": torch.arange(3.0)}}
-    torch.save(held, path, _use_new_zipfile_serialization=zipped)
+    content = {"beside": beside, "state_dict": {"a": torch.arange(3.0)}}
+    torch.save(content, path, _use_new_zipfile_serialization=zipped)
     return path
 
 
@@ -40,8 +40,8 @@ def saved(path: Path, beside: Any, zipped: bool = True) -> Path:
 def test_numbers_beside_harmless_objects_are_read(
     tmp_path: Path, beside: Any, zipped: bool
 ) -> None:
-    found = read_numbers(saved(tmp_path / "a.pth", beside, zipped))
-    assert found["state_dict"]["a"].tolist() == [0, 1, 2]
+    numbers = read_numbers(saved(tmp_path / "a.pth", beside, zipped))
+    assert numbers["state_dict"]["a"].tolist() == [0, 1, 2]
 
 
 def test_names_of_numpy_before_its_second_major_are_read(tmp_path: Path) -> None:
@@ -53,9 +53,9 @@ def test_names_of_numpy_before_its_second_major_are_read(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("beside", [SETTINGS, np.float64(1.5)], ids=["settings", "a number"])
 def test_no_object_of_such_a_class_is_made(tmp_path: Path, beside: Any) -> None:
-    found = read_numbers(saved(tmp_path / "a.pth", beside))["beside"]
-    assert not isinstance(found, type(beside))
-    assert vars(found) == {}
+    result = read_numbers(saved(tmp_path / "a.pth", beside))["beside"]
+    assert not isinstance(result, type(beside))
+    assert vars(result) == {}
 
 
 class Calls:
@@ -87,7 +87,7 @@ def test_other_calls_are_refused(
     path = saved(tmp_path / "a.pth", [SETTINGS, call], zipped)
     with pytest.raises(DataError, match="reading it could run code"):
         read_numbers(path)
-    assert [own.name for own in tmp_path.iterdir()] == ["a.pth"]
+    assert [item.name for item in tmp_path.iterdir()] == ["a.pth"]
 
 
 def archive(path: Path) -> Path:

@@ -12,8 +12,10 @@ from tests.report.test_tables import row
 
 
 def cell(who: str, value: float, half: float = 0.01, **changes: object) -> tuple[Result, dict]:
-    own: Row = row(part="score", value=value, ci_low=value - half, ci_high=value + half, **changes)
-    return Result("x", [own], {}), {KEY: who}
+    headline: Row = row(
+        part="score", value=value, ci_low=value - half, ci_high=value + half, **changes
+    )
+    return Result("x", [headline], {}), {KEY: who}
 
 
 def bounds_of(*cells: tuple[Result, dict]) -> list[Bounds]:
@@ -22,8 +24,8 @@ def bounds_of(*cells: tuple[Result, dict]) -> list[Bounds]:
 
 @pytest.fixture
 def three() -> Bounds:
-    (found,) = bounds_of(cell("majority", 0.02), cell("a", 0.01, 0.05), cell("b", 0.03))
-    return found
+    (bounds,) = bounds_of(cell("majority", 0.02), cell("a", 0.01, 0.05), cell("b", 0.03))
+    return bounds
 
 
 def test_the_bounds_are_the_extremes(three: Bounds) -> None:
@@ -58,5 +60,5 @@ def test_an_absent_score_bounds_nothing() -> None:
 
 def test_sides_are_no_headlines() -> None:
     cells = [cell(who, 0.1) for who in "ab"]
-    sides = [(replace(r, rows=[replace(r.rows[0], part="model")]), own) for r, own in cells]
+    sides = [(replace(r, rows=[replace(r.rows[0], part="model")]), item) for r, item in cells]
     assert bounds_of(*sides) == []

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from bias_pipeline.io.extras import CLOUDS
+from bias_pipeline.io.optional_dependencies import CLOUDS
 from bias_pipeline.metrics.base import QUESTIONS
-from bias_pipeline.metrics.parts import HEADLINES
+from bias_pipeline.metrics.value_names import HEADLINES
 from bias_pipeline.report import concepts
 from bias_pipeline.report.concepts import concept_sections
 from bias_pipeline.report.content import report_of_folder
-from bias_pipeline.report.figures import PRINT, Bar, bars
+from bias_pipeline.report.figures import PRINT, FigureBar, bars
 from bias_pipeline.report.page import html
-from bias_pipeline.report.plain import PANELS, panel_of
+from bias_pipeline.report.question_texts import PANELS, panel_of
 from bias_pipeline.results.store import Result, ResultStore
 from bias_pipeline.vision.thumbnails import thumbnail
 from tests.report.test_tables import row
@@ -45,20 +45,20 @@ def lines(n: int) -> list[dict[str, object]]:
 def saved(
     folder: Path, n: int = 30, terms: str = "", picture: str = "", **changes: object
 ) -> ResultStore:
-    own = row(run_id="retrieved", metric="retrieval_fairness", part="score", captioner="any")
+    headline = row(run_id="retrieved", metric="retrieval_fairness", part="score", captioner="any")
     table = [{**line, **changes} for line in lines(n)]
-    seen = [{"concept": "concept 0", "group": "male", "picture": picture}]
+    retrieved = [{"concept": "concept 0", "group": "male", "picture": picture}]
     manifest = {
         "metric": {"neutral": {"score": 1.0}, "question": "retrieval"},
         "audit": {"shown_under": terms},
     }
-    tables = {"concepts": table, "retrieved": seen}
+    tables = {"concepts": table, "retrieved": retrieved}
     store = ResultStore(folder)
-    store.save(Result("retrieved", [own], manifest, tables=tables))
+    store.save(Result("retrieved", [headline], manifest, tables=tables))
     return store
 
 
-def found(store: ResultStore) -> Result:
+def read_result(store: ResultStore) -> Result:
     result = store.read("retrieved")
     assert result is not None
     return result
@@ -66,7 +66,7 @@ def found(store: ResultStore) -> Result:
 
 def test_all_queries_are_in_the_table(tmp_path: Path) -> None:
     store = saved(tmp_path)
-    ((section,), damaged) = concept_sections(store, [found(store)])
+    ((section,), damaged) = concept_sections(store, [read_result(store)])
     (sheet,) = section.sheets
     assert [str(line[0]) for line in sheet.rows] == [f"concept {k}" for k in range(30)]
     assert sheet.head[-3:] == [f"{name}, share" for name in GROUPS]
@@ -76,7 +76,7 @@ def test_all_queries_are_in_the_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("n", "shown"), [(30, 20), (20, 20), (3, 3)])
 def test_the_ends_are_drawn(n: int, shown: int, tmp_path: Path) -> None:
     store = saved(tmp_path, n)
-    ((section,), _) = concept_sections(store, [found(store)])
+    ((section,), _) = concept_sections(store, [read_result(store)])
     drawn = section.figures[0].svg()  # the bars
     assert drawn.count(">concept ") == shown
     assert f">concept {n - 1}<" in drawn
@@ -84,7 +84,7 @@ def test_the_ends_are_drawn(n: int, shown: int, tmp_path: Path) -> None:
 
 def test_the_names_of_many_groups_fit(tmp_path: Path) -> None:
     names = [f"a_group_of_people_{k}" for k in range(9)]
-    figure = bars([Bar("computer programmer", [1 / 9] * 9)] * 20, names, "queries")
+    figure = bars([FigureBar("computer programmer", [1 / 9] * 9)] * 20, names, "queries")
     with figure._drawn(PRINT) as drawn:
         drawn.draw_without_rendering()  # where there is no room, this warns
         assert drawn.axes[0].get_position().width > 0.5
@@ -99,14 +99,14 @@ def test_the_page_holds_them_and_no_markup_of_the_data(tmp_path: Path) -> None:
 
 def test_a_run_without_queries_has_no_section(tmp_path: Path) -> None:
     store = saved(tmp_path)
-    own = replace(found(store), run_id="another")
-    assert concept_sections(store, [own]) == ([], [])
+    changed = replace(read_result(store), run_id="another")
+    assert concept_sections(store, [changed]) == ([], [])
 
 
 def test_a_damaged_file_is_told(tmp_path: Path) -> None:
     store = saved(tmp_path)
     (tmp_path / "retrieved" / "concepts.csv").write_text("broken")
-    sections, damaged = concept_sections(store, [found(store)])
+    sections, damaged = concept_sections(store, [read_result(store)])
     assert (sections, len(damaged), "queries are not shown" in damaged[0]) == ([], 1, True)
 
 
@@ -116,14 +116,14 @@ def test_every_question_has_a_panel(question: str, headline: str) -> None:
     assert panel_of(question, headline) in PANELS
 
 
-@pytest.mark.parametrize(("p_holm", "told"), [(0.04, "female +30"), (0.06, "")])
+@pytest.mark.parametrize(("p_holm", "message"), [(0.04, "female +30"), (0.06, "")])
 def test_the_group_of_which_there_are_too_many_is_named(
-    p_holm: float, told: str, tmp_path: Path
+    p_holm: float, message: str, tmp_path: Path
 ) -> None:
     store = saved(tmp_path, p_holm=p_holm)
-    ((section,), _) = concept_sections(store, [found(store)])
+    ((section,), _) = concept_sections(store, [read_result(store)])
     (sheet,) = section.sheets
-    assert {line[sheet.head.index("too many")] for line in sheet.rows} == {told}
+    assert {line[sheet.head.index("too many")] for line in sheet.rows} == {message}
 
 
 def test_of_one_seed_there_is_no_p(tmp_path: Path) -> None:
@@ -140,18 +140,20 @@ def test_pictures_stand_with_their_terms(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("terms", "told"), [("", "does not say that they may be"), ("ours", "the run's folder holds")]
+    ("terms", "message"), [("", "does not state terms"), ("ours", "the run's folder contains none")]
 )
-def test_where_no_pictures_are_shown_a_line_says_so(terms: str, told: str, tmp_path: Path) -> None:
+def test_where_no_pictures_are_shown_a_line_says_so(
+    terms: str, message: str, tmp_path: Path
+) -> None:
     store = saved(tmp_path, terms=terms)
-    ((section,), damaged) = concept_sections(store, [found(store)])
-    assert told in section.texts[1]
+    ((section,), damaged) = concept_sections(store, [read_result(store)])
+    assert message in section.texts[1]
     assert damaged == []
 
 
 def test_a_foreign_picture_is_left_out_and_told(tmp_path: Path) -> None:
     store = saved(tmp_path, terms="ours", picture="PHN2Zz4=")
-    (sections, damaged) = concept_sections(store, [found(store)])
+    (sections, damaged) = concept_sections(store, [read_result(store)])
     assert (len(sections), len(damaged)) == (1, 1)
     assert "retrieved.csv: no JPEG" in damaged[0]
 
@@ -159,16 +161,18 @@ def test_a_foreign_picture_is_left_out_and_told(tmp_path: Path) -> None:
 def test_of_very_many_runs_the_first_have_pictures(tmp_path: Path) -> None:
     small = thumbnail(Image.new("RGB", (9, 9), "red"))
     store = saved(tmp_path, terms="ours", picture=small)
-    sections, _ = concept_sections(store, [found(store)] * (concepts.MOST_SHOWN + 2))
-    assert [len(own.figures) > 1 for own in sections] == [True] * concepts.MOST_SHOWN + [False] * 2
-    assert "first 12 runs alone" in sections[-1].texts[1]
+    sections, _ = concept_sections(store, [read_result(store)] * (concepts.MOST_SHOWN + 2))
+    assert [len(section.figures) > 1 for section in sections] == [True] * concepts.MOST_SHOWN + [
+        False
+    ] * 2
+    assert "only for the first 12 runs" in sections[-1].texts[1]
 
 
 def test_clouds_are_drawn_of_each_group(tmp_path: Path) -> None:
     pytest.importorskip("wordcloud", reason="the extra clouds is not installed")
     store = saved(tmp_path)
-    ((section,), _) = concept_sections(store, [found(store)])
-    assert [own.title.rpartition(": ")[2] for own in section.figures[1:]] == list(GROUPS)
+    ((section,), _) = concept_sections(store, [read_result(store)])
+    assert [figure.title.rpartition(": ")[2] for figure in section.figures[1:]] == list(GROUPS)
 
 
 def test_without_the_library_a_line_says_how_to_get_clouds(
@@ -176,6 +180,6 @@ def test_without_the_library_a_line_says_how_to_get_clouds(
 ) -> None:
     monkeypatch.setattr(concepts, "CLOUDS", replace(CLOUDS, modules=("no_such_cloud",)))
     store = saved(tmp_path)
-    ((section,), _) = concept_sections(store, [found(store)])
+    ((section,), _) = concept_sections(store, [read_result(store)])
     assert len(section.figures) == 1
     assert "pip install 'bias_pipeline[clouds]'" in section.texts[2]

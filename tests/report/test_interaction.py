@@ -75,8 +75,8 @@ def test_an_absent_interval_is_no_number() -> None:
 def chromium() -> Iterator[Browser]:
     if PROGRAM is None:
         pytest.skip("no Chromium here")
-    with browser(300) as found:
-        yield found
+    with browser(300) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for part, sign in (("a_to_t", 1), ("t_to_a", -1))
         ]
         directed.append(Result(f"dbac-{i}", rows, directional(name).manifest))
-    draws = {own.run_id: {"score": draw(own.rows[0].value)} for own in plain}
+    draws = {item.run_id: {"score": draw(item.rows[0].value)} for item in plain}
     path = tmp_path_factory.mktemp("page") / "report.html"
     path.write_text(page([*plain, *directed], draws), encoding="utf-8")
     return path
@@ -116,11 +116,11 @@ def _draw(chromium: Browser) -> None:
 
 def _visible(chromium: Browser, selector: str) -> list[str]:
     """Texts of the elements that are shown."""
-    found = chromium.run(
+    texts = chromium.run(
         f"[...document.querySelectorAll({json.dumps(selector)})]"
         ".filter(own => own.checkVisibility()).map(own => own.textContent)"
     )
-    return list(found)
+    return list(texts)
 
 
 def _names(chromium: Browser) -> list[str]:

@@ -31,21 +31,21 @@ class Elements(HTMLParser):
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.text = ""
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
+        self.elements.append((tag, dict(attrs)))
 
     def handle_data(self, data: str) -> None:
         self.text += data
 
 
 def result(captioner: str = "cap", note: str = "", **more: object) -> Result:
-    own = row(captioner=captioner, metric="lic", run_id=f"run-{captioner}", **more)
+    headline = row(captioner=captioner, metric="lic", run_id=f"run-{captioner}", **more)
     manifest = {"metric": LOWER, "notes": [note] if note else [], "config": None}
-    return Result(own.run_id, [own, replace(own, part="group:a")], manifest)
+    return Result(headline.run_id, [headline, replace(headline, part="group:a")], manifest)
 
 
 def draw(value: float) -> Draws:
@@ -101,8 +101,8 @@ def test_no_figure_has_one_dot() -> None:
 
 
 def test_every_figure_has_its_numbers_in_a_table() -> None:
-    found = page([directional("sat"), directional("oscar")], {}).partition("dbac: directions")[2]
-    assert "The numbers of the figure" in found
+    result = page([directional("sat"), directional("oscar")], {}).partition("dbac: directions")[2]
+    assert "The numbers of the figure" in result
 
 
 def test_metrics_are_correlated_over_enough_captioners() -> None:
@@ -116,13 +116,13 @@ def test_metrics_are_correlated_over_enough_captioners() -> None:
 
 def test_there_are_at_most_fifteen_headings_of_the_second_level() -> None:
     results = [
-        replace(own, run_id=f"{i}-{name}", rows=[replace(r, metric=f"m{i}") for r in own.rows])
+        replace(item, run_id=f"{i}-{name}", rows=[replace(r, metric=f"m{i}") for r in item.rows])
         for i in range(16)
         for name in map(str, range(21))  # too many for figures, which would take long
-        for own in [directional(name)]
+        for item in [directional(name)]
     ]
-    found = [tag for tag, _ in Elements(page(results, {})).found]
-    assert found.count("h3") > 15 >= found.count("h2")
+    lines = [tag for tag, _ in Elements(page(results, {})).elements]
+    assert lines.count("h3") > 15 >= lines.count("h2")
 
 
 def test_notes_of_runs_are_told() -> None:
@@ -163,8 +163,8 @@ def test_a_source_is_cited_once() -> None:
 
 @pytest.mark.parametrize("text", [*HOSTILE, '"><img src=x onerror=alert(1)>', "$\\frac{1}{"])
 def test_e9_hostile_text_makes_no_element(text: str) -> None:
-    harmless = [tag for tag, _ in Elements(page([result("cap", "note")], {})).found]
-    hostile = [tag for tag, _ in Elements(page([result(text, text)], {})).found]
+    harmless = [tag for tag, _ in Elements(page([result("cap", "note")], {})).elements]
+    hostile = [tag for tag, _ in Elements(page([result(text, text)], {})).elements]
     assert hostile == harmless
 
 
@@ -176,7 +176,7 @@ def test_e7_signs_that_turn_text_around_are_written_out(sign: str) -> None:
 def test_the_page_asks_for_nothing_from_elsewhere() -> None:
     links = [
         value
-        for tag, attributes in Elements(page([result(), directional("sat")], {})).found
+        for tag, attributes in Elements(page([result(), directional("sat")], {})).elements
         for key, value in attributes.items()
         if key in ("src", "href", "action", "data") and tag != "use"
     ]
@@ -184,14 +184,14 @@ def test_the_page_asks_for_nothing_from_elsewhere() -> None:
 
 
 def test_the_page_embeds_nothing() -> None:
-    tags = {tag for tag, _ in Elements(page([result()], {})).found}
+    tags = {tag for tag, _ in Elements(page([result()], {})).elements}
     assert not tags & {"iframe", "object", "embed", "form"}
 
 
 def test_without_altair_the_page_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "altair", None)
     text = page([result(), directional("sat")], {})
-    tags = {tag for tag, _ in Elements(text).found}
+    tags = {tag for tag, _ in Elements(text).elements}
     assert not tags & {"script", "input", "select", "button"}
     assert "script-src" not in text
 
@@ -206,7 +206,7 @@ def test_without_altair_it_is_said_what_is_lacking(
 
 def test_the_browser_is_told_to_load_nothing() -> None:
     policy = [
-        a for tag, a in Elements(page([result()], {})).found if tag == "meta" and "content" in a
+        a for tag, a in Elements(page([result()], {})).elements if tag == "meta" and "content" in a
     ]
     assert any(str(a["content"]).startswith("default-src 'none'") for a in policy)
 
@@ -286,10 +286,10 @@ def test_a_theme_lacks_no_colour() -> None:
 
 
 def test_whatever_scrolls_or_folds_is_reached_by_keyboard() -> None:
-    found = Elements(page([result(), directional("sat")], {})).found
-    scrolling = [own for tag, own in found if tag == "pre" or own.get("class") == "scroll"]
+    elements = Elements(page([result(), directional("sat")], {})).elements
+    scrolling = [item for tag, item in elements if tag == "pre" or item.get("class") == "scroll"]
     assert scrolling
-    assert all(own.get("tabindex") == "0" for own in scrolling)
+    assert all(item.get("tabindex") == "0" for item in scrolling)
 
 
 # --- files
@@ -325,14 +325,16 @@ def test_an_absent_folder_is_named(tmp_path: Path) -> None:
 def test_a_thousand_rows_stay_small_and_quick() -> None:
     def one(metric: str, captioner: int) -> Result:
         name = f"{metric}-{captioner}"
-        own = row(captioner=f"c{captioner}", metric=metric, run_id=name, value=captioner / 50)
-        return Result(name, [own, replace(own, part="group:a")], {"metric": LOWER, "notes": []})
+        headline = row(captioner=f"c{captioner}", metric=metric, run_id=name, value=captioner / 50)
+        return Result(
+            name, [headline, replace(headline, part="group:a")], {"metric": LOWER, "notes": []}
+        )
 
     results = [one(f"m{i % 10}", i // 10) for i in range(500)]
-    draws = {own.run_id: {"score": draw(own.rows[0].value)} for own in results}
+    draws = {result.run_id: {"score": draw(result.rows[0].value)} for result in results}
     started = time.process_time()
-    found = page(results, draws)
-    assert (len(found) < 5_000_000, time.process_time() - started < 10) == (True, True)
+    html = page(results, draws)
+    assert (len(html) < 5_000_000, time.process_time() - started < 10) == (True, True)
 
 
 # --- in a real browser; pages that answer are in test_interaction.py

@@ -18,7 +18,7 @@ from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.report.content import report_of_folder
 from bias_pipeline.report.page import html, page
 from bias_pipeline.report.panels import Axis
-from bias_pipeline.report.plain import DEEDS, PANELS
+from bias_pipeline.report.question_texts import DEEDS, PANELS
 from bias_pipeline.results.store import Result, ResultStore
 from bias_pipeline.stats.bootstrap import Draws
 from experiments.browser import PROGRAM, Browser, browser
@@ -50,14 +50,14 @@ def result(
     metric: str = "gender_error",
     captioner: str = "sat",
     value: float = 0.11,
-    told: dict[str, object] | None = None,
+    metric_manifest: dict[str, object] | None = None,
     words: float = 10.0,
     **more: object,
 ) -> Result:
     """A cell whose captioner is ``value`` above people, who are at one per cent."""
-    told = told or {"gender_error": ERROR, "quality": GOOD}.get(metric, LEAK)
-    own = {"metric": metric, "captioner": captioner, "run_id": f"{metric}-{captioner}"}
-    base = row(**{**own, "attribute": "gender", "neutral_rate": 0.3, "coverage": 1.0, **more})
+    metric_manifest = metric_manifest or {"gender_error": ERROR, "quality": GOOD}.get(metric, LEAK)
+    fields = {"metric": metric, "captioner": captioner, "run_id": f"{metric}-{captioner}"}
+    base = row(**{**fields, "attribute": "gender", "neutral_rate": 0.3, "coverage": 1.0, **more})
     numbers = {"score": value, "named": value + 0.01, "named:increase": value}
     rows = [
         replace(base, part=part, value=v, ci_low=v - 0.005, ci_high=v + 0.005)
@@ -66,7 +66,12 @@ def result(
     rows.append(replace(base, part="named:human", value=0.01))
     speech = {"model": {**ALIKE, "words": words}, "human": ALIKE}
     corpus = {"captioned": 1.0, "blanks": {"model": 0}, "trained_on_reference": True}
-    manifest = {"metric": told, "speech": speech, "corpus": corpus, "started": "2026-01-02T03:04"}
+    manifest = {
+        "metric": metric_manifest,
+        "speech": speech,
+        "corpus": corpus,
+        "started": "2026-01-02T03:04",
+    }
     return Result(base.run_id, rows, {**manifest, "notes": [], "config": None})
 
 
@@ -87,34 +92,47 @@ def lines_of(text: str) -> list[str]:
 
 
 def test_the_verdict_has_peoples_value_beside_the_captioners() -> None:
-    told = words_of(first_screen([result()]))
+    words = words_of(first_screen([result()]))
     assert (
         "sat names the wrong gender more often than people do (in 12.0 % [11.5, 12.5] of the "
-        "captions that name one, people 1.0 %; p <0.001)." in told
+        "captions that name one, people 1.0 %; p <0.001)." in words
     )
 
 
 def test_what_is_not_found_is_said() -> None:
-    told = words_of(first_screen([result(value=0.001)]))
-    assert "No bias beyond chance was found in sat. It does not, beyond chance, name" in told
+    words = words_of(first_screen([result(value=0.001)]))
+    assert "No bias beyond chance was found in sat. It does not, beyond chance, name" in words
 
 
 def test_what_cannot_be_told_is_said_with_its_reason() -> None:
-    told = words_of(first_screen([result("lic", words=5.0)]))
-    assert "Whether it gives gender away more than people do cannot be told." in told
-    assert "lic: moved by how it speaks: it writes 5.0 words a caption and people 10.0" in told
+    words = words_of(first_screen([result("lic", words=5.0)]))
+    assert "It is unknown whether it gives gender away more than people do." in words
+    assert (
+        "lic: it changes with the style of captions: it writes 5.0 words a caption and people 10.0"
+        in words
+    )
+
+
+def test_without_peoples_captions_the_error_itself_is_told() -> None:
+    built_result = result()
+    alone = [line for line in built_result.rows if line.part in ("score", "named")]
+    words = words_of(first_screen([replace(built_result, rows=alone)]))
+    assert (
+        "gender_error (named) is 12.0 % [11.5 %, 12.5 %]; without people's captions it is unknown "
+        "whether it names the wrong gender more often than people do." in words
+    )
 
 
 def test_questions_that_no_run_asks_are_named() -> None:
-    told = words_of(first_screen([result()]))
-    assert "No run asks whether it gives gender away" in told
+    words = words_of(first_screen([result()]))
+    assert "No run tests whether it gives gender away" in words
 
 
 def test_several_captioners_are_told_together() -> None:
     results = [result(captioner=name, value=v) for name, v in (("a", 0.1), ("b", 0.2))]
-    told = words_of(first_screen(results))
-    assert "All 2 name the wrong gender more often than people do" in told
-    assert "a 11.0 % to b 21.0 %, people 1.0 %; largest p <0.001)" in told
+    words = words_of(first_screen(results))
+    assert "All 2 name the wrong gender more often than people do" in words
+    assert "a 11.0 % to b 21.0 %, people 1.0 %; largest p <0.001)" in words
 
 
 def test_of_two_attributes_both_are_answered_on_top() -> None:
@@ -125,12 +143,12 @@ def test_of_two_attributes_both_are_answered_on_top() -> None:
 
 
 def test_facts_stand_on_top() -> None:
-    told = words_of(first_screen([result()]))
-    assert "Run 2026-01-02 Labelled images 10 With a caption 100 % Blank captions 0" in told
+    words = words_of(first_screen([result()]))
+    assert "Run 2026-01-02 Labelled images 10 With a caption 100 % Blank captions 0" in words
 
 
 def test_the_verdict_needs_no_script() -> None:
-    tags = {tag for tag, _ in Elements(first_screen([result()])).found}
+    tags = {tag for tag, _ in Elements(first_screen([result()])).elements}
     assert "script" not in tags
 
 
@@ -138,8 +156,8 @@ def test_the_verdict_needs_no_script() -> None:
 
 
 def test_metrics_are_lines_of_one_captioner() -> None:
-    found = lines_of(first_screen([result(), result("lic"), result("leakage")]))
-    assert [re.search("<small>([a-z_]+)", line)[1] for line in found] == [  # type: ignore[index]
+    lines = lines_of(first_screen([result(), result("lic"), result("leakage")]))
+    assert [re.search("<small>([a-z_]+)", line)[1] for line in lines] == [  # type: ignore[index]
         "gender_error",
         "lic",
         "leakage",
@@ -147,14 +165,16 @@ def test_metrics_are_lines_of_one_captioner() -> None:
 
 
 def test_captioners_are_lines_of_several_the_fairest_first() -> None:
-    found = first_screen([result(captioner="a", value=0.3), result(captioner="b", value=0.2)])
-    assert [words_of(line)[0] for line in lines_of(found)] == ["b", "a"]
+    computed_first_screen = first_screen(
+        [result(captioner="a", value=0.3), result(captioner="b", value=0.2)]
+    )
+    assert [words_of(line)[0] for line in lines_of(computed_first_screen)] == ["b", "a"]
 
 
 def test_what_follows_how_much_is_said_is_grey_and_says_so() -> None:
-    found = first_screen([result("lic", words=5.0)])
-    assert '<div class="line doubt">' in found
-    assert "moved by how it speaks" in lines_of(found)[0]
+    computed_first_screen = first_screen([result("lic", words=5.0)])
+    assert '<div class="line doubt">' in computed_first_screen
+    assert "it changes with the style of captions" in lines_of(computed_first_screen)[0]
 
 
 @pytest.mark.parametrize(("value", "tone"), [(0.2, "better"), (-0.2, "worse")])
@@ -170,7 +190,7 @@ def test_of_many_captioners_some_are_shown_and_it_is_said() -> None:
 
 def test_an_axis_holds_every_interval() -> None:
     text = first_screen([result("lic", value=v, captioner=f"c{v}") for v in (-0.9, 0.0, 0.9)])
-    places = [float(own) for own in re.findall(r'(?:x1|x2|cx)="([-0-9.]+)%"', text)]
+    places = [float(item) for item in re.findall(r'(?:x1|x2|cx)="([-0-9.]+)%"', text)]
     assert min(places) >= 0
     assert max(places) <= 100
 
@@ -181,10 +201,10 @@ def test_what_has_no_value_has_no_place() -> None:
 
 @pytest.mark.parametrize("mark", ["‡", "§", "¶"])
 def test_marks_are_explained(mark: str) -> None:
-    own = result(coverage=0.4)
-    own.rows[0] = replace(own.rows[0], ci_low=0.0, ci_high=0.0)
-    own.manifest["corpus"]["blanks"]["model"] = 3  # type: ignore[index]
-    assert f"<li>{mark} " in first_screen([own])
+    built_result = result(coverage=0.4)
+    built_result.rows[0] = replace(built_result.rows[0], ci_low=0.0, ci_high=0.0)
+    built_result.manifest["corpus"]["blanks"]["model"] = 3  # type: ignore[index]
+    assert f"<li>{mark} " in first_screen([built_result])
 
 
 @pytest.mark.parametrize("metric", choices_of(conf_dir() / "metric"))
@@ -204,15 +224,15 @@ def test_every_deed_belongs_to_a_question() -> None:
 
 def test_misnamed_captions_stand_behind_the_number_as_text(tmp_path: Path) -> None:
     line = {"image_id": "1", "labelled": "male", "named": "female", "wrong": 7}
-    own = replace(result(), tables={"misnamed": [{**line, "caption": "a <b>woman</b>"}]})
-    ResultStore(tmp_path).save(own)
+    changed = replace(result(), tables={"misnamed": [{**line, "caption": "a <b>woman</b>"}]})
+    ResultStore(tmp_path).save(changed)
     text = html(report_of_folder(tmp_path)).partition("<nav")[0]
     assert "1 of the 7 captions that name the wrong group" in text
     assert "a &lt;b&gt;woman&lt;/b&gt;" in text
 
 
 def test_runs_that_hold_no_captions_say_so() -> None:
-    assert "The runs hold no captions to show" in first_screen([result()])
+    assert "There are no captions to show" in first_screen([result()])
 
 
 # --- many
@@ -223,13 +243,13 @@ def test_five_hundred_captioners_end_in_time() -> None:
     results = [result("lic", captioner=f"c{i}", value=i / 1000) for i in range(500)]
     noise = rng.normal(scale=0.01, size=(200, 2))
     draws = {
-        own.run_id: {"score": Draws(np.full(2, own.rows[0].value), own.rows[0].value + noise)}
-        for own in results
+        item.run_id: {"score": Draws(np.full(2, item.rows[0].value), item.rows[0].value + noise)}
+        for item in results
     }
     started = time.process_time()
     text = page(results, draws)
     assert time.process_time() - started < 10
-    assert "the only one of 500 compared with" in text
+    assert "500 are tested against it only" in text
     assert "<figure>" not in text
 
 
@@ -240,8 +260,8 @@ def test_five_hundred_captioners_end_in_time() -> None:
 def chromium() -> Iterator[Browser]:
     if PROGRAM is None:
         pytest.skip("no Chromium here")
-    with browser(120) as found:
-        yield found
+    with browser(120) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

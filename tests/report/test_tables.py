@@ -16,11 +16,11 @@ from bias_pipeline.io.csv_text import read_csv
 from bias_pipeline.io.terminal import INVISIBLE, printable
 from bias_pipeline.report.tables import (
     arrow,
+    attributed_notes,
     interval,
     markdown,
     percent,
     print_results,
-    said,
     write_table,
 )
 from bias_pipeline.results.store import COLUMNS, Result, Row, rows_csv
@@ -67,7 +67,7 @@ def test_an_interval_of_no_width_is_marked(
     capsys: pytest.CaptureFixture[str], high: float, marked: bool
 ) -> None:
     print_results([result(value=0.0, ci_low=0.0, ci_high=high)])
-    assert ("¶ no resampling" in capsys.readouterr().out) == marked
+    assert ("¶ every resampling" in capsys.readouterr().out) == marked
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -215,13 +215,13 @@ def test_the_arrow_of_a_headline_knows_its_neutral_value(
 
 
 def test_settings_that_no_column_tells_become_columns(capsys: pytest.CaptureFixture[str]) -> None:
-    told = [{"metric.relation": "ratio"}, {"metric.relation": "normalised"}]
-    print_results([replace(result(), settings=own) for own in told])
+    lines = [{"metric.relation": "ratio"}, {"metric.relation": "normalised"}]
+    print_results([replace(result(), settings=item) for item in lines])
     assert "metric.relation" in capsys.readouterr().out
 
 
 def test_settings_that_a_column_tells_do_not(capsys: pytest.CaptureFixture[str]) -> None:
-    print_results([replace(result(scoring=own), settings={"scoring": own}) for own in "ab"])
+    print_results([replace(result(scoring=item), settings={"scoring": item}) for item in "ab"])
     assert capsys.readouterr().out.count("scoring") == 1
 
 
@@ -243,11 +243,11 @@ def test_a_note_of_all_cells_of_a_captioner_is_the_captioner_s(
     cells: list[tuple[str, str]], line: str
 ) -> None:
     results = [result(("a note",), captioner=who, metric=metric) for who, metric in cells]
-    assert said(results) == [line]
+    assert attributed_notes(results) == [line]
 
 
 def test_a_note_of_one_cell_says_which() -> None:
     quiet = result(captioner="sat", metric="lic")
-    assert said([quiet, result(("a note",), captioner="sat", metric="dba")]) == [
+    assert attributed_notes([quiet, result(("a note",), captioner="sat", metric="dba")]) == [
         "sat (dba): a note"
     ]

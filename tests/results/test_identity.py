@@ -81,7 +81,7 @@ def test_no_two_classes_of_the_configuration_share_a_name() -> None:
 
 
 def _kinds(kind: type) -> set[type]:
-    below = {one for own in kind.__subclasses__() for one in _kinds(own)}
+    below = {one for subclass in kind.__subclasses__() for one in _kinds(subclass)}
     return {one for one in {kind} | below if one.__module__.startswith("bias_pipeline.")}
 
 

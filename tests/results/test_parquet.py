@@ -29,8 +29,8 @@ def exclusive(name: str = "model", seeds: tuple[int, ...] = (0, 12), k: int = 2)
         name,
         seeds,
         images,
-        truth=tuple(generator.integers(0, k, len(own)) for own in images),
-        probs=tuple(generator.dirichlet(np.ones(k), len(own)) for own in images),
+        truth=tuple(generator.integers(0, k, len(image)) for image in images),
+        probs=tuple(generator.dirichlet(np.ones(k), len(image)) for image in images),
         classes=("male", "female", "unsure")[:k],
     )
 
@@ -59,22 +59,22 @@ def same(one: Predictions, two: Predictions) -> bool:
 def test_predictions_on_groups_come_back_exactly(tmp_path: Path, k: int) -> None:
     written = [exclusive("model", k=k), exclusive("human:0", k=k), exclusive("human:1", (7,), k=k)]
     write_predictions(tmp_path, written, IDS)
-    found = read_predictions((tmp_path / EXCLUSIVE).read_bytes(), IDS)
-    assert all(same(one, two) for one, two in zip(found, written, strict=True))
+    predictions = read_predictions((tmp_path / EXCLUSIVE).read_bytes(), IDS)
+    assert all(same(one, two) for one, two in zip(predictions, written, strict=True))
 
 
 def test_predictions_come_back_in_rows_of_another_corpus(tmp_path: Path) -> None:
     write_predictions(tmp_path, [exclusive()], IDS)
-    (found,) = read_predictions((tmp_path / EXCLUSIVE).read_bytes(), IDS[::-1])
+    (prediction,) = read_predictions((tmp_path / EXCLUSIVE).read_bytes(), IDS[::-1])
     wanted = len(IDS) - 1 - exclusive().images[0]
-    np.testing.assert_array_equal(found.images[0], wanted)
+    np.testing.assert_array_equal(prediction.images[0], wanted)
 
 
 def test_images_that_are_not_asked_for_are_left_out(tmp_path: Path) -> None:
     write_predictions(tmp_path, [exclusive(seeds=(0,))], IDS)
-    (found,) = read_predictions((tmp_path / EXCLUSIVE).read_bytes(), IDS[:3])
-    kept = [IDS[row] for row in exclusive(seeds=(0,)).images[0] if row < 3]
-    assert [IDS[row] for row in found.images[0]] == kept
+    (prediction,) = read_predictions((tmp_path / EXCLUSIVE).read_bytes(), IDS[:3])
+    lines = [IDS[row] for row in exclusive(seeds=(0,)).images[0] if row < 3]
+    assert [IDS[row] for row in prediction.images[0]] == lines
 
 
 def test_a_line_of_groups_holds_origin_truth_and_a_probability_each(tmp_path: Path) -> None:
@@ -92,8 +92,8 @@ def test_truth_is_written_as_the_groups_name(tmp_path: Path) -> None:
 
 def test_image_ids_are_text_even_where_they_are_numbers(tmp_path: Path) -> None:
     write_predictions(tmp_path, [exclusive()], IDS)
-    own = pd.read_parquet(tmp_path / EXCLUSIVE)["image_id"]
-    assert own.tolist() == [IDS[row] for images in exclusive().images for row in images]
+    image_id = pd.read_parquet(tmp_path / EXCLUSIVE)["image_id"]
+    assert image_id.tolist() == [IDS[row] for images in exclusive().images for row in images]
 
 
 def test_predictions_on_tasks_have_a_file_of_their_own(tmp_path: Path) -> None:
@@ -150,8 +150,11 @@ def test_draws_come_back_as_they_were(tmp_path: Path) -> None:
     }
     write_draws(tmp_path / "draws.parquet", written)
     read = read_draws((tmp_path / "draws.parquet").read_bytes())
-    told, kept = (
-        {part: (own.per_seed.tolist(), own.resampled.tolist(), own.trained) for part, own in all_of}
+    message, retained = (
+        {
+            part: (item.per_seed.tolist(), item.resampled.tolist(), item.trained)
+            for part, item in all_of
+        }
         for all_of in (read.items(), written.items())
     )
-    assert told == kept
+    assert message == retained

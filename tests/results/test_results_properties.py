@@ -49,7 +49,7 @@ def expected(row: Row) -> dict[str, object]:
     }
 
 
-def found(row: Row) -> dict[str, object]:
+def without_nan(row: Row) -> dict[str, object]:
     return {
         key: None if isinstance(value, float) and math.isnan(value) else value
         for key, value in asdict(row).items()
@@ -65,7 +65,7 @@ def test_rows_come_back(
     store.save(Result("run", content, manifest))
     loaded = store.load("run")
     assert loaded is not None
-    assert [found(row) for row in loaded.rows] == [expected(row) for row in content]
+    assert [without_nan(row) for row in loaded.rows] == [expected(row) for row in content]
 
 
 @given(content=st.lists(rows, min_size=1, max_size=3), manifest=manifests)

@@ -18,7 +18,7 @@ import pytest
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.errors import BiasPipelineError, DataError
 from bias_pipeline.io.arrays import ArrayCache
-from bias_pipeline.io.sealed import sealed, sha256, unsealed
+from bias_pipeline.io.checksummed_json import sealed, sha256, unsealed
 from bias_pipeline.report.content import finished_results, report_of_folder
 from bias_pipeline.report.page import write_page
 from bias_pipeline.results.store import Result, ResultStore
@@ -64,14 +64,14 @@ def everything(store: ResultStore) -> str:
 def flipped(content: bytes, name: str) -> list[bytes]:
     """A content with one bit turned, many times."""
     generator = np.random.default_rng(len(name))
-    found = []
+    copies = []
     for place, bit in zip(
         generator.integers(0, len(content), FLIPS), generator.integers(0, 8, FLIPS), strict=True
     ):
-        own = bytearray(content)
-        own[place] ^= 1 << bit
-        found.append(bytes(own))
-    return found
+        buffer = bytearray(content)
+        buffer[place] ^= 1 << bit
+        copies.append(bytes(buffer))
+    return copies
 
 
 @pytest.mark.parametrize("name", FILES[:3])
@@ -96,22 +96,22 @@ def test_a_flipped_bit_of_any_other_file_asks_for_the_run_again(
 ) -> None:
     shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
     store, path = ResultStore(tmp_path), tmp_path / "run" / name
-    kept = 0
+    retained = 0
     for content in flipped(path.read_bytes(), name):
         path.write_bytes(content)
-        kept += store.finished("run") is not None
-    assert kept == 0
+        retained += store.finished("run") is not None
+    assert retained == 0
 
 
 def test_a_flipped_bit_of_a_cache_is_computed_again(tmp_path: Path) -> None:
     cache = ArrayCache(tmp_path)
     cache.put("abc", np.random.default_rng(0).random((20, 3)))
     path = tmp_path / "ab" / "abc"
-    content, found = path.read_bytes(), 0
-    for own in flipped(content, "abc"):
-        path.write_bytes(own)
-        found += cache.get("abc") is not None
-    assert found == 0
+    content, result = path.read_bytes(), 0
+    for item in flipped(content, "abc"):
+        path.write_bytes(item)
+        result += cache.get("abc") is not None
+    assert result == 0
 
 
 @pytest.mark.parametrize("name", FILES[1:])
@@ -190,7 +190,7 @@ FOREIGN: dict[str, Callable[[Path], object]] = {
     "a row no object": lambda path: resealed(path, lambda content: content.update(rows=[7])),
     "a row without a column": lambda path: resealed(path, lambda c: c["rows"][0].pop("value")),
     "a row with one more": column("more", 1),
-    "no rows, or those of another run": column("run_id", "other"),
+    "it has no rows, or rows of another run": column("run_id", "other"),
     "a text as value": column("value", "0.5"),
     "a number as metric": column("metric", 7),
     "a huge value": column("value", 10**400),
@@ -226,7 +226,7 @@ def test_a_run_that_cannot_be_read_ends_no_report_and_stays(tmp_path: Path, kind
     report = report_of_folder(tmp_path)
     assert [row.run_id for row in report.rows] == ["run"]
     assert tree(tmp_path) == before
-    (section,) = (own for own in report.sections if own.title == "Left out")
+    (section,) = (item for item in report.sections if item.title == "Left out")
     assert section.texts[0] == "1 of 2 runs cannot be read."
     assert str(tmp_path / "bad" / "result.json") in section.texts[1]
 
@@ -271,7 +271,7 @@ def test_draws_that_cannot_be_read_cost_the_comparison_alone(
     path.unlink() if content is None else path.write_bytes(content)
     report = report_of_folder(tmp_path)
     assert [row.run_id for row in report.rows] == ["bad", "run"]
-    (section,) = (own for own in report.sections if own.title == "Left out")
+    (section,) = (item for item in report.sections if item.title == "Left out")
     assert f"{path}: " in section.texts[0]
     assert section.texts[0].endswith("Its numbers are shown, but not compared")
 
@@ -300,12 +300,19 @@ def test_foreign_draws_with_a_fitting_checksum_end_no_report(
 ) -> None:
     store = ResultStore(tmp_path)
     for name in ("a", "b"):
-        own = result(name, captioner=name)
-        store.save(replace(own, manifest={**own.manifest, "config": {"stats": {"resamples": 50}}}))
+        built_result = result(name, captioner=name)
+        store.save(
+            replace(
+                built_result,
+                manifest={**built_result.manifest, "config": {"stats": {"resamples": 50}}},
+            )
+        )
     (tmp_path / "a" / "draws.parquet").write_bytes(content)
-    found = unsealed(json.loads((tmp_path / "a" / "result.json").read_text()), within="manifest")
-    found["manifest"]["files"]["draws.parquet"] = sha256(content)
-    (tmp_path / "a" / "result.json").write_bytes(sealed(found, within="manifest"))
+    computed_unsealed = unsealed(
+        json.loads((tmp_path / "a" / "result.json").read_text()), within="manifest"
+    )
+    computed_unsealed["manifest"]["files"]["draws.parquet"] = sha256(content)
+    (tmp_path / "a" / "result.json").write_bytes(sealed(computed_unsealed, within="manifest"))
     assert "Its numbers are shown, but not compared" in str(report_of_folder(tmp_path))
 
 
@@ -337,9 +344,12 @@ def test_conclusions_that_rest_on_nothing_make_a_run_unreadable(
     tmp_path: Path, changes: dict[str, Any]
 ) -> None:
     """Sealed all the same: whoever writes a folder can write any manifest."""
-    own = result()
-    told = {key: value for key, value in {**READING, **changes}.items() if value is not None}
-    manifest = {**own.manifest, "metric": {"question": "leakage", "readings": {"score": told}}}
-    ResultStore(tmp_path).save(replace(own, manifest=manifest))
+    built_result = result()
+    mapping = {key: value for key, value in {**READING, **changes}.items() if value is not None}
+    manifest = {
+        **built_result.manifest,
+        "metric": {"question": "leakage", "readings": {"score": mapping}},
+    }
+    ResultStore(tmp_path).save(replace(built_result, manifest=manifest))
     with pytest.raises(DataError, match=r"metric\.readings"):
         ResultStore(tmp_path).read("run")

@@ -193,7 +193,7 @@ def test_e18_a_claim_that_could_not_be_written_is_not_left_behind(
     def full() -> str:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("bias_pipeline.results.ownership.socket.gethostname", full)
+    monkeypatch.setattr("bias_pipeline.results.run_lock.socket.gethostname", full)
     with pytest.raises(ResourceError, match="No space left"), ResultStore(tmp_path).claim("run"):
         pass
     assert list((tmp_path / ".claims").iterdir()) == []

@@ -11,20 +11,19 @@ from scipy import stats as scipy_stats
 
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.errors import UsageError
-from bias_pipeline.io.hashing import keys_of
+from bias_pipeline.io.hashing import hash_ids
 from bias_pipeline.scoring import Accuracy, InverseCrossEntropy, Scoring
 from bias_pipeline.stats.bootstrap import (
-    _POISSON_LIMITS,
     Bootstrap,
     Draws,
     Estimate,
-    _poisson,
     against,
+    combined_error,
     quantile,
-    spread,
     steady,
     summary,
 )
+from bias_pipeline.stats.poisson import LIMITS, poisson
 from bias_pipeline.stats.scores import ScoreTable
 
 
@@ -45,23 +44,25 @@ def table(*args: object, scoring: Scoring | None = None, **options: object) -> S
 
 
 def one_sided(tables: list[ScoreTable], **options: object) -> object:
-    return Bootstrap(**options).estimate(tables, {"x": lambda own: own})["x"]  # type: ignore[arg-type]
+    return Bootstrap(**options).estimate(tables, {"x": lambda values: values})["x"]  # type: ignore[arg-type]
 
 
 def test_the_value_is_the_mean_over_seeds() -> None:
-    own = predictions([0.9, 0.5])
-    expected = np.mean([(p[:, 0] > 0.5).mean() for _, _, p in own])
-    assert one_sided([ScoreTable.of([own], Accuracy())]).value == pytest.approx(expected)
+    built_predictions = predictions([0.9, 0.5])
+    expected = np.mean([(p[:, 0] > 0.5).mean() for _, _, p in built_predictions])
+    assert one_sided([ScoreTable.of([built_predictions], Accuracy())]).value == pytest.approx(
+        expected
+    )
 
 
 def test_seed_std_is_the_sample_deviation_of_seeds() -> None:
-    own = table([0.9, 0.5, 0.7])
-    assert one_sided([own]).seed_std == pytest.approx(own.per_seed().std(ddof=1))
+    built_table = table([0.9, 0.5, 0.7])
+    assert one_sided([built_table]).seed_std == pytest.approx(built_table.per_seed().std(ddof=1))
 
 
 def test_image_std_matches_the_textbook_for_one_attacker() -> None:
-    found = one_sided([table([0.7], n=400)], resamples=4000)
-    assert found.image_std == pytest.approx(math.sqrt(0.7 * 0.3 / 400), rel=0.08)
+    computed_one_sided = one_sided([table([0.7], n=400)], resamples=4000)
+    assert computed_one_sided.image_std == pytest.approx(math.sqrt(0.7 * 0.3 / 400), rel=0.08)
 
 
 def test_one_seed_has_no_seed_deviation() -> None:
@@ -80,73 +81,79 @@ def test_batches_do_not_change_the_bootstrap(monkeypatch: pytest.MonkeyPatch) ->
 
 def weights(keys: np.ndarray, **options: int) -> np.ndarray:
     """(B, I) how often each image counts."""
-    found: list[np.ndarray] = []
+    batches: list[np.ndarray] = []
 
     def evaluate(drawn: np.ndarray) -> dict[str, np.ndarray]:
-        found.append(drawn)
+        batches.append(drawn)
         return {"x": drawn[:, :1]}
 
     Bootstrap(**options).estimate_weighted(keys, evaluate)
-    return np.concatenate(found[1:])
+    return np.concatenate(batches[1:])
 
 
 def test_images_count_as_a_poisson_law_says() -> None:
-    drawn = weights(keys_of(map(str, range(500))), resamples=2000).ravel()
+    drawn = weights(hash_ids(map(str, range(500))), resamples=2000).ravel()
     expected = scipy_stats.poisson(1).pmf(range(7)) * len(drawn)
     assert np.bincount(drawn.astype(int))[:7] == pytest.approx(expected, rel=0.1)
 
 
 def test_weights_are_inverted_exactly_beside_every_limit() -> None:
     """There the table of 16 bits does not suffice; the definition, one word after the other."""
-    limits = _POISSON_LIMITS.astype(np.uint64)
+    limits = LIMITS.astype(np.uint64)
     high = np.concatenate([limits - np.uint64(1), limits, limits + np.uint64(1)])
     high = high[high < 1 << 32]
     expected = [sum(word >= limit for limit in limits.tolist()) for word in high.tolist()]
-    assert _poisson(high << np.uint64(32)).tolist() == expected
+    assert poisson(high << np.uint64(32)).tolist() == expected
 
 
 def test_images_are_drawn_independently() -> None:
-    drawn = weights(keys_of(map(str, range(60))), resamples=4000)
+    drawn = weights(hash_ids(map(str, range(60))), resamples=4000)
     off_diagonal = np.corrcoef(drawn.T)[~np.eye(60, dtype=bool)]
     assert abs(off_diagonal).max() < 5 / math.sqrt(4000)
 
 
 def test_the_weight_of_an_image_does_not_depend_on_the_others() -> None:
-    keys = keys_of(map(str, range(100)))
+    keys = hash_ids(map(str, range(100)))
     assert (weights(keys)[:, 40:] == weights(keys[40:])).all()
 
 
 def test_another_seed_draws_other_weights() -> None:
-    keys = keys_of(map(str, range(100)))
+    keys = hash_ids(map(str, range(100)))
     assert (weights(keys, seed=0) != weights(keys, seed=1)).any()
 
 
 def test_both_sides_are_resampled_together() -> None:
-    own = table([0.7, 0.8])
-    found = Bootstrap().estimate([own, own], {"d": lambda a, b: a - b})["d"]
-    assert found.image_std == 0
+    built_table = table([0.7, 0.8])
+    d = Bootstrap().estimate([built_table, built_table], {"d": lambda a, b: a - b})["d"]
+    assert d.image_std == 0
 
 
 def test_the_link_is_applied_to_means_not_to_guesses() -> None:
-    own = predictions([0.7])
-    probs = tuple(np.clip(p, 0.2, 0.8) for p in own.probs)
-    soft = Predictions(own.name, own.seeds, own.images, own.truth, probs)
+    built_predictions = predictions([0.7])
+    probs = tuple(np.clip(p, 0.2, 0.8) for p in built_predictions.probs)
+    soft = Predictions(
+        built_predictions.name,
+        built_predictions.seeds,
+        built_predictions.images,
+        built_predictions.truth,
+        probs,
+    )
     loss = InverseCrossEntropy().per_guess(soft.probs[0], soft.truth[0])
-    found = one_sided([ScoreTable.of([soft], InverseCrossEntropy())])
-    assert found.value == pytest.approx(1 / loss.mean())
+    computed_one_sided = one_sided([ScoreTable.of([soft], InverseCrossEntropy())])
+    assert computed_one_sided.value == pytest.approx(1 / loss.mean())
 
 
 def test_the_formula_of_the_interval() -> None:
     a, b, n = 0.02, 0.01, 5
     variance = a**2 / n + b**2
     freedom = (n - 1) * (variance / (a**2 / n)) ** 2
-    assert spread(a, b, n) == pytest.approx((math.sqrt(variance), freedom))
+    assert combined_error(a, b, n) == pytest.approx((math.sqrt(variance), freedom))
     assert quantile(0.95, freedom) == pytest.approx(scipy_stats.t.ppf(0.975, freedom))
 
 
 def test_without_any_variance_the_interval_is_a_point() -> None:
-    found = summary(Draws(np.full(5, 0.3), np.full((9, 5), 0.3)))
-    assert (found.ci_low, found.ci_high) == (0.3, 0.3)
+    computed_summary = summary(Draws(np.full(5, 0.3), np.full((9, 5), 0.3)))
+    assert (computed_summary.ci_low, computed_summary.ci_high) == (0.3, 0.3)
 
 
 def test_the_interval_covers_in_a_simulation_of_seeds_and_images() -> None:
@@ -154,8 +161,8 @@ def test_the_interval_covers_in_a_simulation_of_seeds_and_images() -> None:
     covered = 0
     for trial in range(200):
         accuracies = np.random.default_rng(trial).normal(0.7, 0.02, 5).tolist()
-        found = one_sided([table(accuracies, n=200, seed=trial)], resamples=200)
-        covered += found.ci_low <= 0.7 <= found.ci_high
+        computed_one_sided = one_sided([table(accuracies, n=200, seed=trial)], resamples=200)
+        covered += computed_one_sided.ci_low <= 0.7 <= computed_one_sided.ci_high
     assert scipy_stats.binomtest(covered, 200, 0.95, alternative="less").pvalue > 0.01
 
 
@@ -201,20 +208,24 @@ def test_a_count_has_a_p_though_it_has_no_seeds() -> None:
 
 
 def test_one_seed_has_a_wider_interval_than_its_images_give() -> None:
-    found = drawn(0.5, n_seeds=1)
-    width = 2 * 1.96 * math.sqrt(2) * found.image_std
-    assert found.ci_high - found.ci_low == pytest.approx(width, rel=1e-3)
+    computed_drawn = drawn(0.5, n_seeds=1)
+    width = 2 * 1.96 * math.sqrt(2) * computed_drawn.image_std
+    assert computed_drawn.ci_high - computed_drawn.ci_low == pytest.approx(width, rel=1e-3)
 
 
 @given(
     neutral=st.floats(-0.1, 0.1),
     seed=st.integers(0, 99),
     n_seeds=st.integers(2, 6),
-    own=st.booleans(),
+    trained=st.booleans(),
 )
-def test_interval_and_p_agree(neutral: float, seed: int, n_seeds: int, own: bool) -> None:
-    found = against(drawn(0.0, seed, n_seeds if own else 1, trained=own), neutral)
-    assert (found.p_value < 0.05) == (not found.ci_low <= neutral <= found.ci_high)
+def test_interval_and_p_agree(neutral: float, seed: int, n_seeds: int, trained: bool) -> None:
+    computed_against = against(
+        drawn(0.0, seed, n_seeds if trained else 1, trained=trained), neutral
+    )
+    assert (computed_against.p_value < 0.05) == (
+        not computed_against.ci_low <= neutral <= computed_against.ci_high
+    )
 
 
 INFLATED = Draws(np.array([0.2]), np.array([[0.21], [0.23], [0.25]]), trained=False)
@@ -225,9 +236,11 @@ def test_what_resampling_adds_to_a_count_is_taken_off_twice() -> None:
 
 
 def test_the_interval_of_a_count_reaches_beyond_its_value_and_the_corrected_one() -> None:
-    found = summary(INFLATED)
-    half = 1.96 * found.image_std
-    assert (found.ci_low, found.ci_high) == pytest.approx((0.14 - half, 0.2 + half), rel=1e-3)
+    computed_summary = summary(INFLATED)
+    half = 1.96 * computed_summary.image_std
+    assert (computed_summary.ci_low, computed_summary.ci_high) == pytest.approx(
+        (0.14 - half, 0.2 + half), rel=1e-3
+    )
 
 
 def test_attackers_scores_are_taken_as_they_are() -> None:
@@ -237,9 +250,9 @@ def test_attackers_scores_are_taken_as_they_are() -> None:
 @given(shift=st.floats(-1, 1))
 def test_an_interval_holds_its_value_however_much_resampling_adds(shift: float) -> None:
     resampled = np.random.default_rng(0).normal(0.2 + shift, 0.01, (200, 3))
-    found = summary(Draws(np.full(3, 0.2), resampled))
-    assert found.ci_low <= found.value + 1e-12
-    assert found.value - 1e-12 <= found.ci_high
+    computed_summary = summary(Draws(np.full(3, 0.2), resampled))
+    assert computed_summary.ci_low <= computed_summary.value + 1e-12
+    assert computed_summary.value - 1e-12 <= computed_summary.ci_high
 
 
 def noisy_maximum(truth: float, n: int, seed: int) -> Estimate:
@@ -250,23 +263,23 @@ def noisy_maximum(truth: float, n: int, seed: int) -> Estimate:
         rates = weights @ happened / weights.sum(axis=1, keepdims=True)
         return {"x": rates.max(axis=1, keepdims=True)}
 
-    keys = keys_of(f"{seed} {i}" for i in range(n))
+    keys = hash_ids(f"{seed} {i}" for i in range(n))
     return Bootstrap(resamples=200).estimate_weighted(keys, evaluate, trained=False)["x"]
 
 
 def test_the_interval_covers_what_noise_makes_larger() -> None:
-    found = [noisy_maximum(0.3, 200, seed) for seed in range(200)]
-    covered = sum(e.ci_low <= 0.3 <= e.ci_high for e in found)
+    lines = [noisy_maximum(0.3, 200, seed) for seed in range(200)]
+    covered = sum(e.ci_low <= 0.3 <= e.ci_high for e in lines)
     assert scipy_stats.binomtest(covered, 200, 0.95, alternative="less").pvalue > 0.01
 
 
 def test_a_resampling_without_a_test_image_leaves_an_interval() -> None:
     draws = Draws(np.array([0.1, 0.3]), np.array([[0.1, np.nan], [0.2, 0.3], [0.1, 0.4]]))
-    found = steady(summary(draws), 0.95)
-    assert math.isfinite(found.ci_low)
-    assert found.value == pytest.approx(0.2)
+    computed_steady = steady(summary(draws), 0.95)
+    assert math.isfinite(computed_steady.ci_low)
+    assert computed_steady.value == pytest.approx(0.2)
 
 
 def test_whole_draws_are_left_alone() -> None:
-    own = summary(Draws(np.array([0.1, 0.3]), np.array([[0.1, 0.2], [0.2, 0.3]])))
-    assert steady(own, 0.95) is own
+    built_summary = summary(Draws(np.array([0.1, 0.3]), np.array([[0.1, 0.2], [0.2, 0.3]])))
+    assert steady(built_summary, 0.95) is built_summary

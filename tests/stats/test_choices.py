@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bias_pipeline.stats.bootstrap import Draws, Estimate, against, summary
-from bias_pipeline.stats.choices import mean_over
+from bias_pipeline.stats.choices import mean_over_choices
 
 RNG = np.random.default_rng(3)
 SEEDS, RESAMPLES = 5, 400
@@ -20,27 +20,38 @@ def estimate(value: float, spread: float = 0.01) -> Estimate:
 
 
 def test_one_choice_changes_no_interval() -> None:
-    own = estimate(0.2)
-    found = mean_over([own], 0.95)
-    assert (found.value, found.ci_low, found.ci_high) == (own.value, own.ci_low, own.ci_high)
+    built_estimate = estimate(0.2)
+    computed_mean_over = mean_over_choices([built_estimate], 0.95)
+    assert (computed_mean_over.value, computed_mean_over.ci_low, computed_mean_over.ci_high) == (
+        built_estimate.value,
+        built_estimate.ci_low,
+        built_estimate.ci_high,
+    )
 
 
 def test_choices_that_agree_add_nothing() -> None:
-    own = estimate(0.2)
-    found = mean_over([own, own, own], 0.95)
-    assert (found.choice_std, found.error) == (0.0, pytest.approx(own.error))
+    built_estimate = estimate(0.2)
+    computed_mean_over = mean_over_choices([built_estimate, built_estimate, built_estimate], 0.95)
+    assert (computed_mean_over.choice_std, computed_mean_over.error) == (
+        0.0,
+        pytest.approx(built_estimate.error),
+    )
 
 
 def test_the_variance_of_choices_is_added() -> None:
-    found = mean_over([estimate(v) for v in (0.1, 0.2, 0.4)], 0.95)
-    without = summary(found.draws)  # type: ignore[arg-type]
-    assert found.error == pytest.approx(math.hypot(without.error, found.choice_std / math.sqrt(3)))
+    computed_mean_over = mean_over_choices([estimate(v) for v in (0.1, 0.2, 0.4)], 0.95)
+    without = summary(computed_mean_over.draws)  # type: ignore[arg-type]
+    assert computed_mean_over.error == pytest.approx(
+        math.hypot(without.error, computed_mean_over.choice_std / math.sqrt(3))
+    )
 
 
 def test_two_choices_that_differ_say_little() -> None:
     """One degree of freedom: a t quantile of nearly 12.7 of their standard error."""
-    found = mean_over([estimate(0.1, 1e-6), estimate(0.2, 1e-6)], 0.95)
-    assert (found.ci_high - found.ci_low) / 2 == pytest.approx(12.706 * 0.05, rel=1e-3)
+    computed_mean_over = mean_over_choices([estimate(0.1, 1e-6), estimate(0.2, 1e-6)], 0.95)
+    assert (computed_mean_over.ci_high - computed_mean_over.ci_low) / 2 == pytest.approx(
+        12.706 * 0.05, rel=1e-3
+    )
 
 
 def test_intervals_cover_the_mean_of_all_choices() -> None:
@@ -48,20 +59,22 @@ def test_intervals_cover_the_mean_of_all_choices() -> None:
     covered = 0
     for _ in range(400):
         truths = 0.05 * RNG.normal(size=5)
-        found = mean_over([estimate(float(truth), 0.02) for truth in truths], 0.95)
-        covered += found.ci_low <= 0 <= found.ci_high
+        computed_mean_over = mean_over_choices(
+            [estimate(float(truth), 0.02) for truth in truths], 0.95
+        )
+        covered += computed_mean_over.ci_low <= 0 <= computed_mean_over.ci_high
     assert 0.92 <= covered / 400 <= 0.99
 
 
 def test_p_is_that_of_the_wider_interval() -> None:
-    found = against(mean_over([estimate(0.1), estimate(0.3)], 0.95), 0.0)
-    assert found.p_value > 0.05
-    assert found.ci_low < 0
+    computed_against = against(mean_over_choices([estimate(0.1), estimate(0.3)], 0.95), 0.0)
+    assert computed_against.p_value > 0.05
+    assert computed_against.ci_low < 0
 
 
 def test_without_draws_what_the_choice_leaves_alone_stays() -> None:
     nan = math.nan
-    own = Estimate(0.1, 0.02, nan, nan, nan, nan, 3)
+    estimate = Estimate(0.1, 0.02, nan, nan, nan, nan, 3)
     other = Estimate(0.2, 0.03, nan, nan, nan, nan, 3)
-    assert mean_over([own, own], 0.95).seed_std == 0.02
-    assert math.isnan(mean_over([own, other], 0.95).seed_std)
+    assert mean_over_choices([estimate, estimate], 0.95).seed_std == 0.02
+    assert math.isnan(mean_over_choices([estimate, other], 0.95).seed_std)

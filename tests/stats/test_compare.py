@@ -25,9 +25,9 @@ def draws(model: float, human: float = 0.6, seed: int = 1, resamples: int = 300)
         ScoreTable.of([predictions([accuracy] * 3, n=200, pool=200, seed=s)], Accuracy())
         for accuracy, s in ((model, seed), (human, 9))
     ]
-    found = Bootstrap(resamples).estimate(tables, {"d": lambda m, h: m - h})["d"].draws
-    assert found is not None
-    return found
+    drawn = Bootstrap(resamples).estimate(tables, {"d": lambda m, h: m - h})["d"].draws
+    assert drawn is not None
+    return drawn
 
 
 def test_a_captioner_does_not_differ_from_itself() -> None:
@@ -68,8 +68,8 @@ def test_the_paired_interval_covers_in_a_simulation() -> None:
     missed = 0
     for trial in range(150):
         one, two = (draws(0.7, seed=1000 * k + trial, resamples=100) for k in (1, 2))
-        found = paired_difference(one, two)
-        missed += not found.ci_low <= 0 <= found.ci_high
+        computed_paired_difference = paired_difference(one, two)
+        missed += not computed_paired_difference.ci_low <= 0 <= computed_paired_difference.ci_high
     assert scipy_stats.binomtest(missed, 150, 0.05, alternative="greater").pvalue > 0.01
 
 
@@ -88,8 +88,10 @@ def test_holm_leaves_nan_out() -> None:
 
 
 def test_captioners_that_all_differ_have_a_letter_each() -> None:
-    found = significance_groups("abc", dict.fromkeys(combinations("abc", 2), True))
-    assert sorted(found.values()) == ["a", "b", "c"]
+    computed_significance_groups = significance_groups(
+        "abc", dict.fromkeys(combinations("abc", 2), True)
+    )
+    assert sorted(computed_significance_groups.values()) == ["a", "b", "c"]
 
 
 @given(st.integers(1, 7).flatmap(lambda n: st.tuples(st.just(n), st.data())))

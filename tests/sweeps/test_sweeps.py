@@ -29,7 +29,7 @@ def commands(path: Path) -> Iterator[list[str]]:
         macros = {"${env}": ["/usr/bin/env"], "${interpreter}": ["python"]}
         macros |= {f"${{{key}}}": value for key, value in filled.items() if isinstance(value, list)}
         words = [macros.get(word, [word]) for word in create_sweep_command(sweep["command"])]
-        yield [word for own in words for word in own]
+        yield [word for command in words for word in command]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
@@ -37,12 +37,12 @@ def test_every_command_of_a_sweep_composes(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    found = list(commands(path))
+    items = list(commands(path))
     assert all(
-        command[:4] == ["/usr/bin/env", "python", "-m", "bias_pipeline"] for command in found
+        command[:4] == ["/usr/bin/env", "python", "-m", "bias_pipeline"] for command in items
     )
-    assert len(found) == len({tuple(command) for command in found})
-    assert main([*found[-1][4:], "--cfg", "job"]) == 0
+    assert len(items) == len({tuple(command) for command in items})
+    assert main([*items[-1][4:], "--cfg", "job"]) == 0
     assert capfd.readouterr().out
 
 

@@ -50,7 +50,7 @@ def test_the_published_vocabulary_is_used_on_request() -> None:
 
 
 def test_a_missing_published_vocabulary_is_refused() -> None:
-    with pytest.raises(DataError, match="came without a vocabulary"):
+    with pytest.raises(DataError, match="has no published vocabulary"):
         ConstantAlignment(vocabulary="published")(corpus())
 
 

@@ -28,13 +28,15 @@ NOBODY: list[str] = []
 
 @cache
 def attribute(name: str, *words: str) -> Attribute:
-    found: Attribute = compose.cell([f"attribute={name}", *words]).build("attribute")
-    return found
+    built: Attribute = compose.cell([f"attribute={name}", *words]).build("attribute")
+    return built
 
 
-def named(text: str, own: Attribute, preset: str | None = None) -> list[str]:
-    found = attribute_mentions(Captions.from_texts([text]), own, own.groups, preset).toarray()[0]
-    return [name for name, flag in zip(own.groups, found, strict=True) if flag]
+def named(text: str, attribute: Attribute, preset: str | None = None) -> list[str]:
+    flags = attribute_mentions(
+        Captions.from_texts([text]), attribute, attribute.groups, preset
+    ).toarray()[0]
+    return [name for name, flag in zip(attribute.groups, flags, strict=True) if flag]
 
 
 @pytest.mark.parametrize(
@@ -103,9 +105,9 @@ def test_the_context_can_be_left_out(name: str) -> None:
 
 
 def test_any_attribute_can_have_it() -> None:
-    own = attribute("age", "+context@attribute.applies_to=person")
+    item = attribute("age", "+context@attribute.applies_to=person")
     texts = ["an old truck", "a little table", "an old man", "a child", "a young giraffe"]
-    assert [named(text, own) for text in texts] == [[], [], ["old"], ["young"], []]
+    assert [named(text, item) for text in texts] == [[], [], ["old"], ["young"], []]
 
 
 def test_a_context_that_is_a_name_alone_is_refused() -> None:
@@ -114,9 +116,9 @@ def test_a_context_that_is_a_name_alone_is_refused() -> None:
 
 
 def test_in_python_it_is_refused_with_what_to_write_in_yaml() -> None:
-    own = attribute("age")
+    age = attribute("age")
     with pytest.raises(UsageError, match=r"\+context@attribute\.applies_to=person"):
-        replace(own, applies_to="person")  # type: ignore[arg-type]
+        replace(age, applies_to="person")  # type: ignore[arg-type]
 
 
 def test_a_word_that_waits_for_a_context_is_still_masked() -> None:
@@ -134,10 +136,10 @@ def test_what_was_read_is_not_mistaken_for_another_reading() -> None:
     captions = Captions.from_texts(["a black dog"])
     contexts = (None, Context("man"), Context("dog"), Context("man", linking="is"))
     made = [
-        Attribute("race", ("light", "dark"), {"dark": "black"}, {}, applies_to=own)
-        for own in contexts
+        Attribute("race", ("light", "dark"), {"dark": "black"}, {}, applies_to=context)
+        for context in contexts
     ]
-    assert [neutral_rate(captions, own) for own in made] == [0, 1, 0, 1]
+    assert [neutral_rate(captions, context) for context in made] == [0, 1, 0, 1]
 
 
 def test_the_lists_for_persons_hold_the_nouns_of_the_other_lists() -> None:
@@ -147,9 +149,9 @@ def test_the_lists_for_persons_hold_the_nouns_of_the_other_lists() -> None:
     task = compose.cell(["metric=dbac"]).build("task").tasks["person"]
     no_nouns = {"his", "her", "mans", "mens", "womans", "womens", "masculine", "manly", "boyish"}
     no_nouns |= {"fatherly", "feminine", "womanly", "girlish", "motherly"}
-    assert {w for own in gender.words.values() for w in own} - no_nouns <= person
+    assert {w for word in gender.words.values() for w in word} - no_nouns <= person
     assert set(task) <= person
-    missing = {w for own in age.words.values() for w in own} - person
+    missing = {w for word in age.words.values() for w in word} - person
     assert missing <= {
         *("old", "older", "oldest", "elderly", "aged", "aging", "ageing", "grown", "mature"),
         *("retired", "young", "younger", "youngest", "youthful", "little", "teenage", "teenaged"),
@@ -157,8 +159,14 @@ def test_the_lists_for_persons_hold_the_nouns_of_the_other_lists() -> None:
 
 
 def test_no_word_of_the_context_does_two_things() -> None:
-    own = attribute("race").applies_to
-    lists = [own.words, own.between, own.other_heads, own.linking, own.closing]
+    applies_to = attribute("race").applies_to
+    lists = [
+        applies_to.words,
+        applies_to.between,
+        applies_to.other_heads,
+        applies_to.linking,
+        applies_to.closing,
+    ]
     flat = [word for words in lists for word in words]
     assert {word for word in flat if flat.count(word) > 1} == set()
     assert all(word.isalpha() and word.islower() for word in flat)
@@ -175,15 +183,15 @@ SENTENCE = st.lists(
 COLOUR = st.sampled_from(["black", "white", "ebony", "pale"])
 
 
-def by_hand(text: str, own: Attribute) -> set[str]:
+def by_hand(text: str, attribute: Attribute) -> set[str]:
     """The rules of ``said_of`` again, word by word."""
     words = text
-    for phrase in sorted(own.other_senses, key=lambda phrase: (-len(phrase.split()), phrase)):
+    for phrase in sorted(attribute.other_senses, key=lambda phrase: (-len(phrase.split()), phrase)):
         words = f" {words} ".replace(f" {phrase} ", f" {phrase.replace(' ', '_')} ").strip()
-    cut, context = words.split(), own.applies_to
+    cut, context = words.split(), attribute.applies_to
     return {
         group
-        for group, listed in own.words.items()
+        for group, listed in attribute.words.items()
         for i, word in enumerate(cut)
         if word in listed and _said(cut, i, context)
     }
@@ -215,17 +223,17 @@ def test_the_rules_are_those_of_a_loop_over_words(text: str) -> None:
 @given(st.lists(SENTENCE, max_size=6))
 @settings(deadline=None)
 def test_a_caption_names_what_it_names_alone(texts: list[str]) -> None:
-    own = attribute("race")
-    together = attribute_mentions(Captions.from_texts(texts), own, own.groups).toarray()
-    alone = [[float(group in named(text, own)) for group in own.groups] for text in texts]
+    race = attribute("race")
+    together = attribute_mentions(Captions.from_texts(texts), race, race.groups).toarray()
+    alone = [[float(group in named(text, race)) for group in race.groups] for text in texts]
     assert together.tolist() == alone
 
 
 @given(SENTENCE, COLOUR, st.sampled_from(["dog", "cat", "shirt", "bus", "chef hat"]))
 @settings(deadline=None)
 def test_the_colour_of_a_thing_names_nobody(text: str, colour: str, thing: str) -> None:
-    own = attribute("race")
-    assert named(f"{text} and a {colour} {thing}", own) == named(f"{text} and a {thing}", own)
+    race = attribute("race")
+    assert named(f"{text} and a {colour} {thing}", race) == named(f"{text} and a {thing}", race)
 
 
 # --- real captions --------------------------------------------------------------------------------
@@ -243,17 +251,29 @@ def captions_of(name: str) -> Captions:
 @pytest.mark.real
 @pytest.mark.parametrize("name", ["sat", "nic", "transformer"])
 def test_real_captioners_have_colours_and_name_nobody(name: str) -> None:
-    found = listed_words(captions_of(f"captioners/{name}.json"), attribute("race").namings()[0])
-    assert len(found.places) > 300
-    assert not found.names.any()
+    computed_listed_words = listed_words(
+        captions_of(f"captioners/{name}.json"), attribute("race").namings()[0]
+    )
+    assert len(computed_listed_words.places) > 300
+    assert not computed_listed_words.names.any()
 
 
 @pytest.mark.real
 def test_people_name_skin_tone_in_one_caption_in_a_thousand() -> None:
-    found = listed_words(
+    computed_listed_words = listed_words(
         captions_of("coco/annotations/captions_val2014.json"), attribute("race").namings()[0]
     )
-    n_named = int(found.holding(found.names).sum())
+    n_named = int(computed_listed_words.holding(computed_listed_words.names).sum())
     assert 40 <= n_named <= 80  # of 97,074; an audit found 41 right before a word for a person
-    before = found.captions.tokens[found.places[found.names] + 1]
-    assert np.mean([found.captions.types[t] in attribute("gender").all_words for t in before]) > 0.5
+    before = computed_listed_words.captions.tokens[
+        computed_listed_words.places[computed_listed_words.names] + 1
+    ]
+    assert (
+        np.mean(
+            [
+                computed_listed_words.captions.types[t] in attribute("gender").all_words
+                for t in before
+            ]
+        )
+        > 0.5
+    )

@@ -11,7 +11,7 @@ from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.text.contextual import ContextualAlignment
 from bias_pipeline.text.mask import MaskWords
-from bias_pipeline.text.nearest import nearest
+from bias_pipeline.text.nearest_neighbors import nearest
 from tests.corpora import make_corpus
 
 VECTORS = """\
@@ -71,8 +71,8 @@ def test_the_model_side_is_left_alone(vectors: str) -> None:
 
 def test_what_was_replaced_is_told(vectors: str) -> None:
     table = ContextualAlignment(vectors)(corpus("a puppy puppy xyzzy")).tables["substitutions"]
-    told = [(one["word"], one["replacement"], one["count"], one["near"]) for one in table]
-    assert told == [("puppy", "dog", 2, True), ("xyzzy", "<unk>", 1, False)]
+    lines = [(one["word"], one["replacement"], one["count"], one["near"]) for one in table]
+    assert lines == [("puppy", "dog", 2, True), ("xyzzy", "<unk>", 1, False)]
 
 
 def test_the_distance_of_a_word_without_a_vector_is_absent(vectors: str) -> None:
@@ -111,10 +111,12 @@ def test_the_cache_is_by_content(vectors: str, tmp_path: Path) -> None:
 
 def test_nearest_words_are_those_of_brute_force() -> None:
     generator = np.random.default_rng(5)
-    asked, known = (generator.normal(size=(n, 6)) for n in (57, 31))
-    asked, known = (own / np.linalg.norm(own, axis=1, keepdims=True) for own in (asked, known))
-    rows, distances = nearest(asked, known, at_once=10)
-    for word, row, distance in zip(asked, rows, distances, strict=True):
+    requested, known = (generator.normal(size=(n, 6)) for n in (57, 31))
+    requested, known = (
+        item / np.linalg.norm(item, axis=1, keepdims=True) for item in (requested, known)
+    )
+    rows, distances = nearest(requested, known, at_once=10)
+    for word, row, distance in zip(requested, rows, distances, strict=True):
         by_hand = [1 - sum(a * b for a, b in zip(word, other, strict=True)) for other in known]
         assert (int(np.argmin(by_hand)), min(by_hand)) == (row, pytest.approx(distance))
 
@@ -141,7 +143,7 @@ def test_changed_vectors_are_another_run(vectors: str) -> None:
 def test_several_vectors_are_alternatives(vectors: str, tmp_path: Path) -> None:
     other = tmp_path / "other.vec.gz"
     align = ContextualAlignment([vectors, str(other)])
-    assert {name: own.vectors for name, own in align.alternatives.items()} == {  # type: ignore[attr-defined]
+    assert {name: alternative.vectors for name, alternative in align.alternatives.items()} == {  # type: ignore[attr-defined]
         "tiny": vectors,
         "other": str(other),
     }

@@ -53,5 +53,5 @@ def test_one_side_can_be_masked_alone() -> None:
 
 
 def test_keep_words_keeps_listed_and_special_words_alone() -> None:
-    kept = KeepWords(["bride"]).keep(Captions.from_texts(["<x> and a bride", "a dog"]))
-    assert [kept.text(0), kept.text(1)] == ["<x> bride", ""]
+    keep = KeepWords(["bride"]).keep(Captions.from_texts(["<x> and a bride", "a dog"]))
+    assert [keep.text(0), keep.text(1)] == ["<x> bride", ""]

@@ -59,8 +59,8 @@ def test_tasks_are_named_by_their_words_the_longest_first(text: str, tasks: set[
 
 
 def test_a_phrase_never_crosses_captions() -> None:
-    found = task_mentions(Captions.from_texts(["so hot", "dog"]), VOCABULARY, TASKS).toarray()
-    assert found.tolist() == [[0, 0, 0, 0, 0], [1, 0, 0, 0, 0]]
+    result = task_mentions(Captions.from_texts(["so hot", "dog"]), VOCABULARY, TASKS).toarray()
+    assert result.tolist() == [[0, 0, 0, 0, 0], [1, 0, 0, 0, 0]]
 
 
 def test_a_caption_counts_a_task_once() -> None:
@@ -74,8 +74,10 @@ def test_phrases_of_excluded_tasks_still_take_their_words(text: str) -> None:
 
 
 def test_columns_are_in_the_order_asked_for() -> None:
-    found = task_mentions(Captions.from_texts(["a car"]), VOCABULARY, ("car", "dog"))
-    assert found.toarray().tolist() == [[1, 0]]
+    computed_task_mentions = task_mentions(
+        Captions.from_texts(["a car"]), VOCABULARY, ("car", "dog")
+    )
+    assert computed_task_mentions.toarray().tolist() == [[1, 0]]
 
 
 @pytest.mark.parametrize("texts", [[], [""], ["a dog"]])
@@ -89,16 +91,16 @@ def test_there_may_be_no_tasks(texts: list[str]) -> None:
 @settings(deadline=None)
 def test_mentions_do_not_depend_on_the_other_captions(captions: list[list[str]]) -> None:
     texts = [" ".join(words) for words in captions]
-    found = task_mentions(Captions.from_texts(texts), VOCABULARY, TASKS).toarray()
-    for text, row in zip(texts, found, strict=True):
+    result = task_mentions(Captions.from_texts(texts), VOCABULARY, TASKS).toarray()
+    for text, row in zip(texts, result, strict=True):
         assert {task for task, count in zip(TASKS, row, strict=True) if count} == named(text)
 
 
 def test_our_objects_know_a_hot_dog_from_a_dog() -> None:
     vocabulary = compose.cell(["metric=dbac"]).build("task")
     captions = Captions.from_texts(["a man eats a hot dog", "a man walks two dogs"])
-    found = task_mentions(captions, vocabulary, ("dog", "hot dog")).toarray()
-    assert found.tolist() == [[0, 1], [1, 0]]
+    result = task_mentions(captions, vocabulary, ("dog", "hot dog")).toarray()
+    assert result.tolist() == [[0, 1], [1, 0]]
 
 
 @pytest.mark.parametrize(
@@ -114,13 +116,17 @@ def test_our_objects_know_a_hot_dog_from_a_dog() -> None:
     ],
 )
 def test_groups_are_named_by_their_words(text: str, groups: list[int]) -> None:
-    found = attribute_mentions(Captions.from_texts([text]), GENDER, ("male", "female"))
-    assert found.toarray().tolist() == [groups]
+    computed_attribute_mentions = attribute_mentions(
+        Captions.from_texts([text]), GENDER, ("male", "female")
+    )
+    assert computed_attribute_mentions.toarray().tolist() == [groups]
 
 
 def test_a_group_without_words_is_never_named() -> None:
-    found = attribute_mentions(Captions.from_texts(["a man"]), GENDER, GENDER.groups)
-    assert found.toarray().tolist() == [[1, 0, 0]]
+    computed_attribute_mentions = attribute_mentions(
+        Captions.from_texts(["a man"]), GENDER, GENDER.groups
+    )
+    assert computed_attribute_mentions.toarray().tolist() == [[1, 0, 0]]
 
 
 @pytest.mark.parametrize(

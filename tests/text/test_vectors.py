@@ -19,8 +19,8 @@ def written(folder: Path, content: str | bytes, name: str = "tiny.txt") -> str:
 
 
 def test_vectors_have_length_one(tmp_path: Path) -> None:
-    found = word_vectors(written(tmp_path, LINES), {"puppy"})
-    assert found.units.tolist() == [pytest.approx([0.5**0.5, 0.5**0.5])]
+    computed_word_vectors = word_vectors(written(tmp_path, LINES), {"puppy"})
+    assert computed_word_vectors.units.tolist() == [pytest.approx([0.5**0.5, 0.5**0.5])]
 
 
 def test_words_without_a_vector_are_absent(tmp_path: Path) -> None:
@@ -57,18 +57,20 @@ def test_an_entry_of_several_words_is_not_its_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         ("dog 1 0\ncat 1 0 1\n", "line 2: 'cat' has 3 numbers where others have 2"),
         ("dog 1 0\ncat 1\n", "line 2: 'cat' has 1 numbers where others have 2"),
         ("dog 1 0\ncat 1 x\n", "line 2: the vector of 'cat' is not made of numbers"),
-        ("dog 1 nan\n", "the vector of 'dog' holds a number that is not finite"),
+        ("dog 1 nan\n", "the vector of 'dog' contains a number that is not finite"),
         ("", "no vectors"),
         ("dog\n", "its first vector has 0 numbers"),
     ],
 )
-def test_a_broken_file_is_refused_with_the_place(tmp_path: Path, content: str, told: str) -> None:
-    with pytest.raises(DataError, match=told):
+def test_a_broken_file_is_refused_with_the_place(
+    tmp_path: Path, content: str, message: str
+) -> None:
+    with pytest.raises(DataError, match=message):
         word_vectors(written(tmp_path, content), {"dog", "cat"})
 
 
@@ -104,8 +106,8 @@ def test_fasttext_makes_vectors_of_unknown_words(tmp_path: Path) -> None:
     model = fasttext.FastText(vector_size=4, min_count=1, seed=1, workers=1)
     model.build_vocab([["puppy", "dog"]])
     fasttext.save_facebook_model(model, str(tmp_path / "tiny.bin"))
-    found = word_vectors(str(tmp_path / "tiny.bin"), {"puppy", "puppies"})
-    assert found.words == ("puppies", "puppy")
+    computed_word_vectors = word_vectors(str(tmp_path / "tiny.bin"), {"puppy", "puppies"})
+    assert computed_word_vectors.words == ("puppies", "puppy")
 
 
 def test_word2vec_knows_its_own_words_alone(tmp_path: Path) -> None:
@@ -147,8 +149,8 @@ def test_real_vectors_find_flowers_pleasanter_than_insects() -> None:
     glove = word_vectors("glove", {*FLOWERS, *INSECTS, *PLEASANT, *UNPLEASANT})
 
     def leaning(words: tuple[str, ...]) -> float:
-        own = glove.rows(words)
+        rows = glove.rows(words)
         towards, away = glove.rows(PLEASANT), glove.rows(UNPLEASANT)
-        return float((own @ towards.T).mean() - (own @ away.T).mean())
+        return float((rows @ towards.T).mean() - (rows @ away.T).mean())
 
     assert leaning(FLOWERS) > leaning(INSECTS) + 0.1

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bias_pipeline.commands import own_columns
+from bias_pipeline.commands import column_options
 from bias_pipeline.commands.arguments import Parser
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute
@@ -40,8 +40,8 @@ PLAIN = {
         {
             "annotations": [
                 {"id": 10 * i + k, "image_id": i, "caption": text}
-                for i, own in PEOPLE.items()
-                for k, text in enumerate(own)
+                for i, texts in PEOPLE.items()
+                for k, text in enumerate(texts)
             ]
         }
     ),
@@ -58,27 +58,30 @@ class Variant:
         name: as docs/variants.md calls it.
         files: what differs from the plain files; a file of the same stem is left out.
         words: options as of ``audit``, or ``key=value``.
-        told: the note that says how it was read, or the sentence that refuses it.
+        message: the note that says how it was read, or the sentence that refuses it.
         code: 0 where it scores as the plain files do, else the exit code.
+        without_people: whether there is no file of people's captions.
     """
 
     name: str
     files: Mapping[str, Content]
     words: Sequence[str] = ()
-    told: str = ""
+    message: str = ""
     code: int = 0
+    without_people: bool = False
 
     def line(self) -> str:
         """Its line in docs/variants.md."""
         what = "as the plain file" if self.code == 0 else f"refused, {self.code}"
         options = f"; `{' '.join(self.words)}`" if self.words else ""
-        return f"| {self.name}{options} | {what} | {self.told.replace('|', '&#124;') or '–'} |"
+        return f"| {self.name}{options} | {what} | {self.message.replace('|', '&#124;') or '–'} |"
 
 
 def read(folder: Path, variant: Variant) -> Corpus:
     """What a run reads of the files."""
     folder.mkdir(exist_ok=True)
     stems = {Path(name).stem for name in variant.files}
+    stems |= {"people"} if variant.without_people else set()
     plain = {name: text for name, text in PLAIN.items() if Path(name).stem not in stems}
     places = {}
     for name, content in {**plain, **variant.files}.items():
@@ -93,18 +96,20 @@ def read(folder: Path, variant: Variant) -> Corpus:
 def _dataset(places: Mapping[str, Path], words: Sequence[str]) -> CocoDataset:
     """Built as a run builds it, but without composing a configuration for every variant."""
     parser = Parser("variant")
-    own_columns.add_options(parser)
+    column_options.add_options(parser)
     options, rest = parser.parse_known_args(list(words))
-    own: dict[str, Any] = {key: value for key, value in vars(options).items() if key != "map"}
-    own |= {word.removeprefix("dataset.").partition("=")[0]: True for word in rest}
-    files: dict[str, Any] = {"attributes": str(places["labels"]), "captions": str(places["people"])}
-    return CocoDataset(str(places["labels"].parent), **files, **own, label_map=options.map)
+    settings: dict[str, Any] = {key: value for key, value in vars(options).items() if key != "map"}
+    settings |= {word.removeprefix("dataset.").partition("=")[0]: True for word in rest}
+    files: dict[str, Any] = {"attributes": str(places["labels"])}
+    if "people" in places:
+        files["captions"] = str(places["people"])
+    return CocoDataset(str(places["labels"].parent), **files, **settings, label_map=options.map)
 
 
 @cache
 def _gender() -> Attribute:
-    found: Attribute = compose.cell(["attribute=gender"]).build("attribute")
-    return found
+    attribute: Attribute = compose.cell(["attribute=gender"]).build("attribute")
+    return attribute
 
 
 def check(folder: Path, variant: Variant) -> None:
@@ -112,11 +117,13 @@ def check(folder: Path, variant: Variant) -> None:
     if variant.code:
         with pytest.raises(BiasPipelineError) as caught:
             read(folder / "own", variant)
-        assert (caught.value.exit_code, variant.told in str(caught.value)) == (
+        assert (caught.value.exit_code, variant.message in str(caught.value)) == (
             variant.code,
             True,
         ), caught.value
         return
-    found = read(folder / "own", variant)
-    assert found.digest == read(folder / "plain", Variant("plain", {})).digest
-    assert not variant.told or any(variant.told in note for note in found.notes), found.notes
+    corpus = read(folder / "own", variant)
+    assert corpus.digest == read(folder / "plain", Variant("plain", {})).digest
+    assert not variant.message or any(variant.message in note for note in corpus.notes), (
+        corpus.notes
+    )

@@ -11,7 +11,7 @@ import pytest
 from tests.variants.files import CAPTIONS, IDS, LABELS, Variant, check, csv
 
 LONG = "COCO_val2014_{:012d}.jpg"
-READ = "image ids are read without folder and ending"
+READ = "image ids are used without folder and ending"
 
 
 def captions(form: str) -> str:
@@ -28,16 +28,21 @@ def parquet(path: Path) -> None:
 
 
 VARIANTS = [
-    Variant("ids as COCO's file names", {"mine.json": captions(LONG)}, told=READ),
-    Variant("labels of padded file names", {"labels.csv": labels("{:012d}.jpg")}, told=READ),
-    Variant("ids as paths", {"mine.json": captions("val2014/" + LONG)}, told=READ),
+    Variant("ids as COCO's file names", {"mine.json": captions(LONG)}, message=READ),
+    Variant("labels of padded file names", {"labels.csv": labels("{:012d}.jpg")}, message=READ),
+    Variant(
+        "ids as addresses",
+        {"mine.json": captions("https://host/a/{}.jpg?width=640&x=1")},
+        message=READ,
+    ),
+    Variant("ids as paths", {"mine.json": captions("val2014/" + LONG)}, message=READ),
     Variant(
         "file names everywhere, of another ending",
         {"mine.json": captions("{}.png"), "labels.csv": labels("{}.JPEG")},
-        told=READ,
+        message=READ,
     ),
     Variant("ids as text with zeros", {"mine.json": captions("{:06d}")}),
-    Variant("ids as 42.0 in a table", {"labels.csv": labels("{}.0")}, told=READ),
+    Variant("ids as 42.0 in a table", {"labels.csv": labels("{}.0")}, message=READ),
     Variant("ids as numbers with a fraction in Parquet", {"mine.parquet": parquet}),
     Variant(
         "two folders with files of the same names",
@@ -50,13 +55,13 @@ VARIANTS = [
                 ]
             )
         },
-        told="no caption is of a labelled image: the captions have ids such as a/100.jpg",
+        message="no caption is of a labelled image: the captions have ids such as a/100.jpg",
         code=3,
     ),
     Variant(
         "ids of another kind",
         {"mine.json": captions("photo-{}")},
-        told="the captions have ids such as photo-100",
+        message="the captions have ids such as photo-100",
         code=3,
     ),
 ]

@@ -16,32 +16,35 @@ ONE_IS_MALE = ("--map", "1=male", "--map", "0=female")
 
 
 def table(column: str = "gender", **written: object) -> str:
-    told = [written.get(label, label) for label in LABELS.values()]
-    return csv({"id": list(IDS), column: told})
+    written_labels = [written.get(label, label) for label in LABELS.values()]
+    return csv({"id": list(IDS), column: written_labels})
 
 
 def numbers(path: Path) -> None:
-    told = [{"Male": 1.0, "Female": 0.0}.get(label) for label in LABELS.values()]
-    pd.DataFrame({"id": list(IDS), "sex": told}).to_parquet(path)
+    known = {"Male": 1.0, "Female": 0.0, "Unsure": 2.0}
+    codes = [known.get(label) for label in LABELS.values()]
+    pd.DataFrame({"id": list(IDS), "sex": codes}).to_parquet(path)
 
 
 VARIANTS = [
-    Variant("M, F", {"labels.csv": table(Male="M", Female="F")}, told="'M' is male, 'F' is female"),
+    Variant(
+        "M, F", {"labels.csv": table(Male="M", Female="F")}, message="'M' is male, 'F' is female"
+    ),
     Variant(
         "MALE, female, unsure",
         {"labels.csv": table(Male="MALE", Female="female", Unsure="unsure")},
-        told="'MALE' is male, 'unsure' is Unsure",
+        message="'MALE' is male, 'unsure' is Unsure",
     ),
     Variant(
         "man, Woman",
         {"labels.csv": table(Male="man", Female="Woman")},
-        told="'man' is male, 'Woman' is female",
+        message="'man' is male, 'Woman' is female",
     ),
-    Variant("a column `Gender`", {"labels.csv": table("Gender")}, told="gender from 'Gender'"),
+    Variant("a column `Gender`", {"labels.csv": table("Gender")}, message="gender from 'Gender'"),
     Variant(
         "a column `sex`",
         {"labels.csv": table("sex")},
-        told="Name yours with --label-column COLUMN (dataset.label_column=COLUMN); found id "
+        message="Name yours with --label-column COLUMN (dataset.label_column=COLUMN); found id "
         "('100'), sex ('Male')",
         code=3,
     ),
@@ -50,27 +53,29 @@ VARIANTS = [
         "1 and 0",
         {"labels.csv": table("sex", **NUMBERS)},
         SEX,
-        told="unknown labels in 'sex': '0', '1' (image 101); seen: '1' 5, '0' 5",
+        message="unknown labels in 'sex': '0', '1' (image 101); labels: '1' 5, '0' 5",
         code=3,
     ),
     Variant(
         "1 and 0 with a map; Unsure and Both stay",
         {"labels.csv": table("sex", **NUMBERS)},
         (*SEX, *ONE_IS_MALE),
-        told="2 images belong to no group and are not scored: Both 1, unsure 1",
+        message="2 images belong to no group and are not scored: Both 1, unsure 1 (except by "
+        "assumed_group)",
     ),
     Variant(
         "1.0 and 0.0 with gaps in Parquet, with a map",
         {"labels.parquet": numbers},
-        (*SEX, *ONE_IS_MALE),
-        told="2 images belong to no group and are not scored: empty 2",
+        (*SEX, *ONE_IS_MALE, "--map", "2=Unsure"),
+        message="2 images belong to no group and are not scored: empty 1, 2 1 "
+        "(except by assumed_group)",
     ),
     Variant(
         "True and False with a map",
         {
             "labels.json": json.dumps(
                 [
-                    {"id": i, "is_male": {"Male": True, "Female": False}.get(label)}
+                    {"id": i, "is_male": {"Male": True, "Female": False}.get(label, label)}
                     for i, label in LABELS.items()
                 ]
             )
@@ -81,31 +86,31 @@ VARIANTS = [
         "another word for no group, with a map",
         {"labels.csv": table(Unsure="unclear")},
         ("--map", "unclear=Unsure"),
-        told="Both 1, unclear 1",
+        message="Both 1, unclear 1",
     ),
     Variant(
         "`{id: label}`",
         {"labels.json": json.dumps(LABELS)},
         ("--label-column", "label"),
-        told="labels.json: an object of image ids",
+        message="labels.json: an object of image ids",
     ),
     Variant(
         "a misspelled label",
         {"labels.csv": table(Female="Femal")},
-        told="say what they mean: --map Femal=GROUP (dataset.label_map={Femal: GROUP})",
+        message="or map them: --map Femal=GROUP (dataset.label_map={Femal: GROUP})",
         code=3,
     ),
     Variant(
         "a map to a group that is none",
         {"labels.csv": table()},
         ("--map", "Male=man"),
-        told="attribute 'gender' has no group 'man'; did you mean 'male'?",
+        message="attribute 'gender' has no group 'man'; did you mean 'male'?",
         code=2,
     ),
     Variant(
         "two labels of an image",
         {"labels.csv": table() + "100,Female\n"},
-        told="image id 100 stands twice with different labels",
+        message="image id 100 occurs twice with different labels",
         code=3,
     ),
 ]

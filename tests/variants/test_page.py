@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.corpora import REPOSITORY
-from tests.variants import test_captions, test_ids, test_labels, test_people
+from tests.variants import test_captions, test_ids, test_labels, test_people, test_programs
 from tests.variants.files import Variant
 
 TESTED: list[Variant] = [
@@ -11,6 +11,7 @@ TESTED: list[Variant] = [
     *test_captions.VARIANTS,
     *test_labels.VARIANTS,
     *test_people.VARIANTS,
+    *test_programs.VARIANTS,
 ]
 PAGE = REPOSITORY / "docs" / "variants.md"
 
@@ -18,7 +19,7 @@ PAGE = REPOSITORY / "docs" / "variants.md"
 def test_the_page_has_the_variants_that_are_tested() -> None:
     text = PAGE.read_text(encoding="utf-8")
     shown = [line for line in text.splitlines() if line.startswith("| ")][1:]
-    assert [line for line in shown if "---" not in line] == [own.line() for own in TESTED]
+    assert [line for line in shown if "---" not in line] == [item.line() for item in TESTED]
 
 
 def test_there_are_forty() -> None:

@@ -10,23 +10,30 @@ import pytest
 from tests.variants.files import PEOPLE, Variant, check, csv
 
 PAIRS = [(i, text) for i, texts in PEOPLE.items() for text in texts]
-KARPATHY = [{"cocoid": i, "sentences": [{"raw": t} for t in own]} for i, own in PEOPLE.items()]
+KARPATHY = [{"cocoid": i, "sentences": [{"raw": t} for t in item]} for i, item in PEOPLE.items()]
+SIDE_BY_SIDE = {f"cap{k + 1}": [item[k] for item in PEOPLE.values()] for k in range(2)}
 
 VARIANTS = [
     Variant(
         "people's captions as `{id: [five captions]}`",
         {"people.json": json.dumps(PEOPLE)},
-        told="people.json: an object of image ids",
+        message="people.json: an object of image ids",
     ),
     Variant(
         "people's captions in Karpathy's file",
         {"people.json": json.dumps({"images": KARPATHY})},
-        told="the list under 'images', image ids from 'cocoid', people's captions from 'sentences'",
+        message="the list under 'images', image ids from 'cocoid', people's captions "
+        "from 'sentences'",
     ),
     Variant(
         "people's captions as a table with `reference`",
         {"people.csv": csv({"image": [i for i, _ in PAIRS], "reference": [t for _, t in PAIRS]})},
-        told="image ids from 'image', people's captions from 'reference'",
+        message="image ids from 'image', people's captions from 'reference'",
+    ),
+    Variant(
+        "people's captions side by side, `cap1`, `cap2`",
+        {"people.csv": csv({"image_id": list(PEOPLE), **SIDE_BY_SIDE})},
+        message="people.csv: people's captions from 2 columns, 'cap1' and so on",
     ),
     Variant(
         "people's captions under an unknown name, named",

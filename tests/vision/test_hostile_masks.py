@@ -64,5 +64,5 @@ def test_the_box_of_run_lengths_is_that_of_coco_s_tools() -> None:
         pixels = (generator.random((height, width)) < 0.3).astype(np.uint8)
         coded: Any = coco.encode(np.asfortranarray(pixels))
         wanted = coco.toBbox(coded).tolist()
-        found = box_of_runs(coded["counts"], int(height), int(width)) or (0, 0, 0, 0)
-        assert list(found) == wanted
+        items = box_of_runs(coded["counts"], int(height), int(width)) or (0, 0, 0, 0)
+        assert list(items) == wanted

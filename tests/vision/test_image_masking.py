@@ -76,9 +76,9 @@ def test_the_given_pixels_are_left_as_they_are() -> None:
 
 
 def test_a_silhouette_is_black_and_white() -> None:
-    found = Silhouette(ImageMasking()).apply(drawn(BIG))
-    assert (found[:4, :4] == 255).all()
-    assert found.sum() == 16 * 3 * 255
+    apply = Silhouette(ImageMasking()).apply(drawn(BIG))
+    assert (apply[:4, :4] == 255).all()
+    assert apply.sum() == 16 * 3 * 255
 
 
 def test_blank_pictures_are_all_alike() -> None:
@@ -88,30 +88,32 @@ def test_blank_pictures_are_all_alike() -> None:
 def corpus(*regions: tuple[Region, ...] | None) -> Any:
     return make_corpus(
         [
-            Record(str(n), "a dog", labels={"gender": "m"}, image=Path(f"{n}.jpg"), regions=own)
-            for n, own in enumerate(regions)
+            Record(
+                str(n), "a dog", labels={"gender": "m"}, image=Path(f"{n}.jpg"), regions=its_regions
+            )
+            for n, its_regions in enumerate(regions)
         ]
     )
 
 
 @pytest.mark.parametrize(
-    ("person", "kept"),
+    ("person", "retained"),
     [
         ("segment", [True, False, False, False]),
         ("box", [True, True, False, False]),
         ("none", [True, True, True, True]),
     ],
 )
-def test_pictures_that_cannot_be_masked_are_not_shown(person: Any, kept: list[bool]) -> None:
+def test_pictures_that_cannot_be_masked_are_not_shown(person: Any, retained: list[bool]) -> None:
     boxed = Region("person", (0, 0, 1, 1), SIZE)
-    found = ImageMasking(person=person)(corpus((BIG,), (boxed,), (DOG,), None))
-    assert found.pictures.present.tolist() == kept
+    result = ImageMasking(person=person)(corpus((BIG,), (boxed,), (DOG,), None))
+    assert result.pictures.present.tolist() == retained
 
 
 def test_a_person_beside_the_picture_masks_nothing() -> None:
     beside = Region("person", (SIZE[1], 0, 9, 9), SIZE)
-    found = ImageMasking(person="box")(corpus((BIG,), (beside,), (BIG, beside)))
-    assert found.pictures.present.tolist() == [True, False, True]
+    result = ImageMasking(person="box")(corpus((BIG,), (beside,), (BIG, beside)))
+    assert result.pictures.present.tolist() == [True, False, True]
 
 
 def test_a_person_beside_a_picture_of_unknown_size_masks_nothing(tmp_path: Path) -> None:
@@ -128,8 +130,8 @@ def test_a_person_beside_a_picture_of_unknown_size_masks_nothing(tmp_path: Path)
         )
         for left, *rest in boxes
     ]
-    found = ImageMasking(person="box")(make_corpus(records))
-    assert found.pictures.present.tolist() == [True, False]
+    result = ImageMasking(person="box")(make_corpus(records))
+    assert result.pictures.present.tolist() == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -140,19 +142,19 @@ def test_an_outline_says_where_somebody_is_whatever_the_box(
 ) -> None:
     boxes = [(0.0, 0.0, 4.0, 4.0), (9.0, 9.0, 3.0, 3.0)]
     regions = [Region("person", box, SIZE, polygons=(polygon,)) for box in boxes]
-    assert [own.outside for own in regions] == [is_outside] * 2
+    assert [region.outside for region in regions] == [is_outside] * 2
 
 
 def test_a_person_of_no_pixel_is_never_shown() -> None:
     """Run lengths of nothing, and a box beside the picture."""
     nobody = Region("person", (9, 9, 1, 1), (2, 2), counts=b"4")
-    with pytest.raises(ValueError, match="holds no pixel"):
+    with pytest.raises(ValueError, match="contain no pixel"):
         ImageMasking().mask(drawn(nobody))
 
 
 def test_how_many_cannot_be_masked_is_noted() -> None:
-    found = ImageMasking()(corpus((BIG,), (DOG,)))
-    assert "1 pictures have no outline of a person and cannot be masked" in found.notes[-1]
+    result = ImageMasking()(corpus((BIG,), (DOG,)))
+    assert "1 pictures have no outline of a person and cannot be masked" in result.notes[-1]
 
 
 def test_where_none_can_be_masked_that_is_told() -> None:
@@ -168,10 +170,10 @@ def test_detections_that_are_too_unsure_are_told() -> None:
 
 
 def test_each_masking_is_another_corpus() -> None:
-    found = [ImageMasking(fill=fill)(corpus((BIG,))) for fill in ("grey", "noise")]
-    assert found[0].digest != found[1].digest
+    lines = [ImageMasking(fill=fill)(corpus((BIG,))) for fill in ("grey", "noise")]
+    assert lines[0].digest != lines[1].digest
 
 
 def test_a_corpus_without_pictures_stays_as_it_is() -> None:
-    own = make_corpus([Record("1", "a dog")])
-    assert ImageMasking()(own) is own
+    corpus = make_corpus([Record("1", "a dog")])
+    assert ImageMasking()(corpus) is corpus

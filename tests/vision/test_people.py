@@ -12,7 +12,7 @@ from bias_pipeline.corpus.pictures import Pictures, Region
 from bias_pipeline.datasets.scenes.pixels.drawing import SceneDrawing
 from bias_pipeline.datasets.scenes.world import generate
 from bias_pipeline.errors import DataError
-from bias_pipeline.vision.people import Crop, look, look_key
+from bias_pipeline.vision.people import Crop, crop_cache_key, crop_person
 
 RED, GREEN = (200, 0, 0), (0, 200, 0)
 
@@ -28,20 +28,20 @@ def picture(tmp_path: Path) -> Path:
 
 
 def person(size: tuple[int, int] = (40, 60), scale: float = 1) -> Region:
-    left, top, width, height = (scale * own for own in (30, 5, 10, 20))
+    left, top, width, height = (scale * length for length in (30, 5, 10, 20))
     return Region("person", (left, top, width, height), size)
 
 
 def shown(path: Path, *regions: Region, crop: Crop = "person") -> np.ndarray:
-    return np.asarray(look(Pictures((path,), (regions,)), 0, crop))
+    return np.asarray(crop_person(Pictures((path,), (regions,)), 0, crop))
 
 
 def test_a_person_stands_in_the_middle_of_a_grey_square(picture: Path) -> None:
-    found = shown(picture, person())
-    assert found.shape == (20, 20, 3)
-    assert (found[:, 5:15] == RED).all()
-    assert (found[:, :5] == found[:, 15:]).all()
-    assert not (found[:, :5] == GREEN).all(axis=-1).any()
+    computed_shown = shown(picture, person())
+    assert computed_shown.shape == (20, 20, 3)
+    assert (computed_shown[:, 5:15] == RED).all()
+    assert (computed_shown[:, :5] == computed_shown[:, 15:]).all()
+    assert not (computed_shown[:, :5] == GREEN).all(axis=-1).any()
 
 
 def test_a_box_of_a_larger_picture_is_scaled(picture: Path) -> None:
@@ -65,20 +65,20 @@ def test_a_broken_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "broken.jpg"
     path.write_bytes(b"not a picture")
     with pytest.raises(DataError, match=r"broken\.jpg"):
-        look(Pictures((path,)), 0, "person")
+        crop_person(Pictures((path,)), 0, "person")
 
 
 def test_a_scene_knows_where_its_people_are() -> None:
     pictures = Pictures((SceneDrawing(generate(1).images[0], "gender"),))
-    cut, whole = (look(pictures, 0, crop) for crop in ("person", "none"))
+    cut, whole = (crop_person(pictures, 0, crop) for crop in ("person", "none"))
     assert cut.size[0] < whole.size[0]
 
 
 def test_another_box_is_another_key(picture: Path) -> None:
     one, other = (Pictures((picture,), ((person(scale=s),),)) for s in (1, 0.5))
-    assert look_key(one, 0, "person") != look_key(other, 0, "person")
+    assert crop_cache_key(one, 0, "person") != crop_cache_key(other, 0, "person")
 
 
 def test_a_box_plays_no_part_where_nothing_is_cropped(picture: Path) -> None:
     one, other = (Pictures((picture,), ((person(scale=s),),)) for s in (1, 0.5))
-    assert look_key(one, 0, "none") == look_key(other, 0, "none")
+    assert crop_cache_key(one, 0, "none") == crop_cache_key(other, 0, "none")

@@ -84,7 +84,7 @@ def test_an_absent_folder_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "colour", "suffix", "seen"),
+    ("mode", "colour", "suffix", "recorded"),
     [
         ("L", 90, ".png", (90, 90, 90)),
         ("1", 1, ".png", WHITE),
@@ -98,11 +98,11 @@ def test_an_absent_folder_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_any_kind_of_picture_is_rgb(
-    mode: str, colour: Any, suffix: str, seen: tuple[int, int, int], tmp_path: Path
+    mode: str, colour: Any, suffix: str, recorded: tuple[int, int, int], tmp_path: Path
 ) -> None:
     path = saved(tmp_path / f"x{suffix}", Image.new(mode, (8, 8), colour))
-    found = read_photo(path)
-    assert (found.mode, found.getpixel((3, 3))) == ("RGB", seen)
+    photo = read_photo(path)
+    assert (photo.mode, photo.getpixel((3, 3))) == ("RGB", recorded)
 
 
 def test_a_cmyk_jpeg_is_rgb(tmp_path: Path) -> None:

@@ -23,25 +23,25 @@ def photo(path: Path, size: tuple[int, int] = (40, 20), mode: str = "RGB") -> Pa
 
 
 def test_a_photo_is_squeezed_into_a_square(tmp_path: Path) -> None:
-    found = read_pixels(Pictures((photo(tmp_path / "1.png"),)), 0, 32)
-    assert found.shape == (32, 32, 3)
-    assert (found == (200, 100, 50)).all()
+    pixels = read_pixels(Pictures((photo(tmp_path / "1.png"),)), 0, 32)
+    assert pixels.shape == (32, 32, 3)
+    assert (pixels == (200, 100, 50)).all()
 
 
 @pytest.mark.parametrize("mode", ["L", "CMYK", "I;16", "1", "P"])
 def test_photos_of_other_modes_have_three_channels(tmp_path: Path, mode: str) -> None:
     ending = "tiff" if mode in ("CMYK", "I;16") else "png"
-    own = photo(tmp_path / f"1.{ending}", mode=mode)
-    assert read_pixels(Pictures((own,)), 0, 32).shape == (32, 32, 3)
+    built_photo = photo(tmp_path / f"1.{ending}", mode=mode)
+    assert read_pixels(Pictures((built_photo,)), 0, 32).shape == (32, 32, 3)
 
 
 def test_masks_follow_the_photo_when_it_is_scaled(tmp_path: Path) -> None:
     """On their edge the paint and the ground around it mix."""
     left = Region("person", (0, 0, 20, 20), (20, 40))
     pictures = Pictures((photo(tmp_path / "1.png"),), ((left,),)).edited(ImageMasking("box"))
-    found = read_pixels(pictures, 0, 32)
-    assert (found[:, :14] == 127).all()
-    assert (found[:, 18:] == (200, 100, 50)).all()
+    pixels = read_pixels(pictures, 0, 32)
+    assert (pixels[:, :14] == 127).all()
+    assert (pixels[:, 18:] == (200, 100, 50)).all()
 
 
 @pytest.mark.parametrize("side", [7, 32, 64])
@@ -52,7 +52,7 @@ def test_nothing_of_a_masked_person_is_left_in_a_squeezed_photo(
 ) -> None:
     """Whatever colours they have, and whatever the size of the annotated picture."""
     rng = np.random.default_rng(0)
-    seen = []
+    lines = []
     outline = (11.3, 7.8, 60.2, 12.1, 47.9, 65.5, 20.0, 55.0)
     person = Region(
         "person",
@@ -67,8 +67,8 @@ def test_nothing_of_a_masked_person_is_left_in_a_squeezed_photo(
         ground[hidden] = rng.integers(0, 256, (hidden.sum(), 3))
         Image.fromarray(ground).save(tmp_path / f"{number}.png")
         pictures = Pictures((tmp_path / f"{number}.png",), ((person,),))
-        seen.append(read_pixels(pictures.edited(ImageMasking(masking)), 0, side))
-    assert (seen[0] == seen[1]).all()
+        lines.append(read_pixels(pictures.edited(ImageMasking(masking)), 0, side))
+    assert (lines[0] == lines[1]).all()
 
 
 def test_a_region_without_a_size_is_of_the_photo_s(tmp_path: Path) -> None:
@@ -91,15 +91,15 @@ def test_masks_are_of_the_photo_as_it_is_seen(tmp_path: Path) -> None:
     Image.new("RGB", (40, 20), (200, 100, 50)).save(tmp_path / "1.png", exif=exif)
     upper = Region("person", (0, 0, 20, 20), (40, 20))
     pictures = Pictures((tmp_path / "1.png",), ((upper,),)).edited(ImageMasking("box"))
-    found = read_pixels(pictures, 0, 32)
-    assert (found[:14] == 127).all()
-    assert (found[18:] != 127).all()
+    pixels = read_pixels(pictures, 0, 32)
+    assert (pixels[:14] == 127).all()
+    assert (pixels[18:] != 127).all()
 
 
 def test_a_broken_photo_is_named(tmp_path: Path) -> None:
     path = photo(tmp_path / "1.png")
     path.write_bytes(path.read_bytes()[:50])
-    with pytest.raises(DataError, match=r"1\.png: .*; mend or remove it"):
+    with pytest.raises(DataError, match=r"1\.png: .*; repair or remove it"):
         read_pixels(Pictures((path,)), 0, 32)
 
 
@@ -120,5 +120,5 @@ def test_kept_pictures_are_read_once(tmp_path: Path) -> None:
 
 def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(ResourceError, match="cannot keep pictures"):
+    with pytest.raises(ResourceError, match="cannot store pictures"):
         pixel_table(Pictures((photo(tmp_path / "1.png"),)), 32, str(tmp_path / "file"))

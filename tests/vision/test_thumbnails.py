@@ -23,9 +23,9 @@ def encoded(kind: str, side: int = SIDE) -> str:
 
 @pytest.mark.parametrize("shape", [(300, 400), (1, 400), (300, 1), (SIDE, SIDE), (3, 3)])
 def test_every_picture_is_small(shape: tuple[int, int]) -> None:
-    told = thumbnail(Image.fromarray(NOISE[: shape[0], : shape[1]]))
-    assert len(told) < MOST_SIGNS
-    assert read_thumbnail(told).size == (SIDE, SIDE)
+    printed_thumbnail = thumbnail(Image.fromarray(NOISE[: shape[0], : shape[1]]))
+    assert len(printed_thumbnail) < MOST_SIGNS
+    assert read_thumbnail(printed_thumbnail).size == (SIDE, SIDE)
 
 
 def test_the_same_picture_is_the_same_text() -> None:
@@ -33,8 +33,8 @@ def test_the_same_picture_is_the_same_text() -> None:
 
 
 def test_its_colours_stay() -> None:
-    found = np.asarray(read_thumbnail(thumbnail(Image.new("RGB", (90, 90), (200, 30, 60)))))
-    np.testing.assert_allclose(found.mean(axis=(0, 1)), (200, 30, 60), atol=3)
+    asarray = np.asarray(read_thumbnail(thumbnail(Image.new("RGB", (90, 90), (200, 30, 60)))))
+    np.testing.assert_allclose(asarray.mean(axis=(0, 1)), (200, 30, 60), atol=3)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from bias_pipeline.vision import torchvision
-from bias_pipeline.vision.torchvision import guard, suppressed
+from bias_pipeline.vision.torchvision import complete_when_imported, suppressed
 
 BOXES = torch.tensor([[0, 0, 4, 4], [1, 1, 5, 5], [8, 8, 9, 9], [0, 0, 4, 4]], dtype=torch.float32)
 SCORES = torch.tensor([0.5, 0.9, 0.1, 0.4])
@@ -29,13 +29,15 @@ def test_no_boxes_are_none() -> None:
 
 def finder() -> Any:
     """Ours, of those that Python asks."""
-    (own,) = (one for one in sys.meta_path if type(one).__module__ == guard.__module__)
-    return own
+    (match,) = (
+        one for one in sys.meta_path if type(one).__module__ == complete_when_imported.__module__
+    )
+    return match
 
 
 def test_the_guard_stands_once() -> None:
     before = list(sys.meta_path)
-    guard()
+    complete_when_imported()
     assert sys.meta_path == before
 
 
@@ -56,9 +58,9 @@ def run_extension(folder: Path, *, operators: bool) -> None:
 @pytest.fixture
 def completed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of modules that were given operators."""
-    found: list[str] = []
-    monkeypatch.setattr(torchvision, "_complete", lambda module: found.append(module.__name__))
-    return found
+    names: list[str] = []
+    monkeypatch.setattr(torchvision, "_complete", lambda module: names.append(module.__name__))
+    return names
 
 
 def test_a_module_that_finds_no_operators_is_given_some(
@@ -80,5 +82,5 @@ def test_suppression_runs_in_torchvision() -> None:
 
 def test_a_network_of_timm_runs() -> None:
     timm = pytest.importorskip("timm", reason="extra vision is not installed")
-    own = timm.create_model("resnet10t", pretrained=False).eval()
-    assert own.forward_features(torch.zeros(1, 3, 64, 64)).shape[:2] == (1, 512)
+    network = timm.create_model("resnet10t", pretrained=False).eval()
+    assert network.forward_features(torch.zeros(1, 3, 64, 64)).shape[:2] == (1, 512)

@@ -59,7 +59,7 @@ def odd_ones(
 ) -> dict[str, str]:
     """Those of the witness's numbers that do not agree, with what they are."""
     return {
-        name: f"{ours[name]}, the witness {own}"
-        for name, own in witness.items()
-        if not agree(ours[name], own, errors)
+        name: f"{ours[name]}, the witness {number}"
+        for name, number in witness.items()
+        if not agree(ours[name], number, errors)
     }

@@ -57,15 +57,15 @@ def even_halves(labels: IntArray, n_splits: int, test_share: float) -> Iterator[
     generator = np.random.default_rng(SEED)
     smallest = np.bincount(labels).min()
     for number in range(n_splits):
-        kept = np.concatenate(
+        rows = np.concatenate(
             [
                 generator.choice(np.flatnonzero(labels == k), smallest, replace=False)
                 for k in np.unique(labels)
             ]
         )
         drawn = StratifiedShuffleSplit(1, test_size=test_share, random_state=SEED + number)
-        train, test = next(drawn.split(kept, labels[kept]))
-        yield kept[train], kept[test]
+        train, test = next(drawn.split(rows, labels[rows]))
+        yield rows[train], rows[test]
 
 
 def _words_and_pairs(words: Sequence[str]) -> list[str]:

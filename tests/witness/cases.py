@@ -56,10 +56,10 @@ class Case:
         corpus = cell.corpus() if with_objects else replace(cell.corpus(), objects=None)
         return run_cell(corpus, cell.build("metric"), seeds_of(n_seeds), run_id="witness")
 
-    def cell(self, outputs: Path, *words: str) -> compose.Cell:
+    def cell(self, outputs: Path, *words: str) -> compose.CellConfig:
         """The configuration of a cell."""
-        own = [*self.dataset, f"captioner={self.captioner}", f"paths.outputs={outputs}"]
-        return compose.cell([*own, "stats.resamples=2", *words])
+        overrides = [*self.dataset, f"captioner={self.captioner}", f"paths.outputs={outputs}"]
+        return compose.cell([*overrides, "stats.resamples=2", *words])
 
 
 @cache
@@ -69,7 +69,12 @@ def _images(case: Case, outputs: Path) -> tuple[Record, ...]:
 
 def means(result: Result) -> dict[str, Mean]:
     """Part to its mean over seeds."""
-    return {row.part: Mean(row.value, row.seed_std / math.sqrt(row.n_seeds)) for row in result.rows}
+    return {
+        row.part: Mean(
+            row.value, row.seed_std / math.sqrt(row.n_seeds) if row.n_seeds else math.nan
+        )
+        for row in result.rows
+    }
 
 
 SCENES = [

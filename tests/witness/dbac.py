@@ -49,16 +49,16 @@ class Side:
 
     def shares(self) -> dict[str, float]:
         """P(other): the share of captions that name each value."""
-        return shares(own for position in self.named for own in position)
+        return shares(values for position in self.named for values in position)
 
-    def held(self, given: Values) -> dict[Pair, float]:
+    def shares_of_pairs(self, given: Values) -> dict[Pair, float]:
         """In how many captions of a position, on average, each pair is."""
         pairs = Counter(
             (g, o)
             for position in self.named
-            for values, own in zip(given, position, strict=True)
+            for values, others in zip(given, position, strict=True)
             for g in values
-            for o in own
+            for o in others
         )
         return {pair: n / len(self.named) for pair, n in pairs.items()}
 
@@ -86,32 +86,32 @@ class Direction:
         """
         given = shares(self.given)
         others = {name: side.shares() for name, side in self.sides.items()}
-        found = {}
+        scores_of_pairs = {}
         for pair in self.pairs:
-            named = {name: own.get(pair[1], 0.0) for name, own in others.items()}
+            named = {name: quality_of.get(pair[1], 0.0) for name, quality_of in others.items()}
             if all(pair in qualities[name] for name, share in named.items() if share > 0):
                 omega = {
                     name: qualities[name].get(pair, 0.0) * share / given[pair[0]]
                     for name, share in named.items()
                 }
                 total = omega["model"] + omega["human"] + EPSILON
-                found[pair] = (omega["model"] - omega["human"]) / total
-        return found
+                scores_of_pairs[pair] = (omega["model"] - omega["human"]) / total
+        return scores_of_pairs
 
     def weights(self) -> dict[Pair, float]:
         """How many of people's captions hold each pair."""
-        return self.sides["human"].held(self.given)
+        return self.sides["human"].shares_of_pairs(self.given)
 
 
 def common(values: Mapping[str, float], least: float, rare: str) -> Callable[[Values], Values]:
     """What becomes of values by their shares: rare ones are one value together, or dropped."""
-    kept = {value for value, share in values.items() if share >= least}
+    frequent = {value for value, share in values.items() if share >= least}
 
-    def rewritten(own: Collection[str]) -> set[str]:
-        merged = {OTHERS} if rare == "merge" and set(own) - kept else set()
-        return (set(own) & kept) | merged
+    def rewritten(values_of_image: Collection[str]) -> set[str]:
+        merged = {OTHERS} if rare == "merge" and set(values_of_image) - frequent else set()
+        return (set(values_of_image) & frequent) | merged
 
-    return lambda each: [rewritten(own) for own in each]
+    return lambda each: [rewritten(values_of_image) for values_of_image in each]
 
 
 def mean_of_pairs(scores: Scores, weights: Scores | None = None) -> float:
@@ -134,9 +134,9 @@ def a_to_t(images: Sequence[Record], least: float, rare: str, positions: int) ->
     raw = sides_of(images, used, unnamed, objects_named, positions)
     tasks = common(raw["human"].shares(), least, rare)
     sides = {
-        name: Side(own.words, [tasks(each) for each in own.named]) for name, own in raw.items()
+        name: Side(side.words, [tasks(each) for each in side.named]) for name, side in raw.items()
     }
-    return Direction(used, given, sides, sorted(sides["human"].held(given)))
+    return Direction(used, given, sides, sorted(sides["human"].shares_of_pairs(given)))
 
 
 def t_to_a(images: Sequence[Record], least: float, rare: str, positions: int) -> Direction:
@@ -145,11 +145,11 @@ def t_to_a(images: Sequence[Record], least: float, rare: str, positions: int) ->
     The share is one of images for objects, of people's captions for groups.
     """
     used = [image for image in images if described(image) and image.objects]
-    held = [set(image.objects or ()) - {EXCLUDED} for image in used]
-    given = common(shares(held), least, rare)(held)
+    task_sets = [set(image.objects or ()) - {EXCLUDED} for image in used]
+    given = common(shares(task_sets), least, rare)(task_sets)
     sides = sides_of(images, used, without_objects, lists.groups().named, positions)
     groups = {name for name, share in sides["human"].shares().items() if share >= least}
-    pairs = sorted(pair for pair in sides["human"].held(given) if pair[1] in groups)
+    pairs = sorted(pair for pair in sides["human"].shares_of_pairs(given) if pair[1] in groups)
     return Direction(used, given, sides, pairs)
 
 
@@ -172,35 +172,38 @@ def sides_of(
     }
     return {
         side: Side(
-            words=[[aligned(hide(caption), known) for caption in own] for own in texts[:positions]],
-            named=[[name(caption) for caption in own] for own in texts],
+            words=[
+                [aligned(hide(caption), known) for caption in texts_of_position]
+                for texts_of_position in texts[:positions]
+            ],
+            named=[[name(caption) for caption in texts_of_position] for texts_of_position in texts],
         )
         for side, texts in captions.items()
     }
 
 
-def group_qualities(own: Direction, n_splits: int) -> Iterator[dict[str, Scores]]:
+def group_qualities(direction: Direction, n_splits: int) -> Iterator[dict[str, Scores]]:
     """A->T: side to the quality of its attackers on each pair, split by split."""
-    groups = group_of(own.images)
-    attacked = attackers(own)
+    groups = group_of(direction.images)
+    attacked = attackers(direction)
     for train, test in halves(groups, n_splits, TEST_SHARE):
         qualities = {}
-        for name, side in own.sides.items():
-            found: dict[Pair, list[float]] = defaultdict(list)
+        for name, side in direction.sides.items():
+            by_pair: dict[Pair, list[float]] = defaultdict(list)
             for captions, named in zip(attacked[name], side.named, strict=False):
                 loss = cross_entropy(captions.predict(groups, train, test), groups[test])
-                for pair, quality in on_pairs(loss, test, own.given, named).items():
-                    found[pair].append(quality)
-            qualities[name] = {pair: float(np.mean(each)) for pair, each in found.items()}
+                for pair, quality in on_pairs(loss, test, direction.given, named).items():
+                    by_pair[pair].append(quality)
+            qualities[name] = {pair: float(np.mean(each)) for pair, each in by_pair.items()}
         yield qualities
 
 
-def task_qualities(own: Direction, n_splits: int) -> Iterator[dict[str, Scores]]:
+def task_qualities(direction: Direction, n_splits: int) -> Iterator[dict[str, Scores]]:
     """T->A: the same; an object's attackers serve all of its pairs."""
-    attacked = attackers(own)
-    tasks = sorted({task for task, _ in own.pairs})
-    labels = {task: np.array([task in values for values in own.given], int) for task in tasks}
-    for train, test in halves(group_of(own.images), n_splits, TEST_SHARE):
+    attacked = attackers(direction)
+    tasks = sorted({task for task, _ in direction.pairs})
+    labels = {task: np.array([task in values for values in direction.given], int) for task in tasks}
+    for train, test in halves(group_of(direction.images), n_splits, TEST_SHARE):
         of_task = {
             (name, task): np.mean(
                 [
@@ -208,10 +211,13 @@ def task_qualities(own: Direction, n_splits: int) -> Iterator[dict[str, Scores]]
                     for captions in attacked[name]
                 ]
             )
-            for name in own.sides
+            for name in direction.sides
             for task, label in labels.items()
         }
-        yield {name: {p: float(of_task[name, p[0]]) for p in own.pairs} for name in own.sides}
+        yield {
+            name: {p: float(of_task[name, p[0]]) for p in direction.pairs}
+            for name in direction.sides
+        }
 
 
 def on_pairs(loss: FloatArray, test: IntArray, given: Values, named: Values) -> dict[Pair, float]:
@@ -241,16 +247,18 @@ def inverse(losses: Sequence[float] | FloatArray) -> float:
     return 1 / max(float(np.mean(losses)), SMALLEST_ENTROPY)
 
 
-def attackers(own: Direction) -> dict[str, list[Attacked]]:
+def attackers(direction: Direction) -> dict[str, list[Attacked]]:
     """What attackers of each side read, position by position."""
-    return {name: [Attacked(words) for words in side.words] for name, side in own.sides.items()}
+    return {
+        name: [Attacked(words) for words in side.words] for name, side in direction.sides.items()
+    }
 
 
 def shares(values: Iterable[Collection[str]]) -> dict[str, float]:
     """The share of images or captions that have each value."""
-    seen = list(values)
-    counts = Counter(value for own in seen for value in own)
-    return {value: n / len(seen) for value, n in counts.items()}
+    collected = list(values)
+    counts = Counter(value for values_of_caption in collected for value in values_of_caption)
+    return {value: n / len(collected) for value, n in counts.items()}
 
 
 def described(image: Record) -> bool:

@@ -34,13 +34,13 @@ class Question:
         inputs: the given labels of each, written as words.
         groups: (N,) their groups, alike in both parts of a split.
         truth: label to (N,) 0 or 1.
-        said: the same by the model's captions.
+        mentioned: the same by the model's captions.
     """
 
     inputs: Sequence[Sequence[str]]
     groups: IntArray
     truth: dict[str, IntArray]
-    said: dict[str, IntArray]
+    mentioned: dict[str, IntArray]
 
 
 @dataclass(frozen=True)
@@ -75,43 +75,43 @@ def predictability(question: Question, n_splits: int, noise: Noise = anywhere) -
     psi.human.update({label: np.zeros(n_splits) for label in question.truth})
     for number, (train, test) in enumerate(halves(question.groups, n_splits, TEST_SHARE)):
         for label, truth in question.truth.items():
-            said, labels = question.said[label], truth.copy()
-            wrong = noise(len(truth), int((truth != said).sum()), test, generator)
+            mentioned, labels = question.mentioned[label], truth.copy()
+            wrong = noise(len(truth), int((truth != mentioned).sum()), test, generator)
             labels[wrong] = 1 - labels[wrong]
-            for side, asked in ((psi.model, said), (psi.human, labels)):
-                guess = attacked.predict(asked, train, test) >= 0.5
-                side[label][number] = np.mean(guess == (asked[test] == 1))
+            for side, inputs in ((psi.model, mentioned), (psi.human, labels)):
+                guess = attacked.predict(inputs, train, test) >= 0.5
+                side[label][number] = np.mean(guess == (inputs[test] == 1))
     return psi
 
 
 def a_to_t(images: Sequence[Record], least: float) -> Question:
     """Objects from groups: those that such a share of images hold."""
     used = [image for image in images if answerable(image)]
-    held, said = (
+    labelled, mentioned = (
         [image.objects or () for image in used],
         [objects_named(image.model or "") for image in used],
     )
-    share = {task: float(has(task, held).mean()) for task in lists.task_names()}
-    kept = [task for task in share if task != EXCLUDED and share[task] >= least]
+    share = {task: float(has(task, labelled).mean()) for task in lists.task_names()}
+    lines = [task for task in share if task != EXCLUDED and share[task] >= least]
     return Question(
         inputs=[[image.labels["gender"]] for image in used],
         groups=group_of(used),
-        truth={task: has(task, held) for task in kept},
-        said={task: has(task, said) for task in kept},
+        truth={task: has(task, labelled) for task in lines},
+        mentioned={task: has(task, mentioned) for task in lines},
     )
 
 
 def t_to_a(images: Sequence[Record]) -> Question:
     """The group from objects, written one after the other in the order of their list."""
-    told = [(image, lists.groups().named(image.model or "")) for image in images]
-    used = [(image, names) for image, names in told if answerable(image) and len(names) == 1]
+    named = [(image, lists.groups().named(image.model or "")) for image in images]
+    used = [(image, names) for image, names in named if answerable(image) and len(names) == 1]
     groups = group_of([image for image, _ in used])
     second = lists.group_names()[1]
     return Question(
         inputs=[written(image.objects or ()) for image, _ in used],
         groups=groups,
         truth={second: groups},
-        said={second: has(second, [names for _, names in used])},
+        mentioned={second: has(second, [names for _, names in used])},
     )
 
 
@@ -125,6 +125,6 @@ def written(objects: Collection[str]) -> list[str]:
     return [task for task in lists.task_names() if task in objects and task != EXCLUDED]
 
 
-def has(value: str, held: Sequence[Collection[str]]) -> IntArray:
+def has(value: str, sets: Sequence[Collection[str]]) -> IntArray:
     """(N,) 1 where a value is there."""
-    return np.array([value in own for own in held], np.int64)
+    return np.array([value in values for values in sets], np.int64)

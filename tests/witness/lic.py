@@ -48,8 +48,8 @@ def sides(images: Sequence[Record], n_splits: int, positions: int) -> dict[str, 
     return {
         "model": attack([unnamed(image.model) for image in used], groups, drawn),
         "human": Scores(
-            np.mean([own.lic for own in people], axis=0),
-            np.mean([own.leakage for own in people], axis=0),
+            np.mean([result.lic for result in people], axis=0),
+            np.mean([result.leakage for result in people], axis=0),
         ),
     }
 

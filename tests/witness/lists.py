@@ -16,7 +16,7 @@ from tests.witness.words import Lexicon
 def groups(attribute: str = "gender") -> Lexicon:
     """The words that name each group."""
     words = _conf("attribute", attribute)["words"]
-    return Lexicon({name: listed(own) for name, own in words.items()})
+    return Lexicon({name: listed(listed_words) for name, listed_words in words.items()})
 
 
 def group_names(attribute: str = "gender") -> list[str]:
@@ -35,7 +35,7 @@ def telling(attribute: str = "gender") -> Lexicon:
 def tasks() -> Lexicon:
     """The words and phrases that name each object, objects in the order of the file."""
     words = _conf("task", "coco_objects")["tasks"]
-    return Lexicon({name: listed(own) for name, own in words.items()})
+    return Lexicon({name: listed(listed_words) for name, listed_words in words.items()})
 
 
 def task_names() -> list[str]:
@@ -57,6 +57,6 @@ def listed(words: str | Sequence[str]) -> list[str]:
 @cache
 def _conf(group: str, name: str) -> Mapping[str, Any]:
     path = REPOSITORY / "conf" / group / f"{name}.yaml"
-    found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    assert isinstance(found, dict)
-    return found
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert isinstance(content, dict)
+    return content

@@ -35,13 +35,13 @@ class Found:
     Attributes:
         name: the direction.
         result: ours.
-        own: the witness's direction.
+        direction: the witness's direction.
         scores: the witness's pairs, split by split.
     """
 
     name: str
     result: Result
-    own: dbac.Direction
+    direction: dbac.Direction
     scores: Sequence[Mapping[dbac.Pair, float]]
 
     @cached_property
@@ -51,84 +51,86 @@ class Found:
 
     def frequent(self) -> list[dbac.Pair]:
         """The ten pairs that most of people's captions hold."""
-        weights = self.own.weights()
-        return sorted(self.own.pairs, key=lambda pair: -weights[pair])[:10]
+        weights = self.direction.weights()
+        return sorted(self.direction.pairs, key=lambda pair: -weights[pair])[:10]
 
 
 def settings(name: str, least: float, positions: int) -> tuple[str, ...]:
     reading = (f"metric.aggregate={AGGREGATE[name]}", f"metric.rare={RARE[name]}")
-    own = (f"metric.min_support={least}", f"metric.positions={positions}")
-    return ("metric=dbac", "metric.prior=counts", *reading, *own)
+    overrides = (f"metric.min_support={least}", f"metric.positions={positions}")
+    return ("metric=dbac", "split=dbac", "metric.prior=counts", *reading, *overrides)
 
 
 def a_to_t(case: Case, outputs: Path) -> Found:
-    own = dbac.a_to_t(case.images(outputs), A_TO_T_LEAST, RARE["a_to_t"], case.positions)
-    scores = [own.scores(one) for one in dbac.group_qualities(own, A_TO_T_SPLITS)]
+    direction = dbac.a_to_t(case.images(outputs), A_TO_T_LEAST, RARE["a_to_t"], case.positions)
+    scores = [direction.scores(one) for one in dbac.group_qualities(direction, A_TO_T_SPLITS)]
     words = settings("a_to_t", A_TO_T_LEAST, case.positions)
     # Without objects in the images there is no T->A, which would cost most of the time.
     result = case.result(outputs, A_TO_T_SPLITS, *words, with_objects=False)
-    return Found("a_to_t", result, own, scores)
+    return Found("a_to_t", result, direction, scores)
 
 
 def t_to_a(case: Case, outputs: Path) -> Found:
-    own = dbac.t_to_a(case.images(outputs), case.objects, RARE["t_to_a"], case.positions)
-    scores = [own.scores(one) for one in dbac.task_qualities(own, T_TO_A_SPLITS)]
+    direction = dbac.t_to_a(case.images(outputs), case.objects, RARE["t_to_a"], case.positions)
+    scores = [direction.scores(one) for one in dbac.task_qualities(direction, T_TO_A_SPLITS)]
     words = settings("t_to_a", case.objects, case.positions)
     result = case.result(outputs, T_TO_A_SPLITS, *words)
-    return Found("t_to_a", result, own, scores)
+    return Found("t_to_a", result, direction, scores)
 
 
 @pytest.fixture(scope="module", params=CASES)
 def case(request: pytest.FixtureRequest) -> Case:
-    found: Case = request.param
-    return found
+    case_given: Case = request.param
+    return case_given
 
 
 @pytest.fixture(scope="module", params=[a_to_t, t_to_a], ids=lambda make: make.__name__)
-def found(request: pytest.FixtureRequest, case: Case, outputs: Path) -> Found:
+def compared(request: pytest.FixtureRequest, case: Case, outputs: Path) -> Found:
     made: Found = request.param(case, outputs)
     return made
 
 
-def test_the_same_pairs_are_scored(found: Found) -> None:
-    parts = [part.split(":") for part in found.ours if part.startswith(f"{found.name}:")]
+def test_the_same_pairs_are_scored(compared: Found) -> None:
+    parts = [part.split(":") for part in compared.ours if part.startswith(f"{compared.name}:")]
     pairs = {tuple(part[1:]) for part in parts if len(part) == 3 and part[1] not in NO_PAIRS}
-    assert pairs == set(found.own.pairs)
+    assert pairs == set(compared.direction.pairs)
 
 
-def test_the_witness_agrees(found: Found) -> None:
-    weights = found.own.weights() if AGGREGATE[found.name] == "weighted" else None
-    ours = found.ours[found.name]
-    witness = mean([dbac.mean_of_pairs(one, weights) for one in found.scores])
+def test_the_witness_agrees(compared: Found) -> None:
+    weights = compared.direction.weights() if AGGREGATE[compared.name] == "weighted" else None
+    ours = compared.ours[compared.name]
+    witness = mean([dbac.mean_of_pairs(one, weights) for one in compared.scores])
     assert agree(ours, witness), f"{ours}, the witness {witness}"
 
 
-def test_the_witness_agrees_on_frequent_pairs(found: Found) -> None:
+def test_the_witness_agrees_on_frequent_pairs(compared: Found) -> None:
     witness = {
-        f"{found.name}:{g}:{o}": mean([one.get((g, o), np.nan) for one in found.scores])
-        for g, o in found.frequent()
+        f"{compared.name}:{g}:{o}": mean([one.get((g, o), np.nan) for one in compared.scores])
+        for g, o in compared.frequent()
     }
-    assert not odd_ones(found.ours, witness)
+    assert not odd_ones(compared.ours, witness)
 
 
-def test_attackers_of_the_same_images_predict_the_same(found: Found) -> None:
+def test_attackers_of_the_same_images_predict_the_same(compared: Found) -> None:
     """Our split, so that nothing is left to chance: words, masks, vocabulary, penalty."""
-    rows = {image.id: row for row, image in enumerate(found.own.images)}
-    assert found.result.predictions
-    for predictions in found.result.predictions:
-        test = np.array([rows[found.result.ids[image]] for image in predictions.images[0]])
-        probs = predictions.probs[0] if found.name == "t_to_a" else predictions.probs[0][:, 1:]
-        np.testing.assert_allclose(predicted(found.own, predictions, test), probs, atol=SOLVERS)
+    rows = {image.id: row for row, image in enumerate(compared.direction.images)}
+    assert compared.result.predictions
+    for predictions in compared.result.predictions:
+        test = np.array([rows[compared.result.ids[image]] for image in predictions.images[0]])
+        probs = predictions.probs[0] if compared.name == "t_to_a" else predictions.probs[0][:, 1:]
+        np.testing.assert_allclose(
+            predicted(compared.direction, predictions, test), probs, atol=SOLVERS
+        )
 
 
-def predicted(own: dbac.Direction, predictions: Predictions, test: IntArray) -> FloatArray:
+def predicted(item: dbac.Direction, predictions: Predictions, test: IntArray) -> FloatArray:
     """(M, T) what the witness's attackers predict, which learn from all images but the test's."""
     direction, side, position = predictions.name.split(":")
-    attacked = Attacked(own.sides[side].words[int(position)])
-    train = np.setdiff1d(np.arange(len(own.images)), test)
-    labels = [group_of(own.images)]
+    attacked = Attacked(item.sides[side].words[int(position)])
+    train = np.setdiff1d(np.arange(len(item.images)), test)
+    labels = [group_of(item.images)]
     if direction == "t_to_a":
         labels = [
-            np.array([task in held for held in own.given], int) for task in predictions.classes
+            np.array([task in tasks for tasks in item.given], int) for task in predictions.classes
         ]
     return np.stack([attacked.predict(one, train, test) for one in labels], axis=1)

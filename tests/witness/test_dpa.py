@@ -38,11 +38,11 @@ class Found:
 
 
 @pytest.fixture(scope="module", params=CASES)
-def found(request: pytest.FixtureRequest, outputs: Path) -> Found:
+def compared(request: pytest.FixtureRequest, outputs: Path) -> Found:
     case: Case = request.param
     images = case.images(outputs)
     questions = {"a_to_t": dpa.a_to_t(images, LEAST), "t_to_a": dpa.t_to_a(images)}
-    words = ("metric=dpa", "metric.equalise=flip", f"metric.min_support={LEAST}")
+    words = ("metric=dpa", "split=dbac", "metric.equalise=flip", f"metric.min_support={LEAST}")
     return Found(
         means(case.result(outputs, SPLITS, *words)),
         questions,
@@ -51,25 +51,25 @@ def found(request: pytest.FixtureRequest, outputs: Path) -> Found:
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
-def test_the_witness_agrees(found: Found, direction: str) -> None:
-    ours, witness = found.ours[direction], mean(found.psi[direction].score())
+def test_the_witness_agrees(compared: Found, direction: str) -> None:
+    ours, witness = compared.ours[direction], mean(compared.psi[direction].score())
     assert agree(ours, witness), f"{ours}, the witness {witness}"
 
 
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("direction", DIRECTIONS)
-def test_the_witness_agrees_on_either_side(found: Found, direction: str, side: str) -> None:
-    accuracy = getattr(found.psi[direction], side)
-    ours = found.ours[f"{direction}:quality:{side}"]
+def test_the_witness_agrees_on_either_side(compared: Found, direction: str, side: str) -> None:
+    accuracy = getattr(compared.psi[direction], side)
+    ours = compared.ours[f"{direction}:quality:{side}"]
     witness = mean(np.mean(list(accuracy.values()), axis=0))
     assert agree(ours, witness), f"{ours}, the witness {witness}"
 
 
-def test_the_witness_agrees_on_frequent_tasks(found: Found) -> None:
-    truth, psi = found.questions["a_to_t"].truth, found.psi["a_to_t"]
+def test_the_witness_agrees_on_frequent_tasks(compared: Found) -> None:
+    truth, psi = compared.questions["a_to_t"].truth, compared.psi["a_to_t"]
     frequent = sorted(truth, key=lambda task: -truth[task].sum())[:10]
     witness = {f"a_to_t:object:{task}": mean(psi.score(task)) for task in frequent}
-    assert not odd_ones(found.ours, witness)
+    assert not odd_ones(compared.ours, witness)
 
 
 def only_where_tested(

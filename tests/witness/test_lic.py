@@ -21,29 +21,29 @@ Found = Mapping[str, Mapping[str, Mean]]  # metric to part
 
 
 @pytest.fixture(scope="module", params=CASES)
-def found(request: pytest.FixtureRequest, outputs: Path) -> tuple[Found, Found]:
+def compared(request: pytest.FixtureRequest, outputs: Path) -> tuple[Found, Found]:
     """Ours and the witness's."""
     case: Case = request.param
     witness = witnessed(case, outputs)
-    words = f"metric.positions={case.positions}"
+    words = (f"metric.positions={case.positions}", "split=lic", "scoring.average=captions")
     return {
-        name: means(case.result(outputs, SPLITS, f"metric={name}", words)) for name in METRICS
+        name: means(case.result(outputs, SPLITS, f"metric={name}", *words)) for name in METRICS
     }, witness
 
 
 def witnessed(case: Case, outputs: Path) -> Found:
     images = case.images(outputs)
     alone, both = lic.model_side(images, SPLITS), lic.sides(images, SPLITS, case.positions)
-    found = {}
+    means = {}
     for name in METRICS:
         model, human = (getattr(both[side], name) for side in ("model", "human"))
         parts = (getattr(alone, name), model, human, model - human)
-        found[name] = dict(zip(PARTS, map(mean, parts), strict=True))
-    return found
+        means[name] = dict(zip(PARTS, map(mean, parts), strict=True))
+    return means
 
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("part", PARTS)
-def test_the_witness_agrees(found: tuple[Found, Found], metric: str, part: str) -> None:
-    ours, witness = (own[metric][part] for own in found)
+def test_the_witness_agrees(compared: tuple[Found, Found], metric: str, part: str) -> None:
+    ours, witness = (item[metric][part] for item in compared)
     assert agree(ours, witness), f"{ours}, the witness {witness}"

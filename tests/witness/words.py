@@ -38,19 +38,19 @@ class Lexicon:
     """
 
     def __init__(self, lists: Mapping[str, Collection[str]]) -> None:
-        self.owner = {word: name for name, own in lists.items() for word in own}
+        self.owner = {word: name for name, words in lists.items() for word in words}
         self.widths = {len(phrase.split()) for phrase in self.owner} - {1}
 
     def joined(self, words: Sequence[str]) -> Words:
         """Words with every listed phrase made one."""
-        found = list(words)
-        free = [True] * len(found)
+        joined_words = list(words)
+        free = [True] * len(joined_words)
         for width, phrase, start in sorted(self._phrases(words)):
             places = slice(start, start - width)
             if all(free[places]):
                 free[places] = [False] * -width
-                found[places] = [phrase, *[""] * (-width - 1)]
-        return [word for word in found if word]
+                joined_words[places] = [phrase, *[""] * (-width - 1)]
+        return [word for word in joined_words if word]
 
     def _phrases(self, words: Sequence[str]) -> Iterator[tuple[int, str, int]]:
         """Every phrase that stands somewhere: minus its width, itself and its place."""

@@ -1,8 +1,7 @@
-"""Several attackers in one pass over stacked weights: which can, and how. Needs PyTorch.
+"""Several attackers in one pass over stacked weights: which can be stacked, and how. Needs PyTorch.
 
-Each network keeps its own weights and its own random numbers, in the order in which it draws alone.
-Gradients arrive at the networks themselves, so one may have no batch, or another vocabulary, than
-its neighbours.
+Each network keeps its own weights and random numbers, in the order in which it would draw alone.
+Each gets its own gradients, so one may have no batch, or another vocabulary than the others.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ Generators = Sequence[torch.Generator]
 
 
 def can_stack(encoder: nn.Module, head: nn.Module) -> bool:
-    """Whether attackers of this kind can be passed through together."""
+    """Whether attackers of this kind can be stacked."""
     return (
         type(encoder) in _ENCODERS
         and isinstance(head, nn.Sequential)
@@ -31,7 +30,7 @@ def can_stack(encoder: nn.Module, head: nn.Module) -> bool:
 
 
 def encode(nets: Sequence[nn.Module], batches: Inputs, generators: Generators) -> Tensor:
-    """What each encoder makes of its own batch while it is trained.
+    """The vectors of each encoder for its own batch in training.
 
     Args:
         nets: S encoders of one description; their vocabularies may differ.
@@ -39,16 +38,16 @@ def encode(nets: Sequence[nn.Module], batches: Inputs, generators: Generators) -
         generators: a random generator each, on the encoders' device.
 
     Returns:
-        (S, N, D) vectors; rows beyond N_s hold nothing of use.
+        (S, N, D) vectors; rows beyond N_s are meaningless.
     """
     return _ENCODERS[type(nets[0])](nets, batches, generators)
 
 
 def _reading(encode: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """An encoder of words, called as all are."""
+    """An encoder of words, with the arguments of all encoders."""
 
     def read(nets: Sequence[nn.Module], batches: Inputs, generators: Generators) -> Tensor:
-        return encode(nets, [(own["tokens"], own["lengths"]) for own in batches], generators)
+        return encode(nets, [(batch["tokens"], batch["lengths"]) for batch in batches], generators)
 
     return read
 
@@ -56,7 +55,7 @@ def _reading(encode: Callable[..., Tensor]) -> Callable[..., Tensor]:
 def _given(nets: Sequence[nn.Module], batches: Inputs, generators: Generators) -> Tensor:
     """(S, N, D) of vectors (N_s, D), zero in rows beyond N_s."""
     del nets, generators
-    return _side_by_side([own["vectors"] for own in batches])
+    return _side_by_side([batch["vectors"] for batch in batches])
 
 
 _ENCODERS: Mapping[type[nn.Module], Callable[..., Tensor]] = {
@@ -72,12 +71,12 @@ def decide(
     rows: Sequence[int],
     generators: Generators,
 ) -> Tensor:
-    """What each head makes of its own rows while it is trained.
+    """The outputs of each head for its own rows in training.
 
     Args:
         heads: S heads of one description.
         vectors: (S, N, D).
-        rows: how many of the N rows are each one's.
+        rows: how many of the N rows belong to each head.
         generators: a random generator each.
 
     Returns:
@@ -86,8 +85,10 @@ def decide(
     for layers in zip(*heads, strict=True):
         first = layers[0]
         if isinstance(first, nn.Linear):
-            bias = torch.stack([own.bias for own in layers])[:, None]
-            vectors = torch.baddbmm(bias, vectors, torch.stack([own.weight for own in layers]).mT)
+            bias = torch.stack([layer.bias for layer in layers])[:, None]
+            vectors = torch.baddbmm(
+                bias, vectors, torch.stack([layer.weight for layer in layers]).mT
+            )
         elif isinstance(first, nn.Dropout):
             vectors = drop(vectors, first.p, [(n, vectors.shape[2]) for n in rows], generators)
         elif isinstance(first, nn.BatchNorm1d):
@@ -98,15 +99,15 @@ def decide(
 
 
 def _normalised(layers: Sequence[nn.Module], vectors: Tensor, rows: Sequence[int]) -> Tensor:
-    """(S, N, D) each one's rows by their own mean and spread, zero in rows that are not its."""
-    own = [layer(place[:n]) for layer, place, n in zip(layers, vectors, rows, strict=True)]
-    found = _side_by_side(own)
-    missing = vectors.shape[1] - found.shape[1]
-    return nn.functional.pad(found, (0, 0, 0, missing)) if missing else found
+    """(S, N, D) each network's rows normalised by their mean and spread, zero in other rows."""
+    parts = [layer(place[:n]) for layer, place, n in zip(layers, vectors, rows, strict=True)]
+    padded = _side_by_side(parts)
+    missing = vectors.shape[1] - padded.shape[1]
+    return nn.functional.pad(padded, (0, 0, 0, missing)) if missing else padded
 
 
-def _side_by_side(own: Sequence[Tensor]) -> Tensor:
-    """(S, N, D) of S tensors (N_s, D), zero in rows beyond N_s; mostly there are none."""
-    if all(len(one) == len(own[0]) for one in own):
-        return torch.stack(list(own))
-    return nn.utils.rnn.pad_sequence(list(own), batch_first=True)
+def _side_by_side(parts: Sequence[Tensor]) -> Tensor:
+    """(S, N, D) from S tensors (N_s, D), zero in rows beyond N_s."""
+    if all(len(one) == len(parts[0]) for one in parts):
+        return torch.stack(list(parts))
+    return nn.utils.rnn.pad_sequence(list(parts), batch_first=True)

@@ -18,7 +18,7 @@ def drop(
     shapes: Sequence[Sequence[int]],
     generators: Sequence[torch.Generator],
 ) -> Tensor:
-    """Dropout of which each network draws its own part, in the shape in which it would alone.
+    """Dropout in which each network draws its own part, in the shape that it would draw alone.
 
     Args:
         values: (S, ...).
@@ -39,24 +39,26 @@ def drop(
     if rate == 0:
         return values
     factors = torch.zeros_like(values)
-    for place, shape, own in zip(factors, shapes, generators, strict=True):
+    for place, shape, generator in zip(factors, shapes, generators, strict=True):
         inside = tuple(slice(size) for size in shape)
-        place[inside] = kept(values, shape, rate, own)
+        place[inside] = dropout_factors(values, shape, rate, generator)
     return values * factors
 
 
-def kept(values: Tensor, shape: Sequence[int], rate: float, generator: torch.Generator) -> Tensor:
-    """What dropout multiplies with, drawn as ``nn.Dropout`` draws it on the processor."""
+def dropout_factors(
+    values: Tensor, shape: Sequence[int], rate: float, generator: torch.Generator
+) -> Tensor:
+    """The factors of dropout, drawn as ``nn.Dropout`` draws them on the processor."""
     drawn = torch.empty(tuple(shape), dtype=values.dtype, device=values.device)
     return drawn.bernoulli_(1 - rate, generator=generator).div_(1 - rate)
 
 
 def side_by_side(parts: Sequence[Tensor]) -> Tensor:
-    """(S, N, L, D) of parts (N_s, L_s, D), zero where a part has nothing."""
-    n_rows, n_words = (max(own.shape[axis] for own in parts) for axis in (0, 1))
+    """(S, N, L, D) from parts (N_s, L_s, D), zero outside the parts."""
+    n_rows, n_words = (max(part.shape[axis] for part in parts) for axis in (0, 1))
     padded = [
-        nn.functional.pad(own, (0, 0, 0, n_words - own.shape[1], 0, n_rows - own.shape[0]))
-        for own in parts
+        nn.functional.pad(part, (0, 0, 0, n_words - part.shape[1], 0, n_rows - part.shape[0]))
+        for part in parts
     ]
     return torch.stack(padded)
 

@@ -1,7 +1,8 @@
 """Transformer encoders in one pass: weights stacked, one product for all. Needs PyTorch.
 
-``torch.func.vmap`` would do the products, but draws dropout for all networks from one generator;
-here each has its own. S networks, N captions and L words at most, D sizes of vectors, A heads.
+``torch.func.vmap`` could compute the products, but draws dropout for all networks from one
+generator; here each has its own. S networks, N captions and L words at most, D sizes of vectors, A
+heads.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Sizes = Sequence[tuple[int, int]]  # captions and words of each network's batch
 def encode(
     nets: Sequence[TransformerNet], batches: Sequence[Words], generators: Generators
 ) -> Tensor:
-    """What each network makes of its own batch while it is trained.
+    """The vectors of each network for its own batch in training.
 
     Args:
         nets: S networks of one description; their vocabularies may differ.
@@ -31,7 +32,7 @@ def encode(
         generators: a random generator each, on the networks' device.
 
     Returns:
-        (S, N, D) means over words; rows beyond N_s hold nothing of use.
+        (S, N, D) means over words; rows beyond N_s are meaningless.
     """
     sizes = [(tokens.shape[0], tokens.shape[1]) for tokens, _ in batches]
     vectors = [net.vectors(tokens) for net, (tokens, _) in zip(nets, batches, strict=True)]
@@ -39,9 +40,11 @@ def encode(
     n_words, size = states.shape[2:]
     states = states + positions(n_words, size).to(states)
     rate = nets[0].dropout.p
-    states = drop(states, rate, [(*own, size) for own in sizes], generators)  # (S, N, L, D)
-    lengths = nn.utils.rnn.pad_sequence([own for _, own in batches], batch_first=True)
-    # A row that a network does not have would attend to nothing, which is no number.
+    states = drop(states, rate, [(*shape, size) for shape in sizes], generators)  # (S, N, L, D)
+    lengths = nn.utils.rnn.pad_sequence(
+        [caption_lengths for _, caption_lengths in batches], batch_first=True
+    )
+    # A row beyond a network's batch would attend to nothing, which gives NaN.
     lengths = lengths.clamp(min=1)
     present = torch.arange(n_words, device=lengths.device) < lengths[..., None]  # (S, N, L)
     for layers in zip(*(net.layers.layers for net in nets), strict=True):
@@ -61,16 +64,16 @@ def _layer(
     """(S, N, L, D) to the same: attention, then two linear layers, each added and normalised."""
     first = layers[0]
     attended = _attention(layers, states, present, sizes, generators)
-    # Alone, attention comes by word before caption, and dropout is drawn in that order.
+    # A single network has words before captions in attention, and draws dropout in that order.
     turned = attended.transpose(1, 2)  # (S, L, N, D)
     shapes = [(n_words, n, states.shape[3]) for n, n_words in sizes]
     attended = drop(turned, first.dropout1.p, shapes, generators).transpose(1, 2)
-    states = _normalised(layers, lambda own: own.norm1, states + attended)
-    inner = _linear(layers, lambda own: own.linear1, states).relu()
-    inner = drop(inner, first.dropout.p, [(*own, inner.shape[3]) for own in sizes], generators)
-    outer = _linear(layers, lambda own: own.linear2, inner)
-    outer = drop(outer, first.dropout2.p, [(*own, outer.shape[3]) for own in sizes], generators)
-    return _normalised(layers, lambda own: own.norm2, states + outer)
+    states = _normalised(layers, lambda layer: layer.norm1, states + attended)
+    inner = _linear(layers, lambda layer: layer.linear1, states).relu()
+    inner = drop(inner, first.dropout.p, [(*shape, inner.shape[3]) for shape in sizes], generators)
+    outer = _linear(layers, lambda layer: layer.linear2, inner)
+    outer = drop(outer, first.dropout2.p, [(*shape, outer.shape[3]) for shape in sizes], generators)
+    return _normalised(layers, lambda layer: layer.norm2, states + outer)
 
 
 def _attention(
@@ -80,24 +83,24 @@ def _attention(
     sizes: Sizes,
     generators: Generators,
 ) -> Tensor:
-    """(S, N, L, D) every word's mean of what it attends to (Vaswani et al. 2017, section 3.2)."""
+    """(S, N, L, D) attention output of every word (Vaswani et al. 2017, section 3.2)."""
     first = layers[0].self_attn
     n_heads, size = first.num_heads, first.head_dim
-    weight = stacked(layers, lambda own: own.self_attn.in_proj_weight)
-    bias = stacked(layers, lambda own: own.self_attn.in_proj_bias)
+    weight = stacked(layers, lambda layer: layer.self_attn.in_proj_weight)
+    bias = stacked(layers, lambda layer: layer.self_attn.in_proj_bias)
     split = _affine(states, weight, bias).unflatten(3, (3, n_heads, size))  # type: ignore[no-untyped-call]
     query, key, value = split.permute(3, 0, 1, 4, 2, 5)  # (S, N, A, L, D / A) each
     fit = query @ key.mT / math.sqrt(size)  # (S, N, A, L, L)
     share = fit.masked_fill(~present[:, :, None, None], -math.inf).softmax(dim=-1)
     shapes = [(n, n_heads, n_words, n_words) for n, n_words in sizes]
     mean = drop(share, first.dropout, shapes, generators) @ value
-    return _linear(layers, lambda own: own.self_attn.out_proj, mean.transpose(2, 3).flatten(3))
+    return _linear(layers, lambda layer: layer.self_attn.out_proj, mean.transpose(2, 3).flatten(3))
 
 
 def _linear(layers: Sequence[Layer], of: Callable[[Layer], nn.Linear], states: Tensor) -> Tensor:
     """(S, N, L, D) to (S, N, L, D'), each network by its own layer."""
-    weight = stacked(layers, lambda own: of(own).weight)
-    return _affine(states, weight, stacked(layers, lambda own: of(own).bias))
+    weight = stacked(layers, lambda layer: of(layer).weight)
+    return _affine(states, weight, stacked(layers, lambda layer: of(layer).bias))
 
 
 def _affine(states: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -108,8 +111,8 @@ def _affine(states: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 def _normalised(
     layers: Sequence[Layer], of: Callable[[Layer], nn.LayerNorm], states: Tensor
 ) -> Tensor:
-    """(S, N, L, D) with mean and variance of every word's vector set, each network to its own."""
-    weight = stacked(layers, lambda own: of(own).weight)[:, None, None]
-    bias = stacked(layers, lambda own: of(own).bias)[:, None, None]
+    """(S, N, L, D) with every word's vector normalised by its network's layer."""
+    weight = stacked(layers, lambda layer: of(layer).weight)[:, None, None]
+    bias = stacked(layers, lambda layer: of(layer).bias)[:, None, None]
     eps = of(layers[0]).eps
     return nn.functional.layer_norm(states, states.shape[-1:], eps=eps) * weight + bias

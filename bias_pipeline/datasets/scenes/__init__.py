@@ -4,21 +4,21 @@ A generator of our own: a grammar and word lists, no third-party text. What lean
 group, and how much each simulated captioner amplifies it, is known exactly (see :mod:`truth`).
 """
 
-from bias_pipeline.datasets.scenes.captioners import CAPTIONERS, describe
-from bias_pipeline.datasets.scenes.dials import Dials
-from bias_pipeline.datasets.scenes.files import write, write_drawn
+from bias_pipeline.datasets.scenes.bias_settings import BiasSettings
+from bias_pipeline.datasets.scenes.captioners import CAPTIONERS, world_captions
+from bias_pipeline.datasets.scenes.files import write_drawn, write_scenes
 from bias_pipeline.datasets.scenes.truth import Truth, truth
 from bias_pipeline.datasets.scenes.world import Image, World, generate
 
 __all__ = [
     "CAPTIONERS",
-    "Dials",
+    "BiasSettings",
     "Image",
     "Truth",
     "World",
-    "describe",
     "generate",
     "truth",
-    "write",
+    "world_captions",
     "write_drawn",
+    "write_scenes",
 ]

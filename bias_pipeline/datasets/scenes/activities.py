@@ -1,7 +1,7 @@
 """What the people of our scenes do, where, and with which objects.
 
-Which activity leans towards which group is invented for the purpose of having something known to
-measure. It is no claim about people.
+Which activity is more frequent in which group is invented, so that the bias is known. It is no
+claim about people.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ class Activity(NamedTuple):
 
     Attributes:
         name: unique.
-        setting: one of :data:`SETTINGS`; decides what else can be seen.
+        setting: one of :data:`SETTINGS`; decides what else can be in the scene.
         weight: how frequent it is before any leaning, relative.
         leans: group to the factor by which it is more frequent in that group.
         main: the COCO object it cannot do without.
-        own: whether each of several people has a main object of their own.
-        others: further COCO objects and the probability of each.
-        roles: neutral nouns for the one who does it, "|" between them.
+        possessive: whether each of several people has a main object of their own.
+        others: other COCO objects and the probability of each.
+        roles: neutral nouns for the person who does it, "|" between them.
         naming: verb phrases that name the main object as ``{it}``.
         plain: verb phrases that name no object.
         places: names in :data:`PLACES`.
@@ -36,7 +36,7 @@ class Activity(NamedTuple):
     weight: float
     leans: Mapping[str, float]
     main: str
-    own: bool
+    possessive: bool
     others: Mapping[str, float]
     roles: tuple[str, ...]
     naming: tuple[Verb, ...]
@@ -51,7 +51,7 @@ def _activity(
     leans: Mapping[str, float],
     main: str,
     *,
-    own: bool = False,
+    possessive: bool = False,
     others: Mapping[str, float] | None = None,
     roles: str = "",
     naming: str,
@@ -64,7 +64,7 @@ def _activity(
         weight,
         leans,
         main,
-        own,
+        possessive,
         others or {},
         tuple(roles.split("|")) if roles else (),
         tuple(Verb.parse(phrase) for phrase in naming.split("|")),
@@ -80,7 +80,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         3,
         {"Male": 2.2, "young": 1.6, "happiness": 1.8},
         "surfboard",
-        own=True,
+        possessive=True,
         roles="surfer|athlete",
         naming="ride a wave on {it}|surf on {it}|balance on {it}|paddle on {it}|stand up on {it}",
         plain="ride a big wave|surf a small wave|catch a wave|glide through the foam|splash around",
@@ -92,7 +92,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         4,
         {"Male": 3.5, "young": 3.4},
         "skateboard",
-        own=True,
+        possessive=True,
         roles="skateboarder|skater|athlete",
         naming="ride {it}|do a trick on {it}|jump with {it}|perform a stunt on {it}|flip {it}",
         plain="do a trick|grind down a rail|jump over some steps|fly through the air|practice",
@@ -104,7 +104,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         3,
         {"Female": 1.5, "Light": 2.5, "fear": 3.1},
         "skis",
-        own=True,
+        possessive=True,
         roles="skier|athlete",
         naming="ride on {it}|race on {it}|stand on {it}|carve a turn on {it}|slide along on {it}",
         plain="glide downhill|race through some gates|pose for a photo|speed along|turn sharply",
@@ -116,7 +116,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         2.5,
         {"Male": 2.1, "young": 2.4, "surprise": 2.0},
         "snowboard",
-        own=True,
+        possessive=True,
         roles="snowboarder|athlete",
         naming="ride {it}|cruise on {it}|land a jump on {it}|strap on {it}|carry {it}",
         plain="cruise downhill|land a jump|fly off a ramp|tumble in the snow|get some air",
@@ -128,7 +128,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         4,
         {"Female": 2.4, "anger": 2.3},
         "tennis racket",
-        own=True,
+        possessive=True,
         others={"sports ball": 0.4},
         roles="tennis player|player|athlete",
         naming="swing {it}|hold {it}|serve with {it}|grip {it}|reach out with {it}",
@@ -141,7 +141,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         4,
         {"Male": 3.5, "anger": 2.3},
         "baseball bat",
-        own=True,
+        possessive=True,
         others={"baseball glove": 0.36, "sports ball": 0.29},
         roles="baseball player|batter|player|athlete",
         naming="swing {it}|hold {it}|wait for a pitch with {it}|warm up with {it}|drop {it}",
@@ -166,7 +166,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         3,
         {"Light": 3.1, "young": 1.9, "surprise": 3.1},
         "kite",
-        own=True,
+        possessive=True,
         naming="fly {it}|launch {it}|hold the string of {it}|untangle {it}|look up at {it}",
         plain="look up at the sky|hold a long string|run against the wind|enjoy a strong breeze",
         places="park beach countryside",
@@ -189,7 +189,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         4,
         {"Dark": 2.8, "Male": 1.5},
         "bicycle",
-        own=True,
+        possessive=True,
         others={"car": 0.22},
         roles="cyclist|rider|biker",
         naming="ride {it}|pedal {it}|push {it}|stand next to {it}|lean on {it}",
@@ -202,7 +202,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         3.5,
         {"Male": 4.1, "anger": 2.0},
         "motorcycle",
-        own=True,
+        possessive=True,
         others={"car": 0.18},
         roles="rider|biker|motorist",
         naming="ride {it}|sit on {it}|park {it}|polish {it}|start {it}",
@@ -215,7 +215,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         3.5,
         {"Female": 3.2, "Light": 2.2},
         "horse",
-        own=True,
+        possessive=True,
         others={"cow": 0.11},
         roles="rider|jockey",
         naming="ride {it}|lead {it}|brush {it}|pet {it}|saddle up {it}",
@@ -406,7 +406,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         3,
         {"Female": 1.7, "old": 2.4, "happiness": 2.0},
         "wine glass",
-        own=True,
+        possessive=True,
         others={"bottle": 0.36, "dining table": 0.22},
         roles="guest|host",
         naming="hold {it}|raise {it}|sip from {it}|drink from {it}|fill {it}",
@@ -419,7 +419,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         5,
         {"Male": 1.7, "Dark": 2.5, "anger": 2.0},
         "laptop",
-        own=True,
+        possessive=True,
         others={"mouse": 0.22, "keyboard": 0.18, "cup": 0.18, "dining table": 0.15},
         roles="worker|student|programmer",
         naming="work on {it}|use {it}|type on {it}|look at {it}|stare at {it}",
@@ -432,7 +432,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         4,
         {"Female": 2.0, "young": 1.7, "anger": 2.7, "sadness": 1.8},
         "cell phone",
-        own=True,
+        possessive=True,
         others={"cup": 0.15, "chair": 0.22},
         roles="caller|worker",
         naming="talk on {it}|look at {it}|use {it}|text on {it}|take a selfie with {it}",
@@ -445,7 +445,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         3.5,
         {"old": 3.0, "sadness": 2.0, "Female": 1.4},
         "book",
-        own=True,
+        possessive=True,
         others={"couch": 0.29, "chair": 0.22},
         roles="reader|student",
         naming="read {it}|hold {it}|flip through {it}|look at {it}|study {it}",
@@ -458,7 +458,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         4,
         {"Male": 3.0, "young": 3.1, "surprise": 2.3},
         "remote",
-        own=True,
+        possessive=True,
         others={"tv": 0.43, "couch": 0.29},
         roles="gamer|player",
         naming="hold {it}|play a game with {it}|point {it}|swing {it}|grab {it}",
@@ -471,7 +471,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         3,
         {"young": 2.4, "Light": 1.6},
         "toothbrush",
-        own=True,
+        possessive=True,
         others={"sink": 0.36, "cup": 0.15, "toilet": 0.11},
         naming="use {it}|brush with {it}|hold {it}|chew on {it}|rinse {it}",
         plain="get ready in the morning|wash up|freshen up|get ready to sleep",

@@ -7,8 +7,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.datasets.scenes.activities import SETTINGS
-from bias_pipeline.datasets.scenes.dials import Dials
+from bias_pipeline.datasets.scenes.bias_settings import BiasSettings
 from bias_pipeline.datasets.scenes.grammar import Telling, caption
 from bias_pipeline.datasets.scenes.scene import stage
 from bias_pipeline.datasets.scenes.slots import (
@@ -21,11 +22,10 @@ from bias_pipeline.datasets.scenes.slots import (
     without,
     world_tables,
 )
-from bias_pipeline.datasets.scenes.streams import FloatArray, uniforms
+from bias_pipeline.datasets.scenes.streams import uniforms
 from bias_pipeline.datasets.scenes.world import (
     HUMANS,
     Columns,
-    IntArray,
     World,
     annotator_draws,
     choices,
@@ -35,14 +35,14 @@ from bias_pipeline.datasets.scenes.world import (
     spoken,
 )
 
-CAPTIONERS: Mapping[str, Dials] = {
-    "amplifier": Dials(a_to_t=0.5),
-    "faithful": Dials(),
-    "stereotyper": Dials(t_to_a=0.4),
-    "dampener": Dials(a_to_t=-0.6),
-    "terse": Dials(vocabulary=0.6, length=0.4),
-    "talkative": Dials(mention_rate=1.7),
-    "neutral_speaker": Dials(gender_word_rate=0.4),
+CAPTIONERS: Mapping[str, BiasSettings] = {
+    "amplifier": BiasSettings(a_to_t=0.5),
+    "faithful": BiasSettings(),
+    "stereotyper": BiasSettings(t_to_a=0.4),
+    "dampener": BiasSettings(a_to_t=-0.6),
+    "terse": BiasSettings(vocabulary=0.6, length=0.4),
+    "talkative": BiasSettings(mention_rate=1.7),
+    "neutral_speaker": BiasSettings(gender_word_rate=0.4),
 }
 """Named captioners; the first is the data set's default."""
 
@@ -50,13 +50,13 @@ EVIDENCE = ("activity", "clothing", "carried", "nearby")  # kinds that suggest a
 _STREAM = HUMANS + 1  # all captioners share it: they differ by their dials, not by chance
 
 
-def describe(world: World, dials: Dials) -> dict[int, str]:
+def world_captions(world: World, dials: BiasSettings) -> dict[int, str]:
     """Let a captioner describe every picture of a world.
 
     All captioners draw the same numbers: two of them differ only where their dials differ.
 
     Args:
-        world: as from :func:`generate`; any subset or order of its images will do.
+        world: any subset or order of its images will do.
         dials: of the captioner.
 
     Returns:
@@ -65,44 +65,47 @@ def describe(world: World, dials: Dials) -> dict[int, str]:
     Example:
         >>> from bias_pipeline.datasets.scenes.world import generate
         >>> world = generate(n_images=2)
-        >>> sorted(describe(world, Dials(a_to_t=0.5))) == [image.id for image in world.images]
+        >>> captions = world_captions(world, BiasSettings(a_to_t=0.5))
+        >>> sorted(captions) == [image.id for image in world.images]
         True
     """
     keys = [image.key for image in world.images]
     codes = group_codes(world.seed, keys)
-    seen = perceived(world.seed, keys, codes, dials)
+    columns = perceived(world.seed, keys, codes, dials)
     rows = zip(
         world.images,
-        rows_of(seen),
+        rows_of(columns),
         image_draws(world.seed, keys),
         annotator_draws(world.seed, keys, _STREAM),
-        _believed(world.seed, keys, seen, dials),
+        _believed(world.seed, keys, columns, dials),
         strict=True,
     )
     return {
         image.id: caption(
-            Telling(stage(options, own), _in_mind(image.labels, belief), draws, dials)
+            Telling(stage(options, chosen), _in_mind(image.labels, belief), draws, dials)
         )
-        for image, options, own, draws, belief in rows
+        for image, options, chosen, draws, belief in rows
     }
 
 
-def perceived(seed: int, keys: Sequence[int], codes: Columns, dials: Dials) -> dict[str, IntArray]:
-    """What a captioner sees: the picture's own options, some of them imagined.
+def perceived(
+    seed: int, keys: Sequence[int], codes: Columns, dials: BiasSettings
+) -> dict[str, IntArray]:
+    """The options that a captioner perceives: the picture's own, some replaced by imagined ones.
 
     Returns:
         Slot name to (N,) option numbers.
     """
-    seen = choices(seed, keys, codes, world_tables(), 0)
+    actual = choices(seed, keys, codes, world_tables(), 0)
     imagined = choices(seed, keys, codes, imagined_tables(dials), _STREAM)
     coins = uniforms(seed, keys, _STREAM, [f"imagines {kind_of(slot)}" for slot in SLOTS])
     return {
-        slot: np.where(coins[:, i] < abs(dials.a_to_t), imagined[slot], seen[slot])
+        slot: np.where(coins[:, i] < abs(dials.a_to_t), imagined[slot], actual[slot])
         for i, slot in enumerate(SLOTS)
     }
 
 
-def imagined_tables(dials: Dials) -> dict[str, FloatArray]:
+def imagined_tables(dials: BiasSettings) -> dict[str, Float64Array]:
     """P(option | groups) of what a captioner imagines.
 
     Slots that do not lean on the amplified attribute keep their table.
@@ -118,8 +121,8 @@ def imagined_tables(dials: Dials) -> dict[str, FloatArray]:
 
 
 @lru_cache(maxsize=8)
-def evidence(attribute: str) -> Mapping[str, FloatArray]:
-    """How much each option speaks for each group.
+def group_evidence(attribute: str) -> Mapping[str, Float64Array]:
+    """How strongly each option suggests each group.
 
     Args:
         attribute: the one in question.
@@ -128,7 +131,7 @@ def evidence(attribute: str) -> Mapping[str, FloatArray]:
         Slot name to (K, n) natural logarithms of P(option | group) in the world.
 
     Example:
-        >>> evidence("gender")["activity"].shape
+        >>> group_evidence("gender")["activity"].shape
         (2, 40)
     """
     return {
@@ -138,30 +141,30 @@ def evidence(attribute: str) -> Mapping[str, FloatArray]:
     }
 
 
-def suggested(attribute: str, seen: Columns) -> IntArray:
-    """The group that activity, clothing and objects speak for most; base rates do not count.
+def suggested(attribute: str, columns: Columns) -> IntArray:
+    """The group that activity, clothing and objects suggest most, ignoring base rates.
 
     Args:
         attribute: the one in question.
-        seen: slot name to (N,) option numbers.
+        columns: slot name to (N,) option numbers.
 
     Returns:
         (N,) group numbers.
     """
-    weights = evidence(attribute)
-    setting = np.array(SETTING_OF)[seen["activity"]]
-    total = weights["activity"][:, seen["activity"]]  # (K, N)
+    weights = group_evidence(attribute)
+    setting = np.array(SETTING_OF)[columns["activity"]]
+    total = weights["activity"][:, columns["activity"]]  # (K, N)
     for slot in weights:
         if slot != "activity":
             applies = setting == SETTINGS.index(slot.partition(" ")[2])
-            total = total + np.where(applies, weights[slot][:, seen[slot]], 0.0)
+            total = total + np.where(applies, weights[slot][:, columns[slot]], 0.0)
     return strongest(total)
 
 
-def strongest(total: FloatArray) -> IntArray:
+def strongest(total: Float64Array) -> IntArray:
     """The group of most evidence; a tie goes to the first.
 
-    Rounded, so that the last bit of a sum, which depends on the order of adding, decides nothing.
+    Sums are rounded, since their last bit depends on the order of adding.
 
     Args:
         total: (K, ...) evidence for each group.
@@ -178,16 +181,18 @@ def strongest(total: FloatArray) -> IntArray:
 
 
 def _believed(
-    seed: int, keys: Sequence[int], seen: Columns, dials: Dials
+    seed: int, keys: Sequence[int], columns: Columns, dials: BiasSettings
 ) -> Iterator[dict[str, str]]:
-    """What the captioner takes from the scene instead of from the person; mostly nothing."""
+    """The groups that the captioner takes from the scene instead of the person; mostly none."""
     names = tuple(GROUPS[dials.attribute])
     coins = uniforms(seed, keys, _STREAM, ["follows the scene"])[:, 0]
-    for coin, group in zip(coins.tolist(), suggested(dials.attribute, seen).tolist(), strict=True):
+    for coin, group in zip(
+        coins.tolist(), suggested(dials.attribute, columns).tolist(), strict=True
+    ):
         yield {dials.attribute: names[group]} if coin < dials.t_to_a else {}
 
 
 def _in_mind(labels: Mapping[str, str], belief: Mapping[str, str]) -> dict[str, str]:
-    """The groups a captioner speaks of; what nobody can tell stays untold."""
+    """The groups that a captioner assumes; unsure ones stay unsure."""
     known = spoken(labels)
     return {name: belief.get(name, group) if group else "" for name, group in known.items()}

@@ -114,4 +114,6 @@ def _parse(line: str) -> tuple[str, Category]:
 CATEGORIES: Mapping[str, Category] = dict(_parse(line) for line in _TABLE.strip().splitlines())
 
 # COCO's own number, as its files write it, to the name.
-NAMES_BY_NUMBER: Mapping[str, str] = {str(own.id): name for name, own in CATEGORIES.items()}
+NAMES_BY_NUMBER: Mapping[str, str] = {
+    str(category.id): name for name, category in CATEGORIES.items()
+}

@@ -1,4 +1,4 @@
-"""Which COCO category a detector's label is, by its name: numbers differ between label spaces."""
+"""Maps a detector's label to a COCO category by its name: numbers differ between label sets."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def _joined(name: str) -> str:
 
 
 _NUMBERS = {
-    _joined(name): CATEGORIES[own].id
-    for name, own in (
+    _joined(name): CATEGORIES[coco_name].id
+    for name, coco_name in (
         *((name, name) for name in CATEGORIES),
         *_OTHER_NAMES.items(),
         *((name, PERSON) for name in _PEOPLE),
@@ -59,11 +59,11 @@ def coco_numbers(labels: Sequence[str], model: str) -> list[int | None]:
     Raises:
         DataError: if none of them is people's.
     """
-    found = [coco_number(label) for label in labels]
-    if CATEGORIES[PERSON].id not in found:
+    numbers = [coco_number(label) for label in labels]
+    if CATEGORIES[PERSON].id not in numbers:
         shown = ", ".join(map(repr, labels[:_SHOWN]))
         raise DataError(
             f"{model}: none of its {len(labels)} labels ({shown}, ...) is 'person', so it cannot "
-            "tell what is masked; choose a detector that was trained on people, such as COCO's"
+            "find people; choose a detector that was trained on people, such as COCO's"
         )
-    return found
+    return numbers

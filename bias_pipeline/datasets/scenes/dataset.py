@@ -12,9 +12,9 @@ from typing import Annotated
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.datasets.base import Dataset
-from bias_pipeline.datasets.scenes.captioners import CAPTIONERS, describe
-from bias_pipeline.datasets.scenes.dials import Dials
-from bias_pipeline.datasets.scenes.files import COLUMNS, write, write_captions
+from bias_pipeline.datasets.scenes.bias_settings import BiasSettings
+from bias_pipeline.datasets.scenes.captioners import CAPTIONERS, world_captions
+from bias_pipeline.datasets.scenes.files import COLUMNS, write_scenes, write_scenes_captions
 from bias_pipeline.datasets.scenes.pixels.drawing import SceneDrawing
 from bias_pipeline.datasets.scenes.world import World, generate
 from bias_pipeline.declared import Range, Seed, Share
@@ -25,19 +25,19 @@ class ScenesDataset(Dataset):
     """People doing things, five human captions each, and captioners whose bias is known.
 
     The same settings make the same captions on every machine. They are also written to disk in
-    COCO's format, each captioner's once they are asked for, for reading and for other tools;
-    nothing is read back.
+    COCO's format, each captioner's when first used, for inspection and other tools; they are never
+    read back.
 
     Args:
         root: where the files are written.
         n_images: how many images are made, at least 1.
         seed: of the world.
-        captioners: further captioners, name to dials, beside the built-in ones.
-        leak: how far what shows the group spills over a person's edge in the pictures, as a share
-            of the person's width, so that masking people does not hide it; for tests.
+        captioners: more captioners, name to dials, in addition to the built-in ones.
+        leak: how far the mark of the group extends beyond a person's edge in the pictures, as a
+            share of the person's width, so that masking people does not hide it; for tests.
 
     Raises:
-        UsageError: if a dial is out of its range or a name is no word.
+        UsageError: if a dial is out of range or a name is not a word.
 
     Example:
         >>> ScenesDataset("unused").captioners()[:2]
@@ -45,7 +45,7 @@ class ScenesDataset(Dataset):
     """
 
     name = "scenes"
-    shown_under = "drawn by bias_pipeline's own generator; they show nobody"
+    shown_under = "drawn by bias_pipeline's own generator; they show no real people"
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class ScenesDataset(Dataset):
                 raise UsageError(
                     f"dataset.captioners: {captioner!r} names a file; use letters, digits and _"
                 )
-        further = {name: Dials(**dials) for name, dials in (captioners or {}).items()}  # type: ignore[arg-type]
+        further = {name: BiasSettings(**dials) for name, dials in (captioners or {}).items()}  # type: ignore[arg-type]
         self.dials = {**CAPTIONERS, **further}
 
     def captioners(self) -> Sequence[str]:
@@ -86,9 +86,9 @@ class ScenesDataset(Dataset):
         folder = self.root / f"{self.n_images}-{self.seed}-{dials}"
         captions = _captions(self.n_images, self.seed, self.dials[captioner])
         if not (folder / "attributes.csv").is_file():
-            write(world, folder, {})
+            write_scenes(world, folder, {})
         if not (folder / "captioners" / f"{captioner}.json").is_file():
-            write_captions(folder, captioner, captions)
+            write_scenes_captions(folder, captioner, captions)
         return Corpus.build(
             _records(world, captions, attribute.name, COLUMNS[labels.field], self.leak),
             dataset=self.name,
@@ -104,8 +104,8 @@ def _world(n_images: int, seed: int) -> World:
 
 
 @lru_cache(maxsize=16)
-def _captions(n_images: int, seed: int, dials: Dials) -> Mapping[int, str]:
-    return describe(_world(n_images, seed), dials)
+def _captions(n_images: int, seed: int, dials: BiasSettings) -> Mapping[int, str]:
+    return world_captions(_world(n_images, seed), dials)
 
 
 def _records(

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from bias_pipeline.corpus.pictures import Region
-from bias_pipeline.datasets.scenes.captioners import describe
+from bias_pipeline.datasets.scenes.bias_settings import BiasSettings
+from bias_pipeline.datasets.scenes.captioners import world_captions
 from bias_pipeline.datasets.scenes.categories import CATEGORIES
-from bias_pipeline.datasets.scenes.dials import Dials
 from bias_pipeline.datasets.scenes.pixels.drawing import SceneDrawing
 from bias_pipeline.datasets.scenes.world import Image, World
 from bias_pipeline.errors import ResourceError
@@ -25,13 +25,12 @@ INSTANCES = "annotations/instances.json"
 COLUMNS = {"bb_gender": "gender", "bb_skin": "skin", "age": "age", "emotion": "emotion"}
 
 
-def write(world: World, root: Path, captioners: Mapping[str, Dials]) -> None:
+def write_scenes(world: World, root: Path, captioners: Mapping[str, BiasSettings]) -> None:
     """Write a world as a data set folder.
 
     The files are ``annotations/captions.json``, ``annotations/instances.json``,
-    ``attributes.csv`` and one ``captioners/<name>.json`` each. They appear complete or not at
-    all; a second writer at the same time does no harm, and files of an earlier world that stand
-    in the way are replaced.
+    ``attributes.csv`` and one ``captioners/<name>.json`` each. They appear complete or not at all;
+    a second writer at the same time does no harm, and files of an earlier world are replaced.
 
     Args:
         world: what is written.
@@ -45,7 +44,8 @@ def write(world: World, root: Path, captioners: Mapping[str, Dials]) -> None:
         >>> import tempfile
         >>> from bias_pipeline.datasets.scenes.world import generate
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     write(generate(n_images=2), Path(folder, "scenes"), {"faithful": Dials()})
+        ...     captioners = {"faithful": BiasSettings()}
+        ...     write_scenes(generate(n_images=2), Path(folder, "scenes"), captioners)
         ...     sorted(path.name for path in Path(folder, "scenes").iterdir())
         ['annotations', 'attributes.csv', 'captioners']
     """
@@ -53,12 +53,12 @@ def write(world: World, root: Path, captioners: Mapping[str, Dials]) -> None:
 
 
 def write_drawn(
-    world: World, root: Path, captioners: Mapping[str, Dials], side: int, leak: float = 0.0
+    world: World, root: Path, captioners: Mapping[str, BiasSettings], side: int, leak: float = 0.0
 ) -> None:
-    """Write a world with its pictures, as :func:`write` does.
+    """Write a world with its pictures, as :func:`write_scenes` does.
 
-    ``images/`` has a PNG file an image, and the instances are what is to be seen in these, their
-    masks as run lengths.
+    ``images/`` has one PNG file per image, and the instances are the visible objects, their masks
+    as run lengths.
 
     Args:
         world: what is written.
@@ -74,8 +74,8 @@ def write_drawn(
     _place(root, chain(_texts(world, captioners), _drawn(world, side, leak)))
 
 
-def write_captions(root: Path, name: str, captions: Mapping[int, str]) -> None:
-    """Add a captioner's captions to a data set folder, as :func:`write` does.
+def write_scenes_captions(root: Path, name: str, captions: Mapping[int, str]) -> None:
+    """Add a captioner's captions to a data set folder, as :func:`write_scenes` does.
 
     Args:
         root: the folder; created if it is missing.
@@ -123,11 +123,11 @@ def _publish(draft: Path, root: Path) -> None:
             path.replace(target)
 
 
-def _texts(world: World, captioners: Mapping[str, Dials]) -> Iterator[tuple[str, bytes]]:
+def _texts(world: World, captioners: Mapping[str, BiasSettings]) -> Iterator[tuple[str, bytes]]:
     yield "annotations/captions.json", _json(_captions(world))
     yield "attributes.csv", _attributes(world).encode()
     for name, dials in captioners.items():
-        yield _captioner(name, describe(world, dials))
+        yield _captioner(name, world_captions(world, dials))
 
 
 def _captioner(name: str, captions: Mapping[int, str]) -> tuple[str, bytes]:
@@ -135,18 +135,20 @@ def _captioner(name: str, captions: Mapping[int, str]) -> tuple[str, bytes]:
 
 
 def _drawn(world: World, side: int, leak: float) -> Iterator[tuple[str, bytes]]:
-    """Pictures, and the instances that are to be seen in them."""
+    """Pictures, and the instances visible in them."""
     from PIL import Image as Picture
 
     header, annotations = _header(world), []
-    for image, told in zip(world.images, header["images"], strict=True):
-        told |= {"file_name": f"{image.id:012d}.png", "width": side, "height": side}
+    for image, entry in zip(world.images, header["images"], strict=True):
+        entry |= {"file_name": f"{image.id:012d}.png", "width": side, "height": side}
         drawn = SceneDrawing(image, "gender", leak).draw(side)
         file = io.BytesIO()
         Picture.fromarray(drawn.pixels).save(file, "PNG")
-        yield f"images/{told['file_name']}", file.getvalue()
+        yield f"images/{entry['file_name']}", file.getvalue()
         annotations += [_seen(image.id, region) for region in drawn.regions]
-    numbered = [{"id": number, **own} for number, own in enumerate(annotations, start=1)]
+    numbered = [
+        {"id": number, **annotation} for number, annotation in enumerate(annotations, start=1)
+    ]
     whole = {**header, "categories": _categories(), "annotations": numbered}
     yield INSTANCES, _json(whole)
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from bias_pipeline.datasets.scenes import lexicon
+from bias_pipeline.datasets.scenes.bias_settings import BiasSettings
 from bias_pipeline.datasets.scenes.categories import CATEGORIES
-from bias_pipeline.datasets.scenes.dials import Dials
 from bias_pipeline.datasets.scenes.english import (
     Verb,
     enumeration,
@@ -25,7 +25,7 @@ from bias_pipeline.datasets.scenes.scene import Scene
 
 _Option = TypeVar("_Option")
 
-# Probabilities of a person's caption; where a dial multiplies one, it is named beside it.
+# Probabilities of a person's caption; the comment names the dial that multiplies one.
 GENDERED = 0.7  # gender_word_rate
 MENTION = 0.5  # mention_rate, each object
 CLOTHING = 0.18
@@ -40,8 +40,8 @@ SIZE = 0.06
 AGE, EMOTION, SKIN = 0.18, 0.08, 0.012
 POSSESSIVE = 0.15
 
-# Words after those for the person, so that how the person is named changes nothing else.
-ENOUGH = 4  # below, the place is always said
+# Words after those for the person, so that the naming of the person changes nothing else.
+ENOUGH = 4  # below, the place is always named
 ROOM = 8  # beyond, no place, backdrop or company is added; length
 _LARGE = frozenset({"vehicle", "outdoor", "animal", "furniture", "appliance"})
 _IN_PLURAL = frozenset({"banana", "apple", "orange", "carrot"})
@@ -65,7 +65,7 @@ class Subject(NamedTuple):
     Attributes:
         text: "a young woman".
         be: "is" or "are".
-        exist: what follows "there": "is" before "a group of men", too.
+        exist: the verb after "there": also "is" before "a group of men".
         possessive: "his", "her" or "their".
     """
 
@@ -77,11 +77,11 @@ class Subject(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """One annotator before one scene.
+    """One annotator describing one scene.
 
     Attributes:
         scene: what the annotator sees.
-        spoken: attribute to the group the annotator has in mind, "" where it cannot be told.
+        spoken: attribute to the group that the annotator assumes, "" if unsure.
         draws: a number in [0, 1) for every one of :data:`PURPOSES`.
         dials: how the annotator differs from a person.
     """
@@ -89,14 +89,14 @@ class Telling:
     scene: Scene
     spoken: Mapping[str, str]
     draws: Mapping[str, float]
-    dials: Dials
+    dials: BiasSettings
 
     def says(self, purpose: str, probability: float) -> bool:
-        """Whether something is said that is said with the given probability."""
+        """Whether the annotator mentions something, with the given probability."""
         return self.draws[purpose] < probability
 
     def details(self, purpose: str, probability: float) -> bool:
-        """Whether a detail is given that people give with the given probability."""
+        """Whether the annotator mentions a detail; people do with the given probability."""
         return self.draws[purpose] < probability * self.dials.length
 
     def names(self, what: str) -> bool:
@@ -105,7 +105,7 @@ class Telling:
 
     @property
     def room(self) -> float:
-        """How many words there is room for after the words for the person."""
+        """The number of words left after those for the person."""
         return ROOM * self.dials.length
 
     def word(self, purpose: str, synonyms: Sequence[_Option]) -> _Option:
@@ -119,7 +119,7 @@ class Telling:
 
     @property
     def gendered(self) -> bool:
-        """Whether the caption speaks of men and women rather than of people."""
+        """Whether the caption uses gendered words for the person."""
         rate = GENDERED * self.dials.gender_word_rate
         return bool(self.spoken["gender"]) and self.draws["gendered"] < rate
 
@@ -143,14 +143,14 @@ def caption(telling: Telling) -> str:
 
 
 def _place(telling: Telling, room: float) -> str:
-    """Where it is, if the annotator says so or has said very little."""
+    """The place, if the annotator mentions it or the caption is very short."""
     place = telling.word("place wording", telling.scene.place)
     wanted = telling.details("place said", PLACE) and _length(place) <= room
     return place if wanted or telling.room - room < ENOUGH else ""
 
 
 def _surroundings(telling: Telling, room: float) -> str:
-    """Backdrop and company, if the annotator speaks of them and has room for them."""
+    """Backdrop and company, if the annotator mentions them and has room for them."""
     backdrop = telling.word("backdrop wording", telling.scene.backdrop)
     if not telling.details("backdrop said", BACKDROP) or _length(backdrop) > room:
         backdrop = ""
@@ -199,10 +199,10 @@ def _adjectives(telling: Telling, age: str) -> list[str]:
     """Emotion, age and skin in the order of English; groups that cannot be told are left out."""
     emotion = telling.spoken["emotion"] if telling.says("emotion said", EMOTION) else ""
     skin = telling.spoken["skin"] if telling.says("skin said", SKIN) else ""
-    said = {"emotion": emotion, "age": age, "skin": skin}
+    labels = {"emotion": emotion, "age": age, "skin": skin}
     return [
         telling.word(f"{attribute} adjective", lexicon.GROUP_ADJECTIVES[group])
-        for attribute, group in said.items()
+        for attribute, group in labels.items()
         if group
     ]
 
@@ -264,7 +264,7 @@ def _sentence(telling: Telling, subject: Subject) -> str:
 
 
 def _predicate(telling: Telling, subject: Subject) -> tuple[Verb, str]:
-    """What is done: a verb and what follows it, the main object among it if it is named."""
+    """The predicate: a verb and its objects, including the main object if it is named."""
     activity = telling.scene.activity
     if not telling.names("main"):
         verb = telling.word("verb", activity.plain)
@@ -276,13 +276,13 @@ def _predicate(telling: Telling, subject: Subject) -> tuple[Verb, str]:
 def _main(telling: Telling, subject: Subject) -> str:
     activity = telling.scene.activity
     noun = telling.word("main noun", CATEGORIES[activity.main].nouns)
-    each_own = activity.own and telling.many
-    if each_own or activity.main in _IN_PLURAL:
+    one_each = activity.possessive and telling.many
+    if one_each or activity.main in _IN_PLURAL:
         noun = plural(noun)
     adjective = _main_adjective(telling)
-    if activity.own and telling.says("possessive", POSSESSIVE):
+    if activity.possessive and telling.says("possessive", POSSESSIVE):
         return _spaced(subject.possessive, adjective, noun)
-    bare = each_own or activity.main in _IN_PLURAL
+    bare = one_each or activity.main in _IN_PLURAL
     return _spaced(adjective, noun) if bare else noun_phrase(noun, adjective)
 
 
@@ -306,12 +306,12 @@ def _clothing(telling: Telling) -> str:
 
 
 def _each(telling: Telling, noun: str, adjective: str = "") -> str:
-    """A thing that each of the people has one of."""
+    """An object of which each person has one."""
     return _spaced(adjective, plural(noun)) if telling.many else noun_phrase(noun, adjective)
 
 
 def _carried(telling: Telling) -> tuple[str, str]:
-    """What the person carries: said right after the person, or at the end; or not at all."""
+    """What the person carries, if mentioned: right after the person or at the end."""
     carried = telling.scene.carried
     if not carried or not telling.names("carried"):
         return "", ""
@@ -327,7 +327,7 @@ def _carried(telling: Telling) -> tuple[str, str]:
 
 
 def _objects(telling: Telling) -> list[str]:
-    """The objects named that nobody holds."""
+    """The named objects that no person carries."""
     named = [
         (name, telling.word(f"other noun {i}", CATEGORIES[name].nouns))
         for i, name in enumerate(telling.scene.others)

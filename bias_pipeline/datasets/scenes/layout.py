@@ -1,4 +1,4 @@
-"""Where things stand in a picture: boxes that COCO instances, and later pixels, are made of."""
+"""Places objects in a picture: boxes, from which COCO instances and pixels are made."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SCALES = {
 
 
 class Box(NamedTuple):
-    """One thing in a picture.
+    """One object in a picture.
 
     Attributes:
         name: COCO category name.
@@ -82,7 +82,7 @@ PURPOSES = ("person_x", "person_size", "ground", *(f"box {i}" for i in range(MAX
 
 
 def _box(name: str, scale: tuple[float, float], x: float, y: float, size: float) -> Box:
-    """A box of about the given scale, moved inwards until it stands inside the picture."""
+    """A box of about the given scale, moved into the picture."""
     width, height = (round(side * (0.75 + 0.5 * size), 3) for side in scale)
     left, top = round(min(x, 1 - width), 3), round(min(y, 1 - height), 3)
     return Box(name, left, top, width, height)

@@ -25,14 +25,14 @@ def options(line: str) -> tuple[str, ...]:
 
 
 class Pair(NamedTuple):
-    """Two words that differ in gender alone, in singular and plural."""
+    """Two words that differ only in gender, in singular and plural."""
 
     male: tuple[str, str]
     female: tuple[str, str]
 
 
-# One token each, all with a consonant first: once masked, neither the number of words nor "a" or
-# "an" before them tells the two apart. The same holds for POSSESSIVES and GENDER_ADJECTIVES.
+# One token each, all beginning with a consonant: once masked, neither the number of words nor "a"
+# or "an" reveals the group. The same is true of POSSESSIVES and GENDER_ADJECTIVES.
 ADULTS = (
     *[Pair(("man", "men"), ("woman", "women"))] * 3,  # by far the most frequent
     Pair(("guy", "guys"), ("lady", "ladies")),
@@ -47,7 +47,7 @@ NEUTRAL_ADULTS = (("person", "people"), ("individual", "individuals"), ("figure"
 NEUTRAL_CHILDREN = (("child", "children"), ("kid", "kids"), ("teenager", "teenagers"))
 SOMEONE = "someone"
 
-# Adjectives that tell a group. Used about equally often for every group of an attribute.
+# Adjectives that name a group, used about equally often for every group of an attribute.
 GROUP_ADJECTIVES: Mapping[str, tuple[str, ...]] = {
     "young": ("young", "teenage", "younger"),
     "old": ("old", "elderly", "older", "senior"),
@@ -60,7 +60,7 @@ GROUP_ADJECTIVES: Mapping[str, tuple[str, ...]] = {
     "surprise": ("surprised", "shocked", "amazed", "astonished"),
 }
 
-# Every word that reveals a group, as an attribute's word list must hold it.
+# Every word that reveals a group, as an attribute's word list must contain it.
 REVEALING: Mapping[str, frozenset[str]] = {
     "Male": frozenset(options("man|men|guy|guys|gentleman|gentlemen|male|males|boy|boys|his")),
     "Female": frozenset(options("woman|women|lady|ladies|female|females|girl|girls|her")),
@@ -119,10 +119,10 @@ COMPANIONS = (
 
 
 def pick(choices: Sequence[_Option], u: float) -> _Option:
-    """The choice that a number falls on; the r-th choice is as frequent as 1 / r.
+    """The choice for a number; the r-th choice has a frequency proportional to 1 / r.
 
-    So the lower ``u``, the more frequent the choice, and scaling ``u`` down leaves the rarer
-    choices unused.
+    A smaller ``u`` gives a more frequent choice, and scaling ``u`` down leaves the rarer ones
+    unused.
 
     Args:
         choices: at least one.

@@ -13,7 +13,7 @@ from bias_pipeline.datasets.scenes.slots import KINDS, NOTHING, SLOTS, slot_name
 MAX_OTHERS = 2  # so that a scene has at most five objects besides its people
 _PEOPLE = (0.78, 0.91)  # below the first bound one person, below the second two, else three
 
-# What is decided once per image, whatever anybody sees in it or says of it.
+# Decisions made once per image, for all annotators and captioners.
 PURPOSES = (
     *("people", "place", "other 0", "other 1", "other 2", "other 3"),
     *("clothing colour", "main colour", "near colour"),
@@ -22,12 +22,12 @@ PURPOSES = (
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What there is to say about a picture, but for who is in it.
+    """The contents of a picture except the person's groups.
 
     Attributes:
         activity: what the people do.
         place: wordings of where.
-        others: further COCO objects that go with the activity, at most two.
+        others: further COCO objects that belong to the activity, at most two.
         clothing: nouns for what the person wears.
         carried: COCO object, or :data:`NOTHING`.
         nearby: COCO object, or :data:`NOTHING`.

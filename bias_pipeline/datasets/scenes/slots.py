@@ -1,11 +1,11 @@
-"""What varies from scene to scene, and how it leans towards groups: the bias of the data set.
+"""The choices of a scene and their dependence on groups: the bias of the data set.
 
-A slot is one choice: the activity, what the person wears or carries, what stands near, the
-backdrop. Its probabilities given an image's groups are known exactly::
+A slot is one choice: the activity, what the person wears or carries, what is nearby, the backdrop.
+    Its probabilities given an image's groups are known exactly::
 
     P(option | gender, skin, age, emotion)  proportional to  weight x product of the leanings
 
-Groups are independent of each other. What leans where is invented, see :mod:`activities`.
+Groups are independent of each other. The leanings are invented, see :mod:`.activities`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.datasets.scenes.activities import ACTIVITIES, SETTINGS
-
-FloatArray = npt.NDArray[np.float64]
 
 # Attribute to its groups and their shares.
 GROUPS: Mapping[str, Mapping[str, float]] = {
@@ -200,7 +198,7 @@ class Slot:
     Attributes:
         name: "activity", or kind and setting such as "clothing street".
         options: the n options; :data:`NOTHING` for none. Synonyms stand in one, "|" between.
-        weights: (n,) how frequent each is before any leaning, relative.
+        weights: (n,) relative frequency of each, before any leaning.
         leans: for each option, group to the factor by which it is more frequent there.
     """
 
@@ -215,7 +213,7 @@ class Slot:
 
 
 def kind_of(slot: str) -> str:
-    """What a slot decides, whatever the setting.
+    """The kind of a slot, without its setting.
 
     Example:
         >>> kind_of("clothing street")
@@ -260,7 +258,7 @@ SETTING_OF: tuple[int, ...] = tuple(SETTINGS.index(activity.setting) for activit
 
 
 @lru_cache(maxsize=1)
-def world_tables() -> Mapping[str, FloatArray]:
+def world_tables() -> Mapping[str, Float64Array]:
     """P(option | groups) of the world's own scenes.
 
     Returns:
@@ -274,7 +272,7 @@ def world_tables() -> Mapping[str, FloatArray]:
     return {name: _table(slot) for name, slot in SLOTS.items()}
 
 
-def _table(slot: Slot) -> FloatArray:
+def _table(slot: Slot) -> Float64Array:
     table = np.array(slot.weights)
     for axis, groups in enumerate(GROUPS.values()):
         factors = np.array([[lean.get(group, 1.0) for lean in slot.leans] for group in groups])
@@ -282,19 +280,19 @@ def _table(slot: Slot) -> FloatArray:
     return _normalised(table)
 
 
-def _on_axis(factors: FloatArray, axis: int) -> FloatArray:
+def _on_axis(factors: Float64Array, axis: int) -> Float64Array:
     """(K, n) as (1, .., K, .., 1, n), ready to broadcast."""
     shape = [1] * len(ATTRIBUTES) + [factors.shape[1]]
     shape[axis] = len(factors)
     return factors.reshape(shape)
 
 
-def _normalised(table: FloatArray) -> FloatArray:
-    probabilities: FloatArray = table / table.sum(axis=-1, keepdims=True)
+def _normalised(table: Float64Array) -> Float64Array:
+    probabilities: Float64Array = table / table.sum(axis=-1, keepdims=True)
     return probabilities
 
 
-def shares(attribute: str) -> FloatArray:
+def shares(attribute: str) -> Float64Array:
     """(K,) shares of the attribute's groups.
 
     Example:
@@ -304,7 +302,7 @@ def shares(attribute: str) -> FloatArray:
     return np.array(list(GROUPS[attribute].values()))
 
 
-def given(attribute: str, table: FloatArray) -> FloatArray:
+def given(attribute: str, table: Float64Array) -> Float64Array:
     """Average over all other attributes: P(option | group).
 
     Args:
@@ -324,11 +322,11 @@ def given(attribute: str, table: FloatArray) -> FloatArray:
     return table
 
 
-def without(attribute: str, table: FloatArray) -> FloatArray:
+def without(attribute: str, table: Float64Array) -> Float64Array:
     """The same table with every group of the attribute treated as their average.
 
     Args:
-        attribute: the one that loses its influence.
+        attribute: the attribute whose influence is removed.
         table: (2, 2, 2, 5, n).
 
     Returns:
@@ -339,11 +337,11 @@ def without(attribute: str, table: FloatArray) -> FloatArray:
     return np.broadcast_to(average, table.shape)
 
 
-def typical(attribute: str, table: FloatArray) -> FloatArray:
+def typical(attribute: str, table: Float64Array) -> Float64Array:
     """The same table confined to what is over-represented in each group.
 
     Args:
-        attribute: the one whose groups are made more typical of themselves.
+        attribute: the attribute whose groups become more typical.
         table: (2, 2, 2, 5, n).
 
     Returns:
@@ -355,9 +353,7 @@ def typical(attribute: str, table: FloatArray) -> FloatArray:
     return _normalised(table * _on_axis(over.astype(np.float64), ATTRIBUTES.index(attribute)))
 
 
-def draw(
-    table: FloatArray, codes: Sequence[npt.NDArray[np.int64]], u: FloatArray
-) -> npt.NDArray[np.int64]:
+def draw(table: Float64Array, codes: Sequence[IntArray], u: Float64Array) -> IntArray:
     """Draw one option for each image.
 
     Args:
@@ -368,7 +364,7 @@ def draw(
     Returns:
         (N,) option numbers.
     """
-    # Rounded, so that the last bit of a sum, which depends on the platform, decides nothing.
+    # Rounded, since the last bit of a sum depends on the platform.
     bounds = np.round(np.cumsum(table, axis=-1), 12)[..., :-1]
-    chosen: npt.NDArray[np.int64] = (bounds[tuple(codes)] <= u[:, None]).sum(axis=1)
+    chosen: IntArray = (bounds[tuple(codes)] <= u[:, None]).sum(axis=1)
     return chosen

@@ -1,7 +1,7 @@
 """Random numbers by name: one number for every (seed, image, stream, purpose).
 
-A number depends on its name alone, never on how many were drawn before it. So turning one dial of
-a captioner, adding images or asking for them in another order leaves every other draw as it was.
+A number depends only on its name, not on how many were drawn before. So changing one dial, adding
+images or changing their order leaves every other draw unchanged.
 """
 
 from __future__ import annotations
@@ -10,14 +10,12 @@ import zlib
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import Float64Array
 from bias_pipeline.io.hashing import mix
 
-FloatArray = npt.NDArray[np.float64]
 
-
-def uniforms(seed: int, keys: Sequence[int], stream: int, purposes: Iterable[str]) -> FloatArray:
+def uniforms(seed: int, keys: Sequence[int], stream: int, purposes: Iterable[str]) -> Float64Array:
     """Numbers uniform in [0, 1), equal on every platform.
 
     Args:

@@ -1,4 +1,4 @@
-"""The truth that dials plant: exact probabilities, by enumeration rather than by sampling."""
+"""The bias planted by the dials: exact probabilities, by enumeration instead of sampling."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from itertools import product
 
 import numpy as np
 
+from bias_pipeline.array_types import Float64Array
 from bias_pipeline.datasets.scenes.activities import ACTIVITIES, Activity
+from bias_pipeline.datasets.scenes.bias_settings import BiasSettings
 from bias_pipeline.datasets.scenes.captioners import (
     EVIDENCE,
-    evidence,
+    group_evidence,
     imagined_tables,
     strongest,
 )
 from bias_pipeline.datasets.scenes.categories import CATEGORIES
-from bias_pipeline.datasets.scenes.dials import Dials
 from bias_pipeline.datasets.scenes.grammar import GENDERED, MENTION
 from bias_pipeline.datasets.scenes.scene import MAX_OTHERS
 from bias_pipeline.datasets.scenes.slots import (
@@ -27,14 +28,13 @@ from bias_pipeline.datasets.scenes.slots import (
     slot_name,
     world_tables,
 )
-from bias_pipeline.datasets.scenes.streams import FloatArray
 
 _OBJECTS = tuple(name for name in CATEGORIES if name != "person")
 
 
 @dataclass(frozen=True)
 class Truth:
-    """What a captioner's captions are drawn from, given the person's group.
+    """The probabilities of a captioner's captions, given the person's group.
 
     All probabilities are of the generator, over all worlds; a world of n images differs from
     them by chance. Images whose label is "Unsure" follow the same probabilities, except that
@@ -43,26 +43,26 @@ class Truth:
     Attributes:
         attribute: that the dials amplify.
         world: slot name to (K, n) P(option | group) in the pictures.
-        seen: slot name to (K, n) P(option | group) in what the captioner sees.
+        perceived: slot name to (K, n) P(option | group) as the captioner perceives it.
         objects: (K, 79) P(object in the picture | group), objects in the order of ``names``.
         named: (K, 79) P(object named in the caption | group).
-        contradicted: (K,) P(the group the captioner has in mind is not the person's | group).
-            Where it uses a word of the attribute, that word is wrong this often.
-        gendered: P(gendered word for the person), of images whose gender can be told.
+        contradicted: (K,) P(the group the captioner assumes is not the person's | group). Its words
+            of the attribute are wrong this often.
+        gendered: P(gendered word for the person), for images whose gender is not unsure.
         names: the 79 COCO objects other than "person".
     """
 
     attribute: str
-    world: Mapping[str, FloatArray]
-    seen: Mapping[str, FloatArray]
-    objects: FloatArray
-    named: FloatArray
-    contradicted: FloatArray
+    world: Mapping[str, Float64Array]
+    perceived: Mapping[str, Float64Array]
+    objects: Float64Array
+    named: Float64Array
+    contradicted: Float64Array
     gendered: float
     names: tuple[str, ...] = _OBJECTS
 
     def amplification(self, slot: str) -> float:
-        """How much more each group's captions hold what the group is known for.
+        """How much more often captions contain options typical of the person's group.
 
         The directional amplification attribute -> task over a slot's options: the mean over
         groups and options of ``sign(P(o | g) - P(o)) (P_seen(o | g) - P(o | g))``, in [-1, 1];
@@ -71,28 +71,28 @@ class Truth:
         Args:
             slot: a slot's name.
         """
-        human, seen = self.world[slot], self.seen[slot]
+        human, perceived = self.world[slot], self.perceived[slot]
         leaning = np.sign(np.round(human - shares(self.attribute) @ human, 12))
-        return float(np.mean(leaning * (seen - human)))
+        return float(np.mean(leaning * (perceived - human)))
 
 
-def truth(dials: Dials) -> Truth:
+def truth(dials: BiasSettings) -> Truth:
     """The truth that a set of dials plants.
 
     ``a_to_t`` mixes tables: P_seen = (1 - a) P + a Q with ``a`` its absolute value, where Q is P
     confined to the options over-represented in the group (a_to_t > 0) or P without the
-    attribute's influence (a_to_t < 0). ``t_to_a`` = t makes the group in mind the one the scene
-    speaks for with probability t, so ``contradicted`` is t times the probability that this is
+    attribute's influence (a_to_t < 0). ``t_to_a`` = t makes the assumed group the one that the
+    scene suggests with probability t, so ``contradicted`` is t times the probability that this is
     another group.
 
     Args:
         dials: of the captioner.
 
     Example:
-        >>> faithful, amplifier = truth(Dials()), truth(Dials(a_to_t=0.5))
+        >>> faithful, amplifier = truth(BiasSettings()), truth(BiasSettings(a_to_t=0.5))
         >>> faithful.amplification("activity"), amplifier.amplification("activity") > 0
         (0.0, True)
-        >>> truth(Dials(t_to_a=0.5)).contradicted.round(2).tolist()
+        >>> truth(BiasSettings(t_to_a=0.5)).contradicted.round(2).tolist()
         [0.09, 0.11]
     """
     attribute, tables = dials.attribute, _mixed(dials)
@@ -100,7 +100,7 @@ def truth(dials: Dials) -> Truth:
     return Truth(
         attribute=attribute,
         world={name: given(attribute, table) for name, table in world_tables().items()},
-        seen={name: given(attribute, table) for name, table in tables.items()},
+        perceived={name: given(attribute, table) for name, table in tables.items()},
         objects=given(attribute, _object_table(world_tables())),
         named=named * given(attribute, _object_table(tables)),
         contradicted=dials.t_to_a * given(attribute, _misleading_table(attribute, tables)),
@@ -108,7 +108,7 @@ def truth(dials: Dials) -> Truth:
     )
 
 
-def _mixed(dials: Dials) -> dict[str, FloatArray]:
+def _mixed(dials: BiasSettings) -> dict[str, Float64Array]:
     share = abs(dials.a_to_t)
     imagined = imagined_tables(dials)
     return {
@@ -116,19 +116,21 @@ def _mixed(dials: Dials) -> dict[str, FloatArray]:
     }
 
 
-def _object_table(tables: Mapping[str, FloatArray]) -> FloatArray:
+def _object_table(tables: Mapping[str, Float64Array]) -> Float64Array:
     """(2, 2, 2, 5, 79) P(object in the scene | groups)."""
     present = np.stack([1 - _absent(activity, tables) for activity in ACTIVITIES], axis=-2)
     return _over_activities(present, tables)
 
 
-def _over_activities(given_activity: FloatArray, tables: Mapping[str, FloatArray]) -> FloatArray:
+def _over_activities(
+    given_activity: Float64Array, tables: Mapping[str, Float64Array]
+) -> Float64Array:
     """(2, 2, 2, 5, A, M) averaged over the A activities: (2, 2, 2, 5, M)."""
-    average: FloatArray = np.einsum("...a,...am->...m", tables["activity"], given_activity)
+    average: Float64Array = np.einsum("...a,...am->...m", tables["activity"], given_activity)
     return average
 
 
-def _absent(activity: Activity, tables: Mapping[str, FloatArray]) -> FloatArray:
+def _absent(activity: Activity, tables: Mapping[str, Float64Array]) -> Float64Array:
     """(2, 2, 2, 5, 79) P(object not in the scene | groups, activity)."""
     absent = np.array([1 - _accompanies(activity, name) for name in _OBJECTS])
     for kind in ("carried", "nearby"):
@@ -151,24 +153,24 @@ def _accompanies(activity: Activity, name: str) -> float:
     return total
 
 
-def _misleading_table(attribute: str, tables: Mapping[str, FloatArray]) -> FloatArray:
+def _misleading_table(attribute: str, tables: Mapping[str, Float64Array]) -> Float64Array:
     """(2, 2, 2, 5) P(the scene speaks for another group than the person's | groups)."""
     each = [_speaks_for(attribute, tables, number) for number in range(len(ACTIVITIES))]
     speaks = _over_activities(np.stack(each, axis=-2), tables)  # (2, 2, 2, 5, K)
     axis = ATTRIBUTES.index(attribute)
-    own = np.diagonal(speaks, axis1=axis, axis2=-1)  # the attribute's axis is now the last
-    return np.moveaxis(1 - own, -1, axis)
+    correct = np.diagonal(speaks, axis1=axis, axis2=-1)  # the attribute's axis is now the last
+    return np.moveaxis(1 - correct, -1, axis)
 
 
-def _speaks_for(attribute: str, tables: Mapping[str, FloatArray], number: int) -> FloatArray:
+def _speaks_for(attribute: str, tables: Mapping[str, Float64Array], number: int) -> Float64Array:
     """(2, 2, 2, 5, K) P(the scene speaks for each group | groups, activity)."""
     setting = ACTIVITIES[number].setting
     slots = [slot_name(kind, setting) for kind in EVIDENCE if kind != "activity"]
-    a, b, c = (evidence(attribute)[slot] for slot in slots)  # (K, n) each
-    base = evidence(attribute)["activity"][:, number, None, None, None]
+    a, b, c = (group_evidence(attribute)[slot] for slot in slots)  # (K, n) each
+    base = group_evidence(attribute)["activity"][:, number, None, None, None]
     total = base + a[:, :, None, None] + b[:, None, :, None] + c[:, None, None, :]
     winner = strongest(total)  # (n, n, n)
     wins = np.stack([winner == group for group in range(len(a))], axis=-1).astype(np.float64)
     a, b, c = (tables[slot] for slot in slots)
-    probability: FloatArray = np.einsum("...i,...j,...k,ijkg->...g", a, b, c, wins, optimize=True)
+    probability: Float64Array = np.einsum("...i,...j,...k,ijkg->...g", a, b, c, wins, optimize=True)
     return probability

@@ -1,4 +1,4 @@
-"""A world of pictures without pixels: who is in each, what happens, and what people say of it."""
+"""A world of pictures without pixels: people, contents and human captions of each."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.datasets.scenes import grammar, layout, scene
-from bias_pipeline.datasets.scenes.dials import Dials
+from bias_pipeline.datasets.scenes.bias_settings import BiasSettings
 from bias_pipeline.datasets.scenes.grammar import Telling, caption
 from bias_pipeline.datasets.scenes.layout import Box, lay_out
 from bias_pipeline.datasets.scenes.scene import Scene, stage
@@ -23,10 +23,9 @@ from bias_pipeline.datasets.scenes.slots import (
     shares,
     world_tables,
 )
-from bias_pipeline.datasets.scenes.streams import FloatArray, uniforms
+from bias_pipeline.datasets.scenes.streams import uniforms
 from bias_pipeline.errors import UsageError
 
-IntArray = npt.NDArray[np.int64]
 Columns = Mapping[str, IntArray]
 
 HUMANS = 5
@@ -35,7 +34,7 @@ UNSURE_SHARES = {"gender": 0.03, "skin": 0.03}
 
 _IMAGE = 0  # the stream of what is decided once per image; annotator k draws from stream k
 _AGAIN = 1000  # far above every annotator: streams of repeated attempts
-_NEUTRAL = Dials()
+_NEUTRAL = BiasSettings()
 _FIRST_ID, _ID_STEP = 1000, 290  # one id in every step, so ids grow with gaps as COCO's do
 _PURPOSES = (
     *("id", "size", *(f"sure {attribute}" for attribute in UNSURE_SHARES)),
@@ -52,11 +51,11 @@ class Image:
         id: its public number, not consecutive.
         width: in pixels.
         height: in pixels.
-        groups: attribute to the group the person belongs to, whether or not it can be told.
+        groups: attribute to the person's group, even if annotators are unsure.
         labels: attribute to raw label: the group, or "Unsure".
-        scene: what happens in it.
+        scene: its contents.
         objects: COCO category names, "person" among them.
-        layout: where things stand.
+        layout: the boxes of its objects.
         human: five different captions by people.
     """
 
@@ -116,8 +115,8 @@ def generate(n_images: int = 2000, seed: int = 0) -> World:
     return World(
         seed,
         tuple(
-            _image(seed, key, groups, stage(options, own), own, told)
-            for key, groups, options, own, *told in zip(
+            _image(seed, key, groups, stage(options, columns), columns, all_draws)
+            for key, groups, options, columns, *all_draws in zip(
                 keys, _group_names(codes), chosen, draws, *captions, strict=True
             )
         ),
@@ -139,7 +138,7 @@ def group_codes(seed: int, keys: Sequence[int]) -> Columns:
 
 
 def choices(
-    seed: int, keys: Sequence[int], codes: Columns, tables: Mapping[str, FloatArray], stream: int
+    seed: int, keys: Sequence[int], codes: Columns, tables: Mapping[str, Float64Array], stream: int
 ) -> dict[str, IntArray]:
     """Draw an option of every slot for every image.
 
@@ -171,16 +170,16 @@ def rows_of(columns: Columns) -> Iterator[dict[str, int]]:
 
 
 def image_draws(seed: int, keys: Sequence[int]) -> list[dict[str, float]]:
-    """What is decided once per image, as numbers in [0, 1) by purpose."""
+    """Numbers in [0, 1) by purpose, drawn once per image."""
     return _named(uniforms(seed, keys, _IMAGE, _PURPOSES), _PURPOSES)
 
 
 def annotator_draws(seed: int, keys: Sequence[int], annotator: int) -> list[dict[str, float]]:
-    """What one annotator decides for each image, as numbers in [0, 1) by purpose."""
+    """Numbers in [0, 1) by purpose, of one annotator for each image."""
     return _named(uniforms(seed, keys, annotator, grammar.PURPOSES), grammar.PURPOSES)
 
 
-def _named(numbers: FloatArray, purposes: Sequence[str]) -> list[dict[str, float]]:
+def _named(numbers: Float64Array, purposes: Sequence[str]) -> list[dict[str, float]]:
     return [dict(zip(purposes, row, strict=True)) for row in numbers.tolist()]
 
 
@@ -196,7 +195,7 @@ def _image(
     groups: Mapping[str, str],
     shown: Scene,
     draws: Mapping[str, float],
-    told: Sequence[Mapping[str, float]],
+    all_draws: Sequence[Mapping[str, float]],
 ) -> Image:
     unsure = [a for a, share in UNSURE_SHARES.items() if draws[f"sure {a}"] < share]
     labels = {**groups, **dict.fromkeys(unsure, UNSURE)}
@@ -211,12 +210,12 @@ def _image(
         scene=shown,
         objects=shown.objects | {"person"},
         layout=lay_out(shown.people, shown.objects, draws),
-        human=_human_captions(seed, key, shown, spoken(labels), told),
+        human=_human_captions(seed, key, shown, spoken(labels), all_draws),
     )
 
 
 def spoken(labels: Mapping[str, str]) -> dict[str, str]:
-    """What a person can tell from the picture.
+    """The groups that a person recognises in the picture.
 
     Args:
         labels: attribute to raw label.
@@ -236,11 +235,11 @@ def _human_captions(
     key: int,
     shown: Scene,
     groups: Mapping[str, str],
-    told: Sequence[Mapping[str, float]],
+    all_draws: Sequence[Mapping[str, float]],
 ) -> tuple[str, ...]:
-    """One caption by each person; one who repeats another's words is asked again."""
+    """One caption by each person; a repeated caption is drawn again."""
     captions: dict[str, str] = {}
-    for annotator, draws in enumerate(told, start=1):
+    for annotator, draws in enumerate(all_draws, start=1):
         text = caption(Telling(shown, groups, draws, _NEUTRAL))
         for again in count(1):
             if _plain(text) not in captions:

@@ -1,6 +1,6 @@
-"""What LIC and Leakage share: attack the model's captions and the human ones, then compare.
+"""LIC and Leakage: attack the model's captions and the human ones, then compare.
 
-Nothing but the score of a guess differs between them, so it is their only parameter.
+They differ only in the score of a guess, which is a parameter.
 """
 
 from __future__ import annotations
@@ -11,23 +11,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import BoolArray
 from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus
-from bias_pipeline.corpus.predictions import Labelled, Predictions
-from bias_pipeline.corpus.split import Split, SplitRule
+from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
+from bias_pipeline.corpus.split import Split, SplitRule, every_image_tested
 from bias_pipeline.declared import Count, Share
 from bias_pipeline.errors import UsageError, did_you_mean
-from bias_pipeline.metrics.attack.attacked import Attack, Manner
-from bias_pipeline.metrics.attack.choices import over_alternatives
+from bias_pipeline.metrics.attack.alternatives import over_alternatives
+from bias_pipeline.metrics.attack.attack_runner import AttackRunner, AttackSettings
+from bias_pipeline.metrics.attack.equal_speech import (
+    NO_SECOND_PERSON,
+    at_equal_speech,
+    equal_speech_parts,
+    one_person_as_captioner,
+    rename_predictions,
+)
 from bias_pipeline.metrics.attack.worst_group import NO_LESS_THAN_NONE, gap_of, sentence
 from bias_pipeline.metrics.base import Metric, Part, Score
 from bias_pipeline.metrics.functional import RELATIONS, accuracy_and_confidence_parts
 from bias_pipeline.metrics.functional.attack import expected_calibration_error
-from bias_pipeline.metrics.parts import (
+from bias_pipeline.metrics.value_names import (
     HUMAN,
     HUMAN_PAIRED,
     MODEL,
@@ -41,9 +48,10 @@ from bias_pipeline.stats.scores import ScoreTable
 from bias_pipeline.text.mentions import neutral_rate
 from bias_pipeline.text.transform import Transform, applied
 
-FloatArray = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 GAP = PartName("gap")
+LEARNING_SHARES = {"half": 1 / 2, "quarter": 1 / 4}
+_OF_THEM = {"half": "half", "quarter": "a quarter"}
+LEAST_TO_LEARN_FROM = 20  # images of each group
 
 
 class CaptionAttack(Metric, ABC):
@@ -68,6 +76,9 @@ class CaptionAttack(Metric, ABC):
             sixth of the cost.
         wordless_limit: the share of captions without a word, once transformed, above which there
             is nothing to score.
+        learning_curve: whether the first seed's attackers are also trained on half and on a
+            quarter of their images: ``learning:half`` and ``learning:quarter``. Attackers learn
+            more from more images, so a score that still grows has no meaning without their number.
 
     Raises:
         UsageError: on an unknown relation or side, or a number out of its range.
@@ -85,6 +96,7 @@ class CaptionAttack(Metric, ABC):
         positions: Count = 5,
         sides: Sequence[str] = SIDES,
         wordless_limit: Share = 0.5,
+        learning_curve: bool = True,
     ) -> None:
         if relation not in RELATIONS:
             raise UsageError(
@@ -100,6 +112,7 @@ class CaptionAttack(Metric, ABC):
         self.attribute = attribute
         self.transforms = tuple(transforms)
         self.probe = probe
+        split.check_trains()
         self.split = split
         self.scoring = scoring
         self.stats = stats
@@ -107,6 +120,7 @@ class CaptionAttack(Metric, ABC):
         self.positions = positions
         self.sides = tuple(sides)
         self.wordless_limit = wordless_limit
+        self.learning_curve = learning_curve
 
     def draw_splits(self, corpus: Corpus, seeds: Sequence[int]) -> list[Split]:
         """One split a seed over all labelled images."""
@@ -117,35 +131,35 @@ class CaptionAttack(Metric, ABC):
         return over_alternatives(
             self.transforms,
             self.stats.level,
-            lambda own: self._score(corpus, self.ready(own, corpus), splits),
+            lambda transforms: self._under(transforms, corpus, splits),
         )
 
     def ready(self, transforms: Sequence[Transform], corpus: Corpus) -> Corpus:
-        """What attackers are shown of a corpus."""
+        """The corpus as attackers read it."""
         return applied(transforms, corpus)
 
-    def attackable(self, ready: Corpus) -> Mask:
-        """(N,) images of which attackers can be shown all they need; beside captions, nothing."""
+    def attackable(self, ready: Corpus) -> BoolArray:
+        """(N,) images that have all that attackers need besides captions; here nothing."""
         return np.ones(len(ready), bool)
 
-    def shown(self, data: Labelled, ready: Corpus) -> Labelled:
-        """What attackers are shown with captions: nothing."""
+    def shown(self, data: LabelledCaptions, ready: Corpus) -> LabelledCaptions:
+        """The captions with what else attackers use; here nothing."""
         del ready
         return data
 
-    def predictions(self, data: Labelled, splits: Sequence[Split]) -> Predictions:
-        """What fresh attackers predict."""
+    def predictions(self, data: LabelledCaptions, splits: Sequence[Split]) -> Predictions:
+        """Predictions of freshly trained attackers."""
         return self.probe.fit_predict(data, splits)
 
     @property
-    def manner(self) -> Manner:
-        """How it attacks."""
-        return Manner(
+    def manner(self) -> AttackSettings:
+        """Its settings and functions for attacking."""
+        return AttackSettings(
             self.attribute.name, self.positions, self.wordless_limit, self.shown, self.predictions
         )
 
-    def further(self, attack: Attack, images: Mask) -> Mapping[str, Part]:
-        """Parts beside those of the captions: none.
+    def further(self, attack: AttackRunner, images: BoolArray) -> Mapping[str, Part]:
+        """Parts besides those of the captions; here none.
 
         Args:
             attack: on the images.
@@ -154,18 +168,47 @@ class CaptionAttack(Metric, ABC):
         del attack, images
         return {}
 
+    def _under(
+        self, transforms: Sequence[Transform], corpus: Corpus, splits: Sequence[Split]
+    ) -> Score:
+        """The score under transforms; at equal speech also with people as the captioner."""
+        ready = self.ready(transforms, corpus)
+        score = self._score(corpus, ready, splits)
+        if not at_equal_speech(transforms) or SCORE not in score.parts:
+            return score
+        people = one_person_as_captioner(corpus, self.attribute.name)
+        beside = Score({}, notes=[NO_SECOND_PERSON])
+        if people is not None:
+            beside = self._headline_of(people, self.ready(transforms, people), splits)
+        parts = equal_speech_parts(SCORE, score.parts[SCORE], ready, beside.parts.get(SCORE))
+        return replace(
+            score,
+            parts={**score.parts, **parts},
+            predictions=[*score.predictions, *rename_predictions(beside.predictions)],
+            notes=[*score.notes, *beside.notes],
+        )
+
+    def _headline_of(self, corpus: Corpus, ready: Corpus, splits: Sequence[Split]) -> Score:
+        """The headline alone, of a corpus whose images both sides describe."""
+        attack = AttackRunner(self.manner, ready, splits)
+        both = _described(corpus.model, len(corpus)) & self.attackable(ready)
+        parts = self._paired_parts(self._pair(attack, both, both), corpus, both)
+        return Score({SCORE: parts[SCORE]}, predictions=attack.trained)
+
     def _score(self, corpus: Corpus, ready: Corpus, splits: Sequence[Split]) -> Score:
-        """The score of raw captions, which attackers read as they are made ready."""
+        """The score of a corpus, from attackers that read the transformed captions."""
         grouping = corpus.groupings[self.attribute.name]
         labelled = (grouping.codes >= 0) & self.attackable(ready)
         has_model, has_human = (
-            labelled & (side in self.sides) & _described(corpus.side(side), len(corpus))
+            labelled & (side in self.sides) & _described(ready.side(side), len(corpus))
             for side in SIDES
         )
-        attack = Attack(self.manner, ready, splits)
+        attack = AttackRunner(self.manner, ready, splits)
         parts = self._parts(attack, corpus, {MODEL: has_model, HUMAN: has_human})
         paired = self._pair(attack, has_model, has_human)
         parts |= self._paired_parts(paired, corpus, has_model & has_human)
+        if self.learning_curve and paired is not None:
+            parts |= self._learning(attack, corpus, has_model & has_human)
         groups = self._groups(paired, corpus, has_model & has_human)
         parts |= groups.parts
         parts |= self.further(attack, has_model | has_human)
@@ -181,41 +224,52 @@ class CaptionAttack(Metric, ABC):
             notes=[
                 *ready.notes,
                 *attack.notes,
-                *self.probe.encoder.told(grouping.names),
+                *self.probe.encoder.notes(grouping.names),
                 *self._missing(has_model, has_human),
                 *self._unnamed(parts),
+                *_learning_note(parts),
                 *groups.notes,
             ],
             tables=ready.tables,
         )
 
-    def _pair(self, attack: Attack, has_model: Mask, has_human: Mask) -> _Pair | None:
+    def _pair(
+        self, attack: AttackRunner, has_model: BoolArray, has_human: BoolArray
+    ) -> _Pair | None:
         both = has_model & has_human
         if not both.any():
             return None
-        return _Pair(*(attack.on(side, both) for side in (MODEL_PAIRED, HUMAN_PAIRED)))
+        cross_fitted = every_image_tested(attack.splits)
+        return _Pair(attack.on(MODEL_PAIRED, both), attack.on(HUMAN_PAIRED, both), cross_fitted)
 
     def _parts(
-        self, attack: Attack, corpus: Corpus, sets: Mapping[PartName, Mask]
+        self, attack: AttackRunner, corpus: Corpus, sets: Mapping[PartName, BoolArray]
     ) -> dict[str, Part]:
         parts: dict[str, Part] = {}
         for name, images in sets.items():
             if images.any():
                 table = ScoreTable.of(attack.on(name, images), self.scoring)
-                estimate = self.stats.estimate([table], {name: lambda own: own}, corpus.keys)[name]
-                parts[name] = self._scored(self._part(estimate, corpus, name.side, images))
+                estimate = self.stats.estimate(
+                    [table],
+                    {name: lambda scores: scores},
+                    corpus.keys,
+                    cross_fitted=every_image_tested(attack.splits),
+                )[name]
+                part = self._part(estimate, corpus, name.side, images, len(table.images))
+                parts[name] = self._scored(part)
         return parts
 
-    def _paired_parts(self, pair: _Pair | None, corpus: Corpus, both: Mask) -> dict[str, Part]:
+    def _paired_parts(self, pair: _Pair | None, corpus: Corpus, both: BoolArray) -> dict[str, Part]:
         if pair is None:
             return {}
+        tables = pair.tables(self.scoring)
         estimates = self.stats.estimate(
-            pair.tables(self.scoring), self._combinations(), corpus.keys
+            tables, self._combinations(), corpus.keys, cross_fitted=pair.cross_fitted
         )
         for side, predictions in (("model", pair.model), ("human", pair.human)):
             estimates[PartName("ece", side=side)] = _calibration(predictions)
         parts: dict[str, Part] = {
-            name: self._part(estimate, corpus, name.side or "model", both)
+            name: self._part(estimate, corpus, name.side or "model", both, len(tables[0].images))
             for name, estimate in estimates.items()
         }
         for name in (MODEL_PAIRED, HUMAN_PAIRED):
@@ -223,39 +277,52 @@ class CaptionAttack(Metric, ABC):
         parts[SCORE] = self._compared(parts[SCORE])
         return parts
 
-    def _groups(self, pair: _Pair | None, corpus: Corpus, both: Mask) -> Score:
+    def _learning(self, attack: AttackRunner, corpus: Corpus, both: BoolArray) -> dict[str, Part]:
+        """The score of attackers that learn from fewer images; none where groups are too small."""
+        parts: dict[str, Part] = {}
+        codes = corpus.groupings[self.attribute.name].codes[both]
+        for name, share in LEARNING_SHARES.items():
+            if np.bincount(codes).min() * share < LEAST_TO_LEARN_FROM:
+                continue
+            pair = self._pair(attack.with_fewer_images(share), both, both)
+            parts[PartName("learning", detail=name)] = self._paired_parts(pair, corpus, both)[SCORE]
+        return parts
+
+    def _groups(self, pair: _Pair | None, corpus: Corpus, both: BoolArray) -> Score:
         """The score of each group of an intersection, and the largest gap between two."""
         if pair is None or not self.attribute.crossed:
             return Score({})
         grouping = corpus.groupings[self.attribute.name]
         images = {name: both & (grouping.codes == k) for k, name in enumerate(grouping.names)}
         sides = pair.tables(self.scoring)[:2]
-        found = {}
-        for name, own in images.items():
-            tables = [table.at(np.flatnonzero(own)) for table in sides]
-            estimate = self.stats.estimate(tables, {name: self.relation.of}, corpus.keys)[name]
-            found[name] = steady(estimate, self.stats.level)
+        estimates = {}
+        for name, mask in images.items():
+            tables = [table.at(np.flatnonzero(mask)) for table in sides]
+            estimate = self.stats.estimate(
+                tables, {name: self.relation.of}, corpus.keys, cross_fitted=pair.cross_fitted
+            )[name]
+            estimates[name] = steady(estimate, self.stats.level)
         parts: dict[str, Part] = {
             PartName(group=name): self._part(estimate, corpus, "model", images[name])
-            for name, estimate in found.items()
+            for name, estimate in estimates.items()
         }
-        gap = gap_of(found, self.stats.level)
+        gap = gap_of(estimates, self.stats.level)
         if gap is not None:
             two = images[gap.worst] | images[gap.best]
             parts[GAP] = self._part(gap.estimate, corpus, "model", two)
-        notes = [] if gap is None else [sentence(self.info.name, found, gap)]
+        notes = [] if gap is None else [sentence(self.info.name, estimates, gap)]
         compared = {name: self._compared(part) for name, part in parts.items()}
         if GAP in compared:
             compared[GAP] = replace(compared[GAP], range=NO_LESS_THAN_NONE)
         return Score(compared, notes=notes)
 
     def _scored(self, part: Part) -> Part:
-        """A side: what the scoring function gives."""
+        """A part with the unit and range of the scoring function."""
         unit = self.scoring.unit
         return replace(part, unit=unit, range=(0.0, 1.0 if unit == "fraction" else math.inf))
 
     def _compared(self, part: Part) -> Part:
-        """The headline: a difference of fractions is one, in the metric's own range."""
+        """A part with the unit, range and neutral value of the headline."""
         difference = self.relation is RELATIONS["difference"]
         unit = self.scoring.unit if difference else self.relation.unit
         unbounded = None if unit == "fraction" else (-math.inf, math.inf)
@@ -279,13 +346,13 @@ class CaptionAttack(Metric, ABC):
 
     def _unnamed(self, parts: Mapping[str, Part]) -> list[str]:
         return [
-            f"no {side} caption holds a word of attribute {self.attribute.name!r}; is its list in "
-            "the captions' language?"
+            f"no {side} caption contains a word of attribute {self.attribute.name!r}; is its list "
+            "in the captions' language?"
             for side in SIDES
             if side in parts and parts[side].neutral_rate == 1
         ]
 
-    def _missing(self, has_model: Mask, has_human: Mask) -> list[str]:
+    def _missing(self, has_model: BoolArray, has_human: BoolArray) -> list[str]:
         if set(self.sides) < set(SIDES):
             return [f"the {self.sides[0]} side alone was attacked: there is no score"]
         if not has_human.any():
@@ -295,12 +362,20 @@ class CaptionAttack(Metric, ABC):
             return [f"{lacking} images with a model caption have no human captions: not scored"]
         return []
 
-    def _part(self, estimate: Estimate, corpus: Corpus, side: str, images: Mask) -> Part:
+    def _part(
+        self,
+        estimate: Estimate,
+        corpus: Corpus,
+        side: str,
+        images: BoolArray,
+        n_tested: int | None = None,
+    ) -> Part:
+        """A number of some images, of which ``n_tested`` were tested; all if left out."""
         grouping = corpus.groupings[self.attribute.name]
         return Part(
             estimate=estimate,
             unit="fraction",
-            n_images=int(images.sum()),
+            n_images=int(images.sum()) if n_tested is None else n_tested,
             coverage=float(images.sum() / (grouping.codes >= 0).sum()),
             neutral_rate=neutral_rate(corpus.side(side), self.attribute, images),
         )
@@ -312,25 +387,48 @@ class _Pair:
 
     model: Sequence[Predictions]
     human: Sequence[Predictions]
+    cross_fitted: bool
 
     def tables(self, scoring: Scoring) -> list[ScoreTable]:
         """Model and human, under the metric's own scoring, accuracy and LIC."""
         return [
             ScoreTable.of(side, how)
-            for how in (scoring, Accuracy(), Lic())
+            for how in (scoring, Accuracy(scoring.average), Lic(scoring.average))
             for side in (self.model, self.human)
         ]
+
+
+def _learning_note(parts: Mapping[str, Part]) -> list[str]:
+    """How far the score is from level as attackers learn from more images."""
+    curve = [
+        (name, parts[f"learning:{name}"].estimate)
+        for name in LEARNING_SHARES
+        if f"learning:{name}" in parts
+    ]
+    if not curve:
+        return []
+    score = parts[SCORE].estimate
+    values = ", ".join(
+        f"{100 * estimate.value:.1f} on {_OF_THEM[name]} of them" for name, estimate in curve
+    )
+    grows = not abs(score.value) <= abs(curve[0][1].value) + score.image_std
+    meaning = "it still grows: compare captioners on equally many images" if grows else "level"
+    return [f"learning curve: {100 * score.value:.1f} on all training images, {values}; {meaning}"]
 
 
 def _calibration(predictions: Sequence[Predictions]) -> Estimate:
     """Expected calibration error: mean over positions, then over seeds."""
     per_seed = np.mean(
-        [[expected_calibration_error(p, t) for _, t, p in own] for own in predictions], axis=0
+        [
+            [expected_calibration_error(p, t) for _, t, p in of_position]
+            for of_position in predictions
+        ],
+        axis=0,
     )
     std = float(np.std(per_seed, ddof=1)) if len(per_seed) > 1 else float("nan")
     nan = float("nan")
     return Estimate(float(per_seed.mean()), std, nan, nan, nan, nan, len(per_seed))
 
 
-def _described(captions: Captions, n_images: int) -> Mask:
+def _described(captions: Captions, n_images: int) -> BoolArray:
     return np.bincount(captions.image_rows, minlength=n_images) > 0

@@ -11,31 +11,40 @@ from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split import Split, SplitRule
 from bias_pipeline.declared import Count, NotNegative
-from bias_pipeline.metrics.attack.choices import over_alternatives
-from bias_pipeline.metrics.attack.dbac_direction import Direction, Settings
-from bias_pipeline.metrics.attack.dbac_findings import Findings
-from bias_pipeline.metrics.base import Cost, Metric, MetricInfo, Reading, Response, Score
-from bias_pipeline.metrics.counting.tally import choice, support
+from bias_pipeline.metrics.attack.alternatives import over_alternatives
+from bias_pipeline.metrics.attack.dbac_direction import DBACSettings, Direction
+from bias_pipeline.metrics.attack.dbac_scorer import DirectionScorer
+from bias_pipeline.metrics.attack.equal_speech import at_equal_speech, one_person_as_captioner
+from bias_pipeline.metrics.base import (
+    Cost,
+    EvidenceRule,
+    ExpectedResponse,
+    Metric,
+    MetricInfo,
+    Score,
+)
+from bias_pipeline.metrics.corpus_view import CorpusView
+from bias_pipeline.metrics.counting.base import choice, support
 from bias_pipeline.metrics.functional import dbac
-from bias_pipeline.metrics.parts import DIRECTIONS, PartName
-from bias_pipeline.metrics.seen import Seen
-from bias_pipeline.metrics.sources import NAIR_2025
+from bias_pipeline.metrics.references import NAIR_2025
+from bias_pipeline.metrics.value_names import DIRECTIONS, PartName
 from bias_pipeline.scoring import Scoring
 from bias_pipeline.stats.bootstrap import Bootstrap
+from bias_pipeline.text.matched import MatchedAlignment
 from bias_pipeline.text.transform import Transform
 
 RARE = ("merge", "drop")
 
 
 class DBAC(Metric):
-    """Directional Bias Amplification in Captioning (eq. 5 to 8), in the reading of our docs.
+    """Directional Bias Amplification in Captioning (eq. 5 to 8), as docs/dbac.md reads it.
 
     ``a_to_t``: attackers guess the group from captions whose group words are masked; ``t_to_a``:
     attackers guess the image's objects from captions whose object words are masked. A side's
     omega is the attackers' quality times P(other) / P(given); the score is the normalised
-    difference of the sides, in (-1, 1), 0 for a captioner that adds no bias. Beside each headline
-    stand the qualities, the priors, the score under all three priors, and ``<direction>:priors``,
-    what the priors alone would give; ``<direction>:<given>:<other>`` is the score of a pair.
+    difference of the sides, in (-1, 1), 0 for a captioner that adds no bias. Each headline also has
+    the qualities, the priors, the score under all three priors, and ``<direction>:priors``, the
+    score of the priors alone; ``<direction>:<given>:<other>`` is the score of a pair.
 
     Both directions use only images with captions of both sides (and known objects, for
     ``t_to_a``). Every caption position of the human side has its own attackers.
@@ -49,15 +58,15 @@ class DBAC(Metric):
         split: how splits are drawn.
         scoring: the attackers' quality Q, above 0 and larger for better.
         stats: how intervals are made.
-        aggregate: see :func:`bias_pipeline.metrics.functional.dbac.score`.
+        aggregate: see :func:`bias_pipeline.metrics.functional.dbac.dbac_score`.
         prior: see there.
         positions: how many human captions of an image are used.
         min_support: the share of people's captions that must name a task; for ``t_to_a``, of
-            images that must hold an object and of people's captions that must name a group. Ours.
-            The data set alone decides, never the captioner; a number from 1 on counts images
-            instead, see :func:`~bias_pipeline.metrics.counting.tally.least_share`.
-        rare: what becomes of tasks below that: ``merge`` makes one task of them all, so that
-            hardly anything hangs on where the line is drawn (ours); ``drop`` leaves them out.
+            images that must contain an object and of people's captions that must name a group.
+            Ours. It never depends on the captioner; a number from 1 on counts images instead, see
+            :func:`~bias_pipeline.metrics.counting.base.least_share`.
+        rare: what happens to rarer tasks: ``merge`` makes one task of them all, so that the exact
+            limit hardly matters (ours); ``drop`` leaves them out.
         exclude_tasks: tasks left out; every image shows a person.
 
     Raises:
@@ -78,17 +87,21 @@ class DBAC(Metric):
         needs=("human captions",),
         cost=Cost(per_caption=0.0, per_attacked=3e-4),
         responses={
-            "a_to_t": Response(
+            "a_to_t": ExpectedResponse(
                 moves=("word order", "unlisted word", "object follows group"),
                 stays=("tire and diaper", "biased people"),
             )
         },
         says={
-            "a_to_t": "{attribute} tells an attacker more of the tasks than in people's captions",
-            "t_to_a": "tasks tell an attacker more of the {attribute} than in people's captions",
+            "a_to_t": "{attribute} reveals more of the tasks than in people's captions",
+            "t_to_a": "tasks reveal more of the {attribute} than in people's captions",
         },
         readings={
-            name: Reading(PartName("shared", direction=name), follows=("words", "vocabulary"))
+            name: EvidenceRule(
+                PartName("shared", direction=name),
+                follows=("words", "vocabulary"),
+                matched=name == "a_to_t",  # a small vocabulary still moves T->A there
+            )
             for name in DIRECTIONS
         },
         source_identifying=True,
@@ -121,10 +134,11 @@ class DBAC(Metric):
             choice("exclude_tasks", name, task.tasks)
         self.attribute = attribute
         self.task = task
+        split.check_trains()
         self.split = split
-        self.settings = Settings(
+        self.settings = DBACSettings(
             attribute=attribute,
-            transforms={"a_to_t": tuple(a_to_t), "t_to_a": tuple(t_to_a)},
+            transforms={"a_to_t": tuple(a_to_t), "t_to_a": tuple(map(_all_words, t_to_a))},
             probe=probe,
             scoring=scoring,
             stats=stats,
@@ -140,38 +154,51 @@ class DBAC(Metric):
         """One split a seed over all labelled images."""
         return self.split.draw(corpus, self.attribute.name, seeds)
 
-    def see(self, corpus: Corpus) -> Seen:
-        """What the metric looks at."""
-        return Seen(corpus, self.attribute, None, self.task, self.exclude_tasks)
+    def see(self, corpus: Corpus) -> CorpusView:
+        """The groups and tasks that the metric reads."""
+        return CorpusView(corpus, self.attribute, None, self.task, self.exclude_tasks)
 
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
         """See :class:`DBAC`."""
-        seen = self.see(corpus)
-        found = [
-            self._score(name, seen, splits)
+        view = self.see(corpus)
+        scores = [
+            self._score(name, view, splits)
             for name in DIRECTIONS
-            if name == "a_to_t" or seen.has_objects
+            if name == "a_to_t" or view.has_objects
         ]
-        notes = [note for one in found for note in one.notes]
-        if len(found) < len(DIRECTIONS):
+        notes = [note for one in scores for note in one.notes]
+        if len(scores) < len(DIRECTIONS):
             notes.append("the data set has no objects, so T->A cannot be scored")
         return Score(
-            parts={name: part for one in found for name, part in one.parts.items()},
-            predictions=[p for one in found for p in one.predictions],
-            audit={name: value for one in found for name, value in one.audit.items()},
+            parts={name: part for one in scores for name, part in one.parts.items()},
+            predictions=[p for one in scores for p in one.predictions],
+            audit={name: value for one in scores for name, value in one.audit.items()},
             notes=list(dict.fromkeys([*corpus.notes, *notes])),
             tables={
-                name: [line for one in found for line in one.tables[name]]
-                for name in found[0].tables
+                name: [line for one in scores for line in one.tables[name]]
+                for name in scores[0].tables
             },
         )
 
-    def _score(self, direction: str, seen: Seen, splits: Sequence[Split]) -> Score:
+    def _score(self, direction: str, view: CorpusView, splits: Sequence[Split]) -> Score:
         """The score of one direction."""
 
         def under(transforms: Sequence[Transform]) -> Score:
             settings = replace(self.settings, transforms={direction: transforms})
-            return Findings(Direction(settings, direction, seen, splits)).score()
+            findings = DirectionScorer(Direction(settings, direction, view, splits))
+            if not at_equal_speech(transforms):
+                return findings.score()
+            people = one_person_as_captioner(view.corpus, self.attribute.name)
+            if people is None:
+                return findings.at_equal_speech(None)
+            return findings.at_equal_speech(
+                DirectionScorer(Direction(settings, direction, self.see(people), splits))
+            )
 
-        own = self.settings
-        return over_alternatives(own.transforms[direction], own.stats.level, under)
+        settings_of = self.settings
+        return over_alternatives(settings_of.transforms[direction], settings_of.stats.level, under)
+
+
+def _all_words(transform: Transform) -> Transform:
+    """For attackers that guess tasks: equal speech also matches words that name groups."""
+    return transform.with_all_words() if isinstance(transform, MatchedAlignment) else transform

@@ -1,4 +1,4 @@
-"""What captions and labels say of the images that DBAC scores, as tables for weighted sums."""
+"""Groups and tasks of the images that DBAC scores, as tables for weighted sums."""
 
 from __future__ import annotations
 
@@ -6,19 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.corpus.corpus import SIDES
-from bias_pipeline.metrics.seen import Seen
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+from bias_pipeline.metrics.corpus_view import CorpusView
 
 
 @dataclass(frozen=True, eq=False)
-class Counts:
-    """What captions and labels say of M images.
+class PairCounts:
+    """Groups and tasks of M images, by label and by caption.
 
     Attributes:
         group: (M, K) 1 in the column of each image's group.
@@ -28,29 +25,29 @@ class Counts:
         captions: side to (M,) number of captions.
     """
 
-    group: FloatArray
-    objects: FloatArray
-    tasks: Mapping[str, FloatArray]
-    named: Mapping[str, FloatArray]
-    captions: Mapping[str, FloatArray]
+    group: Float64Array
+    objects: Float64Array
+    tasks: Mapping[str, Float64Array]
+    named: Mapping[str, Float64Array]
+    captions: Mapping[str, Float64Array]
 
     @classmethod
-    def of(cls, seen: Seen, images: IntArray) -> Counts:
+    def of(cls, view: CorpusView, images: IntArray) -> PairCounts:
         """Sums over the captions of each image.
 
         Args:
-            seen: what images and captions say.
+            view: of the corpus.
             images: (M,) rows of the corpus, all of a group.
         """
 
-        def summed(side: str, captions: sparse.csr_array) -> FloatArray:
-            return np.asarray(seen.by_image(side, captions)[images].toarray(), np.float64)
+        def summed(side: str, captions: sparse.csr_array) -> Float64Array:
+            return np.asarray(view.by_image(side, captions)[images].toarray(), np.float64)
 
-        objects = seen.objects[images].toarray() if seen.has_objects else np.empty((0, 0))
+        objects = view.objects[images].toarray() if view.has_objects else np.empty((0, 0))
         return cls(
-            group=np.eye(len(seen.groups))[seen.codes[images]],
+            group=np.eye(len(view.groups))[view.codes[images]],
             objects=np.asarray(objects, np.float64),
-            tasks={side: summed(side, seen.mentions(side)) for side in SIDES},
-            named={side: summed(side, seen.groups_named(side)) for side in SIDES},
-            captions={side: seen.n_captions(side)[images].astype(np.float64) for side in SIDES},
+            tasks={side: summed(side, view.mentions(side)) for side in SIDES},
+            named={side: summed(side, view.groups_named(side)) for side in SIDES},
+            captions={side: view.n_captions(side)[images].astype(np.float64) for side in SIDES},
         )

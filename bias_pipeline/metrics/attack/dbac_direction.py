@@ -7,27 +7,28 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import SIDES, Corpus
-from bias_pipeline.corpus.predictions import Labelled, Predictions
-from bias_pipeline.corpus.split import SMALLEST_GROUP, Split
+from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
+from bias_pipeline.corpus.split import SMALLEST_GROUP, Split, seeds_in
 from bias_pipeline.errors import DataError, NotApplicableError
-from bias_pipeline.metrics.attack.dbac_counts import Counts, FloatArray, IntArray
-from bias_pipeline.metrics.counting.tally import least_share
+from bias_pipeline.metrics.attack.dbac_counts import PairCounts
+from bias_pipeline.metrics.attack.equal_speech import at_equal_speech
+from bias_pipeline.metrics.corpus_view import CorpusView
+from bias_pipeline.metrics.counting.base import least_share
 from bias_pipeline.metrics.functional import dbac
-from bias_pipeline.metrics.parts import PartName
-from bias_pipeline.metrics.seen import Seen
+from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.scoring import Scoring
 from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.text.transform import Transform, applied
 
 
 @dataclass(frozen=True, eq=False)
-class Settings:
-    """What both directions are scored with, as :class:`DBAC` was given it."""
+class DBACSettings:
+    """Arguments of the metric that both directions use."""
 
     attribute: Attribute
     transforms: Mapping[str, Sequence[Transform]]
@@ -43,28 +44,30 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """One attacker's guesses: for M test images, C sums that make its qualities."""
+    """One attacker's guesses on M test images, in C columns that give its qualities."""
 
     seed: int
     rows: IntArray
-    scores: FloatArray  # (M, C) score of a guess where it belongs to a column, else 0
-    counts: FloatArray  # (M, C) 1 where it belongs to a column
+    scores: Float64Array  # (M, C) score of a guess where it belongs to a column, else 0
+    counts: Float64Array  # (M, C) 1 where it belongs to a column
 
 
 class Direction:
-    """One direction, on the images that allow it; attackers are trained when they are asked.
+    """One direction, on the images that allow it; attackers are trained when first needed.
 
     Args:
         settings: how both directions are scored.
         name: ``a_to_t`` or ``t_to_a``.
-        seen: what raw captions and labels say of all tasks.
-        splits: one a seed.
+        view: of all tasks in raw captions and labels.
+        splits: one a seed, or one a fold.
     """
 
-    def __init__(self, settings: Settings, name: str, seen: Seen, splits: Sequence[Split]) -> None:
+    def __init__(
+        self, settings: DBACSettings, name: str, view: CorpusView, splits: Sequence[Split]
+    ) -> None:
         self.settings, self.name, self.splits = settings, name, splits
-        self.corpus, self.n_seeds = seen.corpus, len(splits)
-        self._all_tasks = seen
+        self.corpus, self.n_seeds = view.corpus, len(seeds_in(splits))
+        self._all_tasks = view
 
     @cached_property
     def images(self) -> IntArray:
@@ -73,10 +76,10 @@ class Direction:
         Raises:
             NotApplicableError: if there are none.
         """
-        seen = self._all_tasks
-        usable = seen.labelled & seen.has("model") & seen.has("human")
+        view = self._all_tasks
+        usable = view.labelled & view.has("model") & view.of_captions(self.ready).has("human")
         if not self.to_task:
-            usable &= seen.known
+            usable &= view.known
         if not usable.any():
             raise NotApplicableError(
                 f"captioner {self.corpus.captioner!r}: DBAC needs images with model and human "
@@ -85,23 +88,30 @@ class Direction:
         return np.flatnonzero(usable)
 
     @cached_property
-    def seen(self) -> Seen:
-        """What is said of the tasks that are scored, which the data set alone decides.
+    def view(self) -> CorpusView:
+        """The view of the tasks that are scored; they do not depend on the captioner.
 
-        Those that people's captions name (or images hold, where attackers guess objects) too seldom
-        are merged or dropped; whatever the captioner does, the pairs are the same.
+        Tasks that people's captions rarely name (or images rarely contain, if attackers guess
+        objects) are merged or dropped.
         """
-        counts = Counts.of(self._all_tasks, self.images)
-        held = counts.tasks["human"].sum(axis=0) / counts.captions["human"].sum()
-        share = held if self.to_task else counts.objects.mean(axis=0)
+        counts = PairCounts.of(self._all_tasks, self.images)
+        mention_rates = counts.tasks["human"].sum(axis=0) / counts.captions["human"].sum()
+        share = mention_rates if self.to_task else counts.objects.mean(axis=0)
         rare = share < self.least
         merged = rare & (share > 0) & (self.settings.rare == "merge")
-        return self._all_tasks.of_tasks(np.flatnonzero(~rare), np.flatnonzero(merged))
+        return self._counted.of_tasks(np.flatnonzero(~rare), np.flatnonzero(merged))
+
+    @property
+    def _counted(self) -> CorpusView:
+        """The view that is counted: at equal speech of the captions that attackers read."""
+        if not at_equal_speech(self.settings.transforms[self.name]):
+            return self._all_tasks
+        return self._all_tasks.of_captions(self.ready)
 
     @cached_property
-    def counts(self) -> Counts:
-        """The same of the images, as tables."""
-        return Counts.of(self.seen, self.images)
+    def counts(self) -> PairCounts:
+        """The tables of the images."""
+        return PairCounts.of(self.view, self.images)
 
     @cached_property
     def ready(self) -> Corpus:
@@ -110,7 +120,7 @@ class Direction:
 
     @property
     def tables(self) -> dict[str, list[dict[str, object]]]:
-        """What transforms have to tell, with the direction."""
+        """The tables of the transforms, with the direction."""
         return {
             table: [{"direction": self.name, **line} for line in lines]
             for table, lines in self.ready.tables.items()
@@ -138,13 +148,13 @@ class Direction:
 
     @property
     def by_group(self) -> bool:
-        """Whether groups are scored one by one: those of an intersection."""
+        """Whether each group also has a score, as those of an intersection have."""
         return self.settings.attribute.crossed
 
     @property
     def values(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Names of the values of the given and of the other variable."""
-        pair = (self.seen.groups, self.seen.tasks)
+        pair = (self.view.groups, self.view.tasks)
         return pair if self.to_task else pair[::-1]
 
     @property
@@ -159,10 +169,10 @@ class Direction:
         captions = captions.take(usable[captions.image_rows])
         predictions = []
         classes = self.values[0]
-        for k, own in enumerate(captions.by_position(self.settings.positions)):
-            if len(own) == len(self.images):
+        for k, of_position in enumerate(captions.by_position(self.settings.positions)):
+            if len(of_position) == len(self.images):
                 name = f"{self.name}:{side}:{k}"
-                data = Labelled(name, own, self.labels, len(classes), classes)
+                data = LabelledCaptions(name, of_position, self.labels, len(classes), classes)
                 predictions.append(self.settings.probe.fit_predict(data, self.splits))
         if not predictions:
             raise DataError(
@@ -175,7 +185,7 @@ class Direction:
     def labels(self) -> IntArray:
         """What attackers guess: (M,) the group of each image, or (M, T) its objects."""
         if self.to_task:
-            return self.seen.codes[self.images]
+            return self.view.codes[self.images]
         return self.counts.objects.astype(np.int64)
 
     def _blocks(self, side: str) -> Iterator[_Block]:
@@ -199,31 +209,31 @@ class Direction:
                     np.hstack([counts, np.ones_like(all_guesses)]),
                 )
 
-    def _pairs(self, side: str, k: int, images: IntArray, truth: IntArray) -> FloatArray:
+    def _pairs(self, side: str, k: int, images: IntArray, truth: IntArray) -> Float64Array:
         """(M, K * T) 1 where the caption's image is of group a and the caption names task t."""
-        captions = self.corpus.side(side)
+        captions = self.view.corpus.side(side)
         first = np.searchsorted(captions.image_rows, images)
-        named = self.seen.mentions(side)[first + k].toarray()
-        group = np.eye(len(self.seen.groups))[truth]
-        pairs: FloatArray = (group[:, :, None] * named[:, None, :]).reshape(len(images), -1)
+        named = self.view.mentions(side)[first + k].toarray()
+        group = np.eye(len(self.view.groups))[truth]
+        pairs: Float64Array = (group[:, :, None] * named[:, None, :]).reshape(len(images), -1)
         return pairs
 
     @cached_property
-    def supported(self) -> npt.NDArray[np.bool_]:
-        """(G, O) pairs that people's captions hold, of groups that people name often enough.
+    def supported(self) -> BoolArray:
+        """(G, O) pairs in people's captions, of groups that people name often enough.
 
-        None if the captioner never names any value of the other variable, as of silence nothing
-        can be said, or if a group has too few images to learn from.
+        None if the captioner never names a value of the other variable, or if a group has too few
+        images to learn from.
         """
         every = np.ones((1, len(self.images)))
         sizes = self.counts.group.sum(axis=0)
-        held: npt.NDArray[np.bool_] = self._mentions("human", every)[0, 0] > 0
+        supported_pairs: BoolArray = self._mentions("human", every)[0, 0] > 0
         if not self.to_task:
-            held = held & (self._other("human", every)[0] >= self.least)
-        speaks = self._mentions("model", every)[0, 0][held].sum() > 0
-        return held & speaks & (sizes.min() >= SMALLEST_GROUP)
+            supported_pairs = supported_pairs & (self._other("human", every)[0] >= self.least)
+        speaks = self._mentions("model", every)[0, 0][supported_pairs].sum() > 0
+        return supported_pairs & speaks & (sizes.min() >= SMALLEST_GROUP)
 
-    def _mentions(self, side: str, weights: FloatArray) -> FloatArray:
+    def _mentions(self, side: str, weights: Float64Array) -> Float64Array:
         """(B, 1, G, O) weighted number of captions of each pair."""
         if self.to_task:
             given, other = self.counts.group, self.counts.tasks[side]
@@ -233,26 +243,28 @@ class Direction:
         shape = (len(weights), 1, given.shape[1], other.shape[1])
         return (weights @ pairs).reshape(shape)
 
-    def _given(self, weights: FloatArray) -> FloatArray:
+    def _given(self, weights: Float64Array) -> Float64Array:
         """(B, 1, G) P(given) from image labels."""
-        held = self.counts.group if self.to_task else self.counts.objects
-        return (weights @ held / weights.sum(axis=1, keepdims=True))[:, None, :]
+        given = self.counts.group if self.to_task else self.counts.objects
+        return (weights @ given / weights.sum(axis=1, keepdims=True))[:, None, :]
 
-    def _other(self, side: str, weights: FloatArray) -> FloatArray:
+    def _other(self, side: str, weights: Float64Array) -> Float64Array:
         """(B, 1, O) P(other): share of the side's captions that name each value."""
         counts = self.counts.tasks[side] if self.to_task else self.counts.named[side]
         captions = weights @ self.counts.captions[side][:, None]
         return (weights @ counts / captions)[:, None, :]
 
-    def _quality(self, side: str, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _quality(self, side: str, weights: Float64Array) -> tuple[Float64Array, Float64Array]:
         """(B, S, G, O) quality on pairs and (B, S) on all captions, mean over positions."""
         n_columns = self.blocks[side][0].scores.shape[1]
         total = np.zeros((len(weights), self.n_seeds, n_columns))
         n_known = np.zeros_like(total)
         for block in self.blocks[side]:
-            own = weights[:, block.rows]
+            block_weights = weights[:, block.rows]
             with np.errstate(divide="ignore", invalid="ignore"):
-                quality = self.settings.scoring.link((own @ block.scores) / (own @ block.counts))
+                quality = self.settings.scoring.link(
+                    (block_weights @ block.scores) / (block_weights @ block.counts)
+                )
             known = np.isfinite(quality)
             total[:, block.seed] += np.where(known, quality, 0.0)
             n_known[:, block.seed] += known
@@ -260,14 +272,14 @@ class Direction:
             mean = total / n_known
         return self._shaped(mean[..., :-1]), mean[..., -1]
 
-    def _shaped(self, columns: FloatArray) -> FloatArray:
+    def _shaped(self, columns: Float64Array) -> Float64Array:
         """(B, S, G, O) from the columns of the blocks."""
         given, other = map(len, self.values)
         if self.to_task:
             return columns.reshape(*columns.shape[:2], given, other)
         return np.broadcast_to(columns[..., None], (*columns.shape, other))
 
-    def _side(self, side: str, weights: FloatArray) -> dbac.Side:
+    def _side(self, side: str, weights: Float64Array) -> dbac.Side:
         quality, overall = self._quality(side, weights)
         return dbac.Side(
             quality, overall, self._other(side, weights), self._mentions(side, weights)
@@ -280,10 +292,10 @@ class Direction:
     def pair(self, g: int, o: int) -> PartName:
         """The name of the score of a pair: value ``g`` is given, ``o`` of the other variable."""
         group, task = (g, o) if self.to_task else (o, g)
-        return self.part(group=self.seen.groups[group], object=self.seen.tasks[task])
+        return self.part(group=self.view.groups[group], object=self.view.tasks[task])
 
-    def evaluate(self, weights: FloatArray) -> dict[PartName, FloatArray]:
-        """All numbers of the direction, (B, S) each, when images count as often as weighted."""
+    def evaluate(self, weights: Float64Array) -> dict[PartName, Float64Array]:
+        """All numbers of the direction under weights of the images, (B, S) each."""
         model, human = (self._side(side, weights) for side in SIDES)
         given = self._given(weights)
         alike = dbac.Side(
@@ -291,42 +303,42 @@ class Direction:
         )
         louder = dbac.Side(alike.quality, alike.overall, model.other, model.mentions)
 
-        def score(one: dbac.Side, two: dbac.Side, prior: str) -> FloatArray:
-            return dbac.score(
+        def score(one: dbac.Side, two: dbac.Side, prior: str) -> Float64Array:
+            return dbac.dbac_score(
                 one, two, given, self.supported, aggregate=self.settings.aggregate, prior=prior
             )
 
         seeds = np.ones((1, self.n_seeds))
-        found = {self.part(): score(model, human, self.settings.prior)}
-        found |= {self.part(prior): score(model, human, prior) for prior in dbac.PRIORS}
-        found[self.part("priors")] = score(louder, alike, "counts") * seeds
+        values = {self.part(): score(model, human, self.settings.prior)}
+        values |= {self.part(prior): score(model, human, prior) for prior in dbac.PRIORS}
+        values[self.part("priors")] = score(louder, alike, "counts") * seeds
         for name, side in (("model", model), ("human", human)):
-            found[self.part("quality", side=name)] = side.overall
-            found[self.part("prior", side=name)] = side.other.mean(axis=-1) * seeds
+            values[self.part("quality", side=name)] = side.overall
+            values[self.part("prior", side=name)] = side.other.mean(axis=-1) * seeds
         pairs = dbac.pair_scores(model, human, given, self.settings.prior)
-        found |= {
+        values |= {
             self.pair(g, o): pairs[..., g, o]
             for g, o in zip(*np.nonzero(self.supported), strict=True)
         }
         if self.by_group:
-            found |= {
+            values |= {
                 self.part(group=name): self._of_group(g, model, human, given)
-                for g, name in enumerate(self.seen.groups)
+                for g, name in enumerate(self.view.groups)
             }
-        return found
+        return values
 
     def _of_group(
-        self, group: int, model: dbac.Side, human: dbac.Side, given: FloatArray
-    ) -> FloatArray:
+        self, group: int, model: dbac.Side, human: dbac.Side, given: Float64Array
+    ) -> Float64Array:
         """(B, S) the score over the pairs of one group."""
-        own = np.zeros_like(self.supported)
-        own[(group, slice(None)) if self.to_task else (slice(None), group)] = True
+        in_group = np.zeros_like(self.supported)
+        in_group[(group, slice(None)) if self.to_task else (slice(None), group)] = True
         how = self.settings.aggregate
-        return dbac.score(
+        return dbac.dbac_score(
             model,
             human,
             given,
-            self.supported & own,
-            aggregate="weighted" if how == "marginal" else how,  # which knows no pairs
+            self.supported & in_group,
+            aggregate="weighted" if how == "marginal" else how,  # marginal has no pairs
             prior=self.settings.prior,
         )

@@ -9,49 +9,62 @@ from typing import ClassVar
 
 import numpy as np
 
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus
-from bias_pipeline.corpus.predictions import Labelled, Predictions
-from bias_pipeline.corpus.split import SMALLEST_GROUP, Split, SplitRule
+from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
+from bias_pipeline.corpus.split import (
+    SMALLEST_GROUP,
+    Split,
+    SplitRule,
+    every_image_tested,
+    seeds_in,
+)
 from bias_pipeline.declared import NotNegative
 from bias_pipeline.errors import DataError
-from bias_pipeline.io.hashing import keys_of, stream
-from bias_pipeline.metrics.base import Cost, Metric, MetricInfo, Part, Reading, Response, Score
-from bias_pipeline.metrics.counting.tally import (
-    FloatArray,
-    IntArray,
-    Mask,
-    choice,
-    least_share,
-    support,
+from bias_pipeline.io.hashing import hash_ids, random_words
+from bias_pipeline.metrics.base import (
+    Cost,
+    EvidenceRule,
+    ExpectedResponse,
+    Metric,
+    MetricInfo,
+    Part,
+    Score,
 )
+from bias_pipeline.metrics.corpus_view import CorpusView
+from bias_pipeline.metrics.counting.base import choice, indicators, least_share, support
 from bias_pipeline.metrics.functional.dpa import EQUALISE
 from bias_pipeline.metrics.functional.relation import normalised
-from bias_pipeline.metrics.parts import PartName
-from bias_pipeline.metrics.seen import Seen
-from bias_pipeline.metrics.sources import TOKAS_2024
+from bias_pipeline.metrics.references import TOKAS_2024
+from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.scoring import Scoring
-from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
+from bias_pipeline.stats.bootstrap import Bootstrap, Estimate, spanned
 
 LABELS = ("objects", "union", "first")
+_UNITS = {"quality": "quality", "mentions": "per image"}
 
 
 class DPA(Metric):
     """Directional predictability amplification (Tokas et al. 2024), in both directions.
 
     ``a_to_t``: attackers guess tasks from the labelled group; ``t_to_a``: they guess the group from
-    the labelled tasks. On one side they are trained and scored on what the model's caption names
-    (Psi_M), on the other on labels that were made wrong at random until they are right as often as
-    the model is (Psi_D). The score is (Psi_M - Psi_D) / (Psi_M + Psi_D), in (-1, 1).
+    the labelled tasks. One side is trained and scored on what the model's caption names (Psi_M),
+    the other on labels with random errors, as accurate as the model's captions (Psi_D). The score
+    is (Psi_M - Psi_D) / (Psi_M + Psi_D), in (-1, 1).
 
-    Several tasks are guessed one by one, each with a label noise of its own; Psi is the mean of
+    Several tasks are guessed one by one, each with its own label noise; Psi is the mean of
     their qualities, and ``a_to_t:object:NAME`` the score of one. ``t_to_a`` uses the images whose
     model caption names exactly one group. Every seed and side has fresh attackers.
 
-    Attackers read label vectors written as words (the group's name; the tasks' names), so that any
-    probe and encoder serves.
+    ``a_to_t`` is above 0 for people's captions too and has no p: flipped labels make rare tasks
+    frequent. It also depends on the number of images, since attackers of few images guess rare
+    tasks worse.
+
+    Attackers read label vectors written as words (the group's name; the tasks' names), so any
+    probe and encoder can be used.
 
     Args:
         attribute: its groups are A.
@@ -62,13 +75,13 @@ class DPA(Metric):
         stats: how intervals are made.
         labels: where the labelled tasks come from: ``objects`` in the image, the ``union`` of what
             its human captions name, or what the ``first`` of them names.
-        equalise: how labels are made as wrong as the model: ``flip`` (as published), ``exchange``
-            (passed on between images, ours) or ``none``. Symmetric flips make rare tasks more
-            frequent, so under ``flip`` a captioner that names tasks as people do scores above 0;
-            ``exchange`` keeps how frequent they are.
-        min_support: the share of images whose labels must hold a task for it to count, whatever
+        equalise: how labels get as many errors as the model: ``flip`` (as published), ``exchange``
+            (between images, ours) or ``none``. Symmetric flips make rare tasks more frequent, so
+            under ``flip`` a captioner that names tasks as people do scores above 0; ``exchange``
+            does not change how frequent they are.
+        min_support: the share of images whose labels must contain a task for it to count, whatever
             the captioner names; ours. See
-            :func:`~bias_pipeline.metrics.counting.tally.least_share`.
+            :func:`~bias_pipeline.metrics.counting.base.least_share`.
         words: a preset of the attribute whose words name the groups; None: its own words.
         exclude_tasks: tasks left out; every image shows a person.
 
@@ -79,7 +92,7 @@ class DPA(Metric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="dpa",
         title="Directional predictability amplification (DPA)",
-        version=3,
+        version=4,
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
@@ -90,7 +103,7 @@ class DPA(Metric):
         needs=("objects",),
         cost=Cost(per_caption=0.0, per_attacked=1e-5),
         responses={
-            "a_to_t": Response(
+            "a_to_t": ExpectedResponse(
                 moves=("object follows group",),
                 stays=(
                     "negation",
@@ -101,7 +114,7 @@ class DPA(Metric):
                     "biased people",
                 ),
             ),
-            "t_to_a": Response(
+            "t_to_a": ExpectedResponse(
                 moves=("group follows object",),
                 stays=("object follows group",),
                 absent=("neutral alone",),
@@ -111,7 +124,7 @@ class DPA(Metric):
             "a_to_t": "{attribute} predicts the tasks it mentions better than those in the labels",
             "t_to_a": "tasks predict the {attribute} it names better than the labelled one",
         },
-        readings={"t_to_a": Reading("t_to_a", named=True)},
+        readings={"t_to_a": EvidenceRule("t_to_a", named=True)},
         untested=("a_to_t",),
         source_identifying=True,
         learnable=True,
@@ -138,6 +151,7 @@ class DPA(Metric):
         self.attribute = attribute
         self.task = task
         self.probe = probe
+        split.check_trains()
         self.split = split
         self.scoring = scoring
         self.stats = stats
@@ -153,96 +167,105 @@ class DPA(Metric):
 
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
         """See :class:`DPA`."""
-        seen = Seen(corpus, self.attribute, self.words, self.task, self.exclude_tasks)
-        seen.check_captioned()
-        labels = self._labels(seen)
-        known = seen.known if self.labels == "objects" else seen.has("human")
-        usable = seen.labelled & seen.has("model") & known
+        view = CorpusView(corpus, self.attribute, self.words, self.task, self.exclude_tasks)
+        view.check_captioned()
+        labels = self._labels(view)
+        known = view.known if self.labels == "objects" else view.has("human")
+        usable = view.labelled & view.has("model") & known
         if not usable.any():
             raise DataError(
                 f"captioner {corpus.captioner!r}: no image has a group, a caption and tasks by "
                 f"labels={self.labels}"
             )
-        found = [
-            self._score(question, seen, splits)
-            for question in (self._a_to_t(seen, labels, usable), self._t_to_a(seen, labels, usable))
+        scores = [
+            self._score(question, view, splits)
+            for question in (self._a_to_t(view, labels, usable), self._t_to_a(view, labels, usable))
         ]
         return Score(
-            parts={name: part for one in found for name, part in one.parts.items()},
-            predictions=[p for one in found for p in one.predictions],
-            audit={name: value for one in found for name, value in one.audit.items()},
-            notes=[*corpus.notes, *(note for one in found for note in one.notes)],
+            parts={name: part for one in scores for name, part in one.parts.items()},
+            predictions=[p for one in scores for p in one.predictions],
+            audit={name: value for one in scores for name, value in one.audit.items()},
+            notes=[*corpus.notes, *(note for one in scores for note in one.notes)],
         )
 
-    def _labels(self, seen: Seen) -> IntArray:
+    def _labels(self, view: CorpusView) -> IntArray:
         """(N, T) tasks of each image by label.
 
         Raises:
-            NotApplicableError: if the data set has no objects and they are asked for.
+            NotApplicableError: if ``labels`` are objects and the data set has none.
         """
         if self.labels == "objects":
-            return _indicators(seen.objects.toarray())
-        mentions = seen.mentions("human")
+            return indicators(view.objects.toarray())
+        mentions = view.mentions("human")
         if self.labels == "union":
-            return _indicators(seen.by_image("human", mentions).toarray())
-        first = np.flatnonzero(seen.corpus.human.positions == 0)
-        labels = np.zeros(seen.shape, np.int64)
-        labels[seen.images("human")[first]] = _indicators(mentions[first].toarray())
+            return indicators(view.by_image("human", mentions).toarray())
+        first = np.flatnonzero(view.corpus.human.positions == 0)
+        labels = np.zeros(view.shape, np.int64)
+        labels[view.images("human")[first]] = indicators(mentions[first].toarray())
         return labels
 
-    def _a_to_t(self, seen: Seen, labels: IntArray, usable: Mask) -> Question:
+    def _a_to_t(self, view: CorpusView, labels: IntArray, usable: BoolArray) -> PredictionTask:
         rows = np.flatnonzero(usable)
-        named = _indicators(seen.by_image("model", seen.mentions("model")).toarray())
+        named = indicators(view.by_image("model", view.mentions("model")).toarray())
         least = least_share(self.min_support, len(rows))
-        kept = np.flatnonzero(labels[rows].mean(axis=0) >= least)
-        return Question(
+        supported = np.flatnonzero(labels[rows].mean(axis=0) >= least)
+        return PredictionTask(
             name="a_to_t",
-            inputs=_written([[seen.groups[code]] for code in seen.codes[rows]], rows),
-            labels=labels[np.ix_(rows, kept)],
-            predicted=named[np.ix_(rows, kept)],
-            classes=tuple(seen.tasks[t] for t in kept),
+            inputs=_written([[view.groups[code]] for code in view.codes[rows]], rows),
+            labels=labels[np.ix_(rows, supported)],
+            predicted=named[np.ix_(rows, supported)],
+            classes=tuple(view.tasks[t] for t in supported),
             lacking=""
-            if len(kept)
+            if len(supported)
             else f"no task is in {100 * least:.2g} % of images by label (metric.min_support)",
         )
 
-    def _t_to_a(self, seen: Seen, labels: IntArray, usable: Mask) -> Question:
-        named = np.full(len(seen.corpus), -1)
-        named[seen.images("model")] = seen.named("model")
+    def _t_to_a(self, view: CorpusView, labels: IntArray, usable: BoolArray) -> PredictionTask:
+        named = np.full(len(view.corpus), -1)
+        named[view.images("model")] = view.named("model")
         rows = np.flatnonzero(usable & (named >= 0))
-        sizes = [
-            np.bincount(codes[rows], minlength=len(seen.groups)) for codes in (seen.codes, named)
-        ]
-        lacking = seen.unsaid("model")
-        if not lacking and np.min(sizes) < SMALLEST_GROUP:
-            lacking = f"captions must name every group alone in {SMALLEST_GROUP} images or more"
-        held = [[seen.tasks[t] for t in np.flatnonzero(labels[row])] for row in rows]
-        return Question(
+        groups = _common(view.codes[rows], named[rows], len(view.groups))
+        place = np.full(len(view.groups), -1)
+        place[groups] = np.arange(len(groups))
+        rows = rows[(place[view.codes[rows]] >= 0) & (place[named[rows]] >= 0)]
+        lacking = view.unsaid("model")
+        if not lacking and len(groups) < 2:
+            lacking = (
+                f"two groups need {SMALLEST_GROUP} images or more whose captions name them alone"
+            )
+        tasks_of_images = [[view.tasks[t] for t in np.flatnonzero(labels[row])] for row in rows]
+        rare = [name for k, name in enumerate(view.groups) if k not in groups]
+        return PredictionTask(
             name="t_to_a",
-            inputs=_written(held, rows),
-            labels=seen.codes[rows],
-            predicted=named[rows],
-            classes=seen.groups,
+            inputs=_written(tasks_of_images, rows),
+            labels=place[view.codes[rows]],
+            predicted=place[named[rows]],
+            classes=tuple(view.groups[k] for k in groups),
             lacking=lacking,
+            note=f"T→A leaves out {', '.join(rare)}: captions or labels have it in fewer "
+            f"than {SMALLEST_GROUP} images whose caption names one group"
+            if rare
+            else "",
         )
 
-    def _score(self, question: Question, seen: Seen, splits: Sequence[Split]) -> Score:
+    def _score(self, question: PredictionTask, view: CorpusView, splits: Sequence[Split]) -> Score:
         if question.lacking:
-            return _absent(question, seen, len(splits))
-        return _Direction(self, question, seen, splits).score()
+            return _absent(question, view, len(seeds_in(splits)))
+        return _Direction(self, question, view, splits).score()
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
-    """What attackers of one direction are asked, on M images.
+class PredictionTask:
+    """What attackers of one direction guess, on M images.
 
     Attributes:
         name: the direction.
         inputs: M label vectors written as words.
         labels: (M,) true classes, or (M, T) 0/1 for several tasks.
-        predicted: the same by the model's captions.
+        predicted: classes by the model's captions, in the same shape.
         classes: names of the classes or tasks.
-        lacking: why it cannot be asked, empty if it can.
+        lacking: why the direction cannot be scored, empty if it can.
+        note: a sentence for readers, empty if there is none.
     """
 
     name: str
@@ -251,6 +274,7 @@ class Question:
     predicted: IntArray
     classes: tuple[str, ...]
     lacking: str = ""
+    note: str = ""
 
     def part(self, what: str = "", **fields: str) -> PartName:
         """The name of a number of this direction."""
@@ -268,128 +292,149 @@ class Question:
 
 
 class _Direction:
-    """Predictions in one direction and the numbers made from them."""
+    """Predictions in one direction and the numbers computed from them."""
 
     def __init__(
-        self, metric: DPA, question: Question, seen: Seen, splits: Sequence[Split]
+        self, metric: DPA, question: PredictionTask, view: CorpusView, splits: Sequence[Split]
     ) -> None:
-        self.metric, self.question, self.seen = metric, question, seen
-        self.splits, self.n_seeds = splits, len(splits)
+        self.metric, self.question, self.view = metric, question, view
+        self.splits, self.seeds = splits, seeds_in(splits)
 
     @cached_property
     def predictions(self) -> dict[str, Predictions]:
-        """Side to what its attackers predict; they are trained when this is first asked for."""
+        """Side to its attackers' predictions; they are trained when this is first read."""
         train = self.metric.probe.fit_predict
         return {
             "model": train(self._posed("model", self.question.predicted), self.splits),
-            # Every seed has label noise of its own.
+            # Every seed has its own label noise.
             "human": Predictions.joined(
-                [train(self._posed("human", self._noisy(s.seed)), [s]) for s in self.splits]
+                [
+                    train(
+                        self._posed("human", self._noisy(seed)),
+                        [split for split in self.splits if split.seed == seed],
+                    )
+                    for seed in self.seeds
+                ]
             ),
         }
 
-    def _posed(self, side: str, labels: IntArray) -> Labelled:
-        own = self.question
-        name = f"{own.name}:{side}"
-        return Labelled(name, own.inputs, labels, len(own.classes), own.classes)
+    def _posed(self, side: str, labels: IntArray) -> LabelledCaptions:
+        question = self.question
+        name = f"{question.name}:{side}"
+        return LabelledCaptions(
+            name, question.inputs, labels, len(question.classes), question.classes
+        )
 
     def _noisy(self, seed: int) -> IntArray:
-        """The labels as attackers of one seed see them."""
-        own = self.question
+        """The labels with the noise of one seed."""
+        question = self.question
         equalise = EQUALISE[self.metric.equalise]
-        images = self.seen.corpus.keys[own.images]
-        if not own.several:
-            noise = stream("noise", seed, images)
-            return equalise(own.labels, own.predicted, len(own.classes), noise)
+        images = self.view.corpus.keys[question.images]
+        if not question.several:
+            noise = random_words("noise", seed, images)
+            return equalise(question.labels, question.predicted, len(question.classes), noise)
         columns = [
-            equalise(labels, predicted, 2, stream("noise", seed, images, task))
+            equalise(labels, predicted, 2, random_words("noise", seed, images, task))
             for labels, predicted, task in zip(
-                own.labels.T, own.predicted.T, keys_of(own.classes), strict=True
+                question.labels.T, question.predicted.T, hash_ids(question.classes), strict=True
             )
         ]
         return np.stack(columns, axis=1)
 
-    def _quality(self, side: str, weights: FloatArray) -> FloatArray:
+    def _quality(self, side: str, weights: Float64Array) -> Float64Array:
         """(B, S, C) quality of each seed's attackers, for each task if there are several."""
-        place = np.full(len(self.seen.corpus), -1)
+        place = np.full(len(self.view.corpus), -1)
         place[self.question.images] = np.arange(len(self.question.images))
-        found = []
+        qualities = []
         for images, truth, probs in self.predictions[side]:
             guess = self.metric.scoring.per_guess(probs, truth).reshape(len(images), -1)
-            own = weights[:, place[images]]
+            tested = weights[:, place[images]]
             with np.errstate(divide="ignore", invalid="ignore"):
-                mean = own @ guess / own.sum(axis=1, keepdims=True)
-            found.append(self.metric.scoring.link(mean))
-        return np.stack(found, axis=1)
+                mean = tested @ guess / tested.sum(axis=1, keepdims=True)
+            qualities.append(self.metric.scoring.link(mean))
+        return np.stack(qualities, axis=1)
 
-    def evaluate(self, weights: FloatArray) -> dict[PartName, FloatArray]:
-        """All numbers of the direction, (B, S) each, when images count as often as weighted."""
-        own, of = self.question, self.question.part
+    def evaluate(self, weights: Float64Array) -> dict[PartName, Float64Array]:
+        """All numbers of the direction under weights of the images, (B, S) each."""
+        question, of = self.question, self.question.part
         model, human = (self._quality(side, weights) for side in ("model", "human"))
-        found = {of(): normalised(model.mean(axis=-1), human.mean(axis=-1))}
-        found |= {
+        values = {of(): normalised(model.mean(axis=-1), human.mean(axis=-1))}
+        values |= {
             of("quality", side="model"): model.mean(axis=-1),
             of("quality", side="human"): human.mean(axis=-1),
-            of("accuracy"): self._mean(own.labels == own.predicted, weights),
+            of("accuracy"): self._mean(question.labels == question.predicted, weights),
         }
-        if own.several:
+        if question.several:
             scores = normalised(model, human)
-            found |= {of(object=t): scores[..., k] for k, t in enumerate(own.classes)}
-            for side, named in (("model", own.predicted), ("human", own.labels)):
-                found[of("mentions", side=side)] = len(own.classes) * self._mean(named, weights)
-        return found
+            values |= {of(object=t): scores[..., k] for k, t in enumerate(question.classes)}
+            for side, named in (("model", question.predicted), ("human", question.labels)):
+                values[of("mentions", side=side)] = len(question.classes) * self._mean(
+                    named, weights
+                )
+        return values
 
-    def _mean(self, values: Mask | IntArray, weights: FloatArray) -> FloatArray:
-        """(B, S) weighted mean over images and tasks of what no attacker changes."""
+    def _mean(self, values: BoolArray | IntArray, weights: Float64Array) -> Float64Array:
+        """(B, S) weighted mean over images and tasks of values that no seed changes."""
         each = values.reshape(len(values), -1).mean(axis=1)
-        return (weights @ each / weights.sum(axis=1))[:, None] * np.ones((1, self.n_seeds))
+        return (weights @ each / weights.sum(axis=1))[:, None] * np.ones((1, len(self.seeds)))
 
     def score(self) -> Score:
         """Estimates of all numbers."""
-        keys = self.seen.corpus.keys[self.question.images]
-        estimates = self.metric.stats.estimate_weighted(keys, self.evaluate)
+        keys, of = self.view.corpus.keys[self.question.images], self.question.part()
+        estimates = self.metric.stats.estimate_weighted(
+            keys, self.evaluate, cross_fitted=every_image_tested(self.splits)
+        )
+        estimates |= {of: spanned(estimates[of])}
         return Score(
-            parts={
-                part: _part(part, estimate, self.question, self.seen)
-                for part, estimate in estimates.items()
-            },
+            parts={n: _part(n, one, self.question, self.view) for n, one in estimates.items()},
             predictions=list(self.predictions.values()),
             audit={f"{self.question.name}:classes": list(self.question.classes)},
-            notes=[self._caution(estimates)] if self.question.several else [],
+            notes=[
+                *([self._caution(estimates)] if self.question.several else []),
+                *filter(None, [self.question.note]),
+            ],
         )
 
     def _caution(self, estimates: dict[PartName, Estimate]) -> str:
         of = self.question.part
         model, human = (estimates[of("mentions", side=side)].value for side in SIDES)
         return (
-            f"A→T: captions name {model:.2f} tasks an image, labels hold {human:.2f}; rare tasks "
-            "are easy to guess, so a captioner that says less scores higher"
+            f"A→T: captions name {model:.2f} tasks an image, labels contain {human:.2f}; rare "
+            "tasks are easy to guess, so a captioner that says less scores higher"
         )
 
 
-def _absent(question: Question, seen: Seen, n_seeds: int) -> Score:
-    """A headline without a value, and why; nothing was trained for it."""
+def _common(labels: IntArray, predicted: IntArray, n_groups: int) -> IntArray:
+    """The groups that are labelled and named often enough for attackers, without the others."""
+    groups = np.arange(n_groups)
+    while True:
+        both = np.isin(labels, groups) & np.isin(predicted, groups)
+        sizes = [np.bincount(classes[both], minlength=n_groups) for classes in (labels, predicted)]
+        frequent = np.flatnonzero(np.min(sizes, axis=0) >= SMALLEST_GROUP)
+        if len(frequent) == len(groups):
+            return groups
+        groups = frequent
+
+
+def _absent(question: PredictionTask, view: CorpusView, n_seeds: int) -> Score:
+    """A headline without a value, and the reason; no attacker was trained."""
     nan = float("nan")
     estimate = Estimate(nan, nan, nan, nan, nan, nan, n_seeds)
     arrow = {"a_to_t": "A→T", "t_to_a": "T→A"}[question.name]
     return Score(
-        parts={question.name: _part(question.part(), estimate, question, seen)},
+        parts={question.name: _part(question.part(), estimate, question, view)},
         notes=[f"{arrow} cannot be scored: {question.lacking}"],
     )
 
 
-_UNITS = {"quality": "quality", "mentions": "per image"}
-
-
-def _part(name: PartName, estimate: Estimate, question: Question, seen: Seen) -> Part:
-    images = np.zeros(len(seen.corpus), bool)
-    images[question.images] = True
+def _part(name: PartName, estimate: Estimate, question: PredictionTask, view: CorpusView) -> Part:
+    images = np.isin(np.arange(len(view.corpus)), question.images)
     return Part(
         estimate=estimate,
         unit=_UNITS.get(name.what, "fraction"),
         n_images=len(question.images),
-        coverage=float(len(question.images) / seen.labelled.sum()),
-        neutral_rate=seen.neutral_rate(name.side or "model", images),
+        coverage=float(len(question.images) / view.labelled.sum()),
+        neutral_rate=view.neutral_rate(name.side or "model", images),
     )
 
 
@@ -397,8 +442,3 @@ def _written(vectors: Sequence[Sequence[str]], rows: IntArray) -> Captions:
     """Label vectors as captions, one word a label that is set."""
     texts = [" ".join(name.replace(" ", "_") for name in vector) for vector in vectors]
     return Captions.from_texts(texts, rows.tolist())
-
-
-def _indicators(counts: FloatArray) -> IntArray:
-    """1 where something was counted."""
-    return (counts > 0).astype(np.int64)

@@ -1,4 +1,4 @@
-"""ImageCaptioner2: does a captioner leak the attribute to one who sees the masked picture too?"""
+"""ImageCaptioner2: does a captioner leak the attribute to an attacker with the masked picture?"""
 
 from __future__ import annotations
 
@@ -8,30 +8,28 @@ from dataclasses import replace
 from typing import ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus
-from bias_pipeline.corpus.predictions import Labelled, Predictions
-from bias_pipeline.corpus.split import Split, SplitRule
+from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
+from bias_pipeline.corpus.split import Split, SplitRule, every_image_tested
 from bias_pipeline.declared import Count, Share
 from bias_pipeline.errors import NotApplicableError, UsageError
-from bias_pipeline.io.hashing import UIntArray, stream
-from bias_pipeline.metrics.attack.attacked import Attack
+from bias_pipeline.io.hashing import UIntArray, random_words
+from bias_pipeline.metrics.attack.attack_runner import AttackRunner
 from bias_pipeline.metrics.attack.caption_attack import CaptionAttack
-from bias_pipeline.metrics.base import PICTURES, Cost, MetricInfo, Part, Reading
-from bias_pipeline.metrics.parts import PartName
-from bias_pipeline.metrics.sources import BAKR_2023
+from bias_pipeline.metrics.base import PICTURES, Cost, EvidenceRule, MetricInfo, Part
+from bias_pipeline.metrics.references import BAKR_2023
+from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.scoring import Scoring
 from bias_pipeline.stats.bootstrap import Bootstrap, Combination
 from bias_pipeline.stats.scores import ScoreTable
 from bias_pipeline.text.transform import Transform, applied
 from bias_pipeline.vision.masking import Blank, ImageMasking, Silhouette
 
-Mask = npt.NDArray[np.bool_]
-IntArray = npt.NDArray[np.int64]
 Leak = Literal["masked", "silhouette", "blank", "others"]
 LEAKS: tuple[Leak, ...] = ("masked", "silhouette", "blank")
 
@@ -39,30 +37,30 @@ LEAKS: tuple[Leak, ...] = ("masked", "silhouette", "blank")
 class ImageCaptioner2(CaptionAttack):
     """B_amp = B_m - B_d (Bakr et al. 2023, section 4).
 
-    The attacker is a captioner that sees the picture, people masked, reads a caption, the group's
-    words masked, and then a prompt ("Therefore, the gender is"); B is the mean probability of the
-    true answer on held-out images (eq. 2), ``model`` B_m with the captioner's captions, ``human``
-    B_d with people's, both in [0, 1] with 1 / K for a uniform answer, and ``score`` their
-    difference on the images that have both. Parts beside LIC's:
+    The attacker is a captioner. It gets the picture with people masked, a caption with the group's
+    words masked, and a prompt ("Therefore, the gender is"). B is the mean probability of the true
+    answer on held-out images (eq. 2): ``model`` is B_m with the captioner's captions, ``human`` B_d
+    with people's, both in [0, 1] with 1 / K for a uniform answer, and ``score`` their difference on
+    the images that have both. Parts besides LIC's:
 
     * ``score:accuracy``, ``score:lic``: the same predictions under the other scoring functions of
       Table 2, whose columns are Leakage, LIC and its own;
-    * ``leak:masked``, ``leak:silhouette``, ``leak:blank`` (ours): what an attacker gets without
-      any caption from the masked picture, from the outline of what is masked, and from a blank
-      picture. What is left in the picture is shown to both sides, so it raises B_m and B_d alike;
-      an outline that tells the group, or a mask that is too small, shows here. A fourth,
-      ``leak:others``, has each image shown with another's picture: chance, or the attacker knows
-      the group from elsewhere.
+    * ``leak:masked``, ``leak:silhouette``, ``leak:blank`` (ours): the attacker's score without
+      any caption from the masked picture, from the outline of the mask, and from a blank picture.
+      Both sides use the same pictures, so what they leak raises B_m and B_d alike; an outline that
+      gives the group away, or a mask that is too small, raises these numbers. A fourth,
+      ``leak:others``, gives each image another's picture: above chance, the attacker knows the
+      group from elsewhere.
 
     The paper does not say how many of an image's human captions B_d uses (``positions``), whether
     the probability is shared among the answers alone (``renormalise_answers``), the learning rate,
     the size of pictures or the number of runs.
 
     Args:
-        image_masking: what of pictures attackers are not shown.
+        image_masking: what is masked in pictures.
         renormalise_answers: whether the answers share all of the probability.
-        select: which epoch of an attacker is asked, the ``last``, or the ``best`` on the validation
-            part of the split; the paper does not say.
+        select: which epoch of an attacker is used: the ``last``, or the ``best`` by validation
+            loss; the paper does not say.
         leaks: which leaks are measured, any of ``masked``, ``silhouette``, ``blank``, ``others``.
         settings: see :class:`~bias_pipeline.metrics.attack.caption_attack.CaptionAttack`.
 
@@ -74,7 +72,7 @@ class ImageCaptioner2(CaptionAttack):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="imagecaptioner2",
         title="ImageCaptioner2",
-        version=1,
+        version=2,
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
@@ -85,10 +83,12 @@ class ImageCaptioner2(CaptionAttack):
         needs=(PICTURES,),
         cost=Cost(per_caption=0.0, per_attacked=1e-2),
         says={
-            "score": "who sees the picture without people is surer of the {attribute} than with "
+            "score": "an attacker with the masked picture is surer of the {attribute} than with "
             "people's captions",
         },
-        readings={"score": Reading("score", follows=("words", "vocabulary"))},
+        readings={"score": EvidenceRule("score", follows=("words", "vocabulary"))},
+        # With three seeds p below .001 is too frequent (experiments/inference/SEEDS.md).
+        least_seeds=5,
         source_identifying=True,
         learnable=True,
         amplification=True,
@@ -109,6 +109,7 @@ class ImageCaptioner2(CaptionAttack):
         positions: Count = 1,
         sides: Sequence[str] = SIDES,
         wordless_limit: Share = 0.5,
+        learning_curve: bool = True,
         renormalise_answers: bool = True,
         select: Literal["last", "best"] = "last",
         leaks: Sequence[Leak] = LEAKS,
@@ -124,10 +125,11 @@ class ImageCaptioner2(CaptionAttack):
             positions,
             sides,
             wordless_limit,
+            learning_curve,
         )
         if not probe.encoder.sees:
             raise UsageError(
-                "metric=imagecaptioner2 is of attackers that see pictures; choose encoder=sat, "
+                "metric=imagecaptioner2 needs attackers that use pictures; choose encoder=sat, "
                 "encoder=grit or encoder=hf"
             )
         self.image_masking = image_masking
@@ -138,28 +140,28 @@ class ImageCaptioner2(CaptionAttack):
         """The corpus with words and pictures masked."""
         return self.image_masking(applied(transforms, corpus))
 
-    def attackable(self, ready: Corpus) -> Mask:
-        """(N,) images whose picture can be shown.
+    def attackable(self, ready: Corpus) -> BoolArray:
+        """(N,) images that have a picture.
 
         Raises:
-            NotApplicableError: if none can.
+            NotApplicableError: if none has.
         """
         if self.probe.encoder.sees == "objects":
             if ready.objects is None:
                 raise NotApplicableError(
-                    f"dataset {ready.dataset!r} does not say what is in its pictures, which "
-                    "encoder.backbone=annotations sees"
+                    f"dataset {ready.dataset!r} lists no objects of its pictures, which "
+                    "encoder.backbone=annotations needs"
                 )
             return np.ones(len(ready), bool)
         if ready.pictures is None:
             raise NotApplicableError(
                 f"dataset {ready.dataset!r} has no pictures here (dataset.images=DIR); "
-                "encoder=sat encoder.backbone=annotations sees its objects instead, "
-                "encoder.backbone=boxes what is where (dataset.regions=FILE)"
+                "encoder=sat encoder.backbone=annotations uses its objects instead, "
+                "encoder.backbone=boxes objects with their boxes (dataset.regions=FILE)"
             )
         return ready.pictures.present
 
-    def shown(self, data: Labelled, ready: Corpus) -> Labelled:
+    def shown(self, data: LabelledCaptions, ready: Corpus) -> LabelledCaptions:
         """The pictures, or the objects, of the captions' images."""
         rows = data.captions.image_rows
         return replace(
@@ -169,16 +171,18 @@ class ImageCaptioner2(CaptionAttack):
         )
 
     def _objects(self, ready: Corpus, rows: IntArray) -> list[frozenset[str]] | None:
-        """What is to be seen of the objects of some images."""
+        """The objects of some images that are not masked."""
         if ready.objects is None:
             return None
         hides = self.image_masking.hides
         return [frozenset(o for o in ready.objects[row] if not hides(o)) for row in rows.tolist()]
 
-    def predictions(self, data: Labelled, splits: Sequence[Split]) -> Predictions:
-        """Probabilities of the groups' answers; what belongs to other words is left out."""
-        found = super().predictions(data, splits)
-        return replace(found, probs=tuple(own[:, : data.n_classes] for own in found.probs))
+    def predictions(self, data: LabelledCaptions, splits: Sequence[Split]) -> Predictions:
+        """Probabilities of the groups' answers, without those of other words."""
+        predictions = super().predictions(data, splits)
+        return replace(
+            predictions, probs=tuple(probs[:, : data.n_classes] for probs in predictions.probs)
+        )
 
     def _combinations(self) -> dict[PartName, Combination]:
         """The headline under the other scoring functions of Table 2 too."""
@@ -192,8 +196,8 @@ class ImageCaptioner2(CaptionAttack):
             ),
         }
 
-    def further(self, attack: Attack, images: Mask) -> Mapping[str, Part]:
-        """What attackers get without a caption."""
+    def further(self, attack: AttackRunner, images: BoolArray) -> Mapping[str, Part]:
+        """The leaks: scores of attackers without captions."""
         parts: dict[str, Part] = {}
         for kind in self.leaks:
             data = self._uncaptioned(kind, attack.ready, np.flatnonzero(images))
@@ -201,44 +205,53 @@ class ImageCaptioner2(CaptionAttack):
                 continue
             table = ScoreTable.of([attack.attack(data)], self.scoring)
             name = PartName("leak", detail=kind)
-            estimate = self.stats.estimate([table], {name: lambda own: own}, attack.ready.keys)
+            estimate = self.stats.estimate(
+                [table],
+                {name: lambda scores: scores},
+                attack.ready.keys,
+                cross_fitted=every_image_tested(attack.splits),
+            )
             part = self._part(estimate[name], attack.ready, "model", images)
             parts[name] = replace(self._scored(part), neutral_rate=math.nan)  # without captions
         return parts
 
-    def _uncaptioned(self, kind: str, ready: Corpus, rows: IntArray) -> Labelled | None:
-        """Pictures alone; None where there is no such picture."""
+    def _uncaptioned(self, kind: str, ready: Corpus, rows: IntArray) -> LabelledCaptions | None:
+        """Pictures without captions; None if the kind of picture does not exist."""
         grouping = ready.groupings[self.attribute.name]
         captions = Captions.from_texts([""] * len(rows), rows.tolist())
-        data = Labelled(
+        data = LabelledCaptions(
             f"leak:{kind}", captions, grouping.codes[rows], len(grouping.names), grouping.names
         )
-        seen = _shifted(rows, ready.keys) if kind == "others" else rows
+        view = _shifted(rows, ready.keys) if kind == "others" else rows
         if self.probe.encoder.sees == "objects":
-            return None if kind == "silhouette" else self._listed(data, kind, ready, seen)
+            return None if kind == "silhouette" else self._listed(data, kind, ready, view)
         assert ready.pictures is not None
-        own = ready.pictures.take(seen)
+        pictures = ready.pictures.take(view)
         if kind == "silhouette":
-            if not own.edits:
+            if not pictures.edits:
                 return None
-            own = replace(own, edits=(*own.edits[:-1], Silhouette(self.image_masking)))
+            pictures = replace(
+                pictures, edits=(*pictures.edits[:-1], Silhouette(self.image_masking))
+            )
         elif kind == "blank":
-            own = replace(own, edits=(Blank(),))  # alike whatever else would be masked
-        return replace(data, pictures=own)
+            pictures = replace(pictures, edits=(Blank(),))  # the same whatever would be masked
+        return replace(data, pictures=pictures)
 
-    def _listed(self, data: Labelled, kind: str, ready: Corpus, seen: IntArray) -> Labelled:
-        """Objects alone."""
-        nothing = [frozenset[str]()] * len(seen)
-        return replace(data, objects=nothing if kind == "blank" else self._objects(ready, seen))
+    def _listed(
+        self, data: LabelledCaptions, kind: str, ready: Corpus, view: IntArray
+    ) -> LabelledCaptions:
+        """Objects without captions."""
+        nothing = [frozenset[str]()] * len(view)
+        return replace(data, objects=nothing if kind == "blank" else self._objects(ready, view))
 
 
 def _shifted(rows: IntArray, keys: UIntArray) -> IntArray:
-    """Another of the images for each: the next one in an order drawn by their ids.
+    """For each image another one: the next in a random order by ids.
 
     Example:
         >>> _shifted(np.array([0, 2, 5]), np.array([3, 1, 4, 1, 5, 9], np.uint64)).tolist()
         [2, 5, 0]
     """
-    order = rows[np.argsort(stream("pictures", 0, keys[rows]), kind="stable")]
+    order = rows[np.argsort(random_words("pictures", 0, keys[rows]), kind="stable")]
     after = dict(zip(order.tolist(), np.roll(order, -1).tolist(), strict=True))
     return np.array([after[row] for row in rows.tolist()], np.int64)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import ClassVar
 
 from bias_pipeline.metrics.attack.caption_attack import CaptionAttack
-from bias_pipeline.metrics.base import Cost, MetricInfo, Reading, Response
-from bias_pipeline.metrics.sources import BAKR_2023, WANG_2019
+from bias_pipeline.metrics.base import Cost, EvidenceRule, ExpectedResponse, MetricInfo
+from bias_pipeline.metrics.references import BAKR_2023, WANG_2019
 
 
 class Leakage(CaptionAttack):
     """Leakage amplification = accuracy on model captions - accuracy on human ones.
 
-    Source: Wang et al. 2019, carried over to captions. ``model`` and ``human`` are accuracies in
+    Source: Wang et al. 2019, applied to captions. ``model`` and ``human`` are accuracies in
     [0, 1], 1 / K by chance; ``score`` is their difference on the images that have both. It uses
-    the very predictions of LIC.
+    the same predictions as LIC.
 
     Example:
         >>> Leakage.info.range
@@ -34,15 +34,15 @@ class Leakage(CaptionAttack):
         sources={WANG_2019: "section 3", BAKR_2023: "section 3: on captions"},
         cost=Cost(per_caption=0.0),
         responses={
-            "score": Response(
+            "score": ExpectedResponse(
                 moves=("word order", "unlisted word", "object follows group"),
                 stays=("biased people",),
             )
         },
         says={
-            "score": "an attacker guesses the {attribute} right more often than from people's",
+            "score": "an attacker guesses the {attribute} correctly more often than from people's",
         },
-        readings={"score": Reading("score", follows=("words", "vocabulary"))},
+        readings={"score": EvidenceRule("score", follows=("words", "vocabulary"), matched=True)},
         source_identifying=True,
         learnable=True,
         amplification=True,

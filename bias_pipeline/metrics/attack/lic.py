@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from bias_pipeline.metrics.attack.caption_attack import CaptionAttack
-from bias_pipeline.metrics.base import Cost, MetricInfo, Reading, Response
-from bias_pipeline.metrics.sources import HIROTA_2022, RELIC_2023
+from bias_pipeline.metrics.base import Cost, EvidenceRule, ExpectedResponse, MetricInfo
+from bias_pipeline.metrics.references import HIROTA_2022, RELIC_2023
 
 
 class LIC(CaptionAttack):
@@ -15,8 +15,8 @@ class LIC(CaptionAttack):
     ``model`` is LIC_M, ``human`` LIC_D (mean over five caption positions, each with its own
     attackers), both in [0, 1] with 1 / K^2 for a uniform prediction; ``score`` is their difference
     on the images that have both, in [-1, 1]. LIC mixes accuracy with confidence:
-    ``lic_from:accuracy`` and ``lic_from:confidence`` say how much of the difference each makes,
-    ``ece:*`` how well the attackers are calibrated.
+    ``lic_from:accuracy`` and ``lic_from:confidence`` are their parts of the difference, ``ece:*``
+    shows how well the attackers are calibrated.
 
     Example:
         >>> LIC.info.neutral
@@ -36,7 +36,7 @@ class LIC(CaptionAttack):
         sources={HIROTA_2022: "eq. 2-4", RELIC_2023: "eq. 1-3"},
         cost=Cost(per_caption=0.0, per_attacked=3.5e-5),
         responses={
-            "score": Response(
+            "score": ExpectedResponse(
                 moves=(
                     "negation",
                     "synonym",
@@ -57,7 +57,7 @@ class LIC(CaptionAttack):
         says={
             "score": "an attacker is surer of the {attribute} than from people's captions",
         },
-        readings={"score": Reading("score", follows=("words", "vocabulary"))},
+        readings={"score": EvidenceRule("score", follows=("words", "vocabulary"), matched=True)},
         source_identifying=True,
         learnable=True,
         amplification=True,

@@ -1,4 +1,4 @@
-"""Scores of single groups: which is worst, and how far the groups lie apart."""
+"""Scores of single groups: which is worst, and how far the groups are apart."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Gap:
     Attributes:
         worst: the group with the highest score; lower is fairer.
         best: the group with the lowest.
-        estimate: worst minus best. The two were chosen after looking at all, so the interval is as
-            wide as if every pair of groups had been compared (Bonferroni).
+        estimate: worst minus best. As the two are chosen from all groups, the interval is corrected
+            for all pairs of groups (Bonferroni).
     """
 
     worst: str
@@ -54,10 +54,10 @@ def sentence(of: str, groups: Mapping[str, Estimate], gap: Gap) -> str:
         gap: from there.
     """
     return (
-        f"{of}: worst group {gap.worst} {_told(groups[gap.worst])}; largest gap "
-        f"{_told(gap.estimate)}, to {gap.best}"
+        f"{of}: worst group {gap.worst} {_formatted(groups[gap.worst])}; largest gap "
+        f"{_formatted(gap.estimate)}, to {gap.best}"
     )
 
 
-def _told(e: Estimate) -> str:
+def _formatted(e: Estimate) -> str:
     return f"{100 * e.value:.1f} [{100 * e.ci_low:.1f}, {100 * e.ci_high:.1f}]"

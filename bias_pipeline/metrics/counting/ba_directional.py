@@ -7,15 +7,18 @@ from typing import ClassVar
 
 import numpy as np
 
+from bias_pipeline.array_types import Float64Array
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
-from bias_pipeline.metrics.base import MetricInfo, Reading, Response
-from bias_pipeline.metrics.counting.labels import (
+from bias_pipeline.metrics.base import EvidenceRule, ExpectedResponse, MetricInfo
+from bias_pipeline.metrics.corpus_view import CorpusView
+from bias_pipeline.metrics.counting.base import COUNT, CountSpec, Sums, ValueBasis, choice
+from bias_pipeline.metrics.counting.task_labels import (
     LabelledTaskMetric,
-    counts_of,
+    counts_of_folds,
     mention_rates,
     mentions_about,
 )
-from bias_pipeline.metrics.counting.tally import COUNT, About, FloatArray, Sums, Tally, choice
+from bias_pipeline.metrics.functional import apart
 from bias_pipeline.metrics.functional.amplification import (
     DENOMINATORS,
     TIES,
@@ -23,10 +26,9 @@ from bias_pipeline.metrics.functional.amplification import (
     directional,
     directional_pairs,
 )
-from bias_pipeline.metrics.functional.counts import Counts, known_mean
-from bias_pipeline.metrics.parts import DIRECTIONS, PartName
-from bias_pipeline.metrics.seen import Seen
-from bias_pipeline.metrics.sources import WANG_2021
+from bias_pipeline.metrics.functional.counts import Counts, nanmean
+from bias_pipeline.metrics.references import WANG_2021
+from bias_pipeline.metrics.value_names import DIRECTIONS, PartName
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 
@@ -34,16 +36,20 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
     """BA-> of Wang and Russakovsky 2021 on captions, in both directions.
 
     ``a_to_t``: given the group, are the tasks it goes with named more often than they are labelled?
-    ``t_to_a``: given the task, is the group it goes with named more often? Beside each headline
-    stand ``<direction>:object:NAME`` (mean over groups), ``<direction>:group:NAME`` (mean over
-    tasks) and ``<direction>:undefined`` (pairs without a conditional probability), and for
-    ``t_to_a`` both public denominators, which may differ in sign.
+    ``t_to_a``: given the task, is the group it goes with named more often? Each headline also has
+    ``<direction>:object:NAME`` (mean over groups), ``<direction>:group:NAME`` (mean over
+    tasks) and ``<direction>:undefined`` (pairs without a conditional probability), and
+    ``t_to_a`` has both public denominators, which may differ in sign.
+
+    In ``t_to_a`` the sign of a pair comes from other images than its change
+    (:mod:`~bias_pipeline.metrics.functional.apart`), so the number does not depend on how many
+    images there are; ``t_to_a:published:*`` use the same images for both, as the paper does.
 
     A->T compares how often tasks are named with how often they are labelled, so a captioner that
-    names few objects scores below 0 whatever its bias: read the mention rates beside it.
+    names few objects scores below 0 whatever its bias: read it with the mention rates.
 
     Args:
-        attribute: see :class:`~bias_pipeline.metrics.counting.labels.LabelledTaskMetric`.
+        attribute: see :class:`~bias_pipeline.metrics.counting.task_labels.LabelledTaskMetric`.
         task: see there.
         stats: see there.
         labels: see there.
@@ -52,14 +58,14 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
         tie: see :func:`~bias_pipeline.metrics.functional.amplification.directional_pairs`.
         denominator: see there.
         undefined: see :func:`~bias_pipeline.metrics.functional.amplification.directional`.
-        words: see :class:`~bias_pipeline.metrics.counting.labels.LabelledTaskMetric`.
+        words: see :class:`~bias_pipeline.metrics.counting.task_labels.LabelledTaskMetric`.
         exclude_tasks: see there.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
         name="ba_directional",
         title="Directional bias amplification (BA->)",
-        version=3,
+        version=4,
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
@@ -69,7 +75,7 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
         sources={WANG_2021: "eq. 2-3"},
         needs=("objects",),
         responses={
-            "a_to_t": Response(
+            "a_to_t": ExpectedResponse(
                 moves=("object follows group",),
                 stays=(
                     "negation",
@@ -81,7 +87,7 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
                     "biased people",
                 ),
             ),
-            "t_to_a": Response(
+            "t_to_a": ExpectedResponse(
                 moves=("group follows object",),
                 stays=("object follows group",),
             ),
@@ -90,7 +96,7 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
             "a_to_t": "where a {attribute} is common with a task, it mentions the task more often",
             "t_to_a": "where a task is common with a {attribute}, it names that one more often",
         },
-        readings={"t_to_a": Reading("t_to_a:named", named=True)},
+        readings={"t_to_a": EvidenceRule("t_to_a:named", named=True)},
         untested=("a_to_t",),
         source_identifying=True,
         amplification=True,
@@ -117,57 +123,71 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
         self.undefined = choice("undefined", undefined, UNDEFINED)
 
     def rests_on_names(self, part: PartName) -> bool:
-        """T->A: A->T goes by labelled groups."""
+        """T->A only: A->T uses labelled groups."""
         return part.direction == "t_to_a"
 
-    def tally(self, seen: Seen) -> Tally:
+    def tally(self, view: CorpusView) -> CountSpec:
         """See the class."""
-        sides = self.sides(seen)
+        sides = self.sides(view)
 
-        def numbers(sums: Sums) -> dict[PartName, FloatArray]:
-            counts = counts_of(sums, sides.n_groups)
-            values = mention_rates(counts)
-            for direction in DIRECTIONS:
-                values |= self._direction(counts, direction, seen)
-            return values | {
-                PartName(direction="t_to_a", detail=how): self._headline(counts, "t_to_a", how)
+        def numbers(sums: Sums) -> dict[PartName, Float64Array]:
+            folds = counts_of_folds(sums, sides.n_groups)
+            counts = apart.whole(folds)
+            a_to_t = directional_pairs(counts, "a_to_t", tie=self.tie)
+            t_to_a = {
+                how: apart.t_to_a_pairs(folds, tie=self.tie, denominator=how)
                 for how in DENOMINATORS
             }
+            return {
+                **mention_rates(counts),
+                **self._direction(a_to_t, "a_to_t", view),
+                **self._direction(t_to_a[self.denominator], "t_to_a", view),
+                **{PartName(direction="t_to_a", detail=h): self._mean(t_to_a[h]) for h in t_to_a},
+                **{_published(how): self._published(counts, how) for how in DENOMINATORS},
+            }
 
-        return Tally(
-            tables=sides.tables(),
+        return CountSpec(
+            tables=sides.tables_of_folds(view.corpus.keys),
             numbers=numbers,
-            about=About(sides.images),
+            about=ValueBasis(sides.images),
             parts={
-                **{_undefined(d): About(sides.images, unit=COUNT) for d in DIRECTIONS},
+                **{_undefined(d): ValueBasis(sides.images, unit=COUNT) for d in DIRECTIONS},
                 **mentions_about(sides.images),
             },
-            audit={"pairs": len(seen.tasks) * sides.n_groups},
+            audit={"pairs": len(view.tasks) * sides.n_groups},
             notes=[self.caution()],
         )
 
-    def _headline(self, counts: Counts, direction: str, denominator: str) -> FloatArray:
+    def _published(self, counts: Counts, denominator: str) -> Float64Array:
         return directional(
-            counts, direction, tie=self.tie, denominator=denominator, undefined=self.undefined
+            counts, "t_to_a", tie=self.tie, denominator=denominator, undefined=self.undefined
         )
 
-    def _direction(self, counts: Counts, direction: str, seen: Seen) -> dict[PartName, FloatArray]:
-        pairs = directional_pairs(counts, direction, tie=self.tie, denominator=self.denominator)
-        tasks = known_mean(np.swapaxes(pairs, -1, -2), 1)
-        of_groups = known_mean(pairs, 1)
+    def _mean(self, pairs: Float64Array) -> Float64Array:
+        return nanmean(np.nan_to_num(pairs, nan=0.0) if self.undefined == "keep" else pairs, 2)
+
+    def _direction(
+        self, pairs: Float64Array, direction: str, view: CorpusView
+    ) -> dict[PartName, Float64Array]:
+        tasks = nanmean(np.swapaxes(pairs, -1, -2), 1)
+        of_groups = nanmean(pairs, 1)
         return {
-            PartName(direction=direction): self._headline(counts, direction, self.denominator),
+            PartName(direction=direction): self._mean(pairs),
             _undefined(direction): np.isnan(pairs).sum(axis=(-2, -1)),
             **{
                 PartName(direction=direction, group=g): of_groups[:, a]
-                for a, g in enumerate(seen.groups)
+                for a, g in enumerate(view.groups)
             },
             **{
                 PartName(direction=direction, object=o): tasks[:, t]
-                for t, o in enumerate(seen.tasks)
+                for t, o in enumerate(view.tasks)
             },
         }
 
 
 def _undefined(direction: str) -> PartName:
     return PartName("undefined", direction=direction)
+
+
+def _published(denominator: str) -> PartName:
+    return PartName("published", direction="t_to_a", detail=denominator)

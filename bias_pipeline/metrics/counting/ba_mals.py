@@ -1,4 +1,4 @@
-"""BA_MALS: do objects go with the groups they lean to more than in the labels?"""
+"""BA_MALS: do objects occur with their majority group more often than in the labels?"""
 
 from __future__ import annotations
 
@@ -7,24 +7,21 @@ from typing import ClassVar
 
 import numpy as np
 
+from bias_pipeline.array_types import Float64Array
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
-from bias_pipeline.metrics.base import MetricInfo, Reading, Response
-from bias_pipeline.metrics.counting.labels import (
+from bias_pipeline.metrics.base import EvidenceRule, ExpectedResponse, MetricInfo
+from bias_pipeline.metrics.corpus_view import CorpusView
+from bias_pipeline.metrics.counting.base import COUNT, CountSpec, Sums, ValueBasis, choice
+from bias_pipeline.metrics.counting.task_labels import (
     LabelledTaskMetric,
-    counts_of,
+    counts_of_folds,
     mention_rates,
     mentions_about,
 )
-from bias_pipeline.metrics.counting.tally import COUNT, About, FloatArray, Sums, Tally, choice
-from bias_pipeline.metrics.functional.amplification import (
-    ABSENT,
-    PREDICTIONS,
-    mals,
-    mals_tasks,
-)
-from bias_pipeline.metrics.parts import SCORE, PartName
-from bias_pipeline.metrics.seen import Seen
-from bias_pipeline.metrics.sources import ZHAO_2017
+from bias_pipeline.metrics.functional import apart
+from bias_pipeline.metrics.functional.amplification import ABSENT, PREDICTIONS, mals
+from bias_pipeline.metrics.references import ZHAO_2017
+from bias_pipeline.metrics.value_names import SCORE, PartName
 from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.stats.shares import spread_of_small_shares
 
@@ -41,8 +38,13 @@ class BiasAmplificationMALS(LabelledTaskMetric):
     counts objects whose share is 0/0 in labels or captions. Base rates of the groups are ignored,
     the critique that led to BA->.
 
+    The group that an object leans to comes from other images than its change
+    (:mod:`~bias_pipeline.metrics.functional.apart`), and objects that are 0/0 are left out, so
+    the number depends less on how many images there are; ``published:*`` use the same images for
+    both and count 0/0 as no change, as the paper and its code do.
+
     Args:
-        attribute: see :class:`~bias_pipeline.metrics.counting.labels.LabelledTaskMetric`.
+        attribute: see :class:`~bias_pipeline.metrics.counting.task_labels.LabelledTaskMetric`.
         task: see there.
         stats: see there.
         labels: see there.
@@ -50,14 +52,14 @@ class BiasAmplificationMALS(LabelledTaskMetric):
         unclear: see there.
         predictions: see :func:`~bias_pipeline.metrics.functional.amplification.mals_tasks`.
         absent: see :func:`~bias_pipeline.metrics.functional.amplification.mals`.
-        words: see :class:`~bias_pipeline.metrics.counting.labels.LabelledTaskMetric`.
+        words: see :class:`~bias_pipeline.metrics.counting.task_labels.LabelledTaskMetric`.
         exclude_tasks: see there.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
         name="ba_mals",
         title="Bias amplification (MALS)",
-        version=3,
+        version=4,
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
@@ -66,11 +68,13 @@ class BiasAmplificationMALS(LabelledTaskMetric):
         question="tasks",
         sources={ZHAO_2017: "section 3"},
         needs=("objects",),
-        responses={"score": Response(moves=("object follows group",), stays=("biased people",))},
+        responses={
+            "score": ExpectedResponse(moves=("object follows group",), stays=("biased people",))
+        },
         says={
             "score": "objects lean to the {attribute} they lean to anyway",
         },
-        readings={"score": Reading("score", named=True)},
+        readings={"score": EvidenceRule("score", named=True)},
         source_identifying=True,
         amplification=True,
     )
@@ -84,7 +88,7 @@ class BiasAmplificationMALS(LabelledTaskMetric):
         groups: str = "labels",
         unclear: str = "keep",
         predictions: str = "joint",
-        absent: str = "keep",
+        absent: str = "drop",
         words: str | None = None,
         exclude_tasks: Sequence[str] = ("person",),
     ) -> None:
@@ -93,37 +97,43 @@ class BiasAmplificationMALS(LabelledTaskMetric):
         self.absent = choice("absent", absent, ABSENT)
 
     def rests_on_names(self, part: PartName) -> bool:
-        """All but how much is mentioned."""
+        """All but the mention rates."""
         return part.what != "mentions"
 
-    def tally(self, seen: Seen) -> Tally:
+    def tally(self, view: CorpusView) -> CountSpec:
         """See the class."""
-        sides = self.sides(seen)
+        sides = self.sides(view)
 
-        def numbers(sums: Sums) -> dict[PartName, FloatArray]:
-            counts = counts_of(sums, sides.n_groups)
-            each = mals_tasks(counts, predictions=self.predictions)
-            values = {SCORE: mals(counts, predictions=self.predictions, absent=self.absent)}
-            values |= {
-                reading: mals(counts, predictions=how, absent=self.absent)
-                for how, reading in zip(PREDICTIONS, READINGS, strict=True)
+        def numbers(sums: Sums) -> dict[PartName, Float64Array]:
+            folds = counts_of_folds(sums, sides.n_groups)
+            counts = apart.whole(folds)
+            tasks = {how: apart.mals_tasks_of_folds(folds, predictions=how) for how in PREDICTIONS}
+            means = {how: apart.mean_of_tasks(change, self.absent) for how, change in tasks.items()}
+            each = tasks[self.predictions]
+            return {
+                SCORE: means[self.predictions],
+                **{PartName("predictions", detail=how): change for how, change in means.items()},
+                **{_published(how): mals(counts, predictions=how) for how in PREDICTIONS},
+                UNDEFINED: np.isnan(each).sum(axis=-1),
+                **mention_rates(counts),
+                **{PartName(object=o): each[:, t] for t, o in enumerate(view.tasks)},
             }
-            values |= {UNDEFINED: np.isnan(each).sum(axis=-1), **mention_rates(counts)}
-            return values | {PartName(object=o): each[:, t] for t, o in enumerate(seen.tasks)}
 
-        tables = sides.tables()
-        named = np.asarray(tables["joint"].sum(axis=0)).reshape(sides.n_groups, -1).sum(axis=0)
+        joint = sides.tables()["joint"]
+        named = np.asarray(joint.sum(axis=0)).reshape(sides.n_groups, -1).sum(axis=0)
         factor = spread_of_small_shares(named)
-        return Tally(
-            tables=tables,
+        return CountSpec(
+            tables=sides.tables_of_folds(view.corpus.keys),
             numbers=numbers,
-            about=About(sides.images),
+            about=ValueBasis(sides.images),
             parts={
-                UNDEFINED: About(sides.images, unit=COUNT),
+                UNDEFINED: ValueBasis(sides.images, unit=COUNT),
                 **mentions_about(sides.images),
             },
-            audit={"objects": len(seen.tasks)},
-            widening=dict.fromkeys(
-                (SCORE, *(PartName("predictions", detail=how) for how in PREDICTIONS)), factor
-            ),
+            audit={"objects": len(view.tasks)},
+            widening=dict.fromkeys((SCORE, *READINGS, *map(_published, PREDICTIONS)), factor),
         )
+
+
+def _published(predictions: str) -> PartName:
+    return PartName("published", detail=predictions)

@@ -1,8 +1,8 @@
-"""Captioner and people as two sides of captions, each caption position of people a side of its own.
+"""Captions of captioner and people, people's one caption position at a time.
 
-People write several captions an image and the captioner one. Numbers that noise makes larger, such
-as a maximum, are therefore taken position by position, from as many captions as the captioner
-wrote, and averaged: like is compared with like.
+People write several captions an image and the captioner one. Noise makes some numbers larger, such
+as a maximum. They are therefore computed for each caption position of people, from as many captions
+as the captioner wrote, and averaged.
 """
 
 from __future__ import annotations
@@ -13,58 +13,59 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from bias_pipeline.metrics.counting.tally import About, FloatArray, Mask, Sums
-from bias_pipeline.metrics.parts import HUMAN, HUMAN_PAIRED, MODEL, MODEL_PAIRED, PartName
-from bias_pipeline.metrics.seen import Seen
+from bias_pipeline.array_types import BoolArray, Float64Array
+from bias_pipeline.metrics.corpus_view import CorpusView
+from bias_pipeline.metrics.counting.base import Sums, ValueBasis
+from bias_pipeline.metrics.value_names import HUMAN, HUMAN_PAIRED, MODEL, MODEL_PAIRED, PartName
 
-Table = Callable[[str, Mask], sparse.csr_array]
+Table = Callable[[str, BoolArray], sparse.csr_array]
 
 
 @dataclass(frozen=True, eq=False)
 class CaptionSides:
-    """Which images each part rests on.
+    """The images of each part.
 
     Attributes:
-        positions: how many caption positions of people there are, at most as many as asked for.
-        images: part to (N,) images: ``model`` and ``human`` all that the side describes, and the
-            ``:paired`` ones those that both do. Parts without images are left out.
+        positions: how many caption positions of people are used.
+        images: part to (N,) images: ``model`` and ``human`` are all that the side describes, the
+            ``:paired`` ones those that both describe. Parts without images are left out.
     """
 
     positions: int
-    images: Mapping[PartName, Mask]
+    images: Mapping[PartName, BoolArray]
 
     @classmethod
-    def of(cls, seen: Seen, positions: int) -> CaptionSides:
+    def of(cls, view: CorpusView, positions: int) -> CaptionSides:
         """The sides of a corpus."""
-        has = {side: seen.labelled & seen.has(side) for side in ("model", "human")}
+        has = {side: view.labelled & view.has(side) for side in ("model", "human")}
         both = has["model"] & has["human"]
         described = {MODEL: has["model"], HUMAN: has["human"]}
         images = {**described, MODEL_PAIRED: both, HUMAN_PAIRED: both}
-        most = int(seen.corpus.human.positions.max(initial=-1)) + 1
-        kept = {part: own for part, own in images.items() if own.any()}
-        return cls(min(positions, most), kept)
+        most = int(view.corpus.human.positions.max(initial=-1)) + 1
+        nonempty = {part: mask for part, mask in images.items() if mask.any()}
+        return cls(min(positions, most), nonempty)
 
-    def about(self, part: PartName, unit: str = "fraction") -> About:
-        """What a part rests on; what is said of one side alone is never negative."""
+    def about(self, part: PartName, unit: str = "fraction") -> ValueBasis:
+        """The images and unit of a part; a number of one side alone is never negative."""
         most = 1.0 if unit == "fraction" else np.inf
-        return About(self.images[part], part.side, unit, (0.0, most))
+        return ValueBasis(self.images[part], part.side, unit, (0.0, most))
 
-    def tables(self, seen: Seen, make: Table) -> dict[str, sparse.csr_array]:
-        """A table for each part, of people one for each position.
+    def tables(self, view: CorpusView, make: Table) -> dict[str, sparse.csr_array]:
+        """A table for each part, for people one for each caption position.
 
         Args:
-            seen: what captions say.
+            view: of the corpus.
             make: from a side and the captions chosen, (C,) flags, to an (N, ...) table.
         """
-        found = {}
+        tables = {}
         for part, images in self.images.items():
-            captions = seen.corpus.side(part.side)
+            captions = view.corpus.side(part.side)
             for k in range(self._positions(part)):
                 chosen = images[captions.image_rows] & (captions.positions == k)
-                found[key(part, k)] = make(part.side, chosen)
-        return found
+                tables[key(part, k)] = make(part.side, chosen)
+        return tables
 
-    def each(self, part: PartName, sums: Sums) -> list[FloatArray]:
+    def each(self, part: PartName, sums: Sums) -> list[Float64Array]:
         """The sums of a part, one for each position."""
         return [sums[name] for name in self.keys(part)]
 
@@ -81,7 +82,7 @@ def key(part: PartName, position: int) -> str:
     return f"{part}:{position}"
 
 
-def mean_of(values: Sequence[FloatArray]) -> FloatArray:
+def mean_of(values: Sequence[Float64Array]) -> Float64Array:
     """Mean over positions, element by element, of those that are known."""
     stacked = np.stack(values)
     known = np.isfinite(stacked)

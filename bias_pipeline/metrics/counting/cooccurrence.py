@@ -1,4 +1,4 @@
-"""Co-occurrence: which group captions name together with an object, against people."""
+"""Co-occurrence: which group captions name together with an object, compared with people."""
 
 from __future__ import annotations
 
@@ -8,27 +8,24 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.declared import Count, NotNegative
 from bias_pipeline.errors import NotApplicableError
-from bias_pipeline.metrics.base import MetricInfo, Reading, Response
-from bias_pipeline.metrics.counting.caption_sides import CaptionSides, mean_of
-from bias_pipeline.metrics.counting.tally import (
+from bias_pipeline.metrics.base import EvidenceRule, ExpectedResponse, MetricInfo
+from bias_pipeline.metrics.corpus_view import CorpusView
+from bias_pipeline.metrics.counting.base import (
     COUNT,
-    About,
-    FloatArray,
-    IntArray,
-    Mask,
+    CountSpec,
     Sums,
-    Tally,
     TaskMetric,
-    by_group,
+    ValueBasis,
     choice,
-    crossed,
     least_share,
-    only,
     support,
 )
+from bias_pipeline.metrics.counting.caption_sides import CaptionSides, mean_of
+from bias_pipeline.metrics.counting.group_tables import by_group, crossed, only
 from bias_pipeline.metrics.functional.cooccurrence import (
     bias_disparity,
     group_shares,
@@ -36,9 +33,15 @@ from bias_pipeline.metrics.functional.cooccurrence import (
     skew,
 )
 from bias_pipeline.metrics.functional.counts import weighted_mean
-from bias_pipeline.metrics.parts import HUMAN, HUMAN_PAIRED, MODEL, MODEL_PAIRED, SCORE, PartName
-from bias_pipeline.metrics.seen import Seen
-from bias_pipeline.metrics.sources import HENDRICKS_2018, LIN_2019, SESHADRI_2024, ZHAO_2017
+from bias_pipeline.metrics.references import HENDRICKS_2018, LIN_2019, SESHADRI_2024, ZHAO_2017
+from bias_pipeline.metrics.value_names import (
+    HUMAN,
+    HUMAN_PAIRED,
+    MODEL,
+    MODEL_PAIRED,
+    SCORE,
+    PartName,
+)
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 GROUPS = ("captions", "labels")
@@ -49,24 +52,23 @@ UNDEFINED = PartName("undefined")
 
 
 class Cooccurrence(TaskMetric):
-    """Percentage-point increase of objects' skew (Seshadri et al. 2024), and what goes with it.
+    """Percentage-point increase of objects' skew (Seshadri et al. 2024), and related numbers.
 
     An object's skew is how far the groups it is named with are from even: with two groups
-    |ratio to men - 1/2|. ``model`` and ``human`` are means over objects, each as heavy as people
-    name it, ``score`` is the mean increase, ``object:NAME`` the increase of one object. Which
-    objects count is decided by people's captions alone, whoever captions beside them. Further
-    parts:
+    |ratio to men - 1/2|. ``model`` and ``human`` are means over objects, weighted by how often
+    people name them, ``score`` is the mean increase, ``object:NAME`` the increase of one object.
+    People's captions alone decide which objects count, whatever captioner is scored. Further parts:
 
     * ``object:NAME:model`` and ``:human``: the object's ratio to the first group, c(o, first) over
       c(o, any one group), of all captions that a side has;
-    * ``disparity:GROUP:NAME``: bias disparity (Lin et al. 2019), by how much the object's part in
-      all that is named with the group changes from people to captioner;
+    * ``disparity:GROUP:NAME``: bias disparity (Lin et al. 2019), by how much the object's share of
+      all mentions with the group changes from people to captioner;
     * ``distance:GROUP``: Hendricks et al.'s mean absolute difference of mention rates, where
       objects in the image are known;
     * ``undefined``: objects that the captioner never names with one group.
 
-    People's skew is the mean over caption positions, as noise makes a skew larger. Any number of
-    groups will do.
+    People's skew is the mean over caption positions, as noise makes a skew larger. Works for any
+    number of groups.
 
     Args:
         attribute: whose groups count.
@@ -76,13 +78,13 @@ class Cooccurrence(TaskMetric):
             left out), or the image's ``labels``.
         numerator: the group of the ratio; the attribute's first if left out.
         min_support: the share of people's captions that must name an object with one group for it
-            to count in means (of the captioner's where there are none of people); ours. See
-            :func:`~bias_pipeline.metrics.counting.tally.least_share`.
-        aggregate: ``weighted``: objects weigh in means as often as people name them with one
-            group, so that the noise of rare ones decides nothing (ours); ``per_object``: all alike,
-            as printed.
+            to count in means (of the captioner's if there are none of people); ours. See
+            :func:`~bias_pipeline.metrics.counting.base.least_share`.
+        aggregate: ``weighted``: objects are weighted by how often people name them with one
+            group, so that noise of rare ones matters little (ours); ``per_object``: all alike, as
+            published.
         positions: how many human captions of an image are used.
-        words: see :class:`~bias_pipeline.metrics.counting.tally.CountingMetric`.
+        words: see :class:`~bias_pipeline.metrics.counting.base.CountingMetric`.
         exclude_tasks: tasks left out; every image shows a person.
     """
 
@@ -93,7 +95,7 @@ class Cooccurrence(TaskMetric):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; above 0 objects go with one group more than people put them",
+        direction="lower is fairer; above 0 objects go with one group more than people's do",
         family="counting",
         question="tasks",
         sources={
@@ -102,12 +104,14 @@ class Cooccurrence(TaskMetric):
             LIN_2019: "eq. 1-3: disparity",
             HENDRICKS_2018: "distance",
         },
-        responses={"score": Response(moves=("object follows group",), stays=("biased people",))},
+        responses={
+            "score": ExpectedResponse(moves=("object follows group",), stays=("biased people",))
+        },
         says={
-            "score": "objects go with one {attribute} more than people put them",
+            "score": "objects go with one {attribute} more than people's do",
         },
         readings={
-            "score": Reading("score", follows=("words", "vocabulary", "neutral"), named=True)
+            "score": EvidenceRule("score", follows=("words", "vocabulary", "neutral"), named=True)
         },
         source_identifying=True,
         amplification=True,
@@ -137,119 +141,133 @@ class Cooccurrence(TaskMetric):
         """All, unless groups are labelled."""
         return self.groups == "captions"
 
-    def tally(self, seen: Seen) -> Tally:
+    def tally(self, view: CorpusView) -> CountSpec:
         """See the class."""
-        sides = CaptionSides.of(seen, self.positions)
-        n_groups = len(seen.groups)
+        sides = CaptionSides.of(view, self.positions)
+        n_groups = len(view.groups)
 
-        def table(side: str, chosen: Mask) -> sparse.csr_array:
-            named = seen.named(side)
-            group = named if self.groups == "captions" else seen.codes[seen.images(side)]
-            pairs = crossed(np.where(chosen, group, -1), seen.mentions(side), n_groups)
-            return seen.by_image(side, pairs)
+        def table(side: str, chosen: BoolArray) -> sparse.csr_array:
+            named = view.named(side)
+            group = named if self.groups == "captions" else view.codes[view.images(side)]
+            pairs = crossed(np.where(chosen, group, -1), view.mentions(side), n_groups)
+            return view.by_image(side, pairs)
 
-        tables = sides.tables(seen, table)
-        kept = self._kept(seen, sides, tables)
-        if HUMAN_PAIRED in sides.images and seen.has_objects:
-            tables["images"] = only(seen.objects, sides.images[HUMAN_PAIRED])
+        tables = sides.tables(view, table)
+        supported = self._supported(view, sides, tables)
+        if HUMAN_PAIRED in sides.images and view.has_objects:
+            tables["images"] = only(view.objects, sides.images[HUMAN_PAIRED])
 
-        def numbers(sums: Sums) -> dict[PartName, FloatArray]:
+        def numbers(sums: Sums) -> dict[PartName, Float64Array]:
             pairs = {
-                part: [by_group(own, n_groups) for own in sides.each(part, sums)]
+                part: [by_group(table, n_groups) for table in sides.each(part, sums)]
                 for part in sides.images
             }
-            skews = {part: mean_of([skew(own) for own in each]) for part, each in pairs.items()}
+            skews = {
+                part: mean_of([skew(counts) for counts in each]) for part, each in pairs.items()
+            }
             pooled = {part: np.sum(each, axis=0) for part, each in pairs.items()}
-            weights = self._weights(pooled, kept)
-            values = {part: weighted_mean(own, weights) for part, own in skews.items()}
+            weights = self._weights(pooled, supported)
+            values = {
+                part: weighted_mean(object_skews, weights) for part, object_skews in skews.items()
+            }
             values[UNDEFINED] = np.isnan(skews[MODEL]).sum(axis=-1)
-            values |= self._ratios(pooled, seen)
+            values |= self._ratios(pooled, view)
             if HUMAN_PAIRED in pairs:
-                values |= self._compared(skews, pooled, weights, seen)
+                values |= self._compared(skews, pooled, weights, view)
             if "images" in sums:
-                values |= self._distances(pooled, sums["images"], seen, sides.positions)
+                values |= self._distances(pooled, sums["images"], view, sides.positions)
             return values
 
-        return Tally(
+        return CountSpec(
             tables=tables,
             numbers=numbers,
-            about=About(sides.images.get(MODEL_PAIRED, sides.images[MODEL])),
-            parts=self._about(sides, seen),
-            audit={"objects_without_support": len(seen.tasks) - len(kept)},
+            about=ValueBasis(sides.images.get(MODEL_PAIRED, sides.images[MODEL])),
+            parts=self._about(sides, view),
+            audit={"objects_without_support": len(view.tasks) - len(supported)},
             notes=[] if HUMAN in sides.images else ["no human captions: there is no score"],
         )
 
-    def _weights(self, pooled: dict[PartName, FloatArray], kept: IntArray) -> FloatArray:
-        """(B, T) how heavy each object is in a mean, 0 for those that do not count."""
+    def _weights(self, pooled: dict[PartName, Float64Array], supported: IntArray) -> Float64Array:
+        """(B, T) weight of each object in a mean, 0 for those that do not count."""
         named = pooled[HUMAN if HUMAN in pooled else MODEL].sum(axis=-2)
         counted = np.zeros_like(named)
-        counted[:, kept] = named[:, kept] if self.aggregate == "weighted" else 1.0
+        counted[:, supported] = named[:, supported] if self.aggregate == "weighted" else 1.0
         return counted
 
-    def _ratios(self, pooled: dict[PartName, FloatArray], seen: Seen) -> dict[PartName, FloatArray]:
-        first = seen.groups.index(self.numerator)
+    def _ratios(
+        self, pooled: dict[PartName, Float64Array], view: CorpusView
+    ) -> dict[PartName, Float64Array]:
+        first = view.groups.index(self.numerator)
         return {
             PartName(object=task, side=part.side): group_shares(pooled[part])[:, first, t]
             for part in (MODEL, HUMAN)
             if part in pooled
-            for t, task in enumerate(seen.tasks)
+            for t, task in enumerate(view.tasks)
         }
 
     def _compared(
         self,
-        skews: dict[PartName, FloatArray],
-        pooled: dict[PartName, FloatArray],
-        weights: FloatArray,
-        seen: Seen,
-    ) -> dict[PartName, FloatArray]:
+        skews: dict[PartName, Float64Array],
+        pooled: dict[PartName, Float64Array],
+        weights: Float64Array,
+        view: CorpusView,
+    ) -> dict[PartName, Float64Array]:
         increase = skews[MODEL_PAIRED] - skews[HUMAN_PAIRED]
         disparity = bias_disparity(pooled[MODEL_PAIRED], pooled[HUMAN_PAIRED])
         return {
             SCORE: weighted_mean(increase, weights),
-            **{PartName(object=task): increase[:, t] for t, task in enumerate(seen.tasks)},
+            **{PartName(object=task): increase[:, t] for t, task in enumerate(view.tasks)},
             **{
                 PartName("disparity", group=group, object=task): disparity[:, a, t]
-                for a, group in enumerate(seen.groups)
-                for t, task in enumerate(seen.tasks)
+                for a, group in enumerate(view.groups)
+                for t, task in enumerate(view.tasks)
             },
         }
 
     def _distances(
-        self, pooled: dict[PartName, FloatArray], images: FloatArray, seen: Seen, positions: int
-    ) -> dict[PartName, FloatArray]:
-        found = mention_distance(pooled[MODEL_PAIRED], pooled[HUMAN_PAIRED] / positions, images)
-        return {PartName("distance", group=g): found[:, a] for a, g in enumerate(seen.groups)}
+        self,
+        pooled: dict[PartName, Float64Array],
+        images: Float64Array,
+        view: CorpusView,
+        positions: int,
+    ) -> dict[PartName, Float64Array]:
+        distances = mention_distance(pooled[MODEL_PAIRED], pooled[HUMAN_PAIRED] / positions, images)
+        return {PartName("distance", group=g): distances[:, a] for a, g in enumerate(view.groups)}
 
-    def _about(self, sides: CaptionSides, seen: Seen) -> dict[PartName, About]:
+    def _about(self, sides: CaptionSides, view: CorpusView) -> dict[PartName, ValueBasis]:
         parts = {part: sides.about(part) for part in sides.images}
         parts |= {
             PartName(object=task, side=part.side): sides.about(part)
             for part in (MODEL, HUMAN)
             if part in sides.images
-            for task in seen.tasks
+            for task in view.tasks
         }
         both = sides.images.get(MODEL_PAIRED, sides.images[MODEL])
         parts |= {
-            PartName("disparity", group=group, object=task): About(both, unit="change")
-            for group in seen.groups
-            for task in seen.tasks
+            PartName("disparity", group=group, object=task): ValueBasis(both, unit="change")
+            for group in view.groups
+            for task in view.tasks
         }
         return {**parts, UNDEFINED: sides.about(MODEL, COUNT)}
 
-    def _kept(
-        self, seen: Seen, sides: CaptionSides, tables: dict[str, sparse.csr_array]
+    def _supported(
+        self, view: CorpusView, sides: CaptionSides, tables: dict[str, sparse.csr_array]
     ) -> IntArray:
         part = HUMAN if HUMAN in sides.images else MODEL
-        sums = {name: np.asarray(own.sum(axis=0), np.float64)[None] for name, own in tables.items()}
-        named = [by_group(own, len(seen.groups))[0].sum(axis=0) for own in sides.each(part, sums)]
+        sums = {
+            name: np.asarray(table.sum(axis=0), np.float64)[None] for name, table in tables.items()
+        }
+        named = [
+            by_group(table, len(view.groups))[0].sum(axis=0) for table in sides.each(part, sums)
+        ]
         n_images = int(sides.images[part].sum())
         least = least_share(self.min_support, n_images)
-        kept = np.flatnonzero(np.mean(named, axis=0) / n_images >= least)
-        if not len(kept):
-            unsaid = seen.unsaid("model") if self.rests_on_names(SCORE) else ""
+        supported = np.flatnonzero(np.mean(named, axis=0) / n_images >= least)
+        if not len(supported):
+            unsaid = view.unsaid("model") if self.rests_on_names(SCORE) else ""
             raise NotApplicableError(
                 unsaid
                 or f"no object is named with one group in {100 * least:.2g} % of {part.side} "
                 "captions; lower metric.min_support"
             )
-        return kept
+        return supported

@@ -8,36 +8,43 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.declared import Count, NotNegative
 from bias_pipeline.errors import NotApplicableError
-from bias_pipeline.metrics.base import MetricInfo, Reading, Response
-from bias_pipeline.metrics.counting.caption_sides import CaptionSides, mean_of
-from bias_pipeline.metrics.counting.tally import (
-    About,
-    FloatArray,
-    IntArray,
-    Mask,
+from bias_pipeline.metrics.base import EvidenceRule, ExpectedResponse, MetricInfo
+from bias_pipeline.metrics.corpus_view import CorpusView
+from bias_pipeline.metrics.counting.base import (
+    CountSpec,
     Smoothing,
     Sums,
-    Tally,
     TaskMetric,
-    by_group,
+    ValueBasis,
     choice,
-    crossed,
     least_share,
-    one_hot,
     support,
 )
+from bias_pipeline.metrics.counting.caption_sides import CaptionSides, mean_of
+from bias_pipeline.metrics.counting.group_tables import by_group, crossed, one_hot
 from bias_pipeline.metrics.functional.fairness import PRIORS, epsilon, epsilons, pseudo_counts
-from bias_pipeline.metrics.parts import HUMAN, HUMAN_PAIRED, MODEL, MODEL_PAIRED, SCORE, PartName
-from bias_pipeline.metrics.seen import Seen
-from bias_pipeline.metrics.sources import FOULDS_2020
+from bias_pipeline.metrics.references import FOULDS_2020
+from bias_pipeline.metrics.value_names import (
+    HUMAN,
+    HUMAN_PAIRED,
+    MODEL,
+    MODEL_PAIRED,
+    SCORE,
+    PartName,
+)
 from bias_pipeline.stats.bootstrap import Bootstrap
 
-# The share of the prior that is drawn anew in every resampling: intervals then hold in simulations
-# of people against people (``experiments/inference``). Ours.
+# The share of the prior that every resampling draws anew: intervals then have their coverage in
+# simulations of people against people (``experiments/inference``). Ours.
 RESAMPLED_PRIOR = 0.2
+# Under the prior ``share`` resampling finds 0.83 to 0.95 of the spread of a largest ratio: captions
+# of three captioners, 500 and 2,000 images (``experiments/inference``). Ours.
+UNDERSTATED = 1.15
+PUBLISHED = PartName("published")
 
 
 class DifferentialFairness(TaskMetric):
@@ -47,8 +54,9 @@ class DifferentialFairness(TaskMetric):
     P(t | a) is the share of the group's captions that name the task, smoothed by a prior. ``model``
     and ``human`` are the epsilons, ``object:NAME`` the difference for a task,
     ``object:NAME:model`` and ``object:NAME:human`` its own two. People's epsilon is the mean over
-    caption positions, so that it rests on as many captions as the captioner's. Any number of
-    groups will do.
+    caption positions, so that it uses as many captions as the captioner's. Works for any number of
+    groups. ``published`` is the score under the prior ``laplace``, as in the paper; it depends on
+    how many images there are.
 
     Args:
         attribute: whose labelled groups are compared.
@@ -57,17 +65,17 @@ class DifferentialFairness(TaskMetric):
         prior: see :func:`~bias_pipeline.metrics.functional.fairness.epsilons`.
         min_support: the share of people's captions (of the captioner's where there are none) that
             must name a task; a maximum over rarer ones is noise. Ours. See
-            :func:`~bias_pipeline.metrics.counting.tally.least_share`.
+            :func:`~bias_pipeline.metrics.counting.base.least_share`.
         positions: how many human captions of an image are used.
-        words: see :class:`~bias_pipeline.metrics.counting.tally.CountingMetric`; plays no part but
-            in what is said beside the numbers.
+        words: see :class:`~bias_pipeline.metrics.counting.base.CountingMetric`; used for the
+            neutral rate only.
         exclude_tasks: tasks left out; every image shows a person.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
         name="differential_fairness",
         title="Differential fairness amplification",
-        version=3,
+        version=4,
         unit="nat",
         range=(-np.inf, np.inf),
         neutral=0.0,
@@ -76,7 +84,7 @@ class DifferentialFairness(TaskMetric):
         question="tasks",
         sources={FOULDS_2020: "definition 3.1 and section 4; bias amplification: section 5"},
         responses={
-            "score": Response(
+            "score": ExpectedResponse(
                 moves=("object follows group",),
                 stays=(
                     "negation",
@@ -90,9 +98,9 @@ class DifferentialFairness(TaskMetric):
             )
         },
         says={
-            "score": "groups differ more in what is said than in people's words",
+            "score": "groups differ more in its captions than in people's",
         },
-        readings={"score": Reading("score", follows=("words", "vocabulary"))},
+        readings={"score": EvidenceRule("score", follows=("words", "vocabulary"))},
         source_identifying=True,
         amplification=True,
     )
@@ -102,7 +110,7 @@ class DifferentialFairness(TaskMetric):
         attribute: Attribute,
         task: TaskVocabulary,
         stats: Bootstrap,
-        prior: str = "proportional",
+        prior: str = "share",
         min_support: NotNegative = 0.005,
         positions: Count = 5,
         words: str | None = None,
@@ -117,70 +125,81 @@ class DifferentialFairness(TaskMetric):
         """None: groups are labelled."""
         return False
 
-    def tally(self, seen: Seen) -> Tally:
+    def tally(self, view: CorpusView) -> CountSpec:
         """See the class."""
-        sides = CaptionSides.of(seen, self.positions)
-        n_groups, kept = len(seen.groups), self._kept(seen, sides)
-        tasks = [seen.tasks[t] for t in kept]
+        view.check_compared(view.codes[view.labelled & view.has("model")])
+        sides = CaptionSides.of(view, self.positions)
+        n_groups, supported = len(view.groups), self._supported(view, sides)
+        tasks = [view.tasks[t] for t in supported]
 
-        def table(side: str, chosen: Mask) -> sparse.csr_array:
-            group = np.where(chosen, seen.codes[seen.images(side)], -1)
-            named = sparse.csr_array(seen.mentions(side)[:, kept])
+        def table(side: str, chosen: BoolArray) -> sparse.csr_array:
+            group = np.where(chosen, view.codes[view.images(side)], -1)
+            named = sparse.csr_array(view.mentions(side)[:, supported])
             counts = [crossed(group, named, n_groups), one_hot(group, n_groups)]
-            return seen.by_image(side, sparse.csr_array(sparse.hstack(counts)))
+            return view.by_image(side, sparse.csr_array(sparse.hstack(counts)))
 
-        def of(part: PartName, sums: Sums) -> tuple[FloatArray, FloatArray]:
-            whole, single = [], []
-            for own in sides.each(part, sums):
-                joint, groups = by_group(own[:, :-n_groups], n_groups), own[:, -n_groups:]
+        def of(part: PartName, sums: Sums) -> tuple[Float64Array, Float64Array, Float64Array]:
+            whole, single, published = [], [], []
+            for table in sides.each(part, sums):
+                joint, groups = by_group(table[:, :-n_groups], n_groups), table[:, -n_groups:]
                 whole.append(epsilon(joint, groups, self.prior))
                 single.append(epsilons(joint, groups, self.prior))
-            return mean_of(whole), mean_of(single)
+                published.append(epsilon(joint, groups, "laplace"))
+            return mean_of(whole), mean_of(single), mean_of(published)
 
-        def numbers(sums: Sums) -> dict[PartName, FloatArray]:
-            found = {part: of(part, sums) for part in sides.images}
-            values = {part: own[0] for part, own in found.items()}
-            if MODEL_PAIRED in found:
+        def numbers(sums: Sums) -> dict[PartName, Float64Array]:
+            epsilons_of = {part: of(part, sums) for part in sides.images}
+            values = {part: values_of[0] for part, values_of in epsilons_of.items()}
+            if MODEL_PAIRED in epsilons_of:
                 values[SCORE] = values[MODEL_PAIRED] - values[HUMAN_PAIRED]
-            return values | self._objects(found, tasks)
+                values[PUBLISHED] = epsilons_of[MODEL_PAIRED][2] - epsilons_of[HUMAN_PAIRED][2]
+            return values | self._objects(epsilons_of, tasks)
 
         parts = {part: sides.about(part, "nat") for part in sides.images}
         people = parts.get(HUMAN, parts[MODEL])
         parts |= {PartName(object=task, side="human"): people for task in tasks}
         parts |= {PartName(object=task, side="model"): parts[MODEL] for task in tasks}
-        tables = sides.tables(seen, table)
-        return Tally(
+        tables = sides.tables(view, table)
+        return CountSpec(
             tables=tables,
             numbers=numbers,
-            smoothing=self._smoothing(seen, sides, tables),
-            about=About(sides.images.get(MODEL_PAIRED, sides.images[MODEL]), unit="nat"),
+            smoothing=self._smoothing(view, sides, tables),
+            widening=self._widening(sides),
+            about=ValueBasis(sides.images.get(MODEL_PAIRED, sides.images[MODEL]), unit="nat"),
             parts=parts,
-            audit={"tasks": tasks, "tasks_without_support": len(seen.tasks) - len(tasks)},
+            audit={"tasks": tasks, "tasks_without_support": len(view.tasks) - len(tasks)},
             notes=[] if HUMAN in sides.images else ["no human captions: there is no score"],
         )
 
-    def _smoothing(
-        self, seen: Seen, sides: CaptionSides, tables: Mapping[str, sparse.csr_array]
-    ) -> dict[str, Smoothing]:
-        """Part of the prior is drawn anew in every resampling, as its captions were seen once."""
-        if not PRIORS[self.prior]:
+    def _widening(self, sides: CaptionSides) -> dict[PartName, float]:
+        """Factors that replace the smoothing under the prior ``share``."""
+        if self.prior != "share":
             return {}
-        found = {}
+        parts = [*sides.images, *([SCORE] if MODEL_PAIRED in sides.images else [])]
+        return dict.fromkeys(parts, UNDERSTATED)
+
+    def _smoothing(
+        self, view: CorpusView, sides: CaptionSides, tables: Mapping[str, sparse.csr_array]
+    ) -> dict[str, Smoothing]:
+        """Noise of the prior: every resampling draws a part of it anew."""
+        if not PRIORS[self.prior] or self.prior == "share":
+            return {}
+        smoothing = {}
         for part in sides.images:
-            captions = seen.corpus.side(part.side).digest
+            captions = view.corpus.side(part.side).digest
             for position, name in enumerate(sides.keys(part)):
                 totals = np.asarray(tables[name].sum(axis=0), np.float64)
-                groups = totals[-len(seen.groups) :]
+                groups = totals[-len(view.groups) :]
                 alpha = pseudo_counts(groups, self.prior)
                 tasks = (len(totals) - len(groups)) // len(groups)
                 amounts = np.append(np.repeat(RESAMPLED_PRIOR * alpha, tasks), 0 * groups)
-                found[name] = Smoothing(amounts, f"{captions}:{position}")
-        return found
+                smoothing[name] = Smoothing(amounts, f"{captions}:{position}")
+        return smoothing
 
     def _objects(
-        self, found: dict[PartName, tuple[FloatArray, FloatArray]], tasks: Sequence[str]
-    ) -> dict[PartName, FloatArray]:
-        single = {part: own[1] for part, own in found.items()}
+        self, of_parts: Mapping[PartName, tuple[Float64Array, ...]], tasks: Sequence[str]
+    ) -> dict[PartName, Float64Array]:
+        single = {part: epsilons_of[1] for part, epsilons_of in of_parts.items()}
         if MODEL_PAIRED in single:
             single[SCORE] = single[MODEL_PAIRED] - single[HUMAN_PAIRED]
         return {
@@ -190,29 +209,29 @@ class DifferentialFairness(TaskMetric):
             for t, task in enumerate(tasks)
         }
 
-    def _kept(self, seen: Seen, sides: CaptionSides) -> IntArray:
+    def _supported(self, view: CorpusView, sides: CaptionSides) -> IntArray:
         """Tasks that people's captions name often enough, whatever the captioner says.
 
         Raises:
             NotApplicableError: if there is none, or the captioner names none of them.
         """
         part = HUMAN if HUMAN in sides.images else MODEL
-        named, captions = _naming(seen, sides, part)
+        named, captions = _naming(view, sides, part)
         least = least_share(self.min_support, int(sides.images[part].sum()))
-        kept = np.flatnonzero(named / captions >= least)
-        if not len(kept):
+        supported = np.flatnonzero(named / captions >= least)
+        if not len(supported):
             raise NotApplicableError(
-                f"captioner {seen.corpus.captioner!r}: no task is named in {100 * least:.2g} % of "
+                f"captioner {view.corpus.captioner!r}: no task is named in {100 * least:.2g} % of "
                 f"{part.side} captions; lower metric.min_support"
             )
-        if not _naming(seen, sides, MODEL)[0][kept].any():
+        if not _naming(view, sides, MODEL)[0][supported].any():
             raise NotApplicableError(
-                f"captioner {seen.corpus.captioner!r} names no task: nothing can be said"
+                f"captioner {view.corpus.captioner!r} names no task: nothing can be measured"
             )
-        return kept
+        return supported
 
 
-def _naming(seen: Seen, sides: CaptionSides, part: PartName) -> tuple[FloatArray, int]:
+def _naming(view: CorpusView, sides: CaptionSides, part: PartName) -> tuple[Float64Array, int]:
     """(T,) captions of a part that name each task, and how many captions there are."""
-    chosen = sides.images[part][seen.images(part.side)]
-    return np.asarray(seen.mentions(part.side)[chosen].sum(axis=0), np.float64), int(chosen.sum())
+    chosen = sides.images[part][view.images(part.side)]
+    return np.asarray(view.mentions(part.side)[chosen].sum(axis=0), np.float64), int(chosen.sum())

@@ -1,4 +1,4 @@
-"""Gender ratio: how many men captions name for one woman, against the labels."""
+"""Gender ratio: how many men captions name for each woman, compared with the labels."""
 
 from __future__ import annotations
 
@@ -7,22 +7,16 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
+from bias_pipeline.array_types import Float64Array
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.errors import NotApplicableError
-from bias_pipeline.metrics.base import MetricInfo, Response
-from bias_pipeline.metrics.counting.tally import (
-    About,
-    CountingMetric,
-    FloatArray,
-    Sums,
-    Tally,
-    choice,
-    one_hot,
-)
-from bias_pipeline.metrics.functional.groups import ratio
-from bias_pipeline.metrics.parts import HUMAN, MODEL, SCORE, PartName
-from bias_pipeline.metrics.seen import Seen, cells
-from bias_pipeline.metrics.sources import BAKR_2023, HENDRICKS_2018
+from bias_pipeline.metrics.base import ExpectedResponse, MetricInfo
+from bias_pipeline.metrics.corpus_view import CorpusView, group_task_cells
+from bias_pipeline.metrics.counting.base import CountingMetric, CountSpec, Sums, ValueBasis, choice
+from bias_pipeline.metrics.counting.group_tables import one_hot
+from bias_pipeline.metrics.functional.groups import group_ratio
+from bias_pipeline.metrics.references import BAKR_2023, HENDRICKS_2018
+from bias_pipeline.metrics.value_names import HUMAN, MODEL, SCORE, PartName
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 CAPTIONS = PartName("captions", side="human")
@@ -30,18 +24,18 @@ INCREASE = PartName("captions", detail="increase")
 
 
 class GenderRatio(CountingMetric):
-    """Captions that name the first of two groups for one that names the other.
+    """How many captions name the first of two groups for each that names the other.
 
     ``model`` counts the captioner's captions that name exactly one group, ``human`` the labels of
     the same images, and ``score`` is their difference, 0 where captions keep the proportions.
-    ``captions:human`` is the ratio in people's captions, ``captions:increase`` the captioner's less
-    that. People keep the labels' proportions no better, so the p of ``score`` is that of
-    ``captions:increase`` being 0; without people's captions there is none.
+    ``captions:human`` is the ratio in people's captions, ``captions:increase`` the captioner's
+    minus that. People's captions do not keep the labels' proportions either, so the p of ``score``
+    tests ``captions:increase`` against 0; without people's captions there is no p.
 
     Args:
         attribute: has two groups.
         stats: how intervals are made.
-        words: see :class:`~bias_pipeline.metrics.counting.tally.CountingMetric`; published cells
+        words: see :class:`~bias_pipeline.metrics.counting.base.CountingMetric`; published cells
             were made with Hendricks'.
         numerator: the group that is divided by the other; the attribute's first if left out, which
             gives men by women as in published tables. Hendricks et al. have women by men.
@@ -59,14 +53,14 @@ class GenderRatio(CountingMetric):
         question="mentions",
         sources={HENDRICKS_2018: "section 4", BAKR_2023: "Table 3"},
         responses={
-            "score": Response(
+            "score": ExpectedResponse(
                 moves=("women called men",),
                 stays=("object follows group",),
                 absent=("neutral alone",),
             )
         },
         says={
-            "score": "it names the first group more often than labels have it",
+            "score": "it names the first group more often than the labels contain it",
         },
         untested=("score",),
         amplification=True,
@@ -86,45 +80,57 @@ class GenderRatio(CountingMetric):
         """All but the ratio of the labels."""
         return part != HUMAN
 
-    def tally(self, seen: Seen) -> Tally:
+    def tally(self, view: CorpusView) -> CountSpec:
         """See the class."""
-        if len(seen.groups) != 2:
+        if len(view.groups) != 2:
             raise NotApplicableError(
                 f"metric=gender_ratio compares two groups; attribute {self.attribute.name!r} has "
-                f"{len(seen.groups)}: choose group_accuracy or cooccurrence"
+                f"{len(view.groups)}: choose group_accuracy or cooccurrence"
             )
-        first = seen.groups.index(self.numerator)
-        images = seen.labelled & seen.has("model")
-        people = seen.labelled & seen.has("human")
+        first = view.groups.index(self.numerator)
+        images = view.labelled & view.has("model")
+        view.check_compared(view.codes[images])
+        people = view.labelled & view.has("human")
 
         tables = {
-            MODEL: _named(seen, "model"),
-            HUMAN: one_hot(np.where(images, seen.codes, -1), 2),
+            MODEL: _named(view, "model"),
+            HUMAN: one_hot(np.where(images, view.codes, -1), 2),
         }
         if people.any():
-            tables[CAPTIONS] = _named(seen, "human")
+            tables[CAPTIONS] = _named(view, "human")
 
-        def numbers(sums: Sums) -> dict[PartName, FloatArray]:
-            ratios = {name: ratio(sums[name], first) for name in tables}
+        def numbers(sums: Sums) -> dict[PartName, Float64Array]:
+            ratios = {name: group_ratio(sums[name], first) for name in tables}
             if CAPTIONS in ratios:
                 ratios[INCREASE] = ratios[MODEL] - ratios[CAPTIONS]
             return {SCORE: ratios[MODEL] - ratios[HUMAN], **ratios}
 
-        return Tally(
+        return CountSpec(
             tables={str(name): table for name, table in tables.items()},
             numbers=numbers,
-            about=About(images, unit="ratio"),
+            about=ValueBasis(images, unit="ratio"),
             parts={
-                SCORE: About(images, unit="difference"),
-                CAPTIONS: About(people, "human", "ratio"),
-                INCREASE: About(images & people, unit="difference"),
+                SCORE: ValueBasis(images, unit="difference"),
+                CAPTIONS: ValueBasis(people, "human", "ratio"),
+                INCREASE: ValueBasis(images & people, unit="difference"),
             },
             tested={SCORE: INCREASE} if people.any() else {},
+            notes=_nobody(view, np.asarray(tables[MODEL].sum(axis=0)), 1 - first),
         )
 
 
-def _named(seen: Seen, side: str) -> sparse.csr_array:
+def _nobody(view: CorpusView, named: Float64Array, divisor: int) -> list[str]:
+    """Why there is no ratio: no caption names the group in the denominator."""
+    if named[divisor]:
+        return []
+    return [
+        f"captioner {view.corpus.captioner!r}: no caption names {view.groups[divisor]} alone, so "
+        "there is no ratio to it"
+    ]
+
+
+def _named(view: CorpusView, side: str) -> sparse.csr_array:
     """(N, K) captions of labelled images that name one group."""
-    images, named = seen.images(side), seen.named(side)
-    kept = seen.labelled[images] & (named >= 0)
-    return cells(images[kept], named[kept], (len(seen.corpus), len(seen.groups)))
+    images, named = view.images(side), view.named(side)
+    counted = view.labelled[images] & (named >= 0)
+    return group_task_cells(images[counted], named[counted], (len(view.corpus), len(view.groups)))

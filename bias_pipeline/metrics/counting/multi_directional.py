@@ -10,24 +10,25 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
+from bias_pipeline.array_types import Float64Array
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.declared import Count
 from bias_pipeline.errors import NotApplicableError
-from bias_pipeline.metrics.base import Cost, MetricInfo, Response
-from bias_pipeline.metrics.counting.labels import (
+from bias_pipeline.metrics.base import Cost, ExpectedResponse, MetricInfo
+from bias_pipeline.metrics.corpus_view import CorpusView
+from bias_pipeline.metrics.counting.base import COUNT, CountSpec, Sums, ValueBasis, choice
+from bias_pipeline.metrics.counting.task_labels import (
     LabelledTaskMetric,
-    Sides,
+    LabelsVsCaptions,
     counts_of,
     mention_rates,
     mentions_about,
 )
-from bias_pipeline.metrics.counting.tally import COUNT, About, FloatArray, Sums, Tally, choice
 from bias_pipeline.metrics.functional.amplification import DENOMINATORS, association
-from bias_pipeline.metrics.functional.multi import multi_mals, multi_pairs, summary
+from bias_pipeline.metrics.functional.multi import multi_mals, multi_pairs, multi_summary
 from bias_pipeline.metrics.functional.task_sets import SETS, holds, task_sets
-from bias_pipeline.metrics.parts import DIRECTIONS, PartName
-from bias_pipeline.metrics.seen import Seen
-from bias_pipeline.metrics.sources import ZHAO_2023
+from bias_pipeline.metrics.references import ZHAO_2023
+from bias_pipeline.metrics.value_names import DIRECTIONS, PartName
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 N_SETS = PartName("sets")
@@ -38,8 +39,8 @@ class MultiDirectional(LabelledTaskMetric):
     """Multi-> and Multi_MALS of Zhao et al. 2023 on captions.
 
     Tasks are taken in sets; a caption names a set if it names all its tasks. ``a_to_t`` and
-    ``t_to_a`` are means over groups and sets of the absolute change, in [0, 1]: chance alone puts
-    them above 0, and they cannot show that bias shrinks. ``<direction>:signed`` is the mean with
+    ``t_to_a`` are means over groups and sets of the absolute change, in [0, 1]: they are above 0 by
+    chance alone, and cannot show that bias shrinks. ``<direction>:signed`` is the mean with
     the sign of BA->, ``<direction>:variance`` the population variance of the changes, ``mals`` and
     ``mals:variance`` the pair of Multi_MALS, ``<direction>:undefined`` and ``sets`` counts.
 
@@ -47,20 +48,20 @@ class MultiDirectional(LabelledTaskMetric):
     code does; :mod:`bias_pipeline.metrics.functional.multi` takes training labels too.
 
     Args:
-        attribute: see :class:`~bias_pipeline.metrics.counting.labels.LabelledTaskMetric`.
+        attribute: see :class:`~bias_pipeline.metrics.counting.task_labels.LabelledTaskMetric`.
         task: see there.
         stats: see there.
         labels: see there.
         groups: see there.
         unclear: see there.
-        sets: all ``subsets`` that images hold (the paper) or only their ``complete`` sets (the
+        sets: all ``subsets`` of images' tasks (the paper) or only their ``complete`` sets (the
             public code).
         max_size: the largest set.
-        min_support: how many observations of the labels must hold a set; the paper asks for one.
+        min_support: how many observations of the labels must contain a set; the paper needs one.
         absolute: whether headlines are means of absolute changes (the paper) or signed.
         denominator: see
             :func:`~bias_pipeline.metrics.functional.amplification.directional_pairs`.
-        words: see :class:`~bias_pipeline.metrics.counting.labels.LabelledTaskMetric`.
+        words: see :class:`~bias_pipeline.metrics.counting.task_labels.LabelledTaskMetric`.
         exclude_tasks: see there.
     """
 
@@ -78,12 +79,16 @@ class MultiDirectional(LabelledTaskMetric):
         needs=("objects",),
         cost=Cost(per_caption=6e-5),
         responses={
-            "a_to_t": Response(moves=("object follows group",), stays=("group follows object",)),
-            "t_to_a": Response(moves=("group follows object",), stays=("object follows group",)),
+            "a_to_t": ExpectedResponse(
+                moves=("object follows group",), stays=("group follows object",)
+            ),
+            "t_to_a": ExpectedResponse(
+                moves=("group follows object",), stays=("object follows group",)
+            ),
         },
         says={
-            "a_to_t": "sets of tasks move with the {attribute}, either way",
-            "t_to_a": "the {attribute} it names moves with sets of tasks, either way",
+            "a_to_t": "how often sets of tasks are named changes with the {attribute}, up or down",
+            "t_to_a": "the {attribute} it names changes with sets of tasks, up or down",
         },
         untested=("a_to_t", "t_to_a"),
         source_identifying=True,
@@ -115,15 +120,15 @@ class MultiDirectional(LabelledTaskMetric):
         self.denominator = choice("denominator", denominator, DENOMINATORS)
 
     def rests_on_names(self, part: PartName) -> bool:
-        """T->A and Multi_MALS: A->T goes by labelled groups."""
+        """T->A and Multi_MALS: A->T uses labelled groups."""
         return part.direction == "t_to_a" or part.what == "mals"
 
-    def tally(self, seen: Seen) -> Tally:
+    def tally(self, view: CorpusView) -> CountSpec:
         """See the class."""
-        sides = self._of_sets(seen)
+        sides = self._of_sets(view)
         n_sets = sides.labelled.shape[1]
 
-        def numbers(sums: Sums) -> dict[PartName, FloatArray]:
+        def numbers(sums: Sums) -> dict[PartName, Float64Array]:
             counts = counts_of(sums, sides.n_groups)
             values = mention_rates(counts, "sets")
             values[MALS], values[MALS_VARIANCE] = multi_mals(counts)
@@ -131,18 +136,18 @@ class MultiDirectional(LabelledTaskMetric):
             for name in DIRECTIONS:
                 pairs = multi_pairs(counts, name, denominator=self.denominator)
                 of = partial(PartName, direction=name)
-                absolute, signed, values[of("variance")] = summary(pairs, signs)
+                absolute, signed, values[of("variance")] = multi_summary(pairs, signs)
                 values[of()] = absolute if self.absolute else signed
                 values[of("signed")] = signed
                 values[of("undefined")] = np.isnan(pairs).sum(axis=(-2, -1))
             return {**values, N_SETS: np.full(len(sums["groups"]), float(n_sets))}
 
-        count = About(sides.images, unit=COUNT)
-        headline = About(sides.images, range=(0.0, 1.0) if self.absolute else None)
-        return Tally(
+        count = ValueBasis(sides.images, unit=COUNT)
+        headline = ValueBasis(sides.images, range=(0.0, 1.0) if self.absolute else None)
+        return CountSpec(
             tables=sides.tables(),
             numbers=numbers,
-            about=About(sides.images),
+            about=ValueBasis(sides.images),
             parts={
                 N_SETS: count,
                 **{PartName(direction=d): headline for d in DIRECTIONS},
@@ -153,13 +158,13 @@ class MultiDirectional(LabelledTaskMetric):
             notes=[self.caution()],
         )
 
-    def _of_sets(self, seen: Seen) -> Sides:
-        """Sides whose columns are the sets that enough labels hold."""
-        observed = seen.mentions("human") if self.labels == "each" else self.observed(seen)
+    def _of_sets(self, view: CorpusView) -> LabelsVsCaptions:
+        """Sides whose columns are the sets that enough labels contain."""
+        observed = view.mentions("human") if self.labels == "each" else self.observed(view)
         sets = task_sets(observed, self.sets, self.max_size)
-        sides = self.sides(seen, lambda tasks: holds(tasks, sets))
-        held = np.asarray(sides.labelled.sum(axis=0))
-        common = np.flatnonzero(held >= max(self.min_support, 1))
+        sides = self.sides(view, lambda tasks: holds(tasks, sets))
+        observations = np.asarray(sides.labelled.sum(axis=0))
+        common = np.flatnonzero(observations >= max(self.min_support, 1))
         if not len(common):
             raise NotApplicableError(
                 f"no set of tasks has metric.min_support={self.min_support} labelled images"

@@ -1,19 +1,15 @@
 """Bias amplification by counting: BA_MALS (Zhao 2017) and BA-> (Wang and Russakovsky 2021).
 
 All functions take :class:`~bias_pipeline.metrics.functional.counts.Counts` of K groups and T tasks;
-leading axes are free. Pairs that are undefined are NaN and left out of means; that they were is
-for the caller to say.
+leading axes are free. Undefined pairs are NaN and left out of means; the caller reports them.
 """
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from bias_pipeline.metrics.functional.counts import Counts, known_mean, share
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.metrics.functional.counts import Counts, nanmean, share
 
 TIES = ("zero", "negative")
 DENOMINATORS = ("images", "named")
@@ -25,7 +21,7 @@ UNDEFINED = ("drop", "keep")
 def association(counts: Counts) -> IntArray:
     """Which way group and task are correlated in the labels: 1, -1, and 0 if independent.
 
-    Decided with integers, n c(a, t) against c(a) c(t): in floating point 3/15 is not 5/15 9/15.
+    Computed with integers, n c(a, t) against c(a) c(t): in floating point 3/15 is not 5/15 9/15.
 
     Args:
         counts: only the labels' counts are used; they must be whole numbers.
@@ -47,22 +43,22 @@ def directional_pairs(
     tie: str = "zero",
     denominator: str = "images",
     training: Counts | None = None,
-) -> FloatArray:
+) -> Float64Array:
     """Amplification of each pair in one direction, above 0 where a correlation grows.
 
     ``y D - (1 - y) D`` with y = 1 where P(a, t) > P(a) P(t) in the labels, and D the predicted
-    less the labelled conditional probability: P(t^ | a) - P(t | a) for ``a_to_t``, P(a^ | t) -
+    minus the labelled conditional probability: P(t^ | a) - P(t | a) for ``a_to_t``, P(a^ | t) -
     P(a | t) for ``t_to_a``.
 
     Args:
         counts: of the images that are scored.
         direction: ``a_to_t`` or ``t_to_a``.
-        tie: what exact independence counts: ``zero`` (as the authors' code) or ``negative``
+        tie: sign of exact independence: ``zero`` (as the authors' code) or ``negative``
             (y = 0, as the paper writes).
-        denominator: of P(a^ | t): ``images`` with task t, where one whose caption names no group
-            counts as 0 for every group (the authors' first code), or those among them whose
-            caption is ``named`` a group (their count tables).
-        training: where the correlation is read off; the same labels if left out.
+        denominator: of P(a^ | t): ``images`` with task t, where a caption that names no group
+            counts as 0 for every group (the authors' first code), or ``named``: only those whose
+            caption names a group (their count tables).
+        training: labels that give the correlation; the same labels if left out.
 
     Returns:
         (..., K, T) in [-1, 1], NaN where a conditional probability is undefined.
@@ -74,7 +70,7 @@ def directional_pairs(
         predicted = share(counts.task_given_group, counts.captioned[..., :, None])
     else:
         labelled = share(counts.labels, counts.tasks[..., None, :])
-        predicted = share(counts.group_given_task, _of_task(counts, denominator)[..., None, :])
+        predicted = share(counts.group_given_task, of_task(counts, denominator)[..., None, :])
     signs = association(training or counts)
     return np.where(signs == 0, -1 if tie == "negative" else 0, signs) * (predicted - labelled)
 
@@ -87,7 +83,7 @@ def directional(
     denominator: str = "images",
     undefined: str = "drop",
     training: Counts | None = None,
-) -> FloatArray:
+) -> Float64Array:
     """BA-> in one direction: mean of :func:`directional_pairs`, in [-1, 1], 0 if nothing changes.
 
     Args:
@@ -100,7 +96,7 @@ def directional(
         training: see there.
 
     Example:
-        The authors' own: one task, two groups, eight images.
+        From the authors: one task, two groups, eight images.
 
         >>> groups = np.array([[0, 1]] * 3 + [[1, 0]] * 5)
         >>> labels = np.array([[0, 1, 1, 0, 0, 0, 0, 1]]).T
@@ -111,37 +107,30 @@ def directional(
     pairs = directional_pairs(
         counts, direction, tie=tie, denominator=denominator, training=training
     )
-    return known_mean(np.nan_to_num(pairs, nan=0.0) if undefined == "keep" else pairs, 2)
+    return nanmean(np.nan_to_num(pairs, nan=0.0) if undefined == "keep" else pairs, 2)
 
 
 def mals_tasks(
     counts: Counts, *, predictions: str = "joint", training: Counts | None = None
-) -> FloatArray:
-    """What each task adds to BA_MALS: its growth with the groups it leans to.
+) -> Float64Array:
+    """What each task adds to BA_MALS: how much its share with the groups it leans to grows.
 
     ``sum over groups a with b*(a, t) > 1/K of b~(a, t) - b*(a, t)``, where b(a, t) is the share of
-    a among the images with t. The threshold is strict, and decided with integers.
+    a among the images with t. The threshold is strict, and computed with integers.
 
     Args:
         counts: of the images that are scored.
         predictions: b~ of ``joint`` predictions (the paper), of the predicted ``task`` with the
             labelled group, or of the predicted ``group`` with the labelled task.
-        training: where b* is read off; the same labels if left out.
+        training: labels that give b*; the same labels if left out.
 
     Returns:
         (..., T) in [-1, 1], NaN where the task is absent from labels or predictions (0/0).
     """
-    labels = (training or counts).labels
-    found = {
-        "joint": counts.joint,
-        "task": counts.task_given_group,
-        "group": counts.group_given_task,
-    }[predictions]
-    before, after = _shares(labels), _shares(found)
-    whole = np.rint(labels).astype(np.int64)
-    leaning = labels.shape[-2] * whole > whole.sum(axis=-2, keepdims=True)
+    of_labels = training or counts
+    before, after = _shares(of_labels.labels), _shares(predicted_pairs(counts, predictions))
     change = after - before
-    total: FloatArray = np.where(leaning, change, 0.0).sum(axis=-2)
+    total: Float64Array = np.where(leaning(of_labels), change, 0.0).sum(axis=-2)
     return np.where(np.isnan(change).any(axis=-2), np.nan, total)
 
 
@@ -151,7 +140,7 @@ def mals(
     predictions: str = "joint",
     absent: str = "keep",
     training: Counts | None = None,
-) -> FloatArray:
+) -> Float64Array:
     """BA_MALS: (1 / number of tasks) times the sum of :func:`mals_tasks`, in [-1, 1].
 
     Args:
@@ -173,10 +162,10 @@ def mals(
         0.3333
     """
     tasks = mals_tasks(counts, predictions=predictions, training=training)
-    return known_mean(np.nan_to_num(tasks, nan=0.0) if absent == "keep" else tasks, 1)
+    return nanmean(np.nan_to_num(tasks, nan=0.0) if absent == "keep" else tasks, 1)
 
 
-def mals_of_ratios(before: FloatArray, after: FloatArray, n_groups: int = 2) -> float:
+def mals_of_ratios(before: Float64Array, after: Float64Array, n_groups: int = 2) -> float:
     """BA_MALS of published tables, which give each task's ratio to one of two groups.
 
     Args:
@@ -192,13 +181,33 @@ def mals_of_ratios(before: FloatArray, after: FloatArray, n_groups: int = 2) -> 
     return float((leaning * (after - before)).mean())
 
 
-def _of_task(counts: Counts, denominator: str) -> FloatArray:
+def predicted_pairs(counts: Counts, predictions: str) -> Float64Array:
+    """(..., K, T) pairs by prediction, see :func:`mals_tasks`."""
+    return {
+        "joint": counts.joint,
+        "task": counts.task_given_group,
+        "group": counts.group_given_task,
+    }[predictions]
+
+
+def leaning(counts: Counts) -> BoolArray:
+    """(..., K, T) whether more than 1/K of a task's labels are of a group, computed with integers.
+
+    Args:
+        counts: only the labels' counts are used; they must be whole numbers.
+    """
+    labels = np.rint(counts.labels).astype(np.int64)
+    return np.asarray(labels.shape[-2] * labels > labels.sum(axis=-2, keepdims=True))
+
+
+def of_task(counts: Counts, denominator: str) -> Float64Array:
+    """(..., T) observations that P(a^ | t) is a share of, see :func:`directional_pairs`."""
     if denominator == "images":
         return counts.tasks
-    named: FloatArray = counts.group_given_task.sum(axis=-2)
+    named: Float64Array = counts.group_given_task.sum(axis=-2)
     return named
 
 
-def _shares(pairs: FloatArray) -> FloatArray:
+def _shares(pairs: Float64Array) -> Float64Array:
     """(..., K, T) share of each group among the observations of a task."""
     return share(pairs, pairs.sum(axis=-2, keepdims=True))

@@ -6,15 +6,12 @@ Everywhere ``probs`` is (M, K), rows summing to 1, and ``truth`` (M,) int64 clas
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from bias_pipeline import scoring
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
+from bias_pipeline.array_types import Float64Array, IntArray
 
 
-def lic(probs: FloatArray, truth: IntArray) -> float:
+def lic(probs: Float64Array, truth: IntArray) -> float:
     """LIC_M or LIC_D: mean confidence of right guesses, in [0, 1]; 1 / K^2 if they are uniform.
 
     Source: Hirota et al. 2022, eq. 2-3; RELIC eq. 2.
@@ -26,7 +23,7 @@ def lic(probs: FloatArray, truth: IntArray) -> float:
     return float(scoring.confident_correct(probs, truth).mean())
 
 
-def leakage(probs: FloatArray, truth: IntArray) -> float:
+def leakage(probs: Float64Array, truth: IntArray) -> float:
     """Accuracy of the attacker, in [0, 1]; 1 / K for a uniform prediction.
 
     Source: Wang et al. 2019.
@@ -38,7 +35,7 @@ def leakage(probs: FloatArray, truth: IntArray) -> float:
     return float(scoring.correct(probs, truth).mean())
 
 
-def image_captioner2(probs: FloatArray, truth: IntArray) -> float:
+def image_captioner2(probs: Float64Array, truth: IntArray) -> float:
     """Mean probability of the true class, in [0, 1].
 
     Source: ImageCaptioner2, eq. 4.
@@ -50,7 +47,7 @@ def image_captioner2(probs: FloatArray, truth: IntArray) -> float:
     return float(scoring.confidence_of(probs, truth).mean())
 
 
-def inverse_cross_entropy(probs: FloatArray, truth: IntArray, bound: float = 0.01) -> float:
+def inverse_cross_entropy(probs: Float64Array, truth: IntArray, bound: float = 0.01) -> float:
     """1 / mean cross-entropy in nats, at most 1 / bound.
 
     Source: DBAC, sections 5.2 to 5.4; the bound is ours.
@@ -62,7 +59,7 @@ def inverse_cross_entropy(probs: FloatArray, truth: IntArray, bound: float = 0.0
     return 1 / max(float(scoring.cross_entropy(probs, truth).mean()), bound)
 
 
-def expected_calibration_error(probs: FloatArray, truth: IntArray, bins: int = 10) -> float:
+def expected_calibration_error(probs: Float64Array, truth: IntArray, bins: int = 10) -> float:
     """Mean gap between confidence and accuracy over equal-width bins of confidence, in [0, 1].
 
     Args:
@@ -84,12 +81,12 @@ def expected_calibration_error(probs: FloatArray, truth: IntArray, bins: int = 1
 
 
 def accuracy_and_confidence_parts(
-    model: tuple[FloatArray, FloatArray], human: tuple[FloatArray, FloatArray]
-) -> tuple[FloatArray, FloatArray]:
-    """How much of LIC_M - LIC_D comes from more right guesses, and how much from surer ones.
+    model: tuple[Float64Array, Float64Array], human: tuple[Float64Array, Float64Array]
+) -> tuple[Float64Array, Float64Array]:
+    """How much of LIC_M - LIC_D comes from accuracy, and how much from confidence.
 
-    LIC is accuracy times the mean confidence of right guesses. The two parts of a difference of
-    products, each with the other factor at its mean, add up to it exactly (ours).
+    LIC is accuracy times the mean confidence of right guesses. A difference of products is exactly
+    the sum of two parts, each the change of one factor times the mean of the other (ours).
 
     Args:
         model: accuracy and LIC_M, any one shape.

@@ -6,16 +6,14 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from bias_pipeline.metrics.functional.counts import known_mean, share
-
-FloatArray = npt.NDArray[np.float64]
+from bias_pipeline.array_types import Float64Array
+from bias_pipeline.metrics.functional.counts import nanmean, share
 
 HENDRICKS_OFFSET = 0.0005
 
 
-def group_shares(pairs: FloatArray) -> FloatArray:
+def group_shares(pairs: Float64Array) -> Float64Array:
     """(..., K, T) share of each group among the captions that name an object and one group.
 
     With two groups the first row is the ratio to men, c(o, man) / (c(o, man) + c(o, woman)). NaN
@@ -28,10 +26,10 @@ def group_shares(pairs: FloatArray) -> FloatArray:
     return share(pairs, pairs.sum(axis=-2, keepdims=True))
 
 
-def skew(pairs: FloatArray) -> FloatArray:
+def skew(pairs: Float64Array) -> Float64Array:
     """(..., T) how far each object's groups are from even, half the sum of |share - 1/K|.
 
-    With two groups it is |ratio to men - 1/2|. The skew of a model less that of people is the
+    With two groups it is |ratio to men - 1/2|. The skew of a model minus that of people is the
     percentage-point increase of Seshadri et al. 2024, |G - 50| - |T - 50|.
 
     Example:
@@ -39,14 +37,14 @@ def skew(pairs: FloatArray) -> FloatArray:
         [0.25]
     """
     shares = group_shares(pairs)
-    distance: FloatArray = np.abs(shares - 1 / pairs.shape[-2]).sum(axis=-2) / 2
+    distance: Float64Array = np.abs(shares - 1 / pairs.shape[-2]).sum(axis=-2) / 2
     return distance
 
 
-def bias_disparity(model: FloatArray, human: FloatArray) -> FloatArray:
+def bias_disparity(model: Float64Array, human: Float64Array) -> Float64Array:
     """(..., K, T) (PR_M - PR_H) / PR_H, PR the share of object t in all that is named with group a.
 
-    0: the object takes the same part of the group's mentions; 1: twice as much; NaN where people
+    0: the object has the same share of the group's mentions; 1: twice as much; NaN where people
     never name the two together.
 
     Args:
@@ -64,8 +62,8 @@ def bias_disparity(model: FloatArray, human: FloatArray) -> FloatArray:
 
 
 def mention_distance(
-    model: FloatArray, human: FloatArray, images: FloatArray, offset: float = HENDRICKS_OFFSET
-) -> FloatArray:
+    model: Float64Array, human: Float64Array, images: Float64Array, offset: float = HENDRICKS_OFFSET
+) -> Float64Array:
     """(..., K) mean over objects of |model's rate - people's rate| of naming it with each group.
 
     A rate is the captions that name object and group over the images that contain the object
@@ -85,4 +83,4 @@ def mention_distance(
         array([0.2])
     """
     change = np.abs(model - human) / (images + offset)[..., None, :]
-    return known_mean(np.where(images[..., None, :] > 0, change, np.nan), 1)
+    return nanmean(np.where(images[..., None, :] > 0, change, np.nan), 1)

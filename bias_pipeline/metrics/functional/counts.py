@@ -1,21 +1,19 @@
-"""Counts of groups and tasks, by label and by prediction: what all counting metrics start from."""
+"""Counts of groups and tasks, by label and by prediction, for all counting metrics."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
+from bias_pipeline.array_types import Float64Array
 
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """How often each of K groups meets each of T tasks; leading axes are free (bootstrap samples).
+    """How often each of K groups occurs with each of T tasks; leading axes are free.
 
-    *Labelled* is what is held to be true, *predicted* what the captioner's captions say.
+    *Labelled* is the ground truth, *predicted* what the captioner's captions name.
 
     Attributes:
         total: (...) observations of the labels.
@@ -28,23 +26,23 @@ class Counts:
         joint: (..., K, T) predicted group and predicted task.
     """
 
-    total: FloatArray
-    groups: FloatArray
-    tasks: FloatArray
-    labels: FloatArray
-    captioned: FloatArray
-    task_given_group: FloatArray
-    group_given_task: FloatArray
-    joint: FloatArray
+    total: Float64Array
+    groups: Float64Array
+    tasks: Float64Array
+    labels: Float64Array
+    captioned: Float64Array
+    task_given_group: Float64Array
+    group_given_task: Float64Array
+    joint: Float64Array
 
     @classmethod
     def of(
         cls,
-        groups: FloatArray,
-        tasks: FloatArray,
-        predicted_groups: FloatArray,
-        predicted_tasks: FloatArray,
-        weights: FloatArray | None = None,
+        groups: Float64Array,
+        tasks: Float64Array,
+        predicted_groups: Float64Array,
+        predicted_tasks: Float64Array,
+        weights: Float64Array | None = None,
     ) -> Counts:
         """Count N rows.
 
@@ -53,7 +51,7 @@ class Counts:
             tasks: (N, T) labelled tasks, multi-hot.
             predicted_groups: (N, K), all zero where no single group is predicted.
             predicted_tasks: (N, T).
-            weights: (N,) how many images a row stands for; one if left out.
+            weights: (N,) how many images a row counts for; one if left out.
 
         Example:
             >>> one = np.eye(2)
@@ -77,7 +75,7 @@ class Counts:
         )
 
 
-def share(part: FloatArray, whole: FloatArray) -> FloatArray:
+def share(part: Float64Array, whole: Float64Array) -> Float64Array:
     """``part / whole``, NaN where the whole is 0.
 
     Example:
@@ -89,8 +87,8 @@ def share(part: FloatArray, whole: FloatArray) -> FloatArray:
     return np.divide(part, whole, out=quotient, where=whole != 0)
 
 
-def weighted_mean(values: FloatArray, weights: FloatArray) -> FloatArray:
-    """Weighted mean over the last axis without NaN; NaN where nothing that weighs is known.
+def weighted_mean(values: Float64Array, weights: Float64Array) -> Float64Array:
+    """Weighted mean over the last axis without NaN; NaN where nothing with a weight is finite.
 
     Args:
         values: (..., C).
@@ -105,15 +103,15 @@ def weighted_mean(values: FloatArray, weights: FloatArray) -> FloatArray:
     return share((np.where(known, values, 0.0) * used).sum(axis=-1), used.sum(axis=-1))
 
 
-def known_mean(values: FloatArray, axes: int) -> FloatArray:
-    """Mean over the last axes without NaN; NaN where nothing is known.
+def nanmean(values: Float64Array, axes: int) -> Float64Array:
+    """Mean over the last axes without NaN; NaN where all are NaN.
 
     Args:
         values: any shape.
         axes: over how many of the last axes.
 
     Example:
-        >>> known_mean(np.array([[1.0, np.nan], [np.nan, np.nan]]), 1).tolist()
+        >>> nanmean(np.array([[1.0, np.nan], [np.nan, np.nan]]), 1).tolist()
         [1.0, nan]
     """
     over = tuple(range(-axes, 0))

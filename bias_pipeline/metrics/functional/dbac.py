@@ -1,7 +1,7 @@
 """DBAC: directional bias amplification in captions, as functions of qualities and priors.
 
-The paper leaves open how pairs of an attribute's groups and tasks are put together, and there is
-no public code; every choice is a named parameter. Arrays are (..., G, O): a *given* variable with
+The paper does not say how to aggregate pairs of groups and tasks, and there is no public code;
+every choice is a named parameter. Arrays are (..., G, O): a *given* variable with
 G values (the attribute for A->T, the task for T->A) and the *other* one with O values. Leading axes
 are free (seeds, bootstrap samples).
 """
@@ -12,9 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from bias_pipeline.array_types import BoolArray, Float64Array
 
 EPSILON = 1e-8
 AGGREGATES = ("weighted", "per_pair", "per_caption", "marginal")
@@ -23,7 +22,7 @@ PRIORS = ("counts", "shared", "none")
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """What is known of one side's captions.
+    """Qualities, prior and counts of one side's captions.
 
     Attributes:
         quality: (..., G, O) the attackers' quality on captions of a pair, above 0, NaN without
@@ -33,18 +32,18 @@ class Side:
         mentions: (..., G, O) number of captions of each pair.
     """
 
-    quality: FloatArray
-    overall: FloatArray
-    other: FloatArray
-    mentions: FloatArray
+    quality: Float64Array
+    overall: Float64Array
+    other: Float64Array
+    mentions: Float64Array
 
 
-def omega(quality: FloatArray, other: FloatArray, given: FloatArray) -> FloatArray:
+def omega(quality: Float64Array, other: Float64Array, given: Float64Array) -> Float64Array:
     """Bias of one side, Q P(other) / P(given) (eq. 5 and 6).
 
     With an ideal attacker that sees the other variable alone, Q = P(given | other) and this is
-    P(other | given), by Bayes. A value that is never named has omega 0: no attacker predicted it,
-    but whatever its quality, it would be multiplied by 0.
+    P(other | given), by Bayes. A value that is never named has omega 0, as any quality would be
+    multiplied by 0.
 
     Args:
         quality: (..., G, O).
@@ -56,14 +55,14 @@ def omega(quality: FloatArray, other: FloatArray, given: FloatArray) -> FloatArr
         [[0.32]]
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = quality * other[..., None, :] / given[..., :, None]
-    return np.where(other[..., None, :] == 0, 0.0, found)
+        bias = quality * other[..., None, :] / given[..., :, None]
+    return np.where(other[..., None, :] == 0, 0.0, bias)
 
 
-def dbac(model: FloatArray, human: FloatArray, epsilon: float = EPSILON) -> FloatArray:
+def dbac(model: Float64Array, human: Float64Array, epsilon: float = EPSILON) -> Float64Array:
     """(omega_M - omega_H) / (omega_M + omega_H + epsilon), in (-1, 1) (eq. 7 and 8).
 
-    NaN where both are 0: there is nothing to compare, though epsilon would make it 0.
+    NaN where both are 0, as there is nothing to compare.
 
     Example:
         >>> dbac(np.array([0.32, 0.0]), np.array([0.35, 0.0])).round(4).tolist()
@@ -75,23 +74,23 @@ def dbac(model: FloatArray, human: FloatArray, epsilon: float = EPSILON) -> Floa
 
 
 def pair_scores(
-    model: Side, human: Side, given: FloatArray, prior: str, epsilon: float = EPSILON
-) -> FloatArray:
-    """(..., G, O) DBAC of every pair; see :func:`score` for the arguments."""
+    model: Side, human: Side, given: Float64Array, prior: str, epsilon: float = EPSILON
+) -> Float64Array:
+    """(..., G, O) DBAC of every pair; see :func:`dbac_score` for the arguments."""
     one, two = _omegas(model, human, given, prior)
     return dbac(one, two, epsilon)
 
 
-def score(
+def dbac_score(
     model: Side,
     human: Side,
-    given: FloatArray,
-    supported: npt.NDArray[np.bool_],
+    given: Float64Array,
+    supported: BoolArray,
     *,
     aggregate: str = "weighted",
     prior: str = "counts",
     epsilon: float = EPSILON,
-) -> FloatArray:
+) -> Float64Array:
     """DBAC in one direction.
 
     Args:
@@ -99,14 +98,14 @@ def score(
         human: people's side.
         given: (..., G) P(given), from image labels, the same for both sides.
         supported: (G, O) which pairs count.
-        aggregate: ``weighted``: mean of the pairs' DBAC, each as heavy as people's captions hold
-            it, so that the noise of a rare pair decides nothing (ours); ``per_pair``: their plain
-            mean, the printed reading; ``per_caption``: DBAC of omegas averaged over each side's own
-            mentions; ``marginal``: DBAC of the overall quality times the mean of P(other) over the
-            mean of P(given).
+        aggregate: ``weighted``: mean of the pairs' DBAC, weighted by people's captions of the pair,
+            so that noise of a rare pair matters little (ours); ``per_pair``: their plain mean, the
+            published reading; ``per_caption``: DBAC of omegas averaged over each side's mentions;
+            ``marginal``: DBAC of the overall quality times the mean of P(other) over the mean of
+            P(given).
         prior: P(other) of a side: ``counts``: from its own captions, as published; a captioner
-            that merely says more then scores above 0 (+1/3 for twice as much). ``shared``: from
-            human captions on both sides, which repairs that. ``none``: left out.
+            that only says more then scores above 0 (+1/3 for twice as much). ``shared``: from
+            human captions on both sides, which avoids that. ``none``: left out.
         epsilon: see :func:`dbac`.
 
     Returns:
@@ -121,38 +120,38 @@ def score(
         omegas = _omegas(model, human, given, prior)
         compared = supported & np.isfinite(omegas[0]) & np.isfinite(omegas[1])
         one, two = (
-            _mean(own, side.mentions * compared)
-            for own, side in zip(omegas, (model, human), strict=True)
+            _mean(omegas_of_side, side.mentions * compared)
+            for omegas_of_side, side in zip(omegas, (model, human), strict=True)
         )
         return dbac(one, two, epsilon)
     weights = human.mentions if aggregate == "weighted" else np.ones_like(human.mentions)
     return _mean(pair_scores(model, human, given, prior, epsilon), weights * supported)
 
 
-def _shown(model: Side, human: Side, prior: str) -> list[tuple[Side, FloatArray]]:
+def _shown(model: Side, human: Side, prior: str) -> list[tuple[Side, Float64Array]]:
     """Each side with the P(other) that the prior gives it."""
-    own: Mapping[str, tuple[FloatArray, FloatArray]] = {
+    priors: Mapping[str, tuple[Float64Array, Float64Array]] = {
         "counts": (model.other, human.other),
         "shared": (human.other, human.other),
         "none": (np.ones_like(human.other), np.ones_like(human.other)),
     }
-    return list(zip((model, human), own[prior], strict=True))
+    return list(zip((model, human), priors[prior], strict=True))
 
 
 def _omegas(
-    model: Side, human: Side, given: FloatArray, prior: str
-) -> tuple[FloatArray, FloatArray]:
+    model: Side, human: Side, given: Float64Array, prior: str
+) -> tuple[Float64Array, Float64Array]:
     ratio = np.ones_like(given) if prior == "none" else given
     one, two = (omega(side.quality, shown, ratio) for side, shown in _shown(model, human, prior))
     return one, two
 
 
-def _marginal(side: Side, shown: FloatArray, given: FloatArray, prior: str) -> FloatArray:
+def _marginal(side: Side, shown: Float64Array, given: Float64Array, prior: str) -> Float64Array:
     factor = 1.0 if prior == "none" else shown.mean(axis=-1) / given.mean(axis=-1)
     return side.overall * factor
 
 
-def _mean(values: FloatArray, weights: FloatArray) -> FloatArray:
+def _mean(values: Float64Array, weights: Float64Array) -> Float64Array:
     """Weighted mean over the last two axes, NaN values left out."""
     known = np.isfinite(values)
     used = np.where(known, weights, 0.0)

@@ -1,7 +1,7 @@
 """DPA: directional predictability amplification, in closed form and by label vectors.
 
-Tables are (..., G, O): how often each of G values of the given variable meets each of O classes of
-the other one. Leading axes are free.
+Tables are (..., G, O): how often each of G values of the given variable occurs with each of O
+classes of the other one. Leading axes are free.
 """
 
 from __future__ import annotations
@@ -9,17 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.io.hashing import UIntArray
 from bias_pipeline.metrics.functional.relation import normalised
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-
 
 def equalised(labels: IntArray, predicted: IntArray, n_classes: int, keys: UIntArray) -> IntArray:
-    """Labels made wrong at random until they agree with the truth as often as predictions do.
+    """Labels with random errors, as accurate as the predictions.
 
     Exactly as many labels change as predictions are wrong; each becomes one of the other classes.
 
@@ -40,21 +37,21 @@ def equalised(labels: IntArray, predicted: IntArray, n_classes: int, keys: UIntA
     n_wrong = int((labels != predicted).sum())
     changed = np.argsort(keys, kind="stable")[:n_wrong]
     step = 1 + (keys[changed] // np.uint64(2) % np.uint64(n_classes - 1)).astype(np.int64)
-    found = labels.copy()
-    found[changed] = (found[changed] + step) % n_classes
-    return found
+    classes = labels.copy()
+    classes[changed] = (classes[changed] + step) % n_classes
+    return classes
 
 
 def exchanged(labels: IntArray, predicted: IntArray, n_classes: int, keys: UIntArray) -> IntArray:
-    """Labels passed on between random images until they are about as right as predictions.
+    """Labels exchanged between random images, about as accurate as the predictions.
 
-    Unlike :func:`equalised` this keeps how frequent every class is (ours).
+    Unlike :func:`equalised` this does not change how frequent each class is (ours).
 
     Args:
         labels: see :func:`equalised`.
         predicted: see there.
         n_classes: see there.
-        keys: (N,) random numbers that decide which images pass their labels on, and to which.
+        keys: (N,) random numbers that decide which images exchange labels.
 
     Returns:
         (N,) the same labels in another order.
@@ -66,13 +63,13 @@ def exchanged(labels: IntArray, predicted: IntArray, n_classes: int, keys: UIntA
     """
     shares = np.bincount(labels, minlength=n_classes) / len(labels)
     wrong_by_chance = 1 - float((shares**2).sum())
-    found = labels.copy()
+    classes = labels.copy()
     if wrong_by_chance > 0:
         n_wrong = int((labels != predicted).sum())
         n_moved = min(len(labels), round(n_wrong / wrong_by_chance))
         moved = np.argsort(keys, kind="stable")[:n_moved]
-        found[moved] = labels[np.roll(moved, 1)]
-    return found
+        classes[moved] = labels[np.roll(moved, 1)]
+    return classes
 
 
 def unchanged(labels: IntArray, predicted: IntArray, n_classes: int, keys: UIntArray) -> IntArray:
@@ -88,7 +85,7 @@ EQUALISE: Mapping[str, Callable[[IntArray, IntArray, int, UIntArray], IntArray]]
 }
 
 
-def ideal_accuracy(table: FloatArray) -> FloatArray:
+def ideal_accuracy(table: Float64Array) -> Float64Array:
     """Accuracy of always predicting the class that the given value goes with most.
 
     ``sum over given values of max over classes of P(given, class)``.
@@ -106,7 +103,7 @@ def ideal_accuracy(table: FloatArray) -> FloatArray:
     return np.asarray(table.max(axis=-1).sum(axis=-1) / table.sum(axis=(-2, -1)), np.float64)
 
 
-def expected_equalised(table: FloatArray, accuracy: float) -> FloatArray:
+def expected_equalised(table: Float64Array, accuracy: float) -> Float64Array:
     """The table that :func:`equalised` labels have on average.
 
     Args:
@@ -120,13 +117,13 @@ def expected_equalised(table: FloatArray, accuracy: float) -> FloatArray:
     return accuracy * table + (1 - accuracy) * others / (table.shape[-1] - 1)
 
 
-def ideal_dpa(labels: FloatArray, predicted: FloatArray, accuracy: float) -> FloatArray:
+def ideal_dpa(labels: Float64Array, predicted: Float64Array, accuracy: float) -> Float64Array:
     """DPA of an ideal attacker scored by accuracy: the large-sample limit.
 
     Args:
         labels: (..., G, O) counts of given value and true class.
         predicted: (..., G, O) counts of given value and predicted class.
-        accuracy: of the predictions, to which labels are equalised; 1 leaves them as they are.
+        accuracy: of the predictions, also for the labels; 1 leaves them as they are.
 
     Returns:
         (...) in (-1, 1), above 0 where predictions are easier to guess than labels.

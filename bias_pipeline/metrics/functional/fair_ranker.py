@@ -1,4 +1,4 @@
-"""What the entropy at the top is of a ranker to whom groups are nothing: its law, exactly."""
+"""Exact distribution of the entropy at the top under a ranker that ignores groups."""
 
 from __future__ import annotations
 
@@ -7,22 +7,19 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.metrics.functional.group_counts import can_list, ways_of
 from bias_pipeline.metrics.functional.retrieval import normalised_entropy, plogp
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-
 
 class FairRanker(NamedTuple):
-    """What the normalised entropy is of a ranker to whom groups are nothing.
+    """Expectation and interval of a number under a ranker that ignores groups.
 
     Attributes:
-        expected: its expectation, exact.
-        low: no more than ``(1 - level) / 2`` of all such rankings have a lower one.
-        high: likewise above.
+        expected: the exact expectation.
+        low: at most ``(1 - level) / 2`` of all such rankings are below.
+        high: at most as many are above.
     """
 
     expected: float
@@ -31,13 +28,12 @@ class FairRanker(NamedTuple):
 
 
 def fair_ranker(sizes: IntArray, k: int, level: float = 0.95) -> FairRanker:
-    """The entropy at k of one query's ranking that is drawn blindly from N groups of given sizes.
+    """The entropy at k of one query's random ranking of images from N groups of given sizes.
 
-    The numbers at the top are then multivariate hypergeometric, and the expectation is the sum of
-    those of the groups' own terms, each of them hypergeometric. The interval lists all ways to fill
-    the top with their probabilities; where they are too many, it rests on 100,000 of them, drawn
-    from the same law with the same seed each time. It is that of one query: a mean over queries
-    lies nearer to the expectation, unless all of them rank alike.
+    The counts at the top are multivariate hypergeometric, and the expectation is the sum of the
+    groups' expected terms, each hypergeometric. The interval lists all ways to fill the top with
+    their probabilities; if they are too many, it uses 100,000 draws with a fixed seed. It is for
+    one query: a mean over queries is nearer to the expectation, unless all of them rank alike.
 
     Args:
         sizes: (N,) images of each group.
@@ -57,12 +53,12 @@ def fair_ranker(sizes: IntArray, k: int, level: float = 0.95) -> FairRanker:
     if not 1 <= k <= total:
         raise ValueError(f"k {k} is not from 1 to {total}")
     expected = expected_entropy(sizes, k)
-    low, high = ends(*_law(tuple(sizes.tolist()), k), level)
+    low, high = tail_ends(*_law(tuple(sizes.tolist()), k), level)
     return FairRanker(expected, min(low, expected), max(high, expected))
 
 
 def expected_entropy(sizes: IntArray, k: int) -> float:
-    """The expectation alone of what :func:`fair_ranker` has, exact.
+    """The exact expectation of :func:`fair_ranker` alone.
 
     Args:
         sizes: (N,) images of each group.
@@ -81,7 +77,7 @@ def expected_entropy(sizes: IntArray, k: int) -> float:
 
 
 @lru_cache(maxsize=64)
-def _law(sizes: tuple[int, ...], k: int) -> tuple[FloatArray, FloatArray]:
+def _law(sizes: tuple[int, ...], k: int) -> tuple[Float64Array, Float64Array]:
     """(W,) entropies of ways to fill the top, and their probabilities."""
     counts, chances = ways_of(np.array(sizes), k)
     values = normalised_entropy(counts.astype(np.float64))
@@ -89,13 +85,13 @@ def _law(sizes: tuple[int, ...], k: int) -> tuple[FloatArray, FloatArray]:
     return values, np.exp(chances) if listed else np.full(len(values), 1 / len(values))
 
 
-def ends(values: FloatArray, chances: FloatArray, level: float) -> tuple[float, float]:
-    """The ends of the middle of a law.
+def tail_ends(values: Float64Array, chances: Float64Array, level: float) -> tuple[float, float]:
+    """The ends of the central interval of a distribution.
 
     Args:
         values: (W,) in any order.
         chances: (W,) of each.
-        level: how much of it lies between them.
+        level: probability of the interval.
     """
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(chances[order])

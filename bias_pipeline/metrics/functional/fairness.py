@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from bias_pipeline.array_types import Float64Array
 
 PRIORS: Mapping[str, float] = {
     "none": 0.0,
     "jeffreys": 0.5,
     "laplace": 1.0,
     "proportional": 1.0,
+    "share": 0.02,
 }
 
 
-def pseudo_counts(groups: FloatArray, prior: str) -> FloatArray:
+def pseudo_counts(groups: Float64Array, prior: str) -> Float64Array:
     """(..., K) alpha of each group, see :func:`epsilons`.
 
     Args:
@@ -28,23 +28,29 @@ def pseudo_counts(groups: FloatArray, prior: str) -> FloatArray:
         >>> pseudo_counts(np.array([30.0, 10.0]), "proportional").tolist()
         [1.5, 0.5]
     """
+    if prior == "share":
+        return PRIORS[prior] * groups
     if prior == "proportional":
         return np.asarray(groups / groups.mean(axis=-1, keepdims=True), np.float64)
     return PRIORS[prior] * np.ones_like(groups)
 
 
-def epsilons(joint: FloatArray, groups: FloatArray, prior: str = "proportional") -> FloatArray:
+def epsilons(
+    joint: Float64Array, groups: Float64Array, prior: str = "proportional"
+) -> Float64Array:
     """How unequally groups get each task: max over pairs of groups of |ln P(t|a) - ln P(t|a')|.
 
     P(t|a) = (c(a, t) + alpha) / (c(a) + 2 alpha), the mean of a beta posterior. The same alpha for
-    all groups is no neutral prior where groups differ in size: of a task that is never named the
-    smaller group then seems to get more. ``proportional`` deals it out by size (ours).
+    all groups is not neutral if groups differ in size: the smaller group then seems to get more of
+    a task that is never named. ``proportional`` distributes it by size (ours).
 
     Args:
         joint: (..., K, T) captions of a group that name a task.
         groups: (..., K) captions of a group.
         prior: name of alpha: ``laplace`` 1, ``jeffreys`` 1/2, ``none`` 0, ``proportional`` 1 on
-            average, K c(a) / c for a group.
+            average, K c(a) / c for a group, ``share`` 0.02 c(a): it adds 2 % of captions to every
+            task whatever the number of images. Under the others epsilon depends on that number,
+            since few captions make a largest ratio larger (ours).
 
     Returns:
         (..., T), 0 or more; NaN without captions of some group, and, with no prior, where a group
@@ -59,11 +65,11 @@ def epsilons(joint: FloatArray, groups: FloatArray, prior: str = "proportional")
         alpha = pseudo_counts(groups, prior)
         rate = (joint + alpha[..., :, None]) / (groups + 2 * alpha)[..., :, None]
         logs = np.log(np.where((rate > 0) & (groups > 0)[..., :, None], rate, np.nan))
-    spread: FloatArray = logs.max(axis=-2) - logs.min(axis=-2)
+    spread: Float64Array = logs.max(axis=-2) - logs.min(axis=-2)
     return spread
 
 
-def epsilon(joint: FloatArray, groups: FloatArray, prior: str = "proportional") -> FloatArray:
+def epsilon(joint: Float64Array, groups: Float64Array, prior: str = "proportional") -> Float64Array:
     """Differential fairness: the largest of :func:`epsilons`, NaN if none is known.
 
     Example:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import Float64Array
 from bias_pipeline.metrics.functional.counts import share
 
-FloatArray = npt.NDArray[np.float64]
 
-
-def cosines(objects: FloatArray, groups: FloatArray) -> FloatArray:
-    """(T, K) cosines of directions; NaN where either side has none.
+def cosines(objects: Float64Array, groups: Float64Array) -> Float64Array:
+    """(T, K) cosines; NaN where either vector is missing or 0.
 
     Args:
         objects: (T, D) vectors, NaN or 0 for one that has none.
@@ -22,15 +20,17 @@ def cosines(objects: FloatArray, groups: FloatArray) -> FloatArray:
         [[0.6, nan]]
     """
     units = []
-    for own in (objects, groups):
-        lengths = np.linalg.norm(own, axis=1, keepdims=True)
-        units.append(np.divide(own, lengths, out=np.full(own.shape, np.nan), where=lengths > 0))
-    found: FloatArray = units[0] @ units[1].T
-    return found
+    for vectors in (objects, groups):
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        units.append(
+            np.divide(vectors, lengths, out=np.full(vectors.shape, np.nan), where=lengths > 0)
+        )
+    cosine: Float64Array = units[0] @ units[1].T
+    return cosine
 
 
-def mean_cosines(counts: FloatArray, near: FloatArray) -> FloatArray:
-    """(..., K) mean cosine over all that is counted; objects without a cosine are left out.
+def mean_cosines(counts: Float64Array, near: Float64Array) -> Float64Array:
+    """(..., K) mean cosine over all mentions; objects without a cosine are left out.
 
     Args:
         counts: (..., T) how often each object is counted.
@@ -42,5 +42,5 @@ def mean_cosines(counts: FloatArray, near: FloatArray) -> FloatArray:
         [0.25, 0.15]
     """
     known = np.isfinite(near).all(axis=1)
-    own = counts[..., known]
-    return share(own @ near[known], own.sum(axis=-1, keepdims=True))
+    counted = counts[..., known]
+    return share(counted @ near[known], counted.sum(axis=-1, keepdims=True))

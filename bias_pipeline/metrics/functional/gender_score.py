@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 
 
-def revision(similarity: FloatArray, probability: FloatArray) -> FloatArray:
+def revision(similarity: Float64Array, probability: Float64Array) -> Float64Array:
     """(...) the exponent alpha = [(1 - sim) / (1 + sim)]^(1 - P(c)), in [0, inf].
 
-    1 revises nothing (no similarity, or an object that is everywhere), 0 revises to certainty.
+    1 changes nothing (no similarity, or an object that is everywhere), 0 gives certainty.
 
     Args:
-        similarity: (...) of caption and object; what rounding or an odd encoder puts outside of
-            [-1, 1] is clamped, as there the exponent is no real number.
+        similarity: (...) of caption and object; clamped to [-1, 1], as outside of it the exponent
+            is not a real number.
         probability: (...) P(c) of the object, in [0, 1].
 
     Source: Sabir and Padro 2023, section 4, after Blok et al. 2003.
@@ -29,13 +27,13 @@ def revision(similarity: FloatArray, probability: FloatArray) -> FloatArray:
     informative = 1.0 - np.asarray(probability, np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log1p(-bounded) - np.log1p(bounded)
-        exponent: FloatArray = np.exp(np.where(informative == 0, 0.0, logs * informative))
+        exponent: Float64Array = np.exp(np.where(informative == 0, 0.0, logs * informative))
     return np.where(np.isnan(similarity), np.nan, exponent)
 
 
 def gender_score(
-    likelihood: FloatArray, similarity: FloatArray, probability: FloatArray
-) -> FloatArray:
+    likelihood: Float64Array, similarity: Float64Array, probability: Float64Array
+) -> Float64Array:
     """(...) P(g)^alpha, a caption's likelihood revised by an object in the picture, in [0, 1].
 
     Args:
@@ -46,15 +44,15 @@ def gender_score(
     Source: Sabir and Padro 2023, eq. 3.
 
     Example:
-        >>> found = gender_score(np.array(0.2), np.array(0.5), np.array(0.0))
-        >>> float(found.round(4))
+        >>> score = gender_score(np.array(0.2), np.array(0.5), np.array(0.0))
+        >>> float(score.round(4))
         0.5848
     """
-    found: FloatArray = np.power(likelihood, revision(similarity, probability))
-    return found
+    score: Float64Array = np.power(likelihood, revision(similarity, probability))
+    return score
 
 
-def bias_ratio(values: FloatArray, first: int = 0) -> FloatArray:
+def bias_ratio(values: Float64Array, first: int = 0) -> Float64Array:
     """(...) share of one group in the sum over groups, eq. 1 for two: s(m) / (s(m) + s(w)).
 
     NaN unless every value is above 0: a cosine that is not makes the share leave [0, 1].
@@ -71,11 +69,11 @@ def bias_ratio(values: FloatArray, first: int = 0) -> FloatArray:
     """
     positive = (values > 0).all(axis=-1)
     total = np.where(positive, values.sum(axis=-1), np.nan)
-    found: FloatArray = values[..., first] / total
-    return found
+    ratio: Float64Array = values[..., first] / total
+    return ratio
 
 
-def ratio_to_neutral(group: FloatArray, neutral: FloatArray) -> FloatArray:
+def ratio_to_neutral(group: Float64Array, neutral: Float64Array) -> Float64Array:
     """(...) s(group) / s(person), eq. 2; NaN unless both are above 0.
 
     Source: Sabir and Padro 2023, eq. 2.
@@ -88,13 +86,13 @@ def ratio_to_neutral(group: FloatArray, neutral: FloatArray) -> FloatArray:
     return np.divide(group, neutral, out=np.full(np.shape(group), np.nan), where=sound)
 
 
-def estimated(scores: FloatArray) -> tuple[IntArray, npt.NDArray[np.bool_]]:
-    """The group whose word makes each caption likeliest, and whether others do as well.
+def estimated(scores: Float64Array) -> tuple[IntArray, BoolArray]:
+    """The group whose word makes each caption likeliest, and whether there are ties.
 
-    Ties go to the first group, as published; NaN throughout is no group, -1.
+    Ties go to the first group, as published; -1 where a score is NaN.
 
     Args:
-        scores: (N, K) of the same caption told of each group.
+        scores: (N, K) of the same caption written about each group.
 
     Returns:
         (N,) groups and (N,) whether several groups have the highest score.

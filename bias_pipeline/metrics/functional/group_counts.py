@@ -1,4 +1,4 @@
-"""Are the groups at the top of a ranking those of a blind draw? Exact tests of their counts."""
+"""Exact tests of whether the groups at the top of a ranking are those of a random draw."""
 
 from __future__ import annotations
 
@@ -7,26 +7,23 @@ import sys
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+from bias_pipeline.array_types import Float64Array, IntArray
 
-_ENUMERATED = 200_000  # ways to fill the top that are listed one by one
-_DRAWN = 100_000  # such ways that are drawn where there are more
-_EQUAL = 1e-7  # chances whose logarithms differ by less are one
+_ENUMERATED = 200_000  # most ways to fill the top that are listed one by one
+_DRAWN = 100_000  # ways that are drawn if there are more
+_EQUAL = 1e-7  # probabilities whose logarithms differ by less are equal
 
 
-def p_of_counts(counts: IntArray, sizes: IntArray) -> FloatArray:
-    """(C,) exact two-sided p of the groups that queries retrieve, if groups are nothing to them.
+def p_of_counts(counts: IntArray, sizes: IntArray) -> Float64Array:
+    """(C,) exact two-sided p of the groups that each query retrieves, if queries ignore groups.
 
-    The counts of a blind draw are hypergeometric, of more than two groups multivariate
-    hypergeometric. p is the chance of all counts that are no likelier than those observed. Where
-    there are too many to list, it rests on 100,000 draws with a fixed seed, the observed one
-    counted among them.
+    The counts of a random draw are multivariate hypergeometric. p is the probability of all counts
+    that are at most as likely as those observed. If there are too many to list, it uses 100,000
+    draws with a fixed seed, and counts the observed one among them.
 
-    Several splits of one data set share images, so their p depend on one another in an unknown
-    way; twice their mean holds whatever it is (Ruschendorf 1982; Vovk and Wang 2020).
+    Splits of one data set share images, so their p depend on one another in an unknown way; twice
+    their mean is a valid p for any dependence (Ruschendorf 1982; Vovk and Wang 2020).
 
     Args:
         counts: (S, C, K) images of each group at the top, by split and query.
@@ -36,18 +33,18 @@ def p_of_counts(counts: IntArray, sizes: IntArray) -> FloatArray:
         >>> p_of_counts(np.array([[[0, 2], [1, 1]]]), np.array([[2, 2]])).round(4).tolist()
         [0.3333, 1.0]
     """
-    found = np.array(
+    p_values = np.array(
         [
             [_p_of_one(tuple(count), tuple(size)) for count in split]
             for split, size in zip(counts.tolist(), sizes.tolist(), strict=True)
         ]
     )
-    several = 2.0 if len(found) > 1 else 1.0
-    return np.clip(several * found.mean(axis=0), sys.float_info.min, 1.0)
+    several = 2.0 if len(p_values) > 1 else 1.0
+    return np.clip(several * p_values.mean(axis=0), sys.float_info.min, 1.0)
 
 
-def excess(counts: FloatArray, sizes: IntArray | FloatArray) -> FloatArray:
-    """(..., C, K) by how many images each group is above its share of those retrieved from.
+def excess(counts: Float64Array, sizes: IntArray | Float64Array) -> Float64Array:
+    """(..., C, K) by how many images each group exceeds its share of all images.
 
     Args:
         counts: (..., C, K) images of each group at the top.
@@ -58,12 +55,12 @@ def excess(counts: FloatArray, sizes: IntArray | FloatArray) -> FloatArray:
         [[3.0, -3.0]]
     """
     shares = sizes / sizes.sum(axis=-1, keepdims=True)
-    found: FloatArray = counts - counts.sum(axis=-1, keepdims=True) * shares[..., None, :]
-    return found
+    above: Float64Array = counts - counts.sum(axis=-1, keepdims=True) * shares[..., None, :]
+    return above
 
 
-def standardised(deviations: FloatArray, shares: FloatArray) -> FloatArray:
-    """(..., K) deviations of counts in units that a blind draw gives to all groups alike.
+def standardised(deviations: Float64Array, shares: Float64Array) -> Float64Array:
+    """(..., K) deviations of counts, divided by the spread that a random draw gives each group.
 
     Args:
         deviations: (..., K) see :func:`excess`.
@@ -75,7 +72,7 @@ def standardised(deviations: FloatArray, shares: FloatArray) -> FloatArray:
 
 
 def finite_population(n: int, k: int) -> float:
-    """The factor by which drawing k of n without putting back narrows a count's spread, in [0, 1].
+    """The factor by which drawing k of n without replacement narrows a count's spread, in [0, 1].
 
     Example:
         >>> finite_population(101, 1), finite_population(100, 100)
@@ -84,10 +81,10 @@ def finite_population(n: int, k: int) -> float:
     return math.sqrt((n - k) / (n - 1)) if n > 1 else 0.0
 
 
-def ways_of(sizes: IntArray, k: int) -> tuple[IntArray, FloatArray]:
-    """(W, K) counts of a blind draw of k images, and (W,) the logarithms of their chances.
+def ways_of(sizes: IntArray, k: int) -> tuple[IntArray, Float64Array]:
+    """(W, K) counts of a random draw of k images, and (W,) the logarithms of their probabilities.
 
-    All ways to fill the top; where they are too many, 100,000 that were drawn with a fixed seed.
+    All ways to fill the top; if they are too many, 100,000 drawn with a fixed seed.
 
     Args:
         sizes: (K,) images of each group.
@@ -116,8 +113,8 @@ def _p_of_one(count: tuple[int, ...], size: tuple[int, ...]) -> float:
 
 
 @lru_cache(maxsize=256)
-def _reached(sizes: tuple[int, ...], k: int) -> tuple[FloatArray, FloatArray]:
-    """(W,) logarithms of chances, ascending, and (W + 1,) the chance of all before each."""
+def _reached(sizes: tuple[int, ...], k: int) -> tuple[Float64Array, Float64Array]:
+    """(W,) logarithms of probabilities, ascending, and (W + 1,) the sum of those before each."""
     _, chances = ways_of(np.array(sizes), k)
     ordered = np.sort(chances)
     return ordered, np.concatenate([[0.0], np.cumsum(np.exp(ordered))])
@@ -126,9 +123,9 @@ def _reached(sizes: tuple[int, ...], k: int) -> tuple[FloatArray, FloatArray]:
 def _listed(sizes: IntArray, k: int) -> IntArray:
     ways = np.zeros((1, 0), np.int64)
     for size in sizes[:-1]:
-        left = k - ways.sum(axis=1)
-        counts = np.concatenate([np.arange(min(int(size), int(most)) + 1) for most in left])
-        repeats = np.minimum(int(size), left) + 1
+        remaining = k - ways.sum(axis=1)
+        counts = np.concatenate([np.arange(min(int(size), int(most)) + 1) for most in remaining])
+        repeats = np.minimum(int(size), remaining) + 1
         ways = np.column_stack([np.repeat(ways, repeats, axis=0), counts])
     ways = np.column_stack([ways, k - ways.sum(axis=1)])
     return ways[ways[:, -1] <= sizes[-1]]

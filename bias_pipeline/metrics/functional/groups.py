@@ -1,4 +1,4 @@
-"""Whom captions name, against who is there: error, ratio, rates per group.
+"""Groups that captions name compared with labelled groups: error, ratio, rates per group.
 
 ``outcomes`` is (..., K, K + 1): images labelled with group a whose caption names group b alone; in
 the last column those that name none or several.
@@ -7,15 +7,12 @@ the last column those that name none or several.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.metrics.functional.counts import share
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
-
-def outcomes(labels: IntArray, named: IntArray, n_groups: int) -> FloatArray:
+def outcomes(labels: IntArray, named: IntArray, n_groups: int) -> Float64Array:
     """(K, K + 1) counts, see the module.
 
     Args:
@@ -32,7 +29,7 @@ def outcomes(labels: IntArray, named: IntArray, n_groups: int) -> FloatArray:
     return cells.reshape(n_groups, n_groups + 1).astype(np.float64)
 
 
-def rates(outcomes: FloatArray) -> FloatArray:
+def rates(outcomes: Float64Array) -> Float64Array:
     """(..., K, 3) per group: correct, incorrect and other, which sum to 1.
 
     Source: Hendricks et al. 2018, section 4.
@@ -47,7 +44,7 @@ def rates(outcomes: FloatArray) -> FloatArray:
     return share(counts, counts.sum(axis=-1, keepdims=True))
 
 
-def error(outcomes: FloatArray, over: str = "all") -> FloatArray:
+def error(outcomes: Float64Array, over: str = "all") -> Float64Array:
     """(...) share of images whose caption names another group than the labelled one.
 
     Args:
@@ -67,8 +64,8 @@ def error(outcomes: FloatArray, over: str = "all") -> FloatArray:
     return share(wrong, whole.sum(axis=(-2, -1)))
 
 
-def ratio(counts: FloatArray, numerator: int = 0) -> FloatArray:
-    """(...) how many of one group there are for one of the other, NaN for none of the other.
+def group_ratio(counts: Float64Array, numerator: int = 0) -> Float64Array:
+    """(...) captions or labels of one group by those of the other, NaN if the other has none.
 
     Args:
         counts: (..., 2) captions or labels of each of two groups.
@@ -76,13 +73,14 @@ def ratio(counts: FloatArray, numerator: int = 0) -> FloatArray:
             Hendricks et al. 2018 women by men.
 
     Example:
-        >>> ratio(np.array([30.0, 10.0])).item(), round(ratio(np.array([30.0, 10.0]), 1).item(), 2)
+        >>> counts = np.array([30.0, 10.0])
+        >>> group_ratio(counts).item(), round(group_ratio(counts, 1).item(), 2)
         (3.0, 0.33)
     """
     return share(counts[..., numerator], counts[..., 1 - numerator])
 
 
-def divergence(distributions: FloatArray) -> FloatArray:
+def divergence(distributions: Float64Array) -> Float64Array:
     """Jensen-Shannon divergence of K distributions in bits, in [0, log2 K]; 0 log 0 is 0.
 
     Args:
@@ -98,7 +96,7 @@ def divergence(distributions: FloatArray) -> FloatArray:
     return _entropy(mean) - _entropy(distributions).mean(axis=-1)
 
 
-def rates_without_discarded(counts: FloatArray) -> FloatArray:
+def rates_without_discarded(counts: Float64Array) -> Float64Array:
     """(..., 3) correct, wrong and neutral of one group, as GAIC divides.
 
     Args:
@@ -110,10 +108,10 @@ def rates_without_discarded(counts: FloatArray) -> FloatArray:
         >>> rates_without_discarded(np.array([2.0, 1.0, 1.0, 6.0])).tolist()
         [0.5, 0.25, 0.25]
     """
-    kept = counts[..., :3]
-    return share(kept, kept.sum(axis=-1, keepdims=True))
+    rated = counts[..., :3]
+    return share(rated, rated.sum(axis=-1, keepdims=True))
 
 
-def _entropy(p: FloatArray) -> FloatArray:
-    bits: FloatArray = -(p * np.log2(np.where(p > 0, p, 1.0))).sum(axis=-1)
+def _entropy(p: Float64Array) -> Float64Array:
+    bits: Float64Array = -(p * np.log2(np.where(p > 0, p, 1.0))).sum(axis=-1)
     return np.maximum(bits, 0.0) + 0.0

@@ -8,17 +8,15 @@ variance of the signed differences, over all groups and sets.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.metrics.functional.amplification import association
-from bias_pipeline.metrics.functional.counts import Counts, known_mean, share
-
-FloatArray = npt.NDArray[np.float64]
+from bias_pipeline.metrics.functional.counts import Counts, nanmean, share
 
 
 def multi_pairs(
     counts: Counts, direction: str, *, denominator: str = "images", training: Counts | None = None
-) -> FloatArray:
+) -> Float64Array:
     """(..., K, M) predicted less labelled conditional probability, without any sign.
 
     Args:
@@ -26,8 +24,8 @@ def multi_pairs(
         direction: ``a_to_t`` (groups to sets) or ``t_to_a``.
         denominator: see
             :func:`bias_pipeline.metrics.functional.amplification.directional_pairs`.
-        training: labels that are subtracted, as the paper has it; those of ``counts`` (as the
-            public code does) if left out.
+        training: labels that are subtracted, as in the paper; those of ``counts`` (as in the
+            public code) if left out.
     """
     base = training or counts
     if direction == "a_to_t":
@@ -45,7 +43,7 @@ def multi_directional(
     absolute: bool = True,
     denominator: str = "images",
     training: Counts | None = None,
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[Float64Array, Float64Array]:
     """Multi-> in one direction: mean and variance of the differences.
 
     Args:
@@ -64,13 +62,13 @@ def multi_directional(
         (0.5, 0.25)
     """
     pairs = multi_pairs(counts, direction, denominator=denominator, training=training)
-    whole, signed, variance = summary(pairs, association(training or counts))
+    whole, signed, variance = multi_summary(pairs, association(training or counts))
     return (whole if absolute else signed), variance
 
 
-def summary(
-    pairs: FloatArray, signs: npt.NDArray[np.int64]
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def multi_summary(
+    pairs: Float64Array, signs: IntArray
+) -> tuple[Float64Array, Float64Array, Float64Array]:
     """Mean of absolute differences, mean of signed ones, population variance.
 
     Args:
@@ -78,18 +76,20 @@ def summary(
         signs: (..., K, M) :func:`~bias_pipeline.metrics.functional.amplification.association`.
 
     Example:
-        >>> [x.item() for x in summary(np.array([[0.5, -0.5]]), np.array([[1, 1]]))]
+        >>> [x.item() for x in multi_summary(np.array([[0.5, -0.5]]), np.array([[1, 1]]))]
         [0.5, 0.0, 0.25]
     """
-    return known_mean(np.abs(pairs), 2), known_mean(signs * pairs, 2), _variance(pairs)
+    return nanmean(np.abs(pairs), 2), nanmean(signs * pairs, 2), _variance(pairs)
 
 
-def multi_mals(counts: Counts, *, training: Counts | None = None) -> tuple[FloatArray, FloatArray]:
+def multi_mals(
+    counts: Counts, *, training: Counts | None = None
+) -> tuple[Float64Array, Float64Array]:
     """Multi_MALS: mean over sets of the absolute changes with the groups they lean to; variance.
 
     Args:
         counts: see :func:`multi_pairs`.
-        training: where the leaning and the share before are read off.
+        training: labels that give the groups that sets lean to and the shares before.
 
     Example:
         >>> a, t = np.array([[1, 0], [1, 0], [0, 1]]), np.ones((3, 1))
@@ -103,9 +103,9 @@ def multi_mals(counts: Counts, *, training: Counts | None = None) -> tuple[Float
     whole = np.rint(labels).astype(np.int64)
     leaning = labels.shape[-2] * whole > whole.sum(axis=-2, keepdims=True)
     pairs = np.where(leaning, after - before, 0.0 * (after - before))
-    return known_mean(np.abs(pairs).sum(axis=-2), 1), _variance(pairs)
+    return nanmean(np.abs(pairs).sum(axis=-2), 1), _variance(pairs)
 
 
-def _variance(pairs: FloatArray) -> FloatArray:
-    mean = known_mean(pairs, 2)
-    return known_mean((pairs - mean[..., None, None]) ** 2, 2)
+def _variance(pairs: Float64Array) -> Float64Array:
+    mean = nanmean(pairs, 2)
+    return nanmean((pairs - mean[..., None, None]) ** 2, 2)

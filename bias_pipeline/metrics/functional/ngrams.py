@@ -1,4 +1,4 @@
-"""Runs of one to four words, counted caption by caption: what BLEU and CIDEr are made of."""
+"""N-grams of one to four words, counted for each caption, for BLEU and CIDEr."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
+from bias_pipeline.array_types import Float64Array, IntArray
 
 ORDERS = (1, 2, 3, 4)
 
@@ -21,8 +19,8 @@ class Ngrams:
     """The n-grams of C captions, for n = 1 to 4.
 
     Attributes:
-        tables: for each n how often each caption holds each n-gram, (C, G_n). Captions that are
-            compared must have been counted together, see :func:`count_ngrams`.
+        tables: for each n how often each caption contains each n-gram, (C, G_n). Captions can only
+            be compared if they were counted together, see :func:`count_ngrams`.
         lengths: (C,) words of each caption.
     """
 
@@ -38,28 +36,30 @@ class Ngrams:
 
 
 def count_ngrams(columns: Sequence[tuple[IntArray, IntArray]]) -> list[Ngrams]:
-    """Count the n-grams of several columns of captions over one common list of n-grams.
+    """Count the n-grams of several columns of captions, with one common list of n-grams.
 
     Args:
-        columns: for each its words as numbers, (T,), alike in all columns, and where its captions
-            start and end, (C + 1,).
+        columns: for each its words as numbers, (T,), the same numbers in all columns, and where
+            its captions start and end, (C + 1,).
 
     Returns:
         One item a column.
 
     Example:
         >>> one = np.array([0, 1, 0, 1]), np.array([0, 4])  # "a b a b"
-        >>> (found,) = count_ngrams([one])
-        >>> [table.toarray().tolist() for table in found.tables]
+        >>> (ngrams,) = count_ngrams([one])
+        >>> [table.toarray().tolist() for table in ngrams.tables]
         [[[2.0, 2.0]], [[2.0, 1.0]], [[1.0, 1.0]], [[1.0]]]
     """
     words = np.concatenate([tokens for tokens, _ in columns])
     lengths = np.concatenate([np.diff(starts) for _, starts in columns])
     caption = np.repeat(np.arange(len(lengths)), lengths)
-    left = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(words))  # words up to the end
+    remaining = np.repeat(np.cumsum(lengths), lengths) - np.arange(
+        len(words)
+    )  # words up to the end
     tables, run = [], words
     for n in ORDERS:
-        places = np.flatnonzero(left >= n)
+        places = np.flatnonzero(remaining >= n)
         if n > 1:
             run[places] = run[places] * (1 + words.max(initial=0)) + words[places + n - 1]
         known, number = np.unique(run[places], return_inverse=True)
@@ -73,8 +73,8 @@ def count_ngrams(columns: Sequence[tuple[IntArray, IntArray]]) -> list[Ngrams]:
     return [whole.take(np.arange(a, b)) for a, b in pairwise(ends)]
 
 
-def document_frequencies(captions: Ngrams, documents: IntArray) -> list[FloatArray]:
-    """In how many documents each n-gram stands.
+def document_frequencies(captions: Ngrams, documents: IntArray) -> list[Float64Array]:
+    """In how many documents each n-gram occurs.
 
     Args:
         captions: R captions.
@@ -85,14 +85,14 @@ def document_frequencies(captions: Ngrams, documents: IntArray) -> list[FloatArr
 
     Example:
         >>> texts = np.array([0, 1, 0, 0]), np.array([0, 2, 3, 4])  # "a b", "a", "a"
-        >>> (found,) = count_ngrams([texts])
-        >>> document_frequencies(found, np.array([0, 0, 1]))[0].tolist()
+        >>> (ngrams,) = count_ngrams([texts])
+        >>> document_frequencies(ngrams, np.array([0, 0, 1]))[0].tolist()
         [2.0, 1.0]
     """
     known, document = np.unique(documents, return_inverse=True)
     places = (np.ones(len(documents)), (document, np.arange(len(documents))))
     gather = sparse.csr_array(places, shape=(len(known), len(documents)))
-    return [  # an n-gram stands once in a row of the product, however often the document holds it
+    return [  # a row of the product has an n-gram once, however often the document contains it
         np.bincount((gather @ table).indices, minlength=table.shape[1]).astype(np.float64)
         for table in captions.tables
     ]

@@ -9,22 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.metrics.functional.counts import share
 from bias_pipeline.metrics.functional.ngrams import ORDERS, Ngrams
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 SIGMA = 6.0
 CIDER_SCALE = 10.0
 
 
 def bleu(
-    matches: FloatArray, totals: FloatArray, length: FloatArray, reference: FloatArray
-) -> FloatArray:
+    matches: Float64Array, totals: Float64Array, length: Float64Array, reference: Float64Array
+) -> Float64Array:
     """(..., 4) BLEU-1 to BLEU-4 of a whole set of captions, in [0, 1].
 
     The geometric mean of the precisions of n-grams up to n, times exp(1 - r / c) where captions
@@ -48,12 +45,12 @@ def bleu(
     with np.errstate(divide="ignore"):
         logs = np.cumsum(np.log(precision), axis=-1) / np.array(ORDERS)
     brevity = np.minimum(0.0, 1.0 - share(reference, length))
-    scores: FloatArray = np.exp(logs + brevity[..., None])
+    scores: Float64Array = np.exp(logs + brevity[..., None])
     return scores
 
 
-def clipped_matches(candidates: Ngrams, references: Ngrams, owner: IntArray) -> FloatArray:
-    """(C, 4) n-grams of each candidate that its references hold, none more often than one of them.
+def clipped_matches(candidates: Ngrams, references: Ngrams, owner: IntArray) -> Float64Array:
+    """(C, 4) n-grams of each candidate that also occur in a reference, clipped to its count.
 
     Args:
         candidates: C captions.
@@ -70,15 +67,15 @@ def clipped_matches(candidates: Ngrams, references: Ngrams, owner: IntArray) -> 
         >>> clipped_matches(one, two, np.array([0, 0])).tolist()
         [[1.0, 0.0, 0.0, 0.0]]
     """
-    found = [
-        np.bincount(*_most(own[owner].minimum(table), owner), minlength=len(candidates))
-        for own, table in zip(candidates.tables, references.tables, strict=True)
+    matches = [
+        np.bincount(*_most(table[owner].minimum(reference), owner), minlength=len(candidates))
+        for table, reference in zip(candidates.tables, references.tables, strict=True)
     ]
-    return np.stack(found, axis=-1)
+    return np.stack(matches, axis=-1)
 
 
 def closest_lengths(lengths: IntArray, references: IntArray, owner: IntArray) -> IntArray:
-    """(C,) length of the reference closest in length to each candidate, of two the shorter.
+    """(C,) length of the reference closest in length to each candidate, the shorter on ties.
 
     Args:
         lengths: (C,) words of each candidate; each must have a reference.
@@ -99,22 +96,22 @@ def cider_d(
     candidates: Ngrams,
     references: Ngrams,
     owner: IntArray,
-    frequencies: Sequence[FloatArray],
+    frequencies: Sequence[Float64Array],
     n_documents: int,
     sigma: float = SIGMA,
-) -> FloatArray:
-    """(C,) CIDEr-D of each candidate, in [0, 10]: mean likeness to its references.
+) -> Float64Array:
+    """(C,) CIDEr-D of each candidate, in [0, 10]: mean similarity to its references.
 
-    Likeness is a cosine of n-gram counts weighted by log(documents / document frequency), each
+    Similarity is a cosine of n-gram counts weighted by log(documents / document frequency), each
     count of the candidate clipped to the reference's, times exp(-(difference in length)^2 /
-    (2 sigma^2)); its mean over n = 1 to 4, times 10. Counts are not divided by the caption's
-    length, as in the authors' tool, and an n-gram of no document weighs as one of a single one.
+    (2 sigma^2)); its mean over n = 1 to 4, times 10. As in the authors' tool, counts are not
+    divided by the caption's length, and an n-gram of no document weighs like one of a single one.
 
     Args:
         candidates: C captions; each must have a reference.
         references: R captions, counted together with the candidates.
         owner: see the module.
-        frequencies: (G_n,) for each n in how many documents an n-gram stands.
+        frequencies: (G_n,) for each n in how many documents an n-gram occurs.
         n_documents: how many documents there are.
         sigma: of the penalty on length, in words.
 
@@ -122,20 +119,20 @@ def cider_d(
 
     Example:
         >>> from bias_pipeline.metrics.functional.ngrams import count_ngrams, document_frequencies
-        >>> said = np.array([0, 1, 2, 3, 0, 4]), np.array([0, 4, 6])  # two captions
-        >>> (captions,) = count_ngrams([said])
-        >>> own = np.arange(2)  # each held against itself
-        >>> seen = document_frequencies(captions, own)
-        >>> cider_d(captions, captions, own, seen, n_documents=2).round(6).tolist()
+        >>> words = np.array([0, 1, 2, 3, 0, 4]), np.array([0, 4, 6])  # two captions
+        >>> (captions,) = count_ngrams([words])
+        >>> documents = np.arange(2)  # each compared with itself
+        >>> frequencies = document_frequencies(captions, documents)
+        >>> cider_d(captions, captions, documents, frequencies, n_documents=2).round(6).tolist()
         [10.0, 5.0]
     """
     likeness = np.zeros(len(references))
-    for own, other, frequency in zip(
+    for counts, other, frequency in zip(
         candidates.tables, references.tables, frequencies, strict=True
     ):
         weights = np.log(n_documents / np.maximum(frequency, 1.0)) ** 2
-        overlap = (own[owner].minimum(other) * other) @ weights
-        norms = np.sqrt((own**2) @ weights)[owner] * np.sqrt((other**2) @ weights)
+        overlap = (counts[owner].minimum(other) * other) @ weights
+        norms = np.sqrt((counts**2) @ weights)[owner] * np.sqrt((other**2) @ weights)
         likeness += np.divide(overlap, norms, out=np.zeros(len(norms)), where=norms > 0)
     apart = candidates.lengths[owner] - references.lengths
     likeness *= CIDER_SCALE / len(ORDERS) * np.exp(-(apart**2) / (2 * sigma**2))
@@ -147,16 +144,16 @@ def cider_d(
     return share(total, count)
 
 
-def _most(held: sparse.csr_array, owner: IntArray) -> tuple[IntArray, FloatArray]:
-    """Candidate and count of each of its n-grams, by the reference that holds most of it.
+def _most(counts: sparse.csr_array, owner: IntArray) -> tuple[IntArray, Float64Array]:
+    """Candidate and largest count, over its references, of each of its n-grams.
 
     Args:
-        held: (R, G) how much of its candidate each reference holds.
+        counts: (R, G) clipped counts of the candidate's n-grams in each reference.
         owner: see the module.
     """
-    rows = np.repeat(owner, np.diff(held.indptr))
-    order = np.lexsort((held.data, held.indices, rows))
-    rows, columns, data = rows[order], held.indices[order], held.data[order]
+    rows = np.repeat(owner, np.diff(counts.indptr))
+    order = np.lexsort((counts.data, counts.indices, rows))
+    rows, columns, data = rows[order], counts.indices[order], counts.data[order]
     last = np.ones(len(rows), bool)
     last[:-1] = (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])
     return rows[last], data[last]

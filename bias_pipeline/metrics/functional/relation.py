@@ -1,4 +1,4 @@
-"""How the model's score is set against the human one."""
+"""How the model's score is compared with the human one."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from bias_pipeline.array_types import Float64Array
 
 
-def difference(model: FloatArray, human: FloatArray) -> FloatArray:
+def difference(model: Float64Array, human: Float64Array) -> Float64Array:
     """Model minus human, neutral at 0 (LIC, Leakage).
 
     Example:
@@ -21,8 +20,8 @@ def difference(model: FloatArray, human: FloatArray) -> FloatArray:
     return model - human
 
 
-def ratio(model: FloatArray, human: FloatArray) -> FloatArray:
-    """Model by human, neutral at 1; NaN where the human score is 0.
+def ratio(model: Float64Array, human: Float64Array) -> Float64Array:
+    """Model divided by human, neutral at 1; NaN where the human score is 0.
 
     Example:
         >>> float(ratio(np.float64(0.5), np.float64(0.4)))
@@ -32,7 +31,7 @@ def ratio(model: FloatArray, human: FloatArray) -> FloatArray:
         return np.where(human != 0, np.divide(model, human), np.nan)
 
 
-def normalised(model: FloatArray, human: FloatArray) -> FloatArray:
+def normalised(model: Float64Array, human: Float64Array) -> Float64Array:
     """(model - human) / (model + human), in [-1, 1] for positive scores, neutral at 0 (DBAC, DPA).
 
     NaN where both are 0.
@@ -55,7 +54,7 @@ class Relation:
         unit: of its values.
     """
 
-    of: Callable[[FloatArray, FloatArray], FloatArray]
+    of: Callable[[Float64Array, Float64Array], Float64Array]
     neutral: float
     unit: str
 

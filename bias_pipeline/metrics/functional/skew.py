@@ -1,4 +1,4 @@
-"""How far the groups at the top of a ranking are from those that were to be expected there.
+"""How far the groups at the top of a ranking are from the target shares.
 
 MaxSkew, MinSkew and NDKL: Geyik, Ambler and Kenthapadi, Fairness-Aware Ranking in Search and
 Recommendation Systems (KDD 2019), section 3.3. Bias@k: Wang, Liu and Wang, Are Gender-Neutral
@@ -11,44 +11,45 @@ import math
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+from bias_pipeline.array_types import Float64Array, IntArray
+
 Floor = Literal["1/k"] | float
 Log = Literal["e", "2"]
 Target = Literal["uniform", "dataset"]
 
 
-def target_shares(sizes: IntArray, target: Target) -> FloatArray:
+def target_shares(sizes: IntArray, target: Target) -> Float64Array:
     """(K,) the shares that groups should have at the top; 0 for a group that has no image.
 
     Args:
         sizes: (K,) images of each group that are retrieved from.
-        target: ``dataset``: their own shares; ``uniform``: those that have any, alike.
+        target: ``dataset``: their shares of the images; ``uniform``: equal for all that have any.
 
     Example:
         >>> target_shares(np.array([3, 1, 0]), "uniform").tolist()
         [0.5, 0.5, 0.0]
     """
-    own = sizes if target == "dataset" else sizes > 0
-    return np.asarray(own / own.sum())
+    weights = sizes if target == "dataset" else sizes > 0
+    return np.asarray(weights / weights.sum())
 
 
-def skews(counts: FloatArray, target: FloatArray, k: int, floor: Floor, log: Log) -> FloatArray:
+def skews(
+    counts: Float64Array, target: Float64Array, k: int, floor: Floor, log: Log
+) -> Float64Array:
     """(..., K) each group's skew: the logarithm of its share at the top over the target's.
 
-    NaN for a group that the target does not have. MaxSkew and MinSkew are the ends of a line.
-    Starting the search for the largest at 0, as some codes do, changes nothing: shares and targets
-    both come to 1, so one group at least is not below its target.
+    NaN for a group that is not in the target. MaxSkew and MinSkew are the largest and smallest of a
+    line. Some codes start the search for the largest at 0. This changes nothing, as shares and
+    targets both sum to 1, so at least one group is not below its target.
 
     Args:
-        counts: (..., K) how many of the top belong to each group. Where they come to more than k,
-            as tied images do, shares are still of k.
+        counts: (..., K) how many of the top belong to each group. If ties make them more than k,
+            shares are still of k.
         target: (K,) the shares that they should have.
         k: depth.
-        floor: what stands for a share of 0, whose logarithm there is not: ``1/k``, the least that a
-            share above 0 can be; or a number below which the ratio of the shares does not go.
+        floor: replaces a share of 0, which has no logarithm: ``1/k``, the smallest share above 0;
+            or a number, the smallest ratio of the shares.
         log: base.
 
     Example:
@@ -63,7 +64,9 @@ def skews(counts: FloatArray, target: FloatArray, k: int, floor: Floor, log: Log
     return np.asarray(np.log(np.maximum(ratio, least)) / _base(log))
 
 
-def divergence(counts: FloatArray, target: FloatArray, k: int, log: Log) -> FloatArray:
+def ranking_divergence(
+    counts: Float64Array, target: Float64Array, k: int, log: Log
+) -> Float64Array:
     """(...) Kullback-Leibler divergence of the shares at the top from the target.
 
     Args:
@@ -73,7 +76,7 @@ def divergence(counts: FloatArray, target: FloatArray, k: int, log: Log) -> Floa
         log: base.
 
     Example:
-        >>> divergence(np.array([4.0, 0.0]), np.array([0.5, 0.5]), 4, "2").item()
+        >>> ranking_divergence(np.array([4.0, 0.0]), np.array([0.5, 0.5]), 4, "2").item()
         1.0
     """
     shares = _shares(counts, k)
@@ -82,8 +85,8 @@ def divergence(counts: FloatArray, target: FloatArray, k: int, log: Log) -> Floa
     return np.asarray((shares * np.log(ratio)).sum(axis=-1) / _base(log))
 
 
-def bias_at(counts: FloatArray) -> FloatArray:
-    """(...) Bias@k: the first group's images at the top less the second's, over those of both.
+def bias_at(counts: Float64Array) -> Float64Array:
+    """(...) Bias@k: the first group's images at the top minus the second's, over those of both.
 
     In [-1, 1], above 0 where the first has more, 0 where neither has any.
 
@@ -104,15 +107,15 @@ def bias_at(counts: FloatArray) -> FloatArray:
     return np.divide(first - second, both, out=np.zeros(both.shape), where=both > 0)
 
 
-def ndkl(places: FloatArray, target: FloatArray, k: int, log: Log) -> FloatArray:
+def ndkl(places: Float64Array, target: Float64Array, k: int, log: Log) -> Float64Array:
     """(...) normalised discounted divergence of all tops of a ranking up to k from the target.
 
     ``1/Z sum_i KL(shares of the first i || target) / log2(i + 1)`` with
     ``Z = sum_(i <= k) 1 / log2(i + 1)``; 0 where every top is as the target.
 
     Args:
-        places: (..., L, K) at each place the group that is there as 1, or shares of several; 0
-            throughout behind the last. L is k, but for tied images that follow.
+        places: (..., L, K) 1 for the group at each place, or shares of several; all 0 after the
+            last. L is k, or more with tied images.
         target: (K,).
         k: depth.
         log: base of the divergence; the discount's is 2.
@@ -124,17 +127,17 @@ def ndkl(places: FloatArray, target: FloatArray, k: int, log: Log) -> FloatArray
     """
     reached = np.cumsum(places, axis=-2)
     length = reached.sum(axis=-1)
-    there = places.sum(axis=-1) > 0.5
+    filled = places.sum(axis=-1) > 0.5
     shares = reached / np.maximum(length, 1.0)[..., None]
     some = (shares > 0) & (target > 0)
     ratio = np.divide(shares, target, out=np.ones(shares.shape), where=some)
     discount = 1 / np.log2(np.arange(2, places.shape[-2] + 2))
-    own = (shares * np.log(ratio)).sum(axis=-1) * there * discount
-    total = (there * discount)[..., :k].sum(axis=-1)
-    return np.asarray(own.sum(axis=-1) / (total * _base(log)))
+    divergences = (shares * np.log(ratio)).sum(axis=-1) * filled * discount
+    total = (filled * discount)[..., :k].sum(axis=-1)
+    return np.asarray(divergences.sum(axis=-1) / (total * _base(log)))
 
 
-def _shares(counts: FloatArray, k: int) -> FloatArray:
+def _shares(counts: Float64Array, k: int) -> Float64Array:
     total = np.minimum(counts.sum(axis=-1, keepdims=True), k)
     return np.divide(counts, total, out=np.full(counts.shape, np.nan), where=total > 0)
 

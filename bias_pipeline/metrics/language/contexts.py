@@ -1,4 +1,4 @@
-"""What a picture shows beside the person, and how sure that is: the visual context of a caption."""
+"""The visual context of captions: objects in their pictures, with probabilities."""
 
 from __future__ import annotations
 
@@ -7,15 +7,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.corpus.captions import ranges
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.errors import NotApplicableError, UsageError, did_you_mean
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,30 +21,32 @@ class Contexts:
     Attributes:
         names: the U distinct objects.
         images: (M,) row of each pair's image.
-        objects: (M,) number of its object.
+        objects: (M,) index of its object.
         probabilities: (M,) P(c) of the object, in [0, 1].
-        notes: what a reader must know of where they come from.
+        notes: sentences for readers about the source.
     """
 
     names: tuple[str, ...]
     images: IntArray
     objects: IntArray
-    probabilities: FloatArray
+    probabilities: Float64Array
     notes: tuple[str, ...] = ()
 
     @classmethod
     def of_images(
-        cls, found: Mapping[int, Mapping[str, float]], notes: tuple[str, ...] = ()
+        cls, objects_by_row: Mapping[int, Mapping[str, float]], notes: tuple[str, ...] = ()
     ) -> Contexts:
-        """Those of images by their rows, object to P(c).
+        """Contexts from a mapping of rows of images to objects and their P(c).
 
         Example:
-            >>> found = Contexts.of_images({3: {"dog": 0.5}, 1: {"kite": 0.25, "dog": 0.75}})
-            >>> found.names, found.images.tolist(), found.probabilities.tolist()
+            >>> contexts = Contexts.of_images({3: {"dog": 0.5}, 1: {"kite": 0.25, "dog": 0.75}})
+            >>> contexts.names, contexts.images.tolist(), contexts.probabilities.tolist()
             (('dog', 'kite'), [1, 1, 3], [0.75, 0.25, 0.5])
         """
         pairs = [
-            (row, name, found[row][name]) for row in sorted(found) for name in sorted(found[row])
+            (row, name, objects_by_row[row][name])
+            for row in sorted(objects_by_row)
+            for name in sorted(objects_by_row[row])
         ]
         names = tuple(sorted({name for _, name, _ in pairs}))
         number = {name: k for k, name in enumerate(names)}
@@ -60,23 +58,23 @@ class Contexts:
             notes,
         )
 
-    def shown(self, n_images: int) -> Mask:
+    def shown(self, n_images: int) -> BoolArray:
         """(N,) images with any object."""
-        found = np.zeros(n_images, bool)
-        found[self.images] = True
-        return found
+        flags = np.zeros(n_images, bool)
+        flags[self.images] = True
+        return flags
 
     def beside(self, images: IntArray) -> tuple[IntArray, IntArray]:
-        """The pairs of R images, and (P,) which of the R each is of.
+        """The pairs of R images, and (P,) which of the R images each pair belongs to.
 
         Args:
-            images: (R,) rows, in any order; one may stand several times.
+            images: (R,) rows, in any order; repetitions are allowed.
         """
         starts, ends = (np.searchsorted(self.images, images, side) for side in ("left", "right"))
         return ranges(starts, ends - starts), np.repeat(np.arange(len(images)), ends - starts)
 
     def number(self, name: str) -> int:
-        """The number of an object.
+        """The index of an object.
 
         Raises:
             UsageError: if no image shows it.
@@ -89,28 +87,31 @@ class Contexts:
 
 
 def annotated(corpus: Corpus, excluded: Collection[str]) -> Contexts:
-    """The objects that a data set knows of its images.
+    """The objects of a data set's annotations.
 
-    People annotated them and gave no confidence. P(c) is how common an object is: the share of the
-    images with known objects that show it. That is the paper's own reading of P(c): what is in
-    every picture tells nothing of anyone in it.
+    Annotations have no confidence. P(c) is how common an object is: the share of the images with
+    known objects that show it. The paper reads P(c) so: an object in every picture says nothing
+    about the people in it.
 
     Args:
         corpus: with objects.
         excluded: objects that do not count.
 
     Raises:
-        NotApplicableError: if it has none.
+        NotApplicableError: if the corpus has no objects.
     """
-    own = [sorted(set(objects) - set(excluded)) for objects in corpus.objects or ()]
+    objects_of_images = [sorted(set(objects) - set(excluded)) for objects in corpus.objects or ()]
     known = sum(map(bool, corpus.objects or ()))
-    if not any(own):
+    if not any(objects_of_images):
         raise NotApplicableError(
             f"dataset {corpus.dataset!r} has no objects for these images, which the Gender Score "
             "needs as visual context"
         )
-    counts = Counter(name for objects in own for name in objects)
+    counts = Counter(name for objects in objects_of_images for name in objects)
     shares = {name: count / known for name, count in counts.items()}
     return Contexts.of_images(
-        {row: {name: shares[name] for name in objects} for row, objects in enumerate(own)}
+        {
+            row: {name: shares[name] for name in objects}
+            for row, objects in enumerate(objects_of_images)
+        }
     )

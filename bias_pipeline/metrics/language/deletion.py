@@ -1,4 +1,4 @@
-"""Word deletion: which words of captions make one group's version the likelier?"""
+"""Word deletion: which words of captions make one group's version likelier?"""
 
 from __future__ import annotations
 
@@ -6,40 +6,39 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.corpus.captions import ranges
-from bias_pipeline.io.hashing import UIntArray, stream
-from bias_pipeline.metrics.counting.tally import FloatArray, IntArray
+from bias_pipeline.io.hashing import UIntArray, random_words
 from bias_pipeline.metrics.functional.gender_score import bias_ratio
+from bias_pipeline.metrics.language.caption_scoring import CaptionScorer, Judged, judge, mean_over
 from bias_pipeline.metrics.language.contexts import Contexts
-from bias_pipeline.metrics.language.judging import Judge, Judged, judge, mean_over
 
-Deleted = tuple[int, str, list[str]]  # which caption, the word, its K versions without the word
+Deleted = tuple[int, str, list[str]]  # index of the caption, word, K versions without the word
 
 
 def word_effects(
-    how: Judge, judged: Judged, contexts: Contexts, keys: UIntArray, n_captions: int
+    how: CaptionScorer, judged: Judged, contexts: Contexts, keys: UIntArray, n_captions: int
 ) -> list[Mapping[str, object]]:
     """How much each word of some captions adds to the first group's share in their scores.
 
-    A caption's share is that of its version told of the first group in the scores of all its
-    versions; the effect of a word is that share less the share of the caption without the word.
-    Words that name a group stay. (The paper says of single words that they lean to men, its example
-    is "hitting", and gives no numbers.)
+    A caption's share is the score of its version about the first group over the scores of all its
+    versions; the effect of a word is that share minus the share without the word. Words that name a
+    group stay. (The paper says that single words such as "hitting" lean to men, without numbers.)
 
     Args:
-        how: who judges.
+        how: judges captions.
         judged: the captions.
-        contexts: what the pictures show.
-        keys: (N,) hashes of the images' ids, which decide whose captions are taken.
-        n_captions: of how many captions words are deleted.
+        contexts: of the pictures.
+        keys: (N,) hashes of the images' ids, from which captions are drawn.
+        n_captions: in how many captions words are deleted.
 
     Returns:
-        A line a word: how often it stands there, their mean share with it and without it, the mean
-        effect; what leans most to the first group first.
+        A line a word: how often it occurs, the mean share with it and without it, the mean effect;
+        the largest effect first.
     """
-    drawn = stream("deletion", 0, keys[judged.images[judged.rows]])
+    drawn = random_words("deletion", 0, keys[judged.images[judged.rows]])
     chosen = np.sort(np.argsort(drawn, kind="stable")[:n_captions])
-    deleted = [own for row in chosen.tolist() for own in without_each(judged.texts, row)]
+    deleted = [deletion for row in chosen.tolist() for deletion in without_each(judged.texts, row)]
     if not deleted:
         return []
     rows = np.array([row for row, _, _ in deleted])
@@ -60,22 +59,22 @@ def without_each(texts: Sequence[Sequence[str]], row: int) -> list[Deleted]:
         >>> without_each([["a man rides"], ["a woman rides"]], 0)
         [(0, 'a', ['man rides', 'woman rides']), (0, 'rides', ['a man', 'a woman'])]
     """
-    versions = [own[row].split() for own in texts]
-    if len({len(own) for own in versions}) > 1:
-        return []  # a group is named by more words in one of them
+    versions = [texts_of_group[row].split() for texts_of_group in texts]
+    if len({len(version) for version in versions}) > 1:
+        return []  # a group is named with more words in one of them
     return [
-        (row, words[0], [" ".join(own[:place] + own[place + 1 :]) for own in versions])
+        (row, words[0], [" ".join(version[:place] + version[place + 1 :]) for version in versions])
         for place, words in enumerate(zip(*versions, strict=True))
         if len(set(words)) == 1
     ]
 
 
 def _by_word(
-    words: Sequence[str], whole: FloatArray, rest: FloatArray
+    words: Sequence[str], whole: Float64Array, rest: Float64Array
 ) -> list[Mapping[str, object]]:
     names, number = np.unique(np.array(words), return_inverse=True)
     counts: IntArray = np.bincount(number)
-    with_it, without = (np.bincount(number, own) / counts for own in (whole, rest))
+    with_it, without = (np.bincount(number, shares) / counts for shares in (whole, rest))
     effect = with_it - without
     return [
         {

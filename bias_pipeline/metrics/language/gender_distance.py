@@ -1,4 +1,4 @@
-"""Gender-object distance: are the things that captions name nearer to one group's word?"""
+"""Gender-object distance: are the objects that captions name nearer to one group's word?"""
 
 from __future__ import annotations
 
@@ -10,34 +10,37 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from scipy import sparse
 
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.declared import Count, NotNegative
 from bias_pipeline.encoders.frozen import Frozen
 from bias_pipeline.encoders.published import Line
 from bias_pipeline.errors import NotApplicableError, UsageError
-from bias_pipeline.metrics.base import WEIGHTS, Cost, MetricInfo, Response
-from bias_pipeline.metrics.counting.caption_sides import CaptionSides, mean_of
-from bias_pipeline.metrics.counting.tally import (
+from bias_pipeline.metrics.base import WEIGHTS, Cost, ExpectedResponse, MetricInfo
+from bias_pipeline.metrics.corpus_view import CorpusView
+from bias_pipeline.metrics.counting.base import (
     SHARE,
-    About,
-    FloatArray,
-    IntArray,
-    Mask,
+    CountSpec,
     Sums,
-    Tally,
     TaskMetric,
-    by_group,
-    crossed,
+    ValueBasis,
     least_share,
-    one_hot,
     support,
 )
+from bias_pipeline.metrics.counting.caption_sides import CaptionSides, mean_of
+from bias_pipeline.metrics.counting.group_tables import by_group, crossed, one_hot
 from bias_pipeline.metrics.functional.counts import share
 from bias_pipeline.metrics.functional.gender_distance import cosines, mean_cosines
 from bias_pipeline.metrics.functional.gender_score import bias_ratio, ratio_to_neutral
-from bias_pipeline.metrics.parts import HUMAN, HUMAN_PAIRED, MODEL, MODEL_PAIRED, SCORE, PartName
-from bias_pipeline.metrics.seen import Seen
-from bias_pipeline.metrics.sources import SABIR_2023, ZHAO_2017
+from bias_pipeline.metrics.references import SABIR_2023, ZHAO_2017
+from bias_pipeline.metrics.value_names import (
+    HUMAN,
+    HUMAN_PAIRED,
+    MODEL,
+    MODEL_PAIRED,
+    SCORE,
+    PartName,
+)
 from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.text.vectors import GLOVE_NAME, digests, files_of, word_vectors
 
@@ -49,21 +52,21 @@ class GenderDistance(TaskMetric):
     """Bias ratio of the objects that captions name, by vectors of words (Sabir and Padro 2023).
 
     Every object that a caption names has a cosine to each group's word (the paper calls it
-    distance). ``distance:GROUP:model`` and ``:human`` are means over all that a side names;
+    distance). ``distance:GROUP:model`` and ``:human`` are means over all objects that a side names;
     ``model`` and ``human`` the first group's share in them, s(m) / (s(m) + s(w)) (eq. 1, a ratio of
-    averages, as the paper's tables are), and ``score`` the difference on the images that both sides
-    describe. Whom a caption names plays no part: it is the *things* that lean, by what a corpus of
-    text says of them. Beside it stands what captions themselves put together, ``cooccurrence``:
+    averages, as in the paper's tables), and ``score`` the difference on the images that both sides
+    describe. It ignores which group a caption names: the word vectors alone decide how objects
+    lean. ``cooccurrence`` and other parts do use the captions' groups:
 
-    * ``distance:NEUTRAL:model`` and ``:human`` the same of the neutral word, and
+    * ``distance:NEUTRAL:model`` and ``:human``: the mean for the neutral word, and
       ``to_neutral:GROUP:model`` and ``:human`` the ratio to it (eq. 2);
     * ``group:NAME:model`` and ``:human``: each group's share;
     * ``object:NAME``: the first group's share in an object's own cosines, NaN where one of them is
-      not above 0; the same whoever names it;
+      not above 0; the same for all captioners;
     * ``cooccurrence:model``, ``:human``, ``cooccurrence``: the first group's share among the pairs
       of an object and the one group that a caption names (Zhao et al. 2017), and
       ``cooccurrence:NAME:model`` and ``:human`` of one object (the paper's Table 4);
-    * ``leakage:GROUP``: captions of the captioner that name a group for one of people's (Table 3).
+    * ``leakage:GROUP``: captions of the captioner that name a group over people's (Table 3).
 
     The table ``objects.csv`` has counts, cosines and the nearest group of every object (Table 1).
 
@@ -74,19 +77,19 @@ class GenderDistance(TaskMetric):
         vectors: where word vectors are, see :func:`~bias_pipeline.text.vectors.word_vectors`:
             GloVe, FastText, word2vec, GN-GloVe. A name of several words has the mean of theirs.
         sentence_encoder: a folder or a name on the hub that gives vectors instead, if any.
-        objects: names instead of the vocabulary's, such as ``[skateboard,kitchen]``: its tasks
-            count with all their words, other words as they stand.
-        oov: what a word without a vector is: ``zero``, a cosine of 0 (the public code), or
-            ``skip``, so that the object is left out (ours).
-        terms: group to the word that stands for it; the first listed word if left out.
-        neutral: the word that stands for nobody in particular.
-        min_support: the share of captions of a side that must name an object for it to get parts of
-            its own; see :func:`~bias_pipeline.metrics.counting.tally.least_share`.
+        objects: names instead of the vocabulary's, such as ``[skateboard,kitchen]``: tasks of the
+            vocabulary count with all their words, other words as they are.
+        oov: treatment of a word without a vector: ``zero``, a cosine of 0 (the public code), or
+            ``skip``, which leaves the object out (ours).
+        terms: group to its word; the first listed word if left out.
+        neutral: the word for no group in particular.
+        min_support: the share of captions of a side that must name an object for it to get its own
+            parts; see :func:`~bias_pipeline.metrics.counting.base.least_share`.
         positions: how many human captions of an image are used.
-        words: see :class:`~bias_pipeline.metrics.counting.tally.CountingMetric`.
+        words: see :class:`~bias_pipeline.metrics.counting.base.CountingMetric`.
         exclude_tasks: tasks left out; every image shows a person.
         device: where sentences are embedded.
-        cache: folder of sentence vectors, None to keep none.
+        cache: folder of sentence vectors, None to store none.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -96,7 +99,7 @@ class GenderDistance(TaskMetric):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="0: names things as near to each group as people do; above 0 things nearer to "
+        direction="0: names objects as near to each group as people do; above 0 objects nearer to "
         "the first group",
         family="language",
         question="tasks",
@@ -105,11 +108,11 @@ class GenderDistance(TaskMetric):
         needs=(WEIGHTS,),
         cost=Cost(per_caption=2e-5),
         responses={
-            "score": Response(
+            "score": ExpectedResponse(
                 stays=("women called men", "group follows object", "neutral alone", "synonym")
             )
         },
-        says={"score": "it names things nearer to the first group's word than people do"},
+        says={"score": "it names objects nearer to the first group's word than people do"},
         amplification=True,
     )
 
@@ -133,8 +136,8 @@ class GenderDistance(TaskMetric):
     ) -> None:
         super().__init__(attribute, task, stats, words, exclude_tasks)
         self.source = vectors
-        kept = None if cache is None else str(Path(cache, "embeddings"))
-        self.encoder = sentence_encoder and Frozen(sentence_encoder, device=device, cache=kept)
+        store = None if cache is None else str(Path(cache, "embeddings"))
+        self.encoder = sentence_encoder and Frozen(sentence_encoder, device=device, cache=store)
         if objects is not None:
             self.task = _named_objects(objects, task)
             self.exclude_tasks = ()
@@ -150,7 +153,7 @@ class GenderDistance(TaskMetric):
         """Vectors or encoder by the digests of their files."""
         encoder = settings.get("sentence_encoder")
         if encoder:
-            return {"sentence_encoder": dict(Frozen(encoder).found.files), "vectors": ""}
+            return {"sentence_encoder": dict(Frozen(encoder).pretrained.files), "vectors": ""}
         return {"vectors": digests(str(settings["vectors"]))}
 
     def require(self) -> None:
@@ -161,131 +164,135 @@ class GenderDistance(TaskMetric):
             files_of(self.source)
 
     def rests_on_names(self, part: PartName) -> bool:
-        """Co-occurrence and leakage; a distance is of things alone."""
+        """Co-occurrence and leakage; distances use objects only."""
         return part.what in ("cooccurrence", "leakage")
 
-    def tally(self, seen: Seen) -> Tally:
+    def tally(self, view: CorpusView) -> CountSpec:
         """See the class."""
-        sides = CaptionSides.of(seen, self.positions)
-        n_groups = len(seen.groups)
+        sides = CaptionSides.of(view, self.positions)
+        n_groups = len(view.groups)
 
-        def things(side: str, chosen: Mask) -> sparse.csr_array:
-            kept = np.where(chosen, 0, -1)
-            return seen.by_image(side, crossed(kept, seen.mentions(side), 1))
+        def things(side: str, chosen: BoolArray) -> sparse.csr_array:
+            code = np.where(chosen, 0, -1)
+            return view.by_image(side, crossed(code, view.mentions(side), 1))
 
-        def pairs(side: str, chosen: Mask) -> sparse.csr_array:
-            named = np.where(chosen, seen.named(side), -1)
-            return seen.by_image(side, crossed(named, seen.mentions(side), n_groups))
+        def pairs(side: str, chosen: BoolArray) -> sparse.csr_array:
+            named = np.where(chosen, view.named(side), -1)
+            return view.by_image(side, crossed(named, view.mentions(side), n_groups))
 
-        def who(side: str, chosen: Mask) -> sparse.csr_array:
-            return seen.by_image(side, one_hot(np.where(chosen, seen.named(side), -1), n_groups))
+        def who(side: str, chosen: BoolArray) -> sparse.csr_array:
+            return view.by_image(side, one_hot(np.where(chosen, view.named(side), -1), n_groups))
 
         tables = {
             f"{what}:{name}": table
             for what, make in (("things", things), ("pairs", pairs), ("who", who))
-            for name, table in sides.tables(seen, make).items()
+            for name, table in sides.tables(view, make).items()
         }
-        cosine = self._cosines(seen)
-        unknown = self._unknown(cosine, seen)
+        cosine = self._cosines(view)
+        unknown = self._unknown(cosine, view)
         near = self._near(cosine)
-        kept = self._with_parts(sides, tables)
-        values = _Values(seen.groups, self.neutral, near, seen.tasks, kept, sides)
+        with_parts = self._with_parts(sides, tables)
+        values = _Values(view.groups, self.neutral, near, view.tasks, with_parts, sides)
         whole = {name: np.asarray(t.sum(axis=0), np.float64)[None] for name, t in tables.items()}
-        return Tally(
+        return CountSpec(
             tables=tables,
             numbers=values.of,
-            about=About(sides.images.get(MODEL_PAIRED, sides.images[MODEL])),
+            about=ValueBasis(sides.images.get(MODEL_PAIRED, sides.images[MODEL])),
             parts={name: values.about(name) for name in values.of(whole)},
             audit={"objects_without_a_vector": len(unknown)},
             notes=[*self._notes(unknown), *self._without_people(sides)],
         )
 
-    def examples(self, seen: Seen) -> Mapping[str, Sequence[Mapping[str, object]]]:
-        """Every object that is named: how often, with whom, and whom it is nearest to."""
-        near, words = self._near(self._cosines(seen)), [*seen.groups, self.neutral]
+    def examples(self, view: CorpusView) -> Mapping[str, Sequence[Mapping[str, object]]]:
+        """Every object that is named: how often, with which groups, and the nearest group."""
+        near, words = self._near(self._cosines(view)), [*view.groups, self.neutral]
         lines = []
-        for side in [own for own in ("model", "human") if len(seen.corpus.side(own))]:
-            named, mentions = seen.named(side), seen.mentions(side)
+        for side in [
+            described_side
+            for described_side in ("model", "human")
+            if len(view.corpus.side(described_side))
+        ]:
+            named, mentions = view.named(side), view.mentions(side)
             pairs = by_group(
-                np.asarray(crossed(named, mentions, len(seen.groups)).sum(axis=0), np.float64)[
+                np.asarray(crossed(named, mentions, len(view.groups)).sum(axis=0), np.float64)[
                     None
                 ],
-                len(seen.groups),
+                len(view.groups),
             )[0]
             counts = np.asarray(mentions.sum(axis=0))
             for t in np.argsort(-counts, kind="stable").tolist():
                 cosine = {word: float(near[t, k]) for k, word in enumerate(words)}
-                known = {word: own for word, own in cosine.items() if np.isfinite(own)}
+                known = {word: value for word, value in cosine.items() if np.isfinite(value)}
                 lines.append(
                     {
                         "side": side,
-                        "object": seen.tasks[t],
+                        "object": view.tasks[t],
                         "captions": int(counts[t]),
-                        **{f"with {g}": int(pairs[k, t]) for k, g in enumerate(seen.groups)},
-                        **{f"cosine {word}": round(own, 6) for word, own in cosine.items()},
+                        **{f"with {g}": int(pairs[k, t]) for k, g in enumerate(view.groups)},
+                        **{f"cosine {word}": round(value, 6) for word, value in cosine.items()},
                         "nearest": max(known, key=known.__getitem__) if known else "",
                     }
                 )
         return {OBJECTS: [line for line in lines if line["captions"]]}
 
-    def _terms(self, seen: Seen) -> list[str]:
+    def _terms(self, view: CorpusView) -> list[str]:
         """The word of each group, and the neutral one."""
-        return [*(self.terms.get(g, self.attribute.words[g][0]) for g in seen.groups), self.neutral]
+        return [*(self.terms.get(g, self.attribute.words[g][0]) for g in view.groups), self.neutral]
 
-    def _unknown(self, cosine: FloatArray, seen: Seen) -> list[str]:
+    def _unknown(self, cosine: Float64Array, view: CorpusView) -> list[str]:
         """Objects without a vector.
 
         Raises:
             NotApplicableError: if no object has one, or the word of a group has none.
         """
-        nowhere: Mask = np.isnan(cosine)
+        nowhere: BoolArray = np.isnan(cosine)
         if nowhere.all():
             raise NotApplicableError(
-                f"none of the {len(seen.tasks)} objects has a vector in {self.source} beside the "
-                "groups' words, so there is no distance"
+                f"none of the {len(view.tasks)} objects has a vector in {self.source} together "
+                "with a group's word, so there is no distance; give others with metric.vectors"
             )
         lost = np.flatnonzero(nowhere.all(axis=0))
         if len(lost):
-            who = (*seen.groups, "nobody in particular")[lost[0]]
+            who = (*view.groups, "nobody in particular")[lost[0]]
             raise NotApplicableError(
-                f"{self._terms(seen)[lost[0]]!r}, which stands for {who}, has no vector in "
+                f"{self._terms(view)[lost[0]]!r}, the word for {who}, has no vector in "
                 f"{self.source}; give another word with metric.terms"
             )
-        return [seen.tasks[t] for t in np.flatnonzero(nowhere.all(axis=1)).tolist()]
+        return [view.tasks[t] for t in np.flatnonzero(nowhere.all(axis=1)).tolist()]
 
     def _notes(self, unknown: Sequence[str]) -> list[str]:
         how = "near nobody" if self.oov == "zero" else "left out"
-        told = f"objects without a vector, {how} (metric.oov={self.oov}): {', '.join(unknown)}"
-        return [told] if unknown else []
+        note = f"objects without a vector, {how} (metric.oov={self.oov}): {', '.join(unknown)}"
+        return [note] if unknown else []
 
     def _without_people(self, sides: CaptionSides) -> list[str]:
         return [] if HUMAN in sides.images else ["no human captions: there is no score"]
 
-    def _near(self, cosine: FloatArray) -> FloatArray:
-        """(T, K + 1) cosines as they count."""
+    def _near(self, cosine: Float64Array) -> Float64Array:
+        """(T, K + 1) cosines after ``oov``."""
         return np.where(np.isnan(cosine), 0.0, cosine) if self.oov == "zero" else cosine
 
-    def _cosines(self, seen: Seen) -> FloatArray:
-        """(T, K + 1) of objects and the groups' words, the neutral word last; NaN for none."""
-        names, words = list(seen.tasks), self._terms(seen)
+    def _cosines(self, view: CorpusView) -> Float64Array:
+        """(T, K + 1) cosines of objects and the groups' words, the neutral word last; or NaN."""
+        names, words = list(view.tasks), self._terms(view)
         if self.encoder:
             distinct = list(dict.fromkeys([*names, *words]))
-            found = self.encoder.vectors(distinct).astype(np.float64)
+            embedded = self.encoder.vectors(distinct).astype(np.float64)
             place = {text: row for row, text in enumerate(distinct)}
-            return cosines(found[[place[n] for n in names]], found[[place[w] for w in words]])
-        own = word_vectors(
+            return cosines(embedded[[place[n] for n in names]], embedded[[place[w] for w in words]])
+        vectors = word_vectors(
             self.source, {part for name in (*names, *words) for part in name.split()}
         )
-        size = max(1, own.units.shape[1])  # 1 where no word is known
+        size = max(1, vectors.units.shape[1])  # 1 if no word has a vector
 
-        def vector(name: str) -> FloatArray:
-            parts = [part for part in name.split() if part in own.places]
-            return own.rows(parts).mean(axis=0) if parts else np.zeros(size)
+        def vector(name: str) -> Float64Array:
+            parts = [part for part in name.split() if part in vectors.places]
+            return vectors.rows(parts).mean(axis=0) if parts else np.zeros(size)
 
         return cosines(*(np.stack([vector(name) for name in side]) for side in (names, words)))
 
     def _with_parts(self, sides: CaptionSides, tables: Mapping[str, sparse.csr_array]) -> IntArray:
-        """Numbers of the objects that get parts of their own."""
+        """Indices of the objects that get their own parts."""
         if self.objects is not None:
             return np.arange(len(self.task.tasks))
         counts = np.asarray(tables[f"things:{MODEL}:0"].sum(axis=0))
@@ -296,31 +303,31 @@ class GenderDistance(TaskMetric):
 
 @dataclass(frozen=True, eq=False)
 class _Values:
-    """From sums to named numbers.
+    """Computes named numbers from sums.
 
     Attributes:
         groups: the K groups.
-        neutral: the word for nobody in particular.
+        neutral: the word for no group in particular.
         near: (T, K + 1) cosines of objects, of the neutral word last.
         objects: the T objects.
-        kept: numbers of those that get parts of their own.
-        sides: which images each part rests on.
+        with_parts: indices of the objects that get their own parts.
+        sides: the images of each part.
     """
 
     groups: tuple[str, ...]
     neutral: str
-    near: FloatArray
+    near: Float64Array
     objects: tuple[str, ...]
-    kept: IntArray
+    with_parts: IntArray
     sides: CaptionSides
 
-    def of(self, sums: Sums) -> dict[PartName, FloatArray]:
+    def of(self, sums: Sums) -> dict[PartName, Float64Array]:
         """See :class:`GenderDistance`."""
         n = len(self.groups)
-        values: dict[PartName, FloatArray] = {}
+        values: dict[PartName, Float64Array] = {}
         for part in self.sides.images:
             means = mean_of(
-                [mean_cosines(own, self.near) for own in self._each(sums, "things", part)]
+                [mean_cosines(counts, self.near) for counts in self._each(sums, "things", part)]
             )
             values[part] = bias_ratio(means[:, :n])
             if not part.detail:
@@ -331,22 +338,25 @@ class _Values:
         ratios = bias_ratio(self.near[:, :n])
         n_samples = len(values[MODEL])
         return values | {
-            PartName(object=self.objects[t]): np.repeat(ratios[t], n_samples) for t in self.kept
+            PartName(object=self.objects[t]): np.repeat(ratios[t], n_samples)
+            for t in self.with_parts
         }
 
-    def _each(self, sums: Sums, what: str, part: PartName) -> list[FloatArray]:
+    def _each(self, sums: Sums, what: str, part: PartName) -> list[Float64Array]:
         start = f"{what}:"
-        own = {name.removeprefix(start): v for name, v in sums.items() if name.startswith(start)}
-        return self.sides.each(part, own)
+        of_kind = {
+            name.removeprefix(start): v for name, v in sums.items() if name.startswith(start)
+        }
+        return self.sides.each(part, of_kind)
 
-    def _pairs(self, sums: Sums, part: PartName) -> FloatArray:
+    def _pairs(self, sums: Sums, part: PartName) -> Float64Array:
         """(B, K, T) objects named with one group, of all positions together."""
         pooled = np.sum(self._each(sums, "pairs", part), axis=0)
         return by_group(pooled, len(self.groups))
 
     def _of_side(
-        self, side: str, means: FloatArray, pairs: FloatArray
-    ) -> dict[PartName, FloatArray]:
+        self, side: str, means: Float64Array, pairs: Float64Array
+    ) -> dict[PartName, Float64Array]:
         values = {PartName("distance", group=self.neutral, side=side): means[:, -1]}
         for k, group in enumerate(self.groups):
             values[PartName("distance", group=group, side=side)] = means[:, k]
@@ -357,10 +367,10 @@ class _Values:
         values[PartName("cooccurrence", side=side)] = _first(pairs)
         return values | {
             PartName("cooccurrence", object=self.objects[t], side=side): shares[:, t]
-            for t in self.kept
+            for t in self.with_parts
         }
 
-    def _compared(self, sums: Sums) -> dict[PartName, FloatArray]:
+    def _compared(self, sums: Sums) -> dict[PartName, Float64Array]:
         model, human = (mean_of(self._each(sums, "who", p)) for p in (MODEL_PAIRED, HUMAN_PAIRED))
         leaks = share(model, human)
         change = _first(self._pairs(sums, MODEL_PAIRED)) - _first(self._pairs(sums, HUMAN_PAIRED))
@@ -369,22 +379,22 @@ class _Values:
             **{PartName("leakage", group=g): leaks[:, k] for k, g in enumerate(self.groups)},
         }
 
-    def about(self, name: PartName) -> About:
+    def about(self, name: PartName) -> ValueBasis:
         """What a number rests on."""
         both = self.sides.images.get(MODEL_PAIRED, self.sides.images[MODEL])
         if name in self.sides.images:
             return self.sides.about(name)
         if name.what == "leakage":
-            return About(both, unit="ratio")
+            return ValueBasis(both, unit="ratio")
         images = self.sides.images[PartName(side=name.side)] if name.side else both
         unit, bounds = _UNITS.get(name.what, ("fraction", SHARE if name.side else None))
-        return About(images, name.side or "model", unit, bounds)
+        return ValueBasis(images, name.side or "model", unit, bounds)
 
 
 _UNITS = {"distance": ("cosine", _COSINE), "to_neutral": ("ratio", None)}
 
 
-def _first(pairs: FloatArray) -> FloatArray:
+def _first(pairs: Float64Array) -> Float64Array:
     """(B,) the first group's share in all pairs (B, K, T)."""
     return share(pairs[:, 0].sum(axis=1), pairs.sum(axis=(1, 2)))
 
@@ -393,9 +403,9 @@ def _named_objects(names: Sequence[str], task: TaskVocabulary) -> TaskVocabulary
     """A vocabulary of the named objects alone: tasks with their words, other words as they are.
 
     Raises:
-        UsageError: if a name is blank or stands twice.
+        UsageError: if a name is blank or occurs twice.
     """
-    own = [name.strip().lower() for name in names]
-    if not own or not all(own) or len(set(own)) < len(own):
+    distinct = [name.strip().lower() for name in names]
+    if not distinct or not all(distinct) or len(set(distinct)) < len(distinct):
         raise UsageError(f"metric.objects={list(names)}: give distinct names of objects")
-    return TaskVocabulary("objects", {name: task.tasks.get(name, (name,)) for name in own})
+    return TaskVocabulary("objects", {name: task.tasks.get(name, (name,)) for name in distinct})

@@ -1,4 +1,4 @@
-"""Gender Score: whom does a language model, revised by what the picture shows, expect?"""
+"""Gender Score: which group does a language model expect, given the picture's objects?"""
 
 from __future__ import annotations
 
@@ -8,110 +8,128 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
+from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.declared import Count, NotNegative, NotNegativeCount, Range, Share
 from bias_pipeline.encoders.frozen import Frozen
 from bias_pipeline.encoders.published import Line
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.inference.language_model import LanguageModel, Term
-from bias_pipeline.metrics.base import WEIGHTS, Cost, MetricInfo, Response
-from bias_pipeline.metrics.counting.caption_sides import CaptionSides, mean_of
-from bias_pipeline.metrics.counting.tally import (
-    About,
+from bias_pipeline.metrics.base import WEIGHTS, Cost, ExpectedResponse, MetricInfo
+from bias_pipeline.metrics.corpus_view import CorpusView
+from bias_pipeline.metrics.counting.base import (
     CountingMetric,
-    FloatArray,
-    IntArray,
+    CountSpec,
     Lines,
     Sums,
-    Tally,
+    ValueBasis,
     choice,
     least_share,
     support,
 )
+from bias_pipeline.metrics.counting.caption_sides import CaptionSides, mean_of
+from bias_pipeline.metrics.language.caption_scoring import OWN_BIAS, CaptionScorer, Judged, Values
 from bias_pipeline.metrics.language.contexts import Contexts
 from bias_pipeline.metrics.language.deletion import word_effects
-from bias_pipeline.metrics.language.judging import OWN_BIAS, Judge, Judged, Values
+from bias_pipeline.metrics.language.examples import example_lines
+from bias_pipeline.metrics.language.neutral import TABLE as NEUTRAL
+from bias_pipeline.metrics.language.neutral import Neutral, NeutralCaptions
 from bias_pipeline.metrics.language.visual_context import (
     OBJECTS,
     VisualContext,
     content_of,
 )
-from bias_pipeline.metrics.parts import HUMAN, MODEL, MODEL_PAIRED, PartName
-from bias_pipeline.metrics.seen import Seen
-from bias_pipeline.metrics.sources import SABIR_2023
+from bias_pipeline.metrics.references import SABIR_2023
+from bias_pipeline.metrics.value_names import HUMAN, MODEL, MODEL_PAIRED, PartName
 from bias_pipeline.models.likelihoods import Kind
-from bias_pipeline.models.places import MAIN
+from bias_pipeline.models.model_location import MAIN
 from bias_pipeline.models.recognition import KEPT
 from bias_pipeline.stats.bootstrap import Bootstrap
 
-DELETIONS = "deletions"  # the table's name
+DELETIONS, EXAMPLES = "deletions", "examples"  # names of tables
 
 
 class GenderScore(CountingMetric):
-    """Gender Score of captions (Sabir and Padro 2023, eq. 3), of the captioner less people's.
+    """Gender Score of captions (Sabir and Padro 2023, eq. 3), of the captioner minus people's.
 
-    A caption's score is its likelihood P(g) by a language model, revised by how near it is to the
+    A caption's score is its likelihood P(g) by a language model, revised by its similarity to the
     objects in the picture: P(g)^alpha, alpha = [(1 - sim) / (1 + sim)]^(1 - P(c)). Captions that
     name one group and whose image has objects are scored, each by the mean over its objects.
     ``gs:GROUP`` is the mean over the captions that name a group (``:human`` of people's), and
-    ``model`` and ``human`` are the first group's share in the sum of these means (eq. 1), 1/K where
+    ``model`` and ``human`` are the first group's share in the sum of these means (eq. 1), 1/K if
     the groups' captions are equally expected. ``score`` is their difference on the images that both
     sides describe, which the paper does not have. Further parts:
 
+    * ``gs:person`` (``:human`` of people's): the mean over neutral captions, and
+      ``to_neutral:GROUP:model`` and ``:human`` a group's mean divided by it (Table 3). The paper
+      does not say which captions those are: see ``neutral_captions``;
     * ``group:NAME:model`` and ``:human``: each group's share; ``group:NAME`` the difference;
-    * ``estimate:model``, ``estimate:human``, ``estimate``: the share of captions of which the first
-      group's words make the highest score, when the words that name a group are those of each group
-      in turn (the paper's Gender Score Estimation, Table 5); a tie goes to the first group, and
-      ``ties`` counts the captioner's;
+    * ``estimate:model``, ``estimate:human``, ``estimate``: each caption is written about each group
+      in turn; the share of captions whose score is highest for the first group (the paper's Gender
+      Score Estimation, Table 5); a tie goes to the first group, and ``ties`` counts the
+      captioner's;
     * ``lm:...`` and ``similarity:...``, ``estimate_lm:...`` and ``estimate_similarity:...``: the
       same shares by the likelihood alone, and by the mean similarity alone;
     * ``lm:own_bias``: the first group's share of the likelihood alone when the *same* captions are
-      told of each group. It is the language model's own bias, not the captioner's: 1/K is none;
+      written about each group. It is the language model's own bias, not the captioner's: 1/K is
+      none;
     * ``object:NAME:model``, ``:human`` and ``object:NAME``: the first group's share in the sum of
       the scores of captions of images with an object (Table 4), and ``cooccurrence:NAME:model`` and
-      ``:human`` the same of their numbers, which no language model decides.
+      ``:human`` its share in the number of captions, which needs no language model.
+
+    The table ``examples.csv`` has single captions: object, P(g), similarity, P(c), distance and
+    score of the caption written about each group, and the group whose words score highest
+    (Figure 2).
 
     Args:
         attribute: whose groups are compared; any number of them.
         task: whose tasks ``exclude_tasks`` may name.
         stats: how intervals over images are made; models are not resampled.
         language_model: a folder, a ``.gguf`` file or a name on the hub. The paper's is ``gpt2``;
-            the default is one that a package carries.
+            the default comes with a package.
         lm_kind: ``causal``, or ``masked`` for pseudo-likelihood.
         lm_term: how probabilities of tokens become P(g). The paper: "mean token probability", by
             its code the arithmetic mean (``arithmetic``). Function words dominate it; ``geometric``
             is the inverse of perplexity. ``cloze`` is the public code's other score, of the last
             word alone.
-        bos: whether the model first sees its token for the beginning, as the public code has it.
-        eos: whether the token that ends a text is scored, as the public code has it.
-        sentence_encoder: whose cosines are the similarity: a folder or a name on the hub.
-        context: where objects come from: ``objects`` that the data set knows of an image; a file
+        bos: whether a text begins with the model's token for the beginning, as in the public code.
+        eos: whether the token that ends a text is scored, as in the public code.
+        sentence_encoder: computes similarities as cosines: a folder or a name on the hub.
+        context: where objects come from: ``objects`` of the data set's annotations; a file
             of detections (JSON, CSV, ...) with columns ``image_id``, ``label`` and ``score``; a
-            folder or a name on the hub of a classifier such as ``microsoft/resnet-152``, a CLIP,
-            which is asked for ``task``'s names, or a detector of the DETR family; a file of weights
-            of torchvision's Faster R-CNN (``.pth``). Of several, as in the paper, each proposes and
-            all vote.
-        top_k: objects that each such source gives of a picture, people left out; the data set's own
-            objects all count.
-        min_confidence: how sure a source must be of an object.
-        agreement: of several sources, an object counts if another has one whose cosine to it is
-            no less. The paper votes by "cosine distance" and does not say how: this is ours.
-        objects: which objects get parts of their own; None: those that ``min_support`` lets in.
+            folder or a name on the hub of a classifier such as ``microsoft/resnet-152``, of a CLIP,
+            which classifies by ``task``'s names, or of a detector of the DETR family; a file of
+            weights of torchvision's Faster R-CNN (``.pth``). With several detectors, as in the
+            paper, each proposes objects and all vote.
+        top_k: objects that each detector proposes for a picture, people left out; all annotated
+            objects count.
+        min_confidence: the least confidence of an object.
+        agreement: with several detectors, an object counts if another detector has an object with
+            at least this cosine to it. The paper votes by "cosine distance" and does not say how:
+            this is ours.
+        objects: which objects get their own parts; None: those that reach ``min_support``.
         min_support: the share of scored images that must show an object for that; see
-            :func:`~bias_pipeline.metrics.counting.tally.least_share`.
+            :func:`~bias_pipeline.metrics.counting.base.least_share`.
         weigh: whether a group's mean is over ``captions``, or over ``pairs`` of a caption and an
             object as eq. 3 is written, so that images with many objects weigh more.
         positions: how many human captions of an image are scored; each costs as much as all of
             the captioner's.
-        deletions: of how many of the captioner's captions each word is deleted in turn, for the
-            table ``deletions.csv`` of how far each word leans
+        deletions: in how many of the captioner's captions each word is deleted in turn, for the
+            table ``deletions.csv`` of each word's effect
             (:func:`~bias_pipeline.metrics.language.deletion.word_effects`); a caption costs as much
             as about ten others.
-        terms: group to the word that stands for whoever has no counterpart in the word lists
+        examples: how many of the captioner's captions the table ``examples.csv`` has.
+        terms: group to the word that replaces words without a counterpart in the word lists
             (``cowboy`` has ``cowgirl``); the first listed word if left out.
-        exclude_tasks: objects that are no context; every image shows a person.
+        neutral: the word for no group in particular; None to score no neutral captions,
+            which saves up to a third of the time.
+        neutral_words: words of groups to neutral ones, such as ``his`` to ``their``; all others
+            become ``neutral``.
+        neutral_captions: ``retold``: the captions that name one group, rewritten without a group;
+            or ``nobody``: the captions that name no group.
+        exclude_tasks: objects that do not count as context; every image shows a person.
         device: where models compute.
-        cache: folder of scores and vectors, each text's computed once; None to keep none.
+        cache: folder of scores and vectors, computed once for each text; None to store none.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -121,8 +139,8 @@ class GenderScore(CountingMetric):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="0: captions of both groups are as expected as people's; above 0 the first "
-        "group's more so",
+        direction="0: captions of both groups are as expected as people's; above 0 those of the "
+        "first group are more expected",
         family="language",
         question="tasks",
         sources={SABIR_2023: "eq. 3"},
@@ -131,7 +149,7 @@ class GenderScore(CountingMetric):
         cost=Cost(per_caption=0.1),
         # As measured with the default models (experiments/gender_score/planted.py).
         responses={
-            "score": Response(
+            "score": ExpectedResponse(
                 moves=(
                     *("object follows group", "group follows object", "tire and diaper"),
                     *("negation", "synonym", "word order"),
@@ -168,7 +186,11 @@ class GenderScore(CountingMetric):
         weigh: Literal["captions", "pairs"] = "captions",
         positions: Count = 1,
         deletions: NotNegativeCount = 0,
+        examples: NotNegativeCount = 20,
         terms: Mapping[str, str] | None = None,
+        neutral: str | None = "person",
+        neutral_words: Mapping[str, str] | None = None,
+        neutral_captions: NeutralCaptions = "retold",
         exclude_tasks: Sequence[str] = ("person",),
         device: str = "auto",
         cache: str | None = None,
@@ -176,17 +198,17 @@ class GenderScore(CountingMetric):
         super().__init__(attribute, stats)
         for name in exclude_tasks:
             choice("exclude_tasks", name, task.tasks)
-        kept = None if cache is None else str(Path(cache, "likelihoods"))
+        store = None if cache is None else str(Path(cache, "likelihoods"))
         vectors = None if cache is None else str(Path(cache, "embeddings"))
-        self.judge = Judge(
-            LanguageModel(language_model, lm_revision, lm_kind, lm_term, bos, eos, device, kept),
+        self.judge = CaptionScorer(
+            LanguageModel(language_model, lm_revision, lm_kind, lm_term, bos, eos, device, store),
             Frozen(sentence_encoder, device=device, cache=vectors),
             weigh,
             positions,
             dict(terms or {}),
         )
         excluded = [word for name in exclude_tasks for word in (name, *task.tasks[name])]
-        who = [word for own in attribute.words.values() for word in own]
+        who = [word for words_of_group in attribute.words.values() for word in words_of_group]
         self.context = VisualContext(
             _sources(context),
             tuple(name for name in task.tasks if name not in exclude_tasks),
@@ -198,101 +220,125 @@ class GenderScore(CountingMetric):
             device,
             None if cache is None else str(Path(cache, "sights")),
         )
-        self.deletions = deletions
+        self.neutral = (
+            None
+            if neutral is None
+            else Neutral(neutral, dict(neutral_words or {}), neutral_captions)
+        )
+        self.deletions, self.n_examples = deletions, examples
         self.objects = None if objects is None else tuple(objects)
         self.min_support = support(min_support)
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
         """Both models by the digests of their files."""
-        told = {key: settings[key] for key in ("lm_revision", "lm_kind") if key in settings}
+        given = {key: settings[key] for key in ("lm_revision", "lm_kind") if key in settings}
         model = LanguageModel(
-            settings["language_model"], told.get("lm_revision", MAIN), told.get("lm_kind", "causal")
+            settings["language_model"],
+            given.get("lm_revision", MAIN),
+            given.get("lm_kind", "causal"),
         )
         encoder = Frozen(settings["sentence_encoder"])
         return {
-            "language_model": dict(model.found.files),
+            "language_model": dict(model.pretrained.files),
             "lm_revision": MAIN,
-            "sentence_encoder": dict(encoder.found.files),
-            "context": [content_of(own) for own in _sources(settings.get("context", OBJECTS))],
+            "sentence_encoder": dict(encoder.pretrained.files),
+            "context": [
+                content_of(source) for source in _sources(settings.get("context", OBJECTS))
+            ],
         }
+
+    def rests_on_names(self, part: PartName) -> bool:
+        """All but the mean of captions that name no group."""
+        return self.neutral is None or self.neutral.rests_on_names(part)
 
     def require(self) -> None:
         """See the base."""
         self.judge.require()
         self.context.require()
 
-    def tally(self, seen: Seen) -> Tally:
+    def tally(self, view: CorpusView) -> CountSpec:
         """See the class."""
         encoder = self.judge.sentence_encoder
-        contexts = self.context.of(seen.corpus, np.flatnonzero(seen.labelled), encoder)
-        sides = self._sides(seen, contexts)
+        contexts = self.context.of(view.corpus, np.flatnonzero(view.labelled), encoder)
+        sides = self._sides(view, contexts)
         judged = {
-            side: Judged(self.judge, seen, contexts, side)
+            side: Judged(self.judge, view, contexts, side)
             for side in ("model", "human")
             if PartName(side=side) in sides.images
         }
-        tables = sides.tables(seen, lambda side, chosen: judged[side].table(chosen))
-        kept = self._with_parts(contexts, sides)
-        for side, own in judged.items():
+        tables = sides.tables(view, lambda side, chosen: judged[side].table(chosen))
+        with_parts = self._with_parts(contexts, sides)
+        for side, of_side in judged.items():
             images = sides.images[PartName(side=side)]
-            tables |= own.object_tables(kept, images, f"objects:{side}")
-        values = Values(seen.groups, tuple(contexts.names[k] for k in kept))
+            tables |= of_side.object_tables(with_parts, images, f"objects:{side}")
+        neutral = self.neutral
+        if neutral is not None:
+            apart = {s: neutral.judged(self.judge, j, view, contexts) for s, j in judged.items()}
+            neutral_tables = sides.tables(view, lambda side, chosen: apart[side].table(chosen))
+            tables |= {f"{NEUTRAL}{name}": table for name, table in neutral_tables.items()}
+        values = Values(view.groups, tuple(contexts.names[k] for k in with_parts))
 
-        def numbers(sums: Sums) -> dict[PartName, FloatArray]:
+        def numbers(sums: Sums) -> dict[PartName, Float64Array]:
             each = {part: [values.of(t) for t in sides.each(part, sums)] for part in sides.images}
             means = {
-                part: {name: mean_of([one[name] for one in own]) for name in own[0]}
-                for part, own in each.items()
+                part: {name: mean_of([one[name] for one in by_position]) for name in by_position[0]}
+                for part, by_position in each.items()
             }
-            return values.named(means) | values.of_objects(sums)
+            named = values.named(means)
+            named |= {} if neutral is None else neutral.numbers(sums, sides, named)
+            return named | values.of_objects(sums)
 
         whole = {
-            name: np.asarray(own.sum(axis=0), np.float64)[None] for name, own in tables.items()
+            name: np.asarray(table.sum(axis=0), np.float64)[None] for name, table in tables.items()
         }
-        found = numbers(whole)
+        totals = numbers(whole)
         unscored = [] if HUMAN in sides.images else ["no human captions: there is no score"]
-        return Tally(
+        return CountSpec(
             tables=tables,
             numbers=numbers,
-            about=About(sides.images.get(MODEL_PAIRED, sides.images[MODEL])),
-            parts=values.about(list(found), sides),
-            audit={side: own.audit for side, own in judged.items()},
-            lines=self._words(judged["model"], contexts, seen),
-            notes=[*self._own_bias(float(found[OWN_BIAS][0]), seen), *contexts.notes, *unscored],
+            about=ValueBasis(sides.images.get(MODEL_PAIRED, sides.images[MODEL])),
+            parts=values.about(list(totals), sides),
+            audit={side: of_side.audit for side, of_side in judged.items()},
+            lines=self._lines(judged["model"], contexts, view),
+            notes=[*self._own_bias(float(totals[OWN_BIAS][0]), view), *contexts.notes, *unscored],
         )
 
-    def _words(self, judged: Judged, contexts: Contexts, seen: Seen) -> Lines:
-        if not self.deletions:
-            return {}
-        keys = seen.corpus.keys
-        return {DELETIONS: word_effects(self.judge, judged, contexts, keys, self.deletions)}
+    def _lines(self, judged: Judged, contexts: Contexts, view: CorpusView) -> Lines:
+        """The requested tables of captions and of words."""
+        lines: dict[str, Sequence[Mapping[str, object]]] = {}
+        if self.n_examples:
+            lines[EXAMPLES] = example_lines(self.judge, judged, contexts, view, self.n_examples)
+        if self.deletions:
+            keys = view.corpus.keys
+            lines[DELETIONS] = word_effects(self.judge, judged, contexts, keys, self.deletions)
+        return lines
 
-    def _own_bias(self, own: float, seen: Seen) -> list[str]:
-        """What must not be taken for the captioner's bias."""
-        if np.isnan(own):  # no caption names one group alone
+    def _own_bias(self, bias: float, view: CorpusView) -> list[str]:
+        """A note on the language model's own bias."""
+        if np.isnan(bias):  # no caption names one group alone
             return []
         return [
-            f"the language model alone gives {own:.1%} of the likelihood of the same captions to "
-            f"those told of {seen.groups[0]} ({1 / len(seen.groups):.1%} is none): that bias is "
-            "its own (lm:own_bias)"
+            f"the language model alone gives {bias:.1%} of the likelihood of the same captions to "
+            f"those written about {view.groups[0]} ({1 / len(view.groups):.1%} is none): this bias "
+            "is not the captioner's (lm:own_bias)"
         ]
 
-    def _sides(self, seen: Seen, contexts: Contexts) -> CaptionSides:
-        sides = CaptionSides.of(seen, self.judge.positions)
-        shown = contexts.shown(len(seen.corpus))
-        images = {part: own & shown for part, own in sides.images.items()}
+    def _sides(self, view: CorpusView, contexts: Contexts) -> CaptionSides:
+        sides = CaptionSides.of(view, self.judge.positions)
+        shown = contexts.shown(len(view.corpus))
+        images = {part: mask & shown for part, mask in sides.images.items()}
         if not images[MODEL].any():
             raise NotApplicableError(
-                f"captioner {seen.corpus.captioner!r}: no image with a group and a caption has "
+                f"captioner {view.corpus.captioner!r}: no image with a group and a caption has "
                 "objects, which the Gender Score needs as visual context"
             )
         return CaptionSides(
-            sides.positions, {part: own for part, own in images.items() if own.any()}
+            sides.positions, {part: mask for part, mask in images.items() if mask.any()}
         )
 
     def _with_parts(self, contexts: Contexts, sides: CaptionSides) -> IntArray:
-        """Numbers of the objects that get parts of their own."""
+        """Indices of the objects that get their own parts."""
         if self.objects is not None:
             return np.array([contexts.number(name) for name in self.objects], np.int64)
         scored = sides.images[MODEL]

@@ -1,4 +1,4 @@
-"""Caption quality: does the captioner describe as well as people, and all groups alike?"""
+"""Caption quality: does the captioner describe as well as people, and all groups equally well?"""
 
 from __future__ import annotations
 
@@ -10,25 +10,23 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.declared import Count, Positive
 from bias_pipeline.errors import NotApplicableError, UsageError
-from bias_pipeline.metrics.base import Cost, MetricInfo, Reading, Response
-from bias_pipeline.metrics.counting.caption_sides import key, mean_of
-from bias_pipeline.metrics.counting.tally import (
+from bias_pipeline.metrics.base import Cost, EvidenceRule, ExpectedResponse, MetricInfo
+from bias_pipeline.metrics.corpus_view import CorpusView
+from bias_pipeline.metrics.counting.base import (
     SHARE,
-    About,
     CountingMetric,
-    FloatArray,
-    IntArray,
-    Mask,
+    CountSpec,
     Sums,
-    Tally,
-    by_group,
+    ValueBasis,
     choice,
-    crossed,
 )
+from bias_pipeline.metrics.counting.caption_sides import key, mean_of
+from bias_pipeline.metrics.counting.group_tables import by_group, crossed
 from bias_pipeline.metrics.functional.counts import share
 from bias_pipeline.metrics.functional.ngrams import (
     ORDERS,
@@ -45,9 +43,15 @@ from bias_pipeline.metrics.functional.quality import (
     closest_lengths,
 )
 from bias_pipeline.metrics.meteor import ABSENT, available, meteor
-from bias_pipeline.metrics.parts import HUMAN, HUMAN_PAIRED, MODEL, MODEL_PAIRED, SCORE, PartName
-from bias_pipeline.metrics.seen import Seen
-from bias_pipeline.metrics.sources import DENKOWSKI_2014, PAPINENI_2002, VEDANTAM_2015
+from bias_pipeline.metrics.references import DENKOWSKI_2014, PAPINENI_2002, VEDANTAM_2015
+from bias_pipeline.metrics.value_names import (
+    HUMAN,
+    HUMAN_PAIRED,
+    MODEL,
+    MODEL_PAIRED,
+    SCORE,
+    PartName,
+)
 from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.text.mentions import lowered_words
 
@@ -56,38 +60,41 @@ _UNIT = "CIDEr-D"
 METEOR = PartName("meteor", side="model")
 _N_COLUMNS = 4 + 2 * len(ORDERS)  # see _sums
 _TOO_FEW = (
-    "no image has two human captions or more: people's captions cannot be held against each "
+    "no image has two human captions or more: people's captions cannot be compared with each "
     "other, so there is no score"
 )
 
 
 class Quality(CountingMetric):
-    """CIDEr-D of the captioner less that of people, on equal terms.
+    """CIDEr-D of the captioner minus that of people, with the same references.
 
-    A caption of an image is held against that image's human captions. For ``score`` each human
-    caption in turn is left out of the references, and it and the captioner's are held against
-    the others; the mean over positions of ``model:paired`` less ``human:paired``. So 0 is what
-    one more person would get, whatever the number of references. ``model`` is the captioner
-    against all human captions, as papers print it (they multiply by 100), ``human`` each
-    human caption against the others.
+    A caption of an image is compared with that image's human captions. For ``score`` each human
+    caption in turn is left out of the references, and it and the captioner's are compared with
+    the others; ``score`` is the mean over positions of ``model:paired`` minus ``human:paired``.
+    So one more person would get 0, whatever the number of references. ``model`` is the captioner
+    against all human captions, as in papers (which multiply by 100), ``human`` each human caption
+    against the others.
 
     ``bleu_1`` to ``bleu_4`` have the parts ``:model``, ``:human`` and ``:score`` (of the whole set
     of captions, not a mean over captions). ``group:NAME`` is ``score`` on a group's images,
     ``group:NAME:model`` is ``model`` there; ``gap`` and ``gap:model`` are the largest of these
-    less the smallest: a gap of ``model`` alone may only say that the pictures of one group are
-    harder to describe. Captions are cut by our tokenizer, lower-cased and without signs.
+    minus the smallest: a gap of ``model`` alone may only mean that the pictures of one group are
+    harder to describe. Captions are split by our tokenizer, in lower case and without punctuation.
+
+    Values depend on the number of images, since rare words weigh more the more documents there
+    are: compare ``model`` and ``human`` only on the same images. In ``score`` both sides change.
 
     Args:
-        attribute: whose groups are told apart.
+        attribute: whose groups are compared.
         stats: how intervals are made. Document frequencies stay as they are under resampling:
             they describe the language, not the captioner.
-        documents: the images whose human captions make CIDEr's document frequencies: all of the
-            ``corpus``, so that they are the same for all captioners and attributes, or the
-            ``scored`` ones alone, as the published tool counts.
+        documents: the images whose human captions give CIDEr's document frequencies: all of the
+            ``corpus``, so that they are the same for all captioners and attributes, or only the
+            ``scored`` ones, as in the published tool.
         positions: how many human captions are left out in turn.
         sigma: of CIDEr-D's penalty on length, in words.
         meteor: whether ``meteor:model`` is computed, at 60 captions a second; NaN where Java or
-            the package pycocoevalcap is absent.
+            the package pycocoevalcap is missing.
 
     Raises:
         UsageError: on an unknown choice or a number out of its range.
@@ -112,15 +119,15 @@ class Quality(CountingMetric):
         needs=("human captions",),
         cost=Cost(per_caption=6e-5),
         responses={
-            "score": Response(
+            "score": ExpectedResponse(
                 moves=("neutral alone",),
                 stays=("negation", "synonym"),
             )
         },
         says={
-            "score": "CIDEr-D, less what one more person reaches; higher is better",
+            "score": "CIDEr-D, minus that of one more person; higher is better",
         },
-        readings={"score": Reading("score")},
+        readings={"score": EvidenceRule("score")},
     )
 
     def __init__(
@@ -146,30 +153,36 @@ class Quality(CountingMetric):
         """None: groups are labelled."""
         return False
 
-    def tally(self, seen: Seen) -> Tally:
+    def tally(self, view: CorpusView) -> CountSpec:
         """See the class."""
-        described = _Described(seen)
+        described = _Described(view)
         sets = described.sets()
         if not sets:
             raise NotApplicableError(
-                f"captioner {seen.corpus.captioner!r}: no image with a group and a caption of the "
-                "model has human captions to hold it against"
+                f"captioner {view.corpus.captioner!r}: no image with a group and a caption of the "
+                "model has human captions to compare it with"
             )
         folds = dict(self._folds(described, sets))
-        tables = {name: table for own in folds.values() for name, table in own.items()}
-        values = _Values(seen.groups, {part: tuple(own) for part, own in folds.items()})
-        parts = _abouts(seen, sets)
+        tables = {
+            name: table
+            for tables_of_side in folds.values()
+            for name, table in tables_of_side.items()
+        }
+        values = _Values(
+            view.groups, {part: tuple(tables_of_side) for part, tables_of_side in folds.items()}
+        )
+        parts = _abouts(view, sets)
         notes = [] if SCORE in parts else [_TOO_FEW]
         if self.meteor:
             tables["meteor"] = self._meteor(described, sets[MODEL])
-            parts[METEOR] = About(sets[MODEL])
+            parts[METEOR] = ValueBasis(sets[MODEL])
             notes += [] if available() else [ABSENT]
         about = parts.get(SCORE, parts[MODEL])
         audit = {"documents": self.documents, "n_documents": described.n_documents(self, sets)}
-        return Tally(tables, values.of, about, parts, audit, notes)
+        return CountSpec(tables, values.of, about, parts, audit, notes)
 
     def _folds(
-        self, described: _Described, sets: Mapping[PartName, Mask]
+        self, described: _Described, sets: Mapping[PartName, BoolArray]
     ) -> Iterator[tuple[PartName, dict[str, sparse.csr_array]]]:
         """Each side's tables of sums, one for each caption position left out."""
         crossing = described.crossing
@@ -177,76 +190,76 @@ class Quality(CountingMetric):
             tables = {}
             for k in range(self.positions if part != MODEL else 1):
                 left_out = k if part != MODEL else None
-                own = described.candidates(part, images, k)
-                if len(own):
-                    sums = self._sums(described, own, left_out, sets)
+                scored = described.candidates(part, images, k)
+                if len(scored):
+                    sums = self._sums(described, scored, left_out, sets)
                     tables[key(part, k)] = crossing(sums)
             yield part, tables
 
     def _sums(
         self,
         described: _Described,
-        own: IntArray,
+        scored: IntArray,
         left_out: int | None,
-        sets: Mapping[PartName, Mask],
-    ) -> FloatArray:
+        sets: Mapping[PartName, BoolArray],
+    ) -> Float64Array:
         """(N, 12) a row an image: 1, CIDEr-D, length, closest length, matches, n-grams.
 
         Args:
-            described: what captions say.
-            own: rows of the candidates, at most one an image.
+            described: all captions.
+            scored: rows of the candidates, at most one an image.
             left_out: position of the human captions that are no references, if any.
             sets: images of each part.
         """
         ngrams, images = described.ngrams, described.images
-        rows = described.references(images[own], left_out)
-        owner = np.searchsorted(images[own], images[rows])
-        candidates, references = ngrams.take(own), ngrams.take(rows)
+        rows = described.references(images[scored], left_out)
+        owner = np.searchsorted(images[scored], images[rows])
+        candidates, references = ngrams.take(scored), ngrams.take(rows)
         frequencies, n_documents = described.frequencies(self, left_out, sets)
         closest = closest_lengths(candidates.lengths, references.lengths, owner)
         cider = cider_d(candidates, references, owner, frequencies, n_documents, self.sigma)
-        plain = np.stack([np.ones(len(own)), cider, candidates.lengths, closest], axis=-1)
+        plain = np.stack([np.ones(len(scored)), cider, candidates.lengths, closest], axis=-1)
         totals = np.stack([np.asarray(t.sum(axis=1)) for t in candidates.tables], axis=-1)
-        found = np.zeros((described.n_images, _N_COLUMNS))
+        table = np.zeros((described.n_images, _N_COLUMNS))
         matches = clipped_matches(candidates, references, owner)
-        found[images[own]] = np.concatenate([plain, matches, totals], axis=-1)
-        return found
+        table[images[scored]] = np.concatenate([plain, matches, totals], axis=-1)
+        return table
 
-    def _meteor(self, described: _Described, images: Mask) -> sparse.csr_array:
+    def _meteor(self, described: _Described, images: BoolArray) -> sparse.csr_array:
         """(N, 2) a row an image: 1 and its METEOR."""
-        own = described.candidates(MODEL, images, 0)
-        rows = described.references(described.images[own], None)
+        scored = described.candidates(MODEL, images, 0)
+        rows = described.references(described.images[scored], None)
         texts: dict[int, list[str]] = {}
         for row in rows:
             texts.setdefault(int(described.images[row]), []).append(described.text(int(row)))
-        found = np.zeros((described.n_images, 2))
-        scores = meteor([described.text(int(row)) for row in own], list(texts.values()))
-        found[described.images[own]] = np.stack([np.ones(len(own)), scores], axis=-1)
-        return sparse.csr_array(found)
+        table = np.zeros((described.n_images, 2))
+        scores = meteor([described.text(int(row)) for row in scored], list(texts.values()))
+        table[described.images[scored]] = np.stack([np.ones(len(scored)), scores], axis=-1)
+        return sparse.csr_array(table)
 
 
 @dataclass(frozen=True, eq=False)
 class _Described:
-    """The captions of both sides in one column, the model's first."""
+    """The captions of both sides in one list, the model's first."""
 
-    seen: Seen
+    view: CorpusView
 
     @cached_property
     def words(self) -> tuple[Captions, Captions]:
         """Model and human captions as lower-case words."""
-        corpus = self.seen.corpus
+        corpus = self.view.corpus
         return lowered_words(corpus.model), lowered_words(corpus.human)
 
     @cached_property
     def ngrams(self) -> Ngrams:
-        """Of all captions."""
+        """N-grams of all captions."""
         number: dict[str, int] = {}
         columns = []
         for side in self.words:
             types = np.array([number.setdefault(w, len(number)) for w in side.types], np.int64)
             columns.append((types[side.tokens], side.starts))
         starts = np.concatenate([columns[0][1], columns[0][1][-1] + columns[1][1][1:]])
-        return count_ngrams([(np.concatenate([own for own, _ in columns]), starts)])[0]
+        return count_ngrams([(np.concatenate([tokens for tokens, _ in columns]), starts)])[0]
 
     @cached_property
     def images(self) -> IntArray:
@@ -261,34 +274,36 @@ class _Described:
 
     @property
     def n_images(self) -> int:
-        """N."""
-        return len(self.seen.corpus)
+        """N, the number of images."""
+        return len(self.view.corpus)
 
     def text(self, row: int) -> str:
         """A caption, its words joined by blanks."""
         model, human = self.words
         return model.text(row) if row < len(model) else human.text(row - len(model))
 
-    def sets(self) -> dict[PartName, Mask]:
+    def sets(self) -> dict[PartName, BoolArray]:
         """Part to the images it rests on, of those that have references and a group."""
         n_human = np.bincount(self.words[1].image_rows, minlength=self.n_images)
-        labelled, modelled = self.seen.labelled, self.seen.has("model")
+        labelled, modelled = self.view.labelled, self.view.has("model")
         sets = {
             MODEL: labelled & modelled & (n_human > 0),
             HUMAN: labelled & (n_human > 1),
             MODEL_PAIRED: labelled & modelled & (n_human > 1),
         }
         sets[HUMAN_PAIRED] = sets[MODEL_PAIRED]
-        return {part: own for part, own in sets.items() if own.any()} if sets[MODEL].any() else {}
+        return (
+            {part: mask for part, mask in sets.items() if mask.any()} if sets[MODEL].any() else {}
+        )
 
-    def candidates(self, part: PartName, images: Mask, k: int) -> IntArray:
-        """Rows of what is scored when position k is left out, in the order of images."""
+    def candidates(self, part: PartName, images: BoolArray, k: int) -> IntArray:
+        """Rows of the captions that are scored when position k is left out, in order of images."""
         position = k if part.side == "human" else -1
         chosen = images[self.images] & (self.positions == position)
-        if part == MODEL_PAIRED:  # on the images whose people's caption is scored too
-            there = np.zeros(self.n_images, bool)
-            there[self.images[self.positions == k]] = True
-            chosen &= there[self.images]
+        if part == MODEL_PAIRED:  # only images whose human caption is scored too
+            has_human = np.zeros(self.n_images, bool)
+            has_human[self.images[self.positions == k]] = True
+            chosen &= has_human[self.images]
         return np.flatnonzero(chosen)
 
     def references(self, images: IntArray, left_out: int | None) -> IntArray:
@@ -300,30 +315,30 @@ class _Described:
         )
 
     def frequencies(
-        self, metric: Quality, left_out: int | None, sets: Mapping[PartName, Mask]
-    ) -> tuple[list[FloatArray], int]:
+        self, metric: Quality, left_out: int | None, sets: Mapping[PartName, BoolArray]
+    ) -> tuple[list[Float64Array], int]:
         """Document frequencies without the position left out, and the number of documents."""
         documents = self.documents(metric, sets)
         rows = self.references(np.flatnonzero(documents), left_out)
         return document_frequencies(self.ngrams.take(rows), self.images[rows]), int(documents.sum())
 
-    def documents(self, metric: Quality, sets: Mapping[PartName, Mask]) -> Mask:
-        """(N,) images that make the document frequencies."""
-        return self.seen.has("human") if metric.documents == "corpus" else sets[MODEL]
+    def documents(self, metric: Quality, sets: Mapping[PartName, BoolArray]) -> BoolArray:
+        """(N,) images that give the document frequencies."""
+        return self.view.has("human") if metric.documents == "corpus" else sets[MODEL]
 
-    def n_documents(self, metric: Quality, sets: Mapping[PartName, Mask]) -> int:
-        """How many images make the document frequencies."""
+    def n_documents(self, metric: Quality, sets: Mapping[PartName, BoolArray]) -> int:
+        """How many images give the document frequencies."""
         return int(self.documents(metric, sets).sum())
 
-    def crossing(self, sums: FloatArray) -> sparse.csr_array:
+    def crossing(self, sums: Float64Array) -> sparse.csr_array:
         """(N, K * C) sums in the columns of each image's group."""
         table = sparse.csr_array(sums)
-        return crossed(self.seen.codes, table, len(self.seen.groups))
+        return crossed(self.view.codes, table, len(self.view.groups))
 
 
 @dataclass(frozen=True)
 class _Values:
-    """From sums to named numbers.
+    """Computes named numbers from sums.
 
     Attributes:
         groups: the K groups.
@@ -333,15 +348,15 @@ class _Values:
     groups: tuple[str, ...]
     folds: Mapping[PartName, tuple[str, ...]]
 
-    def of(self, sums: Sums) -> dict[PartName, FloatArray]:
+    def of(self, sums: Sums) -> dict[PartName, Float64Array]:
         """See :class:`Quality`."""
         by_side = {
             side: [by_group(sums[name], len(self.groups)) for name in names]
             for side, names in self.folds.items()
         }
-        cider = {side: mean_of([_cider(own) for own in t]) for side, t in by_side.items()}
+        cider = {side: mean_of([_cider(table) for table in t]) for side, t in by_side.items()}
         whole = {
-            side: mean_of([_cider(own.sum(axis=1)) for own in t]) for side, t in by_side.items()
+            side: mean_of([_cider(table.sum(axis=1)) for table in t]) for side, t in by_side.items()
         }
         values = dict(whole) | self._bleus(by_side)
         values |= self._of_groups(cider[MODEL], "model")
@@ -352,27 +367,31 @@ class _Values:
             values[METEOR] = share(sums["meteor"][:, 1], sums["meteor"][:, 0])
         return values
 
-    def _of_groups(self, values: FloatArray, side: str = "") -> dict[PartName, FloatArray]:
+    def _of_groups(self, values: Float64Array, side: str = "") -> dict[PartName, Float64Array]:
         """From (B, K) values those of each group, and the gap."""
         named = {PartName(group=g, side=side): values[:, a] for a, g in enumerate(self.groups)}
         return {**named, PartName("gap", side=side): values.max(axis=-1) - values.min(axis=-1)}
 
-    def _bleus(self, by_side: Mapping[PartName, list[FloatArray]]) -> dict[PartName, FloatArray]:
-        found = {
-            side: mean_of([_bleu(own.sum(axis=1)) for own in tables])
+    def _bleus(
+        self, by_side: Mapping[PartName, list[Float64Array]]
+    ) -> dict[PartName, Float64Array]:
+        bleus = {
+            side: mean_of([_bleu(table.sum(axis=1)) for table in tables])
             for side, tables in by_side.items()
         }
-        if MODEL_PAIRED in found:
-            found[SCORE] = found.pop(MODEL_PAIRED) - found.pop(HUMAN_PAIRED)
-        return {_bleu_of(n, part): own[:, n - 1] for part, own in found.items() for n in ORDERS}
+        if MODEL_PAIRED in bleus:
+            bleus[SCORE] = bleus.pop(MODEL_PAIRED) - bleus.pop(HUMAN_PAIRED)
+        return {
+            _bleu_of(n, part): values[:, n - 1] for part, values in bleus.items() for n in ORDERS
+        }
 
 
-def _cider(sums: FloatArray) -> FloatArray:
+def _cider(sums: Float64Array) -> Float64Array:
     """(...) from (..., 12) sums."""
     return share(sums[..., 1], sums[..., 0])
 
 
-def _bleu(sums: FloatArray) -> FloatArray:
+def _bleu(sums: Float64Array) -> Float64Array:
     """(..., 4) from (..., 12) sums."""
     first, last = 4, 4 + len(ORDERS)
     return bleu(sums[..., first:last], sums[..., last:], sums[..., 2], sums[..., 3])
@@ -382,25 +401,25 @@ def _bleu_of(n: int, part: PartName) -> PartName:
     return PartName(f"bleu_{n}", side=part.side, detail=part.what)
 
 
-def _never_negative(images: Mask, side: str = "model") -> About:
-    return About(images, side, _UNIT, (0.0, np.inf))
+def _never_negative(images: BoolArray, side: str = "model") -> ValueBasis:
+    return ValueBasis(images, side, _UNIT, (0.0, np.inf))
 
 
-def _abouts(seen: Seen, sets: Mapping[PartName, Mask]) -> dict[PartName, About]:
+def _abouts(view: CorpusView, sets: Mapping[PartName, BoolArray]) -> dict[PartName, ValueBasis]:
     """What each number rests on."""
-    found = {part: _never_negative(own, part.side) for part, own in sets.items()}
+    abouts = {part: _never_negative(mask, part.side) for part, mask in sets.items()}
     paired = sets.get(MODEL_PAIRED)
     if paired is not None:
-        found |= {SCORE: About(paired, unit=_UNIT), PartName("gap"): _never_negative(paired)}
-    found[PartName("gap", side="model")] = found[MODEL]
+        abouts |= {SCORE: ValueBasis(paired, unit=_UNIT), PartName("gap"): _never_negative(paired)}
+    abouts[PartName("gap", side="model")] = abouts[MODEL]
     for part in (MODEL, HUMAN, SCORE):
         images = sets.get(MODEL_PAIRED if part == SCORE else part)
         if images is not None:
-            about = About(images, part.side or "model", range=None if part == SCORE else SHARE)
-            found |= {_bleu_of(n, part): about for n in ORDERS}
-    for a, name in enumerate(seen.groups):
+            about = ValueBasis(images, part.side or "model", range=None if part == SCORE else SHARE)
+            abouts |= {_bleu_of(n, part): about for n in ORDERS}
+    for a, name in enumerate(view.groups):
         for part, side in ((MODEL_PAIRED, ""), (MODEL, "model")):
             if part in sets:
-                own = sets[part] & (seen.codes == a)
-                found[PartName(group=name, side=side)] = About(own, unit=_UNIT)
-    return found
+                mask = sets[part] & (view.codes == a)
+                abouts[PartName(group=name, side=side)] = ValueBasis(mask, unit=_UNIT)
+    return abouts

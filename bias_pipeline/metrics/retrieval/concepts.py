@@ -1,4 +1,4 @@
-"""What is asked for: concepts that should tell no group, as names and queries."""
+"""Queries: concepts that should not reveal a group, as names and texts."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from bias_pipeline.errors import UsageError
 Concepts = Mapping[str, str]  # name to query
 
 # The 145 neutral concepts of DallEval's first release (Cho, Zala and Bansal 2022, MIT), which Chen
-# and Dou use. "a accountant" and "a healthy" stand there as they do here; a later release has other
-# articles and fewer concepts.
+# and Dou use. "a accountant" and "a healthy" are as in that release; a later one has other articles
+# and fewer concepts.
 _CONCEPT, _QUERY = "{concept}", "{query}"
 _SHOWN, _WITH = "a photo of a {}", "a person with a {}"
 _DALLEVAL = {
@@ -58,13 +58,13 @@ def dalleval() -> Concepts:
 
 
 def of_scenes() -> Concepts:
-    """The tasks of our scenes, said of a person.
+    """The tasks of our scenes, as texts about a person.
 
     Example:
         >>> len(of_scenes()), of_scenes()["surfing"]
         (40, 'a person riding a wave on a surfboard')
     """
-    return {own.name: _doing(own.naming[0], own.main) for own in ACTIVITIES}
+    return {activity.name: _doing(activity.naming[0], activity.main) for activity in ACTIVITIES}
 
 
 def _doing(verb: Verb, thing: str) -> str:
@@ -72,15 +72,15 @@ def _doing(verb: Verb, thing: str) -> str:
 
 
 def concepts_of(dataset: str) -> Concepts:
-    """What is asked for in a data set: its own tasks, which are known of scenes alone."""
+    """The concepts for a data set: its own tasks for scenes, else the paper's."""
     return of_scenes() if dataset == ScenesDataset.name else dalleval()
 
 
 def queries_of(known: Concepts, wanted: Sequence[str] | None, template: str | None) -> Concepts:
-    """What is asked for each concept.
+    """The query of each concept.
 
     Args:
-        known: a list's own queries.
+        known: queries of a list of concepts.
         wanted: names, None: all that are known.
         template: see
             :class:`~bias_pipeline.metrics.retrieval.fairness.RetrievalFairness`.
@@ -103,10 +103,10 @@ def queries_of(known: Concepts, wanted: Sequence[str] | None, template: str | No
 
 
 def check_template(template: str) -> None:
-    """Refuse a template that asks the same for every concept.
+    """Refuse a template that gives every concept the same query.
 
     Raises:
-        UsageError: naming what must stand in it.
+        UsageError: naming what it must contain.
     """
     if _CONCEPT not in template and _QUERY not in template:
-        raise UsageError(f"metric.template={template!r}: {_CONCEPT} or {_QUERY} must stand in it")
+        raise UsageError(f"metric.template={template!r} must contain {_CONCEPT} or {_QUERY}")

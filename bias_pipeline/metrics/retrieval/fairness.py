@@ -1,4 +1,4 @@
-"""Retrieval fairness: are the people whom neutral queries retrieve of all groups alike?"""
+"""Retrieval fairness: do neutral queries retrieve people of all groups equally?"""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import Float32Array, Float64Array, IntArray
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split import Split, SplitRule
@@ -21,35 +21,37 @@ from bias_pipeline.encoders.picture_text import PictureTextEncoder
 from bias_pipeline.encoders.published import Line
 from bias_pipeline.errors import NotApplicableError, UsageError
 from bias_pipeline.inference.embedders import DualEncoder, Normalise
-from bias_pipeline.io.hashing import keys_of, stream
+from bias_pipeline.io.hashing import hash_ids, random_words
 from bias_pipeline.metrics.base import PICTURES, Cost, Metric, MetricInfo, Part, Score
 from bias_pipeline.metrics.functional.fair_ranker import FairRanker, fair_ranker
 from bias_pipeline.metrics.functional.retrieval import Ties
 from bias_pipeline.metrics.functional.skew import Floor, Log, Target
-from bias_pipeline.metrics.parts import PartName
-from bias_pipeline.metrics.retrieval.attackers import Attacked, attacked_texts, attacker_parts
-from bias_pipeline.metrics.retrieval.chosen import check_groups, of_groups
+from bias_pipeline.metrics.references import CHEN_2022, GEYIK_2019, WANG_2021_QUERIES
 from bias_pipeline.metrics.retrieval.concepts import (
     Concepts,
     check_template,
     concepts_of,
     queries_of,
 )
-from bias_pipeline.metrics.retrieval.estimates import fairness_of
-from bias_pipeline.metrics.retrieval.others import other_groupings, other_parts, ranked_others
+from bias_pipeline.metrics.retrieval.estimates import fairness_of, with_null
+from bias_pipeline.metrics.retrieval.group_subset import check_groups, of_groups
+from bias_pipeline.metrics.retrieval.linear_probes import Attacked, attacked_texts, attacker_parts
+from bias_pipeline.metrics.retrieval.other_attributes import (
+    other_groupings,
+    other_parts,
+    ranked_others,
+)
 from bias_pipeline.metrics.retrieval.ranked import Ranked
 from bias_pipeline.metrics.retrieval.recall import Recall, first_captions
 from bias_pipeline.metrics.retrieval.rerank import Reranker, check_rerank, no_judge, reranker
-from bias_pipeline.metrics.retrieval.seen import Retrieved, Seen
-from bias_pipeline.metrics.retrieval.shown import RETRIEVED, retrieved_lines
+from bias_pipeline.metrics.retrieval.retrieval_view import RetrievalView, Retrieved
+from bias_pipeline.metrics.retrieval.retrieved_examples import RETRIEVED, retrieved_lines
 from bias_pipeline.metrics.retrieval.skew import Skews
 from bias_pipeline.metrics.retrieval.table import ends_of, leanings_of, lines_of
-from bias_pipeline.metrics.sources import CHEN_2022, GEYIK_2019, WANG_2021_QUERIES
+from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 from bias_pipeline.vision.people import Crop
 
-IntArray = npt.NDArray[np.int64]
-NULL = PartName("null")
 CONCEPTS = "concepts"  # the table's name
 
 
@@ -57,75 +59,75 @@ class RetrievalFairness(Metric):
     """Mean normalised entropy of the groups among the k images nearest to each neutral query.
 
     Chen and Dou, Measuring and Mitigating Bias in Vision-and-Language Models, section 3.1. 1: every
-    query retrieves all groups alike; 0: each retrieves a single group. Parts beside ``score``:
+    query retrieves all groups equally; 0: each retrieves a single group. Parts besides ``score``:
 
     * ``concept:NAME``: the entropy of one query;
-    * ``null``: what a ranker to whom groups are nothing has, exactly (ours). It is below 1: who
-      draws 100 of 7 groups blindly never draws them evenly. Groups of unequal size lower it
-      further. Its interval is that of one query. Two attributes compare by what they fall short
-      of it.
-    * ``other:ATTRIBUTE``, ``null:other:ATTRIBUTE``: the same of every other attribute that the data
-      set knows, and of every two together: what takes one out of vectors can bring another forth.
-    * ``skew:max``, ``skew:min``, ``skew:ndkl``, ``skew:kl``, and of two groups ``skew:bias``: the
+    * ``null``: the exact expectation for a ranker that ignores groups (ours). It is below 1, since
+      100 images drawn at random from 7 groups are never even. Groups of unequal size lower it
+      further. Its interval is that of one query. Compare two attributes by how far they are
+      below their nulls.
+    * ``other:ATTRIBUTE``, ``null:other:ATTRIBUTE``: both for every other attribute of the data set,
+      and for every two together: removing one from vectors can strengthen another.
+    * ``skew:max``, ``skew:min``, ``skew:ndkl``, ``skew:kl``, and for two groups ``skew:bias``: the
       means over queries of MaxSkew, MinSkew, NDKL, the divergence of the top, and Bias@k, each with
-      ``null:skew:...``. Codes differ in how they read them; every choice is a parameter, and
-      ``experiment=retrieval_oxai`` and the like set those of one code.
-    * ``attacker:linear``, ``attacker:kernel``: how often fresh attackers tell the group from
-      vectors of pictures that neither they nor a debiasing were fitted to, each group weighing
-      alike; 1 of K is chance. ``attacker:text:linear``, ``attacker:text:kernel``: from those of
-      sentences that no debiasing was fitted to, where words tell the groups; their intervals
-      resample sentences.
-    * ``recall:image@k``, ``recall:text@k``: where people's captions are there, the share of them
-      whose own picture is among the k nearest, and of pictures whose own caption is.
+      ``null:skew:...``. Public codes differ in details; every choice is a parameter, and presets
+      such as ``experiment=retrieval_oxai`` set those of one code.
+    * ``attacker:linear``, ``attacker:kernel``: accuracy of fresh attackers that guess the group
+      from vectors of pictures that neither they nor a debiasing were fitted to, mean over groups;
+      1 / K by chance. ``attacker:text:linear``, ``attacker:text:kernel``: the same from vectors of
+      sentences with group words that no debiasing was fitted to; their intervals resample
+      sentences.
+    * ``recall:image@k``, ``recall:text@k``: if there are people's captions, the share of them
+      whose picture is among the k nearest, and of pictures whose caption is.
 
-    Entropy is the paper's number and does not see which group a query prefers: where six in ten
-    images are of men, a query that retrieves six women in ten is as fair by it as a blind one. So
-    tests look at counts. ``p_value`` of a concept is that of the exact count of the groups it
-    retrieves (hypergeometric; multivariate for more groups; of several seeds twice the mean), and
-    ``concepts.csv`` names the group of which there are too many. ``p_value`` of ``score`` and of
-    ``other:ATTRIBUTE`` permutes the labels of images, ``stats.resamples`` times, while rankings
-    stay as they are, which is right whatever queries share (both ours).
+    Entropy is the paper's number and ignores which group a query prefers: if six in ten images are
+    of men, a query that retrieves six women in ten is as fair by it as a random one. So tests use
+    counts. ``p_value`` of a concept is the exact test of the groups it retrieves (hypergeometric;
+    multivariate for more groups; with several seeds twice the mean), and ``concepts.csv`` names
+    the group that is retrieved too often. ``p_value`` of ``score`` and of ``other:ATTRIBUTE``
+    permutes the labels of images, ``stats.resamples`` times, while rankings stay as they are; this
+    is valid however queries depend on one another (both ours).
 
     Each seed splits the images: a debiasing is fitted to one part, and images are retrieved from
-    the other, the same with every debiasing, so that two compare image by image. Equally near
-    images come in an order drawn by their ids.
+    the other, the same with every debiasing, so that two can be compared image by image. If nothing
+    is fitted to pictures, ``split.test_share=1`` retrieves from all, as the paper does; all seeds
+    are then the same. Equally near images are in a random order by ids.
 
     Args:
         attribute: whose groups.
         encoder: a pair of embedders, ``clip`` or ``fiber``.
-        debias: what is done with its vectors.
-        split: what is fitted to, and what is retrieved from.
+        debias: applied to its vectors.
+        split: divides images into those that are fitted to and those that are retrieved from.
         stats: how intervals over images are made.
         k: how many images each query retrieves; the paper's 100.
-        groups: whose pictures are retrieved from, such as two of seven; None: all. The paper's
-            Figure 3 shows two groups' shares of all that is retrieved, which ``concepts.csv`` has
-            without it.
+        groups: groups whose pictures are retrieved from, such as two of seven; None: all. The
+            paper's Figure 3 shows two groups' shares of all retrieved images, which
+            ``concepts.csv`` contains without it.
         rerank: how many of the first images of each ranking, and captions of each image for recall,
-            the encoder judges together with the query and puts in that order (``fiber`` can); None:
-            rankings are those of vectors. A debiasing edits vectors, so it decides which are judged
-            and not how.
-        normalise: ``both``: pictures and queries are of length 1; ``texts``: pictures are as long
-            as the model makes them, and the longer ones come first.
-        target: what shares at the top are set against in skews: ``uniform``, or those of the
+            the encoder orders again by reading picture and text together (``fiber`` can); None:
+            rankings by vectors. A debiasing edits vectors, so it changes which ones are reordered,
+            not their order.
+        normalise: ``both``: pictures and queries have length 1; ``texts``: pictures keep the
+            model's length, and the longer ones come first.
+        target: the shares with which skews compare the top: ``uniform``, or those of the
             ``dataset``.
-        ties: what of equally near pictures counts where only some have room: ``stable``: the first
-            in an order drawn by their ids; ``all`` of them, still over k; ``expected``: of each as
-            much as on average in all orders.
+        ties: which of equally near pictures count if only some fit: ``stable``: the first in a
+            random order by ids; ``all`` of them, divided by k; ``expected``: each as much as on
+            average over all orders.
         log: base of skews and divergences.
-        floor: what stands in skews for a group that is not at the top, see
+        floor: replaces a share of 0 in skews, see
             :func:`~bias_pipeline.metrics.functional.skew.skews`.
-        others: attributes that are looked at beside it.
-        attacked_images: of at most how many images of each seed, drawn by their ids, attackers
-            tell the group.
-        crop: ``person``: the largest person of a picture where the data set says where people are,
+        others: other attributes that are measured too.
+        attacked_images: at most how many images of each seed, drawn by their ids, attackers use.
+        crop: ``person``: the largest person of a picture if the data set has people's places,
             else all of it; ``none``: all of it. The paper's pictures are faces.
-        concepts: what is asked for; None: the data set's own tasks where they are known
-            (``scenes``), else the paper's 145.
-        template: what is asked for each concept, such as ``a photo of {query}``: ``{concept}`` is
-            its name, ``{query}`` what its list asks; None: what its list asks.
-        recall: the depths k of recall; none: it is not measured.
-        recall_images: of at most how many images of each seed, drawn by their ids; each with the
-            first of its human captions. The paper takes 1,000 of COCO's 5,000 test images.
+        concepts: names of the queries; None: the data set's own tasks if known (``scenes``), else
+            the paper's 145.
+        template: query of each concept, such as ``a photo of {query}``: ``{concept}`` is its name,
+            ``{query}`` the query in its list; None: the query in its list.
+        recall: the depths k of recall; empty: it is not measured.
+        recall_images: at most how many images of each seed, drawn by their ids, recall uses; each
+            with the first of its human captions. The paper takes 1,000 of COCO's 5,000 test images.
 
     Example:
         >>> RetrievalFairness.info.range
@@ -179,17 +181,19 @@ class RetrievalFairness(Metric):
     ) -> None:
         if not isinstance(encoder, PictureTextEncoder):
             raise UsageError(
-                "metric=retrieval_fairness asks an encoder of pictures and texts; choose "
-                "encoder=clip, or encoder=fiber"
+                "metric=retrieval_fairness needs an encoder of pictures and texts; choose "
+                "encoder=clip or encoder=fiber"
             )
         if template is not None:
             check_template(template)
         if concepts is not None and (not concepts or len(set(concepts)) < len(concepts)):
-            raise UsageError(f"metric.concepts={list(concepts)}: give some, each once")
+            raise UsageError(f"metric.concepts={list(concepts)}: give at least one, each once")
         if rerank is not None:
             check_rerank(rerank, k, ties)
         if groups is not None:
             check_groups(groups)
+        if "image" in debias.sides:
+            split.check_trains()
         self.groups = groups
         self.attribute, self.encoder, self.debias = attribute, encoder, debias
         self.split, self.stats = split, stats
@@ -199,8 +203,8 @@ class RetrievalFairness(Metric):
         self.skews, self.others = Skews(target, log, floor), others or {}
         if normalise == "texts" and debias.sides and debias.renormalise:
             raise UsageError(
-                "metric.normalise=texts leaves pictures as long as they are, which "
-                "debias.renormalise=true undoes; set debias.renormalise=false"
+                "metric.normalise=texts does not change the length of pictures' vectors, but "
+                "debias.renormalise=true does; set debias.renormalise=false"
             )
 
     def require(self) -> None:
@@ -214,19 +218,19 @@ class RetrievalFairness(Metric):
 
         Raises:
             NotApplicableError: if there are no pictures.
-            UsageError: if there is no such group.
+            UsageError: if a group of ``groups`` is unknown.
         """
         corpus = self._chosen(corpus)
         shown = self._shown(corpus)
         drawn = self.split.draw(corpus.take(shown), self.attribute.name, seeds)
         return [
             replace(
-                own,
-                train=shown[own.train],
-                test=shown[own.test],
-                validation=shown[own.validation],
+                split,
+                train=shown[split.train],
+                test=shown[split.test],
+                validation=shown[split.validation],
             )
-            for own in drawn
+            for split in drawn
         ]
 
     def _chosen(self, corpus: Corpus) -> Corpus:
@@ -251,48 +255,56 @@ class RetrievalFairness(Metric):
             UsageError: if a part that is retrieved from has fewer images than k.
         """
         corpus = self._chosen(corpus)
-        fewest = min(len(own.test) for own in splits)
+        fewest = min(len(split.test) for split in splits)
         if self.k > fewest:
             raise UsageError(
                 f"metric.k={self.k}: only {fewest} images are retrieved from; choose a smaller k "
                 "or a larger split.test_share"
             )
-        asked = queries_of(concepts_of(corpus.dataset), self.concepts, self.template)
-        seen = self._seen(corpus)
-        retrieved = [self._retrieved(seen, split, asked) for split in splits]
-        ranked = [own.ranked for own in retrieved]
-        recalls = [own.recall for own in retrieved if own.recall is not None]
-        nulls = [fair_ranker(own.sizes, self.k, self.stats.level) for own in ranked]
+        queries = queries_of(concepts_of(corpus.dataset), self.concepts, self.template)
+        view = self._seen(corpus)
+        retrieved = [self._retrieved(view, split, queries) for split in splits]
+        ranked = [seed_result.ranked for seed_result in retrieved]
+        recalls = [
+            seed_result.recall for seed_result in retrieved if seed_result.recall is not None
+        ]
+        nulls = [fair_ranker(ranking.sizes, self.k, self.stats.level) for ranking in ranked]
         null = FairRanker(*np.mean(nulls, axis=0).tolist())
-        found = fairness_of(ranked, tuple(asked), corpus, self.stats)
-        found |= self._recalled(recalls, corpus)
-        tested = np.unique(np.concatenate([own.test for own in splits]))
-        coverage = len(tested) / int((seen.codes >= 0).sum())
+        estimates = fairness_of(ranked, tuple(queries), corpus, self.stats)
+        estimates |= self._recalled(recalls, corpus)
+        tested = np.unique(np.concatenate([split.test for split in splits]))
+        coverage = len(tested) / int((view.codes >= 0).sum())
         parts: dict[str, Part] = {
             name: Part(
-                own, "fraction", len(tested), coverage, math.nan, range=(0.0, 1.0), neutral=neutral
+                estimate,
+                "fraction",
+                len(tested),
+                coverage,
+                math.nan,
+                range=(0.0, 1.0),
+                neutral=neutral,
             )
-            for name, own, neutral in self._parts(found, null)
+            for name, estimate, neutral in with_null(estimates, null)
         }
         parts |= self.skews.parts(ranked, corpus, self.stats, (len(tested), coverage))
-        parts |= self._attackers(retrieved, seen)
-        others = [own.others for own in retrieved]
-        parts |= other_parts(others, corpus, self.stats, seen.others, tested)
-        lines = lines_of(found, ranked, seen.names, null, asked, self.skews)
-        first = retrieved_lines(lines, tuple(asked), ranked[0], seen, self.crop)
+        parts |= self._attackers(retrieved, view)
+        others = [seed_result.others for seed_result in retrieved]
+        parts |= other_parts(others, corpus, self.stats, view.others, tested)
+        lines = lines_of(estimates, ranked, view.names, null, queries, self.skews)
+        first = retrieved_lines(lines, tuple(queries), ranked[0], view, self.crop)
         return Score(
             parts,
-            audit=self._audit(ranked, null, seen, asked),
+            audit=self._audit(ranked, null, view, queries),
             notes=[
-                *self._notes(lines, null, fewest, corpus, seen.again),
-                *self._omitted(parts, seen, ranked),
+                *self._notes(lines, null, fewest, corpus, view.again),
+                *self._omitted(parts, view, ranked),
             ],
             tables={CONCEPTS: lines, RETRIEVED: first},
         )
 
-    def _seen(self, corpus: Corpus) -> Seen:
+    def _seen(self, corpus: Corpus) -> RetrievalView:
         dual = self.encoder.dual(self.crop, self.normalise)
-        return Seen(
+        return RetrievalView(
             corpus,
             self.attribute.name,
             dual,
@@ -301,28 +313,30 @@ class RetrievalFairness(Metric):
             None if self.rerank is None else reranker(self.rerank, dual, corpus),
         )
 
-    def _retrieved(self, seen: Seen, split: Split, asked: Concepts) -> Retrieved:
-        """What is retrieved from one seed's part, the debiasing fitted to the other."""
-        dual = self._debiased(seen, split)
-        order = np.argsort(stream("ties", split.seed, seen.corpus.keys[split.test]), kind="stable")
-        rows = split.test[order]
-        queries = dual.texts.embed(list(asked.values()))
-        pictures = dual.images.embed(seen.pictures(rows))
+    def _retrieved(self, view: RetrievalView, split: Split, concepts: Concepts) -> Retrieved:
+        """Rankings of one seed's test images, with the debiasing fitted to the others."""
+        dual = self._debiased(view, split)
+        order = random_words("ties", split.seed, view.corpus.keys[split.test])
+        rows = split.test[np.argsort(order, kind="stable")]
+        queries = dual.texts.embed(list(concepts.values()))
+        pictures = dual.images.embed(view.pictures(rows))
         least = self.rerank or 0
         ranked = Ranked.of(
-            queries, pictures, rows, seen.codes[rows], len(seen.names), self.k, self.ties, least
+            queries, pictures, rows, view.codes[rows], len(view.names), self.k, self.ties, least
         )
-        others = ranked_others(queries, pictures, rows, seen.others, ranked, least)
-        if seen.again is not None:
-            texts = list(asked.values())
-            ranked = seen.again.ranked(texts, ranked)
-            others = {name: seen.again.ranked(texts, own) for name, own in others.items()}
+        others = ranked_others(queries, pictures, rows, view.others, ranked, least)
+        if view.again is not None:
+            texts = list(concepts.values())
+            ranked = view.again.ranked(texts, ranked)
+            others = {name: view.again.ranked(texts, ranking) for name, ranking in others.items()}
         some = rows[: self.attacked_images]
         attacked = Attacked.of(
-            pictures[: len(some)], some, seen.codes[some], seen.corpus.keys, split.seed
+            pictures[: len(some)], some, view.codes[some], view.corpus.keys, split.seed
         )
-        told = attacked_texts(dual.texts, seen.told, split.seed) if seen.told else None
-        return Retrieved(ranked, others, attacked, told, self._recall(seen, dual, rows, pictures))
+        sets = view.sentences
+        sentences = attacked_texts(dual.texts, sets, split.seed) if sets else None
+        recall = self._recall(view, dual, rows, pictures)
+        return Retrieved(ranked, others, attacked, sentences, recall)
 
     def debiased(self, corpus: Corpus, split: Split) -> DualEncoder:
         """The encoder, its debiasing fitted to the images of a split that are not retrieved from.
@@ -333,83 +347,78 @@ class RetrievalFairness(Metric):
         return self._debiased(self._seen(self._chosen(corpus)), split)
 
     def names(self, corpus: Corpus) -> tuple[str, ...]:
-        """The groups that are told apart."""
+        """The groups that are compared."""
         return self._chosen(corpus).groupings[self.attribute.name].names
 
-    def _debiased(self, seen: Seen, split: Split) -> DualEncoder:
-        examples = {side: seen.examples(side, self.attribute, split) for side in self.debias.sides}
-        return self.debias.around(seen.dual, examples)
+    def _debiased(self, view: RetrievalView, split: Split) -> DualEncoder:
+        examples = {side: view.examples(side, self.attribute, split) for side in self.debias.sides}
+        return self.debias.around(view.dual, examples)
 
-    def _attackers(self, retrieved: Sequence[Retrieved], seen: Seen) -> dict[str, Part]:
-        """What attackers tell of pictures, and of sentences."""
-        rows = np.unique(np.concatenate([own.attacked.rows for own in retrieved]))
-        held = len(rows), len(rows) / len(seen.corpus)
-        pictures = [own.attacked for own in retrieved]
-        found = attacker_parts(pictures, seen.corpus.keys, self.stats, held)
-        texts = [own.texts for own in retrieved if own.texts is not None]
+    def _attackers(self, retrieved: Sequence[Retrieved], view: RetrievalView) -> dict[str, Part]:
+        """Parts of attackers on pictures and on sentences."""
+        rows = np.unique(np.concatenate([seed_result.attacked.rows for seed_result in retrieved]))
+        tested = len(rows), len(rows) / len(view.corpus)
+        pictures = [seed_result.attacked for seed_result in retrieved]
+        parts = attacker_parts(pictures, view.corpus.keys, self.stats, tested)
+        texts = [seed_result.texts for seed_result in retrieved if seed_result.texts is not None]
         if texts:
-            keys = keys_of(own[0] for own in seen.told)
-            found |= attacker_parts(texts, keys, self.stats, (0, math.nan), "text")
-        return found
+            keys = hash_ids(sentence_set[0] for sentence_set in view.sentences)
+            parts |= attacker_parts(texts, keys, self.stats, (0, math.nan), "text")
+        return parts
 
     def _recall(
-        self, seen: Seen, dual: DualEncoder, rows: IntArray, pictures: npt.NDArray[np.float32]
+        self,
+        view: RetrievalView,
+        dual: DualEncoder,
+        rows: IntArray,
+        pictures: Float32Array,
     ) -> Recall | None:
-        """Of the first images in the order drawn; None where nobody describes them."""
-        told, captions = first_captions(seen.corpus.human, rows[: self.recall_images])
+        """Recall of the first images in the drawn order; None if they have no captions."""
+        described, captions = first_captions(view.corpus.human, rows[: self.recall_images])
         if not self.depths or not captions:
             return None
-        own = pictures[: self.recall_images][np.isin(rows[: self.recall_images], told)]
-        return Recall.of(dual, captions, own, told, self.depths, seen.again)
+        described_pictures = pictures[: self.recall_images][
+            np.isin(rows[: self.recall_images], described)
+        ]
+        return Recall.of(dual, captions, described_pictures, described, self.depths, view.again)
 
     def _recalled(self, recalls: Sequence[Recall], corpus: Corpus) -> dict[PartName, Estimate]:
-        """Recalls, images resampled; nothing where a seed has no captions."""
+        """Recalls, images resampled; empty if no seed has captions."""
         if not recalls:
             return {}
-        rows = np.unique(np.concatenate([own.rows for own in recalls]))
+        rows = np.unique(np.concatenate([recall.rows for recall in recalls]))
 
-        def evaluate(weights: npt.NDArray[np.float64]) -> dict[PartName, npt.NDArray[np.float64]]:
-            shares = np.stack([own.shares(weights, rows) for own in recalls], axis=-1)
+        def evaluate(weights: Float64Array) -> dict[PartName, Float64Array]:
+            shares = np.stack([recall.shares(weights, rows) for recall in recalls], axis=-1)
             return {name: shares[:, number] for number, name in enumerate(recalls[0].names)}
 
         return self.stats.estimate_weighted(corpus.keys[rows], evaluate)
 
-    def _parts(
-        self, found: Mapping[PartName, Estimate], null: FairRanker
-    ) -> list[tuple[PartName, Estimate, float | None]]:
-        nan = math.nan
-        fair = Estimate(null.expected, nan, nan, null.low, null.high, nan, n_seeds=0)
-        named = [
-            (name, own, None if name.what == "recall" else null.expected)
-            for name, own in found.items()
-        ]
-        return [named[0], (NULL, fair, None), *named[1:]]
-
     def _audit(
-        self, ranked: Sequence[Ranked], null: FairRanker, seen: Seen, asked: Concepts
+        self, ranked: Sequence[Ranked], null: FairRanker, view: RetrievalView, queries: Concepts
     ) -> dict[str, object]:
         return {
-            "retrieved_from": [dict(zip(seen.names, own.sizes.tolist(), strict=True))
-                               for own in ranked],
+            "retrieved_from": [dict(zip(view.names, ranking.sizes.tolist(), strict=True))
+                               for ranking in ranked],
             "null": null._asdict(),
-            "queries": dict(asked),
-            "encoder": dict(seen.dual.images.spec),
+            "queries": dict(queries),
+            "encoder": dict(view.dual.images.spec),
             "rerank": self.rerank,
-            "shown_under": seen.corpus.shown_under,
+            "shown_under": view.corpus.shown_under,
         }  # fmt: skip
 
     def _omitted(
-        self, parts: Mapping[str, Part], seen: Seen, ranked: Sequence[Ranked]
+        self, parts: Mapping[str, Part], view: RetrievalView, ranked: Sequence[Ranked]
     ) -> list[str]:
-        """What is not among the parts, and why."""
-        few = [name for name in seen.others if f"other:{name}" not in parts]
-        found = [f"fewer than k={self.k} pictures are labelled with {name}" for name in few]
-        if any(own.cut for own in ranked):
-            found.append(
+        """Notes on parts that are missing."""
+        few = [name for name in view.others if f"other:{name}" not in parts]
+        notes = [f"fewer than k={self.k} pictures are labelled with {name}" for name in few]
+        if any(ranking.cut for ranking in ranked):
+            notes.append(
                 f"equally near pictures are at the end of the first {self.k}: with "
                 f"metric.ties={self.ties} skews have no null"
             )
-        return found
+        return notes
 
     def _notes(
         self,
@@ -419,22 +428,21 @@ class RetrievalFairness(Metric):
         corpus: Corpus,
         again: Reranker | None,
     ) -> list[str]:
-        found = [
-            f"a ranker to whom groups are nothing has {null.expected:.1%} "
+        notes = [
+            f"a ranker that ignores groups has {null.expected:.1%} "
             f"[{null.low:.1%}, {null.high:.1%} for one query] at k={self.k} of {n} images (null)",
             ends_of(lines),
             leanings_of(lines),
         ]
         if 2 * self.k > n:
-            found.append(
-                f"k={self.k} is more than half of the images retrieved from: whatever the ranking, "
-                "the groups at the top are then nearly those of the data"
+            notes.append(
+                f"k={self.k} is more than half of the images: under any ranking the groups at the "
+                "top are then nearly those of the data"
             )
         if again is not None:
-            found.append(again.told(debiased=bool(self.debias.sides)))
+            notes.append(again.note(debiased=bool(self.debias.sides)))
         if corpus.pictures is not None:
-            found += self.encoder.told_of(corpus.pictures)
-        lost = int((corpus.groupings[self.attribute.name].codes >= 0).sum()) - len(
-            self._shown(corpus)
-        )
-        return [*found, *([f"{lost} images have no picture and are not retrieved"] if lost else [])]
+            notes += self.encoder.notes_of(corpus.pictures)
+        labelled = corpus.groupings[self.attribute.name].codes >= 0
+        lost = int(labelled.sum()) - len(self._shown(corpus))
+        return [*notes, *([f"{lost} images have no picture and are not retrieved"] if lost else [])]

@@ -1,4 +1,4 @@
-"""What queries retrieve of one part of a data set, and whom of it under any weights of images."""
+"""Rankings of a part of a data set by queries, and the groups at their top under any weights."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import Float32Array, Float64Array, IntArray
 from bias_pipeline.metrics.functional.retrieval import (
     Ties,
     counted_places,
@@ -20,14 +20,10 @@ from bias_pipeline.metrics.functional.retrieval import (
 )
 from bias_pipeline.metrics.functional.skew import Log, ndkl
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-Vectors = npt.NDArray[np.float32]
-
 
 @dataclass(frozen=True, eq=False)
 class Ranked:
-    """The tops of C rankings, somewhat deeper than k: resampled images may fall out.
+    """The tops of C rankings, somewhat deeper than k, as resampling can drop images.
 
     Attributes:
         images: (C, M) rows of a corpus, the nearest first.
@@ -37,7 +33,7 @@ class Ranked:
         pool: (N,) rows of all images that are retrieved from.
         codes: (N,) their groups.
         ties: see :func:`~bias_pipeline.metrics.functional.retrieval.weighted_counts`.
-        blocks: (C, M) numbers that equally near images share; None: nobody asks.
+        blocks: (C, M) numbers that equally near images share; None: not needed.
     """
 
     images: IntArray
@@ -52,8 +48,8 @@ class Ranked:
     @classmethod
     def of(
         cls,
-        queries: Vectors,
-        pictures: Vectors,
+        queries: Float32Array,
+        pictures: Float32Array,
         rows: IntArray,
         codes: IntArray,
         n_groups: int,
@@ -71,76 +67,76 @@ class Ranked:
             n_groups: K.
             k: depth.
             ties: see the class.
-            least: how many of each ranking are there at least, if there are so many pictures.
+            least: the smallest depth, if there are so many pictures.
         """
-        # An image counts Poisson(1) times: so many, but for one resampling in a thousand million,
-        # hold k. Where fewer do, what there is counts.
+        # An image counts Poisson(1) times. So many images count for k in all but one resampling in
+        # a thousand million; in that one, fewer count.
         depth = min(len(rows), max(least, k + math.ceil(6 * math.sqrt(k)) + 10))
         top, blocks = top_ranks(queries, pictures, depth), None
         if ties != "stable":
             blocks = tied(queries, pictures, top)
             while depth < len(rows) and (blocks[:, k - 1] == blocks[:, -1]).any():
-                depth = min(len(rows), 2 * depth)  # until all that tie with the k-th are there
+                depth = min(len(rows), 2 * depth)  # until all that tie with the k-th are included
                 top = top_ranks(queries, pictures, depth)
                 blocks = tied(queries, pictures, top)
         sizes = np.bincount(codes, minlength=n_groups)
         return cls(rows[top], codes[top], sizes, k, rows, codes, ties, blocks)
 
     def reordered(self, order: IntArray) -> Ranked:
-        """The same with the first of each ranking in another order; nobody knows of ties then.
+        """The rankings with their first images in another order, and without ties.
 
         Args:
-            order: (C, L) numbers of places, of the first L.
+            order: (C, L) indices of places among the first L.
         """
         rest = np.arange(order.shape[1], self.images.shape[1])
         places = np.hstack([order, np.broadcast_to(rest, (len(order), len(rest)))])
         images, groups = (
-            np.take_along_axis(own, places, axis=1) for own in (self.images, self.groups)
+            np.take_along_axis(table, places, axis=1) for table in (self.images, self.groups)
         )
         return replace(self, images=images, groups=groups, blocks=None)
 
     @property
     def cut(self) -> bool:
-        """Whether some query has no one set of k: equally near images are at its end."""
+        """Whether the first k of some query are not unique, as equally near images are at k."""
         if self.blocks is None or self.blocks.shape[1] == self.k:
             return False
         return bool((self.blocks[:, self.k - 1] == self.blocks[:, self.k]).any())
 
     @property
-    def shares(self) -> FloatArray:
+    def shares(self) -> Float64Array:
         """(C, K) the groups' shares of the top."""
         counts = self.top_counts
         return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
     @property
-    def top_counts(self) -> FloatArray:
+    def top_counts(self) -> Float64Array:
         """(C, K) images of each group at the top."""
         return self.counts(np.ones((1, self.images.shape[1])))[0]
 
     @cached_property
-    def counted(self) -> FloatArray:
-        """(C, D) how much each of the first places counts, D being the last that does."""
+    def counted(self) -> Float64Array:
+        """(C, D) how much each of the first places counts, up to the last one that does."""
         once = np.ones((1, self.images.shape[1]))
         blocks = [None] * len(self.images) if self.blocks is None else self.blocks
-        lines = [counted_places(once, self.k, self.ties, own) for own in blocks]
-        found = np.concatenate(lines)
-        return found[:, : int(np.flatnonzero(found.any(axis=0)).max()) + 1]
+        lines = [counted_places(once, self.k, self.ties, numbers) for numbers in blocks]
+        counts = np.concatenate(lines)
+        return counts[:, : int(np.flatnonzero(counts.any(axis=0)).max()) + 1]
 
-    def counts(self, weights: FloatArray, rows: IntArray | None = None) -> FloatArray:
+    def counts(self, weights: Float64Array, rows: IntArray | None = None) -> Float64Array:
         """(B, C, K) images of each group at the top, images weighted.
 
         Args:
             weights: (B, I) how often each image counts.
-            rows: (I,) rows of the corpus, ascending, all that are ranked among them; None: the
-                weights are those of places, for all queries.
+            rows: (I,) rows of the corpus, ascending, with all ranked ones; None: the weights are
+                those of places, for all queries.
         """
-        found = [
-            weighted_counts(own, groups, len(self.sizes), self.k, self.ties, blocks)
-            for own, groups, blocks in self._weighted(weights, rows)
+        counts = [
+            weighted_counts(place_weights, groups, len(self.sizes), self.k, self.ties, blocks)
+            for place_weights, groups, blocks in self._weighted(weights, rows)
         ]
-        return np.stack(found, axis=1)
+        return np.stack(counts, axis=1)
 
-    def entropies(self, weights: FloatArray, rows: IntArray) -> FloatArray:
+    def entropies(self, weights: Float64Array, rows: IntArray) -> Float64Array:
         """(B, C) normalised entropies of the top, images weighted.
 
         Args:
@@ -150,8 +146,8 @@ class Ranked:
         return normalised_entropy(self.counts(weights, rows))
 
     def ndkl(
-        self, weights: FloatArray, rows: IntArray | None, target: FloatArray, log: Log
-    ) -> FloatArray:
+        self, weights: Float64Array, rows: IntArray | None, target: Float64Array, log: Log
+    ) -> Float64Array:
         """(B, C) :func:`~bias_pipeline.metrics.functional.skew.ndkl` of the top, images weighted.
 
         Args:
@@ -160,27 +156,27 @@ class Ranked:
             target: (K,).
             log: base.
         """
-        found = [
+        divergences = [
             ndkl(
-                weighted_places(own, groups, len(self.sizes), self.k, self.ties, blocks),
+                weighted_places(place_weights, groups, len(self.sizes), self.k, self.ties, blocks),
                 target,
                 self.k,
                 log,
             )
-            for own, groups, blocks in self._weighted(weights, rows)
+            for place_weights, groups, blocks in self._weighted(weights, rows)
         ]
-        return np.stack(found, axis=1)
+        return np.stack(divergences, axis=1)
 
     def _weighted(
-        self, weights: FloatArray, rows: IntArray | None
-    ) -> Iterator[tuple[FloatArray, IntArray, IntArray | None]]:
-        """Query by query the weights of its places, their groups and blocks."""
+        self, weights: Float64Array, rows: IntArray | None
+    ) -> Iterator[tuple[Float64Array, IntArray, IntArray | None]]:
+        """For each query the weights of its places, their groups and blocks."""
         for query, (images, groups) in enumerate(zip(self.images, self.groups, strict=True)):
-            own = weights if rows is None else weights[:, np.searchsorted(rows, images)]
-            yield own, groups, None if self.blocks is None else self.blocks[query]
+            place_weights = weights if rows is None else weights[:, np.searchsorted(rows, images)]
+            yield place_weights, groups, None if self.blocks is None else self.blocks[query]
 
 
-def tied(queries: Vectors, pictures: Vectors, top: IntArray) -> IntArray:
+def tied(queries: Float32Array, pictures: Float32Array, top: IntArray) -> IntArray:
     """(C, M) numbers from 0 on that equally near pictures of a ranking share.
 
     Args:
@@ -194,5 +190,7 @@ def tied(queries: Vectors, pictures: Vectors, top: IntArray) -> IntArray:
         >>> tied(one, pictures, np.array([[0, 1, 2]])).tolist()
         [[0, 0, 1]]
     """
-    near = np.stack([pictures[own] @ query for own, query in zip(top, queries, strict=True)])
+    near = np.stack(
+        [pictures[nearest] @ query for nearest, query in zip(top, queries, strict=True)]
+    )
     return np.cumsum(np.diff(near, axis=1, prepend=near[:, :1]) != 0, axis=1)

@@ -1,4 +1,4 @@
-"""The first of each ranking, ordered again by a model that looks at picture and text together."""
+"""The first of each ranking, ordered again by a model that reads picture and text together."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import Float32Array, IntArray
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.errors import UsageError
@@ -15,29 +15,26 @@ from bias_pipeline.inference.embedders import DualEncoder, Matcher
 from bias_pipeline.metrics.functional.retrieval import Ties, top_ranks
 from bias_pipeline.metrics.retrieval.ranked import Ranked
 
-IntArray = npt.NDArray[np.int64]
-Vectors = npt.NDArray[np.float32]
-
 
 @dataclass(frozen=True, eq=False)
 class Reranker:
-    """Rankings by vectors are cheap, judging pairs is better: it is done for the first of each.
+    """Orders the first of each ranking again by judging pairs, which is better but slower.
 
     Attributes:
-        matcher: that judges pairs.
+        matcher: judges pairs.
         pictures: of a whole corpus.
-        n: how many of a ranking are ordered again; what is behind them stays there.
+        n: how many of a ranking are ordered again; the rest stays behind them.
     """
 
     matcher: Matcher
     pictures: Pictures
     n: int
 
-    def told(self, *, debiased: bool) -> str:
-        """What it does, in a sentence.
+    def note(self, *, debiased: bool) -> str:
+        """A note on the reordering.
 
         Args:
-            debiased: whether vectors are.
+            debiased: whether vectors are debiased.
         """
         chose = "; the debiasing only chose them" if debiased else ""
         return (
@@ -46,11 +43,11 @@ class Reranker:
         )
 
     def ranked(self, queries: Sequence[str], before: Ranked) -> Ranked:
-        """Rankings of C queries, their first n in the order in which they match.
+        """Rankings of C queries, the first n of each ordered by how well they match.
 
         Args:
             queries: C.
-            before: as vectors have it; of equally matching pictures its first comes first.
+            before: the rankings by vectors, which decide ties.
         """
         images = before.images[:, : self.n]
         texts = np.broadcast_to(np.arange(len(queries))[:, None], images.shape)
@@ -58,45 +55,45 @@ class Reranker:
 
     def places(
         self,
-        queries: Vectors,
-        items: Vectors,
+        queries: Float32Array,
+        items: Float32Array,
         before: IntArray,
         captions: Sequence[str],
         rows: IntArray,
         *,
         of_texts: bool,
     ) -> IntArray:
-        """(N,) at which place each query finds its own item, the first n ordered again.
+        """(N,) the rank of each query's own item, with the first n ordered again.
 
         Args:
             queries: (N, D) of captions, or of pictures.
-            items: (N, D) of the other.
+            items: (N, D) of the other kind.
             before: (N,) the places by vectors.
             captions: N.
             rows: (N,) of the corpus, their pictures.
             of_texts: whether the queries are the captions.
         """
         top = top_ranks(queries, items, min(self.n, len(items)))
-        own = np.broadcast_to(np.arange(len(queries))[:, None], top.shape)
-        text, picture = (own, top) if of_texts else (top, own)
+        target = np.broadcast_to(np.arange(len(queries))[:, None], top.shape)
+        text, picture = (target, top) if of_texts else (top, target)
         order = _order(self._scores(captions, rows[picture], text))
-        hits = np.take_along_axis(top, order, axis=1) == own
-        found: IntArray = np.where(hits.any(axis=1), hits.argmax(axis=1), before)
-        return found
+        hits = np.take_along_axis(top, order, axis=1) == target
+        places: IntArray = np.where(hits.any(axis=1), hits.argmax(axis=1), before)
+        return places
 
-    def _scores(self, texts: Sequence[str], rows: IntArray, numbers: IntArray) -> Vectors:
-        """(C, M) how well the pictures of some rows match the texts of some numbers."""
+    def _scores(self, texts: Sequence[str], rows: IntArray, numbers: IntArray) -> Float32Array:
+        """(C, M) how well the pictures of some rows match the texts of some indices."""
         pairs = np.column_stack([rows.ravel(), numbers.ravel()])
         return self.matcher.match(self.pictures, texts, pairs).reshape(rows.shape)
 
 
-def _order(scores: Vectors) -> IntArray:
-    """(C, M) places from the best on."""
+def _order(scores: Float32Array) -> IntArray:
+    """(C, M) indices of the best score first."""
     return np.argsort(-scores, axis=1, kind="stable")
 
 
 def reranker(n: int, dual: DualEncoder, corpus: Corpus) -> Reranker:
-    """What orders the first n of each ranking of a corpus again.
+    """A reranker of the first n of each ranking of a corpus.
 
     Raises:
         UsageError: if the encoder cannot judge pairs.
@@ -109,7 +106,7 @@ def reranker(n: int, dual: DualEncoder, corpus: Corpus) -> Reranker:
 
 
 def no_judge(rerank: int) -> UsageError:
-    """That an encoder cannot judge pairs."""
+    """The error for an encoder that cannot judge pairs."""
     return UsageError(
         f"metric.rerank={rerank}: the encoder has no mode that judges a picture and a text "
         "together; choose encoder=fiber, a BLIP for retrieval or a BridgeTower as encoder.model, "
@@ -118,7 +115,7 @@ def no_judge(rerank: int) -> UsageError:
 
 
 def check_rerank(rerank: int, k: int, ties: Ties) -> None:
-    """Refuse what would change nothing, or asks what nobody knows then.
+    """Refuse a depth that changes nothing, and ties, which are unknown after reordering.
 
     Args:
         rerank: how many are to be ordered again.
@@ -135,6 +132,6 @@ def check_rerank(rerank: int, k: int, ties: Ties) -> None:
         )
     if ties != "stable":
         raise UsageError(
-            f"metric.ties={ties} asks which vectors are equally near, and metric.rerank={rerank} "
-            "puts what they find in another order; choose one of the two"
+            f"metric.ties={ties} needs the vectors' ranking, and metric.rerank={rerank} changes "
+            "it; set metric.ties=stable or metric.rerank=null"
         )

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
+from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.metrics.base import Part
 from bias_pipeline.metrics.functional import fair_skew
@@ -19,17 +19,15 @@ from bias_pipeline.metrics.functional.skew import (
     Log,
     Target,
     bias_at,
-    divergence,
+    ranking_divergence,
     skews,
     target_shares,
 )
-from bias_pipeline.metrics.parts import PartName
 from bias_pipeline.metrics.retrieval.estimates import narrowed
 from bias_pipeline.metrics.retrieval.ranked import Ranked
+from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate, against
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 MAX, MIN, BIAS, NDKL, KL = (
     PartName("skew", detail=name) for name in ("max", "min", "bias", "ndkl", "kl")
 )
@@ -37,12 +35,12 @@ MAX, MIN, BIAS, NDKL, KL = (
 
 @dataclass(frozen=True)
 class Skews:
-    """How skews are read; see :mod:`bias_pipeline.metrics.functional.skew`.
+    """Settings of skews; see :mod:`bias_pipeline.metrics.functional.skew`.
 
     Attributes:
         target: what the groups' shares at the top should be.
         log: base.
-        floor: what stands for a share of 0.
+        floor: replaces a share of 0.
     """
 
     target: Target
@@ -50,8 +48,8 @@ class Skews:
     floor: Floor
 
     def values(
-        self, ranked: Ranked, weights: FloatArray, rows: IntArray | None = None
-    ) -> dict[PartName, FloatArray]:
+        self, ranked: Ranked, weights: Float64Array, rows: IntArray | None = None
+    ) -> dict[PartName, Float64Array]:
         """Name to (B, C) numbers of each query, images weighted.
 
         Args:
@@ -61,20 +59,20 @@ class Skews:
         """
         wanted, k = target_shares(ranked.sizes, self.target), ranked.k
         counts = ranked.counts(weights, rows)
-        own = skews(counts, wanted, k, self.floor, self.log)
-        some = own[..., wanted > 0]
-        found = {
+        group_skews = skews(counts, wanted, k, self.floor, self.log)
+        some = group_skews[..., wanted > 0]
+        values = {
             MAX: some.max(axis=-1),
             MIN: some.min(axis=-1),
             NDKL: ranked.ndkl(weights, rows, wanted, self.log),
-            KL: divergence(counts, wanted, k, self.log),
+            KL: ranking_divergence(counts, wanted, k, self.log),
         }
-        return found | ({BIAS: bias_at(counts)} if len(wanted) == 2 else {})
+        return values | ({BIAS: bias_at(counts)} if len(wanted) == 2 else {})
 
     def parts(
         self, ranked: Sequence[Ranked], corpus: Corpus, stats: Bootstrap, tested: tuple[int, float]
     ) -> dict[str, Part]:
-        """The means over queries, each with what a ranker has to whom groups are nothing.
+        """The means over queries, each with its null: the value of a ranker that ignores groups.
 
         Args:
             ranked: of each seed.
@@ -82,44 +80,46 @@ class Skews:
             stats: how intervals are made.
             tested: how many images are retrieved from, and their share of those in a group.
         """
-        rows = np.unique(np.concatenate([own.images.ravel() for own in ranked]))
+        rows = np.unique(np.concatenate([ranking.images.ravel() for ranking in ranked]))
 
-        def evaluate(weights: FloatArray) -> Mapping[PartName, FloatArray]:
-            found = [self.values(own, weights, rows) for own in ranked]
+        def evaluate(weights: Float64Array) -> Mapping[PartName, Float64Array]:
+            values = [self.values(ranking, weights, rows) for ranking in ranked]
             return {
-                name: np.stack([own[name].mean(axis=1) for own in found], axis=-1)
-                for name in found[0]
+                name: np.stack([of_seed[name].mean(axis=1) for of_seed in values], axis=-1)
+                for name in values[0]
             }
 
         nulls = self._nulls(ranked, stats.level)
-        found: dict[str, Part] = {}
+        parts: dict[str, Part] = {}
         estimates = stats.estimate_weighted(corpus.keys[rows], evaluate)
-        # NDKL is of all tops up to k, the first of which are far from all images.
-        near = {name: own for name, own in estimates.items() if name != NDKL}
-        for name, own in {**estimates, **narrowed(near, ranked, stats.level)}.items():
+        # NDKL averages over all tops up to k, the first of which are far from all images.
+        near = {name: estimate for name, estimate in estimates.items() if name != NDKL}
+        for name, estimate in {**estimates, **narrowed(near, ranked, stats.level)}.items():
             null = nulls[name]
-            beside_null = own if math.isnan(null.expected) else against(own, null.expected)
+            beside_null = (
+                estimate if math.isnan(null.expected) else against(estimate, null.expected)
+            )
             unit, span = ("fraction", (-1.0, 1.0)) if name == BIAS else (self._unit, _RANGES[name])
-            found[name] = Part(beside_null, unit, *tested, math.nan, span, null.expected)
+            parts[name] = Part(beside_null, unit, *tested, math.nan, span, null.expected)
             if not math.isnan(null.expected):
                 fair = Estimate(
                     null.expected, math.nan, math.nan, null.low, null.high, math.nan, n_seeds=0
                 )
-                found[PartName("null", detail=name)] = Part(fair, unit, *tested, math.nan, span)
-        return found
+                parts[PartName("null", detail=name)] = Part(fair, unit, *tested, math.nan, span)
+        return parts
 
     @property
     def _unit(self) -> str:
         return "nats" if self.log == "e" else "bits"
 
     def _nulls(self, ranked: Sequence[Ranked], level: float) -> dict[PartName, FairRanker]:
-        """The means over seeds; NaN where equally near images leave no one top of k."""
-        if any(own.cut for own in ranked):
+        """The means over seeds; NaN if ties leave the first k undecided."""
+        if any(ranking.cut for ranking in ranked):
             absent = FairRanker(math.nan, math.nan, math.nan)
             return dict.fromkeys((MAX, MIN, BIAS, NDKL, KL), absent)
-        laws = [_laws(self, tuple(own.sizes.tolist()), own.k, level) for own in ranked]
+        laws = [_laws(self, tuple(ranking.sizes.tolist()), ranking.k, level) for ranking in ranked]
         return {
-            name: FairRanker(*np.mean([own[name] for own in laws], axis=0).tolist())
+            name: FairRanker(*np.mean([law[name] for law in laws], axis=0).tolist())
             for name in laws[0]
         }
 
@@ -146,6 +146,9 @@ def _laws(how: Skews, sizes: tuple[int, ...], k: int, level: float) -> dict[Part
         NDKL: fair_skew.fair_ndkl,
         KL: fair_skew.fair_divergence,
     }
-    rest = {name: FairRanker(own(of, wanted, k, how.log), nan, nan) for name, own in means.items()}
+    rest = {
+        name: FairRanker(expectation(of, wanted, k, how.log), nan, nan)
+        for name, expectation in means.items()
+    }
     two = {BIAS: fair_skew.fair_bias(of, k, level)} if len(sizes) == 2 else {}
     return {**ends, **rest, **two}

@@ -1,4 +1,4 @@
-"""What each query retrieves: a line a query, and in a sentence."""
+"""What each query retrieves: a table with a line a query, and sentences."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 from bias_pipeline.metrics.functional.fair_ranker import FairRanker
 from bias_pipeline.metrics.functional.group_counts import standardised
-from bias_pipeline.metrics.parts import PartName
 from bias_pipeline.metrics.retrieval.concepts import Concepts
 from bias_pipeline.metrics.retrieval.permuted import mean_excess
 from bias_pipeline.metrics.retrieval.ranked import Ranked
 from bias_pipeline.metrics.retrieval.skew import Skews
+from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.stats.bootstrap import Estimate
 from bias_pipeline.stats.compare import holm
 
@@ -21,49 +21,49 @@ _ALPHA = 0.05
 
 
 def lines_of(
-    found: Mapping[PartName, Estimate],
+    estimates: Mapping[PartName, Estimate],
     ranked: Sequence[Ranked],
     groups: Sequence[str],
     null: FairRanker,
-    asked: Concepts,
+    queries: Concepts,
     skews: Skews,
 ) -> list[dict[str, object]]:
-    """A line a concept, the least alike first: entropy, null, p, skews, and whom it retrieves.
+    """A line a concept, the least fair first: entropy, null, p, skews, and groups retrieved.
 
     ``over_represented`` is the group that is furthest above its share of the images retrieved from,
-    in standard deviations of a blind draw, and ``excess`` by how much, as a share of the top; they
-    mean something where p does.
+    in standard deviations of a random draw, and ``excess`` by how much, as a share of the top; read
+    them only if p is small.
 
     Args:
-        found: the estimates, those of concepts among them.
+        estimates: the estimates, those of concepts among them.
         ranked: of each seed.
         groups: the K names.
-        null: what a ranker has to whom groups are nothing.
-        asked: the queries.
-        skews: how they are read.
+        null: the value of a ranker that ignores groups.
+        queries: the queries.
+        skews: their settings.
     """
-    shares = np.mean([own.shares for own in ranked], axis=0)  # (C, K)
+    shares = np.mean([ranking.shares for ranking in ranked], axis=0)  # (C, K)
     beside = _means(ranked, skews)
     too_many = _over_represented(ranked, groups)
-    adjusted = holm([own.p_value for name, own in found.items() if name.object])
+    adjusted = holm([estimate.p_value for name, estimate in estimates.items() if name.object])
     lines = [
         {
             "concept": name.object,
-            "query": asked[name.object],
-            "fairness": own.value,
-            "ci_low": max(own.ci_low, 0.0),
-            "ci_high": min(own.ci_high, 1.0),
+            "query": queries[name.object],
+            "fairness": estimate.value,
+            "ci_low": max(estimate.ci_low, 0.0),
+            "ci_high": min(estimate.ci_high, 1.0),
             "null": null.expected,
-            "below_null": null.expected - own.value,
-            "p_value": own.p_value,
+            "below_null": null.expected - estimate.value,
+            "p_value": estimate.p_value,
             "p_holm": p_holm,
             "over_represented": group,
             "excess": above,
             **{f"share:{group}": share for group, share in zip(groups, line, strict=True)},
             **more,
         }
-        for (name, own), p_holm, (group, above), line, more in zip(
-            ((name, own) for name, own in found.items() if name.object),
+        for (name, estimate), p_holm, (group, above), line, more in zip(
+            ((name, estimate) for name, estimate in estimates.items() if name.object),
             adjusted,
             too_many,
             shares.tolist(),
@@ -75,7 +75,7 @@ def lines_of(
 
 
 def ends_of(lines: Sequence[Mapping[str, object]]) -> str:
-    """The least and, of the others, the most alike queries, in a sentence.
+    """The least and the most fair queries, in a sentence.
 
     Args:
         lines: see :func:`lines_of`.
@@ -86,7 +86,7 @@ def ends_of(lines: Sequence[Mapping[str, object]]) -> str:
 
 
 def leanings_of(lines: Sequence[Mapping[str, object]]) -> str:
-    """How many queries retrieve too many of a group, and which by most, in a sentence.
+    """How many queries retrieve too many of a group, and the most extreme ones, in a sentence.
 
     Args:
         lines: see :func:`lines_of`.
@@ -106,11 +106,11 @@ def leanings_of(lines: Sequence[Mapping[str, object]]) -> str:
 
 
 def _over_represented(ranked: Sequence[Ranked], groups: Sequence[str]) -> list[tuple[str, float]]:
-    """Of each query the group of which it retrieves too many, and how many, as a share."""
+    """For each query the most over-represented group, and its excess as a share of the top."""
     above = mean_excess(ranked)  # (C, K)
-    sizes = np.sum([own.sizes for own in ranked], axis=0)
+    sizes = np.sum([ranking.sizes for ranking in ranked], axis=0)
     first = standardised(above, sizes / sizes.sum()).argmax(axis=1)
-    totals = np.mean([own.counted.sum(axis=1) for own in ranked], axis=0)
+    totals = np.mean([ranking.counted.sum(axis=1) for ranking in ranked], axis=0)
     return [
         (groups[group], float(line[group] / total))
         for group, line, total in zip(first.tolist(), above, totals.tolist(), strict=True)
@@ -119,18 +119,21 @@ def _over_represented(ranked: Sequence[Ranked], groups: Sequence[str]) -> list[t
 
 def _named(lines: Sequence[Mapping[str, object]]) -> str:
     """Concepts, each with the group it retrieves most."""
-    told = []
+    named = []
     for line in lines:
-        shares = {key[6:]: own for key, own in line.items() if key.startswith("share:")}
+        shares = {key[6:]: share for key, share in line.items() if key.startswith("share:")}
         group = max(shares, key=lambda name: float(str(shares[name])))
-        told.append(f"{line['concept']} ({float(str(shares[group])):.0%} {group})")
-    return ", ".join(told)
+        named.append(f"{line['concept']} ({float(str(shares[group])):.0%} {group})")
+    return ", ".join(named)
 
 
 def _means(ranked: Sequence[Ranked], skews: Skews) -> list[dict[str, float]]:
     """The skews of each query, the mean over seeds."""
-    seeds = [skews.values(own, np.ones((1, own.images.shape[1]))) for own in ranked]
+    seeds = [skews.values(ranking, np.ones((1, ranking.images.shape[1]))) for ranking in ranked]
     return [
-        {str(name): float(np.mean([own[name][0, query] for own in seeds])) for name in seeds[0]}
+        {
+            str(name): float(np.mean([of_seed[name][0, query] for of_seed in seeds]))
+            for name in seeds[0]
+        }
         for query in range(len(ranked[0].images))
     ]

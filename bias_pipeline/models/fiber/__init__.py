@@ -1,1 +1,1 @@
-"""FIBER: a Swin transformer and a RoBERTa that read each other, or stand beside each other."""
+"""FIBER: a Swin transformer and a RoBERTa used separately or fused."""

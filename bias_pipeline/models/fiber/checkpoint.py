@@ -1,10 +1,10 @@
 """Weights of FIBER as its authors released them: read without running code, and renamed.
 
-The file is one of Lightning's: ``state_dict`` beside what training needed. In it are queues of
-negative examples too, four fifths of the file, which are mapped and never read. Names are those of
-Microsoft's Swin transformer and of RoBERTa, with FIBER's own attention between the two. Every
-weight of ours must be there in its size, and every name of the file's must be known. No released
-file was at hand where this was written.
+The file is one of Lightning's: ``state_dict`` beside what training needed. Four fifths of it are
+queues of negative examples, which are never read. Names are those of Microsoft's Swin transformer
+and of RoBERTa, with FIBER's own attention between the two. Every weight must be present with the
+right size, and every name in the file must be known. This was written without access to a released
+file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from bias_pipeline.errors import DataError, UsageError
-from bias_pipeline.models.fiber.net import Fiber
+from bias_pipeline.models.fiber.net import FiberNet
 from bias_pipeline.models.fiber.sizes import TEXT_HEAD, FiberSize, Head
 from bias_pipeline.models.weight_files import read_numbers
 from bias_pipeline.models.weight_names import check_fit, renamed
@@ -72,17 +72,17 @@ _NAMES: tuple[tuple[str, str], ...] = (
     (rf"itm_score\.fc\.{_END}", r"matching.\1"),
 )
 _UNUSED = (
-    # Negative examples, which training compares with.
+    # Queues of negative examples for training.
     r"(image|text|image_input|text_input|text_input_mask)_queue",
     r"queue_(ptr|total)",
     # Buffers that are computed.
     rf"{_SWIN}attn\.relative_position_index",
     rf"{_SWIN}attn_mask",
     r"text_transformer\.embeddings\.position_ids",
-    # No ranking depends on the temperature; rank_output is taken apart from the others.
+    # The temperature does not change a ranking; rank_output is handled separately.
     r"temp",
     rf"rank_output\.{_END}",
-    # Saved and never used; and the head that fills gaps in texts.
+    # Saved and never used, and the head for masked words.
     rf"{_LAYER}crossattention_t2i\.output\.LayerNorm\.{_END}",
     rf"text_transformer\.pooler\.dense\.{_END}",
     r"mlm_score\..+",
@@ -91,76 +91,79 @@ _UNUSED = (
 _MATCHING = {"matching.weight", "matching.bias"}
 
 
-def read_fiber(path: Path, side: int | None = None, head: Head = "rank_output") -> Fiber:
-    """The network of a file, ready to look.
+def read_fiber(path: Path, side: int | None = None, head: Head = "rank_output") -> FiberNet:
+    """The network of a file, ready to use.
 
     Args:
         path: of the file.
-        side: of a picture in pixels, None for what it was trained with; with another, the tables of
-            places are interpolated.
-        head: whose logit says that a picture and a text match. ``rank_output`` begins as a copy of
-            that of ``itm_score``, and the authors rank by it where a file has it; their released
-            code trains ``itm_score`` alone, since on a GPU the two no longer share their numbers.
+        side: of a picture in pixels, None for the training size; with another, position tables are
+            interpolated.
+        head: whose logit says that a picture and a text match. ``rank_output`` starts as a copy of
+            ``itm_score``, and the authors rank by it if a file has it; their released code trains
+            only ``itm_score``, since on a GPU the two are separate.
 
     Raises:
-        DataError: if it is no file of FIBER, holds code, or a name that nobody knows.
+        DataError: if it is not a FIBER file, contains code, or has an unknown name.
         UsageError: if windows cannot fill pictures of that side.
     """
     weights = _own(_state(path), path, head)
-    size = size_of(weights, path)
+    size = fiber_size(weights, path)
     if side is not None and side != size.side:
         size = replace(size, window=_window(side, size.step))
-        weights = {name: _resized(name, own, size.window) for name, own in weights.items()}
+        weights = {name: _resized(name, weight, size.window) for name, weight in weights.items()}
     with torch.device("meta"):
-        net = Fiber(size)
-    shapes = {name: own.shape for name, own in net.state_dict().items()}
+        net = FiberNet(size)
+    shapes = {name: weight.shape for name, weight in net.state_dict().items()}
     check_fit(weights, shapes, path, "its other weights are of a network of another size")
-    held = {name: own.to(torch.float32, copy=True) for name, own in weights.items()}
-    net.load_state_dict(held, assign=True)
+    copied = {name: weight.to(torch.float32, copy=True) for name, weight in weights.items()}
+    net.load_state_dict(copied, assign=True)
     return net.eval().requires_grad_(False)
 
 
 def _state(path: Path) -> Mapping[str, Tensor]:
-    held = read_numbers(path)
-    own = held.get("state_dict") if isinstance(held, dict) else None
-    if not isinstance(own, dict) or not all(isinstance(v, Tensor) for v in own.values()):
-        raise DataError(f"{path}: it holds no state_dict; name a file of weights such as "
+    contents = read_numbers(path)
+    state = contents.get("state_dict") if isinstance(contents, dict) else None
+    if not isinstance(state, dict) or not all(isinstance(v, Tensor) for v in state.values()):
+        raise DataError(f"{path}: it has no state_dict; name a file of weights such as "
                         "fiber_pretrain.ckpt")  # fmt: skip
-    return {str(name): value for name, value in own.items()}
+    return {str(name): value for name, value in state.items()}
 
 
 def _own(state: Mapping[str, Tensor], path: Path, head: Head) -> dict[str, Tensor]:
-    """Weights under our names: keys and values apart, no gates where nothing goes through them."""
-    found: dict[str, Tensor] = {}
-    for name, own in renamed(state, _NAMES, _UNUSED, path, "FIBER").items():
+    """Weights under our names: keys and values separate, without unused gates."""
+    weights: dict[str, Tensor] = {}
+    for name, weight in renamed(state, _NAMES, _UNUSED, path, "FIBER").items():
         if ".key_value." in name:
-            halves = own.chunk(2)
-            found |= {
+            halves = weight.chunk(2)
+            weights |= {
                 name.replace("key_value", half): rows
                 for half, rows in zip(("key", "value"), halves, strict=True)
             }
         else:
-            found[name] = own
-    kept = {name: own for name, own in found.items() if not _idle(name, found)}
+            weights[name] = weight
+    retained = {name: weight for name, weight in weights.items() if not _idle(name, weights)}
     if head == "itm_score":
-        return kept
-    return {**kept, **{name: _ranking(name, kept[name], state) for name in _MATCHING & set(kept)}}
+        return retained
+    return {
+        **retained,
+        **{name: _ranking(name, retained[name], state) for name in _MATCHING & set(retained)},
+    }
 
 
-def _ranking(name: str, own: Tensor, state: Mapping[str, Tensor]) -> Tensor:
-    """The head that matches, its second output that of ``rank_output`` where a file has it."""
+def _ranking(name: str, weight: Tensor, state: Mapping[str, Tensor]) -> Tensor:
+    """The matching head, its second output from ``rank_output`` if the file has it."""
     tuned = state.get(name.replace("matching", "rank_output"))
-    return own if tuned is None else torch.cat([own[:1], tuned])
+    return weight if tuned is None else torch.cat([weight[:1], tuned])
 
 
 def _idle(name: str, weights: Mapping[str, Tensor]) -> bool:
-    """Whether it is the gate of a layer that does not read pictures; the file has one in each."""
+    """Whether it is an unused gate, of a layer that does not read pictures."""
     start, gate, _ = name.partition(".gate.strength")
     return bool(gate) and f"{start}.gate.attention.out.weight" not in weights
 
 
-def size_of(weights: Mapping[str, Tensor], path: Path) -> FiberSize:
-    """How large the network of a file is.
+def fiber_size(weights: Mapping[str, Tensor], path: Path) -> FiberSize:
+    """The sizes of the network in a file.
 
     Args:
         weights: under our names.
@@ -187,7 +190,7 @@ def size_of(weights: Mapping[str, Tensor], path: Path) -> FiberSize:
     size = FiberSize(
         size=shape("swin.patch_embed.proj.weight")[0],
         depths=depths,
-        n_heads=tuple(own[1] for own in tables),
+        n_heads=tuple(table[1] for table in tables),
         window=(isqrt(tables[0][0]) + 1) // 2 if tables else 0,
         text_size=text_size,
         text_inner=shape("text.layers.0.fc1.weight")[0],
@@ -212,11 +215,11 @@ def _window(side: int, step: int) -> int:
     return side // step
 
 
-def _resized(name: str, own: Tensor, window: int) -> Tensor:
-    """A table of places for windows of another side, others as they are."""
+def _resized(name: str, table: Tensor, window: int) -> Tensor:
+    """A position table resized for the window; other weights unchanged."""
     if not name.endswith(TABLE):
-        return own
-    before, after = isqrt(len(own)), 2 * window - 1
-    square = own.float().T.reshape(1, -1, before, before)
-    found = torch.nn.functional.interpolate(square, (after, after), mode="bicubic")
-    return found.flatten(2)[0].T
+        return table
+    before, after = isqrt(len(table)), 2 * window - 1
+    square = table.float().T.reshape(1, -1, before, before)
+    resized = torch.nn.functional.interpolate(square, (after, after), mode="bicubic")
+    return resized.flatten(2)[0].T

@@ -1,4 +1,4 @@
-"""A FIBER's folder, which its user makes: a released file of weights, and RoBERTa's vocabulary."""
+"""A FIBER folder, made by the user: a released file of weights and RoBERTa's vocabulary."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ VOCABULARY = ("vocab.json", "merges.txt")
 _SPECIAL = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 _FETCH = (
     "fetch fiber_pretrain.ckpt by hand (the README of microsoft/FIBER, coarse_grained, links it; "
-    "no hub has it) into a folder, with roberta-base's vocab.json and merges.txt beside it"
+    "no hub has it) into a folder, together with roberta-base's vocab.json and merges.txt"
 )
 
 
 def is_fiber(folder: str) -> bool:
-    """Whether a folder holds files as FIBER's are released.
+    """Whether a folder contains files named like FIBER's release.
 
     Example:
         >>> is_fiber("nowhere")
@@ -38,21 +38,21 @@ def fiber_files(folder: str | None, weights: str | None) -> tuple[Path, ...]:
 
     Args:
         folder: that the user names.
-        weights: the file's name, None where there is one.
+        weights: the file's name, None if there is only one.
 
     Raises:
-        AbsentModelError: if one is absent, saying where it comes from.
+        AbsentModelError: if one is absent, saying where to get it.
         UsageError: if there are several files of weights.
     """
     if folder is None:
         raise AbsentModelError(f"encoder.model=null: {_FETCH}, and set encoder.model=FOLDER")
-    own = Path(folder).expanduser()
-    if not own.is_dir():
+    root = Path(folder).expanduser()
+    if not root.is_dir():
         raise AbsentModelError(
             f"encoder.model={folder}: no such folder (relative paths start at {Path.cwd()}); "
             f"{_FETCH}"
         )
-    files = (_weights(own, weights), *(own / name for name in VOCABULARY))
+    files = (_weights(root, weights), *(root / name for name in VOCABULARY))
     for path in files:
         if not path.is_file():
             raise AbsentModelError(f"{folder}: {path.name} is absent; {_FETCH}")
@@ -64,15 +64,15 @@ def _weights(folder: Path, name: str | None) -> Path:
         if Path(name).name != name:
             raise UsageError(f"encoder.weights={name}: give a file's name within encoder.model")
         return folder / name
-    found = sorted(path.name for path in folder.glob("*.ckpt"))
-    if len(found) > 1:
+    names = sorted(path.name for path in folder.glob("*.ckpt"))
+    if len(names) > 1:
         raise UsageError(f"{folder}: several files of weights; set encoder.weights=NAME, "
-                         f"{did_you_mean('', found)}")  # fmt: skip
-    return folder / (found[0] if found else "fiber_pretrain.ckpt")
+                         f"{did_you_mean('', names)}")  # fmt: skip
+    return folder / (names[0] if names else "fiber_pretrain.ckpt")
 
 
 def find_fiber(folder: str | None, weights: str | None = None) -> Pretrained:
-    """The same with the digests of its files, of which the first is that of weights.
+    """The model of a folder with the digests of its files, the weights first.
 
     Raises:
         AbsentModelError: see :func:`fiber_files`.
@@ -83,8 +83,8 @@ def find_fiber(folder: str | None, weights: str | None = None) -> Pretrained:
     return Pretrained(str(folder), files[0].parent, KIND, digests)
 
 
-def checkpoint_of(model: Pretrained) -> Path:
-    """The file of weights of what :func:`find_fiber` found."""
+def fiber_checkpoint_of(model: Pretrained) -> Path:
+    """The file of weights of a model from :func:`find_fiber`."""
     return model.folder / next(iter(model.files))
 
 
@@ -98,21 +98,21 @@ def read_tokenizer(model: Pretrained) -> Tokenizer:
 
     paths = [str(model.folder / name) for name in VOCABULARY]
     try:
-        own = Tokenizer(models.BPE.from_file(*paths))
-    except Exception as error:  # whatever a broken file makes of the library
+        tokenizer = Tokenizer(models.BPE.from_file(*paths))
+    except Exception as error:  # whatever the library raises on a broken file
         raise DataError(
             f"{model.name}: its vocabulary cannot be read ({first_line(error)}); fetch "
             "roberta-base's vocab.json and merges.txt again"
         ) from error
-    known = own.get_vocab()
+    known = tokenizer.get_vocab()
     if not set(_SPECIAL) <= set(known) or known["<pad>"] != PADDING:
         raise DataError(
             f"{paths[0]}: not RoBERTa's vocabulary; {', '.join(_SPECIAL)} must be in it, and "
             f"<pad> be {PADDING}"
         )
     added: list[Any] = [AddedToken(name, lstrip=name == "<mask>") for name in _SPECIAL]
-    own.add_special_tokens(added)
-    own.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.add_special_tokens(added)
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     ends = (("</s>", known["</s>"]), ("<s>", known["<s>"]))
-    own.post_processor = processors.RobertaProcessing(*ends, add_prefix_space=False)
-    return own
+    tokenizer.post_processor = processors.RobertaProcessing(*ends, add_prefix_space=False)
+    return tokenizer

@@ -1,10 +1,9 @@
-"""FIBER: two sides that stand beside each other, or read each other in their last blocks.
+"""FIBER: an image and a text side, separate or fused in their last blocks.
 
 Dou et al., Coarse-to-Fine Vision-Language Pre-training with Fusion in the Backbone (NeurIPS 2022).
-Beside each other (the dual mode, trained by contrast), each side gives a vector, and their product
-is how near they are: any number of pictures and texts are compared at the price of reading each
-once. Reading each other (the fused mode, trained to match), a picture and a text are judged
-together, which is better and costs a reading of every pair. Needs PyTorch.
+In the dual mode (contrastive training) each side gives a vector, and the product is the similarity:
+each picture and text is encoded once. In the fused mode (trained to match) the sides attend to each
+other, which is better and costs one pass for every pair. Needs PyTorch.
 """
 
 from __future__ import annotations
@@ -15,18 +14,18 @@ import torch
 from torch import Tensor, nn
 
 from bias_pipeline.models.fiber.sizes import FiberSize
-from bias_pipeline.models.fiber.text import Gate, Text
+from bias_pipeline.models.fiber.text import FiberText, Gate
 from bias_pipeline.models.swin import Stage, Swin
 
 Place = tuple[int, int]
 
 
 class Begun(NamedTuple):
-    """Texts that were read as far as they are read alone.
+    """Texts, encoded as far as possible without a picture.
 
     Attributes:
         vectors: (B, N, C).
-        there: (B, N) which tokens are none of padding.
+        there: (B, N) which tokens are not padding.
     """
 
     vectors: Tensor
@@ -38,7 +37,7 @@ class Pooled(nn.Module):
 
     Args:
         size: of a vector.
-        joint: of what comes out.
+        joint: size of the output.
     """
 
     def __init__(self, size: int, joint: int) -> None:
@@ -48,19 +47,19 @@ class Pooled(nn.Module):
 
     def forward(self, vectors: Tensor) -> Tensor:
         """(B, C), the first token or the mean of all patches, to (B, D)."""
-        found: Tensor = torch.tanh(self.pooler(self.transform(vectors)))
-        return found
+        pooled: Tensor = torch.tanh(self.pooler(self.transform(vectors)))
+        return pooled
 
 
-class Fiber(nn.Module):
+class FiberNet(nn.Module):
     """Both sides.
 
     Args:
         size: of all parts.
 
     Example:
-        >>> own = FiberSize(8, (1, 1), (1, 2), 4, 64, 8, 2, 9, 12, n_pairs=1, joint=6)
-        >>> net = Fiber(own).eval()
+        >>> size = FiberSize(8, (1, 1), (1, 2), 4, 64, 8, 2, 9, 12, n_pairs=1, joint=6)
+        >>> net = FiberNet(size).eval()
         >>> pixels, tokens = torch.zeros(2, 3, 32, 32), torch.tensor([[0, 5, 2], [0, 2, 1]])
         >>> net.pictures(pixels).shape, net.texts(tokens).shape
         (torch.Size([2, 6]), torch.Size([2, 6]))
@@ -74,7 +73,7 @@ class Fiber(nn.Module):
         self.swin = Swin(size.size, size.depths, size.n_heads, window=size.window, shrinks=True)
         last = self.swin.sizes[-1]
         self.swin_norm = nn.LayerNorm(last)
-        self.text = Text(size)
+        self.text = FiberText(size)
         self.gates = nn.ModuleDict(
             {
                 _name((stage, number)): Gate(
@@ -92,23 +91,23 @@ class Fiber(nn.Module):
     def pictures(self, pixels: Tensor) -> Tensor:
         """(B, 3, H, W) normalised pictures to (B, D) vectors of any length."""
         grid: Tensor = self.swin_norm(self.swin(pixels)[-1])
-        found: Tensor = self.dual_image(grid.flatten(1, 2).mean(dim=1))
-        return found
+        vectors: Tensor = self.dual_image(grid.flatten(1, 2).mean(dim=1))
+        return vectors
 
     def texts(self, tokens: Tensor) -> Tensor:
         """(B, N) numbers of tokens to (B, D) vectors of any length."""
-        found: Tensor = self.dual_text(self.text(tokens)[:, 0])
-        return found
+        vectors: Tensor = self.dual_text(self.text(tokens)[:, 0])
+        return vectors
 
     def begin_pictures(self, pixels: Tensor) -> Tensor:
-        """(B, 3, H, W) to grids (B, H', W', C), as far as pictures are seen alone."""
+        """(B, 3, H, W) to grids (B, H', W', C), encoded as far as possible without a text."""
         grid: Tensor = self.swin.patch_embed(pixels)
         for place in self.size.blocks[: -self.size.n_pairs]:
             grid = self._left(place, self._block(place)(grid))
         return grid
 
     def begin_texts(self, tokens: Tensor) -> Begun:
-        """(B, N) to vectors, as far as texts are read alone."""
+        """(B, N) to vectors, encoded as far as possible without a picture."""
         vectors, there = self.text.embed(tokens)
         for layer in self.text.layers[: -self.size.n_pairs]:
             vectors = layer(vectors, there)
@@ -117,8 +116,8 @@ class Fiber(nn.Module):
     def match(self, grid: Tensor, texts: Begun) -> Tensor:
         """(B,) how well each picture and each text match, on a scale of logits.
 
-        In each pair of a block and a layer either side reads the other as it was before the pair.
-        The number is the output for "they match", by which the authors rank; the other is left.
+        In each fused block both sides attend to the other's previous state. The score is the output
+        for "match", by which the authors rank.
 
         Args:
             grid: of :meth:`begin_pictures`.
@@ -135,37 +134,37 @@ class Fiber(nn.Module):
             self.fused_text(vectors[:, 0]),
             self.fused_image(grid.flatten(1, 2).mean(dim=1)),
         ]
-        found: Tensor = self.matching(torch.cat(sides, dim=1))[:, 1]
-        return found
+        scores: Tensor = self.matching(torch.cat(sides, dim=1))[:, 1]
+        return scores
 
     def _read(self, place: Place, grid: Tensor, vectors: Tensor, there: Tensor) -> Tensor:
-        """A block, the text read beside the picture."""
+        """The output of a block that also attends to the text."""
         gate = self.gates[_name(place)]
 
-        def more(seen: Tensor) -> Tensor:
-            added: Tensor = gate(seen.flatten(1, 2), vectors, there)
-            return added.reshape(seen.shape)
+        def more(states: Tensor) -> Tensor:
+            added: Tensor = gate(states.flatten(1, 2), vectors, there)
+            return added.reshape(states.shape)
 
-        found: Tensor = self._block(place)(grid, more)
-        return found
+        output: Tensor = self._block(place)(grid, more)
+        return output
 
     def _block(self, place: Place) -> nn.Module:
         stage, number = place
         return self._stage(stage).blocks[number]
 
     def _left(self, place: Place, grid: Tensor) -> Tensor:
-        """What comes after a block: halved where a stage ends and another follows."""
+        """The grid after a block: halved between stages."""
         stage, number = place
         ends = number + 1 == self.size.depths[stage]
-        found: Tensor = self._stage(stage).downsample(grid) if ends else grid
-        return found
+        output: Tensor = self._stage(stage).downsample(grid) if ends else grid
+        return output
 
     def _stage(self, number: int) -> Stage:
-        own = self.swin.layers[number]
-        assert isinstance(own, Stage)
-        return own
+        layer = self.swin.layers[number]
+        assert isinstance(layer, Stage)
+        return layer
 
 
 def _name(place: Place) -> str:
-    """Of a block's gate."""
+    """The name of a block's gate."""
     return f"{place[0]}_{place[1]}"

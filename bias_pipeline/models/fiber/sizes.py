@@ -1,4 +1,4 @@
-"""How large a FIBER is. Its file says so; nothing is configured."""
+"""The sizes of a FIBER, read from its file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Head = Literal["rank_output", "itm_score"]  # of a file, that says whether a pai
 
 @dataclass(frozen=True)
 class FiberSize:
-    """Sizes of all parts; those of the published network where nothing else is said.
+    """Sizes of all parts; the defaults are those of the published network.
 
     Attributes:
         size: of a patch's vector in the first stage; it doubles with each stage.
@@ -25,8 +25,8 @@ class FiberSize:
         text_inner: of the vectors between a layer's two linear ones.
         text_layers: of the text side.
         n_words: of its vocabulary.
-        n_places: of a text, and as many as padding is numbered by.
-        n_pairs: how many of the last blocks and layers read each other.
+        n_places: positions of a text, plus the number of the padding.
+        n_pairs: number of fused blocks.
         joint: of a vector of the space of pictures and texts.
         matches: whether it judges a picture and a text together.
 
@@ -61,7 +61,7 @@ class FiberSize:
     @property
     def blocks(self) -> tuple[tuple[int, int], ...]:
         """Stage and number of each block, in their order."""
-        return tuple((stage, own) for stage, n in enumerate(self.depths) for own in range(n))
+        return tuple((stage, block) for stage, n in enumerate(self.depths) for block in range(n))
 
     @property
     def fused_blocks(self) -> tuple[tuple[int, int], ...]:

@@ -1,6 +1,6 @@
 """The text side of FIBER: RoBERTa (Liu et al. 2019), whose last layers can read a picture too.
 
-Needs PyTorch. Vectors are (B, N, C); ``there`` (B, N) says which of N tokens are none of padding.
+Needs PyTorch. Vectors are (B, N, C); ``there`` (B, N) marks which of N tokens are not padding.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from torch import Tensor, nn
 from bias_pipeline.models.fiber.sizes import PADDING, TEXT_HEAD, FiberSize
 
 
-class Attention(nn.Module):
+class TextAttention(nn.Module):
     """Attention of some vectors to others, or to themselves.
 
     Args:
-        size: of the vectors that look.
-        other: of those that are looked at.
+        size: of the querying vectors.
+        other: of the attended vectors.
         n_heads: attention heads.
     """
 
@@ -28,20 +28,20 @@ class Attention(nn.Module):
         self.value = nn.Linear(other, size)
         self.out = nn.Linear(size, size)
 
-    def forward(self, own: Tensor, other: Tensor, there: Tensor | None) -> Tensor:
+    def forward(self, vectors: Tensor, other: Tensor, there: Tensor | None) -> Tensor:
         """(B, N, C) to the same.
 
         Args:
-            own: who looks.
-            other: (B, M, D) what is looked at.
-            there: (B, M) what of it can be seen; None: all.
+            vectors: the queries.
+            other: (B, M, D) the attended vectors.
+            there: (B, M) which of them are visible; None: all.
         """
-        q = self._heads(self.query(own))
+        q = self._heads(self.query(vectors))
         k, v = self._heads(self.key(other)), self._heads(self.value(other))
         mask = None if there is None else there[:, None, None]
-        seen = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
-        found: Tensor = self.out(seen.transpose(1, 2).flatten(2))
-        return found
+        attended = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        output: Tensor = self.out(attended.transpose(1, 2).flatten(2))
+        return output
 
     def _heads(self, vectors: Tensor) -> Tensor:
         """(B, N, C) to (B, heads, N, C / heads)."""
@@ -49,27 +49,27 @@ class Attention(nn.Module):
 
 
 class Gate(nn.Module):
-    """What one side adds to its own vectors of the other, weighed by one learned number.
+    """Attention to the other side, weighted by one learned number.
 
-    It begins with 0, so that both sides begin as they are alone (Dou et al. 2022, section 3.1).
+    The number starts at 0, so that both sides start unfused (Dou et al. 2022, section 3.1).
 
     Args:
-        size: of the vectors that look.
-        other: of those that are looked at.
+        size: of the querying vectors.
+        other: of the attended vectors.
         n_heads: attention heads.
-        normed: whether the former are normalised first, as those of pictures are.
+        normed: whether the querying vectors are normalised first, as pictures' are.
     """
 
     def __init__(self, size: int, other: int, n_heads: int, *, normed: bool) -> None:
         super().__init__()
         self.strength = nn.Parameter(torch.zeros(1))
         self.norm = nn.LayerNorm(size) if normed else nn.Identity()
-        self.attention = Attention(size, other, n_heads)
+        self.attention = TextAttention(size, other, n_heads)
 
-    def forward(self, own: Tensor, other: Tensor, there: Tensor | None) -> Tensor:
-        """(B, N, C) what is added; see :class:`Attention`."""
-        found: Tensor = self.strength * self.attention(self.norm(own), other, there)
-        return found
+    def forward(self, vectors: Tensor, other: Tensor, there: Tensor | None) -> Tensor:
+        """(B, N, C) what is added; see :class:`TextAttention`."""
+        output: Tensor = self.strength * self.attention(self.norm(vectors), other, there)
+        return output
 
 
 class Layer(nn.Module):
@@ -84,7 +84,7 @@ class Layer(nn.Module):
     def __init__(self, size: int, inner: int, picture: int | None) -> None:
         super().__init__()
         n_heads = size // TEXT_HEAD
-        self.attention = Attention(size, size, n_heads)
+        self.attention = TextAttention(size, size, n_heads)
         self.norm1 = nn.LayerNorm(size)
         self.fc1 = nn.Linear(size, inner)
         self.fc2 = nn.Linear(inner, size)
@@ -99,20 +99,19 @@ class Layer(nn.Module):
         Args:
             vectors: of tokens.
             there: (B, N).
-            picture: (B, M, D) that is read beside the text, None to read the text alone.
-            normed: whether what comes out is normalised, as all is but what is judged together
-                with a picture.
+            picture: (B, M, D) that the text attends to, None for the text alone.
+            normed: whether the output is normalised; not when judged together with a picture.
         """
-        seen = self.attention(vectors, vectors, there)
+        attended = self.attention(vectors, vectors, there)
         if picture is not None:
             assert self.gate is not None
-            seen = seen + self.gate(seen, picture, None)
-        vectors = self.norm1(vectors + seen)
-        found: Tensor = vectors + self.fc2(nn.functional.gelu(self.fc1(vectors)))
-        return self.norm2(found) if normed else found
+            attended = attended + self.gate(attended, picture, None)
+        vectors = self.norm1(vectors + attended)
+        output: Tensor = vectors + self.fc2(nn.functional.gelu(self.fc1(vectors)))
+        return self.norm2(output) if normed else output
 
 
-class Text(nn.Module):
+class FiberText(nn.Module):
     """Tokens as vectors.
 
     Args:
@@ -121,15 +120,15 @@ class Text(nn.Module):
 
     def __init__(self, size: FiberSize) -> None:
         super().__init__()
-        own = size.text_size
-        self.words = nn.Embedding(size.n_words, own)
-        self.places = nn.Embedding(size.n_places, own)
-        self.kinds = nn.Embedding(1, own)  # of segments, of which there is one
-        self.norm = nn.LayerNorm(own)
+        width = size.text_size
+        self.words = nn.Embedding(size.n_words, width)
+        self.places = nn.Embedding(size.n_places, width)
+        self.kinds = nn.Embedding(1, width)  # of segments; there is one
+        self.norm = nn.LayerNorm(width)
         plain: list[int | None] = [None] * (size.text_layers - size.n_pairs)
         pictures = [size.size << stage for stage, _ in size.fused_blocks]
         self.layers = nn.ModuleList(
-            Layer(own, size.text_inner, picture) for picture in (*plain, *pictures)
+            Layer(width, size.text_inner, picture) for picture in (*plain, *pictures)
         )
 
     def embed(self, tokens: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,1 +1,1 @@
-"""GRIT (Nguyen et al. 2022): a captioner that looks at a grid and at regions."""
+"""GRIT (Nguyen et al. 2022): a captioner with grid and region features."""

@@ -1,4 +1,4 @@
-"""What GRIT says: its grid feature network and its caption decoder. Needs PyTorch."""
+"""GRIT's grid feature network and caption decoder. Needs PyTorch."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from bias_pipeline.models.grit.detector import Visual
 from bias_pipeline.models.grit.sizes import GritSize
 
-PAD = 1  # the number of no word, in the released vocabulary as in ours
+PAD = 1  # padding, in the released vocabulary as in ours
 
 
-class Attention(nn.Module):
+class CaptionAttention(nn.Module):
     """Attention of several heads with a residual, normalised afterwards (Vaswani et al. 2017).
 
     Args:
@@ -29,30 +29,30 @@ class Attention(nn.Module):
         self.layer_norm = nn.LayerNorm(size)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, queries: Tensor, seen: Tensor, visible: Tensor | None = None) -> Tensor:
+    def forward(self, queries: Tensor, context: Tensor, visible: Tensor | None = None) -> Tensor:
         """(B, Q, C) queries to the same.
 
         Args:
-            queries: who looks.
-            seen: (B, S, C) what at.
-            visible: (..., Q, S) which of it they may see, all if left out.
+            queries: the querying vectors.
+            context: (B, S, C) the attended vectors.
+            visible: (..., Q, S) which of them each query may see, all if left out.
         """
         q, k, v = (
             vectors.unflatten(2, (self.n_heads, -1)).transpose(1, 2)
-            for vectors in (self.fc_q(queries), *self._keys_and_values(seen))
+            for vectors in (self.fc_q(queries), *self._keys_and_values(context))
         )
-        found = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=visible)
-        found = self.fc_o(found.transpose(1, 2).flatten(2))
-        own: Tensor = self.layer_norm(queries + self.dropout(found))
-        return own
+        attended = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=visible)
+        attended = self.fc_o(attended.transpose(1, 2).flatten(2))
+        output: Tensor = self.layer_norm(queries + self.dropout(attended))
+        return output
 
-    def _keys_and_values(self, seen: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, S, C) keys, and values, of what is seen."""
-        return self.fc_k(seen), self.fc_v(seen)
+    def _keys_and_values(self, context: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, S, C) keys and values of the context."""
+        return self.fc_k(context), self.fc_v(context)
 
 
-class MemoryAttention(Attention):
-    """Attention that also sees M learnt slots, which no input changes.
+class MemoryAttention(CaptionAttention):
+    """Attention to the context and to M learnt slots that do not depend on the input.
 
     The memory of the M2 transformer (Cornia et al. 2020, section 3.1), scaled as GRIT's code until
     April 2023 did: keys by the square root of a head's size, values by that of M.
@@ -69,7 +69,7 @@ class MemoryAttention(Attention):
         self.memory_keys = nn.Parameter(torch.randn(1, n_memories, size) * (n_heads / size))
         self.memory_values = nn.Parameter(torch.randn(1, n_memories, size) / n_memories)
 
-    def _keys_and_values(self, seen: Tensor) -> tuple[Tensor, Tensor]:
+    def _keys_and_values(self, context: Tensor) -> tuple[Tensor, Tensor]:
         """(B, S + M, C) of each, the slots last."""
         _, n_memories, size = self.memory_keys.shape
         slots = (
@@ -77,8 +77,8 @@ class MemoryAttention(Attention):
             self.memory_values * math.sqrt(n_memories),
         )
         keys, values = (
-            torch.cat([vectors, slot.expand(len(seen), -1, -1)], dim=1)
-            for vectors, slot in zip(super()._keys_and_values(seen), slots, strict=True)
+            torch.cat([vectors, slot.expand(len(context), -1, -1)], dim=1)
+            for vectors, slot in zip(super()._keys_and_values(context), slots, strict=True)
         )
         return keys, values
 
@@ -101,12 +101,12 @@ class FeedForward(nn.Module):
     def forward(self, vectors: Tensor) -> Tensor:
         """(..., C) to the same."""
         inner = self.dropout(torch.relu(self.fc1(vectors)))
-        own: Tensor = self.layer_norm(vectors + self.dropout(self.fc2(inner)))
-        return own
+        output: Tensor = self.layer_norm(vectors + self.dropout(self.fc2(inner)))
+        return output
 
 
 class GridLayer(nn.Module):
-    """Places of the grid look at each other.
+    """Self-attention of the grid.
 
     Args:
         size: of all parts.
@@ -116,22 +116,22 @@ class GridLayer(nn.Module):
     def __init__(self, size: GritSize, n_memories: int) -> None:
         super().__init__()
         shape = (size.size, size.n_heads, size.dropout)
-        self.mhatt = MemoryAttention(*shape, n_memories) if n_memories else Attention(*shape)
+        self.mhatt = MemoryAttention(*shape, n_memories) if n_memories else CaptionAttention(*shape)
         self.pwff = FeedForward(size.size, size.inner, size.dropout)
 
     def forward(self, grid: Tensor) -> Tensor:
         """(B, G, C) to the same."""
-        own: Tensor = self.pwff(self.mhatt(grid, grid))
-        return own
+        output: Tensor = self.pwff(self.mhatt(grid, grid))
+        return output
 
 
 class GridNet(nn.Module):
-    """The grid feature network: makes the backbone's coarsest grid ready for the words.
+    """The grid feature network: encodes the backbone's coarsest grid for the decoder.
 
     Args:
         n_inputs: of a place.
         size: of all parts.
-        n_memories: learnt slots of each layer; the network has none since May 2023, and one before.
+        n_memories: learnt slots of each layer; one until May 2023, none since.
     """
 
     def __init__(self, n_inputs: int, size: GritSize, n_memories: int = 0) -> None:
@@ -143,17 +143,17 @@ class GridNet(nn.Module):
 
     def forward(self, grid: Tensor) -> Tensor:
         """(B, G, n_inputs) to (B, G, C)."""
-        own: Tensor = self.layer_norm(self.dropout(torch.relu(self.fc(grid))))
+        states: Tensor = self.layer_norm(self.dropout(torch.relu(self.fc(grid))))
         for layer in self.layers:
-            own = layer(own)
-        return own
+            states = layer(states)
+        return states
 
 
 class ParallelLayer(nn.Module):
-    """Words look at the words before them, and from there at grid and regions side by side.
+    """Words attend to earlier words, then to grid and regions in parallel.
 
-    The parallel cross-attention of Nguyen et al. (2022). How much of either is let in is decided,
-    number by number, by a gate that reads the word and what it saw::
+    The parallel cross-attention of Nguyen et al. (2022). A gate that reads the word and the
+    attended vectors weights each number of either::
 
         a_g = sigmoid(W_1 [word, grid]), a_r = sigmoid(W_2 [word, regions])
         (a_g * grid + a_r * regions) / sqrt(2)
@@ -170,7 +170,7 @@ class ParallelLayer(nn.Module):
     def __init__(self, size: GritSize, second_gate: str) -> None:
         super().__init__()
         shape = (size.size, size.n_heads, size.dropout)
-        self.self_att, self.vis_att1, self.vis_att2 = (Attention(*shape) for _ in range(3))
+        self.self_att, self.vis_att1, self.vis_att2 = (CaptionAttention(*shape) for _ in range(3))
         self.fc_alpha1 = nn.Linear(2 * size.size, size.size)
         self.fc_alpha2 = nn.Linear(2 * size.size, size.size) if second_gate == "paper" else None
         self.pwff = FeedForward(size.size, size.inner, size.dropout)
@@ -188,25 +188,24 @@ class ParallelLayer(nn.Module):
         grid = self.vis_att1(words, visual.grid) * present
         regions = self.vis_att2(words, visual.regions) * present
         second = self.fc_alpha1 if self.fc_alpha2 is None else self.fc_alpha2
-        seen = self._let_in(self.fc_alpha1, words, grid) + self._let_in(second, words, regions)
-        own: Tensor = self.pwff(seen / math.sqrt(2)) * present
-        return own
+        attended = self._let_in(self.fc_alpha1, words, grid) + self._let_in(second, words, regions)
+        output: Tensor = self.pwff(attended / math.sqrt(2)) * present
+        return output
 
     @staticmethod
-    def _let_in(gate: nn.Module, words: Tensor, seen: Tensor) -> Tensor:
-        return torch.sigmoid(gate(torch.cat([words, seen], dim=2))) * seen
+    def _let_in(gate: nn.Module, words: Tensor, attended: Tensor) -> Tensor:
+        return torch.sigmoid(gate(torch.cat([words, attended], dim=2))) * attended
 
 
 class CaptionDecoder(nn.Module):
-    """The caption generator: words to how likely each word is to follow.
+    """The caption generator: words to probabilities of the next word.
 
     Args:
         n_words: size of the vocabulary.
         size: of all parts.
         second_gate: see :class:`ParallelLayer`.
-        n_positions: words that a released file has a vector for the position of, the first row
-            being that of padding; 0 for sines and cosines (Vaswani et al. 2017, section 3.5), of
-            any number of words.
+        n_positions: rows of a released file's position table, the first for padding; 0 for sines
+            and cosines (Vaswani et al. 2017, section 3.5), of any number of words.
 
     Attributes:
         positions: (P, C) those vectors, which are never trained; None for sines and cosines. The
@@ -244,7 +243,7 @@ class CaptionDecoder(nn.Module):
         return words
 
     def following(self, states: Tensor) -> Tensor:
-        """(..., C) states to (..., V) logarithms of how likely each word is to follow."""
+        """(..., C) states to (..., V) log-probabilities of the next word."""
         return self.fc(states).float().log_softmax(dim=-1)
 
     def _positions(self, length: int) -> Tensor:

@@ -1,11 +1,10 @@
 """Weights of GRIT as its authors released them: read without running code, and renamed.
 
-The file of a captioner holds ``state_dict``, that of a detector alone ``model``; either holds what
-its training needed too (optimisers, scores, settings), which is left. Names and shapes are those
-that the authors' modules write (davidnvq/grit at 4664d69, and at 7ed68f8 to bde75f9, whose grid
-network has a memory); how deep a part is nested does not matter. Every weight of ours must be there
-in its size, and every name of the file's must be known. No released file was at hand where this was
-written.
+The file of a captioner has ``state_dict``, that of a detector ``model``; what else either has
+(optimisers, scores, settings) is ignored. Names and shapes are those that the authors' modules
+write (davidnvq/grit at 4664d69, and at 7ed68f8 to bde75f9, whose grid network has a memory);
+prefixes do not matter. Every weight must be present with the right size, and every name in the file
+must be known. This was written without access to a released file.
 """
 
 from __future__ import annotations
@@ -53,8 +52,8 @@ _NAMES: tuple[tuple[str, str], ...] = (
 )
 WORDS = ("cap_generator.word_emb.weight", "cap_generator.fc.weight")
 _POSITIONS, _MEMORY = "cap_generator.positions", "grid_net.layers.0.mhatt.memory_keys"
-# What nothing reads when the network answers: buffers, classes of objects, and parts that the
-# released network saves and never uses.
+# Not used for captions: buffers, classes of objects, and parts that the released network saves and
+# never uses.
 _UNUSED = (
     r".*\.(relative_position_index|attn_mask)",
     r"detector\.backbone\.norm\d*\.\w+",
@@ -66,12 +65,12 @@ _UNUSED = (
 
 
 @dataclass(frozen=True, eq=False)
-class Checkpoint:
+class GritCheckpoint:
     """Weights under our names.
 
     Attributes:
         path: of the file.
-        detector: of :class:`~bias_pipeline.models.grit.detector.Detector`, without its prefix.
+        detector: of :class:`~bias_pipeline.models.grit.detector.GritDetector`, without its prefix.
         captions: of the grid feature network and the caption decoder; empty in the file of a
             detector alone.
     """
@@ -82,13 +81,13 @@ class Checkpoint:
 
     @property
     def n_words(self) -> int:
-        """How many words the captioner knows."""
+        """Size of the captioner's vocabulary."""
         table = self.captions.get(WORDS[0])
         return 0 if table is None else len(table)
 
     @property
     def n_positions(self) -> int:
-        """How many positions of words it has vectors of, that of padding included."""
+        """Rows of its position table, padding included."""
         table = self.captions.get(_POSITIONS)
         return 0 if table is None else len(table)
 
@@ -99,32 +98,32 @@ class Checkpoint:
         return 0 if slots is None or slots.dim() != 3 else slots.shape[1]
 
 
-def read_checkpoint(path: Path) -> Checkpoint:
+def read_checkpoint(path: Path) -> GritCheckpoint:
     """Read a file of weights.
 
     Raises:
         ResourceError: if it is not there.
-        DataError: if it is none, holds code, or a name that nobody knows.
+        DataError: if it is not such a file, contains code, or has an unknown name.
     """
-    found = renamed(_weights(path), path)
-    detector = {k.removeprefix(DETECTOR): v for k, v in found.items() if k.startswith(DETECTOR)}
+    weights = rename_grit_weights(_weights(path), path)
+    detector = {k.removeprefix(DETECTOR): v for k, v in weights.items() if k.startswith(DETECTOR)}
     if not detector:
-        raise DataError(f"{path}: it holds no detector; name the file of a captioner or a detector")
-    captions = {k: v for k, v in found.items() if k.startswith(CAPTIONS)}
+        raise DataError(f"{path}: it has no detector; name the file of a captioner or a detector")
+    captions = {k: v for k, v in weights.items() if k.startswith(CAPTIONS)}
     if captions and _POSITIONS not in captions:
         raise DataError(
             f"{path}: 'cap_generator.pos_emb.weight' is absent, without which captions cannot be "
             "read; it is the file of another network, or cut"
         )
-    return Checkpoint(path, detector, captions)
+    return GritCheckpoint(path, detector, captions)
 
 
-def renamed(weights: Mapping[str, Tensor], path: Path) -> dict[str, Tensor]:
+def rename_grit_weights(weights: Mapping[str, Tensor], path: Path) -> dict[str, Tensor]:
     """Weights under our names, see :func:`~bias_pipeline.models.weight_names.renamed`."""
     return weight_names.renamed(weights, _NAMES, _UNUSED, path, "GRIT")
 
 
-def check_fit(
+def check_grit_fit(
     weights: Mapping[str, Tensor], shapes: Mapping[str, torch.Size], path: Path, what: str
 ) -> None:
     """The same of a network whose size ``what`` has set."""
@@ -132,22 +131,22 @@ def check_fit(
     weight_names.check_fit(weights, shapes, path, why)
 
 
-def load_detector(net: nn.Module, checkpoint: Checkpoint, what: str) -> None:
-    """Give a :class:`~bias_pipeline.models.grit.detector.Detector` the weights of a file.
+def load_detector(net: nn.Module, checkpoint: GritCheckpoint, what: str) -> None:
+    """Give a :class:`~bias_pipeline.models.grit.detector.GritDetector` the weights of a file.
 
     Raises:
-        DataError: see :func:`check_fit`.
+        DataError: see :func:`check_grit_fit`.
     """
-    own = net.state_dict()
-    shapes = {name: value.shape for name, value in own.items()}
-    check_fit(checkpoint.detector, shapes, checkpoint.path, what)
+    state = net.state_dict()
+    shapes = {name: value.shape for name, value in state.items()}
+    check_grit_fit(checkpoint.detector, shapes, checkpoint.path, what)
     net.load_state_dict(dict(checkpoint.detector))
 
 
 def load_captions(
-    net: nn.Module, checkpoint: Checkpoint, rows: Mapping[int, int], what: str
+    net: nn.Module, checkpoint: GritCheckpoint, rows: Mapping[int, int], what: str
 ) -> None:
-    """Give grid feature network and caption decoder the weights of a file; other words begin anew.
+    """Load the weights of grid network and decoder; words not in the file get new vectors.
 
     Args:
         net: with the two as ``grid_net`` and ``cap_generator``.
@@ -156,24 +155,26 @@ def load_captions(
         what: setting that decides the network's size.
 
     Raises:
-        DataError: see :func:`check_fit`.
+        DataError: see :func:`check_grit_fit`.
     """
-    own = {name: v for name, v in net.state_dict().items() if name.startswith(CAPTIONS)}
-    held = {name: v for name, v in checkpoint.captions.items() if name in own or not _idle(name)}
-    # However many words either has.
-    shapes = {
-        name: torch.Size((held[name].shape[0], value.shape[1]))
-        if name in WORDS and name in held
-        else value.shape
-        for name, value in own.items()
+    state = {name: v for name, v in net.state_dict().items() if name.startswith(CAPTIONS)}
+    weights = {
+        name: v for name, v in checkpoint.captions.items() if name in state or not _idle(name)
     }
-    check_fit(held, shapes, checkpoint.path, what)
+    # The numbers of words may differ.
+    shapes = {
+        name: torch.Size((weights[name].shape[0], value.shape[1]))
+        if name in WORDS and name in weights
+        else value.shape
+        for name, value in state.items()
+    }
+    check_grit_fit(weights, shapes, checkpoint.path, what)
     ours, theirs = list(rows), list(rows.values())
     for name in WORDS:
-        table = own[name].clone()
-        table[ours] = held[name][theirs].to(table)
-        held[name] = table
-    net.load_state_dict(held, strict=False)
+        table = state[name].clone()
+        table[ours] = weights[name][theirs].to(table)
+        weights[name] = table
+    net.load_state_dict(weights, strict=False)
 
 
 def _idle(name: str) -> bool:
@@ -182,15 +183,15 @@ def _idle(name: str) -> bool:
 
 
 def _weights(path: Path) -> dict[str, Tensor]:
-    """What a file holds, the detector's names with their prefix."""
+    """The weights of a file, the detector's names with their prefix."""
     if not path.is_file():
         raise ResourceError(f"encoder.weights={path}: no such file; fetch GRIT's weights by hand")
-    held = read_numbers(path)
+    contents = read_numbers(path)
     for key, prefix in (("state_dict", ""), ("model", DETECTOR)):
-        own = held.get(key) if isinstance(held, dict) else None
-        if isinstance(own, dict) and own and all(isinstance(v, Tensor) for v in own.values()):
-            return {prefix + str(name): value for name, value in own.items()}
+        state = contents.get(key) if isinstance(contents, dict) else None
+        if isinstance(state, dict) and state and all(isinstance(v, Tensor) for v in state.values()):
+            return {prefix + str(name): value for name, value in state.items()}
     raise DataError(
-        f"{path}: it holds neither state_dict (a captioner) nor model (a detector), such as the "
-        "optimiser's numbers alone; name the file of weights"
+        f"{path}: it has neither state_dict (a captioner) nor model (a detector); name the file "
+        "of weights"
     )

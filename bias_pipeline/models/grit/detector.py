@@ -1,4 +1,4 @@
-"""What GRIT sees: a grid, and regions that queries find in it. Needs PyTorch."""
+"""GRIT's visual features: a grid, and regions found by queries. Needs PyTorch."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from bias_pipeline.models.grit.sizes import GritSize
 from bias_pipeline.models.swin import Swin
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet's channels
-GROUPS = 32  # channels are normalised in so many groups, as in Deformable DETR
+GROUPS = 32  # groups of group normalisation, as in Deformable DETR
 
 
 class Visual(NamedTuple):
-    """What is seen of B pictures.
+    """The features of B pictures.
 
     Attributes:
         grid: (B, G, D) vectors of the coarsest grid.
@@ -28,7 +28,7 @@ class Visual(NamedTuple):
     regions: Tensor
 
 
-class Detector(nn.Module):
+class GritDetector(nn.Module):
     """A Swin transformer, and a region decoder on its coarsest grids.
 
     Args:
@@ -53,15 +53,15 @@ class Detector(nn.Module):
         self.grid_dim = size.grid_dim
 
     def forward(self, pixels: Tensor) -> Visual:
-        """(B, 3, S, S) uint8 pictures to what is seen of them."""
-        mean, std = (pixels.new_tensor(own, dtype=torch.float32) for own in (MEAN, STD))
+        """(B, 3, S, S) uint8 pictures to features."""
+        mean, std = (pixels.new_tensor(channels, dtype=torch.float32) for channels in (MEAN, STD))
         normal = (pixels.float() / 255 - mean[:, None, None]) / std[:, None, None]
         levels = self.backbone(normal)[-self.regions.n_levels :]
         return Visual(levels[-1].flatten(1, 2), self.regions(levels))
 
 
-class Passed(nn.Module):
-    """Passes on what a detector saw whose weights stay as they are.
+class PassedFeatures(nn.Module):
+    """Passes on stored features of a frozen detector.
 
     Args:
         size: of all parts.
@@ -83,9 +83,8 @@ class RegionDecoder(nn.Module):
     """Deformable DETR's decoder without its encoder: queries to regions.
 
     Boxes are refined by each layer (Zhu et al. 2021, section 4.2), the first time before any.
-    There, no gradient passes from one layer's box to the next one's, as every layer has a loss of
-    its own on boxes. Here it does, since the answer alone is learnt from; what is computed is the
-    same.
+    There, gradients stop between layers' boxes, as every layer has a loss on boxes. Here they pass,
+    since only the caption is learnt; the outputs are the same.
 
     Args:
         sizes: of the vectors of each level.
@@ -96,7 +95,8 @@ class RegionDecoder(nn.Module):
         super().__init__()
         self.n_levels, width = len(sizes), size.size
         self.input_proj = nn.ModuleList(
-            nn.Sequential(nn.Conv2d(own, width, 1), nn.GroupNorm(GROUPS, width)) for own in sizes
+            nn.Sequential(nn.Conv2d(channels, width, 1), nn.GroupNorm(GROUPS, width))
+            for channels in sizes
         )
         self.query_embed = nn.Embedding(size.n_regions, 2 * width)  # position and content
         self.reference_points = nn.Linear(width, 2)
@@ -104,7 +104,7 @@ class RegionDecoder(nn.Module):
             RegionLayer(size, self.n_levels) for _ in range(size.region_layers)
         )
         self.bbox_embed = nn.ModuleList(BoxNet(width) for _ in range(size.region_layers + 1))
-        # The last one tells where regions are, which nobody asks; released weights have it.
+        # The last one computes the final boxes, which are not used; released weights have it.
         self.bbox_embed[-1].requires_grad_(False)
 
     def forward(self, levels: Sequence[Tensor]) -> Tensor:
@@ -113,8 +113,8 @@ class RegionDecoder(nn.Module):
             layer(level.permute(0, 3, 1, 2))
             for layer, level in zip(self.input_proj, levels, strict=True)
         ]
-        shapes = [(own.shape[2], own.shape[3]) for own in projected]
-        values = torch.cat([own.flatten(2).transpose(1, 2) for own in projected], dim=1)
+        shapes = [(grid.shape[2], grid.shape[3]) for grid in projected]
+        values = torch.cat([grid.flatten(2).transpose(1, 2) for grid in projected], dim=1)
         place, content = self.query_embed.weight.expand(len(values), -1, -1).chunk(2, dim=2)
         middle = self.reference_points(place).sigmoid()
         boxes = nn.functional.pad(middle, (0, 2), value=0.5)
@@ -130,7 +130,7 @@ def refined(boxes: Tensor, change: Tensor) -> Tensor:
 
 
 class RegionLayer(nn.Module):
-    """Queries look at each other, then at the picture, each near its box.
+    """Queries attend to each other, then to the picture near their boxes.
 
     Args:
         size: of all parts.
@@ -157,17 +157,17 @@ class RegionLayer(nn.Module):
     ) -> Tensor:
         """(B, Q, C) queries to the same; the others as :class:`RegionDecoder` has them."""
         asking = content + place
-        seen, _ = self.self_attn(asking, asking, content, need_weights=False)
-        content = self.norm2(content + self.dropout(seen))
-        seen = self.cross_attn(content + place, boxes, values, shapes)
-        content = self.norm1(content + self.dropout(seen))
+        attended, _ = self.self_attn(asking, asking, content, need_weights=False)
+        content = self.norm2(content + self.dropout(attended))
+        attended = self.cross_attn(content + place, boxes, values, shapes)
+        content = self.norm1(content + self.dropout(attended))
         inner = self.dropout(torch.relu(self.linear1(content)))
-        found: Tensor = self.norm3(content + self.dropout(self.linear2(inner)))
-        return found
+        output: Tensor = self.norm3(content + self.dropout(self.linear2(inner)))
+        return output
 
 
 class BoxNet(nn.Module):
-    """Three linear layers from a query to the change of its box, which is none at first.
+    """Three linear layers from a query to the change of its box, initially zero.
 
     Args:
         size: of a query.
@@ -178,8 +178,8 @@ class BoxNet(nn.Module):
         self.layers = nn.ModuleList(
             [nn.Linear(size, size), nn.Linear(size, size), nn.Linear(size, 4)]
         )
-        for own in self.layers[2].parameters():
-            nn.init.zeros_(own)
+        for parameter in self.layers[2].parameters():
+            nn.init.zeros_(parameter)
 
     def forward(self, queries: Tensor) -> Tensor:
         """(B, Q, C) to (B, Q, 4)."""

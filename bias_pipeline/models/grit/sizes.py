@@ -1,4 +1,4 @@
-"""How large each part of GRIT is."""
+"""The sizes of GRIT's parts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ class GritSize:
     """The sizes of one GRIT.
 
     Attributes:
-        name: what it is called.
-        side: pictures are squeezed into a square of so many pixels.
+        name: of this set of sizes.
+        side: pixels a side of the square input.
         patch: of the Swin transformer; this and the next four: see
             :class:`~bias_pipeline.models.swin.Swin`.
         embed: size of a patch's vector.
@@ -23,7 +23,7 @@ class GritSize:
         size: of a region, a place of the grid and a word.
         n_heads: attention heads of all that follows the Swin transformer.
         n_regions: queries, each of which becomes a region.
-        n_points: places at which a query's head looks in each level.
+        n_points: places that a query's head samples in each level.
         region_layers: of the region decoder.
         region_inner: of its feed-forward networks.
         grid_layers: of the grid network.

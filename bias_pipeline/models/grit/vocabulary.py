@@ -16,18 +16,18 @@ def read_vocabulary(path: Path, n_words: int | None = None) -> Mapping[str, int]
 
     Args:
         path: of the file.
-        n_words: how many the weights know, None if nobody has looked.
+        n_words: the number of words in the weights, None to skip the check.
 
     Raises:
         ResourceError: if the file is not there.
         DataError: if it is no vocabulary of GRIT's.
     """
-    held = expect(load_json(path, what="GRIT's vocabulary"), dict, path, "")
-    words = expect(held.get("itos"), list, path, "itos")
+    contents = expect(load_json(path, what="GRIT's vocabulary"), dict, path, "")
+    words = expect(contents.get("itos"), list, path, "itos")
     if tuple(words[: len(SPECIALS)]) != SPECIALS or not all(isinstance(w, str) for w in words):
         raise DataError(f"{path}: itos must be words, the first of them {', '.join(SPECIALS)}")
     if n_words not in (None, len(words)):
-        raise DataError(f"{path}: it has {len(words)} words, and the weights know {n_words}")
+        raise DataError(f"{path}: it has {len(words)} words, but the weights have {n_words}")
     return {word: number for number, word in enumerate(words)}
 
 

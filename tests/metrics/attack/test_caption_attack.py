@@ -9,9 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bias_pipeline.attackers.convex import ConvexProbe
+from bias_pipeline.attackers.logistic_probe import ConvexProbe
 from bias_pipeline.corpus.corpus import Corpus, Record
-from bias_pipeline.corpus.split import SplitRule
+from bias_pipeline.corpus.crossfit import CrossFit
+from bias_pipeline.corpus.hold_out import HoldOut
 from bias_pipeline.encoders.ngram import Ngram
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.metrics.attack.caption_attack import CaptionAttack
@@ -34,7 +35,7 @@ def build(kind: type[CaptionAttack] = LIC, **options: object) -> CaptionAttack:
         "attribute": GENDER,
         "transforms": [Tokenize(), MaskWords(GENDER.words, "<gender>"), ConstantAlignment()],
         "probe": ConvexProbe(Ngram(), inverse_penalty=1.0),
-        "split": SplitRule(),
+        "split": HoldOut(),
         "scoring": Lic() if kind is LIC else Accuracy(),
         "stats": Bootstrap(resamples=200),
     }
@@ -51,8 +52,8 @@ def without(corpus: Corpus, keep: Callable[[int], Record]) -> Corpus:
 
 
 def record(corpus: Corpus, i: int, **changes: object) -> Record:
-    own = corpus[i]
-    return replace(own, labels={"gender": own.labels["gender"][0]}, **changes)  # type: ignore[arg-type]
+    original = corpus[i]
+    return replace(original, labels={"gender": original.labels["gender"][0]}, **changes)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", METRICS)
@@ -96,15 +97,15 @@ def test_lic_by_hand() -> None:
     """Two captions tell the group for sure, so the attacker's one confidence is LIC_M."""
     corpus = leaky_corpus(model_leak=1.0)
     metric = build()
-    found = metric.compute(corpus, splits=metric.draw_splits(corpus, (0,)))
-    predictions = next(p for p in found.predictions if p.name == "model")
+    score = metric.compute(corpus, splits=metric.draw_splits(corpus, (0,)))
+    predictions = next(p for p in score.predictions if p.name == "model")
     by_hand = np.mean(
         [
             p[t] if p.argmax() == t else 0
             for p, t in zip(predictions.probs[0], predictions.truth[0], strict=True)
         ]
     )
-    assert found.parts["model"].estimate.value == pytest.approx(by_hand)
+    assert score.parts["model"].estimate.value == pytest.approx(by_hand)
 
 
 def test_the_score_is_the_difference_of_the_paired_sides() -> None:
@@ -131,9 +132,9 @@ def test_an_unknown_relation_is_refused() -> None:
 
 
 def test_both_sides_are_tested_on_the_same_images() -> None:
-    found = score(leaky_corpus())
-    images = [p.images[0].tolist() for p in found.predictions]
-    assert all(own == images[0] for own in images)
+    computed_score = score(leaky_corpus())
+    images = [p.images[0].tolist() for p in computed_score.predictions]
+    assert all(image == images[0] for image in images)
 
 
 def test_every_position_has_its_own_attacker() -> None:
@@ -147,11 +148,17 @@ def partly_described() -> Corpus:
 
 
 def test_the_model_side_keeps_images_without_human_captions() -> None:
-    assert score(partly_described()).parts["model"].n_images == 400
+    assert score(partly_described(), split=CrossFit()).parts["model"].n_images == 400
+
+
+def test_a_hold_out_counts_the_images_that_were_tested() -> None:
+    computed_score = score(leaky_corpus())
+    tested = {image for one in computed_score.predictions[0].images for image in one.tolist()}
+    assert computed_score.parts["model"].n_images == len(tested) < 400
 
 
 def test_the_score_rests_on_images_with_both() -> None:
-    assert score(partly_described()).parts["score"].n_images == 200
+    assert score(partly_described(), split=CrossFit()).parts["score"].n_images == 200
 
 
 def test_the_paired_side_has_predictions_of_its_own() -> None:
@@ -169,48 +176,50 @@ def test_missing_human_captions_are_noted() -> None:
 
 def test_without_human_captions_there_is_no_score() -> None:
     corpus = leaky_corpus()
-    found = score(without(corpus, lambda i: record(corpus, i, human=())))
-    assert set(found.parts) == {"model"}
+    computed_score = score(without(corpus, lambda i: record(corpus, i, human=())))
+    assert set(computed_score.parts) == {"model"}
 
 
 def test_without_human_captions_it_says_what_cannot_be_said() -> None:
     corpus = leaky_corpus()
-    found = score(without(corpus, lambda i: record(corpus, i, human=())))
-    assert "nothing can be said of amplification" in found.notes[0]
+    computed_score = score(without(corpus, lambda i: record(corpus, i, human=())))
+    assert "nothing can be said of amplification" in computed_score.notes[0]
 
 
 def test_fewer_than_five_captions_use_fewer_positions() -> None:
     corpus = leaky_corpus()
-    found = score(without(corpus, lambda i: record(corpus, i, human=corpus[i].human[:2])))
-    assert [p.name for p in found.predictions] == ["model", "human:0", "human:1"]
+    computed_score = score(without(corpus, lambda i: record(corpus, i, human=corpus[i].human[:2])))
+    assert [p.name for p in computed_score.predictions] == ["model", "human:0", "human:1"]
 
 
 def test_e6_a_few_wordless_captions_are_noted() -> None:
     corpus = leaky_corpus()
-    found = score(
+    computed_score = score(
         without(
             corpus, lambda i: record(corpus, i, model="man" if i % 10 == 0 else corpus[i].model)
         )
     )
-    assert any("10% of the model captions hold no word" in note for note in found.notes)
+    assert any("10% of the model captions contain no word" in note for note in computed_score.notes)
 
 
 def test_e6_mostly_wordless_captions_are_refused() -> None:
     corpus = leaky_corpus()
-    with pytest.raises(DataError, match="hold no word"):
+    with pytest.raises(DataError, match="contain no word"):
         score(without(corpus, lambda i: record(corpus, i, model="man" if i % 10 else "a dog")))
 
 
 def test_an_attacker_that_learns_nothing_scores_chance() -> None:
     corpus = leaky_corpus()
-    found = score(without(corpus, lambda i: record(corpus, i, model="a dog")))
-    assert found.parts["model"].estimate.value == pytest.approx(found.audit["chance"])
+    computed_score = score(without(corpus, lambda i: record(corpus, i, model="a dog")))
+    assert computed_score.parts["model"].estimate.value == pytest.approx(
+        computed_score.audit["chance"]
+    )
 
 
 def test_verbatim_share_of_one_caption_is_all() -> None:
     corpus = leaky_corpus()
-    found = score(without(corpus, lambda i: record(corpus, i, model="a dog")))
-    assert found.audit["verbatim_share"]["model"] == 1  # type: ignore[index]
+    computed_score = score(without(corpus, lambda i: record(corpus, i, model="a dog")))
+    assert computed_score.audit["verbatim_share"]["model"] == 1  # type: ignore[index]
 
 
 def test_three_groups_work_and_chance_is_a_ninth() -> None:
@@ -225,8 +234,8 @@ def test_three_groups_work_and_chance_is_a_ninth() -> None:
     three = Corpus.build(
         records, dataset="toy", captioner="toy", groups={"hair": (("a", "b", "c"), labels)}
     )
-    found = score(three, attribute=hair, transforms=[Tokenize()])
-    assert found.parts["model"].estimate.value == pytest.approx(1 / 9, abs=0.06)
+    computed_score = score(three, attribute=hair, transforms=[Tokenize()])
+    assert computed_score.parts["model"].estimate.value == pytest.approx(1 / 9, abs=0.06)
 
 
 def test_descriptive_parts_have_no_interval() -> None:
@@ -244,7 +253,7 @@ def test_one_side_alone_scores_as_it_does_beside_the_other() -> None:
 
 def test_e6_signs_are_no_words() -> None:
     corpus = leaky_corpus()
-    with pytest.raises(DataError, match="hold no word"):
+    with pytest.raises(DataError, match="contain no word"):
         score(without(corpus, lambda i: record(corpus, i, model="man . !")))
 
 
@@ -259,8 +268,8 @@ def test_a_score_that_is_no_fraction_says_so() -> None:
 
 
 def test_a_ratio_of_any_scoring_is_a_ratio() -> None:
-    found = score(leaky_corpus(), scoring=InverseCrossEntropy(), relation="ratio")
-    assert found.parts["score"].unit == "ratio"
+    computed_score = score(leaky_corpus(), scoring=InverseCrossEntropy(), relation="ratio")
+    assert computed_score.parts["score"].unit == "ratio"
 
 
 @pytest.mark.parametrize(

@@ -15,17 +15,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bias_pipeline.attackers.convex import ConvexProbe
+from bias_pipeline.attackers.logistic_probe import ConvexProbe
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute, LabelMap, TaskVocabulary
 from bias_pipeline.corpus.corpus import SIDES, Corpus, Record
-from bias_pipeline.corpus.split import SplitRule
+from bias_pipeline.corpus.hold_out import HoldOut
 from bias_pipeline.encoders.ngram import Ngram
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.metrics.attack.dbac import DBAC
 from bias_pipeline.metrics.base import Part, Score
 from bias_pipeline.metrics.functional.dbac import AGGREGATES, PRIORS
-from bias_pipeline.metrics.parts import DIRECTIONS
+from bias_pipeline.metrics.value_names import DIRECTIONS
 from bias_pipeline.scoring import Accuracy, Confidence, InverseCrossEntropy
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 from bias_pipeline.text.align import ConstantAlignment
@@ -83,7 +83,7 @@ def planted(
         imagined, following = typical(group), OBJECTS.index(there[0]) % n_groups
         draws = generator.random(4)
         model = imagined if draws[0] < a_to_t else model
-        told = following if draws[1] < t_to_a else group
+        named = following if draws[1] < t_to_a else group
         model, human = (
             name if draw < says else "hat"
             for name, draw, says in zip((model, human), draws[2:], says, strict=True)
@@ -91,7 +91,7 @@ def planted(
         records.append(
             Record(
                 str(i),
-                f"a {WORDS[names[told]]} with a {model}",
+                f"a {WORDS[names[named]]} with a {model}",
                 (f"a {WORDS[names[group]]} with a {human}",),
                 {"race": names[group]},
                 frozenset({"person", *there}),
@@ -101,15 +101,15 @@ def planted(
 
 
 def build(**options: object) -> DBAC:
-    own = {"attribute": TWO, **options}["attribute"]
-    assert isinstance(own, Attribute)
+    attribute = {"attribute": TWO, **options}["attribute"]
+    assert isinstance(attribute, Attribute)
     settings: dict[str, object] = {
-        "attribute": own,
+        "attribute": attribute,
         "task": TASKS,
-        "a_to_t": [Tokenize(), MaskWords(own.words, "<race>"), ConstantAlignment()],
+        "a_to_t": [Tokenize(), MaskWords(attribute.words, "<race>"), ConstantAlignment()],
         "t_to_a": [Tokenize(), MaskWords(TASKS.tasks, "<task>"), ConstantAlignment()],
         "probe": ConvexProbe(Ngram(), inverse_penalty=1.0),
-        "split": SplitRule(test_share=0.2, balanced=False),
+        "split": HoldOut(test_share=0.2, balanced=False),
         "scoring": InverseCrossEntropy(),
         "stats": Bootstrap(resamples=100),
         "min_support": 0.02,
@@ -133,8 +133,8 @@ def score(
     return compute(planted(n, a_to_t=a_to_t, t_to_a=t_to_a, says=says), **options)
 
 
-def estimate(found: Score, name: str) -> Estimate:
-    return found.parts[name].estimate
+def estimate(score: Score, name: str) -> Estimate:
+    return score.parts[name].estimate
 
 
 def altered(corpus: Corpus, change: Callable[[int, Record], Record]) -> Corpus:
@@ -147,8 +147,8 @@ def altered(corpus: Corpus, change: Callable[[int, Record], Record]) -> Corpus:
 @pytest.mark.parametrize("aggregate", AGGREGATES)
 @pytest.mark.parametrize("strength", [0.3, 0.9])
 def test_planted_a_to_t_moves_a_to_t_up(aggregate: str, strength: float) -> None:
-    found = score(a_to_t=strength, aggregate=aggregate)
-    assert estimate(found, "a_to_t").ci_low > 0
+    computed_score = score(a_to_t=strength, aggregate=aggregate)
+    assert estimate(computed_score, "a_to_t").ci_low > 0
 
 
 @pytest.mark.parametrize("aggregate", AGGREGATES)
@@ -162,8 +162,8 @@ def test_more_of_it_moves_a_to_t_further(aggregate: str) -> None:
 
 @pytest.mark.parametrize("scoring", [InverseCrossEntropy, Confidence, Accuracy])
 def test_weighed_by_captions_every_scoring_sees_a_mild_a_to_t(scoring: type) -> None:
-    found = score(a_to_t=0.3, aggregate="per_caption", scoring=scoring())
-    assert estimate(found, "a_to_t").ci_low > 0
+    computed_score = score(a_to_t=0.3, aggregate="per_caption", scoring=scoring())
+    assert estimate(computed_score, "a_to_t").ci_low > 0
 
 
 def test_the_mean_of_pairs_misreads_a_mild_a_to_t_of_calibrated_confidence() -> None:
@@ -171,22 +171,22 @@ def test_the_mean_of_pairs_misreads_a_mild_a_to_t_of_calibrated_confidence() -> 
 
     So the loss weighs more in a mean of normalised differences. A limit of the published form.
     """
-    found = score(a_to_t=0.3, aggregate="per_pair", scoring=Confidence())
-    assert estimate(found, "a_to_t").ci_high < 0
+    computed_score = score(a_to_t=0.3, aggregate="per_pair", scoring=Confidence())
+    assert estimate(computed_score, "a_to_t").ci_high < 0
 
 
 @pytest.mark.parametrize("aggregate", AGGREGATES)
 @pytest.mark.parametrize("prior", PRIORS)
 def test_planted_a_to_t_leaves_t_to_a_at_zero(aggregate: str, prior: str) -> None:
-    found = score(a_to_t=0.9, aggregate=aggregate)
-    assert estimate(found, f"t_to_a:{prior}").value == 0
+    computed_score = score(a_to_t=0.9, aggregate=aggregate)
+    assert estimate(computed_score, f"t_to_a:{prior}").value == 0
 
 
 @pytest.mark.parametrize("aggregate", AGGREGATES)
 @pytest.mark.parametrize("prior", PRIORS)
 def test_planted_t_to_a_moves_t_to_a_up(aggregate: str, prior: str) -> None:
-    found = score(t_to_a=1.0, aggregate=aggregate)
-    assert estimate(found, f"t_to_a:{prior}").ci_low > 0
+    computed_score = score(t_to_a=1.0, aggregate=aggregate)
+    assert estimate(computed_score, f"t_to_a:{prior}").ci_low > 0
 
 
 @pytest.mark.parametrize("aggregate", AGGREGATES)
@@ -199,8 +199,8 @@ def test_planted_t_to_a_leaves_a_to_t_as_it_was(aggregate: str, prior: str) -> N
 
 
 def test_another_choice_among_the_objects_there_is_no_a_to_t() -> None:
-    found = estimate(score(), "a_to_t")
-    assert found.ci_low <= 0 <= found.ci_high
+    computed_estimate = estimate(score(), "a_to_t")
+    assert computed_estimate.ci_low <= 0 <= computed_estimate.ci_high
 
 
 LOUDER = {"says": (0.8, 0.4), "n": 2000}
@@ -208,15 +208,15 @@ LOUDER = {"says": (0.8, 0.4), "n": 2000}
 
 @pytest.mark.parametrize("aggregate", ["per_pair", "per_caption"])
 def test_saying_twice_as_much_is_a_third_under_the_published_prior(aggregate: str) -> None:
-    found = score(**LOUDER, aggregate=aggregate)  # type: ignore[arg-type]
-    assert estimate(found, "a_to_t:counts").value == pytest.approx(1 / 3, abs=0.05)
+    computed_score = score(**LOUDER, aggregate=aggregate)  # type: ignore[arg-type]
+    assert estimate(computed_score, "a_to_t:counts").value == pytest.approx(1 / 3, abs=0.05)
 
 
 @pytest.mark.parametrize("aggregate", ["per_pair", "per_caption"])
 @pytest.mark.parametrize("prior", ["shared", "none"])
 def test_saying_twice_as_much_is_nothing_under_the_other_priors(aggregate: str, prior: str) -> None:
-    found = score(**LOUDER, aggregate=aggregate)  # type: ignore[arg-type]
-    assert estimate(found, f"a_to_t:{prior}").value == pytest.approx(0, abs=0.03)
+    computed_score = score(**LOUDER, aggregate=aggregate)  # type: ignore[arg-type]
+    assert estimate(computed_score, f"a_to_t:{prior}").value == pytest.approx(0, abs=0.03)
 
 
 def test_saying_twice_as_much_is_told_by_the_priors_alone() -> None:
@@ -234,7 +234,7 @@ def test_planted_a_to_t_is_said_to_come_from_the_attackers() -> None:
 @cache
 def copying(aggregate: str) -> Score:
     """The captioner writes what people write."""
-    corpus = altered(planted(), lambda _, own: replace(own, model=own.human[0]))
+    corpus = altered(planted(), lambda _, record: replace(record, model=record.human[0]))
     return compute(corpus, aggregate=aggregate)
 
 
@@ -244,8 +244,12 @@ def copying(aggregate: str) -> Score:
 def test_peoples_own_captions_score_exactly_zero(
     direction: str, prior: str, aggregate: str
 ) -> None:
-    found = estimate(copying(aggregate), f"{direction}:{prior}")
-    assert (found.value, found.ci_low, found.ci_high) == (0, 0, 0)
+    computed_estimate = estimate(copying(aggregate), f"{direction}:{prior}")
+    assert (computed_estimate.value, computed_estimate.ci_low, computed_estimate.ci_high) == (
+        0,
+        0,
+        0,
+    )
 
 
 # What stands beside the headlines.
@@ -268,17 +272,17 @@ def test_every_number_stands_beside_the_headline(direction: str, part: str) -> N
 
 @pytest.mark.parametrize("prior", PRIORS)
 def test_the_headline_is_the_score_under_the_chosen_prior(prior: str) -> None:
-    found = score(a_to_t=0.3, prior=prior)
-    assert estimate(found, "a_to_t") == estimate(found, f"a_to_t:{prior}")
+    computed_score = score(a_to_t=0.3, prior=prior)
+    assert estimate(computed_score, "a_to_t") == estimate(computed_score, f"a_to_t:{prior}")
 
 
-def pair_names(found: Score, direction: str) -> set[tuple[str, str]]:
+def pair_names(score: Score, direction: str) -> set[tuple[str, str]]:
     names = {*OBJECTS, "person", *WORDS}
-    split = (name.split(":") for name in found.parts)
+    split = (name.split(":") for name in score.parts)
     return {
         (given, other)
-        for own, given, other in (parts for parts in split if len(parts) == 3)
-        if own == direction and {given, other} <= names
+        for its_direction, given, other in (parts for parts in split if len(parts) == 3)
+        if its_direction == direction and {given, other} <= names
     }
 
 
@@ -291,27 +295,30 @@ def test_t_to_a_names_its_pairs_the_other_way_round() -> None:
 
 
 def test_the_printed_headline_is_the_mean_of_its_pairs() -> None:
-    found = score(a_to_t=0.3, aggregate="per_pair")
-    pairs = [estimate(found, f"a_to_t:{g}:{o}").value for g, o in pair_names(found, "a_to_t")]
-    assert estimate(found, "a_to_t").value == pytest.approx(np.mean(pairs))
+    computed_score = score(a_to_t=0.3, aggregate="per_pair")
+    pairs = [
+        estimate(computed_score, f"a_to_t:{g}:{o}").value
+        for g, o in pair_names(computed_score, "a_to_t")
+    ]
+    assert estimate(computed_score, "a_to_t").value == pytest.approx(np.mean(pairs))
 
 
 def test_a_pair_weighs_as_much_as_people_name_it() -> None:
-    found, corpus = score(a_to_t=0.3), planted(a_to_t=0.3)
-    told = [(r.labels["race"], r.human[0]) for r in corpus]
-    pairs = sorted(pair_names(found, "a_to_t"))
-    weights = [sum(own == g and o in text for own, text in told) for g, o in pairs]
-    values = [estimate(found, f"a_to_t:{g}:{o}").value for g, o in pairs]
+    result, corpus = score(a_to_t=0.3), planted(a_to_t=0.3)
+    lines = [(r.labels["race"], r.human[0]) for r in corpus]
+    pairs = sorted(pair_names(result, "a_to_t"))
+    weights = [sum(item == g and o in text for item, text in lines) for g, o in pairs]
+    values = [estimate(result, f"a_to_t:{g}:{o}").value for g, o in pairs]
     expected = np.average(values, weights=weights)
-    assert estimate(found, "a_to_t").value == pytest.approx(expected)
+    assert estimate(result, "a_to_t").value == pytest.approx(expected)
 
 
 def test_the_pairs_that_were_planted_are_the_amplified_ones() -> None:
-    found = score(a_to_t=0.6)
+    computed_score = score(a_to_t=0.6)
     up = {
         (g, o)
-        for g, o in pair_names(found, "a_to_t")
-        if estimate(found, f"a_to_t:{g}:{o}").value > 0
+        for g, o in pair_names(computed_score, "a_to_t")
+        if estimate(computed_score, f"a_to_t:{g}:{o}").value > 0
     }
     assert up == {("light", "umbrella"), ("light", "laptop"), ("dark", "kite"), ("dark", "bicycle")}
 
@@ -320,13 +327,13 @@ def test_the_pairs_are_those_of_people_whatever_the_captioner_names() -> None:
     assert pair_names(score(a_to_t=0.9), "a_to_t") == pair_names(score(), "a_to_t")
 
 
-def leaning(found: Score) -> list[str]:
-    return [note for note in found.notes if "leans below 0" in note]
+def leaning(score: Score) -> list[str]:
+    return [note for note in score.notes if "scoring=accuracy is too low" in note]
 
 
 def test_accuracies_of_small_pairs_are_warned_of() -> None:
     (note,) = leaning(score(n=200, scoring=Accuracy()))
-    assert "8 of 8 pairs rest on fewer than 30 test captions" in note
+    assert "8 of 8 pairs have fewer than 30 test captions" in note
 
 
 def test_accuracies_of_large_pairs_are_not_warned_of() -> None:
@@ -340,32 +347,34 @@ def test_cross_entropies_of_small_pairs_are_not_warned_of() -> None:
 def rare_kites(*, named: bool) -> Corpus:
     """Kites are in one human caption in fifty; the captioner may pass over them."""
 
-    def change(i: int, own: Record) -> Record:
-        human, model = (text.replace("kite", "laptop") for text in (own.human[0], own.model or ""))
+    def change(i: int, record: Record) -> Record:
+        human, model = (
+            text.replace("kite", "laptop") for text in (record.human[0], record.model or "")
+        )
         kite = "somebody with a kite"
         if i % 50 < 2:
-            return replace(own, human=(kite,), model=kite if named else model)
-        return replace(own, human=(human,), model=model)
+            return replace(record, human=(kite,), model=kite if named else model)
+        return replace(record, human=(human,), model=model)
 
     return altered(planted(), change)
 
 
 def test_rare_tasks_count_as_one() -> None:
-    found = compute(rare_kites(named=True), min_support=0.1)
-    names = {name for name in found.parts if name.startswith("a_to_t:light:")}
+    score = compute(rare_kites(named=True), min_support=0.1)
+    names = {name for name in score.parts if name.startswith("a_to_t:light:")}
     assert names == {
         f"a_to_t:light:{task}" for task in ("laptop", "umbrella", "bicycle", "other tasks")
     }
 
 
 def test_rare_tasks_may_be_dropped() -> None:
-    found = compute(rare_kites(named=True), min_support=0.1, rare="drop")
-    assert not any("other tasks" in name for name in found.parts)
+    score = compute(rare_kites(named=True), min_support=0.1, rare="drop")
+    assert not any("other tasks" in name for name in score.parts)
 
 
 def test_a_task_that_the_captioner_never_names_is_minus_one() -> None:
-    found = compute(rare_kites(named=False), min_support=0.1)
-    assert estimate(found, "a_to_t:light:other tasks").value == pytest.approx(-1)
+    score = compute(rare_kites(named=False), min_support=0.1)
+    assert estimate(score, "a_to_t:light:other tasks").value == pytest.approx(-1)
 
 
 def test_mention_rates_are_those_that_were_planted() -> None:
@@ -378,16 +387,18 @@ def test_the_baseline_of_two_equal_groups_is_a_coin() -> None:
 
 
 def test_attackers_of_people_beat_the_baseline_where_tasks_tell_the_group() -> None:
-    found = score()
-    sides = [estimate(found, f"a_to_t:quality:{who}").value for who in ("human", "baseline")]
+    computed_score = score()
+    sides = [
+        estimate(computed_score, f"a_to_t:quality:{who}").value for who in ("human", "baseline")
+    ]
     assert sides[0] > sides[1]
 
 
 # Lists for readers: examples and images to draw less often.
 
 
-def lines(table: str, found: Score, direction: str) -> list[dict[str, object]]:
-    return [dict(line) for line in found.tables[table] if line["direction"] == direction]
+def lines(table: str, score: Score, direction: str) -> list[dict[str, object]]:
+    return [dict(line) for line in score.tables[table] if line["direction"] == direction]
 
 
 @pytest.mark.parametrize("table", ["examples", "resample"])
@@ -464,7 +475,7 @@ def test_a_captioner_that_adds_nothing_gives_nothing_to_resample() -> None:
 
 
 def five_captions() -> Corpus:
-    return altered(planted(300), lambda _, own: replace(own, human=own.human * 5))
+    return altered(planted(300), lambda _, record: replace(record, human=record.human * 5))
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
@@ -475,7 +486,9 @@ def test_every_human_position_has_its_own_attackers(direction: str) -> None:
 
 def test_fewer_positions_may_be_asked_for() -> None:
     names = {p.name for p in compute(five_captions(), positions=2).predictions}
-    assert names == {f"{d}:{own}" for d in DIRECTIONS for own in ("model:0", "human:0", "human:1")}
+    assert names == {
+        f"{d}:{item}" for d in DIRECTIONS for item in ("model:0", "human:0", "human:1")
+    }
 
 
 def test_attackers_of_t_to_a_predict_every_task() -> None:
@@ -485,12 +498,14 @@ def test_attackers_of_t_to_a_predict_every_task() -> None:
 
 def test_both_sides_are_tested_on_the_same_images() -> None:
     images = [p.images[0].tolist() for p in score().predictions]
-    assert all(own == images[0] for own in images)
+    assert all(image == images[0] for image in images)
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_images_without_human_captions_are_left_out(direction: str) -> None:
-    corpus = altered(planted(), lambda i, own: replace(own, human=() if i % 4 < 2 else own.human))
+    corpus = altered(
+        planted(), lambda i, item: replace(item, human=() if i % 4 < 2 else item.human)
+    )
     part: Part = compute(corpus).parts[direction]
     assert (part.n_images, part.coverage) == (500, 0.5)
 
@@ -500,22 +515,22 @@ def test_images_of_unknown_objects_are_left_out_of_t_to_a_alone(
     direction: str, n_images: int
 ) -> None:
     corpus = altered(
-        planted(), lambda i, own: replace(own, objects=own.objects if i % 4 < 2 else None)
+        planted(), lambda i, item: replace(item, objects=item.objects if i % 4 < 2 else None)
     )
     assert compute(corpus).parts[direction].n_images == n_images
 
 
 def test_each_position_is_judged_by_what_its_own_captions_name() -> None:
     """A second human caption that names no object says nothing of any pair."""
-    corpus = altered(planted(), lambda _, own: replace(own, human=(*own.human, "somebody")))
+    corpus = altered(planted(), lambda _, item: replace(item, human=(*item.human, "somebody")))
     name = "a_to_t:light:umbrella"
-    found = compute(corpus, prior="none")
-    assert estimate(found, name) == estimate(score(prior="none"), name)
+    computed_compute = compute(corpus, prior="none")
+    assert estimate(computed_compute, name) == estimate(score(prior="none"), name)
 
 
 def test_the_neutral_rate_is_the_share_that_names_no_group() -> None:
     corpus = altered(
-        planted(), lambda i, own: replace(own, model="a hat" if i % 10 < 2 else own.model)
+        planted(), lambda i, item: replace(item, model="a hat" if i % 10 < 2 else item.model)
     )
     assert compute(corpus).parts["a_to_t"].neutral_rate == pytest.approx(0.2)
 
@@ -524,7 +539,7 @@ def test_the_neutral_rate_is_the_share_that_names_no_group() -> None:
 
 
 def without_objects() -> Score:
-    return compute(altered(planted(), lambda _, own: replace(own, objects=None)))
+    return compute(altered(planted(), lambda _, record: replace(record, objects=None)))
 
 
 def test_without_objects_only_a_to_t_is_scored() -> None:
@@ -541,13 +556,15 @@ def test_without_objects_a_note_says_so() -> None:
 
 @pytest.mark.parametrize("n", [1, 15])
 def test_too_few_images_with_objects_leave_the_headline_absent(n: int) -> None:
-    corpus = altered(planted(), lambda i, own: replace(own, objects=own.objects if i < n else None))
+    corpus = altered(
+        planted(), lambda i, item: replace(item, objects=item.objects if i < n else None)
+    )
     assert np.isnan(compute(corpus).parts["t_to_a"].estimate.value)
 
 
 def wordless() -> Score:
     """The captioner names neither an object nor a group."""
-    return compute(altered(planted(), lambda _, own: replace(own, model="somebody outside")))
+    return compute(altered(planted(), lambda _, record: replace(record, model="somebody outside")))
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
@@ -565,18 +582,18 @@ def test_nothing_is_trained_for_an_absent_headline() -> None:
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_without_any_task_both_headlines_are_absent(direction: str) -> None:
-    found = compute(planted(), exclude_tasks=tuple(TASKS.tasks))
-    assert np.isnan(estimate(found, direction).value)
+    score = compute(planted(), exclude_tasks=tuple(TASKS.tasks))
+    assert np.isnan(estimate(score, direction).value)
 
 
 def test_an_excluded_task_has_no_part() -> None:
-    found = compute(planted(), exclude_tasks=("person", "kite"))
-    assert not any("kite" in name for name in found.parts)
+    score = compute(planted(), exclude_tasks=("person", "kite"))
+    assert not any("kite" in name for name in score.parts)
 
 
 def test_no_human_captions_are_refused() -> None:
     with pytest.raises(DataError, match="needs images with model and human captions"):
-        compute(altered(planted(), lambda _, own: replace(own, human=())))
+        compute(altered(planted(), lambda _, item: replace(item, human=())))
 
 
 @pytest.mark.parametrize(
@@ -633,8 +650,8 @@ def test_a_talkative_captioner_owes_its_a_to_t_to_the_priors(tmp_path: Path) -> 
     ]
     cell = compose.cell([*words, "stats.resamples=20", f"paths.outputs={tmp_path}"])
     metric, corpus = cell.build("metric"), cell.corpus()
-    found = metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
-    counts, shared = (estimate(found, f"a_to_t:{prior}").value for prior in ("counts", "shared"))
+    score = metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
+    counts, shared = (estimate(score, f"a_to_t:{prior}").value for prior in ("counts", "shared"))
     assert counts > shared + 0.2
 
 

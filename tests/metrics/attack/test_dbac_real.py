@@ -10,9 +10,9 @@ import pytest
 
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.io.hashing import stream
+from bias_pipeline.io.hashing import random_words
 from bias_pipeline.metrics.attack.dbac_direction import Direction
-from bias_pipeline.metrics.attack.dbac_findings import Findings
+from bias_pipeline.metrics.attack.dbac_scorer import DirectionScorer
 from bias_pipeline.metrics.base import Score
 from bias_pipeline.stats.bootstrap import Estimate
 from tests.corpora import DATA
@@ -27,17 +27,17 @@ pytestmark = [
 ]
 CAPTIONERS = ("sat", "nic")
 COMMON = (
-    "metric=dbac", "dataset=lic", f"dataset.root={FOLDER}", "stats.resamples=200",
+    "metric=dbac", "split=dbac", "dataset=lic", f"dataset.root={FOLDER}", "stats.resamples=200",
     "probe.cache=null",
 )  # fmt: skip
 
 
 def sample(corpus: Corpus, part: int, of: int) -> Corpus:
     """One of several equal parts of the images, at random."""
-    chosen = stream("bundle", 1, corpus.keys) % np.uint64(of) == part
-    own = corpus.groupings["gender"]
+    chosen = random_words("bundle", 1, corpus.keys) % np.uint64(of) == part
+    grouping = corpus.groupings["gender"]
     return replace(
-        corpus, groupings={"gender": replace(own, codes=np.where(chosen, own.codes, -1))}
+        corpus, groupings={"gender": replace(grouping, codes=np.where(chosen, grouping.codes, -1))}
     )
 
 
@@ -47,7 +47,7 @@ def score(captioner: str, support: float = 0.005, part: int = 0, of: int = 1) ->
     cell = compose.cell([*COMMON, f"captioner={captioner}", f"metric.min_support={support}"])
     corpus, metric = sample(cell.corpus(), part, of), cell.build("metric")
     splits = metric.draw_splits(corpus, (0, 12, 456))
-    return Findings(Direction(metric.settings, "a_to_t", metric.see(corpus), splits)).score()
+    return DirectionScorer(Direction(metric.settings, "a_to_t", metric.see(corpus), splits)).score()
 
 
 def a_to_t(*args: object) -> Estimate:

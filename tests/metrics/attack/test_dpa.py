@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from bias_pipeline.attackers.convex import ConvexProbe
+from bias_pipeline.attackers.logistic_probe import ConvexProbe
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import TaskVocabulary
 from bias_pipeline.corpus.corpus import Corpus, Record
-from bias_pipeline.corpus.split import Split, SplitRule
+from bias_pipeline.corpus.hold_out import HoldOut
+from bias_pipeline.corpus.split import Split
 from bias_pipeline.encoders.ngram import Ngram
 from bias_pipeline.errors import NotApplicableError, UsageError
 from bias_pipeline.metrics.attack.dpa import DPA
@@ -43,12 +44,12 @@ AMPLIFIED = [
 def metric(scoring: Scoring | None = None, **options: object) -> DPA:
     settings = {"min_support": 10, **options}
     return DPA(
-        GENDER, TASKS, ConvexProbe(Ngram()), SplitRule(0.2, balanced=False),
+        GENDER, TASKS, ConvexProbe(Ngram()), HoldOut(0.2, balanced=False),
         scoring or Accuracy(), Bootstrap(resamples=50), **settings,
     )  # fmt: skip
 
 
-def told(cells: Cells) -> list[tuple[int, int, int]]:
+def triples(cells: Cells) -> list[tuple[int, int, int]]:
     """(A, T, T predicted) of each image."""
     return [(a, t, p) for a, t, p, n in cells for _ in range(n)]
 
@@ -63,7 +64,7 @@ def group_to_task(cells: Cells, tasks: Sequence[str] = ("umbrella",)) -> Corpus:
                 labels={"gender": "mf"[a]},
                 objects=frozenset({"person", *(tasks if task else [])}),
             )
-            for i, (a, task, predicted) in enumerate(told(cells))
+            for i, (a, task, predicted) in enumerate(triples(cells))
         ]
     )
 
@@ -76,18 +77,18 @@ def task_to_group(cells: Cells) -> Corpus:
                 str(i),
                 f"a {('man', 'woman')[predicted]}",
                 labels={"gender": "mf"[group]},
-                objects=frozenset({"person", *(["umbrella"] if held else [])}),
+                objects=frozenset({"person", *(["umbrella"] if present else [])}),
             )
-            for i, (held, group, predicted) in enumerate(told(cells))
+            for i, (present, group, predicted) in enumerate(triples(cells))
         ]
     )
 
 
-def in_sample(corpus: Corpus, own: DPA) -> Score:
+def in_sample(corpus: Corpus, metric: DPA) -> Score:
     """Attackers scored on what they learnt from, as in the worked case."""
     rows, none = np.arange(len(corpus)), np.empty(0, np.int64)
     splits = [Split(seed, rows, rows, none, balanced=False) for seed in SEEDS]
-    return own.compute(corpus, splits=splits)
+    return metric.compute(corpus, splits=splits)
 
 
 def value(score: Score, name: str) -> float:
@@ -95,10 +96,10 @@ def value(score: Score, name: str) -> float:
 
 
 def table(cells: Cells, column: int) -> np.ndarray:
-    found = np.zeros((2, 2))
+    counts = np.zeros((2, 2))
     for line in cells:
-        found[line[0], line[column]] += line[3]
-    return found
+        counts[line[0], line[column]] += line[3]
+    return counts
 
 
 def test_the_cells_are_those_of_the_worked_case() -> None:
@@ -108,8 +109,8 @@ def test_the_cells_are_those_of_the_worked_case() -> None:
 def test_the_closed_form_is_that_of_the_worked_case() -> None:
     expected = oracle("dpa_toy")["cases"]["amplified"]["closed_form"]
     labels, predicted, q = table(AMPLIFIED, 1), table(AMPLIFIED, 2), expected["quality_q"]
-    found = [ideal_accuracy(predicted), ideal_accuracy(expected_equalised(labels, q))]
-    assert found == pytest.approx([expected["lambda_M"], expected["lambda_D"]], abs=1e-6)
+    lines = [ideal_accuracy(predicted), ideal_accuracy(expected_equalised(labels, q))]
+    assert lines == pytest.approx([expected["lambda_M"], expected["lambda_D"]], abs=1e-6)
     assert ideal_dpa(labels, predicted, q) == pytest.approx(expected["DPA_normalised"], abs=1e-6)
 
 
@@ -126,10 +127,10 @@ def test_the_closed_form_is_that_of_the_worked_case() -> None:
 def test_attackers_reach_the_closed_form(corpus: Corpus, name: str) -> None:
     """Within the tolerances of the worked case: 0.012 for five seeds, 0.02 for one."""
     expected = ideal_dpa(table(AMPLIFIED, 1), table(AMPLIFIED, 2), 0.84).item()
-    found = in_sample(corpus, metric()).parts[name].estimate
-    assert found.value == pytest.approx(expected, abs=0.012)
-    assert found.draws is not None
-    assert found.draws.per_seed == pytest.approx(expected, abs=0.02)
+    estimate = in_sample(corpus, metric()).parts[name].estimate
+    assert estimate.value == pytest.approx(expected, abs=0.012)
+    assert estimate.draws is not None
+    assert estimate.draws.per_seed == pytest.approx(expected, abs=0.02)
 
 
 BOTH = pytest.mark.parametrize(
@@ -140,14 +141,14 @@ BOTH = pytest.mark.parametrize(
 
 
 def held_out(corpus: Corpus) -> Score:
-    own = metric()
-    return own.compute(corpus, splits=own.draw_splits(corpus, range(20)))
+    dpa = metric()
+    return dpa.compute(corpus, splits=dpa.draw_splits(corpus, range(20)))
 
 
 @BOTH
 def test_held_out_images_give_the_same_within_the_interval(corpus: Corpus, name: str) -> None:
-    found = held_out(corpus).parts[name].estimate
-    assert found.ci_low <= 0.1468 <= found.ci_high
+    estimate = held_out(corpus).parts[name].estimate
+    assert estimate.ci_low <= 0.1468 <= estimate.ci_high
 
 
 @BOTH
@@ -179,17 +180,17 @@ def test_the_accuracy_that_labels_are_equalised_to_is_told() -> None:
 
 def test_without_equalising_labels_stay_as_they_are() -> None:
     expected = ideal_dpa(table(AMPLIFIED, 1), table(AMPLIFIED, 2), 1.0).item()
-    found = value(in_sample(group_to_task(AMPLIFIED), metric(equalise="none")), "a_to_t")
-    assert found == pytest.approx(expected, abs=1e-9)
+    computed_value = value(in_sample(group_to_task(AMPLIFIED), metric(equalise="none")), "a_to_t")
+    assert computed_value == pytest.approx(expected, abs=1e-9)
 
 
 def test_one_over_cross_entropy_is_a_quality_and_stays_finite() -> None:
     """A perfect attacker made the public code infinite."""
     certain = [[0, 0, 0, 500], [1, 1, 1, 500]]
-    own = metric(InverseCrossEntropy(bound=0.1))
-    found = in_sample(group_to_task(certain), own)
-    assert value(found, "a_to_t:quality:model") == pytest.approx(10.0)
-    assert value(found, "a_to_t") == 0.0
+    built_metric = metric(InverseCrossEntropy(bound=0.1))
+    sample = in_sample(group_to_task(certain), built_metric)
+    assert value(sample, "a_to_t:quality:model") == pytest.approx(10.0)
+    assert value(sample, "a_to_t") == 0.0
 
 
 def test_seeds_have_label_noise_and_attackers_of_their_own() -> None:
@@ -207,9 +208,9 @@ def test_equalised_labels_are_right_as_often_as_predictions(n_classes: int) -> N
     generator = np.random.default_rng(0)
     labels, predicted = generator.integers(0, n_classes, (2, 500))
     keys = generator.integers(0, 2**63, 500).astype(np.uint64)
-    found = equalised(labels, predicted, n_classes, keys)
-    assert (found == labels).sum() == (predicted == labels).sum()
-    assert set(found.tolist()) <= set(range(n_classes))
+    computed_equalised = equalised(labels, predicted, n_classes, keys)
+    assert (computed_equalised == labels).sum() == (predicted == labels).sum()
+    assert set(computed_equalised.tolist()) <= set(range(n_classes))
 
 
 def test_flips_reach_every_other_class() -> None:
@@ -225,9 +226,11 @@ def test_exchanged_labels_are_as_frequent_as_before_and_about_as_right_as_predic
     labels = (generator.random(5000) < 0.1).astype(np.int64)
     predicted = np.where(generator.random(5000) < 0.1, 1 - labels, labels)
     keys = generator.integers(0, 2**63, 5000).astype(np.uint64)
-    found = exchanged(labels, predicted, 2, keys)
-    assert found.sum() == labels.sum()
-    assert (found == labels).mean() == pytest.approx((predicted == labels).mean(), abs=0.01)
+    computed_exchanged = exchanged(labels, predicted, 2, keys)
+    assert computed_exchanged.sum() == labels.sum()
+    assert (computed_exchanged == labels).mean() == pytest.approx(
+        (predicted == labels).mean(), abs=0.01
+    )
 
 
 def test_labels_of_one_class_cannot_be_exchanged() -> None:
@@ -260,9 +263,9 @@ def test_without_objects_other_labels_are_offered() -> None:
 
 
 def test_what_cannot_be_asked_has_no_value_and_says_why() -> None:
-    found = in_sample(group_to_task(AMPLIFIED), metric(min_support=5000))
-    assert np.isnan([value(found, "a_to_t"), value(found, "t_to_a")]).all()
-    assert [note.partition(":")[0] for note in found.notes] == [
+    sample = in_sample(group_to_task(AMPLIFIED), metric(min_support=5000))
+    assert np.isnan([value(sample, "a_to_t"), value(sample, "t_to_a")]).all()
+    assert [note.partition(":")[0] for note in sample.notes] == [
         "A→T cannot be scored",
         "T→A cannot be scored",
     ]
@@ -273,8 +276,8 @@ WORLD = ("metric=dpa", "dataset.n_images=2000", "stats.resamples=50", "probe.cac
 
 def planted(captioner: str, *words: str, seeds: Sequence[int] = (0, 12, 456)) -> Score:
     cell = compose.cell([*WORLD, f"captioner={captioner}", *words])
-    own, corpus = cell.build("metric"), cell.corpus()
-    score: Score = own.compute(corpus, splits=own.draw_splits(corpus, seeds))
+    dpa, corpus = cell.build("metric"), cell.corpus()
+    score: Score = dpa.compute(corpus, splits=dpa.draw_splits(corpus, seeds))
     return score
 
 
@@ -282,8 +285,8 @@ def planted_task(model: float) -> Corpus:
     """Objects in 60 and 40 % of the images of the groups; captions name them at other rates."""
     return group_to_task(
         [
-            [a, t, p, round(1000 * (held if t else 1 - held) * (named if p else 1 - named))]
-            for a, held, named in ((0, 0.6, model), (1, 0.4, 1 - model))
+            [a, t, p, round(1000 * (share if t else 1 - share) * (named if p else 1 - named))]
+            for a, share, named in ((0, 0.6, model), (1, 0.4, 1 - model))
             for t in (0, 1)
             for p in (0, 1)
         ]

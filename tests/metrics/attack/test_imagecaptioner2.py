@@ -15,7 +15,7 @@ from bias_pipeline.config import compose
 from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.errors import NotApplicableError, UsageError
 from bias_pipeline.explain.words import words
-from bias_pipeline.io.hashing import keys_of
+from bias_pipeline.io.hashing import hash_ids
 from bias_pipeline.metrics.attack.imagecaptioner2 import _shifted
 from bias_pipeline.metrics.base import Score
 from bias_pipeline.scoring import Accuracy, Confidence, Lic
@@ -30,19 +30,19 @@ TINY = (
 )
 
 
-def cell(*words: str) -> compose.Cell:
+def cell(*words: str) -> compose.CellConfig:
     return compose.cell(["metric=imagecaptioner2", *WORDS, *words])
 
 
 @cache
 def score(*words: str) -> Score:
-    own = cell(*words)
-    metric, corpus = own.build("metric"), own.corpus()
+    built = cell(*words)
+    metric, corpus = built.build("metric"), built.corpus()
     return metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
 
 
-def value(found: Score, part: str) -> float:
-    return found.parts[part].estimate.value
+def value(score: Score, part: str) -> float:
+    return score.parts[part].estimate.value
 
 
 def test_it_has_the_parts_of_lic_and_the_leaks() -> None:
@@ -61,10 +61,10 @@ def test_pictures_alone_have_no_rate_of_captions() -> None:
 
 def test_a_side_is_the_mean_probability_of_the_true_answer() -> None:
     """Equation 2, from the predictions themselves."""
-    found = score(*TINY)
-    (own,) = (p for p in found.predictions if p.name == "model")
-    per_seed = [probs[np.arange(len(truth)), truth].mean() for _, truth, probs in own]
-    assert value(found, "model") == pytest.approx(np.mean(per_seed), abs=1e-12)
+    computed_score = score(*TINY)
+    (item,) = (p for p in computed_score.predictions if p.name == "model")
+    per_seed = [probs[np.arange(len(truth)), truth].mean() for _, truth, probs in item]
+    assert value(computed_score, "model") == pytest.approx(np.mean(per_seed), abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -72,14 +72,14 @@ def test_a_side_is_the_mean_probability_of_the_true_answer() -> None:
     [("score", Confidence()), ("score:accuracy", Accuracy()), ("score:lic", Lic())],
 )
 def test_table_2_has_three_scores_of_one_set_of_predictions(part: str, scoring: object) -> None:
-    found = score(*TINY)
-    sides = {p.name: p for p in found.predictions}
+    computed_score = score(*TINY)
+    sides = {p.name: p for p in computed_score.predictions}
 
     def mean(name: str) -> float:
-        own = sides[name]
-        return float(np.mean([scoring.per_guess(p, t).mean() for _, t, p in own]))  # type: ignore[attr-defined]
+        side = sides[name]
+        return float(np.mean([scoring.per_guess(p, t).mean() for _, t, p in side]))  # type: ignore[attr-defined]
 
-    assert value(found, part) == pytest.approx(mean("model") - mean("human:0"), abs=1e-12)
+    assert value(computed_score, part) == pytest.approx(mean("model") - mean("human:0"), abs=1e-12)
 
 
 def test_without_masking_there_is_no_silhouette() -> None:
@@ -92,48 +92,50 @@ def test_answers_among_all_words_are_less_likely() -> None:
 
 
 def test_annotations_take_the_place_of_pixels() -> None:
-    found = score(*QUICK_CAPTIONER)
-    assert "leak:masked" in found.parts
+    computed_score = score(*QUICK_CAPTIONER)
+    assert "leak:masked" in computed_score.parts
 
 
 def test_images_without_a_picture_are_not_scored() -> None:
-    own = cell(*TINY)
-    metric, corpus = own.build("metric"), own.corpus()
+    built = cell(*TINY)
+    metric, corpus = built.build("metric"), built.corpus()
     files = (None,) * 50 + corpus.pictures.files[50:]  # type: ignore[union-attr]
     fewer = replace(corpus, pictures=Pictures(files))
-    found = metric.compute(fewer, splits=metric.draw_splits(fewer, SEEDS))
+    score = metric.compute(fewer, splits=metric.draw_splits(fewer, SEEDS))
     labelled = fewer.groupings["gender"].codes >= 0
-    assert found.parts["model"].n_images == labelled[50:].sum()
+    assert score.parts["model"].coverage == pytest.approx(labelled[50:].sum() / labelled.sum())
 
 
 def test_without_pictures_there_is_nothing_to_see() -> None:
-    own = cell(*TINY)
-    metric, corpus = own.build("metric"), replace(own.corpus(), pictures=None)
+    built = cell(*TINY)
+    metric, corpus = built.build("metric"), replace(built.corpus(), pictures=None)
     with pytest.raises(NotApplicableError, match=r"no pictures here \(dataset.images=DIR\)"):
         metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
 
 
 def test_attackers_of_texts_alone_are_refused() -> None:
-    with pytest.raises(UsageError, match="attackers that see pictures; choose encoder=sat"):
+    with pytest.raises(UsageError, match="attackers that use pictures; choose encoder=sat"):
         cell("encoder=ngram").build("metric")
 
 
 def test_other_metrics_show_no_pictures() -> None:
-    own = compose.cell(["metric=lic", "encoder=sat", *WORDS])
-    metric, corpus = own.build("metric"), own.corpus()
+    built = compose.cell(["metric=lic", "encoder=sat", *WORDS])
+    metric, corpus = built.build("metric"), built.corpus()
     with pytest.raises(NotApplicableError, match="use metric=imagecaptioner2"):
         metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
 
 
 def test_words_of_attackers_that_see_are_not_explained() -> None:
-    own = cell(*TINY)
-    with pytest.raises(UsageError, match="imagecaptioner2 see pictures too"):
-        words(own.build("metric"), own.corpus(), SEEDS)
+    built = cell(*TINY)
+    with pytest.raises(UsageError, match="imagecaptioner2 use pictures too"):
+        words(built.build("metric"), built.corpus(), SEEDS)
 
 
 # --- planted truth
 
-PLANTED = ("dataset.n_images=2000", "metric.sides=[model]", "metric.leaks=[]")
+# One training for each seed: the published split, and no attackers of fewer images.
+ONCE = ("split=ic2", "metric.learning_curve=false", "metric.sides=[model]")
+PLANTED = ("dataset.n_images=2000", "metric.leaks=[]", *ONCE)
 
 
 @pytest.mark.slow
@@ -148,7 +150,7 @@ def test_an_amplifier_leaks_more_than_a_faithful_captioner(tmp_path: Path, encod
 
 @pytest.mark.slow
 def test_the_audit_finds_a_mark_that_spills_over_the_mask(tmp_path: Path) -> None:
-    words = ("dataset.n_images=1000", "metric.sides=[model]", "metric.leaks=[masked]")
+    words = ("dataset.n_images=1000", "metric.leaks=[masked]", *ONCE)
     cached = f"paths.cache={tmp_path}"
     tight, spilling = (
         value(score(*words, cached, f"dataset.leak={leak}"), "leak:masked") for leak in (0, 0.3)
@@ -161,9 +163,9 @@ def test_pictures_of_others_are_each_shown_once_and_with_no_image_of_their_own(
     chosen: set[int],
 ) -> None:
     rows = np.array(sorted(chosen))
-    seen = _shifted(rows, keys_of(str(number) for number in range(100)))
-    assert sorted(seen.tolist()) == rows.tolist()
-    assert (seen != rows).all()
+    shifted = _shifted(rows, hash_ids(str(number) for number in range(100)))
+    assert sorted(shifted.tolist()) == rows.tolist()
+    assert (shifted != rows).all()
 
 
 def test_what_others_pictures_show_is_measured_when_asked() -> None:

@@ -29,20 +29,20 @@ GROUPS = {"a": estimate(0.1), "b": estimate(0.4), "c": estimate(0.2), "d": absen
 
 
 def test_worst_and_best_are_found_and_groups_without_a_score_left_out() -> None:
-    found = gap_of(GROUPS, 0.95)
-    assert found is not None
-    assert (found.worst, found.best) == ("b", "a")
-    assert found.estimate.value == pytest.approx(0.3)
+    gap = gap_of(GROUPS, 0.95)
+    assert gap is not None
+    assert (gap.worst, gap.best) == ("b", "a")
+    assert gap.estimate.value == pytest.approx(0.3)
 
 
 def test_the_interval_pays_for_choosing_among_all_pairs() -> None:
-    found = gap_of(GROUPS, 0.95)
-    assert found is not None
+    gap = gap_of(GROUPS, 0.95)
+    assert gap is not None
     one, two = GROUPS["b"].draws, GROUPS["a"].draws
     assert one is not None
     assert two is not None
     plain = summary(one - two)
-    ratio = (found.estimate.ci_high - found.estimate.ci_low) / (plain.ci_high - plain.ci_low)
+    ratio = (gap.estimate.ci_high - gap.estimate.ci_low) / (plain.ci_high - plain.ci_low)
     assert ratio == pytest.approx(2.394 / 1.960, abs=0.01)  # z at 1 - 0.05 / 3
 
 
@@ -51,9 +51,9 @@ def test_one_group_has_no_gap() -> None:
 
 
 def test_the_note_names_both_ends() -> None:
-    found = gap_of(GROUPS, 0.95)
-    assert found is not None
-    text = sentence("lic", GROUPS, found)
+    gap = gap_of(GROUPS, 0.95)
+    assert gap is not None
+    text = sentence("lic", GROUPS, gap)
     assert text.startswith("lic: worst group b 40.0 [")
     assert text.endswith("], to a")
 
@@ -66,8 +66,8 @@ def scored(metric: str, other: str, *words: str) -> Score:
             "dataset.n_images=1500", "stats.resamples=100", "probe.cache=null", *words,
         ]
     )  # fmt: skip
-    own, corpus = cell.build("metric"), cell.corpus()
-    score: Score = own.compute(corpus, splits=own.draw_splits(corpus, (0, 12)))
+    item, corpus = cell.build("metric"), cell.corpus()
+    score: Score = item.compute(corpus, splits=item.draw_splits(corpus, (0, 12)))
     return score
 
 

@@ -26,18 +26,20 @@ from scipy import stats
 
 from bias_pipeline import metrics
 from bias_pipeline.corpus.attribute import TaskVocabulary
-from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.corpus.corpus import UNSURE, Corpus, Record
+from bias_pipeline.metrics import base
 from bias_pipeline.metrics.base import Part
+from bias_pipeline.metrics.counting.assumed_group import AssumedGroup
 from bias_pipeline.metrics.counting.ba_directional import DirectionalBiasAmplification
 from bias_pipeline.metrics.counting.ba_mals import BiasAmplificationMALS
+from bias_pipeline.metrics.counting.base import CountingMetric
 from bias_pipeline.metrics.counting.cooccurrence import Cooccurrence
 from bias_pipeline.metrics.counting.differential_fairness import DifferentialFairness
 from bias_pipeline.metrics.counting.gender_error import GenderError
 from bias_pipeline.metrics.counting.gender_ratio import GenderRatio
 from bias_pipeline.metrics.counting.group_accuracy import GroupAccuracy
-from bias_pipeline.metrics.counting.labels import LabelledTaskMetric, counts_of
 from bias_pipeline.metrics.counting.multi_directional import MultiDirectional
-from bias_pipeline.metrics.counting.tally import CountingMetric
+from bias_pipeline.metrics.counting.task_labels import LabelledTaskMetric, counts_of
 from bias_pipeline.metrics.functional.amplification import directional
 from bias_pipeline.metrics.functional.counts import Counts
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate, summary
@@ -78,16 +80,20 @@ METRICS: Mapping[str, CountingMetric] = {
     "gender_error": GenderError(GENDER, FEW, words=None),
     "gender_ratio": GenderRatio(GENDER, FEW, words=None),
     "group_accuracy": GroupAccuracy(GENDER, FEW, words=None),
+    "assumed_group": AssumedGroup(GENDER, FEW, words=None),
 }  # fmt: skip
 # What is the amplification: a headline, or (where people's value is a part) it less people's.
 NEUTRAL = [
     ("ba_directional", "a_to_t"),
+    ("ba_directional", "t_to_a"),
+    ("ba_mals", "score"),
     ("multi_directional", "a_to_t"),
     ("differential_fairness", "score"),
     ("cooccurrence", "score"),
     ("gender_error", "score - human"),
     ("gender_ratio", "model - captions:human"),
     ("group_accuracy", "score - human"),
+    ("assumed_group", "score"),
 ]
 # Groups read from captions: shuffled labels are the same to them.
 NEUTRAL_WITHOUT_LABELS = [
@@ -97,7 +103,8 @@ NEUTRAL_WITHOUT_LABELS = [
     ("multi_directional of captions", "a_to_t"),
     ("multi_directional of captions", "t_to_a"),
 ]
-T_TO_A = [("ba_directional", "t_to_a"), ("multi_directional", "t_to_a")]
+# Directions are read off the labels that are subtracted.
+SAME_LABELS = [("ba_directional", "t_to_a:published:named"), ("multi_directional", "t_to_a")]
 
 
 @cache
@@ -109,15 +116,17 @@ def drawn(seed: int, women: float = 0.4) -> Corpus:
     """
     generator = np.random.default_rng(seed)
     female = generator.random(IMAGES) < women
-    held = generator.random((IMAGES, len(NAMES))) < np.where(female[:, None], OF_WOMEN, OF_MEN)
-    named = held[:, None] & (generator.random((IMAGES, 4, len(NAMES))) < 2 / 3)
+    present = generator.random((IMAGES, len(NAMES))) < np.where(female[:, None], OF_WOMEN, OF_MEN)
+    named = present[:, None] & (generator.random((IMAGES, 4, len(NAMES))) < 2 / 3)
     who = female[:, None] ^ (generator.random((IMAGES, 4)) < 0.05)
-    said = np.where(generator.random((IMAGES, 4)) < 0.2, 2, who)
-    nouns = np.array(["man", "woman", "person"])[said].tolist()
+    chosen = np.where(generator.random((IMAGES, 4)) < 0.2, 2, who)
+    nouns = np.array(["man", "woman", "person"])[chosen].tolist()
     records = []
-    for i, (label, own) in enumerate(zip(female.tolist(), named.tolist(), strict=True)):
-        texts = [" ".join([n, *_chosen(flags)]) for n, flags in zip(nouns[i], own, strict=True)]
-        objects = frozenset([*_chosen(held[i].tolist()), "person"])
+    for i, (label, named_row) in enumerate(zip(female.tolist(), named.tolist(), strict=True)):
+        texts = [
+            " ".join([n, *_chosen(flags)]) for n, flags in zip(nouns[i], named_row, strict=True)
+        ]
+        objects = frozenset([*_chosen(present[i].tolist()), "person"])
         labels = {"gender": "f" if label else "m"}
         records.append(Record(f"{seed}-{i}", texts[0], tuple(texts[1:]), labels, objects))
     return make_corpus(records)
@@ -130,56 +139,65 @@ def _chosen(flags: Sequence[bool]) -> list[str]:
 def shuffled(seed: int, women: float = 0.4) -> Corpus:
     """The same with its labels dealt out over the images anew."""
     corpus = drawn(seed, women)
-    own = corpus.groupings["gender"]
-    codes = np.random.default_rng(seed).permutation(own.codes)
-    return replace(corpus, groupings={"gender": replace(own, codes=codes)})
+    grouping = corpus.groupings["gender"]
+    codes = np.random.default_rng(seed).permutation(grouping.codes)
+    return replace(corpus, groupings={"gender": replace(grouping, codes=codes)})
 
 
 @cache
 def parts(name: str, design: str, seed: int) -> Mapping[str, Part]:
     make: Callable[[int], Corpus] = {"drawn": drawn, "shuffled": shuffled}[design]
-    return METRICS[name].compute(make(seed), splits=[]).parts
+    metric, corpus = METRICS[name], make(seed)
+    if metric.info.images == base.UNSURE:
+        grouping = corpus.groupings["gender"]
+        unsure = replace(grouping, codes=np.full_like(grouping.codes, UNSURE))
+        corpus = replace(corpus, groupings={"gender": unsure})
+    return metric.compute(corpus, splits=[]).parts
 
 
 def estimates(name: str, part: str, design: str) -> list[Estimate]:
     """A part in every data set, or the difference of two on the same resamplings of images."""
     first, _, second = part.partition(" - ")
-    found = []
+    collected = []
     for seed in range(DATA_SETS):
-        own = parts(name, design, seed)
-        estimate = own[first].estimate
+        by_name = parts(name, design, seed)
+        estimate = by_name[first].estimate
         if second:
-            less = own[second].estimate
+            less = by_name[second].estimate
             assert estimate.draws is not None
             assert less.draws is not None
             estimate = summary(estimate.draws - less.draws)
-        found.append(estimate)
-    return found
+        collected.append(estimate)
+    return collected
 
 
-def covering(found: Sequence[Estimate]) -> int:
-    return sum(e.ci_low <= 0 <= e.ci_high for e in found)
+def covering(estimates_given: Sequence[Estimate]) -> int:
+    return sum(e.ci_low <= 0 <= e.ci_high for e in estimates_given)
 
 
-def alarms(found: Sequence[Estimate]) -> int:
+def alarms(estimates_given: Sequence[Estimate]) -> int:
     """How many intervals say that a captioner amplifies."""
-    return sum(e.ci_low > 0 for e in found)
+    return sum(e.ci_low > 0 for e in estimates_given)
 
 
-def holds(found: Sequence[Estimate]) -> bool:
+def holds(estimates_given: Sequence[Estimate]) -> bool:
     """Whether intervals of 95 % cover 0 so seldom with a probability of 1 % or more."""
-    test = stats.binomtest(covering(found), len(found), 0.95, alternative="less")
+    test = stats.binomtest(
+        covering(estimates_given), len(estimates_given), 0.95, alternative="less"
+    )
     return bool(test.pvalue > TOO_RARE)
 
 
-def no_false_alarms(found: Sequence[Estimate]) -> bool:
+def no_false_alarms(estimates_given: Sequence[Estimate]) -> bool:
     """Whether intervals of 95 % lie above 0 so often with a probability of 1 % or more."""
-    test = stats.binomtest(alarms(found), len(found), 0.025, alternative="greater")
+    test = stats.binomtest(
+        alarms(estimates_given), len(estimates_given), 0.025, alternative="greater"
+    )
     return bool(test.pvalue > TOO_RARE)
 
 
-def mean(found: Sequence[Estimate]) -> float:
-    return float(np.mean([e.value for e in found]))
+def mean(estimates_given: Sequence[Estimate]) -> float:
+    return float(np.mean([e.value for e in estimates_given]))
 
 
 def test_no_counting_metric_is_forgotten() -> None:
@@ -188,14 +206,14 @@ def test_no_counting_metric_is_forgotten() -> None:
     """
     for module in pkgutil.walk_packages(metrics.__path__, "bias_pipeline.metrics."):
         importlib.import_module(module.name)
-    kinds, found = [CountingMetric], set()
+    kinds, names = [CountingMetric], set()
     while kinds:
         kind = kinds.pop()
         kinds += kind.__subclasses__()
-        own = kind.__module__.startswith("bias_pipeline.")
-        found |= {kind.info.name} if own and "info" in vars(kind) else set()
+        is_own = kind.__module__.startswith("bias_pipeline.")
+        names |= {kind.info.name} if is_own and "info" in vars(kind) else set()
     tested = [*NEUTRAL, *NEUTRAL_WITHOUT_LABELS]
-    assert found - {"quality", "gender_score", "gender_distance"} == {
+    assert names - {"quality", "gender_score", "gender_distance"} == {
         name.partition(" ")[0] for name, _ in tested
     }
 
@@ -208,41 +226,58 @@ def test_no_counting_metric_is_forgotten() -> None:
     ],
 )
 def test_what_amplifies_nothing_is_neutral(name: str, part: str, design: str) -> None:
-    found = estimates(name, part, design)
-    assert holds(found), f"{covering(found)} of {DATA_SETS} intervals cover 0"
-    assert no_false_alarms(found), f"{alarms(found)} of {DATA_SETS} intervals lie above 0"
+    computed_estimates = estimates(name, part, design)
+    assert holds(computed_estimates), (
+        f"{covering(computed_estimates)} of {DATA_SETS} intervals cover 0"
+    )
+    assert no_false_alarms(computed_estimates), (
+        f"{alarms(computed_estimates)} of {DATA_SETS} intervals lie above 0"
+    )
 
 
-@pytest.mark.parametrize(("name", "part"), [*T_TO_A, ("ba_mals", "score")])
+@pytest.mark.parametrize(("name", "part"), [*SAME_LABELS, ("ba_mals", "published:joint")])
 def test_groups_named_are_neutral_with_the_labels_of_the_images(name: str, part: str) -> None:
-    found = estimates(name, part, "drawn")
-    assert holds(found), f"{covering(found)} of {DATA_SETS} intervals cover 0"
-    assert no_false_alarms(found)
+    computed_estimates = estimates(name, part, "drawn")
+    assert holds(computed_estimates), (
+        f"{covering(computed_estimates)} of {DATA_SETS} intervals cover 0"
+    )
+    assert no_false_alarms(computed_estimates)
 
 
 # --- what does not cover its neutral value --------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "part"), T_TO_A)
+@pytest.mark.parametrize(("name", "part"), SAME_LABELS)
 def test_groups_named_fall_below_0_with_shuffled_labels_and_why(name: str, part: str) -> None:
     """Where a pair leans is read off the same labels that are subtracted.
 
     Of shuffled labels it is where their noise leans, which captions do not share, so every pair
     loses that noise. It cannot make a captioner look worse than it is.
     """
-    found = estimates(name, part, "shuffled")
-    assert falls_below_0([e.value for e in found])
-    assert alarms(found) == 0
+    computed_estimates = estimates(name, part, "shuffled")
+    assert falls_below_0([e.value for e in computed_estimates])
+    assert alarms(computed_estimates) == 0
 
 
-def test_ba_mals_of_shuffled_labels_falls_below_0_where_groups_are_even_and_why() -> None:
+def test_published_ba_mals_of_shuffled_labels_falls_below_0_and_why() -> None:
     """The same reason; of 6 men in 10 noise seldom takes an object across the threshold of 1/2."""
-    scores = [
-        METRICS["ba_mals"].compute(shuffled(seed, women=0.5), splits=[]).parts["score"].estimate
-        for seed in range(DATA_SETS)
-    ]
+    scores = of_even_groups("published:joint")
     assert falls_below_0([e.value for e in scores])
     assert alarms(scores) == 0
+
+
+def test_ba_mals_of_shuffled_labels_is_neutral_where_groups_are_even() -> None:
+    scores = of_even_groups("score")
+    assert holds(scores)
+    assert not falls_below_0([e.value for e in scores])
+
+
+def of_even_groups(part: str) -> list[Estimate]:
+    metric = METRICS["ba_mals"]
+    return [
+        metric.compute(shuffled(seed, women=0.5), splits=[]).parts[part].estimate
+        for seed in range(DATA_SETS)
+    ]
 
 
 def test_t_to_a_of_shuffled_labels_is_0_where_other_labels_say_how_pairs_lean() -> None:
@@ -264,17 +299,17 @@ def falls_below_0(values: Sequence[float]) -> bool:
 def counted(metric: LabelledTaskMetric, corpus: Corpus) -> Counts:
     """Groups and tasks of the labels and of the captions."""
     sides = metric.sides(metric.see(corpus))
-    sums = {name: np.asarray(own.sum(axis=0))[None] for name, own in sides.tables().items()}
+    sums = {name: np.asarray(table.sum(axis=0))[None] for name, table in sides.tables().items()}
     return counts_of(sums, sides.n_groups)
 
 
 def test_a_to_t_of_objects_falls_below_0_by_the_mention_rate_and_why() -> None:
     """One caption names fewer objects than an image holds; with equal rates A->T is neutral."""
-    found = estimates("ba_directional as published", "a_to_t", "drawn")
+    computed_estimates = estimates("ba_directional as published", "a_to_t", "drawn")
     rates = parts("ba_directional as published", "drawn", 0)
     assert rates["mentions:model"].estimate.ci_high < rates["mentions:human"].estimate.ci_low
-    assert not holds(found)
-    assert alarms(found) == 0
+    assert not holds(computed_estimates)
+    assert alarms(computed_estimates) == 0
 
 
 def test_t_to_a_over_all_images_falls_below_0_by_silence_and_why() -> None:
@@ -301,10 +336,10 @@ def test_multi_directional_as_published_is_above_0_by_chance_and_why(
 @pytest.mark.parametrize("name", ["gender_error", "group_accuracy"])
 def test_errors_are_above_0_without_amplification_and_why(name: str) -> None:
     """They look at captions alone, and people misname too: amplification is less people's own."""
-    found = estimates(name, "score", "shuffled")
+    computed_estimates = estimates(name, "score", "shuffled")
     assert not METRICS[name].info.amplification
-    assert alarms(found) > DATA_SETS / 2
-    assert min(own["human"].estimate.value for own in _all(name, "shuffled")) > 0
+    assert alarms(computed_estimates) > DATA_SETS / 2
+    assert min(item["human"].estimate.value for item in _all(name, "shuffled")) > 0
 
 
 def _all(name: str, design: str) -> list[Mapping[str, Part]]:
@@ -313,15 +348,15 @@ def _all(name: str, design: str) -> list[Mapping[str, Part]]:
 
 def test_the_ratio_to_labels_leans_to_even_by_slips_and_why() -> None:
     """One caption in 20 slips in either group, so 3 of 60 men and 2 of 40 women change sides."""
-    said = ["woman"] * 3 + ["man"] * 57 + ["man"] * 2 + ["woman"] * 38
+    lines = ["woman"] * 3 + ["man"] * 57 + ["man"] * 2 + ["woman"] * 38
     labels = "m" * 60 + "f" * 40
     records = [
         Record(str(i), who, (who,), {"gender": label})
-        for i, (who, label) in enumerate(zip(said, labels, strict=True))
+        for i, (who, label) in enumerate(zip(lines, labels, strict=True))
     ]
-    found = METRICS["gender_ratio"].compute(make_corpus(records), splits=[]).parts
-    assert found["score"].estimate.value == pytest.approx(59 / 41 - 60 / 40)
-    assert found["model"].estimate.value == found["captions:human"].estimate.value
+    parts = METRICS["gender_ratio"].compute(make_corpus(records), splits=[]).parts
+    assert parts["score"].estimate.value == pytest.approx(59 / 41 - 60 / 40)
+    assert parts["model"].estimate.value == parts["captions:human"].estimate.value
 
 
 # --- the groups change places ---------------------------------------------------------------------
@@ -339,9 +374,9 @@ def world(model: Callable[[str, str], str], human: Callable[[str, str], str]) ->
         item = ("cake", "car")[i % 2]
         female = (item == "cake") == (i % 20 < 14)
         who, label = ("woman", "f") if female else ("man", "m")
-        held = frozenset([item, "person"])
+        objects = frozenset([item, "person"])
         records.append(
-            Record(str(i), model(who, item), (human(who, item),), {"gender": label}, held)
+            Record(str(i), model(who, item), (human(who, item),), {"gender": label}, objects)
         )
     return make_corpus(records)
 
@@ -377,9 +412,9 @@ CAKES_AND_CARS = TaskVocabulary("two", {name: [name] for name in OBJECTS})
 def value(name: str, part: str, corpus: Corpus) -> float:
     """Of the two objects of :func:`world` alone, however rare."""
     metric = copy(METRICS[name])
-    for key, own in {"task": CAKES_AND_CARS, "min_support": 1}.items():
+    for key, setting in {"task": CAKES_AND_CARS, "min_support": 1}.items():
         if hasattr(metric, key):
-            setattr(metric, key, own)
+            setattr(metric, key, setting)
     return metric.compute(corpus, splits=[]).parts[part].estimate.value
 
 
@@ -413,11 +448,11 @@ def test_the_sign_of_the_ratio_turns_when_captions_swap_the_groups() -> None:
 @pytest.mark.parametrize("name", ["differential_fairness", "cooccurrence"])
 def test_the_sign_turns_when_captioner_and_people_change_places(name: str) -> None:
     """Skews have no side, so whom an object goes with is the same to them; who says it is not."""
-    found = value(name, "score", world(by_person, truly))
-    assert found > 0
-    assert value(name, "score", world(truly, by_person)) == pytest.approx(-found)
+    computed_value = value(name, "score", world(by_person, truly))
+    assert computed_value > 0
+    assert value(name, "score", world(truly, by_person)) == pytest.approx(-computed_value)
     same = value(name, "score", world(swapped(by_person, OBJECTS), truly))
-    assert same == pytest.approx(found)
+    assert same == pytest.approx(computed_value)
 
 
 def test_the_parts_of_groups_change_places_in_co_occurrence() -> None:

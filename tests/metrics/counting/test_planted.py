@@ -15,10 +15,10 @@ from bias_pipeline.errors import DataError, NotApplicableError, UsageError
 from bias_pipeline.metrics.base import Part
 from bias_pipeline.metrics.counting.ba_directional import DirectionalBiasAmplification
 from bias_pipeline.metrics.counting.ba_mals import BiasAmplificationMALS
+from bias_pipeline.metrics.counting.base import FEWEST_BUNDLES, MOST_BUNDLES
 from bias_pipeline.metrics.counting.cooccurrence import Cooccurrence
 from bias_pipeline.metrics.counting.gender_error import MOST_EXAMPLES, GenderError
 from bias_pipeline.metrics.counting.gender_ratio import GenderRatio
-from bias_pipeline.metrics.counting.tally import FEWEST_BUNDLES, MOST_BUNDLES
 from bias_pipeline.stats.bootstrap import Bootstrap
 from tests.corpora import GENDER, make_corpus
 
@@ -79,10 +79,12 @@ def test_a_captioner_that_follows_the_scene_misgenders(metric: str) -> None:
 
 def test_gender_error_is_the_share_that_was_planted() -> None:
     planted = truth(CAPTIONERS["stereotyper"])
-    found = scores("gender_error", "stereotyper", "metric.over=named", "metric.words=null")
+    computed_scores = scores(
+        "gender_error", "stereotyper", "metric.over=named", "metric.words=null"
+    )
     expected = planted.contradicted.mean()
-    own = found["score"].estimate
-    assert own.value == pytest.approx(expected, abs=3 * own.image_std + 0.01)
+    estimate = computed_scores["score"].estimate
+    assert estimate.value == pytest.approx(expected, abs=3 * estimate.image_std + 0.01)
 
 
 def test_a_talkative_captioner_has_no_bias_but_moves_a_to_t_as_published() -> None:
@@ -108,8 +110,8 @@ def test_the_ratio_of_a_captioner_without_bias_is_that_of_the_labels(captioner: 
 
 
 def record(i: int, model: str | None, label: str, *human: str, objects: str = "") -> Record:
-    held = frozenset(objects.split()) | {"person"} if objects else None
-    return Record(str(i), model, human, {"gender": label}, held)
+    object_set = frozenset(objects.split()) | {"person"} if objects else None
+    return Record(str(i), model, human, {"gender": label}, object_set)
 
 
 def follower() -> Corpus:
@@ -124,16 +126,16 @@ def follower() -> Corpus:
 
 def test_following_the_object_amplifies_task_to_attribute_alone() -> None:
     metric = DirectionalBiasAmplification(GENDER, TASKS, FEW, exclude_tasks=())
-    found = metric.compute(follower(), splits=[]).parts
-    assert found["t_to_a"].estimate.value == pytest.approx(0.3)
-    assert found["a_to_t"].estimate.value == 0
+    parts = metric.compute(follower(), splits=[]).parts
+    assert parts["t_to_a"].estimate.value == pytest.approx(0.3)
+    assert parts["a_to_t"].estimate.value == 0
 
 
 def test_following_the_object_shows_in_ba_mals() -> None:
     metric = BiasAmplificationMALS(GENDER, TASKS, FEW, exclude_tasks=())
-    found = metric.compute(follower(), splits=[]).parts
-    assert found["score"].estimate.value == pytest.approx(0.3)
-    assert found["predictions:task"].estimate.value == pytest.approx(0)
+    parts = metric.compute(follower(), splits=[]).parts
+    assert parts["score"].estimate.value == pytest.approx(0.3)
+    assert parts["predictions:task"].estimate.value == pytest.approx(0)
 
 
 def test_error_and_ratio_by_hand() -> None:
@@ -180,8 +182,8 @@ def test_where_nobody_is_misnamed_there_is_no_table() -> None:
 
 def test_a_ratio_to_nobody_is_absent() -> None:
     corpus = make_corpus([record(0, "a man", "m"), record(1, "a person", "f")])
-    found = GenderRatio(GENDER, FEW).compute(corpus, splits=[]).parts
-    assert str(found["model"].estimate.value) == "nan"
+    parts = GenderRatio(GENDER, FEW).compute(corpus, splits=[]).parts
+    assert str(parts["model"].estimate.value) == "nan"
 
 
 def test_undefined_pairs_are_absent_and_counted() -> None:
@@ -189,9 +191,9 @@ def test_undefined_pairs_are_absent_and_counted() -> None:
         [record(0, "a man", "m", objects="car"), record(1, "a woman", "f", objects="car")]
     )
     metric = DirectionalBiasAmplification(GENDER, TASKS, FEW, exclude_tasks=())
-    found = metric.compute(corpus, splits=[]).parts
-    assert found["t_to_a:undefined"].estimate.value == 2
-    assert str(found["t_to_a:object:cake"].estimate.value) == "nan"
+    parts = metric.compute(corpus, splits=[]).parts
+    assert parts["t_to_a:undefined"].estimate.value == 2
+    assert str(parts["t_to_a:object:cake"].estimate.value) == "nan"
 
 
 @pytest.mark.parametrize(
@@ -247,6 +249,6 @@ def test_bundles_of_images_leave_the_interval_as_wide_as_it_is(n_images: int) ->
     assert FEWEST_BUNDLES < MOST_BUNDLES
     texts = ["a man", "a man", "a man", "a woman"] * (n_images // 4)
     corpus = make_corpus([record(i, text, "m") for i, text in enumerate(texts)])
-    found = GenderError(GENDER, Bootstrap(resamples=1000)).compute(corpus, splits=[])
-    own = found.parts["score"].estimate
-    assert own.image_std == pytest.approx((0.25 * 0.75 / n_images) ** 0.5, rel=0.1)
+    score = GenderError(GENDER, Bootstrap(resamples=1000)).compute(corpus, splits=[])
+    estimate = score.parts["score"].estimate
+    assert estimate.image_std == pytest.approx((0.25 * 0.75 / n_images) ** 0.5, rel=0.1)

@@ -54,15 +54,15 @@ def values(captioner: str, metric: str) -> dict[str, float]:
 
 
 def parts(metric: Metric, corpus: Corpus) -> dict[str, float]:
-    found = metric.compute(corpus, splits=[])
-    return {name: part.estimate.value for name, part in found.parts.items()}
+    score = metric.compute(corpus, splits=[])
+    return {name: part.estimate.value for name, part in score.parts.items()}
 
 
 @pytest.mark.parametrize("captioner", PUBLISHED)
 def test_the_published_gender_error(captioner: str) -> None:
     tolerance = oracle("gender_error_ratio")["published_tolerance"]["error"]
-    found = 100 * values(captioner, "gender_error")["score"]
-    assert found == pytest.approx(PUBLISHED[captioner][1], abs=tolerance)
+    result = 100 * values(captioner, "gender_error")["score"]
+    assert result == pytest.approx(PUBLISHED[captioner][1], abs=tolerance)
 
 
 @pytest.mark.parametrize("captioner", PUBLISHED)
@@ -70,17 +70,17 @@ def test_the_published_gender_ratio(captioner: str) -> None:
     if (captioner, "ratio") in MISFITS:
         pytest.xfail(MISFITS[captioner, "ratio"])
     tolerance = oracle("gender_error_ratio")["published_tolerance"]["ratio"]
-    found = values(captioner, "gender_ratio")["model"]
-    assert found == pytest.approx(PUBLISHED[captioner][0], abs=tolerance)
+    model = values(captioner, "gender_ratio")["model"]
+    assert model == pytest.approx(PUBLISHED[captioner][0], abs=tolerance)
 
 
 @pytest.mark.parametrize("captioner", ORACLE_NAMES)
 def test_gender_words_count_as_the_reference_code_counts(captioner: str) -> None:
-    own = oracle("gender_error_ratio")["captioners"][ORACLE_NAMES[captioner]]
+    item = oracle("gender_error_ratio")["captioners"][ORACLE_NAMES[captioner]]
     error, ratio, rates = (
         values(captioner, f) for f in ("gender_error", "gender_ratio", "group_accuracy")
     )
-    found = {
+    mapping = {
         "ratio_male_over_female": ratio["model"],
         "gt_ratio_female_over_male": 1 / ratio["human"],
         "error_over_all_images_percent": 100 * error["score"],
@@ -88,10 +88,10 @@ def test_gender_words_count_as_the_reference_code_counts(captioner: str) -> None
         "outcome_divergence": rates["divergence"],
     }
     for group in ("male", "female"):
-        found[f"{group}_correct"] = rates[f"group:{group}"]
-        found[f"{group}_incorrect"] = rates[f"incorrect:{group}"]
-        found[f"{group}_other"] = rates[f"other:{group}"]
-    assert found == pytest.approx({key: own[key] for key in found}, abs=1e-9)
+        mapping[f"{group}_correct"] = rates[f"group:{group}"]
+        mapping[f"{group}_incorrect"] = rates[f"incorrect:{group}"]
+        mapping[f"{group}_other"] = rates[f"other:{group}"]
+    assert mapping == pytest.approx({key: item[key] for key in mapping}, abs=1e-9)
 
 
 def test_the_th10_file_is_not_behind_the_published_nic() -> None:
@@ -151,21 +151,21 @@ def labelled_images(captioner: str) -> Corpus:
 @pytest.mark.parametrize(("captioner", "name"), [("nic", "NIC"), ("sat", "SAT")])
 def test_labels_from_objects(captioner: str, name: str) -> None:
     words = oracle("gender_error_ratio")
-    own = gender(words["masculine"], words["feminine"])
+    built_gender = gender(words["masculine"], words["feminine"])
     vocabulary = categories("counting_real_coco_objects")
     case = oracle("counting_real_coco_objects")["captioners"][name]
-    options = {"attribute": own, "task": vocabulary, "stats": FEW, "exclude_tasks": ()}
+    options = {"attribute": built_gender, "task": vocabulary, "stats": FEW, "exclude_tasks": ()}
     directed = parts(DirectionalBiasAmplification(**options), labelled_images(captioner))
     mals = parts(BiasAmplificationMALS(**options), labelled_images(captioner))
-    found = {
+    mapping = {
         "BA_arrow_AtoT_WR": directed["a_to_t"],
-        "BA_arrow_TtoA_WR": directed["t_to_a"],
-        "bog_task_to_attribute": directed["t_to_a:named"],
-        "BA_MALS_joint_predictions": mals["score"],
-        "BA_MALS_gtA_predT": mals["predictions:task"],
-        "BA_MALS_predA_gtT": mals["predictions:group"],
+        "BA_arrow_TtoA_WR": directed["t_to_a:published:images"],
+        "bog_task_to_attribute": directed["t_to_a:published:named"],
+        "BA_MALS_joint_predictions": mals["published:joint"],
+        "BA_MALS_gtA_predT": mals["published:task"],
+        "BA_MALS_predA_gtT": mals["published:group"],
     }
-    assert found == pytest.approx({key: case["expected"][key] for key in found}, abs=1e-9)
+    assert mapping == pytest.approx({key: case["expected"][key] for key in mapping}, abs=1e-9)
     assert mals["undefined"] >= case["n_objects_never_predicted"]
     assert directed["mentions:model"] == pytest.approx(case["n_object_mentions"] / 10_780)
 
@@ -196,11 +196,11 @@ def described_images(captioner: str) -> Corpus:
 @pytest.mark.parametrize(("captioner", "name"), [("nic", "NIC"), ("sat", "SAT")])
 def test_labels_from_human_captions(captioner: str, name: str) -> None:
     words = oracle("counting_real_human_captions")["extraction"]["gender_words"]
-    own = gender(words["masculine"], words["feminine"])
+    built_gender = gender(words["masculine"], words["feminine"])
     vocabulary = categories("counting_real_human_captions")
     case = oracle("counting_real_human_captions")["captioners"][name]
     options = {
-        "attribute": own,
+        "attribute": built_gender,
         "task": vocabulary,
         "stats": FEW,
         "exclude_tasks": (),
@@ -211,17 +211,18 @@ def test_labels_from_human_captions(captioner: str, name: str) -> None:
     corpus = described_images(captioner)
     directed = DirectionalBiasAmplification(**options).compute(corpus, splits=[])
     mals = parts(BiasAmplificationMALS(**options), corpus)
-    found = {
+    mapping = {
         "BA_arrow_AtoT_WR": directed.parts["a_to_t"].estimate.value,
-        "BA_arrow_TtoA_WR": directed.parts["t_to_a"].estimate.value,
-        "BA_MALS_joint_predictions": mals["score"],
-        "BA_MALS_gtA_predT": mals["predictions:task"],
-        "BA_MALS_predA_gtT": mals["predictions:group"],
+        "BA_arrow_TtoA_WR": directed.parts["t_to_a:published:images"].estimate.value,
+        "BA_MALS_joint_predictions": mals["published:joint"],
+        "BA_MALS_gtA_predT": mals["published:task"],
+        "BA_MALS_predA_gtT": mals["published:group"],
     }
     assert directed.parts["a_to_t"].n_images == case["n_used"]
-    assert found == pytest.approx({key: case["expected"][key] for key in found}, abs=1e-9)
-    kept = parts(DirectionalBiasAmplification(**options, undefined="keep"), corpus)
-    assert kept["t_to_a"] == pytest.approx(case["expected"]["bog_task_to_attribute"], abs=1e-9)
+    assert mapping == pytest.approx({key: case["expected"][key] for key in mapping}, abs=1e-9)
+    saved_parts = parts(DirectionalBiasAmplification(**options, undefined="keep"), corpus)
+    expected = case["expected"]["bog_task_to_attribute"]
+    assert saved_parts["t_to_a:published:images"] == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize(("captioner", "name"), [("nic", "NIC"), ("sat", "SAT")])
@@ -234,11 +235,13 @@ def test_the_ratio_to_men_of_objects(captioner: str, name: str) -> None:
         FEW,
         exclude_tasks=(),
     )
-    found = parts(metric, labelled_images(captioner))
-    expected = {f"object:{word}:model": own["to_m"] for word, own in case.items()}
-    assert {key: found[key] for key in expected} == pytest.approx(expected, abs=1e-9)
+    computed_parts = parts(metric, labelled_images(captioner))
+    expected = {f"object:{word}:model": item["to_m"] for word, item in case.items()}
+    assert {key: computed_parts[key] for key in expected} == pytest.approx(expected, abs=1e-9)
 
 
 def test_lics_masking_list_fits_the_published_error_too() -> None:
-    own = GenderError(compose.cell([]).build("attribute"), FEW, words="lic")
-    assert round(100 * parts(own, labelled_images("sat"))["score"], 1) == PUBLISHED["sat"][1]
+    gender_error = GenderError(compose.cell([]).build("attribute"), FEW, words="lic")
+    assert (
+        round(100 * parts(gender_error, labelled_images("sat"))["score"], 1) == PUBLISHED["sat"][1]
+    )

@@ -13,17 +13,17 @@ from hypothesis.extra import numpy as arrays
 from scipy import sparse
 
 from bias_pipeline.metrics.functional import amplification, cooccurrence, fairness, groups, multi
-from bias_pipeline.metrics.functional.counts import Counts, known_mean
+from bias_pipeline.metrics.functional.counts import Counts, nanmean
 from bias_pipeline.metrics.functional.task_sets import holds, task_sets
-from bias_pipeline.metrics.parts import DIRECTIONS
+from bias_pipeline.metrics.value_names import DIRECTIONS
 from tests.oracles import oracle
 
 HAND = ("identity", "two_by_two", "zero_cell", "one_attribute_task", "task_never_predicted")
 
 
 def case(name: str) -> dict[str, Any]:
-    (found,) = (c for c in oracle("counting_hand")["cases"] if c["name"] == name)
-    return found
+    (only,) = (c for c in oracle("counting_hand")["cases"] if c["name"] == name)
+    return only
 
 
 def columns(rows: list[dict[str, Any]]) -> tuple[np.ndarray, ...]:
@@ -42,16 +42,16 @@ def counts_of(name: str) -> Counts:
 @pytest.mark.parametrize("name", HAND)
 @pytest.mark.parametrize(("direction", "key"), [("a_to_t", "BA_AtoT"), ("t_to_a", "BA_TtoA")])
 def test_ba_directional_of_hand_tables(name: str, direction: str, key: str) -> None:
-    found = amplification.directional(counts_of(name), direction)
-    assert found == pytest.approx(case(name)["expected"][key], abs=1e-9)
+    directional = amplification.directional(counts_of(name), direction)
+    assert directional == pytest.approx(case(name)["expected"][key], abs=1e-9)
 
 
 @pytest.mark.parametrize("name", HAND)
 @pytest.mark.parametrize(("direction", "key"), [("a_to_t", "BA_AtoT"), ("t_to_a", "BA_TtoA")])
 def test_ba_directional_of_each_pair(name: str, direction: str, key: str) -> None:
-    found = amplification.directional_pairs(counts_of(name), direction)
+    directional_pairs = amplification.directional_pairs(counts_of(name), direction)
     expected = np.array(case(name)["expected"][f"{key}_matrix_attr_by_task"], float)
-    np.testing.assert_allclose(found, expected, atol=1e-9)
+    np.testing.assert_allclose(directional_pairs, expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", HAND)
@@ -68,9 +68,9 @@ def test_ba_mals_of_hand_tables(name: str) -> None:
 
 @pytest.mark.parametrize("name", HAND)
 def test_counts_of_hand_tables(name: str) -> None:
-    found, expected = counts_of(name), case(name)["counts"]
-    assert found.labels.T.tolist() == expected["labels_task_by_attr"]
-    assert found.joint.T.tolist() == expected["joint_predictions_task_by_attr"]
+    counts, expected = counts_of(name), case(name)["counts"]
+    assert counts.labels.T.tolist() == expected["labels_task_by_attr"]
+    assert counts.joint.T.tolist() == expected["joint_predictions_task_by_attr"]
 
 
 @pytest.mark.parametrize("name", HAND)
@@ -83,18 +83,18 @@ def test_multi_of_hand_tables(name: str, reading: str, kind: str, direction: str
     labels, predicted = sparse.csr_array(t), sparse.csr_array(t_hat)
     sets = task_sets(labels, kind, max_size=t.shape[1])
     expected = case(name)["expected_multi"][reading]
-    assert [list(own) for own in sets] == expected["attribute_sets"]
-    both = (holds(own, sets).toarray() for own in (labels, predicted))
+    assert [list(item) for item in sets] == expected["attribute_sets"]
+    both = (holds(item, sets).toarray() for item in (labels, predicted))
     labelled_sets, predicted_sets = both
     counts = Counts.of(a, labelled_sets, a_hat, predicted_sets, weights)
-    found = multi.multi_directional(counts, direction)
-    assert found == pytest.approx(tuple(expected[f"{key}_mean_var"]), abs=1e-9)
+    multi_directional = multi.multi_directional(counts, direction)
+    assert multi_directional == pytest.approx(tuple(expected[f"{key}_mean_var"]), abs=1e-9)
 
 
 def tied() -> Counts:
     """15 images, 5 of group 0, 9 with the task, 3 with both: exactly independent."""
-    own = oracle("counting_hand")["float_noise_tie"]
-    n, a, t, both = (own[k] for k in ("n", "n_attribute0", "n_task", "n_both"))
+    example = oracle("counting_hand")["float_noise_tie"]
+    n, a, t, both = (example[k] for k in ("n", "n_attribute0", "n_task", "n_both"))
     first = np.arange(n) < a
     task = np.where(first, np.arange(n) < both, np.arange(n) < a + t - both)
     groups_ = np.stack([first, ~first], axis=1)
@@ -109,17 +109,17 @@ def test_a_tie_may_count_as_a_negative_correlation() -> None:
     expected = oracle("counting_hand")["float_noise_tie"][
         "expected_if_tie_means_y0_as_in_the_paper"
     ]
-    found = amplification.directional(tied(), "a_to_t", tie="negative")
-    assert found == pytest.approx(expected, abs=1e-12)
+    directional = amplification.directional(tied(), "a_to_t", tie="negative")
+    assert directional == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("after", [0, 1])
 def test_ba_mals_of_the_released_table(after: int) -> None:
-    own = oracle("counting_hand")["zhao2017_released_table"]
-    table = np.array([row[1:] for row in own["rows_name_train_before_after"]])
-    expected = own[("mean_amplification_before", "mean_amplification_after")[after]]
-    found = amplification.mals_of_ratios(table[:, 0], table[:, 1 + after])
-    assert found == pytest.approx(expected, abs=1e-9)
+    item = oracle("counting_hand")["zhao2017_released_table"]
+    table = np.array([row[1:] for row in item["rows_name_train_before_after"]])
+    expected = item[("mean_amplification_before", "mean_amplification_after")[after]]
+    mals_of_ratios = amplification.mals_of_ratios(table[:, 0], table[:, 1 + after])
+    assert mals_of_ratios == pytest.approx(expected, abs=1e-9)
 
 
 def test_the_authors_example_by_group() -> None:
@@ -134,13 +134,16 @@ def test_the_authors_example_by_group() -> None:
 
 def real_counts(name: str, captioner: str) -> tuple[Counts, dict[str, float]]:
     """Counts as a file of worked cases has them."""
-    own = oracle(name)["captioners"][captioner]
+    captioner_values = oracle(name)["captioners"][captioner]
     if name == "counting_real_coco_objects":
-        tables = {**own, "labels": oracle(name)["labels_task_by_attr"]}
+        tables = {**captioner_values, "labels": oracle(name)["labels_task_by_attr"]}
         totals = oracle(name)["attr_totals"]
     else:
-        tables = {**own["counts"], "labels": own["counts"]["gt_task_by_gt_attr"]}
-        totals = own["A_totals_M_F"]
+        tables = {
+            **captioner_values["counts"],
+            "labels": captioner_values["counts"]["gt_task_by_gt_attr"],
+        }
+        totals = captioner_values["A_totals_M_F"]
     labels, task, group, joint = (
         np.array(tables[key], float).T
         for key in (
@@ -152,14 +155,14 @@ def real_counts(name: str, captioner: str) -> tuple[Counts, dict[str, float]]:
     )
     sizes = np.array(totals, float)
     counts = Counts(sizes.sum(), sizes, labels.sum(axis=0), labels, sizes, task, group, joint)
-    return counts, own["expected"]
+    return counts, captioner_values["expected"]
 
 
 @pytest.mark.parametrize("captioner", ["NIC", "SAT"])
 @pytest.mark.parametrize("name", ["counting_real_coco_objects", "counting_real_human_captions"])
 def test_real_counts_give_the_published_codes_numbers(name: str, captioner: str) -> None:
     counts, expected = real_counts(name, captioner)
-    found = {
+    mapping = {
         "BA_arrow_AtoT_WR": amplification.directional(counts, "a_to_t"),
         "BA_arrow_TtoA_WR": amplification.directional(counts, "t_to_a"),
         "bog_task_to_attribute": amplification.directional(
@@ -170,37 +173,37 @@ def test_real_counts_give_the_published_codes_numbers(name: str, captioner: str)
         "BA_MALS_gtA_predT": amplification.mals(counts, predictions="task"),
         "BA_MALS_predA_gtT": amplification.mals(counts, predictions="group"),
     }
-    assert {k: float(v) for k, v in found.items()} == pytest.approx(
-        {key: expected[key] for key in found}, abs=1e-9
+    assert {k: float(v) for k, v in mapping.items()} == pytest.approx(
+        {key: expected[key] for key in mapping}, abs=1e-9
     )
 
 
 @pytest.mark.parametrize("captioner", ["NIC", "SAT"])
 def test_gaic_rates(captioner: str) -> None:
-    own = oracle("gender_groups_cooccurrence")["gaic"][captioner]
+    item = oracle("gender_groups_cooccurrence")["gaic"][captioner]
     counts = np.array(
-        [own["woman_counts_by_label_0w_1m_2neutral_3discard"], own["man_counts_by_label"]], float
+        [item["woman_counts_by_label_0w_1m_2neutral_3discard"], item["man_counts_by_label"]], float
     )
     wrong = counts[0, 1] + counts[1, 0]
     counts[1, [0, 1]] = counts[1, [1, 0]]  # correct first
     expected = [
-        [own[f"{who}_{what}"] for what in ("correct", "wrong", "neutral")]
+        [item[f"{who}_{what}"] for what in ("correct", "wrong", "neutral")]
         for who in ("woman", "man")
     ]
     np.testing.assert_allclose(groups.rates_without_discarded(counts), expected, atol=1e-9)
-    assert wrong / counts.sum() == pytest.approx(own["total_error_over_all"], abs=1e-9)
+    assert wrong / counts.sum() == pytest.approx(item["total_error_over_all"], abs=1e-9)
 
 
 @pytest.mark.parametrize("captioner", ["NIC", "SAT", "OSCAR"])
 def test_outcome_divergence(captioner: str) -> None:
-    own = oracle("gender_error_ratio")["captioners"][captioner]
+    item = oracle("gender_error_ratio")["captioners"][captioner]
     triples = np.array(
         [
-            [own[f"{who}_{what}"] for what in ("correct", "incorrect", "other")]
+            [item[f"{who}_{what}"] for what in ("correct", "incorrect", "other")]
             for who in ("male", "female")
         ]
     )
-    assert groups.divergence(triples) == pytest.approx(own["outcome_divergence"], abs=1e-9)
+    assert groups.divergence(triples) == pytest.approx(item["outcome_divergence"], abs=1e-9)
 
 
 # --- what must hold for any counts --------------------------------------------------------------
@@ -212,41 +215,41 @@ flags = arrays.arrays(np.int64, (N, T), elements=st.integers(0, 1))
 rows = st.tuples(codes, flags, named, flags)
 
 
-def counted(own: tuple[np.ndarray, ...]) -> Counts:
-    a, t, a_hat, t_hat = own
+def counted(arrays: tuple[np.ndarray, ...]) -> Counts:
+    a, t, a_hat, t_hat = arrays
     onehot = np.vstack([np.eye(K), np.zeros(K)])
     return Counts.of(onehot[a], t, onehot[a_hat], t_hat)
 
 
 def numbers(counts: Counts) -> dict[str, np.ndarray]:
-    found = {"mals": amplification.mals(counts)}
+    values = {"mals": amplification.mals(counts)}
     for direction in DIRECTIONS:
-        found[direction] = amplification.directional(counts, direction)
-        found[f"multi:{direction}"] = multi.multi_directional(counts, direction)[0]
-    return found
+        values[direction] = amplification.directional(counts, direction)
+        values[f"multi:{direction}"] = multi.multi_directional(counts, direction)[0]
+    return values
 
 
 @given(rows)
-def test_amplification_lies_in_its_range(own: tuple[np.ndarray, ...]) -> None:
-    values = np.array(list(numbers(counted(own)).values()))
+def test_amplification_lies_in_its_range(item: tuple[np.ndarray, ...]) -> None:
+    values = np.array(list(numbers(counted(item)).values()))
     known = values[np.isfinite(values)]
     assert (np.abs(known) <= 1 + 1e-12).all()
 
 
 @given(codes, flags)
 def test_predictions_that_equal_labels_amplify_nothing(a: np.ndarray, t: np.ndarray) -> None:
-    found = numbers(counted((a, t, a, t)))
-    assert all(np.isnan(value) or abs(value) < 1e-12 for value in found.values())
+    computed_numbers = numbers(counted((a, t, a, t)))
+    assert all(np.isnan(value) or abs(value) < 1e-12 for value in computed_numbers.values())
 
 
 @given(rows, st.permutations(range(K)), st.permutations(range(N)))
 def test_names_and_order_do_not_matter(
-    own: tuple[np.ndarray, ...], names: list[int], order: list[int]
+    item: tuple[np.ndarray, ...], names: list[int], order: list[int]
 ) -> None:
-    a, t, a_hat, t_hat = (column[order] for column in own)
+    a, t, a_hat, t_hat = (column[order] for column in item)
     turned = np.append(np.array(names), -1)
     other = numbers(counted((turned[a], t, turned[a_hat], t_hat)))
-    for key, value in numbers(counted(own)).items():
+    for key, value in numbers(counted(item)).items():
         np.testing.assert_allclose(value, other[key], atol=1e-12)
 
 
@@ -254,14 +257,16 @@ def test_names_and_order_do_not_matter(
 def test_sets_are_those_that_images_hold(t: np.ndarray) -> None:
     sets = task_sets(sparse.csr_array(t), "subsets", max_size=3)
     expected = {
-        own
+        combination
         for size in (1, 2, 3)
-        for own in itertools.combinations(range(T), size)
-        if t[:, own].all(axis=1).any()
+        for combination in itertools.combinations(range(T), size)
+        if t[:, combination].all(axis=1).any()
     }
     assert set(sets) == expected
-    held = holds(sparse.csr_array(t), sets).toarray()
-    assert all((held[:, m] == t[:, own].all(axis=1)).all() for m, own in enumerate(sets))
+    present = holds(sparse.csr_array(t), sets).toarray()
+    assert all(
+        (present[:, m] == t[:, combination].all(axis=1)).all() for m, combination in enumerate(sets)
+    )
 
 
 @given(flags)
@@ -280,8 +285,8 @@ def test_epsilon_is_no_smaller_than_that_of_any_pair(joint: np.ndarray) -> None:
 
 
 def test_epsilon_without_a_prior_is_unknown_for_a_group_never_given_the_task() -> None:
-    found = fairness.epsilons(np.array([[5.0], [0.0]]), np.array([9.0, 9.0]), "none")
-    assert np.isnan(found).all()
+    epsilons = fairness.epsilons(np.array([[5.0], [0.0]]), np.array([9.0, 9.0]), "none")
+    assert np.isnan(epsilons).all()
 
 
 @given(arrays.arrays(np.float64, (2, T), elements=st.integers(0, 50)))
@@ -292,19 +297,19 @@ def test_skew_of_two_groups_is_the_distance_of_the_ratio_from_a_half(pairs: np.n
 
 @given(arrays.arrays(np.float64, (K, T), elements=st.integers(0, 50)))
 def test_bias_disparity_of_equal_counts_is_zero(pairs: np.ndarray) -> None:
-    found = cooccurrence.bias_disparity(pairs, pairs)
-    assert np.nan_to_num(found).any() == np.False_
+    bias_disparity = cooccurrence.bias_disparity(pairs, pairs)
+    assert np.nan_to_num(bias_disparity).any() == np.False_
 
 
 def test_hendricks_distance_leaves_out_objects_without_an_image() -> None:
-    found = cooccurrence.mention_distance(
+    mention_distance = cooccurrence.mention_distance(
         np.array([[4.0, 7.0]]), np.array([[2.0, 1.0]]), np.array([10.0, 0.0])
     )
-    assert found == pytest.approx([2 / 10.0005])
+    assert mention_distance == pytest.approx([2 / 10.0005])
 
 
 def test_nothing_known_has_no_mean() -> None:
-    assert np.isnan(known_mean(np.full((2, 2), np.nan), 2))
+    assert np.isnan(nanmean(np.full((2, 2), np.nan), 2))
 
 
 @pytest.mark.parametrize("absent", ["keep", "drop"])
@@ -312,5 +317,5 @@ def test_an_object_never_predicted_stays_in_the_number_of_objects_or_not(absent:
     a = np.array([[1, 0], [1, 0], [0, 1]])
     t, never = np.array([[1, 1]] * 3), np.array([[1, 0]] * 3)
     men = np.array([[1, 0]] * 3)
-    found = amplification.mals(Counts.of(a, t, men, never), absent=absent)
-    assert found == pytest.approx({"keep": 1 / 6, "drop": 1 / 3}[absent])
+    mals = amplification.mals(Counts.of(a, t, men, never), absent=absent)
+    assert mals == pytest.approx({"keep": 1 / 6, "drop": 1 / 3}[absent])

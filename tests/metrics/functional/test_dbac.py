@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,13 +16,11 @@ from bias_pipeline.metrics.functional.dbac import (
     PRIORS,
     Side,
     dbac,
+    dbac_score,
     omega,
     pair_scores,
-    score,
 )
 from tests.corpora import DATA
-
-FloatArray = npt.NDArray[np.float64]
 
 ORACLE = DATA.parent / "oracles" / "dbac_arithmetic.json"
 EPSILON = 1e-8
@@ -67,12 +64,12 @@ ALL = np.ones((2, 3), bool)
 
 def dbac_of(model: Side = MODEL, human: Side = HUMAN, **options: Any) -> float:
     supported = options.pop("supported", ALL)
-    return float(score(model, human, GIVEN, supported, **options))
+    return float(dbac_score(model, human, GIVEN, supported, **options))
 
 
-def louder(own: Side, times: float) -> Side:
+def louder(side: Side, times: float) -> Side:
     """The same attackers and pairs, every value of the other variable mentioned more often."""
-    return replace(own, other=times * own.other, mentions=times * own.mentions)
+    return replace(side, other=times * side.other, mentions=times * side.mentions)
 
 
 # The oracle.
@@ -81,39 +78,50 @@ def louder(own: Side, times: float) -> Side:
 @pytest.mark.parametrize("number", range(5))
 @pytest.mark.parametrize("who", ["M", "H"])
 def test_omega_is_as_in_the_worked_case(number: int, who: str) -> None:
-    own = case(number)
-    other = own["P_t_hat" if who == "M" else "P_t"]
-    found = omega(np.array([[own[f"Q_{who}"]]]), np.array([other]), np.array([own["P_a"]]))
-    assert found.item() == pytest.approx(own[f"omega_{who}"], abs=tolerance())
+    example = case(number)
+    other = example["P_t_hat" if who == "M" else "P_t"]
+    computed_omega = omega(
+        np.array([[example[f"Q_{who}"]]]), np.array([other]), np.array([example["P_a"]])
+    )
+    assert computed_omega.item() == pytest.approx(example[f"omega_{who}"], abs=tolerance())
 
 
 @pytest.mark.parametrize("number", range(4))
 def test_dbac_is_as_in_the_worked_case(number: int) -> None:
-    own = case(number)
-    found = dbac(np.array(own["omega_M"]), np.array(own["omega_H"]), own["epsilon"])
-    assert found.item() == pytest.approx(own["DBAC"], abs=tolerance())
+    example = case(number)
+    computed_dbac = dbac(
+        np.array(example["omega_M"]), np.array(example["omega_H"]), example["epsilon"]
+    )
+    assert computed_dbac.item() == pytest.approx(example["DBAC"], abs=tolerance())
 
 
 def test_dbac_of_nothing_is_unknown_in_the_worked_case() -> None:
-    own = case(4)
-    assert own["DBAC"] is None
-    assert np.isnan(dbac(np.array(own["omega_M"]), np.array(own["omega_H"])))
+    example = case(4)
+    assert example["DBAC"] is None
+    assert np.isnan(dbac(np.array(example["omega_M"]), np.array(example["omega_H"])))
 
 
 @pytest.mark.parametrize("aggregate", AGGREGATES)
 @pytest.mark.parametrize("number", range(4))
 def test_every_aggregate_of_one_pair_is_the_worked_case(number: int, aggregate: str) -> None:
-    own = case(number)
-    model, human = one_pair(own["Q_M"], own["P_t_hat"]), one_pair(own["Q_H"], own["P_t"])
-    found = score(model, human, np.array([own["P_a"]]), np.ones((1, 1), bool), aggregate=aggregate)
-    assert found.item() == pytest.approx(own["DBAC"], abs=tolerance())
+    example = case(number)
+    model, human = (
+        one_pair(example["Q_M"], example["P_t_hat"]),
+        one_pair(example["Q_H"], example["P_t"]),
+    )
+    computed_score = dbac_score(
+        model, human, np.array([example["P_a"]]), np.ones((1, 1), bool), aggregate=aggregate
+    )
+    assert computed_score.item() == pytest.approx(example["DBAC"], abs=tolerance())
 
 
 def test_omega_of_an_ideal_attacker_is_bayes_rule() -> None:
-    own = oracle()["bayes_identity"]
-    ideal = np.array(own["Q_at_of_an_ideal_attacker_P_a_given_t"])
-    found = omega(ideal, np.array(own["P_t"]), np.array(own["P_a"]))
-    np.testing.assert_allclose(found, own["omega_at_equals_P_t_given_a"], rtol=0, atol=1e-12)
+    bayes_identity = oracle()["bayes_identity"]
+    ideal = np.array(bayes_identity["Q_at_of_an_ideal_attacker_P_a_given_t"])
+    computed_omega = omega(ideal, np.array(bayes_identity["P_t"]), np.array(bayes_identity["P_a"]))
+    np.testing.assert_allclose(
+        computed_omega, bayes_identity["omega_at_equals_P_t_given_a"], rtol=0, atol=1e-12
+    )
 
 
 @given(st.lists(st.integers(1, 1000), min_size=6, max_size=6))
@@ -121,8 +129,8 @@ def test_omega_of_an_ideal_attacker_is_bayes_rule() -> None:
 def test_bayes_rule_holds_for_any_table_of_counts(counts: list[int]) -> None:
     joint = np.reshape(counts, (2, 3)) / sum(counts)
     of_group, of_task = joint.sum(axis=1), joint.sum(axis=0)
-    found = omega(joint / of_task, of_task, of_group)
-    np.testing.assert_allclose(found, joint / of_group[:, None], rtol=0, atol=1e-12)
+    computed_omega = omega(joint / of_task, of_task, of_group)
+    np.testing.assert_allclose(computed_omega, joint / of_group[:, None], rtol=0, atol=1e-12)
 
 
 # Limits and symmetries of the normalised difference.
@@ -152,8 +160,8 @@ def test_swapping_the_sides_turns_the_sign(model: float, human: float) -> None:
 
 @given(OMEGAS, OMEGAS)
 def test_the_score_lies_between_minus_one_and_one(model: float, human: float) -> None:
-    found = dbac(np.array(model), np.array(human)).item()
-    assert np.isnan(found) if model + human == 0 else -1 < found < 1
+    item = dbac(np.array(model), np.array(human)).item()
+    assert np.isnan(item) if model + human == 0 else -1 < item < 1
 
 
 @given(OMEGAS, OMEGAS, OMEGAS)
@@ -183,13 +191,15 @@ def test_equal_sides_score_exactly_zero(aggregate: str, prior: str) -> None:
 
 @pytest.mark.parametrize("aggregate", AGGREGATES)
 def test_twice_as_many_mentions_are_a_third_under_the_published_prior(aggregate: str) -> None:
-    found = dbac_of(louder(HUMAN, 2), HUMAN, aggregate=aggregate, prior="counts")
-    assert found == pytest.approx(1 / 3, abs=1e-6)
+    dbac = dbac_of(louder(HUMAN, 2), HUMAN, aggregate=aggregate, prior="counts")
+    assert dbac == pytest.approx(1 / 3, abs=1e-6)
 
 
 def test_the_third_is_exact_but_for_epsilon() -> None:
-    found = pair_scores(one_pair(1.0, 0.5), one_pair(1.0, 0.25), np.array([0.5]), "counts")
-    assert found.item() == 0.5 / (1.5 + EPSILON)
+    computed_pair_scores = pair_scores(
+        one_pair(1.0, 0.5), one_pair(1.0, 0.25), np.array([0.5]), "counts"
+    )
+    assert computed_pair_scores.item() == 0.5 / (1.5 + EPSILON)
 
 
 @pytest.mark.parametrize("aggregate", AGGREGATES)
@@ -202,13 +212,15 @@ def test_twice_as_many_mentions_are_nothing_under_the_other_priors(
 
 @given(st.floats(0.1, 10))
 def test_saying_k_times_as_much_scores_as_arithmetic_has_it(times: float) -> None:
-    found = dbac_of(louder(HUMAN, times), HUMAN)
-    assert found == pytest.approx((times - 1) / (times + 1), abs=1e-6)
+    dbac = dbac_of(louder(HUMAN, times), HUMAN)
+    assert dbac == pytest.approx((times - 1) / (times + 1), abs=1e-6)
 
 
 def test_without_a_prior_a_pair_compares_qualities() -> None:
-    found = pair_scores(one_pair(3.0, 0.1), one_pair(1.0, 0.7), np.array([0.2]), "none")
-    assert found.item() == pytest.approx(0.5)
+    computed_pair_scores = pair_scores(
+        one_pair(3.0, 0.1), one_pair(1.0, 0.7), np.array([0.2]), "none"
+    )
+    assert computed_pair_scores.item() == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("aggregate", ["per_pair", "marginal"])
@@ -219,7 +231,7 @@ def test_only_per_caption_tells_a_shared_prior_from_none(aggregate: str) -> None
 
 @given(st.floats(0.1, 10))
 def test_in_a_mean_of_pairs_the_given_variables_prior_cancels(times: float) -> None:
-    one, two = (score(MODEL, HUMAN, own, ALL).item() for own in (GIVEN, times * GIVEN))
+    one, two = (dbac_score(MODEL, HUMAN, item, ALL).item() for item in (GIVEN, times * GIVEN))
     assert one == pytest.approx(two, abs=1e-6)
 
 
@@ -228,8 +240,8 @@ def test_in_a_mean_of_pairs_the_given_variables_prior_cancels(times: float) -> N
 
 @pytest.mark.parametrize("prior", PRIORS)
 def test_aggregates_agree_on_one_pair(prior: str) -> None:
-    found = [
-        score(
+    lines = [
+        dbac_score(
             one_pair(0.8, 0.2, 7),
             one_pair(0.7, 0.25, 30),
             np.array([0.5]),
@@ -239,7 +251,7 @@ def test_aggregates_agree_on_one_pair(prior: str) -> None:
         ).item()
         for aggregate in AGGREGATES
     ]
-    assert found == pytest.approx([found[0]] * len(AGGREGATES))
+    assert lines == pytest.approx([lines[0]] * len(AGGREGATES))
 
 
 def test_per_pair_is_the_mean_of_the_pairs() -> None:
@@ -261,14 +273,14 @@ def test_what_is_never_named_has_omega_zero_though_no_attacker_predicted_it() ->
 
 def test_per_caption_weighs_pairs_by_their_mentions() -> None:
     means = [
-        np.average(omega(own.quality, own.other, GIVEN), weights=own.mentions)
-        for own in (MODEL, HUMAN)
+        np.average(omega(item.quality, item.other, GIVEN), weights=item.mentions)
+        for item in (MODEL, HUMAN)
     ]
     assert dbac_of(aggregate="per_caption") == pytest.approx(dbac(*map(np.array, means)).item())
 
 
 def test_marginal_takes_the_mean_of_each_prior() -> None:
-    means = [own.overall * own.other.mean() / GIVEN.mean() for own in (MODEL, HUMAN)]
+    means = [item.overall * item.other.mean() / GIVEN.mean() for item in (MODEL, HUMAN)]
     assert dbac_of(aggregate="marginal") == pytest.approx(dbac(*map(np.array, means)).item())
 
 
@@ -285,10 +297,10 @@ def test_of_ideal_attackers_only_weighing_by_mentions_sees_amplification(
 ) -> None:
     """Omega is P(t | a): what one group gains the other loses, from a smaller base."""
     people, captioner = ideal([[0.65, 0.35], [0.35, 0.65]]), ideal([[0.75, 0.25], [0.25, 0.75]])
-    found = score(
+    computed_score = dbac_score(
         captioner, people, np.array([0.5, 0.5]), np.ones((2, 2), bool), aggregate=aggregate
     )
-    assert sign * found.item() > 0.02
+    assert sign * computed_score.item() > 0.02
 
 
 @pytest.mark.parametrize("aggregate", ["per_pair", "per_caption"])
@@ -313,8 +325,10 @@ def test_a_pair_unknown_on_one_side_is_left_out_on_both() -> None:
     human, model = (
         Side(quality, np.array(1.0), np.array([0.5, 0.5]), np.ones((1, 2))) for quality in qualities
     )
-    found = score(model, human, np.array([1.0]), np.ones((1, 2), bool), aggregate="per_caption")
-    assert found.item() == 0
+    computed_score = dbac_score(
+        model, human, np.array([1.0]), np.ones((1, 2), bool), aggregate="per_caption"
+    )
+    assert computed_score.item() == 0
 
 
 @pytest.mark.parametrize("aggregate", ["per_pair", "per_caption"])
@@ -329,10 +343,10 @@ def test_seeds_and_resamples_are_free_axes(aggregate: str, prior: str) -> None:
     sides = [[side(10 * b + s) for s in range(3)] for b in range(2)]
     stacked = Side(
         *(
-            np.array([[getattr(own, name) for own in row] for row in sides])
+            np.array([[getattr(item, name) for item in row] for row in sides])
             for name in ("quality", "overall", "other", "mentions")
         )
     )
-    found = score(stacked, HUMAN, GIVEN, ALL, aggregate=aggregate, prior=prior)
-    alone = [[dbac_of(own, aggregate=aggregate, prior=prior) for own in row] for row in sides]
-    np.testing.assert_allclose(found, alone)
+    computed_score = dbac_score(stacked, HUMAN, GIVEN, ALL, aggregate=aggregate, prior=prior)
+    alone = [[dbac_of(item, aggregate=aggregate, prior=prior) for item in row] for row in sides]
+    np.testing.assert_allclose(computed_score, alone)

@@ -26,20 +26,20 @@ def every_draw(sizes: tuple[int, ...], k: int) -> list[float]:
         np.bincount(groups[list(rows)], minlength=len(sizes))
         for rows in combinations(range(len(groups)), k)
     ]
-    return [float(normalised_entropy(own.astype(float))) for own in counts]
+    return [float(normalised_entropy(count.astype(float))) for count in counts]
 
 
 @pytest.mark.parametrize("sizes", [(4, 3), (2, 3, 4), (6, 1)])
 @pytest.mark.parametrize("k", [1, 3, 6])
 def test_the_null_is_the_mean_of_all_sets(sizes: tuple[int, ...], k: int) -> None:
-    found = fair_ranker(np.array(sizes), k)
-    assert found.expected == pytest.approx(np.mean(every_draw(sizes, k)), abs=1e-12)
+    computed_fair_ranker = fair_ranker(np.array(sizes), k)
+    assert computed_fair_ranker.expected == pytest.approx(np.mean(every_draw(sizes, k)), abs=1e-12)
 
 
 @pytest.mark.parametrize("sizes", [(4, 4), (3, 3, 3)])
 def test_the_interval_of_the_null_leaves_out_no_more_than_its_tails(sizes: tuple[int, ...]) -> None:
-    found, all_sets = fair_ranker(np.array(sizes), 4, 0.8), np.array(every_draw(sizes, 4))
-    outside = (all_sets < found.low - 1e-12).mean(), (all_sets > found.high + 1e-12).mean()
+    result, all_sets = fair_ranker(np.array(sizes), 4, 0.8), np.array(every_draw(sizes, 4))
+    outside = (all_sets < result.low - 1e-12).mean(), (all_sets > result.high + 1e-12).mean()
     assert max(outside) <= 0.1 + 1e-12
 
 

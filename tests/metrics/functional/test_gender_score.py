@@ -23,7 +23,7 @@ SHARES = st.floats(0, 1)
 
 
 def scored(likelihood: float, similarity: float, probability: float) -> float:
-    arrays = (np.array(own, np.float64) for own in (likelihood, similarity, probability))
+    arrays = (np.array(array, np.float64) for array in (likelihood, similarity, probability))
     return float(gender_score(*arrays))
 
 
@@ -46,8 +46,8 @@ def cut(value: float) -> float:
 @pytest.mark.parametrize("who", ["man", "woman"])
 def test_the_published_example_to_the_last_digit(who: str) -> None:
     case = cases()["worked_example_published"]
-    found = scored(case[who]["lm"], case[who]["sim"], case["p_object"])
-    assert found == pytest.approx(case[who]["score"], abs=1e-12, rel=0)
+    computed_scored = scored(case[who]["lm"], case[who]["sim"], case["p_object"])
+    assert computed_scored == pytest.approx(case[who]["score"], abs=1e-12, rel=0)
 
 
 def test_the_published_ratio() -> None:
@@ -69,8 +69,8 @@ def test_the_second_example_from_either_of_its_two_published_values() -> None:
         case["ratio_from_either"],
         strict=True,
     ):
-        found = bias_ratio(np.array([[case[key], case["score_woman"]]]))[0]
-        assert found == pytest.approx(expected, abs=1e-12)
+        result = bias_ratio(np.array([[case[key], case["score_woman"]]]))[0]
+        assert result == pytest.approx(expected, abs=1e-12)
 
 
 # --- edges
@@ -78,8 +78,8 @@ def test_the_second_example_from_either_of_its_two_published_values() -> None:
 
 def test_edge_values() -> None:
     for case in cases()["edge_values"]["cases"]:
-        found = scored(case["lm"], case["sim"], case["p_object"])
-        assert found == pytest.approx(case["score"], abs=1e-12), case
+        computed_scored = scored(case["lm"], case["sim"], case["p_object"])
+        assert computed_scored == pytest.approx(case["score"], abs=1e-12), case
 
 
 @pytest.mark.parametrize("similarity", [-1.0, -1.0000001, 1.0000001])
@@ -116,8 +116,8 @@ def test_table_2_follows_from_its_averages_cut_off_not_rounded() -> None:
     for row in rows(2):
         means = np.array([[row["avg_man"], row["avg_woman"]]])
         assert bias_ratio(means)[0] == pytest.approx(row["eq1_to_m"], abs=1e-12)
-        found = [cut(bias_ratio(means, k)[0]) for k in (0, 1)]
-        assert found == [row["published_to_m"], row["published_to_w"]]
+        lines = [cut(bias_ratio(means, k)[0]) for k in (0, 1)]
+        assert lines == [row["published_to_m"], row["published_to_w"]]
 
 
 def test_table_3_follows_from_its_averages_in_41_of_42_cells() -> None:
@@ -125,21 +125,21 @@ def test_table_3_follows_from_its_averages_in_41_of_42_cells() -> None:
     for row in rows(3):
         man, woman, person = (np.array([row[f"avg_{k}"]]) for k in ("man", "woman", "person"))
         assert ratio_to_neutral(man, person)[0] == pytest.approx(row["eq2_m"], abs=1e-12)
-        found = [
+        lines = [
             ratio_to_neutral(man, person)[0],
             ratio_to_neutral(woman, person)[0],
             bias_ratio(np.stack([man, woman], axis=1))[0],
         ]
         printed = row["published_ratio_m_w_tom"]
-        matches += [cut(own) == told for own, told in zip(found, printed, strict=True)]
+        matches += [cut(item) == message for item, message in zip(lines, printed, strict=True)]
     assert (sum(matches), len(matches)) == (41, 42)
 
 
 def test_table_5_follows_from_its_counts() -> None:
     for row in rows(5):
         counts = np.array([[row["man"], row["woman"]]], np.float64)
-        found = [cut(bias_ratio(counts, k)[0]) for k in (0, 1)]
-        assert found == row["published_to_m_to_w"]
+        lines = [cut(bias_ratio(counts, k)[0]) for k in (0, 1)]
+        assert lines == row["published_to_m_to_w"]
 
 
 # --- shares and ties
@@ -152,8 +152,8 @@ def test_a_ratio_of_what_is_not_positive_is_no_number(values: list[float]) -> No
 
 @given(st.lists(st.floats(0.01, 10), min_size=2, max_size=5))
 def test_the_shares_of_all_groups_sum_to_one(values: list[float]) -> None:
-    own = np.array([values])
-    assert sum(bias_ratio(own, k)[0] for k in range(len(values))) == pytest.approx(1)
+    array = np.array([values])
+    assert sum(bias_ratio(array, k)[0] for k in range(len(values))) == pytest.approx(1)
 
 
 def test_three_groups_have_an_estimate_too() -> None:

@@ -26,7 +26,9 @@ def p_of(counts: tuple[int, ...], sizes: tuple[int, ...]) -> float:
 
 def test_p_by_hand() -> None:
     """Of 10 ways to draw 2 of 3 men and 2 women, one has two women, three two men, six both."""
-    assert [p_of(own, (3, 2)) for own in ((0, 2), (2, 0), (1, 1))] == pytest.approx([0.1, 0.4, 1.0])
+    assert [p_of(item, (3, 2)) for item in ((0, 2), (2, 0), (1, 1))] == pytest.approx(
+        [0.1, 0.4, 1.0]
+    )
 
 
 def test_few_men_from_a_pool_of_men_are_seen() -> None:
@@ -56,7 +58,7 @@ def test_p_is_the_share_of_draws_that_are_no_likelier(sizes: tuple[int, ...], k:
         for rows in combinations(range(len(groups)), k)
     ]
     for count in set(draws):
-        no_likelier = sum(draws.count(own) <= draws.count(count) for own in draws)
+        no_likelier = sum(draws.count(draw) <= draws.count(count) for draw in draws)
         assert p_of(count, sizes) == pytest.approx(no_likelier / len(draws))
 
 

@@ -30,11 +30,11 @@ CASES = [
 
 @pytest.mark.parametrize("name", CASES)
 def test_fairness_is_that_of_the_worked_cases(name: str) -> None:
-    told = oracle("retrieval_debias")["retrieval_fairness"]
-    (case,) = (own for own in told["cases"] if own["name"] == name)
-    counts = [np.array(own, float) for own in case["top_k_group_counts_per_concept"]]
-    found = np.mean([normalised_entropy(own) for own in counts])
-    assert found == pytest.approx(case["fairness"], abs=told["tolerance_abs"])
+    retrieval_fairness = oracle("retrieval_debias")["retrieval_fairness"]
+    (case,) = (item for item in retrieval_fairness["cases"] if item["name"] == name)
+    counts = [np.array(item, float) for item in case["top_k_group_counts_per_concept"]]
+    mean = np.mean([normalised_entropy(item) for item in counts])
+    assert mean == pytest.approx(case["fairness"], abs=retrieval_fairness["tolerance_abs"])
 
 
 @given(st.lists(st.integers(0, 50), min_size=2, max_size=8).filter(any))
@@ -44,7 +44,7 @@ def test_entropy_lies_between_its_ends(counts: list[int]) -> None:
 
 @given(st.lists(st.integers(0, 50), min_size=2, max_size=8).filter(any))
 def test_the_order_of_groups_plays_no_part(counts: list[int]) -> None:
-    forth, back = (normalised_entropy(np.array(own, float)) for own in (counts, counts[::-1]))
+    forth, back = (normalised_entropy(np.array(item, float)) for item in (counts, counts[::-1]))
     assert forth == pytest.approx(back, abs=1e-12)
 
 
@@ -80,10 +80,10 @@ def test_more_than_there_is_cannot_be_ranked() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), min_size=1, max_size=20))
 def test_weights_count_as_if_images_stood_several_times(ranking: list[tuple[int, int]]) -> None:
-    weights, groups = (np.array(own) for own in zip(*ranking, strict=True))
+    weights, groups = (np.array(item) for item in zip(*ranking, strict=True))
     spelled_out = np.repeat(groups, weights)[:6]
-    found = weighted_counts(weights[None].astype(float), groups, 3, 6)[0]
-    assert found.tolist() == np.bincount(spelled_out, minlength=3).tolist()
+    weighted_count = weighted_counts(weights[None].astype(float), groups, 3, 6)[0]
+    assert weighted_count.tolist() == np.bincount(spelled_out, minlength=3).tolist()
 
 
 @pytest.mark.parametrize("block", [1, 100_000])

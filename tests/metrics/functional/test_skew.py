@@ -25,15 +25,15 @@ from bias_pipeline.metrics.functional.skew import (
     Floor,
     Log,
     bias_at,
-    divergence,
     ndkl,
+    ranking_divergence,
     skews,
     target_shares,
 )
 
 HALF = np.array([0.5, 0.5])
 RANKINGS = st.lists(st.integers(0, 2), min_size=4, max_size=12).filter(
-    lambda own: set(own) == {0, 1, 2}
+    lambda item: set(item) == {0, 1, 2}
 )
 
 
@@ -42,8 +42,10 @@ def plain_ndkl(ranking: list[int], target: np.ndarray, k: int) -> float:
     total = 0.0
     for i in range(1, k + 1):
         shares = [ranking[:i].count(group) / i for group in range(len(target))]
-        own = sum(p * math.log(p / q) for p, q in zip(shares, target, strict=True) if p)
-        total += own / math.log2(i + 1)
+        ranking_divergence = sum(
+            p * math.log(p / q) for p, q in zip(shares, target, strict=True) if p
+        )
+        total += ranking_divergence / math.log2(i + 1)
     return total / sum(1 / math.log2(i + 1) for i in range(1, k + 1))
 
 
@@ -62,24 +64,26 @@ def onehot(ranking: list[int], n_groups: int) -> np.ndarray:
 def test_skews_are_those_worked_by_hand(
     counts: list[int], target: list[float], expected: list[float]
 ) -> None:
-    found = skews(np.array(counts, float), np.array(target), 100, "1/k", "e")
-    assert found == pytest.approx(expected)
+    computed_skews = skews(np.array(counts, float), np.array(target), 100, "1/k", "e")
+    assert computed_skews == pytest.approx(expected)
 
 
 def test_a_floor_below_the_ratio_is_as_low_as_it_says() -> None:
-    found = skews(np.array([100.0, 0.0]), HALF, 100, 1e-10, "e")
-    assert found[1] == pytest.approx(math.log(1e-10))
+    computed_skews = skews(np.array([100.0, 0.0]), HALF, 100, 1e-10, "e")
+    assert computed_skews[1] == pytest.approx(math.log(1e-10))
 
 
 def test_more_than_k_tied_images_are_still_over_k() -> None:
-    found = skews(np.array([6.0, 6.0]), HALF, 10, "1/k", "e")
-    assert found == pytest.approx([math.log(1.2)] * 2)
+    computed_skews = skews(np.array([6.0, 6.0]), HALF, 10, "1/k", "e")
+    assert computed_skews == pytest.approx([math.log(1.2)] * 2)
 
 
 def test_a_group_without_images_has_no_skew() -> None:
     sizes = np.array([3, 3, 0])
-    found = skews(np.array([2.0, 2.0, 0.0]), target_shares(sizes, "dataset"), 4, "1/k", "e")
-    assert np.isnan(found).tolist() == [False, False, True]
+    computed_skews = skews(
+        np.array([2.0, 2.0, 0.0]), target_shares(sizes, "dataset"), 4, "1/k", "e"
+    )
+    assert np.isnan(computed_skews).tolist() == [False, False, True]
 
 
 def test_bits_are_nats_over_the_logarithm_of_two() -> None:
@@ -92,8 +96,8 @@ def test_bits_are_nats_over_the_logarithm_of_two() -> None:
 def test_ndkl_is_what_its_definition_says(ranking: list[int], k: int) -> None:
     k = min(k, len(ranking))
     target = target_shares(np.bincount(ranking, minlength=3), "dataset")
-    found = ndkl(onehot(ranking, 3)[:k], target, k, "e")
-    assert found == pytest.approx(plain_ndkl(ranking, target, k))
+    computed_ndkl = ndkl(onehot(ranking, 3)[:k], target, k, "e")
+    assert computed_ndkl == pytest.approx(plain_ndkl(ranking, target, k))
 
 
 @given(RANKINGS)
@@ -114,8 +118,8 @@ def all_rankings(sizes: list[int]) -> list[tuple[int, ...]]:
 
 
 def mean_over_all(sizes: list[int], value: object) -> float:
-    found = [value(own) for own in all_rankings(sizes)]  # type: ignore[operator]
-    return float(np.mean(found))
+    numbers = [value(ranking) for ranking in all_rankings(sizes)]  # type: ignore[operator]
+    return float(np.mean(numbers))
 
 
 @pytest.mark.parametrize("sizes", [[4, 3], [3, 2, 2], [5, 1, 1]])
@@ -128,11 +132,13 @@ def test_the_null_of_the_ends_is_the_mean_over_all_rankings(
 
     def end(ranking: tuple[int, ...]) -> float:
         counts = np.bincount(ranking[:k], minlength=len(sizes)).astype(float)
-        own = skews(counts, target, k, floor, "e")
-        return float(own.max() if largest else own.min())
+        built_skews = skews(counts, target, k, floor, "e")
+        return float(built_skews.max() if largest else built_skews.min())
 
-    found = fair_extreme(np.array(sizes), target, k, floor, "e", largest=largest, level=0.95)
-    assert found.expected == pytest.approx(mean_over_all(sizes, end))
+    computed_fair_extreme = fair_extreme(
+        np.array(sizes), target, k, floor, "e", largest=largest, level=0.95
+    )
+    assert computed_fair_extreme.expected == pytest.approx(mean_over_all(sizes, end))
 
 
 @pytest.mark.parametrize("sizes", [[4, 3], [3, 2, 2]])
@@ -142,29 +148,35 @@ def test_the_null_of_divergences_is_the_mean_over_all_rankings(sizes: list[int],
 
     def of_top(ranking: tuple[int, ...]) -> float:
         counts = np.bincount(ranking[:k], minlength=len(sizes)).astype(float)
-        return float(divergence(counts, target, k, log))
+        return float(ranking_divergence(counts, target, k, log))
 
     def of_tops(ranking: tuple[int, ...]) -> float:
         return float(ndkl(onehot(list(ranking), len(sizes))[:k], target, k, log))
 
-    own = np.array(sizes)
-    assert fair_divergence(own, target, k, log) == pytest.approx(mean_over_all(sizes, of_top))
-    assert fair_ndkl(own, target, k, log) == pytest.approx(mean_over_all(sizes, of_tops))
+    array = np.array(sizes)
+    assert fair_divergence(array, target, k, log) == pytest.approx(mean_over_all(sizes, of_top))
+    assert fair_ndkl(array, target, k, log) == pytest.approx(mean_over_all(sizes, of_tops))
 
 
 def test_the_null_of_bias_is_that_of_the_data() -> None:
-    found = fair_bias(np.array([600, 400]), 100, 0.95)
-    assert found.expected == pytest.approx(0.2)
-    assert -0.05 < found.low < 0.1 < 0.3 < found.high < 0.45
+    computed_fair_bias = fair_bias(np.array([600, 400]), 100, 0.95)
+    assert computed_fair_bias.expected == pytest.approx(0.2)
+    assert -0.05 < computed_fair_bias.low < 0.1 < 0.3 < computed_fair_bias.high < 0.45
 
 
 def test_the_interval_of_the_null_holds_what_it_says() -> None:
     sizes, k = np.array([500, 300, 200]), 60
     target = target_shares(sizes, "dataset")
-    found = fair_extreme(sizes, target, k, "1/k", "e", largest=True, level=0.9)
+    computed_fair_extreme = fair_extreme(sizes, target, k, "1/k", "e", largest=True, level=0.9)
     draws = np.random.default_rng(0).multivariate_hypergeometric(sizes, k, 20_000)
-    own = skews(draws.astype(float), target, k, "1/k", "e").max(axis=1)
-    assert 0.89 < np.mean((own >= found.low) & (own <= found.high)) < 0.97
+    greatest = skews(draws.astype(float), target, k, "1/k", "e").max(axis=1)
+    assert (
+        0.89
+        < np.mean(
+            (greatest >= computed_fair_extreme.low) & (greatest <= computed_fair_extreme.high)
+        )
+        < 0.97
+    )
 
 
 @pytest.mark.parametrize(
@@ -173,8 +185,8 @@ def test_the_interval_of_the_null_holds_what_it_says() -> None:
 )
 def test_ties_are_counted_as_is_said(ties: Ties, counts: list[float]) -> None:
     groups, blocks = np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1])
-    found = weighted_counts(np.ones((1, 4)), groups, 2, 3, ties, blocks)
-    assert found[0] == pytest.approx(counts)
+    computed_weighted_counts = weighted_counts(np.ones((1, 4)), groups, 2, 3, ties, blocks)
+    assert computed_weighted_counts[0] == pytest.approx(counts)
 
 
 @pytest.mark.parametrize("ties", ["stable", "all", "expected"])

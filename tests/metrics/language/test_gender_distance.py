@@ -59,8 +59,8 @@ def metric(vectors: str, **options: Any) -> GenderDistance:
     return GenderDistance(GENDER, TASKS, FEW, vectors, **{"min_support": 1, **options})
 
 
-def values(vectors: str, found: Corpus | None = None, **options: Any) -> dict[str, float]:
-    parts = metric(vectors, **options).compute(found or corpus(), splits=[]).parts
+def values(vectors: str, corpus_given: Corpus | None = None, **options: Any) -> dict[str, float]:
+    parts = metric(vectors, **options).compute(corpus_given or corpus(), splits=[]).parts
     return {str(name): part.estimate.value for name, part in parts.items()}
 
 
@@ -77,33 +77,33 @@ def near() -> tuple[list[str], np.ndarray]:
     if not path.is_file():
         pytest.skip(f"no GloVe vectors at {path}")
     names = list(glove()["rows"])
-    found = word_vectors(str(path), {*names, "man", "woman", "person"})
-    return names, cosines(found.rows(names), found.rows(["man", "woman", "person"]))
+    vectors_read = word_vectors(str(path), {*names, "man", "woman", "person"})
+    return names, cosines(vectors_read.rows(names), vectors_read.rows(["man", "woman", "person"]))
 
 
 def test_cosines_of_glove(near: tuple[list[str], np.ndarray]) -> None:
-    names, found = near
-    for name, own in zip(names, found, strict=True):
+    names, result = near
+    for name, item in zip(names, result, strict=True):
         case = glove()["rows"][name]
         expected = [case[word] for word in ("man", "woman", "person")]
-        np.testing.assert_allclose(own, expected, atol=1e-6)
+        np.testing.assert_allclose(item, expected, atol=1e-6)
 
 
 def test_an_objects_ratio_where_its_cosines_are_positive(
     near: tuple[list[str], np.ndarray],
 ) -> None:
-    names, found = near
-    ratios = bias_ratio(found[:, :2])
-    for name, own, ratio in zip(names, found, ratios, strict=True):
-        if (own[:2] > 0).all():
+    names, result = near
+    ratios = bias_ratio(result[:, :2])
+    for name, item, ratio in zip(names, result, ratios, strict=True):
+        if (item[:2] > 0).all():
             assert ratio == pytest.approx(glove()["rows"][name]["to_m"], abs=1e-6)
         else:
             assert math.isnan(ratio)
 
 
 def test_the_ratio_of_averages(near: tuple[list[str], np.ndarray]) -> None:
-    names, found = near
-    means = mean_cosines(np.ones(len(names)), found)
+    names, result = near
+    means = mean_cosines(np.ones(len(names)), result)
     case = glove()
     np.testing.assert_allclose(
         means, [case["avg"][k] for k in ("man", "woman", "person")], atol=1e-6
@@ -117,16 +117,18 @@ def test_the_ratio_of_averages(near: tuple[list[str], np.ndarray]) -> None:
 
 
 def test_a_distance_is_the_mean_over_what_is_named(vectors: str) -> None:
-    found = values(vectors)
+    computed_values = values(vectors)
     hot_dog = math.sqrt(0.5)  # the mean of two words
-    assert found["distance:male:model"] == pytest.approx((0.8 + 0.6 + hot_dog + 0.8) / 4)
-    assert found["distance:female:model"] == pytest.approx((0.6 + 0.8 + hot_dog + 0.6) / 4)
+    assert computed_values["distance:male:model"] == pytest.approx((0.8 + 0.6 + hot_dog + 0.8) / 4)
+    assert computed_values["distance:female:model"] == pytest.approx(
+        (0.6 + 0.8 + hot_dog + 0.6) / 4
+    )
 
 
 def test_a_side_is_the_first_groups_share_in_the_averages(vectors: str) -> None:
-    found = values(vectors)
-    male, female = found["distance:male:model"], found["distance:female:model"]
-    assert found["model"] == pytest.approx(male / (male + female))
+    computed_values = values(vectors)
+    male, female = computed_values["distance:male:model"], computed_values["distance:female:model"]
+    assert computed_values["model"] == pytest.approx(male / (male + female))
 
 
 def test_people_are_read_position_by_position(vectors: str) -> None:
@@ -136,21 +138,21 @@ def test_people_are_read_position_by_position(vectors: str) -> None:
 
 
 def test_a_ratio_to_the_neutral_word(vectors: str) -> None:
-    found = values(vectors)
-    expected = found["distance:male:model"] / found["distance:person:model"]
-    assert found["to_neutral:male:model"] == pytest.approx(expected)
+    computed_values = values(vectors)
+    expected = computed_values["distance:male:model"] / computed_values["distance:person:model"]
+    assert computed_values["to_neutral:male:model"] == pytest.approx(expected)
 
 
 def test_cooccurrence_is_of_captions_that_name_one_group(vectors: str) -> None:
-    found = values(vectors)
-    assert found["cooccurrence:model"] == pytest.approx(2 / 3)
-    assert found["cooccurrence:oven:human"] == pytest.approx(1 / 2)
+    computed_values = values(vectors)
+    assert computed_values["cooccurrence:model"] == pytest.approx(2 / 3)
+    assert computed_values["cooccurrence:oven:human"] == pytest.approx(1 / 2)
 
 
 def test_leakage_is_the_captioners_captions_for_one_of_peoples(vectors: str) -> None:
     """The paper's Table 3; people name a man in 1 and a woman in 2 first captions of the four."""
-    found = values(vectors, positions=1)
-    assert (found["leakage:male"], found["leakage:female"]) == (2.0, 0.5)
+    computed_values = values(vectors, positions=1)
+    assert (computed_values["leakage:male"], computed_values["leakage:female"]) == (2.0, 0.5)
 
 
 def test_whom_captions_name_does_not_move_the_distance(vectors: str) -> None:
@@ -172,16 +174,18 @@ def test_captions_like_peoples_score_0(vectors: str) -> None:
 
 @pytest.mark.parametrize(("oov", "expected"), [("zero", 0.4), ("skip", 0.8)])
 def test_a_word_without_a_vector(oov: Any, expected: float, vectors: str) -> None:
-    found = values(vectors, corpus(["a man with a tie", "a zzz", "a man", "a man"]), oov=oov)
-    assert found["distance:male:model"] == pytest.approx(expected)
+    computed_values = values(
+        vectors, corpus(["a man with a tie", "a zzz", "a man", "a man"]), oov=oov
+    )
+    assert computed_values["distance:male:model"] == pytest.approx(expected)
 
 
 def test_names_of_ones_own_are_objects(vectors: str) -> None:
     named = corpus(["a man against a tie", "a woman", "a man", "a man"])
-    found = values(vectors, named, objects=["tie", "against"])
-    assert found["cooccurrence:against:model"] == 1.0
-    assert math.isnan(found["object:against"])  # one cosine is below 0
-    assert found["object:tie"] == pytest.approx(0.8 / 1.4)
+    computed_values = values(vectors, named, objects=["tie", "against"])
+    assert computed_values["cooccurrence:against:model"] == 1.0
+    assert math.isnan(computed_values["object:against"])  # one cosine is below 0
+    assert computed_values["object:tie"] == pytest.approx(0.8 / 1.4)
 
 
 def test_the_table_says_whom_an_object_is_nearest_to(vectors: str) -> None:
@@ -193,9 +197,9 @@ def test_the_table_says_whom_an_object_is_nearest_to(vectors: str) -> None:
 
 def test_a_sentence_encoder_stands_in_for_vectors(tmp_path: Path) -> None:
     _, bert = language_models()
-    own = {"sentence_encoder": str(bert), "device": "cpu", "cache": str(tmp_path)}
-    found = values("glove", corpus(), **own)
-    assert math.isfinite(found["distance:male:model"])
+    mapping = {"sentence_encoder": str(bert), "device": "cpu", "cache": str(tmp_path)}
+    computed_values = values("glove", corpus(), **mapping)
+    assert math.isfinite(computed_values["distance:male:model"])
     assert list(tmp_path.rglob("*.block"))
 
 
@@ -216,14 +220,14 @@ def test_vectors_that_know_no_word_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_groups_word_without_a_vector_is_refused(vectors: str) -> None:
-    with pytest.raises(NotApplicableError, match="'qqq', which stands for male, has no vector"):
+    with pytest.raises(NotApplicableError, match="'qqq', the word for male, has no vector"):
         values(vectors, terms={"male": "qqq"})
 
 
 @pytest.mark.parametrize("oov", ["zero", "skip"])
 def test_objects_without_a_vector_are_told(oov: Any, vectors: str) -> None:
-    found = metric(vectors, objects=["tie", "qqq"], oov=oov).compute(corpus(), splits=[])
-    assert any("qqq" in note and f"metric.oov={oov}" in note for note in found.notes)
+    score = metric(vectors, objects=["tie", "qqq"], oov=oov).compute(corpus(), splits=[])
+    assert any("qqq" in note and f"metric.oov={oov}" in note for note in score.notes)
 
 
 @pytest.mark.parametrize("objects", [[], [" "], ["tie", "Tie"]])

@@ -40,9 +40,13 @@ LABELS = "mfmfmf"
 
 def metric(**options: Any) -> GenderScore:
     causal, bert = language_models()
-    own: dict[str, Any] = {"terms": {"male": "man", "female": "woman"}, "min_support": 1, **options}
+    settings: dict[str, Any] = {
+        "terms": {"male": "man", "female": "woman"},
+        "min_support": 1,
+        **options,
+    }
     return GenderScore(
-        GENDER, TASKS, FEW, str(causal), sentence_encoder=str(bert), device="cpu", **own
+        GENDER, TASKS, FEW, str(causal), sentence_encoder=str(bert), device="cpu", **settings
     )
 
 
@@ -65,12 +69,12 @@ def corpus(
     )
 
 
-def parts(found: Corpus, **options: Any) -> dict[str, Part]:
-    return dict(metric(**options).compute(found, splits=[]).parts)
+def parts(corpus: Corpus, **options: Any) -> dict[str, Part]:
+    return dict(metric(**options).compute(corpus, splits=[]).parts)
 
 
-def values(found: Corpus, **options: Any) -> dict[str, float]:
-    return {str(name): part.estimate.value for name, part in parts(found, **options).items()}
+def values(corpus: Corpus, **options: Any) -> dict[str, float]:
+    return {str(name): part.estimate.value for name, part in parts(corpus, **options).items()}
 
 
 # --- a second implementation, caption by caption
@@ -80,7 +84,7 @@ def naive(texts: list[tuple[str, set[str]]], shares: dict[str, float]) -> dict[s
     """Scores of captions that name one group, by it; and the estimates."""
     causal, bert = language_models()
     lm, encoder = LanguageModel(str(causal)), Frozen(str(bert))
-    own: dict[str, Any] = {"male": [], "female": [], "estimate": [], "first": [], "all": []}
+    scored: dict[str, Any] = {"male": [], "female": [], "estimate": [], "first": [], "all": []}
     for text, objects in texts:
         words = set(text.split())
         named = [
@@ -90,9 +94,9 @@ def naive(texts: list[tuple[str, set[str]]], shares: dict[str, float]) -> dict[s
         if len(named) != 1 or not beside:
             continue
         swapped = " ".join(SWAPS.get(word, word) for word in text.split())
-        told = {named[0]: text, ({"male", "female"} - set(named)).pop(): swapped}
+        versions = {named[0]: text, ({"male", "female"} - set(named)).pop(): swapped}
         scores, likely = {}, {}
-        for group, version in told.items():
+        for group, version in versions.items():
             p = float(np.exp(lm.log_likelihood([version])[0]))
             y = encoder.vectors([version])[0]
             each = []
@@ -101,18 +105,18 @@ def naive(texts: list[tuple[str, set[str]]], shares: dict[str, float]) -> dict[s
                 sim = float(y @ o / np.linalg.norm(y) / np.linalg.norm(o))
                 each.append(p ** (((1 - sim) / (1 + sim)) ** (1 - shares[thing])))
             scores[group], likely[group] = sum(each) / len(each), p
-        own[named[0]].append(scores[named[0]])
-        own["estimate"].append(scores["male"] >= scores["female"])
-        own["first"].append(likely["male"])
-        own["all"].append(sum(likely.values()))
-    return own
+        scored[named[0]].append(scores[named[0]])
+        scored["estimate"].append(scores["male"] >= scores["female"])
+        scored["first"].append(likely["male"])
+        scored["all"].append(sum(likely.values()))
+    return scored
 
 
 SHARES = {"horse": 2 / 6, "dog": 3 / 6, "umbrella": 2 / 6}
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, float]:
+def computed() -> dict[str, float]:
     return values(corpus())
 
 
@@ -120,49 +124,53 @@ def found() -> dict[str, float]:
 def expected() -> dict[str, dict[str, Any]]:
     return {
         "model": naive(list(zip(MODEL, OBJECTS, strict=True)), SHARES),
-        "human": naive([(own[0], o) for own, o in zip(HUMAN, OBJECTS, strict=True)], SHARES),
+        "human": naive(
+            [(captions[0], o) for captions, o in zip(HUMAN, OBJECTS, strict=True)], SHARES
+        ),
     }
 
 
 @pytest.mark.parametrize("group", ["male", "female"])
 def test_a_groups_mean_is_that_of_its_captions(
-    group: str, found: dict[str, float], expected: dict[str, Any]
+    group: str, computed: dict[str, float], expected: dict[str, Any]
 ) -> None:
-    assert found[f"gs:{group}"] == pytest.approx(np.mean(expected["model"][group]), rel=1e-5)
+    assert computed[f"gs:{group}"] == pytest.approx(np.mean(expected["model"][group]), rel=1e-5)
 
 
 @pytest.mark.parametrize("side", ["model", "human"])
 def test_a_side_is_the_first_groups_share_in_the_means(
-    side: str, found: dict[str, float], expected: dict[str, Any]
+    side: str, computed: dict[str, float], expected: dict[str, Any]
 ) -> None:
     male, female = (np.mean(expected[side][group]) for group in ("male", "female"))
-    assert found[side] == pytest.approx(male / (male + female), rel=1e-5)
+    assert computed[side] == pytest.approx(male / (male + female), rel=1e-5)
 
 
-def test_the_score_is_the_models_less_peoples(found: dict[str, float]) -> None:
-    assert found["score"] == pytest.approx(found["model:paired"] - found["human:paired"])
+def test_the_score_is_the_models_less_peoples(computed: dict[str, float]) -> None:
+    assert computed["score"] == pytest.approx(computed["model:paired"] - computed["human:paired"])
 
 
 def test_the_estimate_is_how_often_the_first_group_scores_highest(
-    found: dict[str, float], expected: dict[str, Any]
+    computed: dict[str, float], expected: dict[str, Any]
 ) -> None:
-    assert found["estimate:model"] == pytest.approx(np.mean(expected["model"]["estimate"]))
+    assert computed["estimate:model"] == pytest.approx(np.mean(expected["model"]["estimate"]))
 
 
 def test_the_language_models_own_bias_is_of_the_same_captions_told_of_each_group(
-    found: dict[str, float], expected: dict[str, Any]
+    computed: dict[str, float], expected: dict[str, Any]
 ) -> None:
-    own = expected["model"]
-    assert found["lm:own_bias"] == pytest.approx(sum(own["first"]) / sum(own["all"]), rel=1e-5)
+    model = expected["model"]
+    assert computed["lm:own_bias"] == pytest.approx(
+        sum(model["first"]) / sum(model["all"]), rel=1e-5
+    )
 
 
 def test_captions_of_nobody_and_of_two_groups_are_not_scored() -> None:
-    found = metric().compute(corpus(), splits=[])
-    assert found.audit["model"]["captions"] == 4  # type: ignore[index]
+    score = metric().compute(corpus(), splits=[])
+    assert score.audit["model"]["captions"] == 4  # type: ignore[index]
 
 
 def test_pairs_weigh_as_many_as_they_are() -> None:
-    by_captions, by_pairs = (values(corpus(), weigh=own) for own in ("captions", "pairs"))
+    by_captions, by_pairs = (values(corpus(), weigh=item) for item in ("captions", "pairs"))
     assert by_captions["gs:male"] != by_pairs["gs:male"]
     assert by_captions["gs:female"] == pytest.approx(by_pairs["gs:female"])  # one object each
 
@@ -171,8 +179,8 @@ def test_pairs_weigh_as_many_as_they_are() -> None:
 
 
 def test_captions_of_both_sides_alike_score_0() -> None:
-    found = values(corpus(human=[[text] for text in MODEL]))
-    assert found["score"] == 0
+    computed_values = values(corpus(human=[[text] for text in MODEL]))
+    assert computed_values["score"] == 0
 
 
 def test_a_swap_of_all_groups_turns_the_score_around() -> None:
@@ -198,17 +206,17 @@ def test_a_group_that_is_never_named_leaves_no_share() -> None:
 
 
 def test_the_own_bias_is_told_beside_the_score() -> None:
-    (told,) = (n for n in metric().compute(corpus(), splits=[]).notes if "own_bias" in n)
-    assert "of the likelihood of the same captions" in told
+    (message,) = (n for n in metric().compute(corpus(), splits=[]).notes if "own_bias" in n)
+    assert "of the likelihood of the same captions" in message
 
 
 # --- objects
 
 
 def test_an_objects_share_counts_its_captions() -> None:
-    found = values(corpus(), objects=["horse", "dog"])
-    assert found["cooccurrence:horse:model"] == 0.5
-    assert 0 < found["object:horse:model"] < 1
+    computed_values = values(corpus(), objects=["horse", "dog"])
+    assert computed_values["cooccurrence:horse:model"] == 0.5
+    assert 0 < computed_values["object:horse:model"] < 1
 
 
 def test_an_object_that_no_image_shows_is_told() -> None:
@@ -230,16 +238,16 @@ def test_people_alone_are_no_context() -> None:
 
 
 def test_without_people_there_is_no_score() -> None:
-    found = metric().compute(corpus(human=None), splits=[])
-    assert "score" not in found.parts
-    assert "no human captions: there is no score" in found.notes
+    score = metric().compute(corpus(human=None), splits=[])
+    assert "score" not in score.parts
+    assert "no human captions: there is no score" in score.notes
 
 
 def test_nothing_is_scored_again_for_another_pooling(tmp_path: Path) -> None:
     first = values(corpus(), cache=str(tmp_path))
-    kept = sorted(tmp_path.rglob("*.block"))
+    ordered = sorted(tmp_path.rglob("*.block"))
     second = values(corpus(), cache=str(tmp_path), lm_term="geometric")
-    assert sorted(tmp_path.rglob("*.block")) == kept
+    assert sorted(tmp_path.rglob("*.block")) == ordered
     assert first["model"] != second["model"]
 
 
@@ -267,8 +275,8 @@ def detected(folder: Path) -> tuple[str, dict[str, float]]:
     sure = {"horse": 0.75, "dog": 0.5, "umbrella": 0.25, "person": 1.0, "woman": 0.9}
     rows = [
         {"image_id": k, "label": name, "score": sure[name]}
-        for k, own in enumerate(OBJECTS)
-        for name in {*own, "woman"}
+        for k, objects in enumerate(OBJECTS)
+        for name in {*objects, "woman"}
     ]
     path = folder / "seen.json"
     path.write_text(json.dumps(rows))
@@ -278,23 +286,24 @@ def detected(folder: Path) -> tuple[str, dict[str, float]]:
 @pytest.mark.parametrize("group", ["male", "female"])
 def test_detections_revise_by_their_confidence(group: str, tmp_path: Path) -> None:
     path, sure = detected(tmp_path)
-    own = values(corpus(objects=None), context=path)
+    built_values = values(corpus(objects=None), context=path)
     expected = naive(list(zip(MODEL, OBJECTS, strict=True)), sure)
-    assert own[f"gs:{group}"] == pytest.approx(np.mean(expected[group]), rel=1e-5)
+    assert built_values[f"gs:{group}"] == pytest.approx(np.mean(expected[group]), rel=1e-5)
 
 
 def test_words_for_people_are_no_objects(tmp_path: Path) -> None:
-    found = values(corpus(objects=None), context=detected(tmp_path)[0])
-    assert not any(":woman:" in name or ":person:" in name for name in found)
+    computed_values = values(corpus(objects=None), context=detected(tmp_path)[0])
+    objects = {name.split(":")[1] for name in computed_values if name.startswith("object:")}
+    assert objects == {"horse", "dog", "umbrella"}
 
 
 def test_where_objects_come_from_is_in_the_identity(tmp_path: Path) -> None:
     causal, bert = language_models()
     words = (f"metric.language_model={causal}", f"metric.sentence_encoder={bert}")
-    own = (f"metric.context={detected(tmp_path)[0]}", "metric.top_k=2")
+    pair = (f"metric.context={detected(tmp_path)[0]}", "metric.top_k=2")
     cells = [
         compose.cell(["metric=gender_score", "dataset.n_images=30", *words, *more])
-        for more in ((), own)
+        for more in ((), pair)
     ]
     one, other = (cell.run_id(cell.corpus()) for cell in cells)
     assert one != other
@@ -304,8 +313,8 @@ def test_where_objects_come_from_is_in_the_identity(tmp_path: Path) -> None:
 
 
 def effects(n: int = 10, **options: Any) -> dict[str, Any]:
-    found = metric(deletions=n, **options).compute(corpus(), splits=[])
-    return {str(line["word"]): line for line in found.tables["deletions"]}
+    score = metric(deletions=n, **options).compute(corpus(), splits=[])
+    return {str(line["word"]): line for line in score.tables["deletions"]}
 
 
 def told_share(text: str, objects: set[str]) -> float:
@@ -342,3 +351,167 @@ def test_few_captions_are_the_same_few() -> None:
 
 def test_no_deletions_are_no_table() -> None:
     assert "deletions" not in metric().compute(corpus(), splits=[]).tables
+
+
+# --- captions of nobody (Table 3)
+
+NEUTRAL = {"man": "person", "woman": "person", "his": "their", "her": "their"}
+
+
+def neutral_scores(texts: list[tuple[str, set[str]]]) -> list[float]:
+    """Of each caption the mean over its objects, written out."""
+    causal, bert = language_models()
+    lm, encoder = LanguageModel(str(causal)), Frozen(str(bert))
+    means = []
+    for text, objects in texts:
+        p = float(np.exp(lm.log_likelihood([text])[0]))
+        y = encoder.vectors([text])[0]
+        each = []
+        for thing in sorted(objects - {"person"}):
+            o = encoder.vectors([thing])[0]
+            sim = float(y @ o / np.linalg.norm(y) / np.linalg.norm(o))
+            each.append(p ** (((1 - sim) / (1 + sim)) ** (1 - SHARES[thing])))
+        means.append(sum(each) / len(each))
+    return means
+
+
+NAMING_ONE = {"model": [0, 1, 2, 3], "human": [0, 1, 2, 3, 4, 5]}
+TEXTS = {"model": MODEL, "human": [item[0] for item in HUMAN]}
+
+
+def retold(side: str) -> list[tuple[str, set[str]]]:
+    return [
+        (" ".join(NEUTRAL.get(word, word) for word in TEXTS[side][k].split()), OBJECTS[k])
+        for k in NAMING_ONE[side]
+    ]
+
+
+@pytest.mark.parametrize(("side", "part"), [("model", "gs:person"), ("human", "gs:person:human")])
+def test_the_neutral_mean_is_of_captions_that_name_a_group_told_of_nobody(
+    side: str, part: str
+) -> None:
+    computed_values = values(corpus(), neutral_words={"his": "their", "her": "their"})
+    assert computed_values[part] == pytest.approx(np.mean(neutral_scores(retold(side))), rel=1e-5)
+
+
+def test_the_neutral_mean_may_be_of_captions_that_name_nobody() -> None:
+    computed_values = values(corpus(), neutral_captions="nobody")
+    (neutral_score,) = neutral_scores([(MODEL[4], OBJECTS[4])])
+    assert computed_values["gs:person"] == pytest.approx(neutral_score, rel=1e-5)
+
+
+@pytest.mark.parametrize("side", ["model", "human"])
+@pytest.mark.parametrize("group", ["male", "female"])
+def test_a_group_is_held_against_the_neutral_mean(
+    side: str, group: str, computed: dict[str, float]
+) -> None:
+    people = ":human" if side == "human" else ""
+    expected = computed[f"gs:{group}{people}"] / computed[f"gs:person{people}"]
+    assert computed[f"to_neutral:{group}:{side}"] == pytest.approx(expected)
+
+
+def test_a_group_that_is_likelier_than_nobody_has_a_ratio_above_1() -> None:
+    part = parts(corpus())["to_neutral:male:model"]
+    assert part.unit == "ratio"
+    assert part.range == (0.0, math.inf)
+
+
+def test_captions_of_nobody_that_are_not_there_leave_no_neutral_mean() -> None:
+    named = [*MODEL[:4], "a man on the beach", "a man"]
+    computed_values = values(corpus(named), neutral_captions="nobody")
+    assert math.isnan(computed_values["gs:person"])
+    assert math.isnan(computed_values["to_neutral:male:model"])
+
+
+def test_a_captioner_that_names_nobody_has_a_neutral_mean_all_the_same() -> None:
+    quiet = ["a person on the beach"] * len(MODEL)
+    computed_values = values(corpus(quiet), neutral_captions="nobody")
+    (name,) = set(np.round(neutral_scores([(MODEL[4], {"umbrella"})]), 9))
+    assert math.isnan(computed_values["gs:male"])
+    assert 0 < name < 1
+    assert 0 < computed_values["gs:person"] < 1
+
+
+def test_neutral_pairs_weigh_as_many_as_they_are() -> None:
+    shown = [{"dog", "umbrella"}, {"dog"}]
+    texts = ["a person with a dog", "a person on the beach", *MODEL[:4]]
+    built_corpus = corpus(texts, objects=[*shown, *OBJECTS[:4]])
+    by_captions, by_pairs = (
+        values(built_corpus, weigh=weigh, neutral_captions="nobody")["gs:person"]
+        for weigh in ("captions", "pairs")
+    )
+    assert by_captions != by_pairs
+
+
+def test_no_neutral_word_is_no_neutral_part() -> None:
+    computed_values = values(corpus(), neutral=None)
+    assert not [name for name in computed_values if "person" in name or "to_neutral" in name]
+
+
+def test_neutral_captions_move_no_other_number(computed: dict[str, float]) -> None:
+    without = values(corpus(), neutral=None)
+    assert {name: computed[name] for name in without} == pytest.approx(without, nan_ok=True)
+
+
+# --- examples (Figure 2)
+
+
+def examples(**options: Any) -> list[dict[str, Any]]:
+    return list(metric(**options).compute(corpus(), splits=[]).tables["examples"])  # type: ignore[arg-type]
+
+
+def line_of(caption: str, thing: str) -> dict[str, Any]:
+    (line,) = (
+        example
+        for example in examples()
+        if (example["caption"], example["object"]) == (caption, thing)
+    )
+    return line
+
+
+def test_every_caption_that_names_one_group_stands_beside_each_of_its_objects() -> None:
+    shown = [(line["image_id"], line["object"]) for line in examples()]
+    assert shown == [("0", "horse"), ("1", "horse"), ("2", "dog"), ("2", "umbrella"), ("3", "dog")]
+
+
+def test_an_example_has_the_factors_of_its_score() -> None:
+    line = line_of("a man with a dog on the beach", "umbrella")
+    for group in ("male", "female"):
+        p, sim = line[f"P(g) {group}"], line[f"similarity {group}"]
+        alpha = ((1 - sim) / (1 + sim)) ** (1 - line["P(c)"])
+        assert line[f"score {group}"] == pytest.approx(p**alpha, rel=1e-3)
+
+
+def test_an_example_has_the_likelihood_of_the_caption_told_of_each_group() -> None:
+    line = line_of("a man rides his horse", "horse")
+    causal, _ = language_models()
+    lines = ["a man rides his horse", "a woman rides her horse"]
+    expected = np.exp(LanguageModel(str(causal)).log_likelihood(lines))
+    assert [line["P(g) male"], line["P(g) female"]] == pytest.approx(expected, abs=1e-6)
+
+
+def test_an_example_has_the_distance_of_each_groups_word_to_the_object() -> None:
+    line = line_of("a woman with a dog", "dog")
+    _, bert = language_models()
+    man, woman, dog = Frozen(str(bert)).vectors(["man", "woman", "dog"])
+    for group, word in (("male", man), ("female", woman)):
+        cosine = float(word @ dog / np.linalg.norm(word) / np.linalg.norm(dog))
+        assert line[f"distance {group}"] == pytest.approx(cosine, abs=1e-5)
+
+
+def test_an_examples_mask_is_filled_for_the_group_with_the_higher_score() -> None:
+    line = line_of("a man rides his horse", "horse")
+    mapping = {"male": "a man rides his horse", "female": "a woman rides her horse"}
+    assert line["masked"] == "a [MASK] rides [MASK] horse"
+    assert line["filled by score"] == mapping[max(mapping, key=lambda g: line[f"score {g}"])]
+    nearest = max(mapping, key=lambda g: line[f"similarity {g}"])
+    assert line["filled by similarity"] == mapping[nearest]
+
+
+def test_few_examples_are_the_same_few() -> None:
+    assert examples(examples=2) == examples(examples=2)
+    assert len({line["caption"] for line in examples(examples=2)}) == 2
+
+
+def test_no_examples_are_no_table() -> None:
+    assert "examples" not in metric(examples=0).compute(corpus(), splits=[]).tables

@@ -34,8 +34,8 @@ def numbered(*sets: list[str]) -> list[Ngrams]:
 
 def scored(candidates: list[str], references: list[list[str]]) -> tuple[list[float], list[float]]:
     """BLEU-1 to 4 of all, CIDEr-D of each, with the references as documents."""
-    owner = np.repeat(np.arange(len(references)), [len(own) for own in references])
-    c, r = numbered(candidates, [text for own in references for text in own])
+    owner = np.repeat(np.arange(len(references)), [len(texts) for texts in references])
+    c, r = numbered(candidates, [text for texts in references for text in texts])
     totals = np.stack([table.sum(axis=1) for table in c.tables], axis=-1).sum(axis=0)
     closest = closest_lengths(c.lengths, r.lengths, owner)
     whole = bleu(clipped_matches(c, r, owner).sum(axis=0), totals, c.lengths.sum(), closest.sum())
@@ -82,20 +82,20 @@ def test_cider_d_of_a_hand_worked_pair() -> None:
     "a red ball" against "a red dog": of single words red of (red, ball), of pairs "a red" of two;
     cosine 1/2 each, nothing of three, so 10 * (1/2 + 1/2) / 4.
     """
-    found = scored(["a red ball", "a park"], [["a red dog"], ["a park"]])[1]
-    assert found == pytest.approx([2.5, 5.0])
+    result = scored(["a red ball", "a park"], [["a red dog"], ["a park"]])[1]
+    assert result == pytest.approx([2.5, 5.0])
 
 
 def test_cider_d_clips_and_penalises_length() -> None:
     """ "red red" against "red": min(2, 1) * 1 / (2 * 1) of single words, one word too many."""
-    found = scored(["red red", "park"], [["red"], ["park"]])[1]
-    assert found[0] == pytest.approx(10 / 4 * 0.5 * math.exp(-1 / 72))
+    result = scored(["red red", "park"], [["red"], ["park"]])[1]
+    assert result[0] == pytest.approx(10 / 4 * 0.5 * math.exp(-1 / 72))
 
 
 def test_what_no_document_holds_weighs_as_if_one_did() -> None:
-    seen = scored(["red ball", "park"], [["red dog", "ball in"], ["park"]])[1]
+    recorded = scored(["red ball", "park"], [["red dog", "ball in"], ["park"]])[1]
     unseen = scored(["red big", "park"], [["red dog", "ball in"], ["park"]])[1]
-    assert unseen[0] == pytest.approx(seen[0] / 2)
+    assert unseen[0] == pytest.approx(recorded[0] / 2)
 
 
 def test_a_caption_without_words_scores_nothing() -> None:
@@ -123,15 +123,17 @@ def plain_cider_d(candidates: list[str], references: list[list[str]]) -> list[fl
         return [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]
 
     def weighted(text: str, n: int) -> dict[tuple[str, ...], float]:
-        own = grams(text, n)
+        its_grams = grams(text, n)
         documents = {
-            g: sum(any(g in grams(r, n) for r in refs) for refs in references) for g in set(own)
+            g: sum(any(g in grams(r, n) for r in refs) for refs in references)
+            for g in set(its_grams)
         }
         return {
-            g: own.count(g) * math.log(len(references) / max(1, documents[g])) for g in set(own)
+            g: its_grams.count(g) * math.log(len(references) / max(1, documents[g]))
+            for g in set(its_grams)
         }
 
-    found = []
+    scores = []
     for text, refs in zip(candidates, references, strict=True):
         total = 0.0
         for ref in refs:
@@ -141,8 +143,8 @@ def plain_cider_d(candidates: list[str], references: list[list[str]]) -> list[fl
                 norms = math.hypot(*one.values()) * math.hypot(*two.values())
                 overlap = sum(min(one[g], two[g]) * two[g] for g in one if g in two)
                 total += math.exp(-(apart**2) / 72) * overlap / norms if norms else 0.0
-        found.append(10 * total / 4 / len(refs))
-    return found
+        scores.append(10 * total / 4 / len(refs))
+    return scores
 
 
 def test_cider_d_equals_a_second_implementation() -> None:
@@ -155,12 +157,14 @@ def test_both_equal_the_published_tool() -> None:
     cider_module = pytest.importorskip("pycocoevalcap.cider.cider")
     candidates, references = random_captions(1)
     candidates[0] = references[0][0]  # else no four words match, which they smooth and we do not
-    own = {i: [text] for i, text in enumerate(candidates)}
+    mapping = {i: [text] for i, text in enumerate(candidates)}
     theirs = dict(enumerate(references))
-    found = scored(candidates, references)
-    expected, _ = bleu_module.Bleu(4).compute_score(theirs, own, verbose=0)
-    assert found[0] == pytest.approx(expected, rel=1e-6)
-    assert found[1] == pytest.approx(cider_module.Cider().compute_score(theirs, own)[1].tolist())
+    computed_scored = scored(candidates, references)
+    expected, _ = bleu_module.Bleu(4).compute_score(theirs, mapping, verbose=0)
+    assert computed_scored[0] == pytest.approx(expected, rel=1e-6)
+    assert computed_scored[1] == pytest.approx(
+        cider_module.Cider().compute_score(theirs, mapping)[1].tolist()
+    )
 
 
 # --- the metric
@@ -202,8 +206,8 @@ def test_one_more_person_is_no_better_and_no_worse() -> None:
     human = people(60, 6)
     values = []
     for k in range(6):
-        rest = [own[:k] + own[k + 1 :] for own in human]
-        parts = compute(corpus_of([own[k] for own in human], rest)).parts
+        rest = [item[:k] + item[k + 1 :] for item in human]
+        parts = compute(corpus_of([item[k] for item in human], rest)).parts
         values.append(value(dict(parts), "score"))
     assert np.mean(values) == pytest.approx(0, abs=0.05)
 
@@ -216,7 +220,7 @@ def test_a_captioner_of_other_images_is_worse() -> None:
 
 def test_a_captioner_that_fails_one_group_has_a_gap() -> None:
     human = people()
-    model = [own[0] if i % 2 == 0 else "a person" for i, own in enumerate(human)]
+    model = [item[0] if i % 2 == 0 else "a person" for i, item in enumerate(human)]
     parts = dict(compute(corpus_of(list(model), human)).parts)
     assert value(parts, "group:male") > 0 > value(parts, "group:female")
     assert value(parts, "gap") == value(parts, "group:male") - value(parts, "group:female")
@@ -238,8 +242,8 @@ def test_pictures_that_are_harder_for_all_are_no_gap() -> None:
 
 def test_the_model_side_is_what_the_published_formula_gives() -> None:
     human = people()
-    model = [own[0] for own in people(60, 1)]
-    whole, each = scored(model, [list(own) for own in human])
+    model = [person[0] for person in people(60, 1)]
+    whole, each = scored(model, [list(person) for person in human])
     parts = dict(compute(corpus_of(list(model), human)).parts)
     assert value(parts, "model") == pytest.approx(np.mean(each))
     assert [value(parts, f"bleu_{n}:model") for n in (1, 2, 3, 4)] == pytest.approx(whole)
@@ -248,16 +252,16 @@ def test_the_model_side_is_what_the_published_formula_gives() -> None:
 @pytest.mark.parametrize(("documents", "count"), [("corpus", 60), ("scored", 50)])
 def test_document_frequencies_are_of_the_images_chosen(documents: str, count: int) -> None:
     human = people()
-    model = [own[0] if i < 50 else None for i, own in enumerate(human)]
-    found = compute(corpus_of(list(model), human), documents=documents)
-    assert found.audit["n_documents"] == count
+    model = [item[0] if i < 50 else None for i, item in enumerate(human)]
+    score = compute(corpus_of(list(model), human), documents=documents)
+    assert score.audit["n_documents"] == count
 
 
 def test_without_a_second_human_caption_there_is_no_score() -> None:
-    found = compute(corpus_of(["a dog"] * 60, people(60, 1)))
-    assert set(found.parts) >= {"model", "bleu_4:model", "group:male:model"}
-    assert "score" not in found.parts
-    assert any("no score" in note for note in found.notes)
+    score = compute(corpus_of(["a dog"] * 60, people(60, 1)))
+    assert set(score.parts) >= {"model", "bleu_4:model", "group:male:model"}
+    assert "score" not in score.parts
+    assert any("no score" in note for note in score.notes)
 
 
 def test_without_human_captions_nothing_can_be_said() -> None:
@@ -267,9 +271,9 @@ def test_without_human_captions_nothing_can_be_said() -> None:
 
 def test_meteor_without_java_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(meteor_module.shutil, "which", lambda name: None)
-    found = compute(corpus_of(["a dog"] * 60, people()), meteor=True)
-    assert math.isnan(found.parts["meteor:model"].estimate.value)
-    assert ABSENT in found.notes
+    score = compute(corpus_of(["a dog"] * 60, people()), meteor=True)
+    assert math.isnan(score.parts["meteor:model"].estimate.value)
+    assert ABSENT in score.notes
 
 
 @pytest.mark.skipif(not meteor_module.available(), reason="no Java or no pycocoevalcap")

@@ -52,59 +52,61 @@ def corpus(n: int = 3, photos: Path | None = None) -> Corpus:
     )
 
 
-def file_of(folder: Path, name: str, seen: Mapping[int, Mapping[str, float]]) -> str:
+def file_of(folder: Path, name: str, contexts: Mapping[int, Mapping[str, float]]) -> str:
     rows = [
         {"image_id": image, "label": label, "score": score}
-        for image, own in seen.items()
-        for label, score in own.items()
+        for image, probabilities in contexts.items()
+        for label, score in probabilities.items()
     ]
     path = folder / f"{name}.json"
     path.write_text(json.dumps(rows))
     return str(path)
 
 
-def found(
+def contexts_by_image(
     *sources: str, of: Corpus | None = None, encoder: Any = ENCODER, **options: Any
 ) -> dict[str, dict[str, float]]:
     """Image id to what counts."""
-    own = corpus() if of is None else of
-    contexts = contexts_of(*sources, of=own, encoder=encoder, **options)
+    corpus_given = corpus() if of is None else of
+    contexts = contexts_of(*sources, of=corpus_given, encoder=encoder, **options)
     pairs = zip(contexts.images, contexts.objects, contexts.probabilities, strict=True)
-    seen: dict[str, dict[str, float]] = {}
+    by_image: dict[str, dict[str, float]] = {}
     for row, number, probability in pairs:
-        seen.setdefault(own.ids[row], {})[contexts.names[number]] = float(probability)
-    return seen
+        by_image.setdefault(corpus_given.ids[row], {})[contexts.names[number]] = float(probability)
+    return by_image
 
 
 def contexts_of(
     *sources: str, of: Corpus | None = None, encoder: Any = ENCODER, **options: Any
 ) -> Contexts:
-    own = corpus() if of is None else of
-    return VisualContext(sources, device="cpu", **options).of(own, np.arange(len(own)), encoder)
+    corpus_given = corpus() if of is None else of
+    return VisualContext(sources, device="cpu", **options).of(
+        corpus_given, np.arange(len(corpus_given)), encoder
+    )
 
 
 # --- files: which labels count
 
 
 def test_a_labels_confidence_is_the_files(tmp_path: Path) -> None:
-    seen = {1: {"dog": 0.75, "kite": 0.5}, 2: {"car": 0.25}}
-    assert found(file_of(tmp_path, "a", seen)) == {"1": seen[1], "2": seen[2]}
+    mapping = {1: {"dog": 0.75, "kite": 0.5}, 2: {"car": 0.25}}
+    assert contexts_by_image(file_of(tmp_path, "a", mapping)) == {"1": mapping[1], "2": mapping[2]}
 
 
 def test_the_surest_few_count(tmp_path: Path) -> None:
     path = file_of(tmp_path, "a", {1: {"dog": 0.3, "kite": 0.5, "car": 0.4}})
-    assert found(path, top_k=2) == {"1": {"kite": 0.5, "car": 0.4}}
+    assert contexts_by_image(path, top_k=2) == {"1": {"kite": 0.5, "car": 0.4}}
 
 
 def test_what_a_source_is_not_sure_of_does_not_count(tmp_path: Path) -> None:
     path = file_of(tmp_path, "a", {1: {"dog": 0.2, "kite": 0.19}})
-    assert found(path) == {"1": {"dog": 0.2}}
+    assert contexts_by_image(path) == {"1": {"dog": 0.2}}
 
 
 def test_people_take_no_place_of_the_few(tmp_path: Path) -> None:
     path = file_of(tmp_path, "a", {1: {"Person": 0.9, "dog": 0.5, "kite": 0.4}})
-    own = found(path, top_k=2, exclude_labels=frozenset({"person"}))
-    assert own == {"1": {"dog": 0.5, "kite": 0.4}}
+    built_contexts_by_image = contexts_by_image(path, top_k=2, exclude_labels=frozenset({"person"}))
+    assert built_contexts_by_image == {"1": {"dog": 0.5, "kite": 0.4}}
 
 
 # --- several sources vote
@@ -116,32 +118,34 @@ def test_people_take_no_place_of_the_few(tmp_path: Path) -> None:
 def test_a_label_needs_one_like_it_of_another_source(tmp_path: Path) -> None:
     one = file_of(tmp_path, "a", {1: {"dog": 0.9, "kite": 0.8}, 2: {"dog": 0.9}})
     other = file_of(tmp_path, "b", {1: {"hound": 0.7}})
-    assert found(one, other, agreement=0.7) == {"1": {"dog": 0.9, "hound": 0.7}}
+    assert contexts_by_image(one, other, agreement=0.7) == {"1": {"dog": 0.9, "hound": 0.7}}
 
 
 def test_labels_of_one_source_do_not_vote_for_each_other(tmp_path: Path) -> None:
     one = file_of(tmp_path, "a", {1: {"dog": 0.9, "hound": 0.8, "kite": 0.8}})
     other = file_of(tmp_path, "b", {1: {"car": 0.7}})
-    assert found(one, other, agreement=0.7) == {"1": {"kite": 0.8, "car": 0.7}}
+    assert contexts_by_image(one, other, agreement=0.7) == {"1": {"kite": 0.8, "car": 0.7}}
 
 
 def test_the_surest_source_of_a_label_counts(tmp_path: Path) -> None:
     one = file_of(tmp_path, "a", {1: {"dog": 0.5}})
     other = file_of(tmp_path, "b", {1: {"dog": 0.75}})
-    assert found(one, other, agreement=1) == {"1": {"dog": 0.75}}
+    assert contexts_by_image(one, other, agreement=1) == {"1": {"dog": 0.75}}
 
 
 def test_the_order_of_sources_plays_no_part(tmp_path: Path) -> None:
     one = file_of(tmp_path, "a", {1: {"dog": 0.5, "kite": 0.4}, 3: {"kite": 0.9}})
     other = file_of(tmp_path, "b", {1: {"hound": 0.75}, 3: {"car": 0.9}})
-    assert found(one, other) == found(other, one)
+    assert contexts_by_image(one, other) == contexts_by_image(other, one)
 
 
 def test_a_sentence_model_votes(tmp_path: Path) -> None:
     one = file_of(tmp_path, "a", {1: {"a red dog": 0.5}})
     other = file_of(tmp_path, "b", {1: {"a red dog": 0.25, "horse": 0.9}})
     encoder = Frozen(str(language_models()[1]), device="cpu")
-    assert found(one, other, agreement=0.999, encoder=encoder) == {"1": {"a red dog": 0.5}}
+    assert contexts_by_image(one, other, agreement=0.999, encoder=encoder) == {
+        "1": {"a red dog": 0.5}
+    }
 
 
 # --- networks look at pictures
@@ -155,33 +159,33 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def looked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many pictures any network looks at."""
-    seen: list[int] = []
+    n_photos: list[int] = []
     describe = Recognizer.describe
 
     def watched(self: Recognizer, photos: Any) -> Any:
-        seen.append(len(photos))
+        n_photos.append(len(photos))
         return describe(self, photos)
 
     monkeypatch.setattr(Recognizer, "describe", watched)
-    return seen
+    return n_photos
 
 
 @pytest.mark.parametrize("write", [write_resnet, write_clip, write_detector])
 def test_a_network_sees_objects_in_pictures(write: Any, photos: Path, tmp_path: Path) -> None:
-    own = found(
+    built_contexts_by_image = contexts_by_image(
         str(write(tmp_path)), of=corpus(6, photos), names=("dog", "kite"), min_confidence=0.0
     )
-    assert sorted(own) == list("123456")
-    assert {label for seen in own.values() for label in seen} <= {
+    assert sorted(built_contexts_by_image) == list("123456")
+    assert {label for recorded in built_contexts_by_image.values() for label in recorded} <= {
         *("dog", "kite", "sports ball", "person")
     }
 
 
 def test_each_picture_is_looked_at_once(photos: Path, tmp_path: Path, looked: list[int]) -> None:
     model, cache = str(write_resnet(tmp_path / "model")), str(tmp_path / "kept")
-    few = found(model, of=corpus(4, photos), cache=cache, min_confidence=0.0)
-    more = found(model, of=corpus(6, photos), cache=cache, min_confidence=0.0)
-    found(model, of=corpus(6, photos), cache=cache, min_confidence=0.3, top_k=1)
+    few = contexts_by_image(model, of=corpus(4, photos), cache=cache, min_confidence=0.0)
+    more = contexts_by_image(model, of=corpus(6, photos), cache=cache, min_confidence=0.0)
+    contexts_by_image(model, of=corpus(6, photos), cache=cache, min_confidence=0.3, top_k=1)
     assert sum(looked) == 6
     assert {image: more[image] for image in few} == few
 
@@ -190,8 +194,8 @@ def test_pictures_that_cannot_be_read_are_told(photos: Path, tmp_path: Path) -> 
     folder = write_photos(tmp_path / "photos", 3)
     (folder / "2.png").write_bytes(BROKEN["902.jpg"])
     model = str(write_resnet(tmp_path / "model"))
-    (told, bare) = contexts_of(model, of=corpus(3, folder), min_confidence=0.0).notes
-    assert "1 pictures cannot be read: 2 (not a picture in a known format" in told
+    (message, bare) = contexts_of(model, of=corpus(3, folder), min_confidence=0.0).notes
+    assert "1 pictures cannot be read: 2 (not a picture in a known format" in message
     assert bare == "visual context: 1 of 3 images have no object left"
 
 
@@ -200,15 +204,15 @@ def test_pictures_that_cannot_be_read_are_told(photos: Path, tmp_path: Path) -> 
 
 def test_a_data_set_without_pictures_is_told(tmp_path: Path) -> None:
     model = str(write_resnet(tmp_path))
-    with pytest.raises(NotApplicableError, match=r"has no pictures that .* could look at; set"):
-        found(model)
+    with pytest.raises(NotApplicableError, match=r"has no pictures, which .* needs; set"):
+        contexts_by_image(model)
 
 
 def test_drawn_pictures_are_told(tmp_path: Path) -> None:
     words = ["metric=gender_ratio", "captioner=faithful", "dataset.n_images=20"]
     drawn = compose.cell(words).corpus()
     model = str(write_resnet(tmp_path))
-    with pytest.raises(NotApplicableError, match="draws its pictures itself"):
+    with pytest.raises(NotApplicableError, match="draws its pictures, and"):
         contexts_of(model, of=drawn)
 
 
@@ -223,38 +227,40 @@ def test_an_absent_file_is_told_before_any_work(tmp_path: Path) -> None:
 
 
 def test_a_model_that_looks_at_nothing_is_refused() -> None:
-    with pytest.raises(DataError, match="model type 'bert' will not do"):
+    with pytest.raises(DataError, match="model type 'bert' is not supported here"):
         VisualContext((str(language_models()[1]),)).require()
 
 
 def test_images_that_the_data_set_lacks_are_told(tmp_path: Path) -> None:
     path = file_of(tmp_path, "a", {1: {"dog": 0.5}, 77: {"dog": 0.5}})
-    (told, _) = contexts_of(path).notes
-    assert told == f"{path}: 1 of 2 images are not in dataset 'toy', such as 77"
+    (message, _) = contexts_of(path).notes
+    assert message == f"{path}: 1 of 2 images are not in dataset 'toy', such as 77"
 
 
 def test_a_file_of_other_images_is_refused(tmp_path: Path) -> None:
     path = file_of(tmp_path, "a", {77: {"dog": 0.5}})
-    with pytest.raises(DataError, match=r"1 of 1 images are not in .* such as 1, 2, 3: write both"):
-        found(path)
+    with pytest.raises(
+        DataError, match=r"1 of 1 images are not in .* such as 1, 2, 3: use the same"
+    ):
+        contexts_by_image(path)
 
 
 def test_a_file_of_people_alone_is_no_context(tmp_path: Path) -> None:
     path = file_of(tmp_path, "a", {1: {"person": 0.5}})
     with pytest.raises(NotApplicableError, match="no object is left in any of these images"):
-        found(path, exclude_labels=frozenset({"person"}))
+        contexts_by_image(path, exclude_labels=frozenset({"person"}))
 
 
 @pytest.mark.parametrize(
-    ("sources", "told"),
+    ("sources", "message"),
     [
         ((), "give objects, or files of detections and networks, each once"),
         (("a.csv", "a.csv"), "each once"),
-        (("objects", "a.csv"), "come without a confidence and cannot vote"),
+        (("objects", "a.csv"), "have no confidence and cannot vote"),
     ],
 )
-def test_sources_that_do_not_fit_are_refused(sources: tuple[str, ...], told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_sources_that_do_not_fit_are_refused(sources: tuple[str, ...], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         VisualContext(sources)
 
 
@@ -289,12 +295,19 @@ def test_weights_that_are_absent_are_refused(tmp_path: Path) -> None:
 def test_a_detector_of_torchvision_is_a_source(tmp_path: Path) -> None:
     """One whose every box is a dog."""
     make_importable()
-    own = pytest.importorskip("torchvision.models.detection", reason="extra vision is absent")
+    module = pytest.importorskip("torchvision.models.detection", reason="extra vision is absent")
     torch.manual_seed(0)
-    net = own.fasterrcnn_mobilenet_v3_large_fpn(weights=None, weights_backbone=None, num_classes=91)
+    net = module.fasterrcnn_mobilenet_v3_large_fpn(
+        weights=None, weights_backbone=None, num_classes=91
+    )
     dog = next(int(n) for n, name in NAMES_BY_NUMBER.items() if name == "dog")
     net.roi_heads.box_predictor.cls_score.bias.data[dog] = 9.0
     torch.save(net.state_dict(), tmp_path / "net.pth")
     write_photos(tmp_path / "photos", 2)
-    seen = found(str(tmp_path / "net.pth"), of=corpus(2, tmp_path / "photos"))
-    assert {image: list(labels) for image, labels in seen.items()} == {"1": ["dog"], "2": ["dog"]}
+    observed_contexts_by_image = contexts_by_image(
+        str(tmp_path / "net.pth"), of=corpus(2, tmp_path / "photos")
+    )
+    assert {image: list(labels) for image, labels in observed_contexts_by_image.items()} == {
+        "1": ["dog"],
+        "2": ["dog"],
+    }

@@ -24,10 +24,16 @@ AXIS = 0  # of the vectors: where the group is
 LEANING = ("repairing", "hair", "motorcycling", "flowers", "gaming", "cooking", "skiing", "zoo",
            "wine", "laptop")  # fmt: skip
 SEEDS = (0, 12, 456)
-WORDS = ("dataset.n_images=600", "stats.resamples=200", "metric.k=50", "encoder.cache=null")
+OTHERS = tuple(
+    f"~attribute@metric.others.{name}" for name in ("gender", "race", "ethnicity", "age", "emotion")
+)
+WORDS = (
+    *("dataset.n_images=600", "stats.resamples=200", "metric.k=50", "encoder.cache=null"),
+    *("metric.recall=[]", *OTHERS),  # recall and other attributes have tests of their own
+)
 
 
-def cell(*words: str) -> compose.Cell:
+def cell(*words: str) -> compose.CellConfig:
     named = f"encoder.model={tiny_clip()}"
     return compose.cell(["metric=retrieval_fairness", named, *WORDS, *words])
 
@@ -45,39 +51,43 @@ class Planted:
         return self
 
     def embed(self, items: Pictures | Sequence[str]) -> np.ndarray:
-        found = (
-            [self._picture(str(own)) for own in items.contents]
+        vectors = (
+            [self._picture(str(content)) for content in items.contents]
             if isinstance(items, Pictures)
-            else [self._text(own) for own in items]
+            else [self._text(content) for content in items]
         )
-        return np.stack([own / np.linalg.norm(own) for own in found]).astype(np.float32)
+        return np.stack([content / np.linalg.norm(content) for content in vectors]).astype(
+            np.float32
+        )
 
     def _picture(self, digest: str) -> np.ndarray:
-        own = np.random.default_rng(int(digest[:12], 16)).standard_normal(SIZE)
-        own[AXIS] = 2.0 * (1 - 2 * self.codes[digest])
-        return own
+        vector = np.random.default_rng(int(digest[:12], 16)).standard_normal(SIZE)
+        vector[AXIS] = 2.0 * (1 - 2 * self.codes[digest])
+        return vector
 
     def _text(self, query: str) -> np.ndarray:
-        name = next((name for name, own in concepts_of("scenes").items() if own == query), query)
-        own = np.random.default_rng(sum(map(ord, name))).standard_normal(SIZE)
-        own[AXIS] = 0.0
+        name = next(
+            (name for name, vector in concepts_of("scenes").items() if vector == query), query
+        )
+        vector = np.random.default_rng(sum(map(ord, name))).standard_normal(SIZE)
+        vector[AXIS] = 0.0
         if name in LEANING:
             sign = -1 if LEANING.index(name) % 2 else 1
-            own[AXIS] = sign * self.strength * np.linalg.norm(own)
-        return own
+            vector[AXIS] = sign * self.strength * np.linalg.norm(vector)
+        return vector
 
 
 def planted(monkeypatch: pytest.MonkeyPatch, corpus: Corpus, strength: float) -> None:
     assert corpus.pictures is not None
     codes = corpus.groupings["gender"].codes.tolist()
-    own = Planted(strength, dict(zip(map(str, corpus.pictures.contents), codes, strict=True)), {})
-    monkeypatch.setattr(Clip, "dual", lambda *_: DualEncoder(own, own))
+    model = Planted(strength, dict(zip(map(str, corpus.pictures.contents), codes, strict=True)), {})
+    monkeypatch.setattr(Clip, "dual", lambda *_: DualEncoder(model, model))
 
 
 def compute(*words: str, corpus: Corpus | None = None) -> Score:
     here = cell(*words)
-    metric, own = here.build("metric"), corpus or here.corpus()
-    return metric.compute(own, splits=metric.draw_splits(own, SEEDS))
+    metric, corpus_used = here.build("metric"), corpus or here.corpus()
+    return metric.compute(corpus_used, splits=metric.draw_splits(corpus_used, SEEDS))
 
 
 @pytest.mark.parametrize("strength", [0.5, 1.0, 2.0])
@@ -107,11 +117,11 @@ def test_each_concept_names_the_group_it_leans_to(monkeypatch: pytest.MonkeyPatc
 def test_a_query_that_evens_out_an_uneven_pool_is_not_fair(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nearly as many women as men are retrieved, from a pool of more men: entropy is at its top."""
     planted(monkeypatch, cell().corpus(), 0.12)
-    found = compute("metric.concepts=[hair,flowers,cooking,zoo,laptop]")
-    lines = found.tables["concepts"]
+    score = compute("metric.concepts=[hair,flowers,cooking,zoo,laptop]")
+    lines = score.tables["concepts"]
     assert {line["over_represented"] for line in lines} == {"female"}
-    assert found.parts["score"].estimate.value > found.parts["null"].estimate.value - 0.03
-    assert found.parts["score"].estimate.p_value < 0.01
+    assert score.parts["score"].estimate.value > score.parts["null"].estimate.value - 0.03
+    assert score.parts["score"].estimate.p_value < 0.01
 
 
 def test_more_strongly_planted_is_less_fair(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,9 +134,9 @@ def test_more_strongly_planted_is_less_fair(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_without_leaning_the_null_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
     planted(monkeypatch, cell().corpus(), 0.0)
-    found = compute().parts
-    own, null = found["score"].estimate, found["null"].estimate
-    assert own.ci_low <= null.value <= own.ci_high
+    parts = compute().parts
+    estimate, null = parts["score"].estimate, parts["null"].estimate
+    assert estimate.ci_low <= null.value <= estimate.ci_high
 
 
 def test_without_leaning_no_concept_is_accused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +169,7 @@ def test_debiasings_retrieve_from_the_same_images() -> None:
         cell(f"debias={name}").build("metric").draw_splits(cell().corpus(), SEEDS)
         for name in ("none", "subspace")
     )
-    assert [own.digest for own in one] == [own.digest for own in other]
+    assert [item.digest for item in one] == [item.digest for item in other]
 
 
 def test_more_than_there_is_cannot_be_retrieved() -> None:
@@ -168,8 +178,8 @@ def test_more_than_there_is_cannot_be_retrieved() -> None:
 
 
 def test_a_depth_near_all_images_is_noted() -> None:
-    found = compute("metric.k=200", "metric.concepts=[zoo]")
-    assert any("more than half of the images" in note for note in found.notes)
+    score = compute("metric.k=200", "metric.concepts=[zoo]")
+    assert any("more than half of the images" in note for note in score.notes)
 
 
 @pytest.mark.parametrize("seed", [0, 1000])
@@ -195,29 +205,29 @@ def test_another_encoder_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "told"),
+    ("word", "message"),
     [
-        ("metric.template=a person", "{concept} or {query} must stand in it"),
-        ("metric.concepts=[]", "give some"),
+        ("metric.template=a person", "must contain {concept} or {query}"),
+        ("metric.concepts=[]", "give at least one"),
         ("metric.concepts=[a,a]", "each once"),
     ],
 )
-def test_what_is_asked_must_be_something(word: str, told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_what_is_asked_must_be_something(word: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         cell(word).build("metric")
 
 
 def test_own_concepts_have_their_lists_query_or_a_photo() -> None:
-    found = compute("metric.concepts=[zoo,nurse]")
-    assert found.audit["queries"] == {
+    score = compute("metric.concepts=[zoo,nurse]")
+    assert score.audit["queries"] == {
         "zoo": "a person feeding an elephant",
         "nurse": "a photo of a nurse",
     }
 
 
 def test_a_template_is_asked_for_every_concept() -> None:
-    found = compute("metric.concepts=[zoo,nurse]", "metric.template='one {concept}: {query}'")
-    assert found.audit["queries"] == {
+    score = compute("metric.concepts=[zoo,nurse]", "metric.template='one {concept}: {query}'")
+    assert score.audit["queries"] == {
         "zoo": "one zoo: a person feeding an elephant",
         "nurse": "one nurse: a photo of a nurse",
     }
@@ -234,16 +244,44 @@ def test_the_concepts_are_those_of_the_published_list() -> None:
 def test_groups_that_are_not_chosen_are_not_retrieved() -> None:
     names = cell("attribute=age").corpus().groupings["age"].names
     chosen = f"metric.groups=[{names[-1].upper()},{names[0]}]"
-    found = compute("attribute=age", "metric.k=20", chosen)
-    assert {key for line in found.tables["concepts"] for key in line if "share:" in key} == {
+    score = compute("attribute=age", "metric.k=20", chosen)
+    assert {key for line in score.tables["concepts"] for key in line if "share:" in key} == {
         f"share:{names[0]}",
         f"share:{names[-1]}",
     }
 
 
 @pytest.mark.parametrize(
-    ("groups", "told"), [("[male]", "two or more"), ("[male,femal]", "did you mean 'female'")]
+    ("groups", "message"), [("[male]", "two or more"), ("[male,femal]", "did you mean 'female'")]
 )
-def test_groups_must_be_there(groups: str, told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_groups_must_be_there(groups: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         compute(f"metric.groups={groups}")
+
+
+# --- all images, as the paper retrieves
+
+
+def test_all_images_may_be_retrieved_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = cell().corpus()
+    planted(monkeypatch, corpus, 1.0)
+    score = compute("split.test_share=1.0").parts["score"]
+    labelled = int((corpus.groupings["gender"].codes >= 0).sum())
+    assert (score.n_images, score.coverage) == (labelled, 1.0)
+
+
+def test_seeds_that_retrieve_the_same_have_the_p_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    planted(monkeypatch, cell().corpus(), 0.2)
+    here = cell("split.test_share=1.0")
+    metric, corpus = here.build("metric"), here.corpus()
+    one, three = (
+        metric.compute(corpus, splits=metric.draw_splits(corpus, seeds)).parts
+        for seeds in (SEEDS[:1], SEEDS)
+    )
+    names = [name for name in one if name.startswith("concept:")]
+    assert [three[n].estimate.p_value for n in names] == [one[n].estimate.p_value for n in names]
+
+
+def test_a_debiasing_of_pictures_needs_images_to_be_fitted_to() -> None:
+    with pytest.raises(UsageError, match=r"test_share=1\.0 leaves no images to train on"):
+        cell("split.test_share=1.0", "debias=subspace", "debias.side=both").build("metric")

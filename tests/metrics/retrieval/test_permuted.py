@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bias_pipeline.metrics.functional.fair_ranker import fair_ranker
-from bias_pipeline.metrics.parts import PartName
 from bias_pipeline.metrics.retrieval.estimates import narrowed
 from bias_pipeline.metrics.retrieval.permuted import mean_excess, permuted_p
 from bias_pipeline.metrics.retrieval.ranked import Ranked
+from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 WIDTH, N, QUERIES, K = 16, 400, 10, 40
@@ -32,12 +32,12 @@ def rankings(
     queries = random.standard_normal((1 if alike else QUERIES, WIDTH))
     queries = np.repeat(queries, QUERIES, axis=0) if alike else queries
     queries[:, 0] = lean * np.where(np.arange(QUERIES) % 2, 1.0, -1.0)
-    found = []
+    collected = []
     for _ in range(seeds):
         rows = random.permutation(N)[: N // 2]
-        own = queries.astype(np.float32), pictures[rows].astype(np.float32)
-        found.append(Ranked.of(*own, rows, codes[rows], two, k))
-    return found
+        vectors = queries.astype(np.float32), pictures[rows].astype(np.float32)
+        collected.append(Ranked.of(*vectors, rows, codes[rows], two, k))
+    return collected
 
 
 def p_of(ranked: Sequence[Ranked], permutations: int = 99) -> float:
@@ -61,11 +61,11 @@ def test_leanings_to_the_smaller_group_are_seen_where_entropy_is_that_of_a_fair_
     codes = (np.arange(N) >= MEN * N).astype(np.int64)
     men, women = np.flatnonzero(codes == 0), np.flatnonzero(codes == 1)
     top = np.concatenate([men[:19], women[:31]])[None]
-    own = Ranked(top, codes[top], np.bincount(codes), 50, np.arange(N), codes)
-    null = fair_ranker(own.sizes, 50)
-    entropy = own.entropies(np.ones((1, 50)), np.sort(top[0]))[0, 0]
+    ranked = Ranked(top, codes[top], np.bincount(codes), 50, np.arange(N), codes)
+    null = fair_ranker(ranked.sizes, 50)
+    entropy = ranked.entropies(np.ones((1, 50)), np.sort(top[0]))[0, 0]
     assert null.low < entropy < null.high
-    assert p_of([own], 999) < 0.005
+    assert p_of([ranked], 999) < 0.005
 
 
 @settings(max_examples=20, deadline=None)
@@ -76,23 +76,30 @@ def test_the_order_of_images_does_not_matter(seed: int) -> None:
     keys = np.empty_like(KEYS)
     keys[places] = KEYS
     moved = [
-        Ranked(places[own.images], own.groups, own.sizes, K, places[own.pool], own.codes)
-        for own in ranked
+        Ranked(places[item.images], item.groups, item.sizes, K, places[item.pool], item.codes)
+        for item in ranked
     ]
     one, other = permuted_p(ranked, KEYS, 49, 0), permuted_p(moved, keys, 49, 0)
     assert one[0] == other[0]
     assert one[1].tolist() == other[1].tolist()
 
 
-def swapped(own: Ranked) -> Ranked:
-    return Ranked(own.images, 1 - own.groups, own.sizes[::-1], own.k, own.pool, 1 - own.codes)
+def swapped(ranking: Ranked) -> Ranked:
+    return Ranked(
+        ranking.images,
+        1 - ranking.groups,
+        ranking.sizes[::-1],
+        ranking.k,
+        ranking.pool,
+        1 - ranking.codes,
+    )
 
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10_000))
 def test_swapping_groups_swaps_whom_there_are_too_many_of(trial: int) -> None:
     ranked = rankings(trial, 1.0)
-    one, other = mean_excess(ranked), mean_excess([swapped(own) for own in ranked])
+    one, other = mean_excess(ranked), mean_excess([swapped(item) for item in ranked])
     assert one == pytest.approx(other[:, ::-1])
 
 
@@ -101,15 +108,17 @@ def test_several_groups_are_permuted_together() -> None:
 
 
 def estimates(ranked: Sequence[Ranked], stats: Bootstrap) -> dict[PartName, object]:
-    rows = np.unique(np.concatenate([own.images.ravel() for own in ranked]))
+    rows = np.unique(np.concatenate([ranking.images.ravel() for ranking in ranked]))
     part = PartName("score")
 
     def evaluate(weights: np.ndarray) -> dict[PartName, np.ndarray]:
-        shares = [own.counts(weights, rows)[..., 0].mean(axis=1) / own.k for own in ranked]
+        shares = [
+            ranking.counts(weights, rows)[..., 0].mean(axis=1) / ranking.k for ranking in ranked
+        ]
         return {part: np.stack(shares, axis=-1)}
 
-    found = stats.estimate_weighted(KEYS[rows], evaluate)
-    return narrowed(found, ranked, stats.level)
+    estimated = stats.estimate_weighted(KEYS[rows], evaluate)
+    return narrowed(estimated, ranked, stats.level)
 
 
 @pytest.mark.parametrize("k", [40, 180])
@@ -117,10 +126,12 @@ def test_intervals_are_as_wide_as_a_blind_draw_varies(k: int) -> None:
     """One query, k of 200: the spread of the share of men is the hypergeometric law's."""
     stats, spreads = Bootstrap(resamples=200), []
     for trial in range(20):
-        (own,) = rankings(trial, seeds=1, k=k)
-        one = Ranked(own.images[:1], own.groups[:1], own.sizes, k, own.pool, own.codes)
-        (found,) = estimates([one], stats).values()
-        spreads.append(found.image_std)
+        (ranking,) = rankings(trial, seeds=1, k=k)
+        one = Ranked(
+            ranking.images[:1], ranking.groups[:1], ranking.sizes, k, ranking.pool, ranking.codes
+        )
+        (value,) = estimates([one], stats).values()
+        spreads.append(value.image_std)
     n = N // 2
     expected = np.sqrt(MEN * (1 - MEN) / k * (n - k) / (n - 1))
     assert np.mean(spreads) == pytest.approx(expected, rel=0.15)

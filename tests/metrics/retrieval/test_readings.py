@@ -25,7 +25,7 @@ def even(ranking: list[int]) -> list[float]:
     return [0.5, 0.5]
 
 
-def own(ranking: list[int]) -> list[float]:
+def pool_shares(ranking: list[int]) -> list[float]:
     return [ranking.count(group) / len(ranking) for group in (0, 1)]
 
 
@@ -33,17 +33,19 @@ def largest(target: Callable[[list[int]], list[float]]) -> Callable[[list[int]],
     """A group that is absent counts as one image."""
 
     def value(ranking: list[int]) -> float:
-        found = 0.0
+        greatest = 0.0
         for group, wanted in enumerate(target(ranking)):
             share = ranking[:K].count(group) / K or 1 / K
-            found = max(found, math.log(share) - math.log(wanted))
-        return found
+            greatest = max(greatest, math.log(share) - math.log(wanted))
+        return greatest
 
     return value
 
 
 def bendvlm(ranking: list[int]) -> float:
-    ratios = [ranking[:K].count(group) / K / wanted for group, wanted in enumerate(own(ranking))]
+    ratios = [
+        ranking[:K].count(group) / K / wanted for group, wanted in enumerate(pool_shares(ranking))
+    ]
     return max(math.log(max(ratio, 1e-10)) for ratio in ratios)
 
 
@@ -56,7 +58,7 @@ CODES: dict[str, tuple[str, Callable[[list[int]], float]]] = {
     "oxai": ("skew:max", largest(even)),
     "debiaslens": ("skew:max", largest(even)),
     "bendvlm": ("skew:max", bendvlm),
-    "visogender": ("skew:max", largest(own)),
+    "visogender": ("skew:max", largest(pool_shares)),
     "clip_clip": ("skew:bias", clip_clip),
 }
 
@@ -69,7 +71,7 @@ def read(code: str, ranking: list[int]) -> dict[str, float]:
     ranked = Ranked(rows[None], groups, np.bincount(groups[0]), K, rows, groups[0])
     skews: Skews = metric.skews
     values = skews.values(ranked, np.ones((1, len(ranking))))
-    return {str(name): float(found[0, 0]) for name, found in values.items()}
+    return {str(name): float(array[0, 0]) for name, array in values.items()}
 
 
 @pytest.mark.parametrize("ranking", RANKINGS)
@@ -80,9 +82,9 @@ def test_a_preset_reads_as_its_code_does(code: str, ranking: str) -> None:
 
 
 def test_a_group_that_is_absent_is_told_apart_by_bendvlm_alone() -> None:
-    found = {code: read(code, RANKINGS["one alone"])["skew:min"] for code in CODES}
-    assert found.pop("bendvlm") == pytest.approx(math.log(1e-10))
-    assert min(found.values()) > -2
+    mapping = {code: read(code, RANKINGS["one alone"])["skew:min"] for code in CODES}
+    assert mapping.pop("bendvlm") == pytest.approx(math.log(1e-10))
+    assert min(mapping.values()) > -2
 
 
 @pytest.mark.parametrize(
@@ -96,5 +98,5 @@ def test_a_group_that_is_absent_is_told_apart_by_bendvlm_alone() -> None:
     ],
 )
 def test_a_preset_ranks_as_its_code_does(code: str, k: int, normalise: str, ties: str) -> None:
-    told = compose.cell([f"experiment=retrieval_{code}"]).tree["metric"]
-    assert (told["k"], told["normalise"], told["ties"]) == (k, normalise, ties)
+    metric = compose.cell([f"experiment=retrieval_{code}"]).tree["metric"]
+    assert (metric["k"], metric["normalise"], metric["ties"]) == (k, normalise, ties)

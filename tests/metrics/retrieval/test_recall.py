@@ -16,6 +16,8 @@ from bias_pipeline.metrics.retrieval.recall import Recall, first_captions
 from tests.metrics.retrieval.test_fairness import WORDS, compute
 from tests.tiny_models import tiny_clip
 
+DEFAULT = "metric.recall=[1,5,10]"  # the tests of fairness measure none
+
 N = 40
 DEPTHS = (1, 5)
 
@@ -27,18 +29,18 @@ class Numbered:
     spec: Any = None
 
     def embed(self, items: Sequence[str]) -> np.ndarray:
-        return np.eye(N, dtype=np.float32)[[int(own) for own in items]]
+        return np.eye(N, dtype=np.float32)[[int(item) for item in items]]
 
 
 def recall(pictures: np.ndarray) -> Recall:
-    own = Numbered()
+    numbered = Numbered()
     captions = [str(number) for number in range(N)]
-    return Recall.of(DualEncoder(own, own), captions, pictures, np.arange(N), DEPTHS)
+    return Recall.of(DualEncoder(numbered, numbered), captions, pictures, np.arange(N), DEPTHS)
 
 
-def shares(own: Recall) -> dict[str, float]:
-    found = own.shares(np.ones((1, N)), np.arange(N))[0]
-    return dict(zip(map(str, own.names), found.tolist(), strict=True))
+def shares(recall: Recall) -> dict[str, float]:
+    values = recall.shares(np.ones((1, N)), np.arange(N))[0]
+    return dict(zip(map(str, recall.names), values.tolist(), strict=True))
 
 
 def test_who_finds_all_has_recall_1() -> None:
@@ -46,8 +48,8 @@ def test_who_finds_all_has_recall_1() -> None:
 
 
 def test_pictures_that_all_look_alike_are_found_by_their_order() -> None:
-    found = shares(recall(np.ones((N, N), np.float32)))
-    assert found == {
+    computed_shares = shares(recall(np.ones((N, N), np.float32)))
+    assert computed_shares == {
         "recall:image@1": 1 / N,
         "recall:image@5": 5 / N,
         "recall:text@1": 1 / N,
@@ -56,10 +58,10 @@ def test_pictures_that_all_look_alike_are_found_by_their_order() -> None:
 
 
 def test_an_image_that_counts_twice_weighs_twice() -> None:
-    own = recall(np.ones((N, N), np.float32))
+    built_recall = recall(np.ones((N, N), np.float32))
     weights = np.ones((1, N))
     weights[0, 0] = 2  # the one that is found first
-    assert own.shares(weights, np.arange(N))[0, 0] == pytest.approx(2 / (N + 1))
+    assert built_recall.shares(weights, np.arange(N))[0, 0] == pytest.approx(2 / (N + 1))
 
 
 def test_images_without_a_caption_are_left_out() -> None:
@@ -69,14 +71,14 @@ def test_images_without_a_caption_are_left_out() -> None:
 
 
 def test_recall_stands_beside_fairness_where_people_wrote_captions() -> None:
-    found = compute("metric.recall=[1,10]").parts
-    names = [name for name in found if name.startswith("recall")]
+    parts = compute("metric.recall=[1,10]").parts
+    names = [name for name in parts if name.startswith("recall")]
     assert names == ["recall:image@1", "recall:image@10", "recall:text@1", "recall:text@10"]
 
 
 def test_deeper_recall_is_not_less() -> None:
-    found = compute().parts
-    values = [found[f"recall:image@{k}"].estimate.value for k in (1, 5, 10)]
+    parts = compute(DEFAULT).parts
+    values = [parts[f"recall:image@{k}"].estimate.value for k in (1, 5, 10)]
     assert values == sorted(values)
 
 
@@ -84,7 +86,7 @@ def test_without_captions_there_is_no_recall() -> None:
     named = f"encoder.model={tiny_clip()}"
     corpus = compose.cell(["metric=retrieval_fairness", named, *WORDS]).corpus()
     silent = replace(corpus, human=Captions.from_texts([]))
-    assert not [name for name in compute(corpus=silent).parts if name.startswith("recall")]
+    assert not [name for name in compute(DEFAULT, corpus=silent).parts if name.startswith("recall")]
 
 
 def test_recall_can_be_left_out() -> None:

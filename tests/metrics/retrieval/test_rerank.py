@@ -29,13 +29,13 @@ class Judge:
     """Prefers pictures by a table, (texts, rows of the corpus); counts what it is asked."""
 
     table: np.ndarray
-    asked: list[tuple[int, int]] = field(default_factory=list)
+    judged: list[tuple[int, int]] = field(default_factory=list)
 
     def require(self) -> None:
         """It can."""
 
     def match(self, _: Pictures, texts: Sequence[str], pairs: np.ndarray) -> np.ndarray:
-        self.asked += [tuple(pair) for pair in pairs.tolist()]
+        self.judged += [tuple(pair) for pair in pairs.tolist()]
         assert pairs[:, 1].max() < len(texts)
         return self.table[pairs[:, 1], pairs[:, 0]].astype(np.float32)
 
@@ -44,42 +44,42 @@ def ranked(least: int = 0) -> tuple[Ranked, np.ndarray]:
     """Two queries over pictures in a line, and their similarity."""
     queries = np.array([[1.0, 0.0], [-1.0, 0.0]], np.float32)
     pictures = np.column_stack([np.arange(N), np.zeros(N)]).astype(np.float32)
-    own = Ranked.of(queries, pictures, ROWS, np.arange(N) % 2, 2, K, least=least)
-    return own, queries @ pictures.T
+    ranking = Ranked.of(queries, pictures, ROWS, np.arange(N) % 2, 2, K, least=least)
+    return ranking, queries @ pictures.T
 
 
 def table(seed: int = 0) -> np.ndarray:
-    found = np.zeros((2, 200))
-    found[:, ROWS] = np.random.default_rng(seed).normal(size=(2, N))
-    return found
+    scores = np.zeros((2, 200))
+    scores[:, ROWS] = np.random.default_rng(seed).normal(size=(2, N))
+    return scores
 
 
 def test_the_first_are_in_the_order_in_which_they_match() -> None:
     before, near = ranked()
     judge = Judge(table())
-    found = Reranker(judge, NOWHERE, 8).ranked(["a", "b"], before)
+    result = Reranker(judge, NOWHERE, 8).ranked(["a", "b"], before)
     for query in range(2):
         candidates = ROWS[np.argsort(-near[query])[:8]].tolist()
         wanted = sorted(candidates, key=lambda row: -judge.table[query, row])
-        assert found.images[query, :8].tolist() == wanted
-        assert found.images[query, 8:].tolist() == before.images[query, 8:].tolist()
-        assert found.groups[query].tolist() == ((found.images[query] - 100) % 2).tolist()
-    assert len(judge.asked) == 16
+        assert result.images[query, :8].tolist() == wanted
+        assert result.images[query, 8:].tolist() == before.images[query, 8:].tolist()
+        assert result.groups[query].tolist() == ((result.images[query] - 100) % 2).tolist()
+    assert len(judge.judged) == 16
 
 
 def test_equally_matching_pictures_stay_in_their_order() -> None:
     before, _ = ranked()
-    found = Reranker(Judge(np.zeros((2, 200))), NOWHERE, 8).ranked(["a", "b"], before)
-    assert np.array_equal(found.images, before.images)
+    result = Reranker(Judge(np.zeros((2, 200))), NOWHERE, 8).ranked(["a", "b"], before)
+    assert np.array_equal(result.images, before.images)
 
 
 def test_more_than_there_are_are_all_of_them() -> None:
     before, _ = ranked(least=1000)
     judge = Judge(table())
-    found = Reranker(judge, NOWHERE, 1000).ranked(["a", "b"], before)
+    result = Reranker(judge, NOWHERE, 1000).ranked(["a", "b"], before)
     for query in range(2):
         wanted = sorted(ROWS.tolist(), key=lambda row: -judge.table[query, row])
-        assert found.images[query].tolist() == wanted
+        assert result.images[query].tolist() == wanted
 
 
 @dataclass(frozen=True)
@@ -89,16 +89,18 @@ class Numbered:
     spec: None = None
 
     def embed(self, items: Sequence[str]) -> np.ndarray:
-        return np.eye(N, dtype=np.float32)[[int(own) // 2 for own in items]]
+        return np.eye(N, dtype=np.float32)[[int(item) // 2 for item in items]]
 
 
 def recall(judge: Judge | None, n: int = 4) -> dict[str, float]:
     captions = [str(number) for number in range(N)]
-    own = DualEncoder(Numbered(), Numbered())  # type: ignore[arg-type]
+    dual = DualEncoder(Numbered(), Numbered())  # type: ignore[arg-type]
     pictures = Numbered().embed(captions)
     again = None if judge is None else Reranker(judge, NOWHERE, n)
-    found = Recall.of(own, captions, pictures, ROWS, (1,), again)
-    return dict(zip(map(str, found.names), found.shares(np.ones((1, N)), ROWS)[0], strict=True))
+    computed = Recall.of(dual, captions, pictures, ROWS, (1,), again)
+    return dict(
+        zip(map(str, computed.names), computed.shares(np.ones((1, N)), ROWS)[0], strict=True)
+    )
 
 
 def test_who_cannot_tell_two_apart_finds_half_of_them() -> None:
@@ -124,8 +126,8 @@ QUICK = ("stats.resamples=20", "metric.k=10", "encoder.cache=null", "encoder.dev
 def compute(folder: Path, *words: str) -> Score:
     cell = compose.cell([*WORDS, *QUICK, f"encoder.model={folder}", *words])
     metric, corpus = cell.build("metric"), cell.corpus()
-    found: Score = metric.compute(corpus, splits=metric.draw_splits(corpus, (0,)))
-    return found
+    score: Score = metric.compute(corpus, splits=metric.draw_splits(corpus, (0,)))
+    return score
 
 
 @pytest.fixture(scope="module")
@@ -149,8 +151,8 @@ def test_judging_changes_rankings_and_says_so(folder: Path) -> None:
 
 def test_a_debiasing_only_chooses_what_is_judged(folder: Path) -> None:
     words = (*SOME, "debias=mean_difference", "debias.side=image")
-    found = compute(folder, *words, "metric.rerank=30")
-    assert any("the debiasing only chose them" in note for note in found.notes)
+    score = compute(folder, *words, "metric.rerank=30")
+    assert any("the debiasing only chose them" in note for note in score.notes)
     # Where all are judged there is nothing to choose.
     everything = "metric.rerank=1000"
     one, other = compute(folder, *words, everything), compute(folder, *SOME, everything)
@@ -165,20 +167,23 @@ def test_weights_that_judge_no_pairs_are_refused(tmp_path: Path) -> None:
 
     silent = write_fiber(tmp_path / "silent", replace(TINY, matches=False))
     assert "score" in compute(silent, *SOME).parts
-    with pytest.raises(UsageError, match=r"metric\.rerank: .* have no itm_score"):
+    with pytest.raises(UsageError, match=r"metric\.rerank: .* have no matching head"):
         compute(silent, *SOME, "metric.rerank=30")
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("encoder=clip", "metric.rerank=200"), "choose encoder=fiber"),  # before one is fitted
         (("encoder=fiber", "metric.rerank=100"), r"the first metric\.k=100 stay the same"),
-        (("encoder=fiber", "metric.rerank=200", "metric.ties=all"), "choose one of the two"),
+        (
+            ("encoder=fiber", "metric.rerank=200", "metric.ties=all"),
+            "set metric.ties=stable or metric.rerank=null",
+        ),
     ],
 )
-def test_what_cannot_be_ordered_again_is_refused(words: tuple[str, ...], told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_what_cannot_be_ordered_again_is_refused(words: tuple[str, ...], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         compose.cell(["metric=retrieval_fairness", *words]).build("metric").require()
 
 

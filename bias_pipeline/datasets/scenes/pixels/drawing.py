@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bias_pipeline.array_types import BoolArray
 from bias_pipeline.corpus.pictures import PERSON, Drawn, Pixels, Region
 from bias_pipeline.datasets.scenes.categories import CATEGORIES
 from bias_pipeline.datasets.scenes.layout import Box
@@ -37,7 +38,7 @@ _DYES: Mapping[str, Colour] = {
 
 
 class _Thing(NamedTuple):
-    """Something to be drawn into a box."""
+    """An object to draw into a box."""
 
     box: Box
     shapes: tuple[Shape, ...]
@@ -49,9 +50,9 @@ class SceneDrawing:
     """The picture of an image of ``scenes``; see :class:`~bias_pipeline.corpus.pictures.Drawing`.
 
     Attributes:
-        image: what there is in it.
-        attribute: whose mark spills.
-        leak: how far that mark spills over the figure's edge, as a share of the figure's width.
+        image: the image to draw.
+        attribute: whose mark extends beyond the figure.
+        leak: how far that mark extends beyond the figure's edge, as a share of the figure's width.
 
     Example:
         >>> from bias_pipeline.datasets.scenes.world import generate
@@ -67,16 +68,16 @@ class SceneDrawing:
     @property
     def digest(self) -> str:
         """SHA-256 (hex) of all that decides the pixels."""
-        own, scene = self.image, self.image.scene
-        told = (
-            *(VERSION, self.leak, self.attribute if self.leak else "", own.id),
-            *(own.layout, sorted(own.labels.items())),
+        image, scene = self.image, self.image.scene
+        parts = (
+            *(VERSION, self.leak, self.attribute if self.leak else "", image.id),
+            *(image.layout, sorted(image.labels.items())),
             *(scene.activity.name, scene.place, scene.backdrop, scene.clothing_colour),
         )
-        return hashlib.sha256(repr(told).encode()).hexdigest()
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     def draw(self, side: int) -> Drawn:
-        """It as a square of 32 to 256 pixels a side.
+        """A square picture of 32 to 256 pixels a side.
 
         Raises:
             UsageError: if the side is out of its range.
@@ -89,7 +90,7 @@ class SceneDrawing:
         for number, thing in enumerate(things):
             self._put(thing, number, pixels, owner)
         regions = (_region(thing.box.name, owner == n) for n, thing in enumerate(things))
-        return Drawn(pixels, tuple(own for own in regions if own is not None))
+        return Drawn(pixels, tuple(region for region in regions if region is not None))
 
     def _ground(self, side: int) -> Pixels:
         """Sky and floor in the place's own tint, and a band for the weather or background."""
@@ -108,7 +109,7 @@ class SceneDrawing:
         return pixels
 
     def _things(self) -> Iterator[_Thing]:
-        """What is drawn, the hindmost first."""
+        """The objects to draw, from back to front."""
         boxes = self.image.layout
         behind = [box for box in boxes if _stands_behind(box)]
         people = [box for box in boxes if box.name == PERSON]
@@ -126,7 +127,7 @@ class SceneDrawing:
     def _put(
         self, thing: _Thing, number: int, pixels: Pixels, owner: npt.NDArray[np.int16]
     ) -> None:
-        """Draw a thing over what is there, and the mark around it if it spills."""
+        """Draw an object over the others, and its mark around it if it extends beyond."""
         rows, columns = _span(thing.box, len(pixels))
         roles = inked(thing.shapes, rows.stop - rows.start, columns.stop - columns.start)
         ink = roles >= 0
@@ -136,7 +137,7 @@ class SceneDrawing:
         owner[rows, columns][ink] = number
 
     def _spill(self, thing: _Thing, pixels: Pixels, rows: slice, columns: slice) -> None:
-        """Paint the mark beside the figure; no mask of a person covers it."""
+        """Paint the mark next to the figure; no person's mask covers it."""
         width = max(round(self.leak * (columns.stop - columns.start)), 1)
         label = self.image.labels.get(self.attribute, "")
         around = slice(max(columns.start - width, 0), columns.stop + width)
@@ -145,8 +146,8 @@ class SceneDrawing:
 
 
 def _object(box: Box) -> _Thing:
-    own = icon(box.name)
-    return _Thing(box, own.shapes, own.colours)
+    sprite = icon(box.name)
+    return _Thing(box, sprite.shapes, sprite.colours)
 
 
 def _stands_behind(box: Box) -> bool:
@@ -161,8 +162,8 @@ def _span(box: Box, side: int) -> tuple[slice, slice]:
     return slice(top, bottom), slice(left, right)
 
 
-def _region(category: str, mask: npt.NDArray[np.bool_]) -> Region | None:
-    """What is to be seen of a thing, None if it is wholly hidden."""
+def _region(category: str, mask: BoolArray) -> Region | None:
+    """The visible part of an object, None if it is hidden."""
     from pycocotools import mask as coco
 
     rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
@@ -177,7 +178,7 @@ def _region(category: str, mask: npt.NDArray[np.bool_]) -> Region | None:
 
 
 def _tinted(colour: Colour, name: str) -> Colour:
-    """A colour moved a little, in a way that belongs to the name."""
+    """A colour changed a little, depending on the name."""
     number = _number(name)
     moves = ((number >> shift) % 61 - 30 for shift in (0, 8, 16))
     red, green, blue = (min(max(c + move, 0), 255) for c, move in zip(colour, moves, strict=True))
@@ -185,5 +186,5 @@ def _tinted(colour: Colour, name: str) -> Colour:
 
 
 def _number(name: str) -> int:
-    """A number that belongs to a name, equal on every platform."""
+    """A number derived from a name, equal on every platform."""
     return zlib.crc32(name.encode())

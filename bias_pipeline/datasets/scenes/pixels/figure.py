@@ -1,7 +1,7 @@
-"""People as pictograms. What shows a group is an arbitrary mark on the figure, and nothing else.
+"""People as pictograms.
 
-No stereotype is drawn: figures of all groups have one outline, and their colours follow from
-clothes whose colour leans nowhere.
+Only an arbitrary mark on the figure shows the group. No stereotype is drawn: all figures have the
+same outline, and their colours come from clothes whose colour is independent of group.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from bias_pipeline.datasets.scenes.pixels.shapes import Shape
 from bias_pipeline.datasets.scenes.slots import GROUPS
 
 HEAD, BODY, LEGS, MARK = 0, 1, 2, 3  # roles; the marks of the attributes follow in their order
-SKIN_TONE: Colour = (196, 178, 160)  # of everyone: it tells no group
+SKIN_TONE: Colour = (196, 178, 160)  # of everyone: independent of group
 TROUSERS: Colour = (72, 76, 96)
-UNTOLD: Colour = (128, 128, 128)  # the mark of a group that cannot be told
+UNTOLD: Colour = (128, 128, 128)  # the mark of an unsure group
 
 # Where on the figure the mark of each attribute is, wholly inside it.
 _PLACES: Mapping[str, tuple[float, float, float, float]] = {
@@ -64,7 +64,7 @@ def colours(body: Colour, labels: Mapping[str, str]) -> tuple[Colour, ...]:
 
     Args:
         body: of the clothes.
-        labels: attribute to group, another word where it cannot be told.
+        labels: attribute to group, another word if unsure.
 
     Example:
         >>> len(colours((0, 0, 0), {"gender": "Male"}))

@@ -77,7 +77,7 @@ def icon(category: str) -> Icon:
     """
     known = CATEGORIES[category]
     place = list(CATEGORIES).index(category)
-    # Multiples of the golden section lie far apart for neighbours.
+    # Multiples of the golden ratio give neighbours distant hues.
     hue = _colour(place * 0.618034 % 1, 0.75, 0.9 - 0.2 * (place % 3))
     second = _colour((place * 0.618034 + 0.35) % 1, 0.6, 0.95)
     pattern = Shape(_PATTERNS[place % len(_PATTERNS)], 0.5, 0.48, 0.5, 0.32, 1)

@@ -11,7 +11,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-Mask = npt.NDArray[np.bool_]
+from bias_pipeline.array_types import BoolArray, Float64Array
+
 Kind = Literal["box", "ellipse", "triangle", "ring", "stripes", "dots"]
 
 
@@ -53,20 +54,20 @@ def inked(shapes: Sequence[Shape], height: int, width: int) -> npt.NDArray[np.in
     """
     y, x = np.mgrid[0:height, 0:width]
     x, y = (x + 0.5) / width, (y + 0.5) / height
-    found = np.full((height, width), -1, np.int8)
+    roles = np.full((height, width), -1, np.int8)
     for shape in shapes:
-        found[_inside(shape, x, y)] = shape.role
-    found.setflags(write=False)  # all who ask get the same array
-    return found
+        roles[_inside(shape, x, y)] = shape.role
+    roles.setflags(write=False)  # all who ask get the same array
+    return roles
 
 
-def _inside(shape: Shape, x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) -> Mask:
+def _inside(shape: Shape, x: Float64Array, y: Float64Array) -> BoolArray:
     angle = math.radians(shape.turn)
     cos, sin = math.cos(angle), math.sin(angle)
     across, down = x - shape.x, y - shape.y
     u = (across * cos + down * sin) / (shape.width / 2)
     v = (down * cos - across * sin) / (shape.height / 2)
-    inside: Mask
+    inside: BoolArray
     if shape.kind in ("ellipse", "ring"):
         radius = u**2 + v**2
         inside = (radius <= 1) & (radius >= (0.4 if shape.kind == "ring" else 0))

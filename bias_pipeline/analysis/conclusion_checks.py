@@ -1,0 +1,206 @@
+"""Why a number is not used: too few images, or captions that differ too much."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bias_pipeline.corpus.corpus import BLANK_WARNING
+from bias_pipeline.metrics.base import EvidenceRule
+from bias_pipeline.metrics.value_names import sibling_name
+from bias_pipeline.results.store import Result, Row
+
+COVERAGE = 0.5
+NO_RULE = "it changes when captions say more or less, even without bias"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much data a number needs, and how similar captions must be; our choice.
+
+    Attributes:
+        coverage: the share of the images it is about that a number must use.
+        named: the share of captions that must name a group, where a number uses only those.
+        captioned: how far the shares of images with a caption may differ between captioners.
+        blanks: the largest share of blank captions of captioners who are compared.
+        neutral: how much more often the fairer one may name no group.
+        reach: the share of the captioner's words that people must use at equal speech.
+        close: the answer is no if the interval of an attacker's score at equal speech ends less
+            than this above people's, in its unit.
+        speech: by what fraction words a caption and vocabularies may differ. Planted captioners
+            without bias that differ by more move attackers' scores out of their intervals.
+    """
+
+    coverage: float = COVERAGE
+    named: float = 0.1
+    captioned: float = 0.02
+    blanks: float = BLANK_WARNING
+    neutral: float = 0.1
+    reach: float = 0.95
+    close: float = 0.02
+    speech: float = 0.05
+
+
+LIMITS = Limits()
+
+
+def evidence_rules(result: Result) -> dict[str, EvidenceRule]:
+    """Headline to the reading that may decide; none in results of earlier versions.
+
+    A reading that is flat at equal speech follows no trait there.
+    """
+    stored = _mapping(_mapping(result.manifest, "metric"), "readings")
+    readings = {}
+    for headline, fields in stored.items():
+        if isinstance(fields, Mapping):
+            matched = bool(fields.get("matched")) and not math.isnan(reach_of(result, headline))
+            follows = () if matched else tuple(fields["follows"])
+            named = bool(fields["named"])
+            readings[headline] = EvidenceRule(str(fields["part"]), follows, named, matched)
+    return readings
+
+
+def reach_of(result: Result, headline: str) -> float:
+    """Share of the captioner's words that people use at equal speech; NaN if not matched."""
+    name = "matched:reach" if headline == "score" else sibling_name(headline, "matched:reach")
+    return next((row.value for row in result.rows if row.part == name), math.nan)
+
+
+def people_part(headline: str) -> str:
+    """The name of the part that compares people with people at equal speech."""
+    return "matched:people" if headline == "score" else sibling_name(headline, "matched:people")
+
+
+def beyond_reach(result: Result, headline: str, limits: Limits = LIMITS) -> str:
+    """Why people cannot be compared with the captioner at equal speech; empty if they can."""
+    reach = reach_of(result, headline)
+    if not reach < limits.reach:
+        return ""
+    return f"at equal speech, people use {reach:.0%} of its words, less than {limits.reach:.0%}"
+
+
+def caption_statistics_of(result: Result, side: str = "model") -> Mapping[str, float]:
+    """Word count, vocabulary and share without a group of a side's captions; NaN if unknown."""
+    stored = _mapping(_mapping(result.manifest, "speech"), side)
+    traits = ("words", "vocabulary", "neutral")
+    return {trait: _number(stored.get(trait)) for trait in traits}
+
+
+def lacks_evidence(row: Row, reading: EvidenceRule, limits: Limits = LIMITS) -> str:
+    """Why a reading cannot be used at all, empty if it can."""
+    if math.isnan(row.value):
+        return "it has no value"
+    if row.coverage < limits.coverage:
+        return f"it covers {row.coverage:.0%} of its images, less than {limits.coverage:.0%}"
+    if math.isnan(row.ci_low):
+        return "it has no interval"
+    if reading.named and 1 - row.neutral_rate < limits.named:
+        return (
+            f"{1 - row.neutral_rate:.0%} of the captions name a group, less than {limits.named:.0%}"
+        )
+    return ""
+
+
+def differs_from_humans(result: Result, reading: EvidenceRule, limits: Limits = LIMITS) -> str:
+    """The trait that moves a reading and in which captioner and people differ; empty if none."""
+    model, human = (caption_statistics_of(result, side) for side in ("model", "human"))
+    return _unlike(("it", model), ("people", human), reading.follows, limits)
+
+
+def incomparable_reasons(
+    first: Result, other: Result, reading: EvidenceRule, limits: Limits = LIMITS
+) -> Sequence[str]:
+    """Why two captioners cannot be compared by a reading; empty if they can."""
+    pair = [(result.rows[0].captioner, result) for result in (first, other)]
+    one, two = ((name, caption_statistics_of(result)) for name, result in pair)
+    reasons = [
+        *(_blank(name, result, limits) for name, result in pair),
+        _other_images(pair, limits),
+        _other_sizes(pair, reading, limits),
+        _unlike(one, two, reading.follows, limits),
+    ]
+    return [text for text in reasons if text]
+
+
+def wins_by_silence(fairer: Result, other: Result, limits: Limits = LIMITS) -> str:
+    """A sentence if the fairer of two wins by naming no group; else empty."""
+    silent, other_silent = (caption_statistics_of(result)["neutral"] for result in (fairer, other))
+    if not silent - other_silent > limits.neutral:
+        return ""
+    names = [result.rows[0].captioner for result in (fairer, other)]
+    return (
+        f"{names[0]} names no group in {silent:.0%} of its captions and {names[1]} in "
+        f"{other_silent:.0%}"
+    )
+
+
+def _blank(name: str, result: Result, limits: Limits) -> str:
+    shares = _mapping(_mapping(result.manifest, "corpus"), "blank_share")
+    share = _number(shares.get("model"))
+    return f"{share:.0%} of the captions of {name} are blank" if share > limits.blanks else ""
+
+
+def _other_images(pair: Sequence[tuple[str, Result]], limits: Limits) -> str:
+    (one, first), (two, second) = (
+        (name, _number(_mapping(result.manifest, "corpus").get("captioned")))
+        for name, result in pair
+    )
+    if abs(first - second) <= limits.captioned:
+        return ""
+    return f"{one} has captions of {first:.1%} of the images asked about and {two} of {second:.1%}"
+
+
+def _other_sizes(pair: Sequence[tuple[str, Result]], reading: EvidenceRule, limits: Limits) -> str:
+    """Whether attackers learnt from different numbers of images: they learn more from more."""
+    (one, first), (two, second) = ((name, _images_tested(result, reading)) for name, result in pair)
+    if not abs(first - second) > limits.captioned * max(first, second):
+        return ""
+    return (
+        f"{one} was scored on {first:.0f} images and {two} on {second:.0f}, and attackers learn "
+        "more from more"
+    )
+
+
+def _images_tested(result: Result, reading: EvidenceRule) -> float:
+    """Images that a reading of attackers rests on; NaN if it needs none."""
+    if not _mapping(result.manifest, "attackers"):
+        return math.nan
+    return next((row.n_images for row in result.rows if row.part == reading.part), math.nan)
+
+
+_WORDING = {
+    "words": "writes {:.1f} words a caption",
+    "vocabulary": "has a vocabulary of {:.0f} words (effective)",
+    "neutral": "names no group in {:.0%} of the captions",
+}
+
+
+def _unlike(
+    first: tuple[str, Mapping[str, float]],
+    other: tuple[str, Mapping[str, float]],
+    follows: Sequence[str],
+    limits: Limits,
+) -> str:
+    """The first trait in which two differ too much, in words; an unknown trait counts as one."""
+    for trait in follows:
+        (one, value), (two, other_value) = (
+            (name, speech[trait]) for name, speech in (first, other)
+        )
+        apart = abs(value - other_value) / (1.0 if trait == "neutral" else abs(other_value))
+        if not apart <= (limits.neutral if trait == "neutral" else limits.speech):
+            if math.isnan(apart):
+                return "length or vocabulary of the captions is unknown"
+            wording = _WORDING[trait]
+            ending = wording.format(other_value).partition(" ")[2]
+            return f"{one} {wording.format(value)} and {two} {ending}"
+    return ""
+
+
+def _mapping(record: Mapping[str, object], key: str) -> Mapping[str, object]:
+    mapping = record.get(key, {})
+    return mapping if isinstance(mapping, Mapping) else {}
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else math.nan

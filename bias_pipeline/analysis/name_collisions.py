@@ -1,0 +1,182 @@
+"""Gives captioners, or versions of one, that share a name different names, and reports it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bias_pipeline.datasets.coco import safe_name
+from bias_pipeline.results.store import Result
+
+SWEPT = "BIAS_PIPELINE_SWEPT"  # the variable with the names of a sweep's files, for its jobs
+_DIGITS = 8  # of a digest, if two differ in nothing else
+_PLAIN = re.compile(r"[A-Za-z0-9-]+(/[A-Za-z0-9-]+)*\.json")  # such a path needs no digest
+
+
+def resolve_name_collisions(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
+    """Results renamed so that one captioner's name means one corpus of an attribute.
+
+    Args:
+        results: of any data sets, captioners and attributes.
+
+    Returns:
+        The results, and a sentence on each name that was changed.
+    """
+    by_file, files = resolve_file_collisions(results)
+    by_corpus, corpora = _corpora_apart(by_file)
+    return by_corpus, [*files, *corpora]
+
+
+def resolve_file_collisions(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
+    """Results renamed so that one captioner's name means one file.
+
+    Names are those of the files, with as many folders as make them different:
+    ``A/model.json`` and ``B/model.json`` become ``A_model`` and ``B_model``.
+
+    Returns:
+        See :func:`resolve_name_collisions`.
+    """
+    files: dict[tuple[str, str], dict[str, None]] = {}
+    for result in filter(_file, results):
+        files.setdefault(_named(result), {})[_file(result)] = None
+    taken = {_named(result) for result in results}
+    names: dict[tuple[str, ...], str] = {}
+    sentences = []
+    for (dataset, captioner), paths in files.items():
+        if len(paths) > 1:
+            others = {name for known, name in taken if known == dataset}
+            new_names = names_of(sorted(paths), others)
+            names |= {(dataset, captioner, file): name for file, name in new_names.items()}
+            listed = ", ".join(f"{name} ({file})" for file, name in new_names.items())
+            sentences.append(f"{len(paths)} files are called {captioner}: {listed}")
+    return [_renamed(r, names.get((*_named(r), _file(r)), "")) for r in results], sentences
+
+
+def names_of(files: Sequence[str], taken: Iterable[str] = ()) -> dict[str, str]:
+    """A name for each of several files, safe as captioners' names are.
+
+    Args:
+        files: their paths, all different.
+        taken: names that none of them may get.
+
+    Example:
+        >>> names_of(["x/A/model.json", "x/B/model.json"])
+        {'x/A/model.json': 'A_model', 'x/B/model.json': 'B_model'}
+        >>> list(names_of(["x/my model.json", "x/my_model.json"]).values())
+        ['x_my_model_a3ac945a', 'x_my_model_05cb9730']
+    """
+    taken = set(taken)
+    longest = max(len(Path(file).parts) for file in files)
+    for folders in range(1, longest):
+        names = [safe_name("_".join(_parts(file)[-1 - folders :])) for file in files]
+        if len({*names, *taken}) == len(names) + len(taken):
+            return dict(zip(files, names, strict=True))
+    return {file: _with_digest(file) for file in files}
+
+
+def as_given(result: Result, captioner: str) -> Result:
+    """A result under a name that no other file has, for loggers, which see one result at a time.
+
+    Args:
+        result: of one run.
+        captioner: as the user named it. A file in a folder is named after its whole path, so that
+            no other file need be known; in a sweep of files with one name, as the sweep's table
+            names it.
+
+    Example:
+        >>> given_name("A/model.json"), given_name("../A/model.json"), given_name("model.json")
+        ('A_model', 'A_model_ee074b07', '')
+    """
+    swept = json.loads(os.environ.get(SWEPT, "{}"))
+    return _renamed(result, swept.get(captioner) or given_name(captioner))
+
+
+def swept_names(captioners: Sequence[str]) -> dict[str, str]:
+    """New names for those of a sweep's files that share a name, by the path as given.
+
+    Example:
+        >>> swept_names(["x/A/model.json", "x/B/model.json", "x/B/other.json", "nic"])
+        {'x/A/model.json': 'A_model', 'x/B/model.json': 'B_model'}
+    """
+    files: dict[str, dict[str, str]] = {}
+    for given in captioners:
+        if len(Path(given).parts) > 1:
+            files.setdefault(safe_name(Path(given).stem), {})[str(Path(given).resolve())] = given
+    several = [paths for paths in files.values() if len(paths) > 1]
+    others = [*captioners, *files]
+    return {
+        paths[path]: name
+        for paths in several
+        for path, name in names_of(sorted(paths), {o for o in others if o not in paths}).items()
+    }
+
+
+def given_name(captioner: str) -> str:
+    """The name of a captioner by its whole path, empty if it has no folder."""
+    if len(Path(captioner).parts) < 2:
+        return ""
+    whole = "_".join(_parts(captioner))
+    return (
+        whole
+        if _PLAIN.fullmatch(captioner) and safe_name(whole) == whole
+        else _with_digest(captioner)
+    )
+
+
+def _with_digest(file: str) -> str:
+    digest = hashlib.sha256(file.encode("utf-8", "replace")).hexdigest()
+    return f"{safe_name('_'.join(_parts(file)[-2:]))[:50]}_{digest[:_DIGITS]}"
+
+
+def _parts(file: str) -> tuple[str, ...]:
+    return Path(file).with_suffix("").parts
+
+
+def _corpora_apart(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
+    """Results renamed so that one name means one corpus of an attribute, by its digest."""
+    digests: dict[tuple[str, ...], dict[str, None]] = {}
+    for result in results:
+        digests.setdefault(_scored(result), {})[_corpus(result, "digest")] = None
+    several = {key: versions for key, versions in digests.items() if len(versions) > 1}
+    sentences = [
+        f"{len(versions)} corpora of {dataset} are called {captioner} under {attribute}: captions, "
+        "labels or objects differ between runs, so their names end in the first digits of their "
+        "digests"
+        for (dataset, captioner, attribute), versions in several.items()
+    ]
+    renamed = [
+        _renamed(r, f"{r.rows[0].captioner} {_corpus(r, 'digest')[:_DIGITS]}")
+        if _scored(r) in several
+        else r
+        for r in results
+    ]
+    return renamed, sentences
+
+
+def _named(result: Result) -> tuple[str, str]:
+    return result.rows[0].dataset, result.rows[0].captioner
+
+
+def _scored(result: Result) -> tuple[str, ...]:
+    return (*_named(result), result.rows[0].attribute)
+
+
+def _file(result: Result) -> str:
+    return _corpus(result, "file")
+
+
+def _corpus(result: Result, key: str) -> str:
+    corpus: Any = result.manifest.get("corpus", {})
+    return str(corpus.get(key, "")) if isinstance(corpus, Mapping) else ""
+
+
+def _renamed(result: Result, name: str) -> Result:
+    if not name:
+        return result
+    return replace(result, rows=[replace(row, captioner=name) for row in result.rows])

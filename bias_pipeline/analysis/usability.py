@@ -1,0 +1,135 @@
+"""Which metrics a conclusion on a real captioner may rest on, and what moves them.
+
+The answer is the rule that :mod:`~bias_pipeline.analysis.verdict` applies; the amounts are those of
+``flatness.csv``, which ``python -m experiments.flatness.reproduce`` writes and the package ships.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from bias_pipeline.analysis.conclusion_checks import LIMITS, NO_RULE
+from bias_pipeline.analysis.verdict import JUDGED
+from bias_pipeline.io.csv_text import read_csv
+from bias_pipeline.metrics.base import HEADLINES, MetricInfo
+from bias_pipeline.metrics.value_names import sibling_name
+
+YES, MATCHED, NO = "yes", "only under `alignment=matched`", "no"
+_SHOWN = {
+    True: "`audit` shows it and answers nothing by it, and `compare` decides by it",
+    False: "it is shown and decides nothing",
+}
+_DIFFERING = (
+    "it follows {}, and published captioners differ from people by more than "
+    f"{LIMITS.speech:.0%} in words and vocabulary; `compare` decides by it between captioners "
+    "that write alike"
+)
+
+
+@dataclass(frozen=True)
+class Usability:
+    """Whether a headline may be concluded from.
+
+    Attributes:
+        headline: which one.
+        part: the part that decides, the headline itself where none does.
+        answer: ``YES``, ``MATCHED`` or ``NO``.
+        reason: for ``NO``; else empty.
+    """
+
+    headline: str
+    part: str
+    answer: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Movement:
+    """How far a number moves, in its unit.
+
+    Attributes:
+        metric: its name.
+        alignment: of people's captions.
+        part: which number.
+        unit: of the number.
+        world: whether people or simulated captioners speak.
+        moved: the largest change between speakers without bias.
+        half_width: of the interval of that speaker's number; NaN if it has none.
+        speaker: who changes it most.
+        planted: the largest change by planted bias.
+        bias: which bias changes it most.
+    """
+
+    metric: str
+    alignment: str
+    part: str
+    unit: str
+    world: str
+    moved: float
+    half_width: float
+    speaker: str
+    planted: float
+    bias: str
+
+
+def usability(info: MetricInfo) -> list[Usability]:
+    """The answer for each headline of a metric.
+
+    Example:
+        >>> from bias_pipeline.catalogue.registry import info_of
+        >>> [answer.answer for answer in usability(info_of("dbac"))]
+        ['only under `alignment=matched`', 'no']
+    """
+    known = {*info.readings, *info.responses, *info.says}
+    headlines = [headline for headline in HEADLINES if headline in known]
+    return [_of(headline, info) for headline in headlines]
+
+
+def _of(headline: str, info: MetricInfo) -> Usability:
+    rule = info.readings.get(headline)
+    part = rule.part if rule else str(headline)
+    if info.question not in JUDGED:
+        return Usability(headline, part, NO, _SHOWN[rule is not None])
+    if rule is None:
+        return Usability(headline, part, NO, NO_RULE)
+    if rule.matched:
+        return Usability(headline, part, MATCHED)
+    if rule.follows:
+        return Usability(headline, part, NO, _DIFFERING.format(" and ".join(rule.follows)))
+    return Usability(headline, part, YES)
+
+
+@cache
+def movements() -> Sequence[Movement]:
+    """All that the study has."""
+    text = files("bias_pipeline.analysis").joinpath("flatness.csv").read_text(encoding="utf-8")
+    return [
+        Movement(
+            metric=line["metric"],
+            alignment=line["alignment"],
+            part=line["part"],
+            unit=line["unit"],
+            world=line["world"],
+            moved=float(line["moved"]),
+            half_width=float(line["half_width"] or "nan"),
+            speaker=line["speaker"],
+            planted=float(line["planted"]),
+            bias=line["bias"],
+        )
+        for line in read_csv(text)
+    ]
+
+
+def movements_of(metric: str, part: str, alignment: str) -> list[Movement]:
+    """Those of a number, or of its difference from people where that is compared."""
+    increase = sibling_name(part, "increase")
+    return [
+        movement
+        for movement in movements()
+        if movement.metric == metric
+        and movement.alignment == alignment
+        and movement.part in (part, increase)
+    ]

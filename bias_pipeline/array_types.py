@@ -1,0 +1,11 @@
+"""Types of NumPy arrays, called after their elements and, for floats, the bits of each."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.int64]
+Float32Array = npt.NDArray[np.float32]
+Float64Array = npt.NDArray[np.float64]

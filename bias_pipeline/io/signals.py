@@ -1,0 +1,89 @@
+"""Requests to stop (Ctrl-C, SIGTERM, Slurm's signal), recorded so that no library can lose them.
+
+A signal raises an exception wherever Python happens to be. A library may swallow it (in a
+comparison by a C function, in a finaliser) or turn it into another error (a parser that cleans up a
+half-built state); the record of the request remains, and decides the exit code.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+
+REQUEUE, INTERRUPTED, TERMINATED = 75, 130, 143
+WATCH_S = 0.5
+
+_requested: int | None = None
+
+
+class Stopped(BaseException):
+    """A request to end this process, other than Ctrl-C."""
+
+
+def listen() -> None:
+    """Handle signals from now on; forget earlier requests."""
+    global _requested
+    _requested = None
+    signal.signal(signal.SIGTERM, _stop)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a shell may ignore it
+        signal.signal(signal.SIGINT, _stop)
+    if _under_slurm():  # Slurm announces the end of a job's time with USR2
+        signal.signal(signal.SIGUSR2, _stop)
+
+
+def ignore_signals() -> None:
+    """Ignore signals from now on: the work is done and the exit code known."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def requested() -> bool:
+    """Whether there was a request to stop."""
+    return _requested is not None
+
+
+def stop_if_requested() -> None:
+    """Raise after a request whose exception got lost; called between two jobs.
+
+    Raises:
+        Stopped: if there was a request.
+    """
+    if requested():
+        raise Stopped
+
+
+def end_with_parent() -> None:
+    """In a worker: end when the process that started it has ended in any way."""
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        while parent is not None and os.getppid() == parent.pid:
+            time.sleep(WATCH_S)
+        os._exit(TERMINATED)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def exit_code() -> int:
+    """The exit code of a stopped process; under Slurm the one that requeues the job.
+
+    After a Ctrl-C during an ``exec``, as in defining a dataclass, CPython counts it as unhandled
+    and kills itself at the end instead of exiting with a code; another ``exec`` resets that.
+    """
+    exec("")  # noqa: S102 - see above
+    if _requested in (None, signal.SIGINT):  # None: another handler got the Ctrl-C
+        return INTERRUPTED
+    return REQUEUE if _under_slurm() else TERMINATED
+
+
+def _under_slurm() -> bool:
+    return "SLURM_JOB_ID" in os.environ
+
+
+def _stop(number: int, _: object) -> None:
+    global _requested
+    _requested = number
+    raise KeyboardInterrupt if number == signal.SIGINT else Stopped

@@ -1,0 +1,155 @@
+"""Processes that train one attacker together, one on each device of this machine.
+
+They are started once and stay, since importing PyTorch takes seconds. Lightning finds them running,
+as under torchrun, and starts none itself. By default it would run the program again, and with it a
+whole sweep.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Mapping
+from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.learning.workers import context, kill_workers, prepare_worker
+
+Number = TypeVar("Number", bound=np.generic)
+Returned = TypeVar("Returned")
+
+
+@dataclass(frozen=True)
+class Share:
+    """This process's share of every batch and of the test captions.
+
+    Attributes:
+        rank: of the process.
+        world: number of processes.
+    """
+
+    rank: int = 0
+    world: int = 1
+
+    def of(self, rows: npt.NDArray[Number]) -> npt.NDArray[Number]:
+        """Every ``world``-th row, so that all ranks together have each row once.
+
+        Example:
+            >>> [Share(rank, 2).of(np.arange(5)).tolist() for rank in (0, 1)]
+            [[0, 2, 4], [1, 3]]
+        """
+        return rows[self.rank :: self.world]
+
+
+WHOLE = Share()
+
+
+def world_size(flags: Mapping[str, Any]) -> int:
+    """The number of processes by Lightning's flags.
+
+    Raises:
+        ValueError: if they give no number of devices, or several machines.
+
+    Example:
+        >>> world_size({"devices": 1}), world_size({"devices": [0, 3]})
+        (1, 2)
+    """
+    devices = flags.get("devices", 1)
+    if flags.get("num_nodes", 1) != 1:
+        raise ValueError(
+            "trainer.num_nodes must be 1: an attacker is trained on one machine; spread seeds "
+            "over jobs instead, seeds=[0,12],[456,789]"
+        )
+    if isinstance(devices, list) and devices:
+        return len(devices)
+    if type(devices) is not int or devices < 1:
+        raise ValueError(f"trainer.devices={devices!r} must be a number of devices, 1 or more")
+    return devices
+
+
+class Ranks:
+    """One process for each device, connected with each other.
+
+    Args:
+        world: how many.
+    """
+
+    def __init__(self, world: int) -> None:
+        port = _free_port()
+        self._members = [
+            ProcessPoolExecutor(
+                1, context(), initializer=_join, initargs=(Share(rank, world), port)
+            )
+            for rank in range(world)
+        ]
+
+    def run(self, function: Callable[..., Returned], *arguments: object) -> list[Returned]:
+        """The results of a function in each process; its last argument is the process's share.
+
+        Raises:
+            Exception: the first of any process; the others may then wait for ever, so the ranks
+                must be ended.
+        """
+        futures = [member.submit(_with_share, function, arguments) for member in self._members]
+        done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+        for future in done:
+            future.result()
+        return [future.result() for future in futures]
+
+
+@lru_cache(maxsize=1)
+def ranks(world: int) -> Ranks:
+    """The ranks of this process."""
+    return Ranks(world)
+
+
+def together(world: int, function: Callable[..., Returned], *arguments: object) -> Returned:
+    """The result of a function in the first of several processes, or in this one if ``world`` is 1.
+
+    Args:
+        world: how many processes.
+        function: its last argument is the process's share.
+        arguments: before that.
+
+    Raises:
+        Exception: the first of any process; the others are then ended.
+    """
+    if world == 1:
+        return function(*arguments, WHOLE)
+    try:
+        return ranks(world).run(function, *arguments)[0]
+    except BaseException:
+        kill_workers()
+        ranks.cache_clear()
+        raise
+
+
+_share = WHOLE
+
+
+def _join(share: Share, port: int) -> None:
+    """Tell Lightning which of the processes this is."""
+    global _share
+    prepare_worker()
+    _share = share
+    os.environ |= {
+        "LOCAL_RANK": str(share.rank),
+        "NODE_RANK": "0",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+    }
+
+
+def _with_share(function: Callable[..., Returned], arguments: tuple[object, ...]) -> Returned:
+    return function(*arguments, _share)
+
+
+def _free_port() -> int:
+    with socket.socket() as opened:
+        opened.bind(("127.0.0.1", 0))
+        return int(opened.getsockname()[1])

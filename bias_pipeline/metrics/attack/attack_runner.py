@@ -1,0 +1,193 @@
+"""Attackers on transformed captions; each set of images is attacked once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bias_pipeline.array_types import BoolArray
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import Corpus, Grouping
+from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
+from bias_pipeline.corpus.split import SMALLEST_GROUP, Split, seeds_in
+from bias_pipeline.errors import DataError, NotApplicableError
+from bias_pipeline.metrics.value_names import HUMAN, MODEL, PartName
+from bias_pipeline.text.transform import is_special
+
+WORDLESS_WARNING = 0.05
+
+_UNKNOWN = "<unk>"  # alignment writes it for people's words that the captioner does not use
+
+
+def _holding(captions: Captions, types: BoolArray) -> BoolArray:
+    """(N,) whether each caption contains one of the distinct words that are flagged, (V,)."""
+    rows = np.repeat(np.arange(len(captions)), captions.lengths)
+    return np.bincount(rows, weights=types[captions.tokens], minlength=len(captions)) > 0
+
+
+def _wordless(captioner: str, side: str, captions: Captions, share: float) -> DataError:
+    """Why nothing can be learnt from captions of which this share contains no word.
+
+    Not applicable if the captions may be in another language; an error if they have no words.
+    """
+    unknown = np.array([word == _UNKNOWN for word in captions.types], bool)
+    if side == "human" and _holding(captions, unknown).mean() >= share:
+        return NotApplicableError(
+            f"captioner {captioner!r}: {share:.0%} of the human captions contain no word that the "
+            "captioner uses, once masked; it may write another language, or almost no words "
+            "(alignment=none keeps people's)"
+        )
+    if side == "human":  # alignment may remove people's words that the captioner does not use
+        return NotApplicableError(
+            f"captioner {captioner!r}: {share:.0%} of the human captions contain no word once "
+            "masked and aligned; it may write another language, or almost no words"
+        )
+    return DataError(
+        f"captioner {captioner!r}: {share:.0%} of the {side} captions contain no word once masked; "
+        "there is nothing to learn from"
+    )
+
+
+def labelled(
+    part: PartName, captions: Captions, grouping: Grouping, positions: int
+) -> Iterator[LabelledCaptions]:
+    """Captions of each position with the groups of their images, for attackers to learn from.
+
+    Args:
+        part: side of the captions; the names of people's have the position too.
+        captions: of labelled images.
+        grouping: the images' groups.
+        positions: how many are taken; those with too few images of a group are left out.
+    """
+    n_classes = len(grouping.names)
+    for k, in_position in enumerate(captions.by_position(positions)):
+        labels = grouping.codes[in_position.image_rows]
+        if np.bincount(labels, minlength=n_classes).min() >= SMALLEST_GROUP:
+            name = f"{part}:{k}" if part.side == "human" else part
+            yield LabelledCaptions(name, in_position, labels, n_classes, grouping.names)
+
+
+@dataclass(frozen=True)
+class AttackSettings:
+    """Settings and functions of a metric that attacks.
+
+    Attributes:
+        attribute: the name of what is guessed.
+        positions: how many human captions of an image are used.
+        wordless_limit: the share of captions without a word above which there is nothing to learn.
+        shown: adds pictures or objects to the captions, for attackers that use them.
+        predict: trains attackers and returns their predictions.
+    """
+
+    attribute: str
+    positions: int
+    wordless_limit: float
+    shown: Callable[[LabelledCaptions, Corpus], LabelledCaptions]
+    predict: Callable[[LabelledCaptions, Sequence[Split]], Predictions]
+
+
+class AttackRunner:
+    """Attackers of one corpus.
+
+    Args:
+        manner: of the metric.
+        ready: captions as attackers read them.
+        splits: one a seed, or one a fold.
+
+    Attributes:
+        trained: all predictions so far.
+        notes: sentences for readers of the result.
+        wordless_share: side to the share of its captions without a word.
+    """
+
+    def __init__(self, manner: AttackSettings, ready: Corpus, splits: Sequence[Split]) -> None:
+        self.manner = manner
+        self.ready = ready
+        self.splits = splits
+        self.trained: list[Predictions] = []
+        self.notes: list[str] = []
+        self.wordless_share: dict[str, float] = {}
+        self._done: dict[tuple[str, bytes], list[Predictions]] = {}
+        self._verbatim: dict[PartName, list[float]] = {}
+
+    def with_fewer_images(self, share: float) -> AttackRunner:
+        """Attackers of the first seed that learn from a share of its training images."""
+        first = self.splits[0].seed
+        splits = [split.with_fewer(share) for split in self.splits if split.seed == first]
+        return AttackRunner(self.manner, self.ready, splits)
+
+    def on(self, part: PartName, images: BoolArray) -> list[Predictions]:
+        """Predictions on one side of some images, one item a caption position.
+
+        Args:
+            part: a side, as it is or ``paired``; names the predictions.
+            images: the part's images; a set that was attacked before is not attacked again.
+        """
+        key = (part.side, images.tobytes())
+        if key not in self._done:
+            tables = self._labelled(part, images)
+            self._done[key] = [self.attack(table) for table in tables]
+            self._verbatim[part] = [_verbatim_share(table, self.splits) for table in tables]
+        return self._done[key]
+
+    def attack(self, data: LabelledCaptions) -> Predictions:
+        """Predictions of attackers trained on some captions."""
+        self._check_tested(data)
+        predictions = self.manner.predict(data, self.splits)
+        self.trained.append(predictions)
+        return predictions
+
+    def _labelled(self, part: PartName, images: BoolArray) -> list[LabelledCaptions]:
+        side, captions = part.side, self.ready.side(part.side)
+        captions = captions.take(images[captions.image_rows])
+        self._check_words(side, captions)
+        grouping = self.ready.groupings[self.manner.attribute]
+        tables = list(labelled(part, captions, grouping, self.manner.positions))
+        if not tables:
+            raise NotApplicableError(
+                f"captioner {self.ready.captioner!r}, {side} captions: attackers need two groups "
+                f"or more with at least {SMALLEST_GROUP} captioned images each"
+            )
+        return [self.manner.shown(table, self.ready) for table in tables]
+
+    def _check_tested(self, data: LabelledCaptions) -> None:
+        """A seed without a test caption of every group has no score, and with it the metric."""
+        tested = dict.fromkeys(seeds_in(self.splits), 0)
+        for split in self.splits:
+            _, test = split.select(data.captions.image_rows, data.labels)
+            tested[split.seed] += len(test)
+        for seed, count in tested.items():
+            if not count:
+                raise NotApplicableError(
+                    f"captioner {self.ready.captioner!r}: none of {len(data.captions)} captions "
+                    f"({data.name}) can be tested with seed {seed}; score more images of each group"
+                )
+
+    def _check_words(self, side: str, captions: Captions) -> None:
+        special = [is_special(word) or not any(map(str.isalnum, word)) for word in captions.types]
+        wordless = ~_holding(captions, ~np.array(special, bool))
+        share = float(wordless.mean())
+        self.wordless_share[side] = share
+        if share > self.manner.wordless_limit:
+            raise _wordless(self.ready.captioner, side, captions, share)
+        if share > WORDLESS_WARNING:
+            self.notes.append(f"{share:.0%} of the {side} captions contain no word once masked")
+
+    def verbatim_share(self) -> dict[str, float]:
+        """Share of a side's test captions that also occur verbatim in training."""
+        shares = {str(name): self._verbatim.get(name) for name in (MODEL, HUMAN)}
+        return {
+            side: float(np.mean(values)) if values else np.nan for side, values in shares.items()
+        }
+
+
+def _verbatim_share(data: LabelledCaptions, splits: Sequence[Split]) -> float:
+    """Share of all test captions; the split is by image, so captions may be in both parts."""
+    identities = data.captions.identities
+    verbatim = []
+    for split in splits:
+        train, test = split.select(data.captions.image_rows, data.labels)
+        verbatim.append(np.isin(identities[test], identities[train]))
+    return float(np.concatenate(verbatim).mean())

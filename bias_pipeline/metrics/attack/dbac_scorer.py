@@ -1,0 +1,256 @@
+"""Results of one direction of DBAC: estimates, what drives them, pairs, images to re-sample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from bias_pipeline.array_types import Float64Array, IntArray
+from bias_pipeline.corpus.corpus import SIDES
+from bias_pipeline.corpus.split import every_image_tested
+from bias_pipeline.metrics.attack.dbac_direction import Direction
+from bias_pipeline.metrics.attack.equal_speech import (
+    NO_SECOND_PERSON,
+    equal_speech_parts,
+    rename_predictions,
+)
+from bias_pipeline.metrics.attack.worst_group import NO_LESS_THAN_NONE, gap_of, sentence
+from bias_pipeline.metrics.base import Part, Score
+from bias_pipeline.metrics.value_names import PartName
+from bias_pipeline.scoring import Accuracy
+from bias_pipeline.stats.bootstrap import Estimate, steady
+
+SMALL_PAIR = 30  # test captions; a pair's accuracy of 0.7 on so many leans by 0.4 %
+_NEVER_BELOW_ZERO = ("gap", "prior", "mentions")
+
+
+class DirectionScorer:
+    """Computes the score of a direction.
+
+    Args:
+        direction: with its attackers' predictions.
+    """
+
+    def __init__(self, direction: Direction) -> None:
+        self.direction = direction
+        self.name, self.settings, self.to_task = (
+            direction.name,
+            direction.settings,
+            direction.to_task,
+        )
+        self.corpus, self.view = direction.corpus, direction.view
+        self.counts, self.images = direction.counts, direction.images
+        self.supported, self.values = direction.supported, direction.values
+
+    def score(self) -> Score:
+        """Estimates of all numbers, with what drives the headline in a sentence."""
+        if not self.supported.any():
+            return self._nothing()
+        level = self.settings.stats.level
+        drawn = self.settings.stats.estimate_weighted(
+            self.corpus.keys[self.images],
+            self.direction.evaluate,
+            cross_fitted=every_image_tested(self.direction.splits),
+        )
+        estimates = {name: steady(estimate, level) for name, estimate in drawn.items()}
+        estimates |= self._descriptive()
+        notes = [*self._driver(estimates), *self._compare_groups(estimates), *self._noisy_pairs()]
+        parts: dict[str, Part] = {n: self._part(n, estimate) for n, estimate in estimates.items()}
+        return Score(
+            parts=parts,
+            predictions=[p for side in SIDES for p in self.direction.predictions[side]],
+            audit={
+                f"{self.name}:pairs": int(self.supported.sum()),
+                f"{self.name}:pairs_without_support": int((~self.supported).sum()),
+            },
+            notes=[*self.direction.ready.notes, *notes],
+            tables={
+                **self.direction.tables,
+                "examples": list(self._examples(estimates)),
+                "resample": list(self._resample(estimates)),
+            },
+        )
+
+    def at_equal_speech(self, people: DirectionScorer | None) -> Score:
+        """The score with the extra parts of a score at equal speech.
+
+        Args:
+            people: of one person as the captioner; None where there is no second person.
+        """
+        score, headline = self.score(), self.direction.part()
+        null = Score({}, notes=[NO_SECOND_PERSON]) if people is None else people.score()
+        parts = equal_speech_parts(
+            headline, score.parts[headline], self.direction.ready, null.parts.get(headline)
+        )
+        notes = null.notes if people is None else []
+        return replace(
+            score,
+            parts={**score.parts, **parts},
+            predictions=[*score.predictions, *rename_predictions(null.predictions)],
+            notes=[*score.notes, *notes],
+        )
+
+    def _compare_groups(self, estimates: dict[PartName, Estimate]) -> list[str]:
+        """Add the largest gap between groups of an intersection; note the worst group."""
+        if not self.direction.by_group:
+            return []
+        of = self.direction.part
+        groups = {name: estimates[of(group=name)] for name in self.view.groups}
+        gap = gap_of(groups, self.settings.stats.level)
+        if gap is None:
+            return []
+        estimates[of("gap")] = gap.estimate
+        return [sentence("A→T" if self.to_task else "T→A", groups, gap)]
+
+    def _noisy_pairs(self) -> list[str]:
+        """A warning if accuracies of small pairs pull the score below 0.
+
+        The share (M - H) / (M + H) of accuracies near p on n captions leans by about
+        (1 - p) / (4 p n) towards the side that rests on more captions, which is people's.
+        """
+        if not (self.to_task and isinstance(self.settings.scoring, Accuracy)):
+            return []
+        tested = sum(block.counts[:, :-1].sum(axis=0) for block in self.direction.blocks["model"])
+        per_seed = (np.asarray(tested) / self.direction.n_seeds)[self.supported.ravel()]
+        few = int((per_seed < SMALL_PAIR).sum())
+        if not few:
+            return []
+        return [
+            f"A->T under scoring=accuracy is too low: {few} of {len(per_seed)} pairs have "
+            f"fewer than {SMALL_PAIR} test captions; raise metric.min_support, or choose "
+            "scoring=inverse_ce"
+        ]
+
+    def _nothing(self) -> Score:
+        """A headline without a value, and the reason; no attacker was trained."""
+        nan = float("nan")
+        absent = Estimate(nan, nan, nan, nan, nan, nan, self.direction.n_seeds)
+        arrow, what = ("A->T", "task") if self.to_task else ("T->A", "group")
+        share = f"{100 * self.direction.least:.2g}"
+        return Score(
+            parts={self.name: self._part(self.direction.part(), absent)},
+            notes=[
+                f"{arrow} cannot be scored: no {what} is named both in {share} % of people's "
+                "captions (metric.min_support) and by the captioner"
+            ],
+            tables={**self.direction.tables, "examples": [], "resample": []},
+        )
+
+    def _part(self, name: PartName, estimate: Estimate) -> Part:
+        images = self._images_of(name)
+        usable = np.zeros(len(self.corpus), bool)
+        usable[images] = True
+        return Part(
+            estimate=estimate,
+            unit="quality" if name.what == "quality" else "fraction",
+            range=NO_LESS_THAN_NONE if name.what in _NEVER_BELOW_ZERO else None,
+            n_images=len(images),
+            coverage=float(len(images) / self.view.labelled.sum()),
+            neutral_rate=self.view.neutral_rate(name.side or "model", usable),
+        )
+
+    def _images_of(self, name: PartName) -> IntArray:
+        """Corpus rows of a number; for a group, those labelled with it or captioned with it."""
+        if not name.group or name.of_pair:
+            return self.images
+        place = self.view.groups.index(name.group)
+        if self.to_task:
+            return self.images[self.counts.group[:, place] > 0]
+        named = sum(self.counts.named[side][:, place] for side in SIDES)
+        return self.images[np.asarray(named) > 0]
+
+    def _descriptive(self) -> dict[PartName, Estimate]:
+        """Numbers that need no attacker: mention rates and the quality of guessing prevalences."""
+        labels = self.direction.labels
+        shares = self.counts.group.mean(axis=0) if self.to_task else labels.mean(axis=0)
+        probs = np.tile(shares, (len(labels), 1))
+        guess = self.settings.scoring.per_guess(probs, labels)
+        of = self.direction.part
+        quality = float(self.settings.scoring.link(np.asarray(guess.mean())))
+        values = {of("quality", detail="baseline"): quality}
+        for side in SIDES:
+            counts = self.counts.tasks[side] if self.to_task else self.counts.named[side]
+            named = counts.sum() / self.counts.captions[side].sum()
+            values[of("mentions", side=side)] = float(named)
+        nan = float("nan")
+        return {
+            name: Estimate(value, nan, nan, nan, nan, nan, self.direction.n_seeds)
+            for name, value in values.items()
+        }
+
+    def _driver(self, estimates: Mapping[PartName, Estimate]) -> list[str]:
+        of = self.direction.part
+        attackers, priors = (estimates[of(part)].value for part in ("none", "priors"))
+        if attackers == priors == 0:  # for example if people are scored as the captioner
+            return []
+        driver = "the attackers" if abs(attackers) >= abs(priors) else "the priors"
+        arrow = "A->T" if self.to_task else "T->A"
+        return [
+            f"{arrow} is driven by {driver}: attackers alone {100 * attackers:+.1f}, "
+            f"priors alone {100 * priors:+.1f}"
+        ]
+
+    def _amplified(self, estimates: Mapping[PartName, Estimate]) -> list[tuple[int, int, Estimate]]:
+        """Pairs whose interval is above 0, the largest score first."""
+        pairs = [
+            (int(g), int(o), estimates[self.direction.pair(g, o)])
+            for g, o in zip(*np.nonzero(self.supported), strict=True)
+        ]
+        return sorted((p for p in pairs if p[2].ci_low > 0), key=lambda p: -p[2].value)
+
+    def _holders(self, g: int, o: int) -> IntArray:
+        """Corpus rows of images of a pair: labelled with the group, captioned with the task."""
+        group, task = (g, o) if self.to_task else (o, g)
+        has_task = self._source[:, task] > 0
+        return self.images[has_task & (self.counts.group[:, group] > 0)]
+
+    @property
+    def _source(self) -> Float64Array:
+        """(M, T) tasks from which a pair's images are chosen: those of captions, or of images."""
+        return self.counts.tasks["model"] if self.to_task else self.counts.objects
+
+    def _examples(self, estimates: Mapping[PartName, Estimate]) -> Iterator[dict[str, object]]:
+        """Up to three captions for each of the ten most amplified pairs."""
+        for g, o, estimate in self._amplified(estimates)[:10]:
+            for row in self._holders(g, o)[:3]:
+                record = self.corpus[int(row)]
+                yield {
+                    **self._pair_columns(g, o, estimate),
+                    "image_id": record.id,
+                    "model": record.model,
+                    "human": record.human[0],
+                }
+
+    def _resample(self, estimates: Mapping[PartName, Estimate]) -> Iterator[dict[str, object]]:
+        """Images of amplified pairs with the weight that makes group and task independent.
+
+        The weight is P(group) P(task) / P(group, task) over images (Kamiran and Calders 2012):
+        below 1 the image should be drawn less often when the captioner is trained again.
+        """
+        for g, o, estimate in self._amplified(estimates):
+            holders = self._holders(g, o)
+            if not len(holders):
+                continue  # no image contains the pair, so there is none to draw
+            group, task = (g, o) if self.to_task else (o, g)
+            of_group = self.counts.group[:, group].mean()
+            of_task = (self._source[:, task] > 0).mean()
+            weight = of_group * of_task / (len(holders) / len(self.images))
+            for row in holders:
+                columns = self._pair_columns(g, o, estimate)
+                yield {
+                    **columns,
+                    "image_id": self.corpus.ids[row],
+                    "weight": round(weight, 4),
+                }
+
+    def _pair_columns(self, g: int, o: int, estimate: Estimate) -> dict[str, object]:
+        return {
+            "direction": self.name,
+            "given": self.values[0][g],
+            "other": self.values[1][o],
+            "score": estimate.value,
+            "ci_low": estimate.ci_low,
+            "ci_high": estimate.ci_high,
+        }

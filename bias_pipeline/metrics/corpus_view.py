@@ -1,0 +1,253 @@
+"""Groups and tasks of images and captions, as metrics read them."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from copy import copy
+from functools import cached_property
+from itertools import chain
+
+import numpy as np
+from scipy import sparse
+
+from bias_pipeline.array_types import BoolArray, IntArray
+from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.split import SMALLEST_GROUP
+from bias_pipeline.errors import DataError, NotApplicableError
+from bias_pipeline.text.mentions import (
+    SEVERAL_GROUPS,
+    attribute_mentions,
+    named_group,
+    neutral_rate,
+    one_of,
+)
+from bias_pipeline.text.tasks import task_mentions
+
+OTHERS = "other tasks"
+LEAST_NAMED = 0.01  # share of captions; ours, like the ten of a split's smallest group
+
+
+class CorpusView:
+    """A corpus as metrics read it: the groups and tasks that images show and captions name.
+
+    Args:
+        corpus: raw captions.
+        attribute: whose groups are read.
+        words: a word preset of the attribute, None for its own words.
+        vocabulary: whose tasks are read, if any.
+        exclude: tasks left out.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        attribute: Attribute,
+        words: str | None,
+        vocabulary: TaskVocabulary | None = None,
+        exclude: Sequence[str] = (),
+    ) -> None:
+        grouping = corpus.groupings[attribute.name]
+        self.corpus, self.attribute, self.vocabulary = corpus, attribute, vocabulary
+        self.groups, self.codes = grouping.names, grouping.codes
+        self.words = words
+        known = vocabulary.tasks if vocabulary else {}
+        self.tasks = tuple(name for name in known if name not in exclude)
+        self.labelled, self.unsure = grouping.labelled, grouping.unsure
+        self._read_tasks = self.tasks
+        self._member: sparse.csr_array | None = None
+
+    def check_captioned(self) -> None:
+        """Refuse a corpus in which nothing can be counted.
+
+        Raises:
+            DataError: if no image has both a group and a caption of the model.
+        """
+        if not (self.labelled & self.has("model")).any():
+            raise DataError(
+                f"captioner {self.corpus.captioner!r}: no image has both a group of "
+                f"{self.attribute.name!r} and a caption"
+            )
+
+    def check_compared(self, codes: IntArray) -> None:
+        """Refuse images of one group only: there is no group to compare it with.
+
+        Args:
+            codes: (M,) groups of the images that are counted, -1 for none.
+
+        Raises:
+            NotApplicableError: if fewer than two groups have an image.
+        """
+        present = np.unique(codes[codes >= 0])
+        if len(present) < 2:
+            names = ", ".join(self.groups[k] for k in present) or "no group"
+            raise NotApplicableError(
+                f"captioner {self.corpus.captioner!r}: two groups are compared, and the captioned "
+                f"images are of {names} alone ({(codes >= 0).sum()})"
+            )
+
+    def of_tasks(self, single: IntArray, merged: IntArray) -> CorpusView:
+        """A view without the rare tasks, or with those merged into one task.
+
+        Args:
+            single: indices of the tasks that stay as they are.
+            merged: indices of those that become :data:`OTHERS`, which is named where any of them
+                is; empty for no such task.
+        """
+        columns = [[task] for task in single.tolist()] + ([merged.tolist()] if len(merged) else [])
+        rows = np.concatenate([*map(np.array, columns), []]).astype(np.int64)
+        column = np.repeat(np.arange(len(columns)), [len(tasks) for tasks in columns])
+        view = copy(self)
+        view.__dict__.pop("objects", None)
+        view.tasks = (*(self.tasks[t] for t in single), *([OTHERS] if len(merged) else []))
+        view._member = group_task_cells(rows, column, (len(self.tasks), len(columns)))
+        return view
+
+    def of_captions(self, corpus: Corpus) -> CorpusView:
+        """A view of rewritten captions of the same images."""
+        rewritten = copy(self)
+        rewritten.corpus = corpus
+        return rewritten
+
+    def has(self, side: str) -> BoolArray:
+        """(N,) images that a side describes."""
+        described = np.zeros(len(self.corpus), bool)
+        described[self.corpus.side(side).image_rows] = True
+        return described
+
+    def n_captions(self, side: str) -> IntArray:
+        """(N,) how many captions a side has of each image."""
+        return np.bincount(self.images(side), minlength=len(self.corpus))
+
+    def images(self, side: str) -> IntArray:
+        """(C,) image of each caption of a side."""
+        return self.corpus.side(side).image_rows
+
+    def named(self, side: str) -> IntArray:
+        """(C,) the one group that each caption names, below 0 for none or several."""
+        return named_group(self.corpus.side(side), self.attribute, self.groups, self.words)
+
+    def named_together(self, side: str) -> IntArray:
+        """(N,) the one group that all captions of an image together name."""
+        return one_of(self.by_image(side, self.groups_named(side)))
+
+    def outcomes(self, side: str) -> IntArray:
+        """(C,) the one group that each caption names; K for none and K + 1 for several."""
+        named = self.named(side)
+        n_groups = len(self.groups)
+        others = np.where(named == SEVERAL_GROUPS, n_groups + 1, n_groups)
+        return np.where(named < 0, others, named)
+
+    def groups_named(self, side: str) -> sparse.csr_array:
+        """(C, K) groups that each caption names."""
+        return attribute_mentions(self.corpus.side(side), self.attribute, self.groups, self.words)
+
+    def unsaid(self, side: str) -> str:
+        """Why too few captions of a side name a group to measure this; empty if enough do.
+
+        At least 1 % of the captions of labelled images must name one group, and at least ten (a
+        tenth of them if there are fewer than a hundred).
+        """
+        named = self.named(side)[self.labelled[self.images(side)]]
+        n_named, needed = int((named >= 0).sum()), _fewest_named(len(named))
+        if n_named >= needed:
+            return ""
+        who = f"captioner {self.corpus.captioner!r}" if side == "model" else "the human side"
+        return (
+            f"{who} names one group of {self.attribute.name!r} in {n_named} of {len(named)} "
+            f"captions of labelled images, fewer than {needed}: nothing can be said of whom it "
+            "names"
+        )
+
+    def mentions(self, side: str) -> sparse.csr_array:
+        """(C, T) tasks that each caption names."""
+        assert self.vocabulary is not None
+        mentions = task_mentions(self.corpus.side(side), self.vocabulary, self._read_tasks)
+        return mentions if self._member is None else _any(mentions @ self._member)
+
+    def by_image(self, side: str, captions: sparse.csr_array) -> sparse.csr_array:
+        """(N, ...) sums over each image's captions."""
+        images = self.images(side)
+        if np.array_equal(images, np.arange(len(self.corpus))):  # one caption an image
+            return captions.copy()
+        shape = (len(self.corpus), len(images))
+        gather = sparse.csr_array((np.ones(len(images)), (images, np.arange(len(images)))), shape)
+        return sparse.csr_array(gather @ captions)
+
+    @cached_property
+    def objects(self) -> sparse.csr_array:
+        """(N, T) tasks that are in each image.
+
+        Raises:
+            NotApplicableError: if the data set has no objects.
+        """
+        if not self.has_objects:
+            raise NotApplicableError(
+                f"dataset {self.corpus.dataset!r} has no objects for these images; give them with "
+                "dataset.instances=FILE (audit --objects FILE)"
+            )
+        objects = self.corpus.read(_objects, self._read_tasks)
+        return objects if self._member is None else _any(objects @ self._member)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(N, T)."""
+        return len(self.corpus), len(self.tasks)
+
+    @cached_property
+    def known(self) -> BoolArray:
+        """(N,) images whose objects are known; no objects at all counts as unknown."""
+        return self.corpus.read(_known)
+
+    @property
+    def has_objects(self) -> bool:
+        """Whether any image's objects are known."""
+        return bool(self.known.any())
+
+    def neutral_rate(self, side: str, images: BoolArray) -> float:
+        """Share of a side's captions of some images that name no group."""
+        return neutral_rate(self.corpus.side(side), self.attribute, images)
+
+
+def group_task_cells(rows: IntArray, columns: IntArray, shape: tuple[int, int]) -> sparse.csr_array:
+    """A table that counts (row, column) pairs.
+
+    Example:
+        >>> group_task_cells(np.array([0, 0]), np.array([1, 1]), (1, 2)).toarray().tolist()
+        [[0.0, 2.0]]
+    """
+    return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
+
+
+def _any(counts: sparse.csr_array) -> sparse.csr_array:
+    """1 where a count is above 0."""
+    indicators = sparse.csr_array(counts)
+    indicators.data = np.ones_like(indicators.data)
+    return indicators
+
+
+def _fewest_named(n_captions: int) -> int:
+    """How many of the captions must name a group; see :meth:`CorpusView.unsaid`."""
+    return max(1, min(SMALLEST_GROUP, n_captions // 10), math.ceil(LEAST_NAMED * n_captions))
+
+
+def _known(corpus: Corpus) -> BoolArray:
+    """(N,) images whose objects are known."""
+    objects = corpus.objects or [()] * len(corpus)
+    known = np.fromiter(map(bool, objects), bool, len(corpus))
+    known.setflags(write=False)
+    return known
+
+
+def _objects(corpus: Corpus, tasks: tuple[str, ...]) -> sparse.csr_array:
+    """(N, T) tasks in each image."""
+    column: defaultdict[str, int] = defaultdict(lambda: -1)
+    column.update({task: number for number, task in enumerate(tasks)})
+    objects = corpus.objects or ()
+    lengths = np.fromiter(map(len, objects), np.int64, len(corpus))
+    names = map(column.__getitem__, chain.from_iterable(objects))
+    columns = np.fromiter(names, np.int64, lengths.sum())
+    rows = np.repeat(np.arange(len(corpus)), lengths)
+    return group_task_cells(rows[columns >= 0], columns[columns >= 0], (len(corpus), len(tasks)))

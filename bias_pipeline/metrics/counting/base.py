@@ -1,0 +1,416 @@
+"""What all counting metrics share: counts of images, their sums, intervals.
+
+A counting metric turns a corpus into tables with a row an image, and computes numbers from the
+tables' sums (:class:`CountSpec`). Resampling images is then a matrix product of weights and tables.
+Nothing is trained, and no seed is used.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+
+import numpy as np
+from scipy import sparse
+
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.split import Split
+from bias_pipeline.errors import UsageError, did_you_mean
+from bias_pipeline.io.hashing import UIntArray, hash_ids, random_words
+from bias_pipeline.metrics.base import Metric, Part, Score
+from bias_pipeline.metrics.corpus_view import CorpusView
+from bias_pipeline.metrics.value_names import HEADLINES, PartName
+from bias_pipeline.stats.bootstrap import (
+    Bootstrap,
+    Estimate,
+    share_of,
+    spanned,
+    summary,
+    two_sided_p,
+    widened,
+)
+from bias_pipeline.stats.compare import paired_difference
+
+Sums = Mapping[str, Float64Array]
+Lines = Mapping[str, Sequence[Mapping[str, object]]]  # tables by name
+
+COUNT = "count"
+SHARE = (0.0, 1.0)  # the range of a number that is not a difference
+MOST_BUNDLES = 8_192
+FEWEST_BUNDLES = 1_024
+_CELLS = 20_000_000  # of all tables of bundles together
+_ABSENT = Estimate(math.nan, math.nan, math.nan, math.nan, math.nan, math.nan, n_seeds=0)
+
+
+@dataclass(frozen=True, eq=False)
+class ValueBasis:
+    """What a number rests on.
+
+    Attributes:
+        images: (N,) the images.
+        side: whose captions its neutral rate describes.
+        unit: see :class:`~bias_pipeline.metrics.base.Part`; a ``count`` has no interval.
+        range: see there.
+        among: (N,) the images of which ``images`` are a share, its coverage; None: those that the
+            metric is about.
+    """
+
+    images: BoolArray
+    side: str = "model"
+    unit: str = "fraction"
+    range: tuple[float, float] | None = None
+    among: BoolArray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Smoothing:
+    """Noise of mean 0 that is added to the sums of a table in resamples, not in the estimate.
+
+    Without it an event that never happened happens in no resample either, as if its chance were
+    known to be 0.
+
+    Attributes:
+        amounts: (C,) scale of each sum's noise; the noise is this times Poisson(1) - 1.
+        name: of what is summed, such as a digest of captions; equal names have equal noise.
+    """
+
+    amounts: Float64Array
+    name: str
+
+    @property
+    def keys(self) -> UIntArray:
+        """(C,) keys from which the noise of each sum is drawn."""
+        return hash_ids(f"{self.name}:{column}" for column in range(len(self.amounts)))
+
+
+@dataclass(frozen=True, eq=False)
+class CountSpec:
+    """What a metric counts, and the numbers that it computes from the sums.
+
+    Attributes:
+        tables: name to (N, C) counts of each image.
+        numbers: sums of the tables, (B, C) each, to named numbers (B,).
+        about: what a number rests on that is not in ``parts``.
+        parts: name of a number to what it rests on.
+        audit: for the manifest.
+        notes: for the reader.
+        lines: further tables by name.
+        observations: sums of the tables to how many observations each number is a share of, (B,);
+            these have the intervals of shares.
+        differences: name of a number to the two shares of which it is the difference.
+        smoothing: name of a table to the noise of its sums under resampling.
+        tested: name of a number to the number whose p against 0 it takes over.
+        widening: name of a number to the factor by which resampling underestimates its spread.
+    """
+
+    tables: Mapping[str, sparse.csr_array]
+    numbers: Callable[[Sums], Mapping[PartName, Float64Array]]
+    about: ValueBasis
+    parts: Mapping[PartName, ValueBasis] = field(default_factory=dict)
+    audit: Mapping[str, object] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    lines: Lines = field(default_factory=dict)
+    observations: Callable[[Sums], Mapping[PartName, Float64Array]] = lambda sums: {}
+    differences: Mapping[PartName, tuple[PartName, PartName]] = field(default_factory=dict)
+    smoothing: Mapping[str, Smoothing] = field(default_factory=dict)
+    tested: Mapping[PartName, PartName] = field(default_factory=dict)
+    widening: Mapping[PartName, float] = field(default_factory=dict)
+
+
+class ResamplingBlocks:
+    """Groups of images that are resampled as a whole.
+
+    A hash of its id puts each image into a bundle. The sums of bundles vary as those of images do,
+    so intervals have the same expected width as when images are resampled, and a million images
+    cost no more. An image is in the same bundle, with the same weights, whatever captioner is
+    scored and however many images it describes.
+
+    Args:
+        rows: the images.
+        keys: (N,) hashes of all images' ids.
+        n_columns: how many sums there will be: very wide tables get fewer bundles.
+
+    Attributes:
+        keys: one for each bundle, to resample it by.
+    """
+
+    def __init__(self, rows: IntArray, keys: UIntArray, n_columns: int) -> None:
+        most = MOST_BUNDLES
+        while most > FEWEST_BUNDLES and most * n_columns > _CELLS:
+            most //= 2  # by halves, so that tables of similar size get equally many
+        of_image = (random_words("bundle", 0, keys[rows]) % np.uint64(most)).astype(np.int64)
+        used, self.bundle = np.unique(of_image, return_inverse=True)
+        self.rows, self.keys = rows, used.astype(np.uint64)
+
+    def sums(self, table: sparse.csr_array) -> Float64Array:
+        """(number of bundles, C) sums of a table's rows."""
+        bundle = np.zeros(table.shape[0], np.int64)
+        bundle[self.rows] = self.bundle
+        cell = np.repeat(bundle * table.shape[1], np.diff(table.indptr)) + table.indices
+        sums = np.bincount(cell, table.data, len(self.keys) * table.shape[1])
+        return np.asarray(sums, np.float64).reshape(len(self.keys), table.shape[1])
+
+
+class CountingMetric(Metric):
+    """A metric that counts.
+
+    Args:
+        attribute: whose groups are compared.
+        stats: how intervals are made.
+        words: a preset of the attribute whose words name the groups; None, or one that the
+            attribute does not have: its own words.
+    """
+
+    def __init__(self, attribute: Attribute, stats: Bootstrap, words: str | None = None) -> None:
+        self.attribute = attribute
+        self.stats = stats
+        self.words = words
+
+    def see(self, corpus: Corpus) -> CorpusView:
+        """The groups that the metric reads."""
+        return CorpusView(corpus, self.attribute, self.words)
+
+    @abstractmethod
+    def tally(self, view: CorpusView) -> CountSpec:
+        """The tables and numbers of the metric.
+
+        Raises:
+            NotApplicableError: if the data do not allow the metric.
+        """
+
+    def rests_on_names(self, part: PartName) -> bool:
+        """Whether a number is about the groups that captions name.
+
+        Such a number is absent if captions name almost no group: silence is no merit.
+        """
+        del part
+        return True
+
+    def check(self, view: CorpusView) -> None:
+        """Refuse a corpus in which nothing can be counted.
+
+        Raises:
+            DataError: if captions describe none of the images that the metric is about.
+        """
+        view.check_captioned()
+
+    def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
+        """See the class; nothing is trained."""
+        del splits
+        view = self.see(corpus)
+        self.check(view)
+        tally = self.tally(view)
+        estimates = _estimates(tally, corpus.keys, self.stats)
+
+        rests_on = _Resting(view)
+        scope = self.scope(corpus)
+        about = {name: tally.parts.get(name, tally.about) for name in estimates}
+        absent = {
+            name: why
+            for name, about_part in about.items()
+            if self.rests_on_names(name) and (why := rests_on.unsaid(about_part.side))
+        }
+        parts: dict[str, Part] = {}
+        for name, about_part in about.items():
+            unknown = name in absent or math.isnan(estimates[name].value)
+            estimate = _ABSENT if unknown else estimates[name]
+            n_images = rests_on.n_images(about_part.images)
+            parts[name] = Part(
+                estimate=_uncertain(estimate) if about_part.unit == COUNT else estimate,
+                unit=about_part.unit,
+                range=about_part.range,
+                n_images=n_images,
+                coverage=n_images
+                / rests_on.n_images(scope if about_part.among is None else about_part.among),
+                neutral_rate=rests_on.neutral_rate(about_part),
+            )
+        notes = [*corpus.notes, *tally.notes, *dict.fromkeys(absent.values())]
+        tables = {**self.examples(view), **tally.lines}
+        return Score(parts, audit=tally.audit, notes=notes, tables=tables)
+
+    def examples(self, view: CorpusView) -> Lines:
+        """Further tables of captions that numbers rest on, by name."""
+        del view
+        return {}
+
+
+class TaskMetric(CountingMetric):
+    """A counting metric of groups and tasks.
+
+    Args:
+        attribute: whose groups are A.
+        task: whose tasks are T.
+        stats: how intervals are made.
+        words: see :class:`CountingMetric`.
+        exclude_tasks: tasks left out; every image shows a person.
+
+    Raises:
+        UsageError: if an excluded task is unknown.
+    """
+
+    def __init__(
+        self,
+        attribute: Attribute,
+        task: TaskVocabulary,
+        stats: Bootstrap,
+        words: str | None = None,
+        exclude_tasks: Sequence[str] = ("person",),
+    ) -> None:
+        super().__init__(attribute, stats, words)
+        for name in exclude_tasks:
+            choice("exclude_tasks", name, task.tasks)
+        self.task = task
+        self.exclude_tasks = tuple(exclude_tasks)
+
+    def see(self, corpus: Corpus) -> CorpusView:
+        """The groups and tasks that the metric reads."""
+        return CorpusView(corpus, self.attribute, self.words, self.task, self.exclude_tasks)
+
+
+def choice(key: str, value: str, known: Sequence[str] | Mapping[str, object]) -> str:
+    """A named choice.
+
+    Raises:
+        UsageError: if it is none of the known ones.
+    """
+    if value not in known:
+        raise UsageError(f"metric.{key}: {value!r} is unknown; {did_you_mean(value, known)}")
+    return value
+
+
+def support(value: float) -> float:
+    """How common a task must be to count, like scikit-learn's ``min_df``.
+
+    Raises:
+        UsageError: if it is below 0.
+    """
+    if not value >= 0:
+        raise UsageError(
+            f"metric.min_support={value} must be 0 or more: below 1 a share, such as 0.005 of "
+            "people's captions, from 1 on a number of them"
+        )
+    return value
+
+
+def least_share(min_support: float, n_images: int) -> float:
+    """The share of captions that must name a task.
+
+    Args:
+        min_support: below 1 that share; from 1 on a number of images, which makes the result
+            depend on the size of the sample.
+        n_images: how many there are.
+
+    Example:
+        >>> least_share(0.005, 8000), least_share(40, 8000)
+        (0.005, 0.005)
+    """
+    return min_support if min_support < 1 else min_support / max(n_images, 1)
+
+
+class _Resting:
+    """Size and neutral rate of the images of numbers, computed once for each set of images.
+
+    Hundreds of numbers share a few sets, which are recognised by identity: to compare a million
+    images for each number would cost more than the numbers.
+    """
+
+    def __init__(self, view: CorpusView) -> None:
+        self.view = view
+        self._sets: dict[
+            int, tuple[BoolArray, int]
+        ] = {}  # with the mask, so that its id is not reused
+        self._rates: dict[tuple[int, str], float] = {}
+        self.unsaid = cache(view.unsaid)
+
+    def n_images(self, images: BoolArray) -> int:
+        """How many of (N,) flags are set."""
+        key = id(images)
+        if key not in self._sets:
+            self._sets[key] = (images, int(images.sum()))
+        return self._sets[key][1]
+
+    def neutral_rate(self, about: ValueBasis) -> float:
+        """See :meth:`CorpusView.neutral_rate`."""
+        self.n_images(about.images)
+        key = (id(about.images), about.side)
+        if key not in self._rates:
+            self._rates[key] = self.view.neutral_rate(about.side, about.images)
+        return self._rates[key]
+
+
+def _estimates(tally: CountSpec, keys: UIntArray, stats: Bootstrap) -> dict[PartName, Estimate]:
+    used = sum((np.diff(table.indptr) for table in tally.tables.values()), np.zeros(1, np.int64))
+    rows = np.flatnonzero((used > 0) | tally.about.images)
+    bundles = ResamplingBlocks(rows, keys, sum(t.shape[1] for t in tally.tables.values()))
+    sums = {name: bundles.sums(table) for name, table in tally.tables.items()}
+    noise = [smoothing.keys for smoothing in tally.smoothing.values()]
+
+    def evaluate(weights: Float64Array) -> dict[PartName, Float64Array]:
+        of_images, *of_noise = np.split(
+            weights,
+            np.cumsum([len(keys_of_part) for keys_of_part in (bundles.keys, *noise)][:-1]),
+            axis=1,
+        )
+        totals = {name: of_images @ table for name, table in sums.items()}
+        for (name, smoothing), drawn in zip(tally.smoothing.items(), of_noise, strict=True):
+            totals[name] = totals[name] + (drawn - 1) * smoothing.amounts
+        numbers = tally.numbers(totals)
+        return {name: np.asarray(values)[:, None] for name, values in numbers.items()}
+
+    estimates = stats.estimate_weighted(
+        np.concatenate([bundles.keys, *noise]), evaluate, trained=False
+    )
+    wider = {
+        name: summary(widened(estimates[name].draws, factor), stats.level)
+        for name, factor in tally.widening.items()
+    }
+    tested = {
+        name: replace(estimates[name], p_value=two_sided_p(estimates[other]))
+        for name, other in tally.tested.items()
+    }
+    made = estimates | wider | tested | _shares(tally, sums, estimates, stats.level)
+    return {
+        name: spanned(estimate) if name in HEADLINES else estimate
+        for name, estimate in made.items()
+    }
+
+
+def _shares(
+    tally: CountSpec,
+    sums: Mapping[str, Float64Array],
+    estimates: Mapping[PartName, Estimate],
+    level: float,
+) -> dict[PartName, Estimate]:
+    """The numbers that are shares, or differences of two, with the intervals of shares."""
+    totals = {name: table.sum(axis=0, keepdims=True) for name, table in sums.items()}
+    draws = {
+        name: share_of(
+            estimates[name].draws,
+            float(observations[0]),
+            float(tally.parts.get(name, tally.about).images.sum()),
+        )
+        for name, observations in tally.observations(totals).items()
+        if not math.isnan(estimates[name].value)
+    }
+    shares = {name: summary(of_part, level) for name, of_part in draws.items()}
+    return shares | {
+        name: replace(paired_difference(draws[one], draws[two], level), p_value=math.nan)
+        for name, (one, two) in tally.differences.items()
+        if one in draws and two in draws
+    }
+
+
+def _uncertain(estimate: Estimate) -> Estimate:
+    """A count without an interval: resampling images does not show its uncertainty."""
+    nan = math.nan
+    return replace(estimate, image_std=nan, ci_low=nan, ci_high=nan)
+
+
+def indicators(counts: Float64Array) -> IntArray:
+    """1 where a count is above 0."""
+    return (counts > 0).astype(np.int64)

@@ -1,0 +1,233 @@
+"""Groups and tasks by label and by caption, which BA_MALS, BA-> and Multi-> compare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from scipy import sparse
+
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
+from bias_pipeline.errors import NotApplicableError
+from bias_pipeline.io.hashing import UIntArray, random_words
+from bias_pipeline.metrics.corpus_view import CorpusView
+from bias_pipeline.metrics.counting.base import Sums, TaskMetric, ValueBasis, choice
+from bias_pipeline.metrics.counting.group_tables import by_group, crossed, one_hot, only
+from bias_pipeline.metrics.functional.counts import Counts, share
+from bias_pipeline.metrics.value_names import PartName
+from bias_pipeline.stats.bootstrap import Bootstrap
+
+FOLDS = 5  # in simulations the number matters little; two do slightly worse for rare tasks
+LABELS = ("objects", "union", "each")
+GROUPS = ("labels", "captions")
+UNCLEAR = ("keep", "skip")
+
+Reader = Callable[[sparse.csr_array], sparse.csr_array]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelsVsCaptions:
+    """Labels and captions of N images; rows of images that are not used are empty.
+
+    Attributes:
+        images: (N,) the images used.
+        codes: (N,) group by label, -1 where unused.
+        observations: (N,) how many observations of the labels an image is.
+        labelled: (N, T) how many of them have each task.
+        named: (N,) the one group the model's caption names, below 0 for none or several.
+        predicted: (N, T) tasks it names.
+        n_groups: K.
+    """
+
+    images: BoolArray
+    codes: IntArray
+    observations: Float64Array
+    labelled: sparse.csr_array
+    named: IntArray
+    predicted: sparse.csr_array
+    n_groups: int
+
+    def tables(self) -> dict[str, sparse.csr_array]:
+        """The tables of :func:`counts_of`."""
+        n_groups = self.n_groups
+        return {
+            "groups": one_hot(self.codes, n_groups, self.observations),
+            "captioned": one_hot(self.codes, n_groups),
+            "labels": crossed(self.codes, self.labelled, n_groups),
+            "task_given_group": crossed(self.codes, self.predicted, n_groups),
+            "group_given_task": crossed(self.named, self.labelled, n_groups),
+            "joint": crossed(self.named, self.predicted, n_groups),
+        }
+
+    def tables_of_folds(self, keys: UIntArray) -> dict[str, sparse.csr_array]:
+        """The same of each fold of the images, for :func:`counts_of_folds`.
+
+        Args:
+            keys: (N,) hashes of the images' ids, which decide an image's fold.
+        """
+        fold = random_words("leaning", 0, keys) % np.uint64(FOLDS)
+        return {
+            f"{name}:{k}": only(table, fold == k)
+            for name, table in self.tables().items()
+            for k in range(FOLDS)
+        }
+
+
+class LabelledTaskMetric(TaskMetric):
+    """A metric that compares a captioner's captions with labels.
+
+    Args:
+        attribute: whose groups are A.
+        task: whose tasks are T.
+        stats: how intervals are made.
+        labels: where the labelled tasks come from: ``objects`` in the image; the ``union`` of what
+            its human captions name (as Wang and Russakovsky do for captions); or ``each`` human
+            caption as an observation of its own, so that people and captioner describe an image
+            equally often (ours).
+        groups: where the labelled groups come from: the image's ``labels``, or the one group that
+            all its human ``captions`` together name; images without one are skipped.
+        unclear: whether images whose model caption names no group or several are kept, or skipped
+            as Wang and Russakovsky do for captions.
+        words: see :class:`~bias_pipeline.metrics.counting.base.CountingMetric`.
+        exclude_tasks: tasks left out; every image shows a person.
+
+    Raises:
+        UsageError: on an unknown choice.
+    """
+
+    def __init__(
+        self,
+        attribute: Attribute,
+        task: TaskVocabulary,
+        stats: Bootstrap,
+        labels: str = "objects",
+        groups: str = "labels",
+        unclear: str = "keep",
+        words: str | None = None,
+        exclude_tasks: Sequence[str] = ("person",),
+    ) -> None:
+        super().__init__(attribute, task, stats, words, exclude_tasks)
+        self.labels = choice("labels", labels, LABELS)
+        self.groups = choice("groups", groups, GROUPS)
+        self.unclear = choice("unclear", unclear, UNCLEAR)
+
+    def sides(self, view: CorpusView, read: Reader = lambda table: table) -> LabelsVsCaptions:
+        """Labels and predictions on the images that have both.
+
+        Args:
+            view: of the corpus.
+            read: from (R, T) tasks of observations to the (R, M) columns that are counted.
+
+        Raises:
+            NotApplicableError: if there is no such image, or all are of one group.
+        """
+        codes = view.codes
+        images = view.labelled & view.has("model")
+        if self.groups == "captions":
+            codes = view.named_together("human")
+            images = images & (codes >= 0)
+        table = self.observed(view, read)
+        images = images & (view.known if self.labels == "objects" else view.has("human"))
+        named = _of_images(view, view.named("model"))
+        if self.unclear == "skip":
+            images = images & (named >= 0)
+        if not images.any():
+            raise NotApplicableError(
+                f"captioner {view.corpus.captioner!r}: no image has a group, a caption and what "
+                f"labels={self.labels} groups={self.groups} unclear={self.unclear} ask for"
+            )
+        view.check_compared(codes[images])
+        observations = np.ones(len(codes))
+        if self.labels == "each":
+            observations = np.bincount(view.images("human"), minlength=len(codes)).astype(float)
+        return LabelsVsCaptions(
+            images=images,
+            codes=np.where(images, codes, -1),
+            observations=observations,
+            labelled=only(table, images),
+            named=np.where(images, named, -1),
+            predicted=only(view.by_image("model", read(view.mentions("model"))), images),
+            n_groups=len(view.groups),
+        )
+
+    def observed(self, view: CorpusView, read: Reader = lambda table: table) -> sparse.csr_array:
+        """(N, M) how many observations of each image's labels have each column."""
+        if self.labels == "objects":
+            return read(view.objects)
+        if self.labels == "each":
+            return view.by_image("human", read(view.mentions("human")))
+        named = view.by_image("human", view.mentions("human"))
+        named.data = np.ones_like(named.data)
+        return read(named)
+
+    def caution(self) -> str:
+        """A note for readers of A->T."""
+        return (
+            "A→T by counting changes with how much captions mention: read it with mentions:model "
+            f"and mentions:human (labels={self.labels}); below 0 does not mean less bias"
+        )
+
+
+def counts_of(sums: Sums, n_groups: int) -> Counts:
+    """Counts from the sums of :meth:`LabelsVsCaptions.tables`."""
+    labels = by_group(sums["labels"], n_groups)
+    return Counts(
+        total=sums["groups"].sum(axis=-1),
+        groups=sums["groups"],
+        tasks=labels.sum(axis=-2),
+        labels=labels,
+        captioned=sums["captioned"],
+        task_given_group=by_group(sums["task_given_group"], n_groups),
+        group_given_task=by_group(sums["group_given_task"], n_groups),
+        joint=by_group(sums["joint"], n_groups),
+    )
+
+
+def counts_of_folds(sums: Sums, n_groups: int) -> Counts:
+    """Counts from the sums of :meth:`LabelsVsCaptions.tables_of_folds`, the fold as first axis."""
+    each = []
+    for k in range(FOLDS):
+        fold_sums = {name[:-2]: value for name, value in sums.items() if name.endswith(f":{k}")}
+        each.append(counts_of(fold_sums, n_groups))
+    return Counts(
+        **{
+            column.name: np.stack([getattr(one, column.name) for one in each])
+            for column in fields(Counts)
+        }
+    )
+
+
+def mention_rates(counts: Counts, of: str = "") -> dict[PartName, Float64Array]:
+    """How many tasks an observation has on average, by captions and by labels.
+
+    Args:
+        counts: of tasks.
+        of: what is counted instead of tasks.
+    """
+    return {
+        PartName("mentions", side="model", detail=of): share(
+            counts.task_given_group.sum(axis=(-2, -1)), counts.captioned.sum(axis=-1)
+        ),
+        PartName("mentions", side="human", detail=of): share(
+            counts.labels.sum(axis=(-2, -1)), counts.total
+        ),
+    }
+
+
+def mentions_about(images: BoolArray, of: str = "") -> dict[PartName, ValueBasis]:
+    """What :func:`mention_rates` rest on."""
+    return {
+        PartName("mentions", side="model", detail=of): ValueBasis(images, unit="per caption"),
+        PartName("mentions", side="human", detail=of): ValueBasis(
+            images, "human", "per observation"
+        ),
+    }
+
+
+def _of_images(view: CorpusView, of_captions: IntArray) -> IntArray:
+    """(N,) the group that the model's caption of each image names, -1 without a caption."""
+    codes = np.full(len(view.corpus), -1)
+    codes[view.images("model")] = of_captions
+    return codes

@@ -1,0 +1,100 @@
+"""Amplification that takes the direction of a bias from other images than its size.
+
+The published formulas take from the same labels which way a task leans and how far. Noise in the
+labels then decides the direction and is subtracted as if it were a bias that captions lack: the
+fewer images, the further below the truth. Here images are split into F folds, and each fold uses
+the directions of the other folds. Ours; ``experiments/inference`` measures both.
+
+All functions take counts whose first axis is the fold; the other leading axes are free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+
+import numpy as np
+
+from bias_pipeline.array_types import Float64Array
+from bias_pipeline.metrics.functional.amplification import (
+    association,
+    leaning,
+    of_task,
+    predicted_pairs,
+)
+from bias_pipeline.metrics.functional.counts import Counts, nanmean, share
+
+
+def whole(folds: Counts) -> Counts:
+    """The counts of all folds together."""
+    return Counts(**{field.name: getattr(folds, field.name).sum(axis=0) for field in fields(folds)})
+
+
+def _each(folds: Counts) -> Iterator[tuple[Counts, Counts]]:
+    """Each fold and the sum of the others."""
+    together = whole(folds)
+    for k in range(len(folds.total)):
+        values = {field.name: getattr(folds, field.name)[k] for field in fields(folds)}
+        others = {name: getattr(together, name) - value for name, value in values.items()}
+        yield Counts(**values), Counts(**others)
+
+
+def t_to_a_pairs(folds: Counts, *, tie: str = "zero", denominator: str = "images") -> Float64Array:
+    """What each pair adds to BA-> T->A, see the module.
+
+    Args:
+        folds: counts of each fold.
+        tie: see :func:`~bias_pipeline.metrics.functional.amplification.directional_pairs`.
+        denominator: see there.
+
+    Returns:
+        (..., K, T), NaN where a conditional probability is undefined.
+
+    Example:
+        One image of each group in each fold; both folds and the captions agree.
+
+        >>> one = np.eye(2)
+        >>> counts = Counts.of(one, one, one, one)
+        >>> folds = Counts(*(np.stack([getattr(counts, f.name)] * 2) for f in fields(counts)))
+        >>> t_to_a_pairs(folds).tolist()
+        [[0.0, 0.0], [0.0, 0.0]]
+    """
+    together = whole(folds)
+    named, labelled = of_task(together, denominator)[..., None, :], together.tasks[..., None, :]
+    total = np.zeros_like(together.labels)
+    for fold, others in _each(folds):
+        signs = association(others)
+        signs = np.where(signs == 0, -1 if tie == "negative" else 0, signs)
+        total += signs * (share(fold.group_given_task, named) - share(fold.labels, labelled))
+    return total
+
+
+def mals_tasks_of_folds(folds: Counts, *, predictions: str = "joint") -> Float64Array:
+    """What each task adds to BA_MALS, see the module.
+
+    Args:
+        folds: counts of each fold.
+        predictions: see :func:`~bias_pipeline.metrics.functional.amplification.mals_tasks`.
+
+    Returns:
+        (..., T), NaN where the task is absent from labels or predictions.
+    """
+    together = whole(folds)
+    predicted = predicted_pairs(together, predictions).sum(axis=-2, keepdims=True)
+    labelled = together.labels.sum(axis=-2, keepdims=True)
+    total = np.zeros_like(together.labels)
+    for fold, others in _each(folds):
+        change = share(predicted_pairs(fold, predictions), predicted) - share(fold.labels, labelled)
+        total += np.where(leaning(others), change, 0 * change)  # NaN stays NaN
+    sums: Float64Array = total.sum(axis=-2)
+    return sums
+
+
+def mean_of_tasks(tasks: Float64Array, absent: str) -> Float64Array:
+    """BA_MALS of what tasks add, see :func:`~bias_pipeline.metrics.functional.amplification.mals`.
+
+    Args:
+        tasks: (..., T).
+        absent: see there.
+    """
+    return nanmean(np.nan_to_num(tasks, nan=0.0) if absent == "keep" else tasks, 1)

@@ -1,0 +1,310 @@
+"""Scores of captions that are written about every group in turn, for the Gender Score."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy import sparse
+
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.encoders.frozen import Frozen
+from bias_pipeline.inference.language_model import LanguageModel
+from bias_pipeline.metrics.corpus_view import CorpusView
+from bias_pipeline.metrics.counting.base import COUNT, SHARE, Sums, ValueBasis
+from bias_pipeline.metrics.counting.caption_sides import CaptionSides
+from bias_pipeline.metrics.counting.group_tables import by_group
+from bias_pipeline.metrics.functional.counts import share
+from bias_pipeline.metrics.functional.gender_score import bias_ratio, estimated, gender_score
+from bias_pipeline.metrics.language.contexts import Contexts
+from bias_pipeline.metrics.value_names import HUMAN_PAIRED, MODEL, MODEL_PAIRED, SCORE, PartName
+from bias_pipeline.text.counterfactual_captions import told_of
+
+OWN_BIAS = PartName("lm", detail="own_bias")
+TIES = PartName("ties")
+# A caption's score: by both factors, by the language model alone, by similarity alone.
+FACTORS = ("gs", "lm", "similarity")
+ESTIMATES = {"gs": "estimate", "lm": "estimate_lm", "similarity": "estimate_similarity"}
+_COLUMNS = ("count", *FACTORS, *ESTIMATES.values(), "told")  # K each, then one of ties
+
+
+@dataclass(frozen=True)
+class CaptionScorer:
+    """Models and settings that judge captions.
+
+    Attributes:
+        language_model: gives P(g).
+        sentence_encoder: gives similarities.
+        weigh: ``captions``, or ``pairs`` of a caption and an object.
+        positions: how many human captions of an image are judged.
+        terms: see :func:`~bias_pipeline.text.counterfactual_captions.told_of`.
+    """
+
+    language_model: LanguageModel
+    sentence_encoder: Frozen
+    weigh: str = "captions"
+    positions: int = 1
+    terms: Mapping[str, str] = field(default_factory=dict)
+
+    def require(self) -> None:
+        """Check that both models are there.
+
+        Raises:
+            ResourceError: if one is missing.
+        """
+        self.language_model.require()
+        self.sentence_encoder.require()
+
+
+def unit_vectors(encoder: Frozen, texts: Sequence[str]) -> Float64Array:
+    """(N, D) vectors of texts, of length 1; texts may repeat."""
+    place = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+    vectors = encoder.vectors(list(place)).astype(np.float64)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    units: Float64Array = (vectors / np.where(lengths > 0, lengths, 1.0))[[place[t] for t in texts]]
+    return units
+
+
+def judge(
+    how: CaptionScorer,
+    texts: Sequence[Sequence[str]],
+    contexts: Contexts,
+    pairs: IntArray,
+    of: IntArray,
+) -> tuple[Float64Array, Float64Array, Float64Array]:
+    """Likelihoods (R, K) of texts; similarities and scores (P, K) of texts and objects.
+
+    Args:
+        how: judges captions.
+        texts: K versions of R texts.
+        contexts: has the objects.
+        pairs: (P,) rows of contexts, the objects of texts.
+        of: (P,) the text of each.
+    """
+    flat = [text for versions in texts for text in versions]
+    shape = (len(texts), len(texts[0]))
+    likelihood = np.exp(how.language_model.log_likelihood(flat)).reshape(shape).T
+    vectors = unit_vectors(how.sentence_encoder, [*flat, *contexts.names])
+    version_vectors = vectors[: len(flat)].reshape(*shape, vectors.shape[1])
+    names = vectors[len(flat) :][contexts.objects[pairs]]
+    similarity = np.stack(
+        [(vectors_of_group[of] * names).sum(axis=-1) for vectors_of_group in version_vectors],
+        axis=1,
+    )
+    probability = contexts.probabilities[pairs][:, None]
+    return likelihood, similarity, gender_score(likelihood[of], similarity, probability)
+
+
+def mean_over(of: IntArray, values: Float64Array, n_texts: int) -> Float64Array:
+    """(R, K) means over the objects of each text, from the (P, K) values of pairs."""
+    totals = np.stack([np.bincount(of, column, minlength=n_texts) for column in values.T], axis=1)
+    means: Float64Array = totals / np.bincount(of, minlength=n_texts)[:, None]
+    return means
+
+
+def summed(table: Float64Array, images: IntArray, n_images: int) -> sparse.csr_array:
+    """(N, C) sums over the captions of each image.
+
+    Args:
+        table: (R, C) of captions.
+        images: (R,) rows of the captions' images.
+        n_images: N.
+    """
+    gather = sparse.csr_array(
+        (np.ones(len(images)), (images, np.arange(len(images)))), (n_images, len(images))
+    )
+    return sparse.csr_array(gather @ sparse.csr_array(table))
+
+
+class Judged:
+    """Scores of the captions of one side, each written about every group in turn.
+
+    Args:
+        how: judges captions.
+        view: of the corpus.
+        contexts: of the pictures.
+        side: whose captions.
+
+    Attributes:
+        side: whose captions.
+        rows: (R,) the captions that are scored.
+        texts: K versions of them.
+        pairs: (P,) rows of contexts, the objects of their pictures.
+        of: (P,) which of the R captions each pair belongs to.
+    """
+
+    def __init__(self, how: CaptionScorer, view: CorpusView, contexts: Contexts, side: str) -> None:
+        captions, self.side = view.corpus.side(side), side
+        self.named, self.images = view.named(side), captions.image_rows
+        self.shape = (len(view.corpus), len(captions))
+        self.n_groups = len(view.groups)
+        shown = (view.labelled & contexts.shown(len(view.corpus)))[captions.image_rows]
+        scored = shown & (self.named >= 0) & (captions.positions < how.positions)
+        self.rows = np.flatnonzero(scored)
+        self.pairs, self.of = contexts.beside(captions.image_rows[self.rows])
+        self.objects = contexts.objects[self.pairs]
+        self.weigh = how.weigh
+        versions = (told_of(captions, view.attribute, g, how.terms) for g in view.groups)
+        self.texts = [[version.text(row) for row in self.rows.tolist()] for version in versions]
+        self.likelihood, self.similarity, self.score = judge(
+            how, self.texts, contexts, self.pairs, self.of
+        )
+
+    @property
+    def audit(self) -> Mapping[str, object]:
+        """Counts for the manifest."""
+        return {
+            "captions": len(self.rows),
+            "pairs": len(self.pairs),
+            "similarities_below_0": int((self.similarity < 0).sum()),
+        }
+
+    def table(self, chosen: BoolArray) -> sparse.csr_array:
+        """(N, C) sums over the chosen captions of each image; columns as :class:`Values` reads."""
+        is_chosen = chosen[self.rows]
+        n_objects = np.bincount(self.of, minlength=len(self.rows)).astype(np.float64)
+        by_factor = {
+            "gs": mean_over(self.of, self.score, len(self.rows)),
+            "lm": self.likelihood,
+            "similarity": mean_over(self.of, self.similarity, len(self.rows)),
+        }
+        named = self.named[self.rows]
+        weight = n_objects if self.weigh == "pairs" else np.ones(len(self.rows))
+        weighted = np.eye(self.n_groups)[named] * weight[:, None]  # (R, K) whom each caption names
+        columns = [weighted]
+        columns += [weighted * by_factor[name] for name in FACTORS]
+        columns += [_one_hot(estimated(by_factor[name])[0], self.n_groups) for name in FACTORS]
+        columns += [self.likelihood, estimated(by_factor["gs"])[1][:, None].astype(np.float64)]
+        sums = np.concatenate(columns, axis=1) * is_chosen[:, None]
+        return summed(sums, self.images[self.rows], self.shape[0])
+
+    def object_tables(
+        self, wanted: IntArray, images: BoolArray, name: str
+    ) -> dict[str, sparse.csr_array]:
+        """(N, K * T) sums of scores, and counts, of pairs with the wanted objects."""
+        column = np.full(int(max(self.objects.max(initial=-1), wanted.max(initial=-1))) + 1, -1)
+        column[wanted] = np.arange(len(wanted))
+        named = self.named[self.rows][self.of]
+        inside = (column[self.objects] >= 0) & images[self.images[self.rows][self.of]]
+        rows = self.images[self.rows][self.of][inside]
+        columns = named[inside] * len(wanted) + column[self.objects[inside]]
+        values = self.score[np.arange(len(named)), named][inside]
+        shape = (self.shape[0], self.n_groups * len(wanted))
+        return {
+            f"{name}:scores": sparse.csr_array((values, (rows, columns)), shape),
+            f"{name}:counts": sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape),
+        }
+
+
+def _one_hot(groups: IntArray, n_groups: int) -> Float64Array:
+    """(R, K)."""
+    one_hot: Float64Array = (groups[:, None] == np.arange(n_groups)).astype(np.float64)
+    return one_hot
+
+
+@dataclass(frozen=True)
+class Values:
+    """Computes named numbers from sums.
+
+    Attributes:
+        groups: the K groups.
+        objects: the T objects that have their own parts.
+    """
+
+    groups: tuple[str, ...]
+    objects: tuple[str, ...]
+
+    def of(self, sums: Float64Array) -> dict[str, Float64Array]:
+        """Name to (B, K), from the (B, C) sums of :meth:`Judged.table`."""
+        n = len(self.groups)
+        column = {name: sums[:, k * n : (k + 1) * n] for k, name in enumerate(_COLUMNS)}
+        means = {name: share(column[name], column["count"]) for name in FACTORS}
+        values = {f"mean {name}": mean for name, mean in means.items()}
+        values |= {name: self._ratios(mean) for name, mean in means.items()}
+        for name in (*ESTIMATES.values(), "told"):
+            values[name] = share(column[name], column[name].sum(axis=1, keepdims=True))
+        return {**values, "ties": sums[:, len(_COLUMNS) * n :]}
+
+    def _ratios(self, means: Float64Array) -> Float64Array:
+        """(B, K) the share of each group."""
+        return np.stack([bias_ratio(means, k) for k in range(len(self.groups))], axis=1)
+
+    def named(
+        self, means: Mapping[PartName, Mapping[str, Float64Array]]
+    ) -> dict[PartName, Float64Array]:
+        """The numbers of :class:`~bias_pipeline.metrics.language.gender_score.GenderScore`.
+
+        Args:
+            means: side to what :meth:`of` returns for it.
+        """
+        values = {part: by_name["gs"][:, 0] for part, by_name in means.items()}
+        for part, by_name in means.items():
+            if not part.detail:
+                values |= self._of_side(part.side, by_name)
+        if HUMAN_PAIRED in means:
+            model, human = means[MODEL_PAIRED], means[HUMAN_PAIRED]
+            values[SCORE] = values[MODEL_PAIRED] - values[HUMAN_PAIRED]
+            values |= {
+                PartName(name): model[name][:, 0] - human[name][:, 0]
+                for name in (*FACTORS[1:], *ESTIMATES.values())
+            }
+            change = model["gs"] - human["gs"]
+            values |= {PartName(group=g): change[:, k] for k, g in enumerate(self.groups)}
+        return {**values, OWN_BIAS: means[MODEL]["told"][:, 0], TIES: means[MODEL]["ties"][:, 0]}
+
+    def _of_side(
+        self, side: str, by_name: Mapping[str, Float64Array]
+    ) -> dict[PartName, Float64Array]:
+        values = {
+            PartName(name, side=side): by_name[name][:, 0]
+            for name in (*FACTORS[1:], *ESTIMATES.values())
+        }
+        people = side if side == "human" else ""
+        for k, group in enumerate(self.groups):
+            values[PartName("gs", group=group, side=people)] = by_name["mean gs"][:, k]
+            values[PartName(group=group, side=side)] = by_name["gs"][:, k]
+        return values
+
+    def of_objects(self, sums: Sums) -> dict[PartName, Float64Array]:
+        """The first group's share in scores and in counts, by object."""
+        values: dict[PartName, Float64Array] = {}
+        for side in [side for side in ("model", "human") if f"objects:{side}:counts" in sums]:
+            for kind, what in (("scores", ""), ("counts", "cooccurrence")):
+                group_sums = by_group(sums[f"objects:{side}:{kind}"], len(self.groups))
+                shares = share(group_sums[:, 0], group_sums.sum(axis=1))
+                values |= {
+                    PartName(what, object=name, side=side): shares[:, t]
+                    for t, name in enumerate(self.objects)
+                }
+        sides = {"model", "human"} & {name.side for name in values}
+        if len(sides) == 2:
+            values |= {
+                PartName(object=name): values[PartName(object=name, side="model")]
+                - values[PartName(object=name, side="human")]
+                for name in self.objects
+            }
+        return values
+
+    def about(self, names: Sequence[PartName], sides: CaptionSides) -> dict[PartName, ValueBasis]:
+        """What numbers rest on."""
+        both = sides.images.get(MODEL_PAIRED, sides.images[MODEL])
+        abouts = {}
+        for name in names:
+            side = name.side or ("model" if name.what == "gs" else "")
+            of_model = name in (OWN_BIAS, TIES)
+            if name in sides.images:
+                abouts[name] = sides.about(name)
+            elif side or of_model:
+                part = PartName(side=side or "model")
+                abouts[name] = ValueBasis(sides.images[part], part.side, *_kind(name))
+            else:
+                abouts[name] = ValueBasis(both)
+        return abouts
+
+
+def _kind(name: PartName) -> tuple[str, tuple[float, float] | None]:
+    """Unit and range of a number of one side."""
+    if name.what == "to_neutral":
+        return "ratio", (0.0, np.inf)
+    return COUNT if name == TIES else "fraction", SHARE

@@ -1,0 +1,112 @@
+"""Names of the numbers of a score, each made of fields.
+
+Rows and files contain the names; code reads the fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Self
+
+DIRECTIONS = ("a_to_t", "t_to_a")
+
+
+class PartName(str):
+    """The name of a part as in rows, with the fields that it was made of.
+
+    Attributes:
+        what: which number it is, such as ``score`` or ``quality``; empty for a plain one of a side,
+            group or object.
+        direction: one of :data:`DIRECTIONS`, empty where there are none.
+        group: whose number it is, empty for that of all.
+        object: the object or task whose number it is, empty for that of all.
+        side: ``model`` or ``human``, empty for what compares them.
+        detail: which of several such numbers.
+
+    Example:
+        >>> PartName("quality", direction="a_to_t", side="human")
+        'a_to_t:quality:human'
+        >>> PartName(object="tie", side="model"), PartName("incorrect", group="female")
+        ('object:tie:model', 'incorrect:female')
+        >>> PartName(direction="t_to_a", group="female", object="tie")
+        't_to_a:tie:female'
+    """
+
+    what: str
+    direction: str
+    group: str
+    object: str
+    side: str
+    detail: str
+
+    def __new__(
+        cls,
+        what: str = "",
+        *,
+        direction: str = "",
+        group: str = "",
+        object: str = "",
+        side: str = "",
+        detail: str = "",
+    ) -> Self:
+        """See the class."""
+        whose = _whose(what, direction, group, object)
+        name = super().__new__(cls, ":".join(filter(None, (direction, what, *whose, side, detail))))
+        name.what, name.direction, name.side, name.detail = what, direction, side, detail
+        name.group, name.object = group, object
+        return name
+
+    @property
+    def of_pair(self) -> bool:
+        """Whether it is of a group and an object together."""
+        return bool(self.group and self.object)
+
+
+def _whose(what: str, direction: str, group: str, object: str) -> Iterable[str]:
+    """Group and object, in the order of the direction; a prefix marks one that is alone."""
+    if group and object:
+        return (object, group) if direction == "t_to_a" else (group, object)
+    if what or not (group or object):
+        return (group or object,)
+    return ("group", group) if group else ("object", object)
+
+
+SCORE = PartName("score")
+A_TO_T, T_TO_A = (PartName(direction=name) for name in DIRECTIONS)
+# The main numbers of a metric; all other parts are details.
+HEADLINES = (SCORE, A_TO_T, T_TO_A)
+MODEL, HUMAN = PartName(side="model"), PartName(side="human")
+# The sides on the images that both describe.
+MODEL_PAIRED = PartName(side="model", detail="paired")
+HUMAN_PAIRED = PartName(side="human", detail="paired")
+
+
+def direction_of(part: str) -> str:
+    """The direction that a part of a finished result belongs to; empty if to none.
+
+    Example:
+        >>> direction_of("t_to_a:named"), direction_of("named:human")
+        ('t_to_a', '')
+    """
+    first = part.partition(":")[0]
+    return first if first in DIRECTIONS else ""
+
+
+def sibling_name(part: str, further: str) -> str:
+    """The name of a companion of a number of a finished result, such as people's number.
+
+    The companions of the captioner's side are people's side and the score.
+
+    Args:
+        part: the number.
+        further: ``human`` for people's, ``increase`` for the difference of the two.
+
+    Example:
+        >>> sibling_name("named", "human"), sibling_name("model", "human")
+        ('named:human', 'human')
+        >>> sibling_name("model", "increase")
+        'score'
+    """
+    if part == MODEL:
+        return {"human": HUMAN, "increase": SCORE}[further]
+    return f"{part}:{further}"

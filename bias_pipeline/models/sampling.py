@@ -1,0 +1,181 @@
+"""How captions are decoded, and draws that depend on the photo alone, not on its batch."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bias_pipeline.errors import UsageError
+from bias_pipeline.io.json_files import expect, load_json
+
+if TYPE_CHECKING:
+    import torch
+
+# What a model's own file may add to a search, with the values that change nothing.
+_OWN: Mapping[str, tuple[object, ...]] = {
+    "repetition_penalty": (None, 1, 1.0),
+    "length_penalty": (None, 1, 1.0),
+    "no_repeat_ngram_size": (None, 0),
+    "min_length": (None, 0),
+    "min_new_tokens": (None, 0),
+    "early_stopping": (None, False),
+}
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How captions are decoded.
+
+    Attributes:
+        prompt: what the model is asked, or how its captions begin.
+        max_new_tokens: tokens after the prompt, where a caption is cut off.
+        beams: of beam search; 1 takes the likeliest word each time.
+        n: captions for each photo: the best beams, or that many draws.
+        temperature: of sampling from all words; 0 does not sample.
+        seed: of sampling.
+
+    Raises:
+        UsageError: if they do not fit together.
+
+    Example:
+        >>> str(Decoding("a photo of", 30))
+        "greedy, at most 30 tokens, prompt 'a photo of'"
+        >>> str(Decoding(n=5, temperature=0.7, seed=3))
+        '5 draws at temperature 0.7 with seed 3, at most 30 tokens'
+    """
+
+    prompt: str = ""
+    max_new_tokens: int = 30
+    beams: int = 1
+    n: int = 1
+    temperature: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Check that they fit together."""
+        if self.temperature and self.beams > 1:
+            raise UsageError(
+                f"--temperature {self.temperature:g} draws words and --beams {self.beams} searches "
+                "for the likeliest; leave out one of the two"
+            )
+        if not self.temperature and self.n > self.beams:
+            raise UsageError(
+                f"--n {self.n}: without sampling they would all be the same; add --temperature 1, "
+                f"or --beams {self.n} for the {self.n} best"
+            )
+
+    def __str__(self) -> str:
+        """In words."""
+        if self.temperature:
+            how = f"at temperature {self.temperature:g} with seed {self.seed}"
+            how = f"{self.n} draws {how}" if self.n > 1 else f"a draw {how}"
+        elif self.beams > 1:
+            how = f"{f'{self.n} best' if self.n > 1 else 'best'} of {self.beams} beams"
+        else:
+            how = "greedy"
+        prompt = f", prompt {self.prompt!r}" if self.prompt else ""
+        return f"{how}, at most {self.max_new_tokens} tokens{prompt}"
+
+
+def describe_decoding(decoding: Decoding, added: Mapping[str, Any]) -> str:
+    """How captions are decoded, in words.
+
+    Args:
+        decoding: as the user chose it.
+        added: by the model's own file.
+
+    Example:
+        >>> describe_decoding(Decoding(beams=3), {"length_penalty": 2.0})
+        "best of 3 beams, at most 30 tokens, the model's own length_penalty=2.0"
+    """
+    settings = " ".join(f"{name}={value}" for name, value in added.items())
+    return f"{decoding}, the model's own {settings}" if settings else str(decoding)
+
+
+def own_settings(folder: Path) -> dict[str, Any]:
+    """What a model's own file adds to the search, such as a penalty of repetitions.
+
+    Raises:
+        DataError: if the file is broken.
+    """
+    path = folder / "generation_config.json"
+    if not path.is_file():
+        return {}
+    config = expect(load_json(path, what="settings of generation"), dict, path, "")
+    return {key: config[key] for key, idle in _OWN.items() if config.get(key) not in idle}
+
+
+class Noise:
+    """Makes the likeliest word a draw: Gumbel noise on log-probabilities over the temperature.
+
+    Each photo has its own random numbers, so a draw depends neither on the batch nor on the order.
+
+    Args:
+        decoding: the temperature and the seed.
+        images: B ids of photos.
+        number: which draw of a photo, from 0.
+        device: where to compute.
+    """
+
+    def __init__(
+        self, decoding: Decoding, images: Sequence[str], number: int, device: torch.device
+    ) -> None:
+        import torch
+
+        self._temperature = decoding.temperature
+        self._generators = [
+            torch.Generator(device).manual_seed(_seed(decoding.seed, image, number))
+            for image in images
+        ]
+
+    def __call__(self, tokens: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """(B, V) noisy scores of the next word.
+
+        Args:
+            tokens: not used; the library passes them.
+            scores: (B, V) log-probabilities, or these plus a constant.
+        """
+        import torch
+
+        del tokens
+        waits = torch.stack(
+            [torch.empty_like(scores[0]).exponential_(generator=one) for one in self._generators]
+        )
+        return scores / self._temperature - waits.clamp_min(torch.finfo(scores.dtype).tiny).log()
+
+
+def several(
+    decoding: Decoding,
+    images: Sequence[str],
+    device: torch.device,
+    texts_of: Callable[[Noise | None, int], Sequence[str]],
+) -> list[list[str]]:
+    """As many captions for each photo as wanted: the best beams, or draws one after the other.
+
+    Args:
+        decoding: how they are decoded.
+        images: B ids of photos.
+        device: where to compute.
+        texts_of: the best captions of the B photos, those of a photo after each other; of a noise,
+            None if words are not drawn, and how many for each photo.
+    """
+    n = decoding.n
+    if not decoding.temperature:
+        texts = texts_of(None, n)
+        return [list(texts[first : first + n]) for first in range(0, len(texts), n)]
+    draws = [texts_of(Noise(decoding, images, number, device), 1) for number in range(n)]
+    return [list(of_photo) for of_photo in zip(*draws, strict=True)]
+
+
+def _seed(seed: int, image: str, number: int) -> int:
+    """A number of 63 bits.
+
+    Example:
+        >>> _seed(0, "139", 0) == _seed(0, "139", 1)
+        False
+    """
+    digest = hashlib.sha256(f"{seed} {number} {image}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1

@@ -1,0 +1,85 @@
+"""The report's section on how much scores depend on the attacker."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from bias_pipeline.analysis.attacker_variants import OVER, Stored, Variants, variants
+from bias_pipeline.analysis.consistency import Agreement, agreements
+from bias_pipeline.analysis.sensitivity import Interval, Sensitivity, sensitivity
+from bias_pipeline.errors import DataError
+from bias_pipeline.report.report_tables import Cell, Section, Sheet, SheetNumber
+from bias_pipeline.results.store import Result
+
+MOST_PAIRS = 15
+TEXT = (
+    "CV: the standard deviation of a captioner's scores over attackers, divided by the size of "
+    "their mean; it is large where the mean is near 0. Conflicts: the share of captioners that one "
+    "attacker calls biased and the other does not. Intervals resample images; their noise adds to "
+    "the spread, so resampled CVs are higher and some intervals miss their number. No attacker was "
+    "trained for this section."
+)
+
+
+def steadiness(results: Sequence[Result], draws: Stored) -> Iterator[Section]:
+    """A section for each number that two attackers or more have scored for two captioners or more.
+
+    Args:
+        results: of any metrics.
+        draws: run id to the headlines under resampling.
+    """
+    try:
+        all_scores = variants(results, draws, OVER)
+    except DataError:  # runs that differ in nothing are reported elsewhere
+        return
+    for scores in all_scores:
+        yield Section(
+            title=f"{scores.setting.headline} under {len(scores.variants)} attackers",
+            texts=[TEXT],
+            sheets=[_coefficients(sensitivity(scores)), *_agreement(scores)],
+            notes=_left_out(scores),
+            chapter="Does it depend on the attacker?",
+        )
+
+
+def _coefficients(result: Sensitivity) -> Sheet:
+    scores = result.scores
+    values = dict(zip(scores.captioners, scores.values.tolist(), strict=True))
+    lines: list[list[Cell]] = [
+        [
+            name,
+            *(SheetNumber(value, fraction=True, digits=1) for value in values[name]),
+            _number(coefficient),
+        ]
+        for name, coefficient in result.per_captioner.items()
+    ]
+    mean: list[Cell] = ["mean", *(None for _ in scores.variants), _number(result.mean)]
+    return Sheet("Scores by attacker", ["captioner", *scores.variants, "CV"], [*lines, mean])
+
+
+def _agreement(scores: Variants) -> Iterator[Sheet]:
+    pairs = agreements(scores)
+    if len(pairs) <= MOST_PAIRS:
+        head = ["attackers", "conflicts", "Pearson", "Spearman", "Kendall", "who"]
+        yield Sheet("Agreement of attackers", head, [_pair(pair) for pair in pairs])
+
+
+def _pair(pair: Agreement) -> list[Cell]:
+    return [
+        f"{pair.first}, {pair.second}",
+        _number(pair.conflicts, fraction=True),
+        *(_number(one) for one in (pair.pearson, pair.spearman, pair.kendall)),
+        ", ".join(pair.conflicting),
+    ]
+
+
+def _number(interval: Interval, *, fraction: bool = False) -> SheetNumber:
+    low, high = (None, None) if math.isnan(interval.low) else (interval.low, interval.high)
+    return SheetNumber(interval.value, low, high, fraction=fraction, digits=1 if fraction else 2)
+
+
+def _left_out(scores: Variants) -> list[str]:
+    if not scores.absent:
+        return []
+    return [f"left out, since an attacker has not scored them: {', '.join(scores.absent)}"]

@@ -1,0 +1,228 @@
+"""A report as files for a paper: what the HTML page shows, from the same cells.
+
+In the folder::
+
+    contents.md         what each file shows
+    tables/NAME.tex     LaTeX (booktabs); beside it .md, .csv and .parquet
+    figures/NAME.svg    and .png
+    rows.csv            every number of every run; rows.parquet the same
+    references.bib      the sources of the metrics
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from bias_pipeline.errors import ResourceError
+from bias_pipeline.io.atomic import replace_file
+from bias_pipeline.io.csv_text import csv_text
+from bias_pipeline.report.document import Report
+from bias_pipeline.report.latex import latex
+from bias_pipeline.report.markdown import escape, markdown_report
+from bias_pipeline.report.report_tables import Cell, Section, Sheet, SheetNumber, cell_text
+from bias_pipeline.report.sections import BOLD
+from bias_pipeline.results.settings import further_columns
+from bias_pipeline.results.store import COLUMNS, rows_csv
+
+Table = Mapping[str, Sequence[Any]]
+
+
+def export(report: Report, folder: Path) -> None:
+    """Write a report's tables, figures, rows and references.
+
+    Files of an earlier export that this report has no table or figure for are left alone;
+    ``contents.md`` lists those that belong to it.
+
+    Args:
+        report: what is written.
+        folder: made where it is missing.
+
+    Raises:
+        ResourceError: if the folder cannot be written.
+    """
+    try:
+        for path, content in files(report):
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            replace_file(folder / path, content, sync=False)
+    except OSError as error:
+        raise ResourceError(
+            f"cannot write {folder}: {error.strerror}; choose another --export"
+        ) from error
+
+
+def files(report: Report) -> Iterator[tuple[str, bytes]]:
+    """Every file of an export: its path within the folder and its content."""
+    contents = [f"# {escape(report.title)}\n\n{escape(report.described)}\n"]
+    names: set[str] = set()
+    for section in report.sections:
+        section_files = dict(_section_files(section, names))
+        contents.append(_contents_of(section, list(section_files)))
+        yield from section_files.items()
+    further = further_columns(report.settings.values())
+    rows = rows_csv(report.rows, further, report.settings)
+    yield "rows.csv", rows.encode("utf-8", "replace")
+    yield "rows.parquet", _parquet(_columns_of(report, further))
+    yield "references.bib", report.bibtex.encode("utf-8", "replace")
+    limits = "".join(f"* {escape(text)}\n" for text in report.limits)
+    contents.append(f"## Limits\n\n{limits}")
+    yield "contents.md", "\n".join(contents).encode("utf-8", "replace")
+
+
+def _section_files(section: Section, names: set[str]) -> Iterator[tuple[str, bytes]]:
+    for sheet in section.sheets:
+        name = _name(section.title, sheet.caption, names)
+        stem = f"tables/{name}"
+        table = typed(sheet)
+        alone = replace(sheet, caption=_caption(section.title, sheet))
+        yield f"{stem}.tex", latex(alone, name).encode("utf-8", "replace")
+        yield f"{stem}.md", markdown_report(alone).encode("utf-8", "replace")
+        yield (
+            f"{stem}.csv",
+            csv_text([list(table), *zip(*table.values(), strict=True)]).encode("utf-8", "replace"),
+        )
+        yield f"{stem}.parquet", _parquet(table)
+    for figure in section.figures:
+        name = _name(section.title, figure.title, names)
+        yield f"figures/{name}.svg", figure.svg().encode("utf-8", "replace")
+        yield f"figures/{name}.png", figure.png()
+
+
+def _name(title: str, shown: str, taken: set[str]) -> str:
+    r"""The name of a table or figure, also for ``\ref``: after what it shows, not its position.
+
+    So references in a paper stay right when further runs add sections.
+
+    Example:
+        >>> _name("lic, gender", "Parts beside the headline, 3 of 9", set())
+        'lic-gender-parts-beside-the-headline'
+        >>> _name("lic, gender", "lic, gender: values", set())
+        'lic-gender-values'
+    """
+    label = shown.removeprefix(title) if shown.startswith(f"{title}:") else shown
+    beginning = re.split(r"[;,(\d]", label.lstrip(": "))[0]
+    section, shows = _slug(title), _slug(beginning) if beginning.strip() else ""
+    stem = section if shows in section else f"{section}-{shows}"
+    candidate, number = stem, 2
+    while candidate in taken:
+        candidate, number = f"{stem}-{number}", number + 1
+    taken.add(candidate)
+    return candidate
+
+
+def _caption(title: str, sheet: Sheet) -> str:
+    """The caption of a table in its own file: section, caption, and how to read the cells."""
+    numbers = [cell for row in sheet.rows for cell in row if isinstance(cell, SheetNumber)]
+    legend = {
+        "Fractions in per cent": any(number.fraction for number in numbers),
+        "↑ above the value that means no bias, ↓ below, ≈ the interval includes it": any(
+            number.mark for number in numbers
+        ),
+        BOLD.rstrip("."): any(number.best for number in numbers),
+    }
+    return ". ".join([title, sheet.caption, *(text for text, used in legend.items() if used)]) + "."
+
+
+def _contents_of(section: Section, paths: Sequence[str]) -> str:
+    """A section of ``contents.md``: its texts, then each table or figure with its files."""
+    lines = [f"## {escape(section.title)}\n", *(f"{escape(text)}\n" for text in section.texts)]
+    titles = [sheet.caption for sheet in section.sheets]
+    titles += [figure.title for figure in section.figures]
+    stems = dict.fromkeys(map(_stem, paths))
+    for title, stem in zip(titles, stems, strict=True):
+        links = " ".join(f"[{p.rpartition('.')[2]}]({p})" for p in paths if _stem(p) == stem)
+        lines.append(f"* {escape(title)}: {links}")
+    return "\n".join([*lines, *(f"\n{escape(note)}" for note in section.notes)]) + "\n"
+
+
+def _stem(path: str) -> str:
+    return path.rpartition(".")[0]
+
+
+def typed(sheet: Sheet) -> dict[str, list[Any]]:
+    """A table as columns for files: numbers unrounded, fractions as fractions, None where empty.
+
+    A column of numbers with intervals becomes three: ``NAME``, ``NAME ci_low`` and
+    ``NAME ci_high``.
+
+    Example:
+        >>> score = SheetNumber(0.5, 0.4, 0.6, fraction=True)
+        >>> typed(Sheet("t", ["who", "score"], [["sat", score]]))
+        {'who': ['sat'], 'score': [0.5], 'score ci_low': [0.4], 'score ci_high': [0.6]}
+    """
+    columns: dict[str, list[Any]] = {}
+    for place, name in enumerate(sheet.head):
+        for suffix, values in _typed([row[place] for row in sheet.rows]).items():
+            columns[_free(f"{name}{suffix}", columns)] = values
+    return columns
+
+
+def _typed(cells: Sequence[Cell]) -> dict[str, list[Any]]:
+    """The columns of one column of cells, by the suffix of their names."""
+    numbers = [cell for cell in cells if isinstance(cell, SheetNumber)]
+    if not numbers or any(not isinstance(cell, SheetNumber) for cell in cells if cell is not None):
+        return {"": [None if cell is None else cell_text(cell) for cell in cells]}
+    columns = {"": [_finite(getattr(cell, "value", None)) for cell in cells]}
+    if any(number.low is not None for number in numbers):
+        columns[" ci_low"] = [_finite(getattr(cell, "low", None)) for cell in cells]
+        columns[" ci_high"] = [_finite(getattr(cell, "high", None)) for cell in cells]
+    return columns
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or math.isnan(value) else value
+
+
+def _free(name: str, taken: Mapping[str, object]) -> str:
+    """A name that no column has yet; two captioners may have the same name."""
+    candidate, number = name, 2
+    while candidate in taken:
+        candidate, number = f"{name} ({number})", number + 1
+    return candidate
+
+
+def _parquet(table: Table) -> bytes:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    plain = {_utf8(name): [_utf8(v) for v in values] for name, values in table.items()}
+    file = pa.BufferOutputStream()
+    parquet.write_table(pa.table(plain), file)
+    return bytes(file.getvalue())
+
+
+def _utf8(value: Any) -> Any:
+    """A text without lone surrogates, which UTF-8 cannot encode."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+
+
+def _columns_of(report: Report, further: Sequence[str]) -> Table:
+    lines = [asdict(row) for row in report.rows]
+    settings = [report.settings.get(row.run_id, {}) for row in report.rows]
+    return {
+        **_columns_of_rows(lines),
+        **{name: [values.get(name, "") for values in settings] for name in further},
+    }
+
+
+def _columns_of_rows(lines: Sequence[Mapping[str, Any]]) -> Table:
+    return {
+        name: [
+            _finite(line[name]) if isinstance(line[name], float) else line[name] for line in lines
+        ]
+        for name in COLUMNS
+    }
+
+
+def _slug(title: str) -> str:
+    """A title as a file name: letters, digits and hyphens, at most 60.
+
+    Example:
+        >>> _slug("dbac A→T, gender, ../scenes")
+        'dbac-a-t-gender-scenes'
+    """
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:60] or "untitled"

@@ -1,0 +1,156 @@
+"""Tables and sections of a report, before they are written in any format.
+
+Cells keep unrounded numbers; the writers (``page.py``, ``latex.py`` and so on) format them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bias_pipeline.report.figures import Plot
+from bias_pipeline.report.tables import number, percent
+from bias_pipeline.results.store import Row
+
+STRONG = 0.3
+STRONGEST = 0.9
+
+
+@dataclass(frozen=True)
+class SheetNumber:
+    """A number, with its interval if it has one.
+
+    Attributes:
+        value: NaN where it does not exist.
+        low: lower end, None for a number without an interval.
+        high: upper end.
+        fraction: whether it is shown in per cent; files contain fractions.
+        digits: shown after the decimal point.
+        mark: an arrow after it.
+        tone: ``worse`` or ``better`` than neutral, ``doubt`` if it is not used.
+        best: whether it is significantly fairer than every other of its column.
+    """
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    fraction: bool = False
+    digits: int = 2
+    mark: str = ""
+    tone: str = ""
+    best: bool = False
+
+    @classmethod
+    def of(cls, row: Row, mark: str = "", tone: str = "", best: bool = False) -> SheetNumber:
+        """Value and interval of a row."""
+        fraction = row.unit == "fraction"
+        digits = 1 if fraction else 2
+        return cls(row.value, row.ci_low, row.ci_high, fraction, digits, mark, tone, best)
+
+    @property
+    def text(self) -> str:
+        """The text that is shown, with the mark.
+
+        Example:
+            >>> SheetNumber(0.123, 0.1, 0.15, fraction=True, digits=1, mark="↑").text
+            '12.3 [10.0, 15.0] ↑'
+            >>> SheetNumber(math.nan).text
+            '–'
+        """
+        written = percent if self.fraction else number
+        text = written(self.value, self.digits)
+        if self.low is not None and self.high is not None:
+            text += f" [{written(self.low, self.digits)}, {written(self.high, self.digits)}]"
+        return f"{text} {self.mark}".rstrip()
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """A caption whose words have weights.
+
+    Attributes:
+        words: each with its weight, in the order of the caption.
+    """
+
+    words: tuple[tuple[str, float], ...]
+
+    @property
+    def text(self) -> str:
+        """The caption alone."""
+        return " ".join(word for word, _ in self.words)
+
+    def levels(self) -> list[tuple[str, int]]:
+        """Each word with the strength of its weight, -2 to 2; 0 is hardly any.
+
+        Example:
+            >>> Weighted((("a", 0.1), ("truck", -1.2), ("red", 0.5))).levels()
+            [('a', 0), ('truck', -2), ('red', 1)]
+        """
+        return [(word, _level(weight)) for word, weight in self.words]
+
+
+def _level(weight: float) -> int:
+    strength = (abs(weight) >= STRONG) + (abs(weight) >= STRONGEST)
+    return int(math.copysign(strength, weight))
+
+
+Cell = str | SheetNumber | Weighted | None  # None is written as a dash
+
+
+def cell_text(cell: Cell) -> str:
+    """A cell as plain text; None becomes a dash.
+
+    Example:
+        >>> cell_text("sat"), cell_text(None), cell_text(SheetNumber(3, digits=0))
+        ('sat', '–', '3')
+    """
+    if cell is None:
+        return "–"
+    return cell if isinstance(cell, str) else cell.text
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table.
+
+    Attributes:
+        caption: what it shows.
+        head: names of its columns.
+        rows: its cells; the first column names the row.
+        folded: whether it is shown only after a click.
+        metrics: the metric of each column, empty if it has none.
+        captioners: the captioner of each column, empty if it has none.
+    """
+
+    caption: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    folded: bool = False
+    metrics: Sequence[str] = ()
+    captioners: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a report: texts, figures, tables and notes, in this order.
+
+    Attributes:
+        title: its heading.
+        texts: paragraphs above the figures.
+        figures: not drawn yet.
+        sheets: tables.
+        notes: paragraphs below the tables.
+        metrics: those it is about; empty if about all.
+        captioner: the only one it is about; empty if there are more.
+        chapter: the heading under which it is folded; empty if it is open under its own.
+    """
+
+    title: str
+    texts: Sequence[str] = ()
+    figures: Sequence[Plot] = ()
+    sheets: Sequence[Sheet] = ()
+    notes: Sequence[str] = ()
+    metrics: Sequence[str] = ()
+    captioner: str = ""
+    chapter: str = ""

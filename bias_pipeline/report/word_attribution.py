@@ -1,0 +1,334 @@
+"""The words that give an attribute away: in files, on the terminal and in the report.
+
+``words-RUN.csv`` has a line for each n-gram, side and group; ``word_examples-RUN.csv`` a line for
+each word of each example; ``words-RUN.sha256`` their checksums. Gains and weights are log-odds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+
+from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.explain.linear import Example, Gram
+from bias_pipeline.explain.words import (
+    EXACT,
+    RevealingWord,
+    RevealingWords,
+    WordInterval,
+    coefficient_groups,
+)
+from bias_pipeline.io.atomic import replace_file
+from bias_pipeline.io.checksummed_json import read_unchanged, sha256
+from bias_pipeline.io.console_table import print_table, print_text
+from bias_pipeline.io.csv_text import read_csv, table_csv
+from bias_pipeline.io.terminal import print_out
+from bias_pipeline.report.report_tables import (
+    Cell,
+    Section,
+    Sheet,
+    SheetNumber,
+    Weighted,
+    cell_text,
+)
+
+SHOWN = 20
+MOST_REVEALING = 8
+_ENDS = ("", "_ci_low", "_ci_high")
+_SIDES = ("model", "human", "difference")
+NETWORK = (
+    "What a word adds depends on the words around it and on the baseline; intervals cover seeds "
+    "and the images tested."
+)
+
+
+def save_words(folder: Path, name: str, words: RevealingWords) -> Path:
+    """Write both files and their checksums; returns the path of the first.
+
+    Args:
+        folder: made where it is missing.
+        name: of the run of the attackers.
+        words: what is written.
+
+    Raises:
+        ResourceError: if they cannot be written.
+    """
+    tables = {f"words-{name}": _lines(words), f"word_examples-{name}": _example_lines(words)}
+    files = {
+        f"{stem}.csv": table_csv(list(lines)).encode("utf-8", "replace")
+        for stem, lines in tables.items()
+    }
+    sums = "".join(f"{sha256(content)}  {file}\n" for file, content in files.items())
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, content in {**files, f"words-{name}.sha256": sums.encode()}.items():
+            replace_file(folder / file, content)
+    except OSError as error:
+        raise ResourceError(
+            f"cannot write {folder}: {error.strerror}; choose another folder with paths.outputs=..."
+        ) from error
+    return folder / f"words-{name}.csv"
+
+
+def _lines(words: RevealingWords) -> Iterator[dict[str, object]]:
+    for word in words.words:
+        for group, coefficient in word.coefficients.items():
+            yield {
+                "attribute": words.attribute,
+                "dataset": words.dataset,
+                "captioner": words.captioner,
+                "groups": " ".join(words.groups),
+                "n_seeds": words.n_seeds,
+                "method": words.method,
+                "side": word.side,
+                "ngram": " ".join(word.gram),
+                "captions": word.captions,
+                "group": group,
+                **_written("coefficient", coefficient),
+                **_written("gain", word.gain),
+            }
+
+
+def _written(name: str, interval: WordInterval) -> dict[str, object]:
+    ends = (interval.value, interval.low, interval.high)
+    return {f"{name}{end}": number for end, number in zip(_ENDS, ends, strict=True)}
+
+
+def _example_lines(explanation: RevealingWords) -> Iterator[dict[str, object]]:
+    for number, example in enumerate(explanation.examples):
+        for place, (word, weight) in enumerate(example.words):
+            yield {
+                "example": number,
+                "side": example.side,
+                "image": example.image,
+                "group": example.group,
+                "log_odds": example.log_odds,
+                "place": place,
+                "word": word,
+                "weight": weight,
+            }
+
+
+def read_words(path: Path) -> RevealingWords:
+    """The words that :func:`save_words` wrote to a file.
+
+    Raises:
+        DataError: if the file was changed.
+        ValueError: if it is not such a file.
+    """
+    sums = _sums(path.with_suffix(".sha256"))
+    lines = _read(path, sums)
+    if not lines:
+        raise ValueError("it is empty")
+    first = lines[0]
+    examples_path = path.with_name(path.name.replace("words-", "word_examples-", 1))
+    try:
+        words = [
+            _word(list(group_lines))
+            for _, group_lines in groupby(lines, key=lambda x: (x["side"], x["ngram"]))
+        ]
+        example_lines = _read(examples_path, sums) if examples_path.is_file() else []
+        groups = tuple(first["groups"].split())
+        _check_whole(words, groups)
+        return RevealingWords(
+            attribute=first["attribute"],
+            dataset=first["dataset"],
+            captioner=first["captioner"],
+            groups=groups,
+            n_seeds=int(first["n_seeds"]),
+            method=first["method"],
+            words=words,
+            examples=[
+                _example(list(group_lines))
+                for _, group_lines in groupby(example_lines, key=lambda x: x["example"])
+            ],
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"it lacks {error}") from error
+
+
+def _check_whole(words: Sequence[RevealingWord], groups: Sequence[str]) -> None:
+    """Check that every side has the model's n-grams, each with one coefficient a group.
+
+    Raises:
+        ValueError: otherwise.
+    """
+    sides: dict[str, set[Gram]] = {"model": set()}
+    for word in words:
+        sides.setdefault(word.side, set()).add(word.gram)
+        if set(word.coefficients) != set(coefficient_groups(groups)):
+            raise ValueError(
+                f"{' '.join(word.gram)!r} lacks a coefficient of {' or '.join(groups)}"
+            )
+    if any(() not in grams or grams != sides["model"] for grams in sides.values()):
+        raise ValueError("its sides have different n-grams")
+
+
+def _sums(path: Path) -> dict[str, str]:
+    """File name to checksum, as ``sha256sum`` writes them."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise ValueError(f"{path.name} cannot be read: {error.strerror}") from error
+    return {name: checksum for checksum, _, name in (line.partition("  ") for line in lines)}
+
+
+def _read(path: Path, sums: Mapping[str, str]) -> list[dict[str, str]]:
+    text = read_unchanged(path, sums.get(path.name)).decode("utf-8")
+    return read_csv(text)
+
+
+def _word(lines: Sequence[dict[str, str]]) -> RevealingWord:
+    first = lines[0]
+    return RevealingWord(
+        side=first["side"],
+        gram=tuple(first["ngram"].split()),
+        captions=int(first["captions"]),
+        coefficients={line["group"]: _interval(line, "coefficient") for line in lines},
+        gain=_interval(first, "gain"),
+    )
+
+
+def _interval(line: dict[str, str], name: str) -> WordInterval:
+    return WordInterval(*(float(line[f"{name}{end}"] or "nan") for end in _ENDS))
+
+
+def _example(lines: Sequence[dict[str, str]]) -> Example:
+    first = lines[0]
+    words = tuple((line["word"], float(line["weight"])) for line in lines)
+    log_odds = float(first["log_odds"])
+    return Example(first["side"], first["image"], first["group"], log_odds, words)
+
+
+def word_files(folder: Path) -> tuple[list[RevealingWords], list[str]]:
+    """The words of all files in a folder, and a sentence on each file that cannot be read."""
+    explanations, unread = [], []
+    for path in sorted(folder.glob("words-*.csv")):
+        try:
+            explanations.append(read_words(path))
+        except DataError as error:
+            unread.append(f"{error}. It is not reported")
+        except (ValueError, LookupError) as error:
+            unread.append(f"{path} is not a complete file of words ({error}); it is not reported")
+    return explanations, unread
+
+
+def revealing(words: RevealingWords) -> Sheet:
+    """A short table of the words that give most away in the model's captions."""
+    first = _sheet(words, "model", f"The {MOST_REVEALING} words that give most away")
+    return replace(first, rows=first.rows[1 : MOST_REVEALING + 1])
+
+
+def section(words: RevealingWords) -> Section:
+    """The words of one captioner as a section of a report."""
+    tables = sheets(words)
+    exact = words.method == EXACT
+    unit, rest = ("n-gram", "the intercept") if exact else ("word", "the baseline")
+    attacker = "(ngram) " if exact else "(a network) "
+    explanation = (
+        f"What each {unit} adds to the log-odds that an attacker {attacker}gives the true group, "
+        f"mean over test captions and {words.n_seeds} seeds. All {unit}s and {rest} "
+        "together make the first line. Words that name the group are masked. "
+        f"The {unit}s are the largest of thousands; intervals do not account for that choice."
+    )
+    texts = [explanation] if exact else [explanation, f"By {words.method}. {NETWORK}"]
+    return Section(
+        title=f"Words that give {words.attribute} away: {words.captioner}, {words.dataset}"
+        + ("" if exact else " (network)"),
+        texts=texts,
+        sheets=[*tables[:2], *_examples(words), *tables[2:]],
+        captioner=words.captioner,
+        chapter="Words that give the group away",
+    )
+
+
+def sheets(words: RevealingWords) -> list[Sheet]:
+    """Tables of the words that give most away: model's captions, the difference, people's."""
+    captions = {
+        "model": f"What gives {words.attribute} away in the captions of {words.captioner}",
+        "difference": "What the captioner added: model minus human",
+        "human": f"What gives {words.attribute} away in people's captions",
+    }
+    sides = dict.fromkeys(word.side for word in words.words)
+    return [_sheet(words, side, caption) for side, caption in captions.items() if side in sides]
+
+
+def _sheet(words: RevealingWords, by: str, caption: str) -> Sheet:
+    by_gram = {(word.side, word.gram): word for word in words.words}
+    ranked = [word for word in words.words if word.side == by and word.gram]
+    if by == "difference":
+        ranked.sort(key=lambda word: -abs(word.gain.value))
+    else:
+        ranked.sort(key=lambda word: -word.gain.value)
+    sides = [side for side in _SIDES if (side, ()) in by_gram]
+    rows: list[list[Cell]] = []
+    for word in [by_gram[by, ()], *ranked[:SHOWN]]:
+        gains = (by_gram[side, word.gram].gain for side in sides)
+        numbers = [SheetNumber(gain.value, gain.low, gain.high, digits=3) for gain in gains]
+        pointing = by_gram["model" if by == "difference" else by, word.gram]
+        name = " ".join(word.gram) or "all together"
+        rows.append([name, towards(pointing, words.groups), *numbers])
+    unit = "n-gram" if words.method == EXACT else "word"
+    return Sheet(caption, [unit, "towards", *sides], rows, folded=by == "human")
+
+
+def towards(word: RevealingWord, groups: Sequence[str]) -> str | None:
+    """The group that an n-gram points to, None for all n-grams together.
+
+    Example:
+        >>> speaks = WordInterval(-0.5, -0.6, -0.4)
+        >>> tie = RevealingWord("model", ("tie",), 9, {"female": speaks}, speaks)
+        >>> towards(tie, ("male", "female"))
+        'male'
+    """
+    if not word.gram:
+        return None
+    values = {group: interval.value for group, interval in word.coefficients.items()}
+    if len(groups) == 2:
+        return groups[1] if values[groups[1]] > 0 else groups[0]
+    return max(values, key=lambda group: values[group])
+
+
+def _examples(words: RevealingWords) -> list[Sheet]:
+    if not words.examples:
+        return []
+    two = len(words.groups) == 2
+    pointing = (
+        f"dotted to {words.groups[1]}, plain to {words.groups[0]}"
+        if two
+        else ("dotted to the true group, plain away from it")
+    )
+    shared = ", the weight of an n-gram shared by its words" if words.method == EXACT else ""
+    rows: list[list[Cell]] = [
+        [
+            example.image,
+            example.side,
+            example.group,
+            SheetNumber(example.log_odds),
+            Weighted(example.words),
+        ]
+        for example in words.examples
+    ]
+    caption = (
+        f"Test captions that give most away{shared}. Underlined words point {pointing}; "
+        "thick from 0.9, thin from 0.3"
+    )
+    return [Sheet(caption, ["image", "side", "group", "log-odds", "caption"], rows)]
+
+
+def print_words(words: RevealingWords) -> None:
+    """Print the words that give most away."""
+    for sheet in sheets(words):
+        print_text(sheet.caption)
+        lines = [[cell_text(cell) for cell in row] for row in sheet.rows]
+        print_table(sheet.head, lines, keys=2)
+        print_out()
+    unit = "an n-gram" if words.method == EXACT else "a word"
+    print_text(
+        f"log-odds of the true group that {unit} adds to a test caption, mean over captions; "
+        f"intervals cover seeds and images, not the choice of the largest {unit.split()[-1]}s"
+    )
+    if words.method != EXACT:
+        print_text(f"{words.method}. {NETWORK}")

@@ -1,0 +1,147 @@
+"""Claims on runs: files that their owner renews as long as it lives."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import socket
+import stat
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing import active_children
+from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+HEARTBEAT_S = 5.0
+STALE_S = 60.0
+TOLD_S = 2.0  # a longer wait is logged
+_OWNER = re.compile(r"([\w.-]{1,255}) (\d{1,9})")
+
+
+@contextmanager
+def claimed(path: Path) -> Iterator[None]:
+    """Hold a claim; waits, with a warning, while another living process holds it.
+
+    A claim of a dead owner is taken over, and so is one that is not renewed for ``STALE_S``: by its
+    time stamp or, since clocks of hosts differ, by this process's own clock.
+
+    Args:
+        path: the file; its folder is created if absent.
+
+    Raises:
+        OSError: if it cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    waiting = _Waiting(path)
+    while not _create(path):
+        if waiting.is_in_vain():
+            _take_away(path)
+        time.sleep(0.05)
+    finished = threading.Event()
+    beat = threading.Thread(target=_renew, args=(path, finished), daemon=True)
+    beat.start()
+    try:
+        yield
+    finally:
+        finished.set()
+        beat.join()
+        path.unlink(missing_ok=True)
+
+
+def is_claimed(path: Path) -> bool:
+    """Whether a process that seems alive holds a claim."""
+    return os.path.lexists(path) and not _Waiting(path).is_in_vain()
+
+
+class _Waiting:
+    """A wait for another process's claim."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.started = self.stamp_changed_s = time.monotonic()
+        self.stamp: object = None
+        self.warned = False
+
+    def is_in_vain(self) -> bool:
+        """Whether nobody holds the claim any more; call it repeatedly."""
+        try:
+            status = self.path.lstat()
+            owner = _owner(self.path) if stat.S_ISREG(status.st_mode) else None
+        except FileNotFoundError:
+            return False
+        self._note_stamp((status.st_ino, status.st_mtime_ns))
+        self._warn(owner)
+        silent_s = max(time.time() - status.st_mtime, time.monotonic() - self.stamp_changed_s)
+        return owner is None or silent_s > STALE_S or _is_dead(*owner)
+
+    def _note_stamp(self, stamp: object) -> None:
+        if stamp != self.stamp:
+            self.stamp, self.stamp_changed_s = stamp, time.monotonic()
+
+    def _warn(self, owner: tuple[str, str] | None) -> None:
+        if self.warned or owner is None or time.monotonic() - self.started < TOLD_S:
+            return
+        self.warned = True
+        host, pid = owner
+        if pid in {str(child.pid) for child in active_children()}:
+            return  # a helper of this process; such waits are expected
+        who = f"process {pid} on {host}" if host else "another process"
+        log.warning(
+            "%s: waiting for %s, which is working on it; if that process is gone, the wait ends in "
+            "%.0f s, or once %s is removed",
+            *(self.path.name, who, STALE_S, self.path),
+        )
+
+
+def _owner(path: Path) -> tuple[str, str]:
+    """Host and process that a claim names, both empty if it names none."""
+    with path.open("rb") as file:
+        match = _OWNER.fullmatch(file.read(300).decode("utf-8", "replace"))
+    return (match[1], match[2]) if match else ("", "")
+
+
+def _is_dead(host: str, pid: str) -> bool:
+    """Whether a process is one of this host that has ended."""
+    if host != socket.gethostname():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
+
+
+def _create(path: Path) -> bool:
+    try:
+        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+    except FileExistsError:
+        return False
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(f"{socket.gethostname()} {os.getpid()}")
+    except OSError:
+        path.unlink(missing_ok=True)  # others would wait for a claim without an owner
+        raise
+    return True
+
+
+def _take_away(path: Path) -> None:
+    """Remove a claim; renaming is atomic, so only one of several waiting processes does it."""
+    taken = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    with contextlib.suppress(FileNotFoundError, IsADirectoryError):
+        path.rename(taken)
+        taken.unlink()
+
+
+def _renew(path: Path, finished: threading.Event) -> None:
+    while not finished.wait(HEARTBEAT_S):
+        with contextlib.suppress(OSError):
+            os.utime(path)

@@ -1,0 +1,172 @@
+"""Helper processes for a local sweep: they take its cells from the end.
+
+The sweep's own process goes through all cells in order, as it would alone, and finds the later ones
+finished. It does what a helper cannot do, so results never depend on helpers.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import time
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+
+from bias_pipeline.config.compose import cell_of, composer
+from bias_pipeline.config.overrides import jobs_of
+from bias_pipeline.io.atomic import replace_file
+from bias_pipeline.io.cores import free_memory, n_cores, own_memory
+from bias_pipeline.io.redaction import redacted_data
+from bias_pipeline.learning.workers import context, prepare_worker
+from bias_pipeline.results.store import ResultStore
+from bias_pipeline.sweeps.job import OUTCOME, done_in, load_or_run, outcome_of
+
+log = logging.getLogger(__name__)
+
+WORTH_S = 10.0  # with less work left no helper starts, which takes about two seconds
+COMPUTED_S = 1.0  # a cell that takes longer is not cached: a cached one takes a third
+POLL_S = 0.25
+LAST_WORD_S = 5.0  # time for a helper to end once all cells are done
+
+
+@contextmanager
+def helped(
+    options: Namespace, overrides: Sequence[str], processes: int | str, folder: Path
+) -> Iterator[None]:
+    """Start helpers once the first cells show that they pay off; end them after the block.
+
+    Args:
+        options: Hydra's flags.
+        overrides: of a sweep whose cells use one core each.
+        processes: how many may run, this one included; ``auto``: one a core, as memory allows.
+        folder: contains the folders of the sweep's jobs.
+    """
+    helpers = _Helpers(options, overrides, processes, folder)
+    over = threading.Event()
+    watch = threading.Thread(target=helpers.watch, args=(over,), daemon=True)
+    watch.start()
+    try:
+        yield
+        over.set()
+        watch.join()
+        helpers.wait(LAST_WORD_S)
+    finally:
+        over.set()
+        watch.join()
+        helpers.kill()
+
+
+class _Helpers:
+    """The helpers of a sweep; see :func:`helped`."""
+
+    def __init__(
+        self, options: Namespace, overrides: Sequence[str], processes: int | str, folder: Path
+    ) -> None:
+        self.options, self.overrides, self.folder = options, overrides, folder
+        self.processes = processes
+        self.started: list[SpawnProcess] = []
+
+    def watch(self, over: threading.Event) -> None:
+        """Start helpers once that pays off; returns when the sweep is over."""
+        n_jobs, pace = len(jobs_of(self.overrides)), _Pace(self.folder)
+        while not over.wait(POLL_S):
+            for helper in self.started:
+                helper.is_alive()  # one that was killed must not stay a zombie with a claim
+            if self.started:
+                continue
+            seconds, n_ended = pace.look()
+            if seconds * (n_jobs - n_ended) >= WORTH_S:
+                self.start(min(_wanted(self.processes), n_jobs - n_ended) - 1)
+
+    def start(self, number: int) -> None:
+        """Start ``number`` helpers."""
+        words = self.options, self.overrides, self.folder
+        for _ in range(number):
+            helper = context().Process(target=_help, args=words, daemon=True)
+            helper.start()
+            self.started.append(helper)
+
+    def wait(self, seconds: float) -> None:
+        """Wait until each helper has ended, for at most ``seconds`` each."""
+        for helper in self.started:
+            helper.join(seconds)
+
+    def kill(self) -> None:
+        """Kill the helpers that have not ended."""
+        for helper in self.started:
+            helper.kill()
+            helper.join()
+
+
+class _Pace:
+    """How long a cell takes, from the folders of a sweep's jobs.
+
+    Cached cells do not count: a sweep of them needs no helper.
+
+    Args:
+        folder: contains the folders of the sweep's jobs.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.began = self.last_end = 0.0
+        self.n_ended = 0
+        self.computed = False
+
+    def look(self) -> tuple[float, int]:
+        """Seconds for a cell, 0 as long as unknown, and how many cells have ended."""
+        now = time.monotonic()
+        folders = [path for path in self.folder.glob("*") if path.name.isdecimal()]
+        if not folders:
+            return 0.0, 0
+        self.began = self.began or now
+        ended = [path for path in folders if (path / OUTCOME).exists()]
+        if len(ended) != self.n_ended or not self.last_end:
+            self.n_ended, self.last_end = len(ended), now
+        self.computed = self.computed or any(map(done_in, ended))
+        if self.computed:
+            return (now - self.began) / max(1, self.n_ended), self.n_ended
+        going = now - self.last_end
+        return (going if going >= COMPUTED_S else 0.0), self.n_ended
+
+
+def _wanted(processes: int | str) -> int:
+    """The number of processes: as requested, else one a core, as memory allows."""
+    if isinstance(processes, int):
+        return processes
+    room = free_memory()
+    return n_cores() if room is None else min(n_cores(), 1 + room // own_memory())
+
+
+def _help(options: Namespace, overrides: Sequence[str], folder: Path) -> None:
+    """Run a helper."""
+    prepare_worker()
+    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
+        _take_cells(options, overrides, folder)
+
+
+def _take_cells(options: Namespace, overrides: Sequence[str], folder: Path) -> None:
+    compose = composer(options)
+    for number, job in reversed(list(enumerate(jobs_of(overrides)))):
+        job_folder = folder / str(number)
+        if (job_folder / OUTCOME).exists():
+            continue
+        try:
+            here = cell_of(compose.job(job))
+            corpus = here.corpus()
+            store = ResultStore(here.tree["paths"]["outputs"])
+            if store.is_claimed(here.run_id(corpus)):
+                continue
+            result, cached = load_or_run(here, corpus, overrides=job, job={"launcher": "basic"})
+        except Exception:
+            log.debug("left to the sweep's own process", exc_info=True)
+            continue
+        if not cached:
+            job_folder.mkdir(parents=True, exist_ok=True)
+            outcome = {"overrides": redacted_data(job), **outcome_of(result, cached=False)}
+            replace_file(job_folder / OUTCOME, json.dumps(outcome).encode(), sync=False)

@@ -1,0 +1,79 @@
+"""Caption length, vocabulary and neutral rate: they move scores even without bias."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bias_pipeline.array_types import BoolArray
+from bias_pipeline.corpus.attribute import Attribute
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.text.mentions import lowered_words, neutral_rate
+
+
+@dataclass(frozen=True)
+class CaptionStatistics:
+    """Length, vocabulary and neutral rate of one side; NaN without captions.
+
+    Attributes:
+        words: mean number of words a caption.
+        vocabulary: perplexity of single words: as many equally frequent words would be as hard to
+            predict; far more stable than a count of distinct words.
+        neutral: share of its captions that name no group of the attribute.
+    """
+
+    words: float
+    vocabulary: float
+    neutral: float
+
+
+def speeches(corpus: Corpus, attribute: Attribute) -> dict[str, CaptionStatistics]:
+    """The three numbers of both sides, by side.
+
+    People's words are those of the first caption of each image, so that both sides have as many
+    captions; a vocabulary grows with their number.
+    """
+    by_side = {}
+    for side, (words, vocabulary) in corpus.read(_measured).items():
+        by_side[side] = CaptionStatistics(
+            words, vocabulary, neutral_rate(corpus.side(side), attribute)
+        )
+    return by_side
+
+
+def captioned(corpus: Corpus, images: BoolArray) -> float:
+    """Share of the given images that have a model caption, in [0, 1]; NaN without images.
+
+    Args:
+        corpus: with the captions.
+        images: (N,) flags.
+    """
+    described = np.zeros(len(corpus), bool)
+    described[corpus.model.image_rows] = True
+    return float(described[images].mean()) if images.any() else float("nan")
+
+
+def _measured(corpus: Corpus) -> dict[str, tuple[float, float]]:
+    """Mean words and vocabulary by side, computed once per corpus."""
+    first = corpus.human.position(0)
+    described = np.isin(first.image_rows, corpus.model.image_rows)
+    people = first.take(described) if described.any() and not described.all() else first
+    return {"model": _words_of(corpus.model), "human": _words_of(people)}
+
+
+def _words_of(captions: Captions) -> tuple[float, float]:
+    """Words a caption and effective vocabulary.
+
+    Example:
+        >>> _words_of(Captions.from_texts(["a dog", "two cats"]))
+        (2.0, 4.0)
+    """
+    words = lowered_words(captions)
+    counts = words.counts[words.counts > 0]
+    if not counts.sum():
+        return float("nan"), float("nan")
+    shares = counts / counts.sum()
+    entropy = -float((shares * np.log(shares)).sum())
+    return float(words.lengths.mean()), round(float(np.exp(entropy)), 6)

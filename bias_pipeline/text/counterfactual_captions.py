@@ -1,0 +1,134 @@
+"""Replaces the words that name a group by those of another group, or by neutral ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from bias_pipeline.array_types import BoolArray
+from bias_pipeline.corpus.attribute import Attribute, Naming
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.errors import NotApplicableError
+from bias_pipeline.text.mentions import Listed, listed_words
+
+
+def told_of(
+    captions: Captions, attribute: Attribute, group: str, terms: Mapping[str, str]
+) -> Captions:
+    """Captions in which every word that names another group is replaced by one of this group.
+
+    Words count as in metrics, in their context ("a black dog" names no group). All captions become
+    lower-case words without punctuation, so those of people and models have the same form.
+
+    Args:
+        captions: raw captions.
+        attribute: of the group.
+        group: the group that the captions shall name.
+        terms: group to the word used where :func:`counterparts` has none; if left out, the first
+            word listed for it.
+
+    Raises:
+        NotApplicableError: if the attribute is an intersection, whose groups no one word names.
+
+    Example:
+        >>> words = {"male": ["he", "his", "man"], "female": ["she", "her", "woman"]}
+        >>> gender = Attribute("gender", tuple(words), words, {})
+        >>> told = told_of(Captions.from_texts(["A man and his dog."]), gender, "female", {})
+        >>> told.text(0)
+        'a woman and her dog'
+    """
+    matches = listed_words(captions, _naming(attribute))
+    other = matches.names & (matches.groups != list(attribute.groups).index(group))
+    term = terms.get(group, attribute.words[group][0])
+    return _replaced(matches, other, counterparts(attribute, group), term)
+
+
+def told_of_nobody(
+    captions: Captions, attribute: Attribute, word: str, words: Mapping[str, str]
+) -> Captions:
+    """Captions in which every word that names a group is replaced by a neutral one.
+
+    Their form is that of :func:`told_of`.
+
+    Args:
+        captions: raw captions.
+        attribute: whose groups are named.
+        word: the replacement of words that are not in ``words``.
+        words: listed word to its neutral one.
+
+    Raises:
+        NotApplicableError: as there.
+
+    Example:
+        >>> words = {"male": ["he", "his", "man"], "female": ["she", "her", "woman"]}
+        >>> gender = Attribute("gender", tuple(words), words, {})
+        >>> told = Captions.from_texts(["A man and his dog."])
+        >>> told_of_nobody(told, gender, "person", {"his": "their"}).text(0)
+        'a person and their dog'
+    """
+    matches = listed_words(captions, _naming(attribute))
+    return _replaced(matches, matches.names, words, word)
+
+
+def _naming(attribute: Attribute) -> Naming:
+    """The words that name an attribute's groups.
+
+    Raises:
+        NotApplicableError: if it is an intersection.
+    """
+    if attribute.crossed:
+        raise NotApplicableError(
+            f"attribute {attribute.name!r} is an intersection, whose groups no single word names; "
+            "choose one of its attributes"
+        )
+    (naming,) = attribute.namings()
+    return naming
+
+
+def _replaced(listed: Listed, chosen: BoolArray, partner: Mapping[str, str], term: str) -> Captions:
+    """Captions whose chosen words, (P,) flags, are replaced by their partners or a term."""
+    words, places = listed.captions, listed.places[chosen]
+    types = {word: number for number, word in enumerate(words.types)}
+    new = np.arange(len(words.types))
+    for number in np.unique(words.tokens[places]).tolist():
+        word = partner.get(words.types[number], term)
+        new[number] = types.setdefault(word, len(types))
+    tokens = words.tokens.copy()
+    tokens[places] = new[tokens[places]]
+    return replace(words, types=tuple(types), tokens=tokens).compact()
+
+
+def counterparts(attribute: Attribute, group: str) -> dict[str, str]:
+    """Words of other groups to those of one, if the attribute's lists are equally long.
+
+    The i-th words are counterparts. A word listed several times has several; the one listed most
+    often is used, then the first, so "her" becomes "his" and not "him".
+
+    Example:
+        >>> words = {"male": ["he", "him", "his", "his"], "female": ["she", "her", "her", "hers"]}
+        >>> counterparts(Attribute("gender", tuple(words), words, {}), "male")
+        {'she': 'he', 'her': 'his', 'hers': 'his'}
+    """
+    lists = [attribute.words.get(name, ()) for name in attribute.groups]
+    group_words = attribute.words.get(group, ())
+    if len({len(words) for words in lists}) > 1:
+        return {}
+    listed = Counter(group_words)
+    partners: dict[str, str] = {}
+    for words in _others(lists, group_words):
+        for word, partner in zip(words, group_words, strict=True):
+            if word not in partners or listed[partner] > listed[partners[word]]:
+                partners[word] = partner
+    return {_plain(word): _plain(partner) for word, partner in partners.items()}
+
+
+def _others(lists: Sequence[Sequence[str]], group_words: Sequence[str]) -> list[Sequence[str]]:
+    return [words for words in lists if words is not group_words]
+
+
+def _plain(word: str) -> str:
+    """A word as in captions without punctuation."""
+    return word.replace("-", " ")

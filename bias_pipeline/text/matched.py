@@ -1,0 +1,270 @@
+"""Equal speech: edits people's captions so that each word is as frequent as in the captioner's."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import asdict, dataclass, replace
+
+import numpy as np
+from scipy import sparse
+
+from bias_pipeline.array_types import BoolArray, IntArray
+from bias_pipeline.corpus.attribute import Words, words_of
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.declared import Seed
+from bias_pipeline.errors import NotApplicableError
+from bias_pipeline.io.hashing import UIntArray, hash_ids, mix, random_words
+from bias_pipeline.text.edits import Entries, edit_words
+from bias_pipeline.text.transform import TextTransform, is_special
+
+CHANGES, EXAMPLES = "equal_speech", "equal_speech_examples"  # names of the tables
+N_EXAMPLES = 10
+
+
+@dataclass(frozen=True)
+class Change:
+    """How people's captions of one position were changed.
+
+    Attributes:
+        position: from 0.
+        images: images with a caption at that position and one of the captioner.
+        removed: words removed, counted once per caption.
+        added: words added.
+        reach: share of the captioner's words that people's captions reach, in [0, 1]; NaN without
+            any.
+    """
+
+    position: int
+    images: int
+    removed: int
+    added: int
+    reach: float
+
+
+class MatchedAlignment(TextTransform):
+    """``alignment=matched``: each word is in as many human captions as model captions (ours).
+
+    Attackers learn more from richer captions, whatever the bias. Here the captioner is compared
+    with equally rich human captions. For each caption position and word: if people use the word
+    more often, it is removed from captions drawn at random; if less often, it is added to captions
+    of images where *another* person used it, more likely where more people did. So people's
+    sentences and associations stay, and nothing changes for a captioner that uses words as often as
+    people do. Labels are not used; draws depend on word, position and image id, so the order of
+    files does not matter.
+
+    Shares are of the images of a group that the captioner and two people or more describe, each
+    counted once. Images with one caption are left out if others have several. A word that no second
+    person used cannot be added; *reach* is the share of the captioner's words that is reached, sum
+    of ``min(p, reached)`` over sum of ``p``. Below 0.95 draw no conclusion.
+
+    Raises:
+        NotApplicableError: when called, if people use none of the captioner's words.
+
+    Args:
+        excluded: words that are never changed, such as those that name groups.
+        seed: of the draws.
+
+    Example:
+        >>> MatchedAlignment({"male": ["man"], "female": ["woman"]}).excluded == {"man", "woman"}
+        True
+    """
+
+    def __init__(self, excluded: Words = (), seed: Seed = 0) -> None:
+        super().__init__(("human",))
+        self.excluded = frozenset(words_of(excluded))
+        self.seed = seed
+
+    def with_all_words(self) -> MatchedAlignment:
+        """A copy that excludes no words, for attackers that predict something else than groups."""
+        everything = copy(self)
+        everything.excluded = frozenset()
+        return everything
+
+    def __call__(self, corpus: Corpus) -> Corpus:
+        """The corpus with changed human captions, and tables of the changes."""
+        corpus = _described_by_several(corpus)
+        human, changes = self._matched(corpus)
+        if changes and not any(change.reach for change in changes):  # NaN is not 0
+            raise NotApplicableError(
+                f"captioner {corpus.captioner!r}: people use none of its words for the same "
+                "images, so their captions cannot be matched to it; is it another language?"
+            )
+        tables = {
+            CHANGES: [asdict(change) for change in changes],
+            EXAMPLES: _examples(corpus, human, self.seed),
+        }
+        return replace(corpus.rewrite({"human": human}), tables={**corpus.tables, **tables})
+
+    def rewrite(self, corpus: Corpus, side: str) -> Captions:
+        """People's captions, changed; the captioner's unchanged."""
+        return self(corpus).side(side)
+
+    def _matched(self, corpus: Corpus) -> tuple[Captions, list[Change]]:
+        """People's captions after the changes, and the changes by position."""
+        images = comparable(corpus)
+        human, model = corpus.human, corpus.model
+        words = _Words.of(model, human, self.excluded)
+        incidence = words.held_by(human)  # (captions, V)
+        by_image = _summed(incidence, human.image_rows, len(corpus))
+        wanted = _summed(words.held_by(model), model.image_rows, len(corpus))
+        removed, added, changes = [], [], []
+        for position in range(int(human.positions.max(initial=-1)) + 1):
+            captions = np.flatnonzero((human.positions == position) & images[human.image_rows])
+            if not len(captions):
+                continue
+            rows = human.image_rows[captions]
+            here = incidence[captions]
+            others = by_image[rows] - here
+            target, count = _totals(wanted[rows]), _totals(here)
+            out, put = (
+                self._drawn(purpose, weights, most, words.keys, corpus.keys[rows], position)
+                for purpose, weights, most in (
+                    ("words out", here, count - target),
+                    ("words in", others - others.multiply(here), target - count),
+                )
+            )
+            reached = count + np.bincount(put.types, minlength=len(count))
+            changes.append(_change(position, len(rows), target, reached, len(out), len(put)))
+            removed.append(Entries(captions[out.captions], out.types))
+            added.append(Entries(captions[put.captions], put.types))
+        out, put = (_joined(parts, words.human) for parts in (removed, added))
+        return edit_words(human, out, put), changes
+
+    def _drawn(
+        self,
+        purpose: str,
+        weights: sparse.csr_array,
+        most: IntArray,
+        words: UIntArray,
+        images: UIntArray,
+        position: int,
+    ) -> Entries:
+        """Captions drawn for each word, without replacement.
+
+        Args:
+            purpose: of the draw.
+            weights: (N, V) how likely each caption is drawn for each word; 0 never.
+            most: (V,) how many are drawn; none if not above 0.
+            words: (V,) hashes of the words.
+            images: (N,) hashes of the images.
+            position: of the captions.
+        """
+        entries = sparse.coo_array(weights)
+        row, word = (np.asarray(axis, np.int64) for axis in entries.coords)
+        open_to = (most[word] > 0) & (entries.data > 0)
+        row, word, weight = row[open_to], word[open_to], entries.data[open_to]
+        part = np.array([position], np.uint64)
+        drawn = random_words(purpose, self.seed, mix(words[word]) ^ images[row], part)
+        # The smallest exponential times with these rates are a weighted draw (Efraimidis and
+        # Spirakis 2006, "Weighted random sampling with a reservoir").
+        uniform = (drawn.astype(np.float64) + 0.5) / 2.0**64
+        times = -np.log(uniform) / weight
+        order = np.lexsort((drawn, times, word))
+        sizes = np.bincount(word, minlength=len(most))
+        rank = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        chosen = order[rank < most[word[order]]]
+        return Entries(row[chosen], word[chosen])
+
+
+def _described_by_several(corpus: Corpus) -> Corpus:
+    """The corpus without images of one human caption, if others have several."""
+    human = corpus.human
+    captions = np.bincount(human.image_rows, minlength=len(corpus))
+    single = int((captions == 1).sum())
+    if not single or not (captions > 1).any():
+        return corpus
+    several = human.take(captions[human.image_rows] > 1)
+    note = f"alignment=matched: {single} images with one human caption are left out"
+    return replace(corpus.rewrite({"human": several}), notes=(*corpus.notes, note))
+
+
+def comparable(corpus: Corpus) -> BoolArray:
+    """(N,) images of a group, of every attribute, that both sides describe."""
+    described = [
+        np.bincount(captions.image_rows, minlength=len(corpus)) > 0
+        for captions in (corpus.model, corpus.human)
+    ]
+    labelled = [grouping.codes >= 0 for grouping in corpus.groupings.values()]
+    return np.logical_and.reduce([*described, *labelled])
+
+
+@dataclass(frozen=True, eq=False)
+class _Words:
+    """The V words of both sides that may be changed, in alphabetical order.
+
+    Attributes:
+        keys: (V,) their hashes.
+        columns: a side's types to the column of each; -1: not changed.
+    """
+
+    keys: UIntArray
+    columns: dict[tuple[str, ...], IntArray]
+    human: IntArray  # (V,) index into the human types, -1 if people never use it
+
+    @classmethod
+    def of(cls, model: Captions, human: Captions, excluded: frozenset[str]) -> _Words:
+        """The words of two sides."""
+        both = {*model.compact().types, *human.compact().types}
+        names = sorted(word for word in both - excluded if not is_special(word))
+        column = {word: i for i, word in enumerate(names)}
+        columns = {
+            types: np.array([column.get(word, -1) for word in types], np.int64)
+            for types in (model.types, human.types)
+        }
+        back = np.full(len(names), -1)
+        taking_part = columns[human.types] >= 0
+        back[columns[human.types][taking_part]] = np.flatnonzero(taking_part)
+        return cls(hash_ids(names), columns, back)
+
+    def held_by(self, captions: Captions) -> sparse.csr_array:
+        """(captions, V) 1 where a caption contains a word, however often."""
+        column = self.columns[captions.types][captions.tokens]
+        row = np.repeat(np.arange(len(captions)), captions.lengths)[column >= 0]
+        shape = (len(captions), len(self.keys))
+        counts = sparse.csr_array((np.ones(len(row)), (row, column[column >= 0])), shape=shape)
+        counts.data[:] = 1.0
+        return counts
+
+
+def _summed(incidence: sparse.csr_array, rows: IntArray, n_images: int) -> sparse.csr_array:
+    """(N, V) how many captions of each image contain each word."""
+    shape = (n_images, len(rows))
+    belongs = sparse.csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=shape)
+    return sparse.csr_array(belongs @ incidence)
+
+
+def _totals(incidence: sparse.csr_array) -> IntArray:
+    return np.asarray(incidence.sum(axis=0)).ravel().astype(np.int64)
+
+
+def _change(
+    position: int, images: int, target: IntArray, reached: IntArray, removed: int, added: int
+) -> Change:
+    total = target.sum()
+    reach = float(np.minimum(target, reached).sum() / total) if total else float("nan")
+    return Change(position, images, removed, added, reach)
+
+
+def _joined(parts: list[Entries], types: IntArray) -> Entries:
+    """All entries, their words as types of the captions."""
+    nothing = [np.empty(0, np.int64)]
+    captions = np.concatenate(nothing + [part.captions for part in parts])
+    columns = np.concatenate(nothing + [part.types for part in parts])
+    return Entries(captions, types[columns])
+
+
+def _examples(corpus: Corpus, matched: Captions, seed: int) -> list[dict[str, object]]:
+    """Captions before and after, of images drawn by their ids."""
+    human = corpus.human
+    chosen = np.flatnonzero(comparable(corpus)[human.image_rows] & (human.positions == 0))
+    drawn = random_words("examples", seed, corpus.keys[human.image_rows[chosen]])
+    some = chosen[np.argsort(drawn, kind="stable")[:N_EXAMPLES]]
+    return [
+        {
+            "image_id": corpus.ids[human.image_rows[row]],
+            "before": human.text(row),
+            "after": matched.text(row),
+        }
+        for row in some.tolist()
+    ]

@@ -1,0 +1,114 @@
+"""The tables of the study, from its rows."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+from scipy import stats
+
+from experiments.study import cell, markdown, published
+
+NUMBERS = {
+    "names one group, %": "model",
+    "people, %": "human",
+    "less people's": "score",
+    "names several, %": "both",
+    "men, %": "group:male",
+    "women, %": "group:female",
+}
+RATIOS = {
+    "men per woman": "ratio",
+    "people's": "ratio:human",
+    "where gender is labelled": "ratio:labelled",
+}
+RACE = {
+    "names one group, %": "model",
+    "people, %": "human",
+    "less people's": "score",
+    "names several, %": "both",
+}
+
+
+def part(rows: pd.DataFrame, study: str, attribute: str, name: str, metric: str) -> pd.DataFrame:
+    """The rows of one part, by captioner."""
+    chosen = (rows["study"] == study) & (rows["attribute"] == attribute) & (rows["part"] == name)
+    return rows[chosen & (rows["metric"] == metric)].set_index("captioner")
+
+
+def table(rows: pd.DataFrame, study: str, attribute: str, parts: dict[str, str]) -> pd.DataFrame:
+    """Captioners by parts of ``assumed_group``, with the number of images behind them."""
+    lines_by_title = {
+        title: part(rows, study, attribute, name, "assumed_group") for title, name in parts.items()
+    }
+    columns = {title: lines.apply(cell, axis=1) for title, lines in lines_by_title.items()}
+    if "less people's" in lines_by_title:
+        score = lines_by_title["less people's"]
+        letters = score["letters"].fillna("")
+        columns["less people's"] = columns["less people's"] + " " + letters
+        columns["images"] = lines_by_title["names one group, %"]["n_images"].map(str)
+        columns["with people's captions"] = score["n_images"].map(str)
+    return pd.DataFrame(columns).rename_axis(attribute)
+
+
+def values(rows: pd.DataFrame) -> pd.DataFrame:
+    """The numbers to compare with people's judgement of captions, by captioner."""
+    by_part = {
+        name: part(rows, "common", "gender", name, "assumed_group")["value"]
+        for name in ("model", "both")
+    }
+    printed = published("imagecaptioner2", "5", "")
+    hirota = published("imagecaptioner2", "3", "")
+    return pd.DataFrame(
+        {
+            "names one group": by_part["model"],
+            "names one group or several": by_part["model"] + by_part["both"],
+            "less people's": part(rows, "common", "gender", "score", "assumed_group")["value"],
+            "gender error (here, all images)": part(rows, "all", "gender", "score", "gender_error")[
+                "value"
+            ],
+            "LIC, printed of COCO": hirota["lic"],
+            "ImageCaptioner2, printed of COCO": hirota["ours"],
+            "LIC, printed of AnonymousBench": printed["lic"],
+            "ImageCaptioner2, printed of AnonymousBench": printed["ours"],
+            "people's judgement": printed["gt"],
+        }
+    ).loc[by_part["model"].index]
+
+
+def agreement(rows: pd.DataFrame) -> pd.DataFrame:
+    """Pearson's correlation of each with people's judgement, its interval, and Spearman's."""
+    table = values(rows)
+    people = table.pop("people's judgement")
+    lines = {}
+    for name, column in table.items():
+        low, high = pearson_interval(column.corr(people), len(people))
+        lines[name] = {
+            "Pearson": f"{column.corr(people):.2f} [{low:.2f}, {high:.2f}]",
+            "Spearman": f"{stats.spearmanr(column, people).statistic:.2f}",
+        }
+    return pd.DataFrame(lines).T.rename_axis(f"with people's judgement, {len(people)} captioners")
+
+
+def pearson_interval(correlation: float, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Fisher's interval of a correlation of n pairs.
+
+    Example:
+        >>> [round(end, 2) for end in pearson_interval(0.9, 7)]
+        [0.46, 0.99]
+    """
+    half = stats.norm.ppf((1 + level) / 2) / math.sqrt(n - 3)
+    centre = math.atanh(correlation)
+    return math.tanh(centre - half), math.tanh(centre + half)
+
+
+def table_texts(rows: pd.DataFrame) -> dict[str, str]:
+    """Title to table, as Markdown."""
+    tables = {
+        "Gender, on the images that all seven describe": table(rows, "common", "gender", NUMBERS),
+        "Gender, men per woman, on these images": table(rows, "common", "gender", RATIOS),
+        "Gender, on all images that each describes": table(rows, "all", "gender", NUMBERS),
+        "Race, on the images that all seven describe": table(rows, "common", "race", RACE),
+        "Agreement with people's judgements of captions": agreement(rows),
+    }
+    return {title: markdown(frame) for title, frame in tables.items()}

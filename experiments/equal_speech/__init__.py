@@ -1,0 +1,1 @@
+"""Seven published captioners compared with people at equal speech."""

@@ -1,0 +1,110 @@
+"""Do published captioners give the group away more than people who use each word as often?
+
+Usage: python -m experiments.equal_speech.reproduce [DATA_ROOT [OUTPUTS]]
+
+With DATA_ROOT (the folder that holds lic/bias_data) all cells are run and rows.csv is written;
+without it, the tables are made from that.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pandas as pd
+
+from bias_pipeline.analysis.conclusion_checks import LIMITS
+from bias_pipeline.report.content import finished_runs
+from experiments.leaderboard.reproduce import standings
+from experiments.study import markdown, published, sweep
+
+HERE = Path(__file__).resolve().parent
+ROWS, PAGE = HERE / "rows.csv", HERE / "RESULTS.md"
+CELLS = (
+    "metric=lic,leakage", "alignment=constant,matched", "encoder.order=1", "attribute=gender,race",
+    "captioner=all", "seeds=5", "logger=csv",
+)  # fmt: skip
+PARTS = ("score", "model", "human", "matched:reach", "matched:people")
+KEPT = [
+    "attribute", "metric", "metric_version", "alignment", "captioner", "part", "value", "ci_low",
+    "ci_high", "p_value", "n_images", "n_seeds", "coverage", "letters",
+]  # fmt: skip
+
+
+def run(data: Path, outputs: Path) -> pd.DataFrame:
+    """The rows of all cells, with the letters of captioners that do not differ significantly."""
+    root = f"dataset.root={data / 'lic' / 'bias_data'}"
+    rows = sweep("equal speech", outputs, *CELLS, "dataset=lic", root)
+    results, draws = finished_runs(outputs)
+    placed = rows.merge(standings(results, draws), on=["run_id", "part"], how="left")
+    return placed.loc[placed["part"].isin(PARTS), KEPT]
+
+
+def answer(row: pd.Series) -> str:
+    """The conclusion about a captioner at equal speech."""
+    if row["reach"] < LIMITS.reach:
+        return "unknown: people use too few of its words"
+    if row["ci_low"] > 0:
+        return "yes"
+    if row["ci_high"] <= LIMITS.close:
+        return "no"
+    return f"not above {100 * row['ci_high']:.1f} points"
+
+
+def table(rows: pd.DataFrame, attribute: str, metric: str) -> pd.DataFrame:
+    """Captioners as lines: the score under constant alignment, at equal speech, people, answer."""
+    chosen = rows[(rows["attribute"] == attribute) & (rows["metric"] == metric)]
+    lines = {}
+    for captioner, cells in chosen.groupby("captioner", sort=False):
+        part = cells.set_index(["alignment", "part"])
+        matched = part.loc[("matched", "score")].copy()
+        matched["reach"] = part.loc[("matched", "matched:reach"), "value"]
+        lines[captioner] = {
+            f"{metric}, as published aligned": _cell(part.loc[("constant", "score")]),
+            "at equal speech": _cell(matched),
+            "people at equal speech": _cell(part.loc[("matched", "matched:people")]),
+            "reach": f"{100 * matched['reach']:.1f}",
+            "gives the group away?": answer(matched),
+        }
+    return pd.DataFrame(lines).T
+
+
+def _cell(row: pd.Series) -> str:
+    letters = "" if pd.isna(row["letters"]) else f" {row['letters']}"
+    value, low, high = (round(100 * row[name], 1) + 0.0 for name in ("value", "ci_low", "ci_high"))
+    return f"{value:.1f} [{low:.1f}, {high:.1f}]{letters}"
+
+
+def ranks(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rank agreement of LIC under either alignment with the printed one and with error (gender)."""
+    scores = rows[
+        (rows["attribute"] == "gender") & (rows["metric"] == "lic") & (rows["part"] == "score")
+    ]
+    wide = scores.pivot(index="captioner", columns="alignment", values="value")
+    printed = published("imagecaptioner2", "3", "")
+    wide["LIC, printed (Hirota)"] = printed["lic"].reindex(wide.index)
+    wide["error, printed"] = printed["error"].reindex(wide.index)
+    return wide.corr(method="spearman")
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run all cells, or make the tables alone."""
+    if arguments:
+        with TemporaryDirectory() as folder:
+            outputs = Path(arguments[1]) if len(arguments) > 1 else Path(folder)
+            run(Path(arguments[0]), outputs).to_csv(ROWS, index=False, float_format="%.6g")
+    rows = pd.read_csv(ROWS)
+    texts = ["# Seven published captioners at equal speech\n\nPoints; 95 % intervals.\n"]
+    texts += [
+        f"## {attribute}, {metric}\n\n{markdown(table(rows, attribute, metric))}\n"
+        for attribute in ("gender", "race")
+        for metric in ("lic", "leakage")
+    ]
+    texts.append(f"## Rank agreement, gender\n\n{markdown(ranks(rows).round(2))}\n")
+    PAGE.write_text("\n".join(texts), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

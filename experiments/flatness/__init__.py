@@ -1,0 +1,1 @@
+"""What changes a score: the style of captions, or bias?"""

@@ -1,0 +1,113 @@
+"""The tables of the study: false alarms, coverage, and the smallest bias that is seen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from experiments.inference.designs import PEOPLE, SAMPLES, SCENES
+from experiments.study import markdown
+
+ALPHA = 0.05
+SEEN_AT = (500, 5000)
+
+
+def page(rows: pd.DataFrame) -> str:
+    """The whole page; metrics without trials are left out."""
+    known = rows[rows["part"] != ""]
+    return (
+        "# Results\n\nMade by `reproduce.py`; do not edit.\n\n"
+        "Each number is printed with the trials behind it: one of 20 trials is 5 %, and 20 trials "
+        "can distinguish 5 % only from 25 % or more.\n\n"
+        "## All metrics\n\n"
+        "Coverage: how many intervals from samples of 500 and 2,000 images contain the number of "
+        "all images, over seven captioners. False alarms: p below .05 among people and captions "
+        "drawn as people's, of one captioner and of two paired, at all sizes. Smallest bias seen: "
+        "the difference between two captioners that is found in four of five cases, in the "
+        "metric's unit.\n\n"
+        f"{markdown(summary(known), digits=3)}\n"
+        f"## False alarms by size\n\n{markdown(alarms(known), digits=1)}\n"
+        "## Coverage by size\n\nThe value's distance from the truth, on average over captioners, "
+        f"and the scatter of values.\n\n{markdown(coverage(known), digits=3)}\n"
+    )
+
+
+def docs_page(rows: pd.DataFrame) -> str:
+    """The page of the documentation: the measured behaviour of intervals and tests."""
+    return (
+        "# What intervals and tests do\n\n"
+        "Written by `python -m experiments.inference.reproduce`, from all finished trials "
+        "([how they are made](../experiments/inference/README.md), "
+        "[by size](../experiments/inference/RESULTS.md)). A few trials show little: one of 20 "
+        "is 5 %.\n\n"
+        "Coverage: intervals from 500 and 2,000 images of real captioners that contain the number "
+        "of all images. False alarms: p below .05 where nobody is more biased than people, of one "
+        "captioner and of two paired. Smallest bias seen: a difference between two captioners that "
+        "is found in four of five cases, in the metric's unit.\n\n"
+        f"{markdown(summary(rows[rows['part'] != '']), digits=3)}"
+    )
+
+
+def summary(rows: pd.DataFrame) -> pd.DataFrame:
+    """One line a metric and part."""
+    lines = {}
+    for (metric, part), group in rows.groupby(["metric", "part"], sort=False):
+        null = group[group["design"].isin([PEOPLE, SCENES])]
+        samples = group[(group["design"] == SAMPLES) & group["n_images"].isin([500, 2000])]
+        people = null[null["design"] == PEOPLE]
+        lines[f"{metric} {part}"] = {
+            "coverage": of(covered(samples)),
+            "false alarms": of(null["p_single"].dropna() < ALPHA),
+            "false alarms, paired": of(null["p_paired"].dropna() < ALPHA),
+            **{
+                f"smallest bias seen at {n:,} images": people.loc[
+                    people["n_images"] == n, "smallest_seen"
+                ].median()
+                for n in SEEN_AT
+            },
+        }
+    return pd.DataFrame(lines).T.rename_axis("metric and part")
+
+
+def alarms(rows: pd.DataFrame) -> pd.DataFrame:
+    """Per cent of p below .05 by size, of one captioner and of two."""
+    null = rows[rows["design"].isin([PEOPLE, SCENES])]
+    lines = {}
+    for (metric, part), group in null.groupby(["metric", "part"], sort=False):
+        lines[f"{metric} {part}"] = {
+            f"{name}, {n:,}": of(group.loc[group["n_images"] == n, column].dropna() < ALPHA)
+            for column, name in (("p_single", "one"), ("p_paired", "two"))
+            for n in sorted(null["n_images"].unique())
+        }
+    return pd.DataFrame(lines).T.rename_axis("metric and part")
+
+
+def coverage(rows: pd.DataFrame) -> pd.DataFrame:
+    """How often intervals contain the number of all images, by size."""
+    samples = rows[rows["design"] == SAMPLES]
+    lines = {}
+    for (metric, part, n), group in samples.groupby(["metric", "part", "n_images"], sort=False):
+        by_captioner = group.groupby("captioner")
+        lines[f"{metric} {part}, {n:,} images"] = {
+            "coverage": of(covered(group)),
+            "of no width": of(group["ci_low"].dropna() == group["ci_high"].dropna()),
+            "off the truth": (group["value"] - group["truth"])
+            .groupby(group["captioner"])
+            .mean()
+            .mean(),
+            "scatter": by_captioner["value"].std().mean(),
+        }
+    return pd.DataFrame(lines).T.rename_axis("metric, part and size")
+
+
+def covered(rows: pd.DataFrame) -> pd.Series:
+    """Whether each interval contains the true value; unknown ones are left out."""
+    known = rows.dropna(subset=["ci_low", "truth"])
+    return known["ci_low"].le(known["truth"]) & known["ci_high"].ge(known["truth"])
+
+
+def of(flags: pd.Series) -> str:
+    """How many of the flags are set, as a count and a share."""
+    if not len(flags):
+        return "–"
+    return f"{int(flags.sum())} of {len(flags)} ({100 * np.mean(flags):.0f} %)"

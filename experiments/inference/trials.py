@@ -1,0 +1,152 @@
+"""Rows of a trial: values, intervals, and p of nobody being more biased than anybody."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from bias_pipeline.catalogue.registry import metric_class
+from bias_pipeline.config import compose
+from bias_pipeline.errors import DataError
+from bias_pipeline.metrics.base import HEADLINES, Metric, Score
+from bias_pipeline.stats.bootstrap import two_sided_p
+from bias_pipeline.stats.compare import paired_difference
+from experiments.inference import designs
+
+SEEDS = (0, 12, 456)
+FEW = "stats.resamples=400"
+COUNTED = (
+    "gender_error", "gender_ratio", "group_accuracy", "ba_mals", "ba_directional",
+    "multi_directional", "differential_fairness", "cooccurrence", "quality",
+)  # fmt: skip
+TRAINED = ("lic", "leakage", "dbac", "dpa")
+# Besides the headlines: parts that are 0 for people against people, and parts that conclusions use.
+BESIDE = (
+    "named:increase", "captions:increase", "t_to_a:named", "t_to_a:published:named",
+    "t_to_a:published:images", "published:joint", "published", "named", "group:female",
+    "a_to_t:shared", "t_to_a:shared",
+)  # fmt: skip
+# Parts that are 0 for people's captions; other headlines are not, and have no p against 0.
+NULL = {
+    "gender_error named:increase", "gender_ratio captions:increase", "ba_mals score",
+    "differential_fairness score", "cooccurrence score", "lic score", "leakage score",
+    "dbac a_to_t", "dbac t_to_a", "dbac a_to_t:shared", "dbac t_to_a:shared",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, order=True)
+class Trial:
+    """One unit of work, done or not.
+
+    Attributes:
+        trial: its number; the same images whatever scores them.
+        n_images: how many.
+        design: of :mod:`~experiments.inference.designs`.
+        captioner: of samples; empty where captioners are people or write as they do.
+        metrics: what scores it.
+    """
+
+    trial: int
+    n_images: int
+    design: str
+    captioner: str = ""
+    metrics: tuple[str, ...] = ()
+
+
+@cache
+def built(data: Path, metric: str, *settings: str) -> Metric:
+    """A metric with its defaults, except the number of resamplings."""
+    metric_built: Metric = compose.cell([*designs.words(data, metric), FEW, *settings]).build(
+        "metric"
+    )
+    return metric_built
+
+
+def version(metric: str) -> int:
+    """The version of a metric's numbers."""
+    return metric_class(metric).info.version
+
+
+def rows(data: Path, trial: Trial) -> list[dict[str, object]]:
+    """The rows of a trial; if a metric refuses its images, one row without a part."""
+    return [line for name in trial.metrics for line in _of_metric(data, trial, built(data, name))]
+
+
+def _of_metric(data: Path, trial: Trial, metric: Metric) -> list[dict[str, object]]:
+    made = _sampled if trial.design == designs.SAMPLES else _compared
+    head: dict[str, object] = {
+        "design": trial.design,
+        "metric": metric.info.name,
+        "metric_version": metric.info.version,
+        "captioner": trial.captioner,
+        "n_images": trial.n_images,
+        "trial": trial.trial,
+    }
+    return [head | line for line in made(data, trial, metric)] or [head | {"part": ""}]
+
+
+def _compared(data: Path, trial: Trial, metric: Metric) -> Iterator[dict[str, object]]:
+    """P of one captioner compared with people, and of two captioners compared with each other."""
+    make = designs.two_people if trial.design == designs.PEOPLE else designs.two_faithful
+    scores = [_scored(metric, corpus) for corpus in make(data, trial.n_images, trial.trial)]
+    first, other = scores
+    for part in _parts(scores):
+        assert first is not None
+        assert other is not None
+        estimate = first.parts[part].estimate
+        one, two = estimate.draws, other.parts[part].estimate.draws
+        if one is None or two is None:
+            continue
+        difference = paired_difference(one, two)
+        null = f"{metric.info.name} {part}" in NULL
+        yield {
+            "part": part,
+            "value": estimate.value,
+            "ci_low": estimate.ci_low,
+            "ci_high": estimate.ci_high,
+            "p_single": two_sided_p(estimate) if null else math.nan,
+            "difference": difference.value,
+            "p_paired": difference.p_value,
+            "smallest_seen": 2.8 * difference.error,
+        }
+
+
+def _sampled(data: Path, trial: Trial, metric: Metric) -> Iterator[dict[str, object]]:
+    """Values and intervals of a sample, and the values of all images."""
+    score = _scored(metric, designs.sample(data, trial.captioner, trial.n_images, trial.trial))
+    truth = _truth(data, metric.info.name, trial.captioner)
+    for part in _parts([score]):
+        assert score is not None
+        estimate = score.parts[part].estimate
+        yield {
+            "part": part,
+            "value": estimate.value,
+            "ci_low": estimate.ci_low,
+            "ci_high": estimate.ci_high,
+            "truth": truth.parts[part].estimate.value,
+        }
+
+
+@cache
+def _truth(data: Path, metric: str, captioner: str) -> Score:
+    built_metric, corpus = (
+        built(data, metric, "stats.resamples=2"),
+        designs.everything(data, captioner),
+    )
+    return built_metric.compute(corpus, splits=built_metric.draw_splits(corpus, SEEDS))
+
+
+def _scored(metric: Metric, corpus: designs.Corpus) -> Score | None:
+    try:
+        return metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
+    except DataError:
+        return None
+
+
+def _parts(scores: Sequence[Score | None]) -> list[str]:
+    """The parts to compare that all scores have."""
+    looked = (*HEADLINES, *BESIDE)
+    return [str(part) for part in looked if all(score and part in score.parts for score in scores)]

@@ -1,0 +1,1 @@
+"""How small a bias can a data set of a given size show?"""

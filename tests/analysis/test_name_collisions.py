@@ -1,0 +1,86 @@
+"""Two captioners of one name are never one row."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bias_pipeline.analysis.name_collisions import (
+    names_of,
+    resolve_file_collisions,
+    resolve_name_collisions,
+)
+from bias_pipeline.results.store import Result
+from tests.results.test_store import row
+
+A, B = "/data/A/model.json", "/data/B/model.json"
+
+
+def result(file: str = "", digest: str = "d" * 64, **changes: object) -> Result:
+    headline = row(**{"captioner": "model", "dataset": "coco", "attribute": "gender", **changes})
+    return Result("run", [headline, headline], {"corpus": {"file": file, "digest": digest}})
+
+
+def names(results: list[Result]) -> list[str]:
+    return [row.captioner for result in results for row in result.rows[:1]]
+
+
+def test_files_of_one_name_get_as_much_of_their_path_as_tells_them_apart() -> None:
+    computed, (sentence,) = resolve_name_collisions([result(A, "a" * 64), result(B, "b" * 64)])
+    assert names(computed) == ["A_model", "B_model"]
+    assert sentence == f"2 files are called model: A_model ({A}), B_model ({B})"
+
+
+def test_all_rows_of_a_run_are_renamed() -> None:
+    computed, _ = resolve_name_collisions([result(A, "a" * 64), result(B, "b" * 64)])
+    assert {row.captioner for row in computed[0].rows} == {"A_model"}
+
+
+def test_their_order_does_not_matter() -> None:
+    computed, _ = resolve_name_collisions([result(B, "b" * 64), result(A, "a" * 64)])
+    assert names(computed) == ["B_model", "A_model"]
+
+
+def test_one_file_keeps_its_name_whatever_is_measured() -> None:
+    lines = [
+        result(A, metric="lic"),
+        result(A, metric="dbac"),
+        result(A, "e" * 64, attribute="race"),
+    ]
+    computed, sentences = resolve_name_collisions(lines)
+    assert (names(computed), sentences) == (["model"] * 3, [])
+
+
+def test_one_name_in_two_data_sets_is_no_namesake() -> None:
+    computed, sentences = resolve_name_collisions([result(A), result(B, dataset="flickr30k")])
+    assert (names(computed), sentences) == (["model"] * 2, [])
+
+
+def test_versions_of_one_file_stand_apart_by_digest() -> None:
+    computed, (sentence,) = resolve_name_collisions([result(A, "a" * 64), result(A, "b" * 64)])
+    assert names(computed) == ["model aaaaaaaa", "model bbbbbbbb"]
+    assert sentence.startswith("2 corpora of coco are called model under gender")
+
+
+def test_a_sweep_goes_by_files_alone() -> None:
+    """Labels of several annotators make several corpora, which are lines of their own there."""
+    computed, sentences = resolve_file_collisions([result(A, "a" * 64), result(A, "b" * 64)])
+    assert (names(computed), sentences) == (["model"] * 2, [])
+
+
+def test_a_name_that_another_captioner_has_is_not_given() -> None:
+    others = [result("/x/A_model.json", captioner="A_model")]
+    computed, _ = resolve_file_collisions([result(A), result(B), *others])
+    assert names(computed) == ["data_A_model", "data_B_model", "A_model"]
+
+
+def test_runs_that_do_not_say_where_they_are_from_stay() -> None:
+    lines = [Result("run", [row(captioner="model")], {}) for _ in range(2)]
+    assert resolve_name_collisions(lines) == (lines, [])
+
+
+@given(st.lists(st.text("aA ._/-", min_size=1, max_size=8), min_size=2, max_size=5, unique=True))
+def test_names_are_distinct_and_safe(paths: list[str]) -> None:
+    names = names_of([f"/{path}/m.json" for path in paths])
+    assert len(set(names.values())) == len(paths)
+    assert all(name.replace("_", "").replace("-", "").isalnum() for name in names.values())

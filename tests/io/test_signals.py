@@ -1,0 +1,124 @@
+"""A request to stop is never lost, whatever a library makes of the exception."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bias_pipeline.commands import main
+from bias_pipeline.errors import UsageError
+from bias_pipeline.io import signals
+from tests.cli.commands import REPOSITORY
+
+
+@pytest.fixture(autouse=True)
+def own_handlers() -> Iterator[None]:
+    """The handlers of the test run come back."""
+    before = {
+        number: signal.getsignal(number)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2)
+    }
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+    signals._requested = None
+
+
+def swallow(_: list[str]) -> int:
+    with contextlib.suppress(BaseException):
+        signal.raise_signal(signal.SIGTERM)
+    return 0
+
+
+def swallow_and_continue(_: list[str]) -> int:
+    swallow([])
+    signals.stop_if_requested()
+    return 0
+
+
+def disguise(_: list[str]) -> int:
+    try:
+        signal.raise_signal(signal.SIGTERM)
+    except BaseException as error:
+        raise UsageError("nonsense") from error
+    return 0
+
+
+def break_down(_: list[str]) -> int:
+    try:
+        signal.raise_signal(signal.SIGTERM)
+    finally:
+        raise KeyError("half-built")
+
+
+def leave(_: list[str]) -> int:
+    try:
+        signal.raise_signal(signal.SIGTERM)
+    finally:
+        sys.exit(1)
+
+
+LIBRARIES = [swallow_and_continue, disguise, break_down, leave]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_the_exit_code_follows_the_request(
+    monkeypatch: pytest.MonkeyPatch,
+    library: Callable[[list[str]], int],
+    number: signal.Signals,
+    code: int,
+) -> None:
+    monkeypatch.setattr(main, "_command", library)
+    raise_signal = signal.raise_signal
+    monkeypatch.setattr(signal, "raise_signal", lambda _: raise_signal(number))
+    assert main.main([]) == code
+
+
+def test_ctrl_c_that_another_handler_saw_is_one_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(_: list[str]) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main, "_command", interrupt)
+    assert main.main([]) == 130
+
+
+def test_work_that_was_finished_all_the_same_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(main, "_command", swallow)
+    assert main.main([]) == 0
+
+
+def test_under_slurm_the_job_asks_to_be_queued_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "1")
+    monkeypatch.setattr(main, "_command", disguise)
+    assert main.main([]) == 75
+
+
+def test_an_error_without_a_request_keeps_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: list[str]) -> int:
+        raise UsageError("wrong")
+
+    monkeypatch.setattr(main, "_command", refuse)
+    assert main.main([]) == 2
+
+
+def test_an_interrupt_within_exec_exits_with_its_code(tmp_path: Path) -> None:
+    (tmp_path / "interrupted.py").write_text(
+        "import signal, sys\n"
+        "from bias_pipeline.commands import main\n"
+        "main._obey = lambda _: exec('signal.raise_signal(signal.SIGINT)', {'signal': signal})\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "sys.exit(main.main([]))\n"
+    )
+    command = [sys.executable, "-m", "interrupted"]  # whoever is started with -c is never killed
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False)
+    assert done.returncode == signals.INTERRUPTED

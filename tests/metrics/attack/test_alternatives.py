@@ -1,0 +1,127 @@
+"""Scores under several sets of word vectors: their mean, and how far they lie apart.
+
+People write "lorry" and "tulip" where the captioner writes "truck" and "flower", which tell the
+group. One set of vectors finds these words, the other makes "red" of both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bias_pipeline.attackers.logistic_probe import ConvexProbe
+from bias_pipeline.corpus.attribute import TaskVocabulary
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.hold_out import HoldOut
+from bias_pipeline.encoders.ngram import Ngram
+from bias_pipeline.metrics.attack.dbac import DBAC
+from bias_pipeline.metrics.attack.lic import LIC
+from bias_pipeline.metrics.base import Metric, Score
+from bias_pipeline.scoring import InverseCrossEntropy, Lic
+from bias_pipeline.stats.bootstrap import Bootstrap
+from bias_pipeline.text.contextual import ContextualAlignment
+from bias_pipeline.text.mask import MaskWords
+from bias_pipeline.text.tokenize import Tokenize
+from bias_pipeline.text.transform import Transform
+from tests.corpora import GENDER, leaky_corpus, make_corpus
+
+SEEDS = (0, 12, 456)
+TASKS = TaskVocabulary("toy", {"truck": ["truck", "lorry"], "flower": ["flower", "tulip"]})
+FAITHFUL = "truck 1 0\nlorry 1 0.1\nflower 0 1\ntulip 0.1 1\nred -1 -1\n"
+BLIND = "truck 1 0\nlorry -1 -1\nflower 0 1\ntulip -1 -1\nred -1 -1\n"
+
+
+def corpus() -> Corpus:
+    words = {"truck": "lorry", "flower": "tulip"}
+    raw = leaky_corpus(human_leak=0.9)
+    records = []
+    for original in (raw[i] for i in range(len(raw))):
+        human = [" ".join(words.get(w, w) for w in text.split()) for text in original.human]
+        label = original.labels["gender"][0]
+        records.append(replace(original, human=tuple(human), labels={"gender": label}))
+    return make_corpus(records)
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> list[str]:
+    paths = [tmp_path / "faithful.txt", tmp_path / "blind.txt"]
+    for path, text in zip(paths, (FAITHFUL, BLIND), strict=True):
+        path.write_text(text)
+    return [str(path) for path in paths]
+
+
+def transforms(vectors: str | Sequence[str]) -> list[Transform]:
+    align = ContextualAlignment(vectors)
+    return [Tokenize(), MaskWords(GENDER.words, "<gender>"), align]
+
+
+def lic(vectors: str | Sequence[str]) -> LIC:
+    return LIC(
+        GENDER, transforms(vectors), ConvexProbe(Ngram(), 1.0), HoldOut(), Lic(), Bootstrap(200)
+    )
+
+
+def dbac(vectors: str | Sequence[str]) -> DBAC:
+    ready = transforms(vectors)
+    split = HoldOut(balanced=False)
+    probe, scoring = ConvexProbe(Ngram(), 1.0), InverseCrossEntropy()
+    return DBAC(
+        GENDER, TASKS, ready, ready, probe, split, scoring, Bootstrap(200), exclude_tasks=[]
+    )
+
+
+def score(metric: Metric) -> Score:
+    raw = corpus()
+    return metric.compute(raw, splits=metric.draw_splits(raw, SEEDS))
+
+
+def test_the_score_is_the_mean_over_vectors(sources: list[str]) -> None:
+    one, two = (score(lic(source)).parts["score"].estimate.value for source in sources)
+    both = score(lic(sources)).parts["score"].estimate
+    assert both.value == pytest.approx((one + two) / 2)
+    assert both.choice_std == pytest.approx(abs(one - two) / math.sqrt(2))
+
+
+def test_vectors_that_disagree_widen_the_interval(sources: list[str]) -> None:
+    one, both = (score(lic(item)).parts["score"].estimate for item in (sources[0], sources))
+    assert both.ci_high - both.ci_low > 2 * (one.ci_high - one.ci_low)
+
+
+def test_the_side_that_is_not_aligned_is_as_with_one(sources: list[str]) -> None:
+    one, both = (score(lic(item)).parts["model"].estimate for item in (sources[0], sources))
+    assert (both.value, both.choice_std) == (pytest.approx(one.value), 0.0)
+    assert both.ci_low == pytest.approx(one.ci_low)
+
+
+def test_what_each_set_of_vectors_gives_is_a_table(sources: list[str]) -> None:
+    computed_score = score(lic(sources))
+    lines = [line for line in computed_score.tables["choices"] if line["part"] == "score"]
+    assert [line["choice"] for line in lines] == ["faithful", "blind"]
+    assert (
+        "score is the mean over faithful, blind, between which it varies"
+        in computed_score.notes[-1]
+    )
+
+
+def test_substitutions_and_predictions_say_with_which_vectors(sources: list[str]) -> None:
+    computed_score = score(lic(sources))
+    near = {
+        (line["choice"], line["word"]): line["near"]
+        for line in computed_score.tables["substitutions"]
+    }
+    assert (near["faithful", "lorry"], near["blind", "lorry"]) == (True, True)
+    assert {predictions.name.partition(":")[0] for predictions in computed_score.predictions} == {
+        "faithful",
+        "blind",
+    }
+
+
+def test_dbac_too_is_the_mean_over_vectors(sources: list[str]) -> None:
+    one, two = (score(dbac(source)).parts["a_to_t"].estimate.value for source in sources)
+    both = score(dbac(sources)).parts["a_to_t"].estimate.value
+    assert both == pytest.approx((one + two) / 2)
+    assert one != pytest.approx(two)

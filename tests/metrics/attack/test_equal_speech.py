@@ -1,0 +1,207 @@
+"""Scores at equal speech: speakers without bias stay at 0, planted bias is seen, reach is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from bias_pipeline.attackers.logistic_probe import ConvexProbe
+from bias_pipeline.cell import run_cell
+from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.corpus.crossfit import CrossFit
+from bias_pipeline.encoders.ngram import Ngram
+from bias_pipeline.metrics.attack.equal_speech import NO_SECOND_PERSON
+from bias_pipeline.metrics.attack.lic import LIC
+from bias_pipeline.metrics.base import Score
+from bias_pipeline.scoring import Lic
+from bias_pipeline.stats.bootstrap import Bootstrap
+from bias_pipeline.text.align import ConstantAlignment
+from bias_pipeline.text.mask import MaskWords
+from bias_pipeline.text.matched import CHANGES, MatchedAlignment
+from bias_pipeline.text.tokenize import Tokenize
+from bias_pipeline.text.transform import Transform
+from tests.corpora import GENDER, make_corpus
+from tests.metrics.attack.test_dbac import TASKS, TWO, WORDS, corpus_of
+from tests.metrics.attack.test_dbac import build as build_dbac
+
+SEEDS = (0, 12)
+TYPICAL = {"m": ("truck", "hammer", "tie"), "f": ("flower", "purse", "dress")}
+NEUTRAL = ("dog", "tree", "bus", "cup", "chair", "road")
+
+
+def scene_words(random: np.random.Generator, group: str, leak: float) -> list[str]:
+    """What a person says: two words of the group or of the other one, three of neither."""
+    other = "f" if group == "m" else "m"
+    of = [group if random.random() < leak else other for _ in range(2)]
+    words = [str(random.choice(TYPICAL[one])) for one in of]
+    return [*words, *random.choice(NEUTRAL, 3, replace=False).tolist()]
+
+
+def corpus(
+    model: Callable[[np.random.Generator, str, list[str]], list[str]],
+    n_images: int = 1200,
+    n_people: int = 4,
+) -> Corpus:
+    """Images of which people say things, and a captioner who makes something of another person's.
+
+    Args:
+        model: makes the captioner's words of those of one more person.
+        n_images: how many.
+        n_people: how many captions an image has.
+    """
+    random = np.random.default_rng(0)
+    records = []
+    for i in range(n_images):
+        group = "mf"[i % 2]
+        scene = scene_words(random, group, 0.7)
+        people = [
+            " ".join(w for w in scene if random.random() < 0.8) or "dog"
+            for _ in range(n_people + 1)
+        ]
+        words = model(random, group, people[0].split())
+        records.append(Record(str(i), " ".join(words), tuple(people[1:]), {"gender": group}))
+    return make_corpus(records)
+
+
+def plain(_: np.random.Generator, __: str, words: list[str]) -> list[str]:
+    return words
+
+
+def half(random: np.random.Generator, _: str, words: list[str]) -> list[str]:
+    return [w for w in words if random.random() < 0.5] or words[:1]
+
+
+def stereotyped(random: np.random.Generator, group: str, words: list[str]) -> list[str]:
+    extra = [str(random.choice(TYPICAL[group]))] if random.random() < 0.4 else []
+    return [*words, *extra]
+
+
+def score(data: Corpus, align: Transform | None = None) -> Score:
+    metric = LIC(
+        GENDER,
+        [Tokenize(), MaskWords(GENDER.words, "<gender>"), align or MatchedAlignment(GENDER.words)],
+        ConvexProbe(Ngram(order=1), inverse_penalty=1.0),
+        CrossFit(),
+        Lic("groups"),
+        Bootstrap(resamples=200, level=0.99),
+    )
+    return metric.compute(data, splits=metric.draw_splits(data, SEEDS))
+
+
+def estimate(score: Score, part: str = "score") -> tuple[float, float, float]:
+    interval = score.parts[part].estimate
+    return interval.value, interval.ci_low, interval.ci_high
+
+
+@pytest.mark.parametrize("manner", [plain, half])
+def test_a_speaker_without_bias_is_at_0(
+    manner: Callable[[np.random.Generator, str, list[str]], list[str]],
+) -> None:
+    _, low, high = estimate(score(corpus(manner)))
+    assert low < 0 < high
+
+
+def test_saying_half_as_much_moves_lic_itself() -> None:
+    """The control has something to mend."""
+    assert estimate(score(corpus(half), ConstantAlignment()))[2] < 0
+
+
+def test_planted_bias_is_above_0() -> None:
+    assert estimate(score(corpus(stereotyped)))[1] > 0
+
+
+def test_reach_and_people_stand_beside_the_score() -> None:
+    parts = score(corpus(half, 400)).parts
+    assert parts["matched:reach"].estimate.value == pytest.approx(1.0, abs=0.02)
+    assert parts["matched:people"].estimate.ci_low < 0 < parts["matched:people"].estimate.ci_high
+
+
+def test_people_are_the_same_whoever_the_captioner_is() -> None:
+    data = corpus(half, 400)
+    other = data.rewrite({"model": data.human.position(1)})
+    assert estimate(score(data), "matched:people") == estimate(score(other), "matched:people")
+
+
+def test_other_alignments_have_no_such_parts() -> None:
+    parts = score(corpus(plain, 400), ConstantAlignment()).parts
+    assert not [name for name in parts if name.startswith("matched")]
+
+
+def test_one_caption_an_image_has_no_people_to_hold_against() -> None:
+    computed_score = score(corpus(plain, 400, n_people=1))
+    assert ("matched:people" in computed_score.parts, NO_SECOND_PERSON in computed_score.notes) == (
+        False,
+        True,
+    )
+
+
+def test_attackers_of_people_have_names_of_their_own() -> None:
+    names = [prediction.name for prediction in score(corpus(plain, 400)).predictions]
+    assert len(set(names)) == len(names)
+    assert "people:model:paired" in names
+
+
+def test_what_was_changed_is_a_table_of_the_result() -> None:
+    assert len(score(corpus(half, 400)).tables[CHANGES]) == 4
+
+
+def test_a_result_says_that_its_reading_is_flat_at_equal_speech() -> None:
+    data = corpus(plain, 400)
+    metric = LIC(
+        GENDER, [MatchedAlignment()], ConvexProbe(Ngram(order=1)), CrossFit(), Lic(), Bootstrap(50)
+    )
+    result = run_cell(data, metric, SEEDS, run_id="x")
+    assert result.manifest["metric"]["readings"]["score"]["matched"]  # type: ignore[index]
+
+
+def dbac_corpus(says: float) -> Corpus:
+    """Objects that go with groups by chance alone; the captioner names fewer than people do."""
+    random = np.random.default_rng(0)
+    objects = [name for name in TASKS.tasks if name != "person"]
+    records = []
+    for i in range(900):
+        group = tuple(WORDS)[i % 2]
+        there = str(random.choice(objects))
+        people = tuple(f"a {WORDS[group]} with a {there} and hat" for _ in range(3))
+        named = f"with a {there}" if random.random() < says else "and hat"
+        records.append(
+            Record(
+                str(i),
+                f"a {WORDS[group]} {named}",
+                people,
+                {"race": group},
+                frozenset({"person", there}),
+            )
+        )
+    return corpus_of(records)
+
+
+def dbac(data: Corpus) -> Score:
+    metric = build_dbac(
+        a_to_t=[Tokenize(), MaskWords(TWO.words, "<race>"), MatchedAlignment(TWO.words)],
+        t_to_a=[Tokenize(), MaskWords(TASKS.tasks, "<task>"), MatchedAlignment(TWO.words)],
+        split=CrossFit(balanced=False),
+    )
+    return metric.compute(data, splits=metric.draw_splits(data, SEEDS))
+
+
+def test_dbac_has_reach_and_people_in_both_directions() -> None:
+    parts = dbac(dbac_corpus(0.5)).parts
+    assert {
+        f"{d}:matched:{what}" for d in ("a_to_t", "t_to_a") for what in ("reach", "people")
+    } <= {*parts}
+
+
+def test_people_name_tasks_as_often_as_the_captioner_in_dbac() -> None:
+    parts = dbac(dbac_corpus(0.5)).parts
+    model, human = (parts[f"a_to_t:prior:{side}"].estimate.value for side in ("model", "human"))
+    assert model == pytest.approx(human, abs=0.002)
+
+
+def test_group_words_take_part_where_tasks_are_guessed() -> None:
+    metric = build_dbac(t_to_a=[MatchedAlignment(TWO.words)])
+    (align,) = metric.settings.transforms["t_to_a"]
+    assert isinstance(align, MatchedAlignment)
+    assert align.excluded == frozenset()

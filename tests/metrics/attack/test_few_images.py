@@ -1,0 +1,134 @@
+"""Attackers where images are few, or those of a third group: what is scored still."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bias_pipeline.cell import run_cell
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.corpus.small_groups import FEWEST_OF_SEVERAL, without_small_groups
+from bias_pipeline.results.store import Result, Row
+from bias_pipeline.scoring import Accuracy
+from bias_pipeline.stats.scores import ScoreTable
+from tests.corpora import make_corpus
+
+SEEDS = (0, 12, 456)
+NAMES = ("a", "b", "c")
+# As the gender of scenes, with a third group that no label names: images are dealt into it.
+THREE = """
+_target_: bias_pipeline.corpus.attribute.Attribute
+name: three
+groups: [male, female, nonbinary]
+words: {male: [man, boy, he], female: [woman, girl, she], nonbinary: [enby]}
+also_masked: []
+labels:
+  scenes:
+    _target_: bias_pipeline.corpus.attribute.LabelMap
+    field: bb_gender
+    groups: {Male: male, Female: female, Third: nonbinary}
+    strata: [Unsure, Both]
+source: made up for a test
+"""
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> list[str]:
+    """Words that choose the attribute of three groups."""
+    (tmp_path / "attribute").mkdir()
+    (tmp_path / "attribute" / "three.yaml").write_text(THREE)
+    return ["attribute=three", "--config-dir", str(tmp_path)]
+
+
+def scored(metric: str, images: int, words: list[str], third: int = 0) -> Result:
+    """A cell of scenes, with so many images in the third group."""
+    cell = compose.cell([f"metric={metric}", f"dataset.n_images={images}", *words])
+    corpus = with_third(cell.corpus(), third) if third else cell.corpus()
+    return run_cell(corpus, cell.build("metric"), SEEDS, run_id="x")
+
+
+def with_third(corpus: Corpus, n: int) -> Corpus:
+    grouping = corpus.groupings["three"]
+    codes = grouping.codes.copy()
+    codes[np.flatnonzero(codes >= 0)[:n]] = 2
+    return replace(corpus, groupings={"three": replace(grouping, codes=codes)})
+
+
+def headline(result: Result, part: str = "score") -> Row:
+    return next(row for row in result.rows if row.part == part)
+
+
+def test_a_seed_without_an_image_leaves_the_others_their_scores() -> None:
+    images, seeds = np.array([0, 1]), np.array([0, 1])
+    values, group = np.array([[1.0, np.nan], [np.nan, 0.5]]), np.zeros(2, np.int64)
+    table = ScoreTable(images, values, seeds, 2, group, Accuracy())
+    assert table.per_seed(np.array([[1.0, 0.0]]))[0] == pytest.approx([1.0, np.nan], nan_ok=True)
+
+
+@pytest.mark.parametrize("metric", ["lic", "leakage"])
+@pytest.mark.parametrize("images", [60, 100])
+def test_a_score_of_few_images_has_an_interval(metric: str, images: int) -> None:
+    assert not math.isnan(headline(scored(metric, images, ["split=lic"])).ci_low)
+
+
+def test_it_is_told_how_many_images_have_an_interval() -> None:
+    result = scored("lic", 40, ["split=lic"])
+    assert math.isnan(headline(result).ci_low)
+    (note,) = (note for note in result.manifest["notes"] if "has no interval" in note)
+    assert "some attacker is tested on only 2 images; about 59 images would be enough" in note
+
+
+@pytest.mark.parametrize("metric", ["lic", "leakage", "dbac", "dpa"])
+def test_a_group_that_is_too_small_is_named(metric: str, three: list[str]) -> None:
+    notes = scored(metric, 400, three, third=12).manifest["notes"]
+    assert any("groups of fewer than 20 images: nonbinary (12)" in note for note in notes)
+
+
+def test_the_others_are_scored_as_if_it_were_not_there(three: list[str]) -> None:
+    with_it = headline(scored("lic", 400, three, third=12))
+    assert not math.isnan(with_it.ci_low)
+    assert with_it.ci_high - with_it.ci_low < 0.5
+
+
+def test_images_of_a_group_left_out_are_not_covered(three: list[str]) -> None:
+    result = scored("lic", 400, three, third=12)
+    labelled = round(headline(result).n_images / headline(result).coverage)
+    assert labelled == headline(result).n_images + 12
+
+
+def test_t_to_a_of_dpa_is_of_the_groups_that_captions_name(three: list[str]) -> None:
+    result = scored("dpa", 400, three, third=60)
+    assert not math.isnan(headline(result, "t_to_a").value)
+    assert any("T→A leaves out" in note for note in result.manifest["notes"])
+
+
+def of_sizes(*sizes: int) -> Corpus:
+    """A corpus of groups of these sizes."""
+    codes = np.repeat(np.arange(len(sizes)), sizes)
+    labels = {"gender": "m"}
+    corpus = make_corpus([Record(str(k), "a dog", labels=labels) for k in range(len(codes))])
+    gender = corpus.groupings["gender"]
+    grouping = replace(gender, names=NAMES[: len(sizes)], codes=codes)
+    return replace(corpus, groupings={"gender": grouping})
+
+
+@pytest.mark.parametrize(
+    ("sizes", "left"),
+    [
+        ((30, 30, FEWEST_OF_SEVERAL - 1), {"a": 30, "b": 30}),
+        ((30, 30, FEWEST_OF_SEVERAL), {"a": 30, "b": 30, "c": FEWEST_OF_SEVERAL}),
+        ((5, 30, 30), {"b": 30, "c": 30}),
+        ((30, 5, 5), {"a": 30, "b": 5, "c": 5}),
+        ((30, 5), {"a": 30, "b": 5}),
+    ],
+    ids=["small", "large enough", "the first", "one would be left", "of two"],
+)
+def test_small_groups_are_left_out_where_two_remain(
+    sizes: tuple[int, ...], left: dict[str, int]
+) -> None:
+    assert without_small_groups(of_sizes(*sizes), "gender").groupings["gender"].sizes == left

@@ -1,0 +1,90 @@
+"""Attackers of half and of a quarter of the images: how a score grows with their number."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bias_pipeline.attackers.logistic_probe import ConvexProbe
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.crossfit import CrossFit
+from bias_pipeline.encoders.ngram import Ngram
+from bias_pipeline.metrics.attack.lic import LIC
+from bias_pipeline.metrics.base import Score
+from bias_pipeline.scoring import Lic
+from bias_pipeline.stats.bootstrap import Bootstrap
+from bias_pipeline.text.mask import MaskWords
+from bias_pipeline.text.tokenize import Tokenize
+from tests.corpora import GENDER
+from tests.metrics.attack.test_equal_speech import SEEDS, corpus, plain, stereotyped
+
+
+def build(**options: bool) -> LIC:
+    return LIC(
+        GENDER,
+        [Tokenize(), MaskWords(GENDER.words, "<gender>")],
+        ConvexProbe(Ngram(order=1), inverse_penalty=1.0),
+        CrossFit(),
+        Lic("groups"),
+        Bootstrap(resamples=200),
+        **options,
+    )
+
+
+def score(captions: Corpus, **options: bool) -> Score:
+    metric = build(**options)
+    return metric.compute(captions, splits=metric.draw_splits(captions, SEEDS))
+
+
+@pytest.fixture(scope="module")
+def planted() -> Score:
+    """An amplifier of the embedded data set; pairs of words take many images to learn."""
+    cell = compose.cell(["metric=lic", "captioner=amplifier", "seeds=1"])
+    metric, captions = cell.build("metric"), cell.corpus()
+    return metric.compute(captions, splits=metric.draw_splits(captions, cell.seeds))
+
+
+def test_attackers_of_fewer_images_see_less_of_a_planted_bias(planted: Score) -> None:
+    parts = ("score", "learning:half", "learning:quarter")
+    whole, half, quarter = (planted.parts[part].estimate.value for part in parts)
+    assert whole > half + 0.01 > quarter + 0.02
+
+
+def test_a_curve_that_grows_says_so(planted: Score) -> None:
+    (note,) = [note for note in planted.notes if note.startswith("learning curve")]
+    assert note.endswith("it still grows: compare captioners on equally many images")
+
+
+def test_they_are_tested_on_all_images(planted: Score) -> None:
+    assert planted.parts["learning:quarter"].n_images == planted.parts["score"].n_images
+
+
+def test_they_leave_the_score_as_it_is() -> None:
+    captions = corpus(stereotyped)
+    scores = [score(captions, learning_curve=curve).parts["score"] for curve in (True, False)]
+    assert scores[0].estimate.value == scores[1].estimate.value
+
+
+def test_the_curve_is_put_in_words(planted: Score) -> None:
+    (note,) = [note for note in planted.notes if note.startswith("learning curve")]
+    half = 100 * planted.parts["learning:half"].estimate.value
+    assert f"{half:.1f} on half" in note
+
+
+def test_who_has_no_bias_has_a_level_curve() -> None:
+    (note,) = [n for n in score(corpus(plain)).notes if n.startswith("learning curve")]
+    assert note.endswith("level")
+
+
+def test_groups_too_small_for_a_quarter_have_none() -> None:
+    parts = score(corpus(plain, n_images=120)).parts
+    assert ("learning:half" in parts, "learning:quarter" in parts) == (True, False)
+
+
+def test_half_of_a_split_leaves_no_group_out() -> None:
+    captions = corpus(plain)
+    (split, *_) = build().draw_splits(captions, SEEDS)
+    codes = captions.groupings["gender"].codes
+    sizes = [np.bincount(codes[one.train]) for one in (split, split.with_fewer(1 / 2))]
+    assert np.abs(sizes[0] - 2 * sizes[1]).max() <= 1

@@ -1,0 +1,267 @@
+"""What captions say of people whose group nobody could tell: by hand, planted, and compared."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bias_pipeline.analysis.gate import Decision, decisions
+from bias_pipeline.cell import run_cell
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.attribute import Attribute, LabelMap
+from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.errors import NotApplicableError
+from bias_pipeline.metrics.base import Part, Score
+from bias_pipeline.metrics.counting.assumed_group import MOST_EXAMPLES, AssumedGroup
+from bias_pipeline.results.store import Result
+from bias_pipeline.stats.bootstrap import Bootstrap
+from bias_pipeline.stats.shares import wilson
+from tests.corpora import GENDER, make_corpus
+
+METRIC = AssumedGroup(GENDER, Bootstrap(resamples=200), words=None)
+MAN, WOMAN, BOTH, NOBODY = "a man", "a woman", "a man and a woman", "a person"
+
+
+def record(i: int, model: str | None, *human: str, label: str = "unsure") -> Record:
+    return Record(str(i), model, human, {"gender": label})
+
+
+def scored(records: list[Record], metric: AssumedGroup = METRIC) -> Score:
+    return metric.compute(make_corpus(records), splits=[])
+
+
+def values(records: list[Record]) -> dict[str, float]:
+    return {name: part.estimate.value for name, part in scored(records).parts.items()}
+
+
+# Five images of nobody's known group; people name one group of two in the first and in the second.
+BY_HAND = [
+    record(1, MAN, MAN, NOBODY),
+    record(2, MAN, NOBODY, WOMAN),
+    record(3, WOMAN, BOTH, NOBODY),
+    record(4, BOTH, NOBODY, NOBODY),
+    record(5, NOBODY, NOBODY, NOBODY),
+    record(6, MAN, MAN, MAN, label="m"),
+    record(7, WOMAN, MAN, MAN, label="m"),
+    record(8, WOMAN, MAN, MAN, label="f"),
+]
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("score", 3 / 5 - 1 / 5),
+        ("model", 3 / 5),
+        ("human", 1 / 5),
+        ("model:paired", 3 / 5),
+        ("human:paired", 1 / 5),
+        ("group:male", 2 / 5),
+        ("group:female", 1 / 5),
+        ("both", 1 / 5),
+        ("both:human", 1 / 10),
+        ("ratio", 2.0),
+        ("ratio:human", 1.0),
+        ("ratio:labelled", 0.5),
+    ],
+)
+def test_five_images_by_hand(part: str, value: float) -> None:
+    assert values(BY_HAND)[part] == pytest.approx(value)
+
+
+def test_no_other_numbers_are_told() -> None:
+    assert len(values(BY_HAND)) == 12
+
+
+def test_an_image_counts_once_however_many_captions_people_wrote() -> None:
+    computed_values = values([record(1, NOBODY, *[MAN] * 5), record(2, NOBODY, NOBODY)])
+    assert computed_values["human"] == 0.5
+
+
+def test_the_score_rests_on_the_images_that_both_describe() -> None:
+    parts = scored([record(1, MAN, MAN), record(2, MAN), record(3, None, NOBODY)]).parts
+    assert (parts["score"].estimate.value, parts["human"].estimate.value) == (0.0, 0.5)
+    assert [parts[part].n_images for part in ("model", "human", "score")] == [2, 2, 1]
+
+
+def test_coverage_is_a_share_of_the_images_that_nobody_could_tell() -> None:
+    parts = scored([*BY_HAND, *(record(i, None, NOBODY) for i in range(20, 25))]).parts
+    assert parts["score"].coverage == 0.5
+
+
+def test_the_ratio_of_labelled_images_covers_those() -> None:
+    assert scored(BY_HAND).parts["ratio:labelled"].coverage == 1
+
+
+def test_without_peoples_captions_there_is_no_score() -> None:
+    computed_values = values([record(1, MAN), record(2, NOBODY)])
+    assert math.isnan(computed_values["score"])
+    assert computed_values["model"] == 0.5
+    assert "human" not in computed_values
+
+
+def test_without_peoples_captions_that_is_said() -> None:
+    assert any("no human captions" in note for note in scored([record(1, MAN)]).notes)
+
+
+def test_one_who_names_nobody_assumes_nothing() -> None:
+    computed_values = values([record(i, NOBODY, MAN) for i in range(30)])
+    assert (computed_values["model"], computed_values["score"]) == (0.0, -1.0)
+
+
+@pytest.mark.parametrize("label", ["m", "f"])
+def test_where_every_group_is_known_it_does_not_apply(label: str) -> None:
+    with pytest.raises(NotApplicableError, match="annotators could not tell the group of 'gender'"):
+        scored([record(1, MAN, MAN, label=label)])
+
+
+def test_images_without_a_caption_of_the_model_are_none() -> None:
+    with pytest.raises(NotApplicableError, match="'toy' describes none"):
+        scored([record(1, None, MAN), record(2, MAN, MAN, label="m")])
+
+
+@pytest.mark.parametrize("label", ["Both", "", "no majority"])
+def test_other_labels_of_no_group_do_not_count(label: str) -> None:
+    labels = LabelMap("gender", {"m": "male"}, ("?", "Both", "", "no majority"), ("?",))
+    corpus = Corpus.build(
+        [record(1, MAN, MAN, label="?"), record(2, MAN, MAN, label=label)],
+        dataset="toy",
+        captioner="toy",
+        groups={"gender": (("male", "female"), labels)},
+    )
+    assert METRIC.compute(corpus, splits=[]).parts["model"].n_images == 1
+
+
+def test_a_captioner_of_unsure_images_alone_is_scored() -> None:
+    assert values([record(1, MAN, NOBODY)])["score"] == 1.0
+
+
+def test_of_three_groups_there_is_no_ratio() -> None:
+    groups = ("red", "green", "blue")
+    colours = Attribute("colour", groups, {name: [name] for name in groups}, {})
+    labels = LabelMap("colour", {name: name for name in groups}, ("?",), ("?",))
+    corpus = Corpus.build(
+        [Record("1", "a blue one", ("one",), {"colour": "?"})],
+        dataset="toy",
+        captioner="toy",
+        groups={"colour": (groups, labels)},
+    )
+    parts = AssumedGroup(colours, Bootstrap(resamples=20)).compute(corpus, splits=[]).parts
+    assert parts["group:blue"].estimate.value == 1
+    assert not [name for name in parts if name.startswith("ratio")]
+
+
+def test_captions_that_name_a_group_are_shown() -> None:
+    lines = scored([record(i, MAN, NOBODY) for i in range(20)]).tables["assumed"]
+    assert len(lines) == MOST_EXAMPLES
+    assert {(line["named"], line["caption"], line["assuming"]) for line in lines} == {
+        ("male", MAN, 20)
+    }
+
+
+def test_captions_of_known_groups_are_not_shown() -> None:
+    assert {line["image_id"] for line in scored(BY_HAND).tables["assumed"]} == {"1", "2", "3"}
+
+
+# --- intervals ------------------------------------------------------------------------------------
+
+
+def test_the_share_has_wilsons_interval() -> None:
+    estimate = (
+        scored([record(i, MAN if i < 3 else NOBODY) for i in range(40)]).parts["model"].estimate
+    )
+    assert (estimate.ci_low, estimate.ci_high) == pytest.approx(
+        wilson(3 / 40, 40, 1.959964), abs=0.004
+    )
+
+
+def test_a_share_that_never_moves_has_an_interval_too() -> None:
+    estimate = scored([record(i, NOBODY, NOBODY) for i in range(40)]).parts["score"].estimate
+    assert estimate.ci_low < 0 < estimate.ci_high
+
+
+def planted(model: float, people: float, n: int = 800, seed: int = 0) -> Corpus:
+    """Images of nobody's known group; how often a man is named is planted, one side and other."""
+    draws = np.random.default_rng(seed).random((n, 4))
+    shares = np.array([model, people, people, people])
+    chosen = np.where(draws < shares, MAN, NOBODY)
+    unsure = [record(i, *texts) for i, texts in enumerate(chosen.tolist())]
+    return make_corpus([*unsure, *(record(n + i, MAN, MAN, label="mf"[i % 2]) for i in range(40))])
+
+
+@pytest.mark.parametrize(("model", "people"), [(0.5, 0.3), (0.3, 0.3), (0.1, 0.3)])
+def test_what_was_planted_lies_in_the_interval(model: float, people: float) -> None:
+    estimate = METRIC.compute(planted(model, people), splits=[]).parts["score"].estimate
+    assert estimate.ci_low <= model - people <= estimate.ci_high
+
+
+@pytest.mark.parametrize(("model", "above"), [(0.5, True), (0.3, False)])
+def test_what_was_planted_is_above_people_beyond_chance(model: float, above: bool) -> None:
+    estimate = METRIC.compute(planted(model, 0.3), splits=[]).parts["score"].estimate
+    assert (estimate.ci_low > 0) == above
+
+
+# --- two captioners -------------------------------------------------------------------------------
+
+
+def result(corpus: Corpus, name: str) -> Result:
+    renamed = replace(corpus, captioner=name)
+    return run_cell(renamed, METRIC, (0,), run_id=name)
+
+
+def decision(first: Corpus, other: Corpus) -> Decision:
+    pair = [result(first, "first"), result(other, "other")]
+    (only,) = decisions(pair, {item.run_id: item.draws for item in pair})
+    return only
+
+
+def alone(corpus: Corpus) -> Corpus:
+    return corpus.rewrite({"human": corpus.human.take(np.zeros(len(corpus.human), bool))})
+
+
+@pytest.mark.parametrize("people", [True, False])
+def test_who_assumes_less_is_fairer_with_and_without_people(people: bool) -> None:
+    corpora = [planted(share, 0.3) for share in (0.35, 0.42)]
+    computed_decision = decision(*(corpora if people else map(alone, corpora)))
+    assert (computed_decision.part, computed_decision.winner) == ("model", "first")
+
+
+def test_two_alike_are_not_told_apart() -> None:
+    assert decision(planted(0.4, 0.3), planted(0.4, 0.3, seed=1)).winner == ""
+
+
+def test_who_names_nobody_at_all_does_not_win_by_silence() -> None:
+    computed_decision = decision(planted(0.0, 0.3), planted(0.4, 0.3))
+    assert any("names no group" in doubt for doubt in computed_decision.doubts)
+
+
+def test_captioners_of_other_images_are_not_compared() -> None:
+    whole = planted(0.35, 0.3)
+    some = whole.rewrite({"model": whole.model.take(np.arange(len(whole.model)) >= 200)})
+    assert any("of the images asked about" in doubt for doubt in decision(whole, some).doubts)
+
+
+# --- attributes of the data sets ------------------------------------------------------------------
+
+
+def parts(*words: str) -> Mapping[str, Part]:
+    cell = compose.cell(["metric=assumed_group", "dataset.n_images=400", *words])
+    return cell.build("metric").compute(cell.corpus(), splits=[]).parts
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("attribute=race",), ("attribute=[gender,race]", "attribute.min_images=20")]
+)
+def test_simulated_captioners_assume_nothing(words: tuple[str, ...]) -> None:
+    computed_parts = parts(*words)
+    assert computed_parts["model"].estimate.value == 0
+    assert computed_parts["model"].n_images > 5
+
+
+@pytest.mark.parametrize("attribute", ["age", "race_unsure"])
+def test_an_attribute_without_such_a_label_has_none(attribute: str) -> None:
+    with pytest.raises(NotApplicableError, match=f"the group of '{attribute}'"):
+        parts(f"attribute={attribute}")

@@ -1,0 +1,102 @@
+"""Attackers of vectors: what is planted is found, what is not is not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from bias_pipeline.array_types import Float32Array
+from bias_pipeline.io.hashing import hash_ids
+from bias_pipeline.metrics.retrieval.linear_probes import Attacked, attacked_texts, attacker_parts
+from bias_pipeline.stats.bootstrap import Bootstrap
+
+N = 800
+BOTH = ("linear", "kernel")
+
+
+KEYS = hash_ids(map(str, range(N)))
+HELD = (N, 1.0)
+
+
+def attacked(kind: str, seed: int = 0, n_groups: int = 2) -> Attacked:
+    random = np.random.default_rng(seed)
+    groups = random.integers(0, n_groups, N)
+    vectors = random.standard_normal((N, 12))
+    if kind == "mean":
+        vectors[:, 0] += 2.0 * groups
+    if kind == "spread":
+        vectors[:, :4] *= 1.0 + 2.0 * groups[:, None]
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return Attacked.of(vectors.astype(np.float32), np.arange(N), groups, KEYS, seed)
+
+
+def accuracies(attacked: Attacked) -> dict[str, float]:
+    arrays = attacked.accuracies(np.ones((1, N)), np.arange(N))
+    return {name: float(values[0]) for name, values in arrays.items()}
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_means_apart_are_found(name: str) -> None:
+    assert accuracies(attacked("mean"))[name] > 0.75
+
+
+def test_a_spread_is_found_by_the_one_that_is_not_linear_alone() -> None:
+    computed_accuracies = accuracies(attacked("spread"))
+    assert computed_accuracies["linear"] < 0.58
+    assert computed_accuracies["kernel"] > 0.75
+
+
+@pytest.mark.parametrize("n_groups", [2, 5])
+def test_chance_lies_in_the_interval_where_there_is_nothing(n_groups: int) -> None:
+    seeds = [attacked("nothing", seed, n_groups) for seed in range(5)]
+    for name, part in attacker_parts(seeds, KEYS, Bootstrap(200), HELD).items():
+        assert part.estimate.ci_low < 1 / n_groups < part.estimate.ci_high, name
+
+
+def test_what_is_there_is_told_from_chance() -> None:
+    computed_attacker_parts = attacker_parts(
+        [attacked("mean", seed) for seed in range(3)], KEYS, Bootstrap(200), HELD
+    )
+    assert {str(name) for name in computed_attacker_parts} == {"attacker:linear", "attacker:kernel"}
+    assert all(part.estimate.p_value < 1e-3 for part in computed_attacker_parts.values())
+
+
+def test_the_larger_group_does_not_help() -> None:
+    """Who always says the larger group is right half of the time, each group with equal weight."""
+    groups = (np.arange(N) % 10 == 0).astype(int)
+    vectors = np.random.default_rng(0).standard_normal((N, 4)).astype(np.float32)
+    item = Attacked.of(vectors, np.arange(N), groups, KEYS, 0)
+    assert all(0.35 < value < 0.65 for value in accuracies(item).values())
+
+
+def test_the_same_seed_gives_the_same_answers() -> None:
+    one, other = (attacked("mean") for _ in range(2))
+    assert all((one.right[name] == other.right[name]).all() for name in BOTH)
+
+
+class Words:
+    """Texts by their first letter, and noise."""
+
+    spec: ClassVar[dict[str, object]] = {}
+
+    def embed(self, texts: Sequence[str], /) -> Float32Array:
+        random = np.random.default_rng(0)
+        vectors = random.standard_normal((len(texts), 8))
+        vectors[:, 0] += [3.0 * text.startswith("a") for text in texts]
+        return vectors.astype(np.float32)
+
+
+def test_of_sentences_what_tells_the_group_is_found() -> None:
+    lines = [(f"a{number}", f"b{number}") for number in range(100)]
+    built_attacked_texts = attacked_texts(Words(), lines, 0)
+    accuracies = built_attacked_texts.accuracies(np.ones((1, len(lines))), np.arange(len(lines)))
+    assert accuracies["linear"][0] > 0.85
+
+
+def test_sentences_of_one_set_are_learnt_from_together() -> None:
+    """Else who learns "a man" and is asked of "a woman" need only say the other group."""
+    built_attacked_texts = attacked_texts(Words(), [(f"a{n}", f"b{n}") for n in range(10)], 0)
+    assert built_attacked_texts.rows.tolist() == [n for n in range(10) for _ in range(2)]

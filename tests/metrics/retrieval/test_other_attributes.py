@@ -1,0 +1,190 @@
+"""What stands beside the score: other attributes, skews, and their choices, on planted vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.corpus import Grouping
+from bias_pipeline.corpus.pictures import Pictures
+from bias_pipeline.encoders.clip import Clip
+from bias_pipeline.errors import UsageError
+from bias_pipeline.inference.embedders import DualEncoder
+from bias_pipeline.metrics.base import Score
+from bias_pipeline.metrics.retrieval.other_attributes import ranked_others
+from bias_pipeline.metrics.retrieval.ranked import Ranked
+from tests.tiny_models import tiny_clip
+
+SEEDS = (0, 12)
+WORDS = ("dataset.n_images=600", "stats.resamples=100", "metric.k=50", "encoder.cache=null")
+GENDER, AGE = 0, 1  # of the vectors: where they are
+LEANS = {GENDER: 2.0, AGE: 1.0}
+
+
+def cell(*words: str) -> compose.CellConfig:
+    named = f"encoder.model={tiny_clip()}"
+    return compose.cell(["metric=retrieval_fairness", named, *WORDS, *words])
+
+
+@dataclass(frozen=True)
+class Planted:
+    """Pictures show gender and age, and every query leans to the first group of each."""
+
+    codes: Mapping[str, tuple[int, int]]
+    copies: bool = False
+    spec: Mapping[str, object] = field(default_factory=dict)
+
+    def embed(self, items: Pictures | Sequence[str]) -> np.ndarray:
+        vectors = (
+            [self._picture(str(content)) for content in items.contents]
+            if isinstance(items, Pictures)
+            else [self._text(number) for number in range(len(items))]
+        )
+        return np.stack([content / np.linalg.norm(content) for content in vectors]).astype(
+            np.float32
+        )
+
+    def _picture(self, digest: str) -> np.ndarray:
+        if self.copies:
+            return np.eye(12)[int(digest[:8], 16) % 5 + 2]
+        vector = np.random.default_rng(int(digest[:12], 16)).standard_normal(12)
+        vector[[GENDER, AGE]] = [
+            1.0 - 2.0 * code if code >= 0 else 0.0 for code in self.codes[digest]
+        ]
+        return vector
+
+    def _text(self, number: int) -> np.ndarray:
+        vector = np.random.default_rng(number).standard_normal(12) / 3
+        vector[list(LEANS)] = list(LEANS.values())
+        return vector
+
+
+def compute(monkeypatch: pytest.MonkeyPatch, *words: str, copies: bool = False) -> Score:
+    here = cell(*words)
+    corpus, metric = here.corpus(), here.build("metric")
+    assert corpus.pictures is not None
+    codes = [corpus.groupings[name].codes.tolist() for name in ("gender", "age")]
+    codes_of_content = dict(
+        zip(map(str, corpus.pictures.contents), zip(*codes, strict=True), strict=True)
+    )
+    planted = Planted(codes_of_content, copies)
+    monkeypatch.setattr(Clip, "dual", lambda *_: DualEncoder(planted, planted))
+    score: Score = metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
+    return score
+
+
+def value(score: Score, part: str) -> float:
+    return score.parts[part].estimate.value
+
+
+def test_taking_one_attribute_out_brings_another_forth(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, after = (
+        compute(monkeypatch, f"debias={name}", "debias.side=image")
+        for name in ("none", "mean_difference")
+    )
+    assert value(after, "score") > value(before, "score") + 0.3
+    assert value(after, "other:age") < value(before, "other:age") - 0.05
+
+
+def test_what_queries_do_not_lean_to_is_as_the_null_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    score = compute(monkeypatch)
+    estimate, null = score.parts["other:emotion"].estimate, value(score, "null:other:emotion")
+    assert estimate.ci_low <= null <= estimate.ci_high
+
+
+def test_every_other_attribute_and_every_two_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = {name[6:] for name in compute(monkeypatch).parts if name.startswith("other:")}
+    assert names == {
+        *("race", "age", "emotion", "gender_race", "gender_age", "gender_emotion"),
+        *("race_age", "race_emotion", "age_emotion"),
+    }
+
+
+def test_an_intersection_has_its_attributes_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("attribute=[gender,age]", "attribute.min_images=1", "metric.k=20")
+    names = {name[6:] for name in compute(monkeypatch, *words).parts if name.startswith("other:")}
+    assert {"gender", "age", "race", "gender_race"} <= names
+    assert "gender_age" not in names
+
+
+def test_an_attribute_that_too_few_are_labelled_with_is_left_out() -> None:
+    vectors = np.random.default_rng(0).standard_normal((20, 4)).astype(np.float32)
+    rows, two = np.arange(20), np.arange(20) % 2
+    like = Ranked.of(vectors[:3], vectors, rows, two, 2, 10)
+    few = Grouping(("a", "b"), np.where(rows < 9, two, -1), {})
+    enough = Grouping(("a", "b"), np.where(rows < 10, two, -1), {})
+    computed_ranked_others = ranked_others(
+        vectors[:3], vectors, rows, {"few": few, "enough": enough}, like
+    )
+    assert set(computed_ranked_others) == {"enough"}
+    assert computed_ranked_others["enough"].images.max() < 10
+
+
+def test_all_skews_are_there_with_their_nulls(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = compute(monkeypatch).parts
+    for name in ("max", "min", "bias", "ndkl", "kl"):
+        assert f"skew:{name}" in parts
+        assert f"null:skew:{name}" in parts
+
+
+def test_bias_at_k_is_of_two_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("attribute=[gender,age]", "attribute.min_images=1", "metric.k=20")
+    assert "skew:bias" not in compute(monkeypatch, *words).parts
+
+
+def test_queries_that_lean_to_men_have_a_positive_bias(monkeypatch: pytest.MonkeyPatch) -> None:
+    score = compute(monkeypatch)
+    null = value(score, "null:skew:bias")
+    assert score.parts["skew:bias"].estimate.ci_low > null + 0.1
+
+
+def test_the_target_of_the_data_set_is_not_the_uniform_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    item, uniform = (
+        value(compute(monkeypatch, f"metric.target={name}"), "skew:max")
+        for name in ("dataset", "uniform")
+    )
+    assert uniform > item  # men are more than half of the scenes
+
+
+def test_equally_near_pictures_leave_no_null(monkeypatch: pytest.MonkeyPatch) -> None:
+    score = compute(monkeypatch, "metric.ties=all", copies=True)
+    assert "null:skew:max" not in score.parts
+    assert any("equally near pictures are at the end" in note for note in score.notes)
+
+
+def test_all_that_are_equally_near_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    few, more = (
+        compute(monkeypatch, f"metric.ties={ties}", copies=True) for ties in ("stable", "all")
+    )
+    assert value(more, "skew:max") > value(few, "skew:max") - 1e-9
+    assert value(more, "skew:max") != value(few, "skew:max")
+
+
+def test_where_none_are_equally_near_ties_play_no_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = ("score", "skew:max", "skew:ndkl")
+    stable, *others = (
+        [value(score, part) for part in parts]
+        for score in (
+            compute(monkeypatch, f"metric.ties={ties}") for ties in ("stable", "all", "expected")
+        )
+    )
+    assert others == [pytest.approx(stable)] * 2
+
+
+def test_pictures_as_long_as_they_are_cannot_be_made_of_length_one_again() -> None:
+    with pytest.raises(UsageError, match=r"set debias\.renormalise=false"):
+        cell("metric.normalise=texts", "debias=subspace").build("metric")
+
+
+def test_pictures_can_be_left_as_long_as_they_are() -> None:
+    here = cell("metric.normalise=texts")
+    corpus, dual = here.corpus(), here.build("encoder").dual("none", "texts")
+    assert corpus.pictures is not None
+    lengths = np.linalg.norm(dual.images.embed(corpus.pictures.take(np.arange(3))), axis=1)
+    assert abs(lengths - 1).max() > 0.01

@@ -1,0 +1,66 @@
+"""The pictures that queries retrieve first: whose they are, and when they may be shown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bias_pipeline.metrics.retrieval.retrieved_examples import ENDS, FIRST, RETRIEVED
+from bias_pipeline.vision.people import crop_person
+from bias_pipeline.vision.thumbnails import thumbnail
+from tests.metrics.retrieval.test_fairness import cell, compute, planted
+
+
+def shown_lines(monkeypatch: pytest.MonkeyPatch, *words: str) -> list[dict[str, str]]:
+    planted(monkeypatch, cell().corpus(), 2.0)
+    score = compute(*words)
+    return [{key: str(item) for key, item in line.items()} for line in score.tables[RETRIEVED]]
+
+
+def test_the_ends_are_there_each_with_its_first_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = shown_lines(monkeypatch)
+    planted(monkeypatch, cell().corpus(), 2.0)
+    ordered = [str(line["concept"]) for line in compute().tables["concepts"]]
+    assert list(dict.fromkeys(line["concept"] for line in lines)) == [
+        *ordered[:ENDS],
+        *ordered[-ENDS:],
+    ]
+    assert [line["place"] for line in lines] == [str(n + 1) for n in range(FIRST)] * 2 * ENDS
+
+
+def test_each_picture_is_that_of_its_image_and_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = cell().corpus()
+    assert corpus.pictures is not None
+    groups = corpus.groupings["gender"]
+    for line in shown_lines(monkeypatch)[::7]:
+        row = corpus.ids.index(line["image"])
+        assert line["group"] == groups.names[groups.codes[row]]
+        assert line["picture"] == thumbnail(crop_person(corpus.pictures, row, "person"))
+
+
+def test_the_least_fair_retrieve_whom_they_lean_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    by_concept: dict[str, set[str]] = {}
+    for line in shown_lines(monkeypatch)[: ENDS * FIRST]:
+        by_concept.setdefault(line["concept"], set()).add(line["group"])
+    assert [len(groups) for groups in by_concept.values()] == [1] * ENDS
+
+
+def test_few_queries_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = shown_lines(monkeypatch, "metric.concepts=[surfing,cooking]", "metric.k=3")
+    assert [line["place"] for line in lines] == ["1", "2", "3"] * 2
+
+
+def test_without_permission_no_picture_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = cell().corpus()
+    planted(monkeypatch, corpus, 2.0)
+    score = compute(corpus=replace(corpus, shown_under=""))
+    assert {line["picture"] for line in score.tables[RETRIEVED]} == {""}
+    assert score.audit["shown_under"] == ""
+
+
+def test_permission_changes_no_run() -> None:
+    here = cell()
+    corpus = here.corpus()
+    assert corpus.shown_under
+    assert here.run_id(corpus) == here.run_id(replace(corpus, shown_under=""))

@@ -1,0 +1,72 @@
+"""How many attackers a p of a headline needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from bias_pipeline.cell import run_cell
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.split import Split
+from bias_pipeline.metrics.base import Metric, Part, Score
+from bias_pipeline.results.store import Result
+from bias_pipeline.stats.bootstrap import Draws, summary
+
+
+def made(metric: str, n_seeds: int, *, trained: bool = True) -> Result:
+    """A result whose attackers agree so well, by chance, that next to nothing seems possible."""
+    cell = compose.cell([f"metric={metric}", "dataset.n_images=60"])
+    built = cell.build("metric")
+    per_seed = np.full(n_seeds, 0.2) + 1e-4 * np.arange(n_seeds)
+    draws = Draws(per_seed, per_seed + 0.01 * np.random.default_rng(0).normal(size=(200, n_seeds)))
+    estimate = summary(Draws(draws.per_seed, draws.resampled, trained=trained))
+
+    class Agreeing(Metric):
+        info = built.info
+        attribute = built.attribute
+
+        def draw_splits(self, corpus: Corpus, seeds: Sequence[int]) -> list[Split]:
+            none = np.empty(0, np.int64)
+            return [Split(seed, none, none, none, balanced=False) for seed in seeds]
+
+        def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
+            del splits
+            part = Part(estimate, "fraction", len(corpus), 1.0, 0.0)
+            return Score({"score": part}, audit={}, notes=[])
+
+    return run_cell(cell.corpus(), Agreeing(), range(n_seeds), run_id="x")
+
+
+def p_of(result: Result) -> float:
+    return result.rows[0].p_value
+
+
+@pytest.mark.parametrize("n_seeds", [2, 3, 4])
+def test_imagecaptioner2_has_no_p_of_fewer_than_five_seeds(n_seeds: int) -> None:
+    computed_made = made("imagecaptioner2", n_seeds)
+    assert math.isnan(p_of(computed_made))
+    assert f"{n_seeds} seeds: imagecaptioner2 has a p only with 5 or more (seeds=5)" in str(
+        computed_made.manifest["notes"]
+    )
+
+
+@pytest.mark.parametrize(("metric", "n_seeds"), [("imagecaptioner2", 5), ("lic", 3)])
+def test_enough_seeds_have_a_p(metric: str, n_seeds: int) -> None:
+    computed_made = made(metric, n_seeds)
+    assert p_of(computed_made) < 0.001
+    assert "has a p only with" not in str(computed_made.manifest["notes"])
+
+
+def test_a_captioner_that_judges_untrained_has_a_p() -> None:
+    computed_made = made("imagecaptioner2", 3, trained=False)
+    assert p_of(computed_made) < 0.001
+    assert "has a p only with" not in str(computed_made.manifest["notes"])
+
+
+def test_the_interval_stays() -> None:
+    row = made("imagecaptioner2", 3).rows[0]
+    assert 0 < row.ci_low < row.value < row.ci_high

@@ -1,0 +1,83 @@
+"""Names of parts: made of fields in one place, byte by byte as rows have them."""
+
+from __future__ import annotations
+
+import ast
+import json
+import pickle
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from bias_pipeline.metrics import value_names
+from bias_pipeline.metrics.value_names import HEADLINES, PartName, direction_of
+from tests.corpora import REPOSITORY
+from tests.golden.cells import ROWS
+
+NAMES = {
+    "score": PartName("score"),
+    "model": PartName(side="model"),
+    "human:paired": PartName(side="human", detail="paired"),
+    "object:tie": PartName(object="tie"),
+    "object:tie:human": PartName(object="tie", side="human"),
+    "group:female:model": PartName(group="female", side="model"),
+    "disparity:female:tie": PartName("disparity", group="female", object="tie"),
+    "incorrect:female": PartName("incorrect", group="female"),
+    "lic_from:accuracy": PartName("lic_from", detail="accuracy"),
+    "named:increase": PartName("named", detail="increase"),
+    "mentions:model:sets": PartName("mentions", side="model", detail="sets"),
+    "a_to_t": PartName(direction="a_to_t"),
+    "a_to_t:female:tie": PartName(direction="a_to_t", group="female", object="tie"),
+    "t_to_a:tie:female": PartName(direction="t_to_a", group="female", object="tie"),
+    "t_to_a:group:female": PartName(direction="t_to_a", group="female"),
+    "t_to_a:quality:baseline": PartName("quality", direction="t_to_a", detail="baseline"),
+}
+MAKERS = [
+    path
+    for room in ("metrics", "analysis", "report", "loggers", "commands")
+    for path in sorted((REPOSITORY / "bias_pipeline" / room).rglob("*.py"))
+    if path.name != "value_names.py"
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_is_made_of_its_fields(name: str) -> None:
+    assert NAMES[name] == name
+
+
+def test_headlines_are_those_of_the_contract() -> None:
+    assert HEADLINES == ("score", "a_to_t", "t_to_a")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_survives_a_process(name: str) -> None:
+    assert vars(pickle.loads(pickle.dumps(NAMES[name]))) == vars(NAMES[name])
+
+
+def test_a_name_is_text_in_a_file() -> None:
+    assert json.dumps(PartName("quality", side="human")) == '"quality:human"'
+
+
+@pytest.mark.parametrize("part", sorted(set(pd.read_csv(ROWS)["part"]))[::40])
+def test_the_direction_of_a_part_in_a_file_is_what_it_begins_with(part: str) -> None:
+    assert direction_of(part) == next((d for d in value_names.DIRECTIONS if part.startswith(d)), "")
+
+
+def parsed(tree: ast.AST) -> list[int]:
+    """Lines where a colon is looked for in a text: what only names of parts are joined by."""
+    return [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("split", "rsplit", "partition", "rpartition")
+        and node.args
+        and isinstance(node.args[0], ast.Constant)
+        and node.args[0].value == ":"
+    ]
+
+
+@pytest.mark.parametrize("path", MAKERS, ids=lambda path: path.name)
+def test_no_name_of_a_part_is_taken_apart(path: Path) -> None:
+    assert parsed(ast.parse(path.read_text(encoding="utf-8"))) == []

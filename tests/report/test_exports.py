@@ -1,0 +1,277 @@
+"""Exports for papers: the page's own cells as LaTeX, Markdown, CSV, Parquet, SVG and PNG."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import BufferReader, parquet
+
+from bias_pipeline.commands.main import main
+from bias_pipeline.errors import ResourceError
+from bias_pipeline.io.terminal import printable
+from bias_pipeline.report import latex as tex
+from bias_pipeline.report import markdown as md
+from bias_pipeline.report.content import report_of
+from bias_pipeline.report.document import Report
+from bias_pipeline.report.exports import export, files
+from bias_pipeline.report.page import html
+from bias_pipeline.report.report_tables import Section, Sheet, SheetNumber, Weighted
+from bias_pipeline.results.store import Result, ResultStore
+from tests.report.test_page import directional, draw, result
+from tests.report.test_tables import HOSTILE
+
+PDFLATEX = shutil.which("pdflatex")
+NASTY = [*HOSTILE, r"\input{/etc/passwd}", "a & b % c", "$x^2$", "~#_", "[2cm]", "*", "--- ``q''"]
+COMMANDS = {
+    r"\textbackslash{}": "\\",
+    r"\textasciitilde{}": "~",
+    r"\textasciicircum{}": "^",
+    r"\textless{}": "<",
+    r"\textgreater{}": ">",
+    r"\textbar{}": "|",
+    r"\symbol{34}": '"',
+    r"\textendash{}": "–",
+    r"\textemdash{}": "—",
+    r"\textdagger{}": "†",
+    r"\textellipsis{}": "…",
+    r"$\uparrow$": "↑",
+    r"$\downarrow$": "↓",
+    r"$\rightarrow$": "→",
+    r"$\approx$": "≈",
+    "{[}": "[",
+    "{]}": "]",
+    "{*}": "*",
+    r"\ ": " ",
+    "{}": "",
+    **{f"\\{sign}": sign for sign in "{}$&#%_"},
+}
+COMMAND = re.compile("|".join(re.escape(name) for name in sorted(COMMANDS, key=len)[::-1]))
+
+
+def read_tex(text: str) -> str:
+    """What LaTeX sets: known commands as their signs; any other special sign is an error."""
+    left = COMMAND.sub("\1", text)
+    assert not re.search(r"[\\{}$&#%_~^\[\]*<>|\"]|--|``|''|,,|  ", left), left
+    return COMMAND.sub(lambda match: COMMANDS[match.group()], text)
+
+
+@cache
+def contest() -> Report:
+    """Two captioners that a test tells apart, and one metric with directions."""
+    results = [result("fair", value=0.1), result("unfair", value=0.5), directional("sat")]
+    draws = {"run-fair": {"score": draw(0.1)}, "run-unfair": {"score": draw(0.5)}}
+    return report_of(results, draws)
+
+
+def all_tables(report: Report) -> str:
+    return "".join(tex.latex(sheet, "t") for section in report.sections for sheet in section.sheets)
+
+
+@pytest.fixture(scope="module")
+def exported() -> Mapping[str, bytes]:
+    return dict(files(contest()))
+
+
+# --- LaTeX
+
+
+@given(st.text())
+def test_e9_latex_sets_any_text_as_it_is(text: str) -> None:
+    assert read_tex(tex.escape(text)) == printable(text)
+
+
+@given(st.text(alphabet="-'`,!?[]*\\{} ^~\"", max_size=8))
+def test_e9_latex_joins_no_signs(text: str) -> None:
+    assert read_tex(tex.escape(text)) == text
+
+
+def test_nothing_in_latex_is_bold_but_what_the_test_tells_apart() -> None:
+    bold = re.findall(r"\\textbf\{([^{]*) ", all_tables(contest()))
+    assert set(bold) == {"10.0"}
+
+
+def test_without_a_test_nothing_is_bold() -> None:
+    report = report_of([result("fair", value=0.1), result("unfair", value=0.5)], {})
+    assert "textbf" not in all_tables(report)
+
+
+def test_a_pair_that_cannot_be_told_apart_is_not_bold() -> None:
+    draws = {f"run-{name}": {"score": draw(0.1)} for name in ("one", "two")}
+    report = report_of([result("one", value=0.1), result("two", value=0.1)], draws)
+    assert "textbf" not in all_tables(report)
+
+
+def test_no_table_says_nan() -> None:
+    nan = dict.fromkeys(("value", "ci_low", "ci_high", "p_value", "coverage"), math.nan)
+    assert "nan" not in all_tables(report_of([result(**nan)], {})).lower()
+
+
+def test_a_negative_number_has_a_minus() -> None:
+    sheet = Sheet("t", ["a", "b"], [["x-1", SheetNumber(-0.5, -0.6, -0.4)]])
+    assert "x-1 & $-$0.50 {[}$-$0.60, $-$0.40{]} " in tex.latex(sheet, "t")
+
+
+def test_a_table_that_stands_alone_says_how_it_is_read(exported: Mapping[str, bytes]) -> None:
+    table = exported["tables/x-data-set-x-headlines.tex"].decode()
+    assert "Fractions in per cent" in table
+    assert "than every other captioner beyond chance" in table
+
+
+@pytest.mark.skipif(PDFLATEX is None, reason="no pdflatex here")
+def test_latex_compiles(tmp_path: Path) -> None:
+    hostile = [result(name, name, value=0.1) for name in NASTY]
+    head = r"\documentclass{article}\usepackage{booktabs}\begin{document}"
+    source = head + all_tables(report_of(hostile, {})) + r"\end{document}"
+    (tmp_path / "t.tex").write_text(source)
+    command = [str(PDFLATEX), "-halt-on-error", "-no-shell-escape", "t.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stdout[-2000:]
+
+
+# --- Markdown
+
+
+@given(st.text())
+def test_e9_markdown_shows_any_text_as_it_is(text: str) -> None:
+    escaped = md.escape(text)
+    assert re.sub(r"\\(.)", r"\1", escaped) == printable(text)
+    assert not re.search(r"[|<>`*_\[\]&]|://|www\.", re.sub(r"\\.", "", escaped))
+
+
+def test_markdown_has_the_same_bold_cells(exported: Mapping[str, bytes]) -> None:
+    text = "".join(t.decode() for p, t in exported.items() if re.match("tables.*md", p))
+    assert set(re.findall(r"\| \*\*([0-9.]+) ", text)) == {"10.0"}
+
+
+def test_html_has_the_same_bold_cells() -> None:
+    assert set(re.findall(r"<strong>([0-9.]+) ", html(contest()))) == {"10.0"}
+
+
+# --- CSV and Parquet
+
+
+def test_csv_has_numbers_with_their_intervals(exported: Mapping[str, bytes]) -> None:
+    (line, *_) = csv.DictReader(io.StringIO(exported["tables/x-data-set-x-headlines.csv"].decode()))
+    assert (line["lic"], line["lic ci_low"], line["images"]) == ("0.1", "0.5", "10")
+
+
+def test_parquet_has_what_csv_has(exported: Mapping[str, bytes]) -> None:
+    for path, content in exported.items():
+        if path.startswith("tables") and path.endswith(".csv"):
+            columns = parquet.read_table(BufferReader(exported[path[:-3] + "parquet"])).to_pydict()
+            lines = list(csv.DictReader(io.StringIO(content.decode())))
+            for name, values in columns.items():
+                assert [line[name] for line in lines] == [
+                    "" if v is None else str(v) for v in values
+                ]
+
+
+def test_every_row_of_every_run_is_there(exported: Mapping[str, bytes]) -> None:
+    table = parquet.read_table(BufferReader(exported["rows.parquet"])).to_pylist()
+    lines = list(csv.DictReader(io.StringIO(exported["rows.csv"].decode())))
+    assert [row["part"] for row in table] == [line["part"] for line in lines]
+    assert len(table) == len(contest().rows)
+
+
+def test_an_absent_number_is_no_number_in_parquet() -> None:
+    report = Report("t", "", [], [], rows=result(value=math.nan).rows)
+    content = dict(files(report))["rows.parquet"]
+    assert parquet.read_table(BufferReader(content))["value"].to_pylist() == [None, None]
+
+
+@pytest.mark.parametrize("name", ["=cmd()", "@x", "a\ud800b"])
+def test_e9_a_hostile_name_is_no_formula(name: str) -> None:
+    report = Report("t", "", [Section("s", sheets=[Sheet("s", [name], [[name]])])], [])
+    content = dict(files(report))["tables/s.csv"].decode()
+    assert not re.search("(?m)^[=@]", content)
+
+
+# --- figures and the folder
+
+
+def test_a_name_outlives_further_runs(exported: Mapping[str, bytes]) -> None:
+    """A paper refers to labels and includes files; sections before theirs must not rename them."""
+    first = Section("Before all", sheets=[Sheet("More", ["a"], [["b"]])])
+    report = contest()
+    later = dict(files(replace(report, sections=[first, *report.sections])))
+    names = {path for path in exported if path.endswith((".tex", ".svg"))}
+    assert {path: later[path] for path in names} == {path: exported[path] for path in names}
+
+
+def test_a_figure_is_named_for_what_it_shows(exported: Mapping[str, bytes]) -> None:
+    figures = [path for path in exported if path.endswith(".svg")]
+    assert figures
+    assert not [path for path in figures if re.search(r"/\d|-\d+\.", path)], figures
+
+
+def test_equal_titles_get_names_of_their_own() -> None:
+    sheets = [Sheet("t", ["a"], [[text]]) for text in "xy"]
+    report = Report("t", "", [Section("s", sheets=sheets)], [])
+    assert {"tables/s-t.tex", "tables/s-t-2.tex"} <= set(dict(files(report)))
+
+
+def test_a_figure_stands_alone(exported: Mapping[str, bytes]) -> None:
+    for path, content in exported.items():
+        if path.endswith(".svg"):
+            assert ElementTree.fromstring(content).tag.endswith("svg")
+            assert b"var(--" not in content
+
+
+def test_a_figure_is_a_picture_too(exported: Mapping[str, bytes]) -> None:
+    pictures = [content for path, content in exported.items() if path.endswith(".png")]
+    assert pictures
+    assert all(content.startswith(b"\x89PNG") for content in pictures)
+
+
+def test_the_same_results_make_the_same_files(exported: Mapping[str, bytes]) -> None:
+    assert dict(files(contest())) == exported
+
+
+def test_contents_lead_to_every_file(exported: Mapping[str, bytes]) -> None:
+    linked = set(re.findall(r"\]\(([^)]+)\)", exported["contents.md"].decode()))
+    assert linked == {path for path in exported if "/" in path}
+
+
+@pytest.mark.parametrize("name", ["../../up", "/etc/x", "a\x00b", "x" * 400])
+def test_e9_a_hostile_name_leaves_the_folder_for_none(name: str, tmp_path: Path) -> None:
+    report = Report(name, name, [Section(name, sheets=[Sheet(name, [name], [[name]])])], [])
+    export(report, tmp_path / "paper")
+    assert [path.name for path in tmp_path.iterdir()] == ["paper"]
+
+
+def test_weighted_words_are_marked_everywhere() -> None:
+    words = Weighted((("a", 0.0), ("truck", -1.0), ("dress", 1.0)))
+    sheet = Sheet("t", ["n", "caption"], [["1", words]])
+    report = Report("t", "", [Section("s", sheets=[sheet])], [])
+    assert 'a <mark class="from2">truck</mark> <mark class="to2">dress</mark>' in html(report)
+    assert r"a \underline{truck} \underline{\textsl{dress}}" in tex.latex(sheet, "t")
+    assert "a <u>truck</u> <u><i>dress</i></u>" in md.markdown_report(sheet)
+
+
+def test_the_door_exports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    built_result = result("c")
+    ResultStore(tmp_path / "runs").save(
+        Result(built_result.run_id, built_result.rows, built_result.manifest)
+    )
+    assert main(["report", str(tmp_path / "runs"), "--export", str(tmp_path / "paper")]) == 0
+    assert "hirota2022lic" in (tmp_path / "paper" / "references.bib").read_text()
+    assert str(tmp_path / "paper" / "contents.md") in capsys.readouterr().out
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ResourceError, match="cannot write"):
+        export(contest(), tmp_path / "file")

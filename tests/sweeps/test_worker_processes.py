@@ -1,0 +1,189 @@
+"""Helpers take the cells of a sweep from its end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bias_pipeline.sweeps import launch, worker_processes
+from bias_pipeline.sweeps.job import OUTCOME
+
+SWEEP = (
+    "captioner=faithful,terse,stereotyper",
+    "metric=gender_error",
+    "dataset.n_images=200",
+    "stats.resamples=20",
+    "logger=csv",
+)
+
+
+def prepared(outputs: Path, *words: str) -> launch.SweepRequest:
+    return launch.parse_sweep([*SWEEP, f"paths.outputs={outputs}", *words])
+
+
+def outcomes(folder: Path) -> dict[str, dict[str, object]]:
+    """What the jobs of a sweep have left, by their number."""
+    return {path.parent.name: json.loads(path.read_bytes()) for path in folder.glob(f"*/{OUTCOME}")}
+
+
+def take(sweep: launch.SweepRequest, folder: Path) -> None:
+    worker_processes._take_cells(sweep.options, sweep.overrides, folder)
+
+
+def test_a_helper_leaves_the_word_that_the_sweep_would(tmp_path: Path) -> None:
+    sweep = prepared(tmp_path / "alone")
+    launch._hydra(sweep.loader, sweep.overrides, multirun=True)
+    (folder,) = (tmp_path / "alone" / ".hydra_jobs").iterdir()
+    take(prepared(tmp_path / "helped"), tmp_path / "jobs")
+    item, other = outcomes(folder), outcomes(tmp_path / "jobs")
+    items = ("run_id", "status", "exit_code")
+    assert len(item) == 3
+    assert {n: [o[key] for key in items] for n, o in item.items()} == {
+        n: [o[key] for key in items] for n, o in other.items()
+    }
+
+
+def test_a_job_that_a_helper_has_done_is_left_as_it_is(tmp_path: Path) -> None:
+    sweep = prepared(tmp_path)
+    folder = Path(sweep.config.hydra.sweep.dir)
+    take(sweep, folder)
+    before = {path: path.stat().st_mtime_ns for path in folder.glob(f"*/{OUTCOME}")}
+    launch._hydra(sweep.loader, sweep.overrides, multirun=True)
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+def test_a_cell_that_somebody_is_at_work_on_is_passed_over(tmp_path: Path) -> None:
+    sweep = prepared(tmp_path / "outputs")
+    take(sweep, tmp_path / "first")
+    done = outcomes(tmp_path / "first")
+    again = prepared(tmp_path / "again")
+    store = worker_processes.ResultStore(tmp_path / "again")
+    with store.claim(str(done["1"]["run_id"])):
+        take(again, tmp_path / "second")
+    assert sorted(outcomes(tmp_path / "second")) == ["0", "2"]
+
+
+def test_a_cell_that_fails_is_left_to_the_sweep(tmp_path: Path) -> None:
+    words = ["captioner=faithful,absent", *SWEEP[1:], f"paths.outputs={tmp_path / 'outputs'}"]
+    sweep = launch.parse_sweep(words)
+    take(sweep, tmp_path / "jobs")
+    assert sorted(outcomes(tmp_path / "jobs")) == ["0"]
+
+
+def test_helpers_start_where_the_first_cell_shows_that_they_are_worth_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_processes, "WORTH_S", 0.0)
+    sweep = prepared(tmp_path, "processes=2")
+    first = tmp_path / "jobs" / "0" / OUTCOME
+    first.parent.mkdir(parents=True)
+    first.write_text('{"status": "done"}')
+    with worker_processes.helped(sweep.options, sweep.overrides, 2, tmp_path / "jobs"):
+        waited = worker_processes.threading.Event()
+        for _ in range(400):
+            if len(outcomes(tmp_path / "jobs")) == 3:
+                break
+            waited.wait(0.1)
+    assert sorted(outcomes(tmp_path / "jobs")) == ["0", "1", "2"]
+
+
+def test_no_helper_outlives_a_sweep_that_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[worker_processes._Helpers] = []
+    start = worker_processes._Helpers.start
+
+    def noted(self: worker_processes._Helpers, number: int) -> None:
+        start(self, number)
+        started.append(self)
+
+    monkeypatch.setattr(worker_processes, "WORTH_S", 0.0)
+    monkeypatch.setattr(worker_processes._Helpers, "start", noted)
+    first = tmp_path / "jobs" / "0" / OUTCOME
+    first.parent.mkdir(parents=True)
+    first.write_text('{"status": "done"}')
+    sweep = prepared(tmp_path, "processes=2")
+
+    def stopped() -> None:
+        with worker_processes.helped(sweep.options, sweep.overrides, 2, tmp_path / "jobs"):
+            while not started:
+                worker_processes.time.sleep(0.05)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
+    assert [helper.is_alive() for helper in started[0].started] == [False]
+
+
+def test_short_sweeps_stay_in_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[int] = []
+    monkeypatch.setattr(
+        worker_processes._Helpers, "start", lambda _, number: started.append(number)
+    )
+    assert launch.run([*SWEEP, f"paths.outputs={tmp_path}"]).exit_code == 0
+    assert started == []
+
+
+@pytest.mark.parametrize(
+    ("words", "processes"),
+    [
+        ((), "auto"),
+        (("encoder=lstm", "metric=lic"), 1),
+        (("processes=3",), 3),
+        (("metric=gender_distance",), 1),
+    ],
+)
+def test_networks_share_no_cores(
+    tmp_path: Path, words: tuple[str, ...], processes: int | str
+) -> None:
+    assert prepared(tmp_path, *words).processes == processes
+
+
+def test_memory_bounds_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_processes, "n_cores", lambda: 16)
+    monkeypatch.setattr(worker_processes, "own_memory", lambda: 1_000)
+    monkeypatch.setattr(worker_processes, "free_memory", lambda: 3_500)
+    assert worker_processes._wanted("auto") == 4
+
+
+def test_processes_is_auto_or_a_number(tmp_path: Path) -> None:
+    with pytest.raises(launch.UsageError, match="processes"):
+        prepared(tmp_path, "processes=many")
+
+
+def pace_of(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, *looks: tuple[float, str | None]
+) -> list[tuple[float, int]]:
+    """What is told at each time, where one more cell has ended so, or none."""
+    (folder / "0").mkdir(parents=True)
+    pace, message = worker_processes._Pace(folder), []
+    for number, (now, status) in enumerate(looks):
+        if status:
+            (folder / str(number)).mkdir(exist_ok=True)
+            (folder / str(number) / OUTCOME).write_text(json.dumps({"status": status}))
+        monkeypatch.setattr(worker_processes.time, "monotonic", lambda now=now: now)
+        message.append(pace.look())
+    return message
+
+
+def test_cells_that_were_there_call_for_no_helper(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = [(5.0, None), (5.5, "cached"), (6.0, "cached")]
+    assert pace_of(tmp_path, monkeypatch, *looks) == [(0.0, 0), (0.0, 1), (0.0, 2)]
+
+
+def test_a_first_cell_that_takes_long_tells_the_pace_before_it_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = [(5.0, None), (5.5, None), (7.0, None)]
+    assert pace_of(tmp_path, monkeypatch, *looks) == [(0.0, 0), (0.0, 0), (2.0, 0)]
+
+
+def test_computed_cells_tell_the_pace_by_their_mean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = [(5.0, None), (8.0, "done"), (9.0, "done")]
+    assert pace_of(tmp_path, monkeypatch, *looks)[1:] == [(3.0, 1), (2.0, 2)]

@@ -1,0 +1,131 @@
+"""What messages advise can be done: every option, key, choice and command that a text names."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from functools import cache
+from typing import Any
+
+import pytest
+from hydra.utils import get_class
+from hydra_plugins.hydra_submitit_launcher.config import SlurmQueueConf
+from omegaconf import DictConfig, OmegaConf
+
+from bias_pipeline.commands.registry import WORDS
+from bias_pipeline.io.paths import choices_of, conf_dir
+from tests.corpora import REPOSITORY
+
+SOURCE = REPOSITORY / "bias_pipeline"
+GROUPS = sorted(path.name for path in conf_dir().iterdir() if path.is_dir())
+HOLE = "\0"  # what a message fills in
+_GROUP = r"(?<![\w./\0])(" + "|".join(GROUPS) + ")"
+OPTION = re.compile(r"(?<![\w(-])--[a-z][a-z-]+")
+KEY = re.compile(_GROUP + r"((?:\.[a-z_]\w*)+)=")
+CHOICE = re.compile(_GROUP + r"=([a-z_]\w*)(?![\w.\0])")
+COMMAND = re.compile(r"bias_pipeline ((?:data|models|analysis|report|submit) [a-z]+)")
+FURTHER = {"metric": {"all"}}  # choices that are no files
+SENTENCE = re.compile(r"[a-z,;] [a-z(-]")  # arguments of other programs are none
+
+
+@cache
+def messages() -> list[tuple[str, str]]:
+    """Every text of the package that is a sentence, docstrings left out, and where it stands."""
+    return [
+        (f"{path.relative_to(REPOSITORY)}:{line}", text)
+        for path in sorted(SOURCE.rglob("*.py"))
+        for line, text in _texts(ast.parse(path.read_text(encoding="utf-8")))
+        if SENTENCE.search(text) and "%i %T" not in text
+    ]
+
+
+def _texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    inner = {id(child) for node in ast.walk(tree) for child in _left_out(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            pieces = [str(v.value) if isinstance(v, ast.Constant) else HOLE for v in node.values]
+            yield node.lineno, "".join(pieces)
+        elif (
+            isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inner
+        ):
+            yield node.lineno, node.value
+
+
+def _left_out(node: ast.AST) -> Iterator[ast.AST]:
+    """Docstrings, and the pieces of a text with holes."""
+    if isinstance(node, ast.JoinedStr):
+        yield from ast.walk(node)
+    body = getattr(node, "body", None)
+    if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
+        yield body[0].value
+
+
+def named(pattern: re.Pattern[str]) -> dict[tuple[str, ...], str]:
+    """What texts name, and where one of them stands."""
+    return {
+        match if isinstance(match, tuple) else (match,): place
+        for place, text in messages()
+        for match in pattern.findall(text)
+    }
+
+
+@cache
+def keys_of(group: str) -> frozenset[str]:
+    """All keys that a choice of a group has, or that its class takes."""
+    keys = {f"launcher.{subtree.name}" for subtree in fields(SlurmQueueConf) if group == "hydra"}
+    for path in (conf_dir() / group).rglob("*.yaml"):
+        below = path.parent.relative_to(conf_dir() / group).parts  # hydra/launcher
+        tree = OmegaConf.load(path)
+        subtree = tree[group] if isinstance(tree, DictConfig) and group in tree else tree
+        keys |= set(_paths(subtree, "".join(f"{name}." for name in below))) | set(_paths(tree))
+    return frozenset(keys)
+
+
+def _paths(tree: Any, start: str = "") -> Iterator[str]:
+    if not isinstance(tree, DictConfig):
+        return
+    target = OmegaConf.to_container(tree, resolve=False).get("_target_")  # type: ignore[union-attr]
+    if isinstance(target, str) and target.startswith("bias_pipeline."):
+        for name in inspect.signature(get_class(target)).parameters:
+            yield start + name
+    for name in tree:
+        yield f"{start}{name}"
+        if not OmegaConf.is_interpolation(tree, name) and not OmegaConf.is_missing(tree, name):
+            yield from _paths(tree[name], f"{start}{name}.")
+
+
+def test_the_patterns_find_what_messages_advise() -> None:
+    assert len(named(OPTION)) > 40
+    assert len(named(KEY)) > 50
+    assert len(named(CHOICE)) > 20
+    assert len(named(COMMAND)) > 1
+
+
+@pytest.mark.parametrize("option", sorted(name for (name,) in named(OPTION)))
+def test_every_option_that_a_message_names_is_one_of_a_command(option: str) -> None:
+    options = {
+        name
+        for word in WORDS
+        for action in word.parser()._actions
+        for name in action.option_strings
+    }
+    assert option in options | {"--include", "--config-dir"}, named(OPTION)[option,]
+
+
+@pytest.mark.parametrize(("group", "path"), sorted(named(KEY)))
+def test_every_key_that_a_message_names_is_composed(group: str, path: str) -> None:
+    assert path[1:] in keys_of(group), named(KEY)[group, path]
+
+
+@pytest.mark.parametrize(("group", "choice"), sorted(named(CHOICE)))
+def test_every_choice_that_a_message_names_is_there(group: str, choice: str) -> None:
+    known = {*choices_of(conf_dir() / group), *FURTHER.get(group, ())}
+    assert choice in known, named(CHOICE)[group, choice]
+
+
+@pytest.mark.parametrize("command", sorted(name for (name,) in named(COMMAND)))
+def test_every_command_that_a_message_names_is_one(command: str) -> None:
+    assert command in {word.name for word in WORDS}, named(COMMAND)[command,]

@@ -1,0 +1,97 @@
+"""The study of inference: it goes on where it stopped, and a small part of what it measures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bias_pipeline.metrics.counting.base import CountingMetric
+from experiments.inference import reproduce, trials
+from experiments.inference.designs import everything
+from experiments.inference.estimators import numbers, of_sample
+from tests.corpora import DATA
+
+real = pytest.mark.skipif(not (DATA / "lic").is_dir(), reason=f"no real captions at {DATA}")
+FIRST = next(reproduce.planned())
+
+
+def made(trial: trials.Trial, metric: str, version: int | None = None) -> dict[str, object]:
+    """A row of a finished trial."""
+    return {
+        "design": trial.design,
+        "metric": metric,
+        "metric_version": trials.version(metric) if version is None else version,
+        "captioner": trial.captioner,
+        "n_images": trial.n_images,
+        "trial": trial.trial,
+        "part": "score",
+    }
+
+
+def test_what_is_done_is_not_done_again() -> None:
+    rows = pd.DataFrame([made(FIRST, "ba_mals")], columns=reproduce.COLUMNS)
+    left = next(reproduce.undone(rows))
+    assert left == replace(FIRST, metrics=tuple(m for m in FIRST.metrics if m != "ba_mals"))
+
+
+def test_a_trial_of_an_earlier_version_is_done_again(tmp_path: Path) -> None:
+    lines = [made(FIRST, "ba_mals", version=1), made(FIRST, "gender_error")]
+    pd.DataFrame(lines, columns=reproduce.COLUMNS).to_csv(tmp_path / "rows.csv", index=False)
+    left = next(reproduce.undone(reproduce.there(tmp_path / "rows.csv")))
+    assert "ba_mals" in left.metrics
+    assert "gender_error" not in left.metrics
+
+
+def test_every_design_has_its_turn_before_the_next_trial() -> None:
+    turns = list(islice(reproduce.planned(), 60))
+    first = [turn for turn in turns if turn.trial == 0]
+    assert {turn.design for turn in first} == {"people", "scenes", "samples"}
+    assert turns[: len(first)] == first
+
+
+@real
+@pytest.mark.slow
+def test_two_people_are_told_apart_by_none_but_chance() -> None:
+    """Ten trials with fixed seeds, of which p is below .05 in one or none."""
+    rows = [
+        line
+        for trial in range(10)
+        for line in trials.rows(DATA, trials.Trial(trial, 100, "people", "", ("gender_error",)))
+    ]
+    query = pd.DataFrame(rows).query("part == 'score'")
+    assert len(query) == 10
+    assert (query["p_paired"] < 0.05).sum() <= 1
+
+
+@real
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("metric", "part", "published", "most"),
+    [
+        ("ba_directional", "t_to_a", "t_to_a:published:images", 0.02),
+        ("ba_directional", "t_to_a:named", "t_to_a:published:named", 0.03),
+        ("ba_mals", "score", "published:joint", 0.045),
+        ("differential_fairness", "score", "published", 0.15),
+    ],
+)
+def test_numbers_of_500_images_are_those_of_all(
+    metric: str, part: str, published: str, most: float
+) -> None:
+    """NIC, 20 samples with fixed seeds; the published number is further off."""
+    built = trials.built(DATA, metric)
+    assert isinstance(built, CountingMetric)
+    corpus = everything(DATA, "nic")
+    tally = built.tally(built.see(corpus))
+    truth = numbers(tally, np.ones((1, len(corpus))))
+    samples = [of_sample(tally, 500, np.random.default_rng([seed, 500])) for seed in range(20)]
+
+    def off(name: str) -> float:
+        return abs(np.mean([draws[name].per_seed[0] for draws in samples]) - truth[name].item())
+
+    assert off(part) < most
+    assert off(published) > 2 * off(part)

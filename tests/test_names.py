@@ -1,0 +1,64 @@
+"""Names say what a value is: placeholders are no identifiers (CONTRIBUTING.md, glossary)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[1]
+PLACEHOLDERS = frozenset(("own", "found", "told", "seen", "asked", "meant", "said", "kept", "held"))
+TREES = ("bias_pipeline", "experiments", "benchmarks", "tests")
+
+
+def identifiers(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Each name that a module binds, with its line: variables, parameters, fields, functions."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                yield name, node.lineno
+            case ast.arg(arg=name) | ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name, node.lineno
+            case ast.alias(asname=str(name)) | ast.ExceptHandler(name=str(name)):
+                yield name, node.lineno
+
+
+def placeholders(source: str) -> list[int]:
+    """The lines of a module that bind a placeholder."""
+    return sorted(line for name, line in identifiers(ast.parse(source)) if name in PLACEHOLDERS)
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_names_say_what_a_value_is(tree: str) -> None:
+    assert [
+        f"{path.relative_to(REPOSITORY).as_posix()}:{line}"
+        for path in sorted((REPOSITORY / tree).rglob("*.py"))
+        for line in placeholders(path.read_text(encoding="utf-8"))
+    ] == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "own = 1",
+        "for told in lines: pass",
+        "def f(found): pass",
+        "def f(*, kept=1): pass",
+        "class A:\n    said: str",
+        "def held(): pass",
+        "with a as seen: pass",
+        "x = [1 for asked in y]",
+        "(meant := 1)",
+        "import json as own",
+        "a.own = 1",
+        "lambda own: 1",
+    ],
+)
+def test_a_placeholder_is_noticed(source: str) -> None:
+    assert placeholders(source)
+
+
+def test_what_is_only_read_or_a_key_is_no_new_name() -> None:
+    assert not placeholders("a.found; f(told=1); {'kept': 1}; own_rows = 1")

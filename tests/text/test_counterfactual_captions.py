@@ -1,0 +1,70 @@
+"""Captions told of another group."""
+
+from __future__ import annotations
+
+import pytest
+
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.attribute import Attribute
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.errors import NotApplicableError
+from bias_pipeline.text.counterfactual_captions import counterparts, told_of
+
+TERMS = {"male": "man", "female": "woman"}
+
+
+def attribute(name: str) -> Attribute:
+    return compose.cell([f"attribute={name}"]).build("attribute")
+
+
+def counterpart(text: str, group: str, name: str = "gender") -> str:
+    return told_of(Captions.from_texts([text]), attribute(name), group, TERMS).text(0)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("A man and his dog.", "a woman and her dog"),
+        ("two boys, one waiter", "two girls one waitress"),
+        ("the man's hat", "the woman 's hat"),
+        ("a person on a bench", "a person on a bench"),
+        ("a woman", "a woman"),
+        ("a man and a woman", "a woman and a woman"),
+    ],
+)
+def test_every_word_of_the_other_group_gives_way(text: str, expected: str) -> None:
+    assert counterpart(text, "female") == expected
+
+
+def test_her_becomes_the_form_that_is_listed_oftener() -> None:
+    assert counterpart("a lady with her dog", "male").endswith("with his dog")
+
+
+def test_who_is_told_back_is_the_same_again() -> None:
+    texts = ["a man rides his horse", "two women on a bench", "a boy and his father"]
+    captions = Captions.from_texts(texts)
+    there = told_of(captions, attribute("gender"), "female", TERMS)
+    back = told_of(there, attribute("gender"), "male", TERMS)
+    assert [back.text(k) for k in (0, 2)] == [texts[0], texts[2]]
+
+
+def test_lists_that_are_not_read_side_by_side_have_no_counterparts() -> None:
+    assert counterparts(attribute("race"), "dark") == {}
+
+
+def test_without_counterparts_the_first_listed_word_stands_for_all() -> None:
+    assert (
+        counterpart("a white man on a white horse", "dark", "race")
+        == "a black man on a white horse"
+    )
+
+
+def test_images_stay_theirs() -> None:
+    captions = Captions.from_texts(["a man", "a boy", "a man"], [0, 0, 4])
+    assert told_of(captions, attribute("gender"), "female", {}).image_rows.tolist() == [0, 0, 4]
+
+
+def test_an_intersection_is_refused() -> None:
+    crossed = attribute("[gender,race]")
+    with pytest.raises(NotApplicableError, match="is an intersection"):
+        told_of(Captions.from_texts(["a man"]), crossed, crossed.groups[0], {})

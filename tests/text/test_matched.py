@@ -1,0 +1,231 @@
+"""People at equal speech: what is changed, what never is, and what does not matter."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.errors import NotApplicableError
+from bias_pipeline.text.matched import CHANGES, EXAMPLES, MatchedAlignment, comparable
+from tests.corpora import make_corpus
+
+WORDS = ("dog", "cat", "bus", "tree", "car", "hat", "man", "woman")
+N_IMAGES = 60
+
+
+def random_corpus(seed: int, n_people: int = 3, model_words: int = 3) -> Corpus:
+    draws = np.random.default_rng(seed)
+
+    def caption(n_words: int) -> str:
+        return " ".join(draws.choice(WORDS, n_words, replace=False).tolist())
+
+    return make_corpus(
+        [
+            Record(
+                str(i),
+                caption(model_words),
+                tuple(caption(int(draws.integers(1, 5))) for _ in range(n_people)),
+                {"gender": "mf"[i % 2]},
+            )
+            for i in range(N_IMAGES)
+        ]
+    )
+
+
+def records_of(seed: int) -> list[Record]:
+    return [
+        replace(record, labels={"gender": record.labels["gender"][0]})
+        for record in random_corpus(seed)
+    ]
+
+
+def shares(captions: Captions, position: int = 0) -> dict[str, int]:
+    one = captions.position(position)
+    word_sets = [set(one.words(row)) for row in range(len(one))]
+    return {word: sum(word in words for words in word_sets) for word in WORDS}
+
+
+def reach(corpus: Corpus) -> list[float]:
+    return [float(str(line["reach"])) for line in corpus.tables[CHANGES]]
+
+
+seeds = st.integers(0, 10_000)
+
+
+@given(seeds)
+@settings(deadline=None, max_examples=30)
+def test_people_come_to_say_each_word_as_often_as_the_captioner(seed: int) -> None:
+    corpus = random_corpus(seed)
+    matched = MatchedAlignment()(corpus)
+    wanted = shares(corpus.model)
+    for position in range(3):
+        written_shares = shares(matched.human, position)
+        assert all(written_shares[word] <= wanted[word] for word in WORDS)
+
+
+@given(seeds)
+@settings(deadline=None, max_examples=30)
+def test_whoever_speaks_as_people_do_changes_nothing(seed: int) -> None:
+    corpus = random_corpus(seed, n_people=1)
+    alike = corpus.rewrite({"model": corpus.human.position(0)})
+    assert MatchedAlignment()(alike).human.digest == alike.human.digest
+
+
+@given(seeds)
+@settings(deadline=None, max_examples=30)
+def test_reach_is_a_share(seed: int) -> None:
+    assert all(0 <= share <= 1 for share in reach(MatchedAlignment()(random_corpus(seed))))
+
+
+@given(seeds)
+@settings(deadline=None, max_examples=30)
+def test_excluded_words_never_take_part(seed: int) -> None:
+    corpus = random_corpus(seed)
+    matched = MatchedAlignment(excluded=["man", "woman"])(corpus)
+    for position in range(3):
+        before, after = (shares(item.human, position) for item in (corpus, matched))
+        assert all(before[word] == after[word] for word in ("man", "woman"))
+
+
+def test_special_tokens_never_take_part() -> None:
+    corpus = make_corpus(
+        [
+            Record(str(i), "a dog", ("<gender> dog", "a <gender>"), {"gender": "mf"[i % 2]})
+            for i in range(20)
+        ]
+    )
+    matched = MatchedAlignment()(corpus).human
+    assert all("<gender>" in matched.words(row) for row in range(len(matched)))
+
+
+def test_with_all_words_excludes_none() -> None:
+    assert MatchedAlignment(excluded=["man"]).with_all_words().excluded == frozenset()
+
+
+@given(seeds, st.randoms(use_true_random=False))
+@settings(deadline=None, max_examples=20)
+def test_the_order_of_files_does_not_matter(seed: int, random: object) -> None:
+    records = records_of(seed)
+    shuffled = list(records)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    one, two = (MatchedAlignment()(make_corpus(item)) for item in (records, shuffled))
+    assert one.digest == two.digest
+
+
+@given(seeds)
+@settings(deadline=None, max_examples=20)
+def test_labels_play_no_part(seed: int) -> None:
+    corpus = random_corpus(seed)
+    swapped = make_corpus(
+        [replace(record, labels={"gender": "fm"[i // 7 % 2]}) for i, record in enumerate(corpus)]
+    )
+    one, two = (MatchedAlignment()(item).human.digest for item in (corpus, swapped))
+    assert one == two
+
+
+def test_words_come_only_from_what_another_person_said_of_the_image() -> None:
+    corpus = random_corpus(3)
+    matched = MatchedAlignment()(corpus)
+    for row in range(len(matched.human)):
+        image = matched.human.image_rows[row]
+        names = {word for text in corpus[int(image)].human for word in text.split()}
+        assert set(matched.human.words(row)) <= names
+
+
+def test_a_vocabulary_that_nobody_shares_is_refused() -> None:
+    corpus = make_corpus(
+        [
+            Record(str(i), "zebra quagga", ("a dog", "one cat"), {"gender": "mf"[i % 2]})
+            for i in range(20)
+        ]
+    )
+    with pytest.raises(NotApplicableError, match="people use none of its words"):
+        MatchedAlignment()(corpus)
+
+
+def test_words_that_nobody_shares_lower_the_reach() -> None:
+    corpus = make_corpus(
+        [Record(str(i), "zebra dog", ("a dog", "dog"), {"gender": "mf"[i % 2]}) for i in range(20)]
+    )
+    assert reach(MatchedAlignment()(corpus)) == [0.5, 0.5]
+
+
+def test_a_captioner_without_words_has_no_reach() -> None:
+    corpus = random_corpus(0)
+    masked = Captions.from_texts(["<gender>"] * N_IMAGES)
+    assert all(map(math.isnan, reach(MatchedAlignment()(corpus.rewrite({"model": masked})))))
+
+
+def test_a_constant_caption_leaves_people_nothing_else_to_say() -> None:
+    corpus = make_corpus(
+        [
+            Record(str(i), "a dog", ("a dog runs", "the dog and a cat"), {"gender": "mf"[i % 2]})
+            for i in range(20)
+        ]
+    )
+    matched = MatchedAlignment()(corpus).human
+    assert {matched.text(row) for row in range(len(matched))} == {"a dog", "dog a"}
+
+
+def mixed(several: int, single: int) -> Corpus:
+    return make_corpus(
+        [
+            Record(
+                str(i), "a dog", ("a cat", "dog") if i < several else ("a cat",),
+                {"gender": "mf"[i % 2]},
+            )
+            for i in range(several + single)
+        ]
+    )  # fmt: skip
+
+
+def test_the_only_caption_of_an_image_is_left_out_and_that_is_noted() -> None:
+    matched = MatchedAlignment()(mixed(30, 5))
+    note = "alignment=matched: 5 images with one human caption are left out"
+    assert (len(np.unique(matched.human.image_rows)), note in matched.notes) == (30, True)
+
+
+def test_where_people_wrote_one_caption_an_image_none_is_left_out() -> None:
+    assert len(MatchedAlignment()(mixed(0, 30)).human) == 30
+
+
+def test_captions_of_images_without_a_group_stay_as_they_are() -> None:
+    corpus = make_corpus(
+        [
+            Record(str(i), "a dog", ("a cat", "the dog"), {"gender": "m" if i < 15 else "unsure"})
+            for i in range(30)
+        ]
+    )
+    matched = MatchedAlignment()(corpus)
+    assert comparable(corpus).sum() == 15
+    assert all(matched[row].human == corpus[row].human for row in range(15, 30))
+
+
+def test_what_was_changed_is_told_with_examples() -> None:
+    matched = MatchedAlignment()(random_corpus(0))
+    first = matched.tables[CHANGES][0]
+    assert (first["images"], len(matched.tables[EXAMPLES])) == (N_IMAGES, 10)
+    assert int(str(first["removed"])) > 0
+
+
+def changed(records: Sequence[Record]) -> str:
+    return MatchedAlignment()(make_corpus(list(records))).human.digest
+
+
+def test_captioners_that_say_words_equally_often_have_the_same_people() -> None:
+    records = records_of(5)
+    rotated = [replace(record, model=records[i - 1].model) for i, record in enumerate(records)]
+    assert changed(records) == changed(rotated)
+
+
+@pytest.mark.parametrize("n_images", [2, 3])
+def test_two_images_are_enough(n_images: int) -> None:
+    assert MatchedAlignment()(mixed(n_images, 0)).tables[CHANGES]
