@@ -6,7 +6,6 @@ measures with METEOR how much meaning remains. Nothing is trained here.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,10 +17,9 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.io.hashing import random_words
 from bias_pipeline.metrics.meteor import meteor
 from bias_pipeline.text.align import ConstantAlignment
-from bias_pipeline.text.contextual import ContextualAlignment, Substitution, is_word
+from bias_pipeline.text.contextual import ENOUGH, ContextualAlignment, distance_of, is_word
 
 DELTAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
-ENOUGH = 0.6  # share of contextual substitutions that the paper asks for
 
 
 @dataclass(frozen=True)
@@ -33,16 +31,14 @@ class Reach:
         words: distinct human words that it does not use; punctuation does not count.
         running: how often they occur in human captions.
         shares: (D,) the share of those running words with a near word, for each delta.
-        share_of_words: (D,) the same of distinct words.
         enough: the delta at which 60 % of the running words have a near word; infinite if too few
-            of them have a vector.
+            of them have a vector, 0 if there are none.
     """
 
     captioner: str
     words: int
     running: int
     shares: Float64Array
-    share_of_words: Float64Array
     enough: float
 
 
@@ -53,37 +49,21 @@ def reach(corpus: Corpus, align: ContextualAlignment, deltas: Sequence[float] = 
         corpus: as it reaches the alignment, masked.
         align: its vectors and vocabulary are used, its delta is not.
         deltas: cosine distances.
+
+    Raises:
+        DataError: as of :class:`~bias_pipeline.text.contextual.ContextualAlignment`.
     """
     substitutions = [one for one in align.substitutions(corpus, "human") if is_word(one.word)]
-    distances = np.array([_far(one) for one in substitutions])
-    counts = np.array([one.count for one in substitutions], float)
-    near = distances < np.array(deltas)[:, None]
+    distances = np.array([one.distance for one in substitutions])
+    counts = np.array([one.count for one in substitutions], np.int64)
+    near = distances < np.array(deltas)[:, None]  # NaN is not
     return Reach(
         captioner=corpus.captioner,
         words=len(substitutions),
         running=int(counts.sum()),
         shares=near @ counts / max(counts.sum(), 1),
-        share_of_words=near.mean(axis=1) if len(substitutions) else np.zeros(len(deltas)),
-        enough=_quantile(distances, counts, ENOUGH),
+        enough=distance_of(ENOUGH, distances, counts),
     )
-
-
-def _far(one: Substitution) -> float:
-    return math.inf if math.isnan(one.distance) else one.distance
-
-
-def _quantile(distances: Float64Array, counts: Float64Array, share: float) -> float:
-    """The smallest distance within which at least ``share`` of the counts lies.
-
-    Example:
-        >>> _quantile(np.array([0.3, 0.1, np.inf]), np.array([2.0, 2.0, 1.0]), 0.6)
-        0.3
-    """
-    if not len(distances):
-        return math.inf
-    order = np.argsort(distances, kind="stable")
-    reached = np.cumsum(counts[order]) >= share * counts.sum()
-    return float(distances[order][np.argmax(reached)])
 
 
 @dataclass(frozen=True)

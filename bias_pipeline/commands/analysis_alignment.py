@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from bias_pipeline.analysis.alignment import DELTAS, ENOUGH, Likeness, Reach, likeness, reach
+from bias_pipeline.analysis.alignment import DELTAS, Likeness, Reach, likeness, reach
+from bias_pipeline.array_types import Float64Array
 from bias_pipeline.commands.analysis_words import cells
-from bias_pipeline.commands.arguments import PROGRAM, Parser, number
+from bias_pipeline.commands.arguments import PROGRAM, Parser, file_of, number
 from bias_pipeline.config.compose import CellConfig
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.declared import NotNegativeCount
@@ -15,9 +16,11 @@ from bias_pipeline.errors import UsageError
 from bias_pipeline.io.console_table import print_table
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.metrics.meteor import ABSENT, available
+from bias_pipeline.report.output_files import check_places, write_file
+from bias_pipeline.report.substitution_curves import AXIS, substitution_curves
 from bias_pipeline.report.tables import number as decimal
 from bias_pipeline.report.tables import percent
-from bias_pipeline.text.contextual import ContextualAlignment
+from bias_pipeline.text.contextual import ENOUGH, ContextualAlignment
 
 _ABOUT = "How many of people's words have a similar word of the captioner"
 
@@ -32,8 +35,13 @@ def command(arguments: Sequence[str]) -> int:
         BiasPipelineError: if captions or vectors cannot be read.
     """
     options = parser().parse_intermixed_args(list(arguments))
+    check_places(options.figure)
     pairs = [(_masked(cell), _alignment(cell)) for cell in cells(_contextual(options.overrides))]
     _print_reach([reach(corpus, align) for corpus, align in pairs])
+    if options.figure is not None:
+        curves = {c.captioner: reach(c, align, AXIS).shares for c, align in pairs}
+        write_file(options.figure, _drawn(curves, options.figure.suffix))
+        print_out(options.figure)
     if options.meteor and not available():
         print_out(ABSENT)
     elif options.meteor:
@@ -53,6 +61,12 @@ def parser() -> Parser:
     )
     parser.add_argument(
         "--meteor", type=number(NotNegativeCount), default=0, metavar="N", help=help_text
+    )
+    parser.add_argument(
+        "--figure",
+        type=file_of("figure", ".svg", ".png"),
+        metavar="FILE",
+        help="draw the shares at every delta (Figure 1 of DBAC's appendix A)",
     )
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="as of run")
     return parser
@@ -87,6 +101,11 @@ def _line(result: Reach) -> list[str]:
     enough = "none" if math.isinf(result.enough) else decimal(result.enough)
     shares = map(percent, result.shares.tolist())
     return [result.captioner, str(result.words), str(result.running), *shares, enough]
+
+
+def _drawn(curves: Mapping[str, Float64Array], ending: str) -> bytes:
+    figure = substitution_curves(curves, ENOUGH)
+    return figure.png() if ending.lower() == ".png" else figure.svg().encode()
 
 
 def _print_likeness(results: dict[str, Likeness]) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
+import numpy as np
+
+from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.declared import Range
@@ -20,6 +23,7 @@ from bias_pipeline.text.transform import TextTransform, is_special
 from bias_pipeline.text.vectors import GLOVE_NAME, digests
 
 SUBSTITUTIONS = "substitutions"  # the table's name
+ENOUGH = 0.6  # share of contextual substitutions, by running words, for which auto chooses delta
 _FEW = 0.5  # share of the words to be replaced that may lack a vector without a warning
 Distance = Annotated[float, Range(above=0, high=2)]
 
@@ -60,7 +64,9 @@ class ContextualAlignment(ConstantAlignment):
             With several, scores are averaged over them, and their spread is a third source of error
             (the paper recommends "multiple word embedding models").
         delta: the upper limit of a replacement's cosine distance. The paper's 0.4 was chosen
-            for GloVe and does not carry over to other vectors.
+            for GloVe and does not carry over to other vectors. ``auto`` is the smallest at which
+            60 % of the replaced running words have a near one (the paper's appendix A), for each
+            captioner and each side; it is noted.
         vocabulary: see :class:`~bias_pipeline.text.align.VocabularyAlignment`.
         replacement: the tokens put in place of a word without a near one.
         sides: which captions are aligned.
@@ -75,7 +81,7 @@ class ContextualAlignment(ConstantAlignment):
     def __init__(
         self,
         vectors: str | Sequence[str] = GLOVE_NAME,
-        delta: Distance = 0.4,
+        delta: Literal["auto"] | Distance = 0.4,
         vocabulary: str = "captions",
         replacement: Sequence[str] = ("<unk>",),
         sides: Sequence[str] = ("human",),
@@ -83,8 +89,10 @@ class ContextualAlignment(ConstantAlignment):
         cache: str | None = None,
     ) -> None:
         super().__init__(vocabulary, replacement, sides, keep)
-        if not 0 < delta <= 2:
-            raise UsageError(f"alignment.delta={delta}: a cosine distance is above 0 and at most 2")
+        if delta != "auto" and not 0 < delta <= 2:
+            raise UsageError(
+                f"alignment.delta={delta}: a cosine distance is above 0 and at most 2; or auto"
+            )
         self.sources = _sources(vectors)
         self.delta = delta
         self.cache = None if cache is None else ArrayCache(cache)
@@ -129,7 +137,8 @@ class ContextualAlignment(ConstantAlignment):
         """The corpus with its sides aligned, and a table of what was replaced.
 
         Raises:
-            DataError: if no word of the captioner has a vector, or the vectors are broken.
+            DataError: if no word of the captioner has a vector, the vectors are broken, or too few
+                words have one for ``auto``.
             ResourceError: if the vectors are not there.
         """
         by_side = {side: self.substitutions(corpus, side) for side in self.sides}
@@ -140,7 +149,7 @@ class ContextualAlignment(ConstantAlignment):
             }
         )
         lines = [asdict(one) for substitutions in by_side.values() for one in substitutions]
-        notes = [note for substitutions in by_side.values() if (note := self._note(substitutions))]
+        notes = [note for substitutions in by_side.values() for note in self._notes(substitutions)]
         return replace(
             aligned,
             notes=(*corpus.notes, *notes),
@@ -153,14 +162,35 @@ class ContextualAlignment(ConstantAlignment):
         unknown = self.unknown_words(corpus, side)
         near = self._nearest(corpus, unknown)
         counts = dict(zip(captions.types, captions.counts.tolist(), strict=True))
+        words = [*filter(is_word, unknown)]
+        delta = self._delta(
+            np.array([near.get(word, NOWHERE).distance for word in words]),
+            np.array([counts.get(word, 0) for word in words]),
+            corpus.captioner,
+        )
         substitutions = [
-            self._substitution(side, word, near.get(word, NOWHERE), counts.get(word, 0))
+            self._substitution(side, word, near.get(word, NOWHERE), counts.get(word, 0), delta)
             for word in unknown
         ]
         return sorted(substitutions, key=lambda one: (-one.count, one.word))
 
-    def _substitution(self, side: str, word: str, near: Near, count: int) -> Substitution:
-        close = near.distance < self.delta  # NaN is not
+    def _delta(self, distances: Float64Array, counts: IntArray, captioner: str) -> float:
+        """What distances must be below; of ``auto`` just above the farthest that it lets in."""
+        if self.delta != "auto":
+            return self.delta
+        far = distance_of(ENOUGH, distances, counts)
+        if math.isinf(far):
+            raise DataError(
+                f"captioner {captioner!r}: alignment.delta=auto needs vectors of {ENOUGH:.0%} of "
+                f"the {counts.sum():,} words to be replaced, but {self.vectors} has fewer; set "
+                "alignment.delta to a distance"
+            )
+        return float(np.nextafter(far, math.inf))
+
+    def _substitution(
+        self, side: str, word: str, near: Near, count: int, delta: float
+    ) -> Substitution:
+        close = near.distance < delta  # NaN is not
         replacement = near.word if close else " ".join(self.replacement)
         return Substitution(side, word, replacement, near.distance, count, close)
 
@@ -182,18 +212,20 @@ class ContextualAlignment(ConstantAlignment):
         }
         return captions.rewrite(lambda word: new.get(word, (word,)))
 
-    def _note(self, substitutions: Sequence[Substitution]) -> str:
-        """A warning if too few of the words have vectors, else empty."""
+    def _notes(self, substitutions: Sequence[Substitution]) -> Iterator[str]:
+        """The distance that was chosen, and a warning if too few of the words have vectors."""
+        near = [one.distance for one in substitutions if one.near]
+        if self.delta == "auto" and near:
+            yield f"alignment: delta=auto is a distance of {max(near):.3f}"
         running = sum(one.count for one in substitutions if is_word(one.word))
         without = sum(
             one.count for one in substitutions if is_word(one.word) and math.isnan(one.distance)
         )
-        if without <= _FEW * running:
-            return ""
-        return (
-            f"alignment: {without / running:.0%} of the {running:,} words to be replaced have no "
-            f"vector in {self.vectors}; is it of another language?"
-        )
+        if without > _FEW * running:
+            yield (
+                f"alignment: {without / running:.0%} of the {running:,} words to be replaced have "
+                f"no vector in {self.vectors}; is it of another language?"
+            )
 
 
 def _sources(vectors: str | Sequence[str]) -> tuple[str, ...]:
@@ -216,3 +248,26 @@ def is_word(token: str) -> bool:
         [True, True, False, False]
     """
     return not is_special(token) and any(map(str.isalnum, token))
+
+
+def distance_of(share: float, distances: Float64Array, counts: IntArray) -> float:
+    """The smallest distance within which at least ``share`` of the counts lies.
+
+    Args:
+        share: in (0, 1].
+        distances: (W,), NaN where there is none.
+        counts: (W,) of the same words.
+
+    Returns:
+        Infinite if too few have a distance; 0 for no words.
+
+    Example:
+        >>> distance_of(0.6, np.array([0.3, 0.1, np.nan]), np.array([2, 2, 1]))
+        0.3
+    """
+    if not len(distances):
+        return 0.0
+    order = np.argsort(distances, kind="stable")  # NaN last
+    within = np.cumsum(counts[order]) >= share * counts.sum()
+    far = float(distances[order][np.argmax(within)])
+    return math.inf if math.isnan(far) else far

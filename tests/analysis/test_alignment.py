@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -35,11 +36,6 @@ def test_shares_are_of_running_words_signs_left_out(vectors: str) -> None:
     assert computed_reach.shares.tolist() == pytest.approx([3 / 7, 5 / 7, 6 / 7])
 
 
-def test_shares_of_distinct_words(vectors: str) -> None:
-    computed_reach = reach(corpus(), ContextualAlignment(vectors), [0.2, 0.5, 1.5])
-    assert computed_reach.share_of_words.tolist() == [0.25, 0.5, 0.75]
-
-
 def test_the_delta_that_reaches_enough(vectors: str) -> None:
     assert reach(corpus(), ContextualAlignment(vectors)).enough == pytest.approx(0.4)
 
@@ -69,6 +65,14 @@ def test_the_command_prints_every_captioner(
     Path(vectors).write_text("person 1 0\nsomebody 1 0.1\n")
     assert main([*words, "captioner=faithful,terse"]) == 0
     assert "terse" in capfd.readouterr().out
+
+
+def test_the_figure_has_a_line_for_every_captioner(vectors: str, tmp_path: Path) -> None:
+    figure = tmp_path / "deltas.svg"
+    words = ["analysis", "alignment", f"alignment.vectors={vectors}", "dataset.n_images=50"]
+    Path(vectors).write_text("person 1 0\nsomebody 1 0.1\n")
+    assert main([*words, "captioner=faithful,terse", "--figure", str(figure)]) == 0
+    assert {"faithful", "terse"} <= set(re.findall(r">([a-z]+)</text>", figure.read_text()))
 
 
 def test_another_alignment_is_refused(capfd: pytest.CaptureFixture[str]) -> None:

@@ -96,6 +96,46 @@ def test_delta_is_a_cosine_distance(delta: float) -> None:
         ContextualAlignment(delta=delta)
 
 
+# Cosine distances to "dog", the captioner's one word with a vector: puppy .1, cat .4, far 1.
+GRADED = "dog 1 0\npuppy 0.9 0.435889894354\ncat 0.6 0.8\nfar 0 1\n"
+
+
+@pytest.mark.parametrize(
+    ("human", "aligned"),
+    [
+        ("puppy puppy puppy cat far", "dog dog dog <unk> <unk>"),  # 3 of 5 at .1
+        ("puppy puppy cat far far", "dog dog dog <unk> <unk>"),  # 2 of 5 at .1, 3 at .4
+        ("puppy cat far far far", "dog dog dog dog dog"),  # 2 of 5 at .4, all at 1
+        ("puppy puppy puppy cat far . . .", "dog dog dog <unk> <unk> <unk> <unk> <unk>"),
+    ],
+)
+def test_auto_is_the_smallest_delta_of_sixty_per_cent(
+    vectors: str, human: str, aligned: str
+) -> None:
+    Path(vectors).write_text(GRADED)
+    align = ContextualAlignment(vectors, "auto")
+    assert align(corpus(human, model="dog")).human.text(0) == aligned
+
+
+def test_auto_notes_its_delta(vectors: str) -> None:
+    Path(vectors).write_text(GRADED)
+    align = ContextualAlignment(vectors, "auto")
+    notes = align(corpus("puppy puppy cat far far", model="dog")).notes
+    assert notes == ("alignment: delta=auto is a distance of 0.400",)
+
+
+def test_auto_with_vectors_of_too_few_words_is_refused(vectors: str) -> None:
+    with pytest.raises(
+        DataError, match=r"needs vectors of 60% of the 3 words.*set alignment\.delta"
+    ):
+        ContextualAlignment(vectors, "auto")(corpus("a puppy xyzzy xyzzy"))
+
+
+def test_auto_with_nothing_to_replace_changes_nothing(vectors: str) -> None:
+    raw = corpus("a dog")
+    assert ContextualAlignment(vectors, "auto")(raw).human.digest == raw.human.digest
+
+
 def test_the_cache_changes_nothing(vectors: str, tmp_path: Path) -> None:
     align = ContextualAlignment(vectors, cache=str(tmp_path / "cache"))
     raw = corpus("a puppy on a xyzzy wave")
