@@ -99,13 +99,12 @@ class Loader(ConfigLoaderImpl):
 
     def __init__(self, config_search_path: ConfigSearchPath) -> None:
         super().__init__(config_search_path)
-        self.repository = Repository(config_search_path)
+        self.repository: Repository = Repository(config_search_path)
         self._composed: dict[tuple[object, ...], _Kept] = {}
-        self._merged: dict[tuple[object, ...], _Kept] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the cache, for another process."""
-        return {**vars(self), "_composed": {}, "_merged": {}}
+        return {**vars(self), "_composed": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restrict the environment in that process too."""
@@ -165,11 +164,13 @@ class Loader(ConfigLoaderImpl):
         self, defaults: list[ResultDefault], repo: IConfigRepository
     ) -> DictConfig:
         """The merged files of a defaults list; once for all jobs that differ only in values."""
-        key = tuple(map(astuple, defaults))
-        if key not in self._merged:
-            merged = super()._compose_config_from_defaults_list(defaults, repo)
-            self._merged[key] = _Kept(merged)
-        return self._merged[key].copy()
+        names = [default.config_path for default in defaults if default.config_path is not None]
+        key = (*map(astuple, defaults), *map(self.repository.version, names))
+        if key not in _MERGED:
+            while len(_MERGED) >= KEPT:
+                _MERGED.pop(next(iter(_MERGED)))
+            _MERGED[key] = _Kept(super()._compose_config_from_defaults_list(defaults, repo))
+        return _MERGED[key].copy()
 
     def _process_config_searchpath(
         self,
@@ -259,17 +260,25 @@ class Repository(ConfigRepository):
 
     def load_config(self, config_path: str) -> ConfigResult | None:
         """The content of a file, None if there is no file."""
-        source = self._find_object_source(config_path, ObjectType.CONFIG)
-        if source is None or source.scheme() == "structured":  # plugins may add to these
+        key = self.version(config_path)
+        if key is None:
             return super().load_config(config_path)
-        path = _file(source, config_path)
-        key = (config_path, source.provider, source.path, path and _stamp(path))
         if key not in _READ:
-            _READ[key] = pickle.dumps(self._load(config_path, path))
+            _READ[key] = pickle.dumps(self._load(config_path))
         result: ConfigResult | None = pickle.loads(_READ[key])  # noqa: S301 - from above
         return result
 
-    def _load(self, config_path: str, path: Path | None) -> ConfigResult | None:
+    def version(self, config_path: str) -> tuple[object, ...] | None:
+        """What changes if the file does; None for schemas of plugins, which are no files."""
+        source = self._find_object_source(config_path, ObjectType.CONFIG)
+        if source is None or source.scheme() == "structured":
+            return None
+        path = _file(source, config_path)
+        return config_path, source.provider, source.path, path and _stamp(path)
+
+    def _load(self, config_path: str) -> ConfigResult | None:
+        source = self._find_object_source(config_path, ObjectType.CONFIG)
+        path = None if source is None else _file(source, config_path)
         foreign = path is not None and not path.is_relative_to(conf_dir())
         if path is not None and foreign:
             check_yaml(path)
@@ -296,6 +305,7 @@ def _named_by(defaults: Iterable[InputDefault]) -> Iterator[str]:
 
 
 _READ: dict[tuple[object, ...], bytes] = {}  # by path and time of change
+_MERGED: dict[tuple[object, ...], _Kept] = {}  # by a defaults list and its files' versions
 
 
 def _file(source: ConfigSource, config_path: str) -> Path | None:
