@@ -77,9 +77,18 @@ def test_mistakes_are_told(settings: dict[str, object], message: str) -> None:
         preset(settings)
 
 
-def test_the_sweep_that_a_comment_names_is_composed() -> None:
-    comment = (conf_dir() / "experiment" / "dbac_table5.yaml").read_text()
-    without = ["alignment=constant", "~alignment.vectors", "~alignment.delta"]
-    assert " ".join(without) in comment.replace("\n#", "")
-    for item in (without, ["alignment.vectors=glove"]):
-        cell(["experiment=dbac_table5", *item]).build("metric")
+@pytest.mark.parametrize("alignment", ["constant", "contextual"])
+@pytest.mark.parametrize("metric", [["metric=dbac"], ["metric=lic", "metric.sides=[human]"]])
+@pytest.mark.parametrize("experiment", ["dbac_table8", "dbac_table17"])
+def test_the_sweep_that_a_comment_names_is_composed(
+    experiment: str, metric: list[str], alignment: str
+) -> None:
+    cell([f"experiment={experiment}", f"alignment={alignment}", *metric]).build("metric")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["metric=lic", "metric.sides=[human]", "encoder=lstm", "head=mlp3"], ["metric=dpa"]],
+)
+def test_the_other_columns_of_dbacs_table_3_are_composed(words: list[str]) -> None:
+    cell(["experiment=language_bias", "split=dbac", *words]).build("metric")
