@@ -63,6 +63,7 @@ bench: .venv/installed  ## measure speed (benchmarks/)
 	@$(BIN)/python -m benchmarks.counting
 	@$(BIN)/python -m benchmarks.attackers
 	@$(BIN)/python -m benchmarks.cells
+	@$(BIN)/python -m benchmarks.walk
 	@$(BIN)/python -m benchmarks.audit
 	@$(BIN)/python -m benchmarks.photos
 	@$(BIN)/python -m benchmarks.pictures
