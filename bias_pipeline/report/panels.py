@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from bias_pipeline.analysis.conclusion_checks import people_part
 from bias_pipeline.analysis.verdict import JUDGED, Finding, Verdict
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.report.examples import ABSENT, NOTHING, Behind
@@ -36,6 +37,7 @@ class PanelLine:
         note: why it is not used.
         neutral: the value that means no bias.
         unit: of the number.
+        people: the same number of one person as the captioner, at equal speech; None without.
     """
 
     name: str
@@ -46,12 +48,14 @@ class PanelLine:
     note: str
     neutral: float
     unit: str
+    people: SheetNumber | None = None
 
     @property
     def ends(self) -> list[float]:
         """The values that an axis must include, in the unit of the row."""
-        numbers = (self.number.low, self.number.value, self.number.high, self.neutral)
-        return [end for end in numbers if end is not None and math.isfinite(end)]
+        drawn = [self.number] if self.people is None else [self.number, self.people]
+        numbers = [end for number in drawn for end in (number.low, number.value, number.high)]
+        return [end for end in (*numbers, self.neutral) if end is not None and math.isfinite(end)]
 
 
 @dataclass(frozen=True)
@@ -125,6 +129,11 @@ class Panel:
     blocks: Sequence[PanelBlock]
     left: str = ""
     sheets: Sequence[Sheet] = ()
+
+    @property
+    def has_people(self) -> bool:
+        """Whether a line has a mark of one person as the captioner."""
+        return any(line.people is not None for block in self.blocks for line in block.lines)
 
 
 _CHIPS = {
@@ -290,6 +299,7 @@ def _line(finding: Finding, result: Result, name: str, meaning: str) -> PanelLin
     drawn = finding.compared if judged else rows[finding.headline]
     neutral = finding.neutral if judged else neutral_of(result, finding.headline)
     mark = arrow(drawn, neutral) if judged else pointing(drawn, result)
+    people = rows.get(people_part(finding.headline))
     return PanelLine(
         name=name.strip(),
         meaning=meaning,
@@ -299,6 +309,7 @@ def _line(finding: Finding, result: Result, name: str, meaning: str) -> PanelLin
         note=finding.doubt if judged else "",
         neutral=neutral,
         unit=drawn.unit,
+        people=None if people is None else SheetNumber.of(people),
     )
 
 

@@ -25,7 +25,7 @@ MARKS = {
     BLANK: "blank captions (counted above) count as absent and lower the coverage",
     UNCOVERED: f"covers less than {COVERAGE:.0%} of its images: no verdict",
     UNMOVED: "every resampling of the images gives this number, but it is not certain: what no "
-    "image of n shows, up to 3/n of other images may show",
+    "image of n shows, up to 4/n of other images may show",
 }
 
 

@@ -99,6 +99,53 @@ def test_the_verdict_has_peoples_value_beside_the_captioners() -> None:
     )
 
 
+def at_equal_speech(metric: str, headline: str, people: float) -> Result:
+    """A cell whose number of one person as the captioner is ``people``."""
+    readings = {headline: {"part": headline, "follows": ["words"], "named": False, "matched": True}}
+    built_result = result(metric, metric_manifest={**LEAK, "readings": readings})
+    score = built_result.rows[0]
+    before = "" if headline == "score" else f"{headline}:"
+    null = replace(score, value=people, ci_low=people - 0.02, ci_high=people + 0.02)
+    rows = [
+        replace(score, part=headline),
+        replace(null, part=f"{before}matched:people"),
+        replace(score, part=f"{before}matched:reach", value=1.0),
+    ]
+    return replace(built_result, rows=rows)
+
+
+@pytest.mark.parametrize(
+    ("metric", "headline"),
+    [
+        ("lic", "score"),
+        ("leakage", "score"),
+        ("imagecaptioner2", "score"),
+        ("dbac", "a_to_t"),
+        ("dbac", "t_to_a"),
+    ],
+)
+def test_the_figure_has_a_mark_for_people_against_people(metric: str, headline: str) -> None:
+    screen = first_screen([at_equal_speech(metric, headline, 0.01)])
+    assert screen.count('<g class="people">') == 1
+
+
+def test_the_mark_of_people_lies_at_their_value() -> None:
+    screen = first_screen([at_equal_speech("lic", "score", 0.11)])  # people have the score itself
+    (score,) = re.findall(r'<circle cx="([^"]+)" cy="50%"', screen)
+    (people,) = re.findall(r'<circle cx="([^"]+)" cy="84%"', screen)
+    assert score == people
+
+
+def test_the_axis_includes_people() -> None:
+    screen = first_screen([at_equal_speech("lic", "score", -0.4)])
+    (place,) = re.findall(r'<circle cx="([^"]+)%" cy="84%"', screen)
+    assert 0 <= float(place) <= 100
+
+
+def test_without_a_second_person_there_is_no_mark_of_people() -> None:
+    assert 'class="people"' not in first_screen([result("lic")])
+
+
 def test_what_is_not_found_is_said() -> None:
     words = words_of(first_screen([result(value=0.001)]))
     assert "No bias beyond chance was found in sat. It does not, beyond chance, name" in words
