@@ -94,6 +94,23 @@ class Power:
         size = min(self.measurements, key=lambda m: abs(math.log(m.balanced / balanced))).n_images
         return sorted((m for m in self.measurements if m.n_images == size), key=lambda m: m.planted)
 
+    def seen_from(self, planted: int) -> int | None:
+        """The smallest size from which on audits conclude in four of five trials.
+
+        Args:
+            planted: per cent.
+
+        Returns:
+            Images; None if no measured size is enough.
+        """
+        size = None
+        by_size = {m.n_images: m for m in self.measurements if m.planted == planted}
+        for n_images, measurement in sorted(by_size.items(), reverse=True):
+            if measurement.concluded < POWER * measurement.trials:
+                break
+            size = n_images
+        return size
+
     def _nearest_score(self, size: int) -> Measurement:
         """The planted share whose score is nearest to what can be detected: errors follow it."""
         planted = [m for m in self.measurements if m.n_images == size and m.planted]
@@ -157,6 +174,13 @@ def _measurement(line: Mapping[str, str]) -> Measurement:
         concluded=int(line["concluded"]),
         withheld=int(line["withheld"]),
     )
+
+
+def measured_of(metric: str, part: str) -> list[Power]:
+    """What the study measured of one number, a planted bias each; empty if it did not."""
+    return [
+        power for power in measured() if (power.first.metric, power.first.part) == (metric, part)
+    ]
 
 
 def measured_sizes() -> tuple[float, float]:

@@ -1,7 +1,8 @@
 """Which metrics a conclusion on a real captioner may rest on, and what moves them.
 
-The answer is the rule that :mod:`~bias_pipeline.analysis.verdict` applies; the amounts are those of
-``flatness.csv``, which ``python -m experiments.flatness.reproduce`` writes and the package ships.
+The answer is the rule that :mod:`~bias_pipeline.analysis.verdict` applies, and whether the number
+found planted bias in ``power.csv``; the amounts are those of ``flatness.csv``. ``python -m
+experiments.power.reproduce`` and ``experiments.flatness.reproduce`` write them.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ from functools import cache
 from importlib.resources import files
 
 from bias_pipeline.analysis.conclusion_checks import LIMITS, NO_RULE
+from bias_pipeline.analysis.power import measured_of
 from bias_pipeline.analysis.verdict import JUDGED
 from bias_pipeline.io.csv_text import read_csv
 from bias_pipeline.metrics.base import HEADLINES, MetricInfo
 from bias_pipeline.metrics.value_names import sibling_name
 
 YES, MATCHED, NO = "yes", "only under `alignment=matched`", "no"
+ONLY_YES = "only a yes"
+PLANTED = 20  # per cent of planted bias that a usable number must find
 _SHOWN = {
     True: "`audit` shows it and answers nothing by it, and `compare` decides by it",
     False: "it is shown and decides nothing",
@@ -36,8 +40,8 @@ class Usability:
     Attributes:
         headline: which one.
         part: the part that decides, the headline itself where none does.
-        answer: ``YES``, ``MATCHED`` or ``NO``.
-        reason: for ``NO``; else empty.
+        answer: ``YES``, ``MATCHED``, ``NO``, or ``ONLY_YES`` where planted bias stays unseen.
+        reason: for ``NO`` and ``ONLY_YES``; else empty.
     """
 
     headline: str
@@ -99,7 +103,20 @@ def _of(headline: str, info: MetricInfo) -> Usability:
         return Usability(headline, part, MATCHED)
     if rule.follows:
         return Usability(headline, part, NO, _DIFFERING.format(" and ".join(rule.follows)))
-    return Usability(headline, part, YES)
+    unseen = _unseen(info.name, part)
+    return Usability(headline, part, ONLY_YES if unseen else YES, unseen)
+
+
+def _unseen(metric: str, part: str) -> str:
+    """A sentence on planted bias that a number finds with no measured size; empty if it does."""
+    powers = measured_of(metric, part)
+    if not powers or any(power.seen_from(PLANTED) for power in powers):
+        return ""
+    sizes = {m.n_images for power in powers for m in power.measurements}
+    return (
+        f"with {min(sizes)} to {max(sizes):,} images it did not find a planted bias of "
+        f"{PLANTED} % in four of five trials; that it finds nothing says nothing"
+    )
 
 
 @cache

@@ -28,7 +28,9 @@ those by which papers compare metrics (ImageCaptioner2, Table 1; DBAC, Table 1).
 planted habits are tested (`python -m bias_pipeline metrics` describes them).
 
 *Usable for a conclusion* says whether `audit` concludes from a headline of a captioner that writes
-unlike people, as the published ones do, by the rule that it applies. The amounts are of
+unlike people, as the published ones do, by the rule that it applies. *Only a yes*: what it
+finds may be concluded; that it finds nothing says nothing, for it did not find planted bias in
+[experiments/power](../experiments/power/README.md). The amounts are of
 [experiments/flatness](../experiments/flatness/README.md), in points, or in the unit of the score:
 the largest change between speakers without bias, with half of the interval, and the largest change
 by planted bias. [which_metric.md](which_metric.md) says what to use for which question, and from

@@ -7,15 +7,20 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from bias_pipeline.analysis.power import POWER, Power, measured
-from bias_pipeline.analysis.usability import MATCHED, Usability, movements_of, usability
+from bias_pipeline.analysis.power import Power, measured_of
+from bias_pipeline.analysis.usability import (
+    MATCHED,
+    PLANTED,
+    Usability,
+    movements_of,
+    usability,
+)
 from bias_pipeline.catalogue.registry import infos
 from bias_pipeline.metrics.base import QUESTIONS, MetricInfo
 from bias_pipeline.report.smallest_bias import amount
 from experiments.study import markdown
 
 SIZES = (500, 2000, 8000)
-PLANTED = 20  # per cent
 _HEAD = """\
 # Which metric answers which question
 
@@ -26,7 +31,8 @@ Written by `python -m experiments.power.reproduce`, from what
 Choose the question first, then a metric that may be used for it. The columns:
 
 * **use it**: whether `audit` concludes from it for a captioner that writes unlike people, as the
-  published ones do. [metrics.md](metrics.md) says why not.
+  published ones do. [metrics.md](metrics.md) says why not. *only a yes*: what it
+  finds may be concluded; that it finds nothing says nothing, for it found 20 % with no size.
 * **20 % found from**: from so many images on, an audit of the metric alone called a captioner
   biased in at least four of five trials. *people words*: people's captions, 20 % of which got a
   word that people say more often of the group. *scenes a_to_t*: a simulated captioner that imagines
@@ -70,11 +76,7 @@ def page() -> str:
 def _lines(info: MetricInfo) -> Iterator[dict[str, str]]:
     for answer in usability(info):
         alignment = "matched" if answer.answer == MATCHED else "constant"
-        powers = [
-            power
-            for power in measured()
-            if (power.first.metric, power.first.part) == (info.name, answer.part)
-        ]
+        powers = measured_of(info.name, answer.part)
         yield {
             "question": QUESTIONS[info.question],
             "metric": f"`{info.name}`" + (f" `{answer.part}`" if answer.part != "score" else ""),
@@ -86,15 +88,7 @@ def _lines(info: MetricInfo) -> Iterator[dict[str, str]]:
 
 
 def _from(power: Power) -> str:
-    """The smallest size from which on at least four of five trials conclude."""
-    size = None
-    ordered = sorted(
-        (m for m in power.measurements if m.planted == PLANTED), key=lambda m: -m.n_images
-    )
-    for measurement in ordered:
-        if measurement.concluded < POWER * measurement.trials:
-            break
-        size = measurement.n_images
+    size = power.seen_from(PLANTED)
     return f"{'none' if size is None else f'{size:,} images'} ({power.first.design})"
 
 

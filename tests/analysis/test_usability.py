@@ -7,7 +7,15 @@ import math
 import pytest
 
 from bias_pipeline.analysis.conclusion_checks import LIMITS
-from bias_pipeline.analysis.usability import MATCHED, NO, YES, movements_of, usability
+from bias_pipeline.analysis.power import measured, measured_of
+from bias_pipeline.analysis.usability import (
+    MATCHED,
+    NO,
+    ONLY_YES,
+    YES,
+    movements_of,
+    usability,
+)
 from bias_pipeline.catalogue.cards import card
 from bias_pipeline.catalogue.registry import infos
 from tests.metrics.test_contract import NAMES
@@ -23,14 +31,14 @@ USABLE = [
 @pytest.mark.parametrize("name", NAMES)
 def test_every_card_says_whether_it_is_usable(name: str) -> None:
     (line,) = (x for x in card(name).splitlines() if x.startswith("| usable for a conclusion |"))
-    assert any(f"`: {answer}" in line for answer in (YES, MATCHED, NO))
+    assert any(f"`: {answer}" in line for answer in (YES, MATCHED, ONLY_YES, NO))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_metric_that_is_not_usable_says_why(name: str) -> None:
     answers = usability(infos()[name])
     assert answers
-    assert all(bool(answer.reason) == (answer.answer == NO) for answer in answers)
+    assert all(bool(answer.reason) == (answer.answer in (NO, ONLY_YES)) for answer in answers)
 
 
 @pytest.mark.parametrize(("name", "part", "alignment"), USABLE)
@@ -45,3 +53,26 @@ def test_what_is_usable_does_not_move_beyond_its_interval_and_a_little(
 def test_attackers_are_usable_at_equal_speech_only() -> None:
     answers = {name: usability(infos()[name])[0].answer for name in ("lic", "leakage", "dbac")}
     assert set(answers.values()) == {MATCHED}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_finds_planted_bias_at_no_size_is_not_simply_usable(name: str) -> None:
+    blind = {
+        (power.first.metric, power.first.part)
+        for power in measured()
+        if not any(
+            m.concluded >= 0.8 * m.trials
+            for other in measured_of(power.first.metric, power.first.part)
+            for m in other.measurements
+            if m.planted == 20
+        )
+    }
+    answers = {a.part for a in usability(infos()[name]) if a.answer == YES}
+    assert not {(name, part) for part in answers} & blind
+
+
+def test_of_bias_that_stays_unseen_the_card_says_so() -> None:
+    answers = {
+        a.part: a.answer for n in ("ba_mals", "ba_directional") for a in usability(infos()[n])
+    }
+    assert answers == {"score": ONLY_YES, "a_to_t": NO, "t_to_a:named": ONLY_YES}
