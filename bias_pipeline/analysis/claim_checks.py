@@ -79,6 +79,16 @@ def all_lower(a: Series, b: Series) -> ClaimCheck:
     return ClaimCheck(finding, "no" if others else "yes")
 
 
+def lowest(a: Series, one: str) -> ClaimCheck:
+    """One captioner has a lower number than all others."""
+    return _last_of(sorted(a, key=lambda name: -a[name].value), a, one)
+
+
+def highest(a: Series, one: str) -> ClaimCheck:
+    """One captioner has a higher number than all others."""
+    return _last_of(sorted(a, key=lambda name: a[name].value), a, one)
+
+
 def raised(a: Series, one: str, other: str, claimed: bool = True) -> ClaimCheck:
     """One captioner is significantly higher than another; or, not ``claimed``, it is not."""
     absent = [name for name in (one, other) if name not in a]
@@ -108,10 +118,10 @@ def mean_is(a: Series, printed: float, within: float = 0.01) -> ClaimCheck:
     return ClaimCheck(f"{len(a)} cells average {mean:.2f}, printed {printed:.2f}", follows)
 
 
-def pearson_is(a: Series, b: Series, printed: float, within: float = 1.0) -> ClaimCheck:
-    """The printed correlation, in per cent, is the correlation of the printed numbers."""
+def pearson_is(a: Series, b: Series, claimed: float, within: float = 1.0) -> ClaimCheck:
+    """The claimed correlation, in per cent, is the correlation of the printed numbers."""
     r = 100 * float(np.corrcoef(*_paired(a, b))[0, 1])
-    return ClaimCheck(f"Pearson {r:.2f}, printed {printed:g}", _within(abs(r - printed), within))
+    return ClaimCheck(f"Pearson {r:.2f}, claimed {claimed:g}", _within(abs(r - claimed), within))
 
 
 def same_numbers(a: Series, b: Series, within: float = 0.01) -> ClaimCheck:
@@ -160,8 +170,8 @@ def merged(verdicts: Sequence[ClaimCheck]) -> ClaimCheck:
 TESTS: Mapping[str, Callable[..., ClaimCheck]] = {
     test.__name__: test
     for test in (
-        same_order, all_above, all_below, most_above, all_lower, raised, times, mean_is,
-        pearson_is, same_numbers, not_copied, same_sign, rising,
+        same_order, all_above, all_below, most_above, all_lower, lowest, highest, raised, times,
+        mean_is, pearson_is, same_numbers, not_copied, same_sign, rising,
     )
 }  # fmt: skip
 
@@ -172,6 +182,13 @@ def _all_beyond(a: Series, sure: bool, sign: int, word: str) -> ClaimCheck:
     finding = f"{len(a) - len(others)} of {len(a)} {word} 0"
     finding += f", not: {', '.join(others)}" if others else ""
     return ClaimCheck(finding, "no" if others else "yes")
+
+
+def _last_of(ordered: Sequence[str], a: Series, one: str) -> ClaimCheck:
+    before, last = ordered[-2:]
+    finding = f"{last} {a[last].value:g}, next {before} {a[before].value:g}"
+    alone = last == one and a[before].value != a[last].value
+    return ClaimCheck(finding, "yes" if alone else "no")
 
 
 def _apart(pairs: Mapping[str, tuple[float, float]], alike: Sequence[str]) -> str:

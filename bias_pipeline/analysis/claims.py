@@ -26,7 +26,7 @@ _NORMAL = 1.959964
 _SERIES = ("a", "b")
 _WORDS = ("where", "what", "test", "negated", *_SERIES)
 # Keys that say how rows are read, not which rows.
-_HOW = ("rows", "readings", "by", "scale")
+_HOW = ("rows", "readings", "by", "scale", "from")
 _OPPOSITE = {"yes": "no", "no": "yes"}
 
 
@@ -151,7 +151,12 @@ def _series(cells: Mapping[str, Any], folder: Path) -> Iterator[Series]:
     for series in all_series:
         if not series:
             raise DataError(f"{folder / REGISTER}: no cells fit {dict(cells)}")
-        yield series
+        yield _distances(series, cells["from"]) if "from" in cells else series
+
+
+def _distances(series: Series, origin: float) -> Series:
+    """How far each number lies from ``origin``, on either side."""
+    return {name: ClaimNumber(abs(x.value - origin), x.half) for name, x in series.items()}
 
 
 def _published(cells: Mapping[str, Any], folder: Path) -> Iterator[Series]:
@@ -223,7 +228,9 @@ def _fits(cell: str, wanted: object) -> bool:
 
 
 def _number(line: Mapping[str, str], scale: float) -> ClaimNumber:
-    value, low, high = (scale * float(line[key] or "nan") for key in ("value", "ci_low", "ci_high"))
+    value, low, high = (
+        scale * float(line.get(key) or "nan") for key in ("value", "ci_low", "ci_high")
+    )
     return ClaimNumber(value, (high - low) / 2)
 
 
