@@ -1,22 +1,29 @@
-"""``caption``: captions of photos by an image-text model or one of ``fit``, in many tasks."""
+"""``caption``: captions of photos by a model of this machine or behind a server, in many tasks."""
 
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Annotated
 
 from bias_pipeline.captioners.fitted import KINDS as FITTED
 from bias_pipeline.captioners.fitted import FittedCaptioner
+from bias_pipeline.commands import caption_server
 from bias_pipeline.commands.arguments import Parser, number
-from bias_pipeline.commands.photo_options import check_words
+from bias_pipeline.commands.photo_options import BATCH, check_words
 from bias_pipeline.commands.photo_options import parser as photo_parser
-from bias_pipeline.declared import Range
+from bias_pipeline.declared import Count, Range
 from bias_pipeline.errors import UsageError
 from bias_pipeline.inference.blocks import BlockStore
 from bias_pipeline.inference.merge_shards import all_empty, gather, write_gathered_captions
-from bias_pipeline.inference.runner import Model, describe_share, report_progress
+from bias_pipeline.inference.runner import (
+    Model,
+    ProgressCounts,
+    describe_share,
+    report_progress,
+)
 from bias_pipeline.inference.stamps import photo_stamps
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.models.folders import require_vocabulary
@@ -33,10 +40,11 @@ Number = Annotated[int, Range(low=1, high=1000)]
 Temperature = Annotated[float, Range(low=0, high=100)]
 Seed = Annotated[int, Range(low=0, high=2**32 - 1)]
 _ABOUT = (
-    "Caption photos with any image-text model of transformers, or a captioner of fit; in any "
-    "number of tasks"
+    "Caption photos with any image-text model of transformers, a captioner of fit, or a model "
+    "behind a server; in any number of tasks"
 )
 JOB = "caption"
+NEW_TOKENS = 30
 VERSION = 2  # raise it when the same model would write other captions
 
 
@@ -53,6 +61,8 @@ def command(words: Sequence[str]) -> int:
         print_out(
             f"{gathered.out}: {written} captions{f', {empty} of them empty' if empty else ''}"
         )
+    elif options.to_batch:
+        caption_server.write_batch(options, find_photos(options.folder), JOB)
     else:
         _caption(options)
     return 0
@@ -69,7 +79,7 @@ def parser() -> Parser:
         "question for all others)",
     )
     parser.add_argument(
-        "--max-new-tokens", type=number(NewTokens), default=30, help="longest caption (30)"
+        "--max-new-tokens", type=number(NewTokens), help=f"longest caption ({NEW_TOKENS})"
     )
     parser.add_argument(
         "--beams",
@@ -90,6 +100,11 @@ def parser() -> Parser:
         default=1,
         help="captions for each photo: draws, or the best of as many --beams (1)",
     )
+    parser.add_argument(
+        "--limit", type=number(Count), metavar="N", help="only the first N photos of the share"
+    )
+    caption_server.add_options(parser)
+    parser.set_defaults(batch=None)
     return parser
 
 
@@ -101,6 +116,14 @@ def options_of(words: Sequence[str]) -> Namespace:
     """
     options = parser().parse_args(list(words))
     check_words(options, "folder")
+    if options.gather:
+        return options
+    caption_server.check(options)
+    served = options.server is not None
+    if options.batch is None:
+        options.batch = caption_server.AT_ONCE if served else BATCH
+    if options.max_new_tokens is None:
+        options.max_new_tokens = caption_server.NEW_TOKENS if served else NEW_TOKENS
     options.decoding = Decoding(
         prompt=options.prompt,
         max_new_tokens=options.max_new_tokens,
@@ -114,6 +137,21 @@ def options_of(words: Sequence[str]) -> Namespace:
 
 def _caption(options: Namespace) -> None:
     photos = find_photos(options.folder)
+    lines: list[str] = []
+    if options.server is None:
+        store, tally = _caption_here(options, photos)
+    else:
+        store, tally, lines = caption_server.caption_served(options, photos, JOB)
+    n_written = options.n * (tally.described - len(tally.unreadable))
+    if tally.empty and tally.empty == n_written:
+        raise all_empty(store, tally.empty)
+    report_progress(tally, "images", JOB, store, lines)
+
+
+def _caption_here(
+    options: Namespace, photos: Mapping[str, Path]
+) -> tuple[BlockStore, ProgressCounts]:
+    """Caption photos by a model on this machine."""
     model = find_pretrained(options.model, None, revision=options.revision)
     fitted = model.kind in FITTED
     decoding: Decoding = options.decoding
@@ -133,8 +171,4 @@ def _caption(options: Namespace) -> None:
     recorded = {"decoding": describe_decoding(decoding, added), **asdict(decoding)}
     settings = {"job": JOB, "version": VERSION, **recorded, "files": model.files}
     store = BlockStore(options.out, settings, model.name)
-    tally = describe_share(photos, photo_stamps, store, load, options)
-    n_written = decoding.n * (tally.described - len(tally.unreadable))
-    if tally.empty and tally.empty == n_written:
-        raise all_empty(store, tally.empty)
-    report_progress(tally, "images", JOB, store)
+    return store, describe_share(photos, photo_stamps, store, load, options, options.limit)

@@ -12,6 +12,7 @@ from bias_pipeline.errors import UsageError
 from bias_pipeline.io.cores import n_cores
 
 Batch = Annotated[int, Range(low=1, high=65_536)]
+BATCH = 32
 Threads = Annotated[int, Range(low=1, high=1024)]
 
 
@@ -30,7 +31,9 @@ def parser(command: str, description: str | None, noun: str) -> Parser:
         metavar="K/N",
         help="this task's share, K of N (that of the Slurm array; 0/1)",
     )
-    parser.add_argument("--batch", type=number(Batch), default=32, help="images at once (32)")
+    parser.add_argument(
+        "--batch", type=number(Batch), default=BATCH, help=f"images at once ({BATCH})"
+    )
     parser.add_argument(
         "--threads",
         type=number(Threads),

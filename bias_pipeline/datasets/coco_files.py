@@ -139,7 +139,7 @@ class _Numbered:
 
     def tell_decodings(self, layout: Layout) -> None:
         """Note how captions were decoded."""
-        for decoding in sorted(self.decodings):
+        for decoding in sorted(self.decodings - {""}):
             layout.tell(self.rows.path, f"decoding: {decoding}")
 
     def _sample(self, number: int, row: Mapping[str, Any]) -> int:

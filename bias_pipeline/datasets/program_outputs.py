@@ -10,11 +10,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from bias_pipeline.corpus.image_ids import ENDINGS, few
-from bias_pipeline.datasets.columns import IMAGE, MODEL, Layout, plain_name
+from bias_pipeline.datasets.chat_answers import Answer, answer_of_row, image_of_request
+from bias_pipeline.datasets.columns import DECODING, IMAGE, MODEL, SAMPLE, Layout, plain_name
 from bias_pipeline.datasets.tables import Rows
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.json_files import expect
@@ -22,26 +23,6 @@ from bias_pipeline.io.json_files import expect
 _PEOPLE = "people"
 _SHOWN, _REASONS = 40, 5  # characters of a reason, and reasons, in a note
 _FAILED = "Failed to obtain answer"  # VLMEvalKit's text where a model or service failed
-_CUT = ("length", "content_filter")  # finish_reason of an answer that is not whole
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a program wrote about one image.
-
-    Attributes:
-        image: the image's id as it is written.
-        captions: the model's.
-        human: people's captions that the file has beside them.
-        absent: why there is no caption; empty if there is one.
-        cut: why the caption is not whole; empty if it is.
-    """
-
-    image: Any
-    captions: Sequence[str] = ()
-    human: Sequence[str] = ()
-    absent: str = ""
-    cut: str = ""
 
 
 class ProgramOutput(ABC):
@@ -75,8 +56,8 @@ class ProgramOutput(ABC):
 
     def _items(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
         """The rows; images without an answer come last, with an empty caption."""
-        answered: set[str] = set()
-        absent: dict[str, tuple[int, Answer]] = {}
+        answered: set[tuple[str, int | None]] = set()
+        absent: dict[tuple[str, int | None], tuple[int, Answer]] = {}
         cut: dict[str, str] = {}
         for number, row in self.rows.items:
             answer = self.answer(number, row)
@@ -84,17 +65,18 @@ class ProgramOutput(ABC):
                 continue
             image = self.rows.id(number, {IMAGE.name: answer.image}, IMAGE.name)
             if answer.absent:
-                absent.setdefault(image, (number, answer))
+                absent.setdefault((image, answer.sample), (number, answer))
                 continue
-            answered.add(image)
+            answered.add((image, answer.sample))
             if answer.cut:
                 cut[image] = answer.cut
             yield number, _row(image, answer)
-        lacking = {image: pair for image, pair in absent.items() if image not in answered}
-        for image, (number, answer) in lacking.items():
+        lacking = {key: pair for key, pair in absent.items() if key not in answered}
+        for (image, _), (number, answer) in lacking.items():
             yield number, _row(image, replace(answer, captions=("",)))
-        total = len(answered) + len(lacking)
-        self._count("have no answer", {i: pair[1].absent for i, pair in lacking.items()}, total)
+        total = len({image for image, _ in (*answered, *lacking)})
+        reasons = {image: answer.absent for (image, _), (_, answer) in lacking.items()}
+        self._count("have no answer", reasons, total)
         self._count("have an answer that is cut", cut, total)
 
     def _count(self, what: str, reasons: Mapping[str, str], total: int) -> None:
@@ -108,7 +90,9 @@ class ProgramOutput(ABC):
 
 
 def _row(image: str, answer: Answer) -> Mapping[str, Any]:
-    return {IMAGE.name: image, MODEL.name: list(answer.captions), _PEOPLE: list(answer.human)}
+    texts = {MODEL.name: list(answer.captions), _PEOPLE: list(answer.human)}
+    numbered = {} if answer.sample is None else {SAMPLE: answer.sample, DECODING: ""}
+    return {IMAGE.name: image, **texts, **numbered}
 
 
 class Samples(ProgramOutput):
@@ -192,7 +176,10 @@ def _is_picture(value: object) -> bool:
 
 
 class Batch(ProgramOutput):
-    """Answers of a batch: an entry a request, whose ``custom_id`` is the image's id."""
+    """Answers of a batch: an entry a request, whose ``custom_id`` is the image's id.
+
+    With several requests an image the ``custom_id`` has their numbers from 0: ``42#1``.
+    """
 
     name = "answers of a batch"
     marks = frozenset({"custom_id", "response"})
@@ -200,47 +187,10 @@ class Batch(ProgramOutput):
 
     def answer(self, number: int, row: Mapping[str, Any]) -> Answer:
         """See :meth:`ProgramOutput.answer`."""
-        image = self.rows.value(number, row, self.id_column or "custom_id")
-        written, error = row.get("response"), row.get("error")
-        if error or written is None:
-            return Answer(image, absent=_code(error) or "failed")
-        where = f"{self.rows.unit} {number}: response"
-        response: Mapping[str, Any] = expect(written, dict, self.rows.path, where)
-        status = response.get("status_code", 200)
-        if status != 200:
-            return Answer(image, absent=f"status {status}")
-        where = f"{where}.body"
-        body: Mapping[str, Any] = expect(response.get("body"), dict, self.rows.path, where)
-        choices: list[Any] = expect(body.get("choices"), list, self.rows.path, f"{where}.choices")
-        answers = [
-            self._choice(image, choice, f"{where}.choices[{k}]") for k, choice in enumerate(choices)
-        ]
-        whole = [answer for answer in answers if not answer.absent]
-        if not whole:
-            return answers[0] if answers else Answer(image, absent="empty")
-        texts = [text for answer in whole for text in answer.captions]
-        return Answer(image, texts, cut=next((a.cut for a in whole if a.cut), ""))
-
-    def _choice(self, image: Any, choice: Any, where: str) -> Answer:
-        fields: Mapping[str, Any] = expect(choice, dict, self.rows.path, where)
-        message: Mapping[str, Any] = expect(
-            fields.get("message"), dict, self.rows.path, f"{where}.message"
-        )
-        content, reason = message.get("content"), fields.get("finish_reason")
-        if isinstance(content, list):
-            parts = [part.get("text") for part in content if isinstance(part, Mapping)]
-            content = "".join(part for part in parts if isinstance(part, str))
-        if content is not None:
-            expect(content, str, self.rows.path, f"{where}.message.content")
-        cut = str(reason) if reason in _CUT else ""
-        if not content:
-            return Answer(image, absent=cut or ("refused" if message.get("refusal") else "empty"))
-        return Answer(image, [content], cut=cut)
-
-
-def _code(error: object) -> str:
-    """The code of a service's error; empty if it has none."""
-    return str(error.get("code") or "") if isinstance(error, Mapping) else ""
+        custom_id = self.rows.value(number, row, self.id_column or "custom_id")
+        image, sample = (custom_id, None) if self.id_column else image_of_request(custom_id)
+        answer = answer_of_row(image, row, self.rows.path, f"{self.rows.unit} {number}")
+        return replace(answer, sample=sample)
 
 
 class Conversations(ProgramOutput):

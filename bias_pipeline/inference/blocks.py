@@ -21,6 +21,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from bias_pipeline.errors import DataError, ResourceError, did_you_mean
 from bias_pipeline.inference.shards import blocks_of
 from bias_pipeline.io.atomic import DRAFTS, replace_file
@@ -28,7 +30,6 @@ from bias_pipeline.io.drafts import clear_drafts
 from bias_pipeline.io.json_files import expect, load_json
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
     import pyarrow as pa
 
@@ -36,6 +37,7 @@ log = logging.getLogger(__name__)
 
 SETTINGS = "settings.json"
 NOT_YET = "not computed yet"
+_NOTE = "note"
 _SIGNATURE = 16  # hexadecimal digits
 
 
@@ -49,12 +51,14 @@ class Block:
         values: (N,) a text, a list of texts, or a float32 or float16 vector of D numbers, or None
             if there is a reason.
         reasons: (N,) why there is no value, None if there is one.
+        notes: (N,) a note on each text of a list, None if there is nothing to note; may be empty.
     """
 
     ids: Sequence[str]
     stamps: Sequence[int]
     values: Sequence[Any]
     reasons: Sequence[str | None]
+    notes: Sequence[Sequence[str] | None] = ()
 
 
 class BlockStore:
@@ -120,7 +124,10 @@ class BlockStore:
         return None if table is None else list(table["stamp"].to_pylist())
 
     def read(self, ids: Sequence[str]) -> pa.Table | None:
-        """Columns ``id stamp value reason`` of a block, None if it is absent or damaged."""
+        """Columns ``id stamp value reason`` of a block, None if it is absent or damaged.
+
+        If anything is noted on its texts, ``note`` too.
+        """
         table = _table(self._path(ids))
         return table if table is not None and table["id"].to_pylist() == list(ids) else None
 
@@ -161,6 +168,8 @@ class BlockStore:
             "value": _column(block.values),
             "reason": pa.array(block.reasons, pa.string()),
         }
+        if any(block.notes):
+            columns[_NOTE] = pa.array(block.notes, pa.list_(pa.string()))
         content = BytesIO()
         pq.write_table(
             pa.table(columns),
@@ -204,8 +213,8 @@ class BlockStore:
         """The finished results of the latest plan.
 
         Returns:
-            Tables of the columns ``id`` and ``value``, no image twice; and the images without a
-            value, with the reason.
+            Tables of the columns ``id`` and ``value``, and ``note`` in some, no image twice; and
+            the images without a value, with the reason.
         """
         tables: list[pa.Table] = []
         missing: dict[str, str] = {}
@@ -216,7 +225,7 @@ class BlockStore:
                 continue
             reasons = zip(ids, table["reason"].to_pylist(), strict=True)
             missing |= {image: reason for image, reason in reasons if reason is not None}
-            readable = table.filter(table["reason"].is_null()).select(["id", "value"])
+            readable = table.filter(table["reason"].is_null()).drop_columns(["stamp", "reason"])
             tables += [readable] if len(readable) else []
         return tables, missing
 
@@ -246,7 +255,8 @@ def _table(path: Path) -> pa.Table | None:
         # Without threads: a thread pool that is still starting aborts an ending process.
         content = _unsealed(path.read_bytes())
         table = pq.ParquetFile(BytesIO(content), pre_buffer=False).read(use_threads=False)
-        return table.select(["id", "stamp", "value", "reason"])
+        noted = [_NOTE] if _NOTE in table.column_names else []
+        return table.select(["id", "stamp", "value", "reason", *noted])
     except FileNotFoundError:
         return None
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
@@ -307,6 +317,24 @@ def _column(values: Sequence[Any]) -> pa.Array:
     half = getattr(first, "dtype", None) == "float16"
     kind = pa.float16() if half else pa.float32()
     return pa.array(values, pa.list_(kind, len(first)))
+
+
+def notes_of(table: pa.Table) -> list[Sequence[str] | None]:
+    """(N,) the notes on each image's texts, None where nothing is noted."""
+    if _NOTE not in table.column_names:
+        return [None] * len(table)
+    notes: list[Sequence[str] | None] = table[_NOTE].to_pylist()
+    return notes
+
+
+def values_of(table: pa.Table) -> list[Any]:
+    """(N,) the values as they were put: texts, lists of texts, vectors, or None."""
+    column: Any = table["value"]
+    number = {"float": np.float32, "halffloat": np.float16}.get(
+        str(getattr(column.type, "value_type", None))
+    )
+    values: list[Any] = column.to_pylist()
+    return [value if number is None or value is None else number(value) for value in values]
 
 
 def vectors_of(column: Any) -> npt.NDArray[np.floating]:

@@ -15,7 +15,13 @@ from bias_pipeline.array_types import Float32Array, IntArray
 from bias_pipeline.corpus.corpus import id_key
 from bias_pipeline.datasets.columns import DECODING, SAMPLE
 from bias_pipeline.errors import DataError, ResourceError, UsageError
-from bias_pipeline.inference.blocks import NOT_YET, BlockStore, find_store, vectors_of
+from bias_pipeline.inference.blocks import (
+    NOT_YET,
+    BlockStore,
+    find_store,
+    notes_of,
+    vectors_of,
+)
 from bias_pipeline.inference.runner import first_reasons
 from bias_pipeline.io.atomic import replace_file, replacing
 from bias_pipeline.io.csv_text import csv_text
@@ -98,7 +104,10 @@ def _tell_missing(folder: Path, missing: Mapping[str, str], *, strict: bool) -> 
         raise ResourceError(
             f"{message}. Start the job again, or gather the others with --no-strict"
         )
-    raise DataError(f"{message}. Repair or remove the files, or gather the others with --no-strict")
+    raise DataError(
+        f"{message}. Repair or remove the files and start the job again, or gather the others with "
+        "--no-strict"
+    )
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -116,7 +125,8 @@ def write_atomically(path: Path, content: bytes) -> None:
 def write_gathered_captions(gathered: Gathered) -> tuple[int, int]:
     """Write captions as COCO's results, ``[{"image_id": 139, "caption": "a dog"}, ...]``.
 
-    Each row says how it was decoded, and which of several captions of an image it is (from 0).
+    Each row says how it was decoded, which of several captions of an image it is (from 0), and why
+    a server's caption is cut or empty (``note``).
 
     Returns:
         How many, and how many of them are empty.
@@ -132,18 +142,24 @@ def write_gathered_captions(gathered: Gathered) -> tuple[int, int]:
         raise all_empty(gathered.store, empty)
     settings = gathered.store.settings
     several = settings.get("n", 1) != 1
+    notes = [note for table in gathered.tables for note in notes_of(table)]
+    noted = [
+        zip(captions, note or [""] * len(captions), strict=True)
+        for captions, note in zip(values, notes, strict=True)
+    ]
     lines = [
         json.dumps(
             {
                 "image_id": _number(image),
                 "caption": text,
                 **({SAMPLE: number} if several else {}),
+                **({"note": note} if note else {}),
                 DECODING: settings.get(DECODING, ""),
             },
             ensure_ascii=False,
         )
-        for image, captions in sorted(zip(gathered.ids(), values, strict=True), key=_by_id)
-        for number, text in enumerate(captions)
+        for image, captions in sorted(zip(gathered.ids(), noted, strict=True), key=_by_id)
+        for number, (text, note) in enumerate(captions)
     ]
     write_atomically(gathered.out, ("[\n" + ",\n".join(lines) + "\n]\n").encode())
     return len(lines), empty
@@ -152,8 +168,8 @@ def write_gathered_captions(gathered: Gathered) -> tuple[int, int]:
 def all_empty(store: BlockStore, count: int) -> DataError:
     """The error for a captioner that wrote nothing."""
     return DataError(
-        f"{store.folder}: all {count} captions are empty; the tokenizer or the weights of "
-        f"{store.model} are broken"
+        f"{store.folder}: all {count} captions are empty: {store.model} declines, or its "
+        "tokenizer or weights are broken"
     )
 
 

@@ -7,23 +7,28 @@ from __future__ import annotations
 
 import contextlib
 import shlex
+import sys
 import time
 from argparse import Namespace
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import chain, islice
-from typing import Any, Protocol, TypeVar
+from itertools import chain, islice, takewhile
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from bias_pipeline.errors import ResourceError
-from bias_pipeline.inference.blocks import Block, BlockStore
+from bias_pipeline.corpus.corpus import id_key
+from bias_pipeline.errors import BiasPipelineError, ResourceError
+from bias_pipeline.inference.blocks import NOT_YET, Block, BlockStore, notes_of, values_of
 from bias_pipeline.inference.shards import Shard, blocks_of
 from bias_pipeline.inference.stamps import is_of_content
 from bias_pipeline.io import signals
 from bias_pipeline.io.progress import bar, track
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.vision.photos import UnreadableError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -53,10 +58,9 @@ class ProgressCounts:
     Attributes:
         blocks: blocks of its share.
         finished: blocks that existed already.
-        changed: images whose content has changed since their block was written.
-        earlier: images in blocks of an earlier version, which identified photos by size.
-        again: images in both kinds of blocks; all are described again.
-        described: images or texts.
+        changed: images whose content has changed since they were described.
+        earlier: images of an earlier version, which identified photos by size.
+        described: images or texts, unreadable ones too.
         empty: empty texts among them.
         seconds: for them, without loading the model.
         unreadable: image to reason.
@@ -66,27 +70,25 @@ class ProgressCounts:
     finished: int = 0
     changed: int = 0
     earlier: int = 0
-    again: int = 0
     described: int = 0
     empty: int = 0
     seconds: float = 0.0
     unreadable: dict[str, str] = field(default_factory=dict)
 
-    def add(self, block: Block) -> None:
-        """Count a block that is finished."""
-        reasons = zip(block.ids, block.reasons, strict=True)
-        self.unreadable |= {image: reason for image, reason in reasons if reason is not None}
-        self.described += len(block.ids)
-        self.empty += sum(not text.strip() for value in block.values for text in _texts(value))
+    def add(self, outcomes: Mapping[str, Any]) -> None:
+        """Count images that were described, or why they could not be."""
+        reasons = {i: str(o) for i, o in outcomes.items() if isinstance(o, UnreadableError)}
+        self.unreadable |= reasons
+        self.described += len(outcomes)
+        texts = [text for outcome in outcomes.values() for text in _texts(outcome)]
+        self.empty += sum(not text.strip() for text in texts)
 
-    def add_outdated(self, before: Sequence[int], now: Sequence[int]) -> None:
-        """Count a block whose stamps differ from those of its images now."""
-        pairs = list(zip(before, now, strict=True))
-        if any(is_of_content(new) and old > 0 and not is_of_content(old) for old, new in pairs):
-            self.earlier += len(pairs)
-        else:
-            self.changed += sum(old not in (new, UNSETTLED) for old, new in pairs)
-        self.again += len(pairs)
+    def add_outdated(self, before: int, now: int) -> None:
+        """Count an image whose stamp differs from that of its block."""
+        if is_of_content(now) and before > 0 and not is_of_content(before):
+            self.earlier += 1
+        elif before != UNSETTLED:
+            self.changed += 1
 
     def sentences(self, noun: str) -> list[str]:
         """The lines of the report."""
@@ -100,8 +102,8 @@ class ProgressCounts:
             )
         if self.changed:
             lines.append(
-                f"{self.changed} {noun} have changed since they were described; with the rest "
-                f"of their blocks {self.again - self.earlier} were described again"
+                f"{self.changed} {noun} have changed since they were described; they were "
+                "described again"
             )
         if self.described:
             rate = self.described / max(self.seconds, 1e-9)
@@ -109,7 +111,7 @@ class ProgressCounts:
         if self.empty:
             lines.append(f"{self.empty} have an empty text")
         if self.unreadable:
-            lines.append(f"{len(self.unreadable)} cannot be read: {first_reasons(self.unreadable)}")
+            lines.append(f"{len(self.unreadable)} have no result: {first_reasons(self.unreadable)}")
         return lines
 
 
@@ -137,14 +139,73 @@ def first_reasons(reasons: Mapping[str, str]) -> str:
     return ", ".join([*shown, f"and {more} more"] if more else shown)
 
 
+@dataclass(frozen=True)
+class Remaining:
+    """What is left to do of one task's share.
+
+    Attributes:
+        blocks: the ids of each unfinished block, and those among them to describe now.
+        stamps: of all images of the share.
+        tally: what was done already.
+    """
+
+    blocks: Sequence[tuple[Sequence[str], Sequence[str]]]
+    stamps: Mapping[str, int]
+    tally: ProgressCounts
+
+    @property
+    def images(self) -> list[str]:
+        """The images to describe, in the order of their blocks."""
+        return [image for _, wanted in self.blocks for image in wanted]
+
+
+def remaining(
+    sources: Mapping[str, S],
+    stamps_of: Callable[[Sequence[S]], Sequence[int]],
+    store: BlockStore,
+    shard: str,
+    limit: int | None = None,
+) -> Remaining:
+    """What is left to do of a task's share.
+
+    Args:
+        sources: image to photo or text.
+        stamps_of: returns a number for each source that changes with its content.
+        store: of the blocks.
+        shard: ``K/N``, or empty for the task of the Slurm array.
+        limit: only the first so many images of the share, by their ids; None for all.
+    """
+    share = (Shard.parse(shard) if shard else Shard.of_slurm()).share(blocks_of(sources))
+    images = list(chain.from_iterable(share))
+    stamps = dict(zip(images, stamps_of([sources[image] for image in images]), strict=True))
+    allowed = set(images if limit is None else sorted(images, key=id_key)[:limit])
+    tally = ProgressCounts(len(share))
+    left = []
+    for ids in share:
+        known = store.stamps(ids)
+        before = dict(zip(ids, known, strict=True)) if known is not None else {}
+        outdated = [image for image in ids if before.get(image) != stamps[image]]
+        tally.finished += not outdated
+        wanted = [image for image in outdated if image in allowed]
+        for image in set(wanted) & before.keys():
+            tally.add_outdated(before[image], stamps[image])
+        if wanted:
+            left.append((ids, wanted))
+    return Remaining(left, stamps, tally)
+
+
 def describe_share(
     sources: Mapping[str, S],
     stamps_of: Callable[[Sequence[S]], Sequence[int]],
     store: BlockStore,
     load: Callable[[], Model],
     options: Namespace,
+    limit: int | None = None,
 ) -> ProgressCounts:
-    """Describe the share of one task; finished blocks are skipped.
+    """Describe the share of one task; what is finished is skipped.
+
+    If the model fails at an image in a way that ends the work, what was described until then is
+    kept before the error is raised.
 
     Args:
         sources: image to photo or text.
@@ -152,70 +213,80 @@ def describe_share(
         store: of the blocks.
         load: returns the model; not called if nothing is left to do.
         options: ``shard``, ``batch`` and ``threads``.
+        limit: only the first so many images of the share, by their ids; None for all.
 
     Raises:
-        BiasPipelineError: if the model cannot be loaded, or a block cannot be kept.
+        BiasPipelineError: if the model cannot be loaded or fails, or a block cannot be kept.
     """
-    shard = Shard.parse(options.shard) if options.shard else Shard.of_slurm()
     store.plan(list(sources))
-    share = shard.share(blocks_of(sources))
-    images = list(chain.from_iterable(share))
-    stamps = dict(zip(images, stamps_of([sources[image] for image in images]), strict=True))
-    tally = ProgressCounts(len(share))
-    left = []
-    for ids in share:
-        before, now = store.stamps(ids), [stamps[image] for image in ids]
-        if before == now:
-            tally.finished += 1
-            continue
-        left.append(ids)
-        if before is not None:
-            tally.add_outdated(before, now)
-    if left:
+    left = remaining(sources, stamps_of, store, options.shard, limit)
+    tally = left.tally
+    if left.blocks:
+        model = _HaltingModel(load())
         _use_threads(options.threads)
-        model = load()
         started = time.monotonic()
-        with contextlib.closing(_blocks(model, left, sources, stamps, options)) as blocks:
-            for block in blocks:
-                store.put(block)
-                tally.add(block)
+        with contextlib.closing(_outcomes(model, left, sources, options)) as outcomes:
+            for ids, described in outcomes:
+                store.put(_block(ids, left.stamps, described, store.read(ids)))
+                tally.add(described)
                 signals.stop_if_requested()
+        if model.failure is not None:
+            raise model.failure
         tally.seconds = time.monotonic() - started
     return tally
 
 
-def _blocks(
-    model: Model,
-    left: Sequence[Sequence[str]],
-    sources: Mapping[str, S],
-    stamps: Mapping[str, int],
-    options: Namespace,
-) -> Generator[Block, None, None]:
-    """The results of each block in turn; reading runs ahead."""
-    wanted = [sources[image] for image in chain.from_iterable(left)]
-    reading = ahead(_reader(model), wanted, options.threads, 2 * options.batch)
+class _HaltingModel:
+    """Reads sources until the model fails, from several threads.
+
+    Attributes:
+        model: that reads and describes them.
+        failure: the first error that ends the work.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.failure: BiasPipelineError | None = None
+
+    def read(self, source: Any) -> Any:
+        """A source as the model takes it, or why it cannot be read."""
+        try:
+            if self.failure is None:
+                return self.model.read(source)
+        except UnreadableError as error:
+            return error
+        except BiasPipelineError as error:
+            self.failure = self.failure or error
+        return UnreadableError(NOT_YET, lasting=False)
+
+    def until_failure(self, sources: Iterable[S]) -> Iterator[S]:
+        """The sources that are still to be read."""
+        return takewhile(lambda _: self.failure is None, sources)
+
+
+def _outcomes(
+    model: _HaltingModel, left: Remaining, sources: Mapping[str, S], options: Namespace
+) -> Generator[tuple[Sequence[str], Mapping[str, Any]], None, None]:
+    """The ids of each block, and image to value or error for those that were described."""
+    images = left.images
+    wanted = model.until_failure(sources[image] for image in images)
+    reading = ahead(model.read, wanted, options.threads, 2 * options.batch)
     with bar("images"), contextlib.closing(reading):
-        described = _described(model, track(reading, len(wanted)), options.batch)
-        for ids in left:
-            yield _block(ids, stamps, islice(described, len(ids)))
+        described = _described(model.model, track(reading, len(images)), options.batch)
+        for ids, of_block in left.blocks:
+            pairs = zip(of_block, islice(described, len(of_block)), strict=False)
+            outcomes = {image: value for image, value in pairs if not _is_not_yet(value)}
+            if outcomes:
+                yield ids, outcomes
+
+
+def _is_not_yet(outcome: Any) -> bool:
+    return isinstance(outcome, UnreadableError) and str(outcome) == NOT_YET
 
 
 def _use_threads(number: int) -> None:
-    import torch
-
-    torch.set_num_threads(number)
-
-
-def _reader(model: Model) -> Callable[[Any], Any]:
-    """Reads a source, or returns why it cannot be read."""
-
-    def read(source: Any) -> Any:
-        try:
-            return model.read(source)
-        except UnreadableError as error:
-            return error
-
-    return read
+    if "torch" in sys.modules:  # else the model computes nothing
+        sys.modules["torch"].set_num_threads(number)
 
 
 def _described(model: Model, read: Iterator[Any], batch: int) -> Iterator[Any]:
@@ -227,30 +298,41 @@ def _described(model: Model, read: Iterator[Any], batch: int) -> Iterator[Any]:
             yield source if isinstance(source, UnreadableError) else next(values)
 
 
-def _block(ids: Sequence[str], stamps: Mapping[str, int], outcomes: Iterable[Any]) -> Block:
-    """A block; temporary failures get a stamp that no source has."""
-    values, errors = [], []
-    for outcome in outcomes:
-        broken = isinstance(outcome, UnreadableError)
-        values.append(None if broken else outcome)
-        errors.append(outcome if broken else None)
-    return Block(
-        ids,
-        [
-            stamps[image] if error is None or error.lasting else UNSETTLED
-            for image, error in zip(ids, errors, strict=True)
-        ],
-        values,
-        [None if error is None else str(error) for error in errors],
-    )
+def _block(
+    ids: Sequence[str],
+    stamps: Mapping[str, int],
+    outcomes: Mapping[str, Any],
+    before: pa.Table | None,
+) -> Block:
+    """A block of what was described now, and of what it had before of unchanged images.
+
+    Temporary failures get a stamp that no source has.
+    """
+    rows = {} if before is None else _unchanged(before, stamps)
+    for image, outcome in outcomes.items():
+        if isinstance(outcome, UnreadableError):
+            stamp = stamps[image] if outcome.lasting else UNSETTLED
+            rows[image] = (stamp, None, str(outcome), None)
+        else:
+            rows[image] = (stamps[image], outcome, None, getattr(outcome, "notes", None))
+    absent = (UNSETTLED, None, NOT_YET, None)
+    columns = zip(*(rows.get(image, absent) for image in ids), strict=True)
+    return Block(ids, *(list(column) for column in columns))
+
+
+def _unchanged(block: pa.Table, stamps: Mapping[str, int]) -> dict[str, tuple[Any, ...]]:
+    """Image to stamp, value, reason and notes, of images whose stamp is that of today."""
+    ids, known = block["id"].to_pylist(), block["stamp"].to_pylist()
+    fields = zip(known, values_of(block), block["reason"].to_pylist(), notes_of(block), strict=True)
+    return {image: row for image, row in zip(ids, fields, strict=True) if row[0] == stamps[image]}
 
 
 def _within_memory(model: Model, sources: Sequence[Any], batch: int) -> Iterable[Any]:
-    import torch
-
     try:
         return model.describe(sources)
-    except torch.OutOfMemoryError as error:
+    except RuntimeError as error:
+        if type(error).__name__ != "OutOfMemoryError":  # PyTorch's, which need not be installed
+            raise
         raise ResourceError(
             f"the device has no memory left for {len(sources)} images at once; use --batch "
             f"{max(1, batch // 2)}"
@@ -285,9 +367,11 @@ def ahead(
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def report_progress(tally: ProgressCounts, noun: str, command: str, store: BlockStore) -> None:
-    """Print a task's counts and the next command."""
-    for line in tally.sentences(noun):
+def report_progress(
+    tally: ProgressCounts, noun: str, command: str, store: BlockStore, lines: Sequence[str] = ()
+) -> None:
+    """Print a task's counts, more lines about them, and the next command."""
+    for line in (*tally.sentences(noun), *lines):
         print_out(line)
     print_out("when all tasks are done, this command gathers everything into one file:")
     words = [*command.split(), "--gather", str(store.root), "--run", store.signature]

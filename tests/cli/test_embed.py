@@ -283,7 +283,7 @@ def broken(embed: Embed, photos: Path) -> tuple[int, str]:
 def test_a_broken_photo_stops_nothing(broken: tuple[int, str]) -> None:
     code, printed = broken
     assert code == 0
-    assert "3 cannot be read: " in printed
+    assert "3 have no result: " in printed
     assert "901 (the file is empty)" in printed
 
 

@@ -1,0 +1,167 @@
+"""Files of a batch: requests that a service takes all together, and its answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from bias_pipeline.captioners.answered import AnswerCounts, Captions
+from bias_pipeline.captioners.chat_server import ChatServer
+from bias_pipeline.corpus.image_ids import few
+from bias_pipeline.datasets.chat_answers import (
+    Answer,
+    answer_of_row,
+    image_of_request,
+    request_id,
+)
+from bias_pipeline.datasets.tables import open_rows
+from bias_pipeline.errors import DataError, UsageError
+from bias_pipeline.inference.blocks import NOT_YET
+from bias_pipeline.inference.merge_shards import write_atomically
+from bias_pipeline.io.terminal import warn
+from bias_pipeline.models.sampling import Decoding
+from bias_pipeline.vision.photos import UnreadableError, fault_of, image_id
+
+MOST_REQUESTS, MOST_BYTES = 50_000, 190_000_000  # what services take in one file
+_WHAT = "answers of a batch: {custom_id, response} a line"
+
+
+def requests_of(
+    image: str, picture: str, server: ChatServer, decoding: Decoding
+) -> Iterator[bytes]:
+    """A line for each caption that is wanted of a photo.
+
+    Args:
+        image: its id.
+        picture: as a data URL.
+        server: whose model is asked.
+        decoding: the prompt, and how words are chosen.
+    """
+    for sample in range(decoding.n):
+        body = server.question(picture, decoding, sample)
+        request = {
+            "custom_id": request_id(image, sample, decoding.n),
+            "method": "POST",
+            "url": "/v1/chat/completions",
+            "body": {**body, "max_completion_tokens": decoding.max_new_tokens},
+        }
+        yield json.dumps(request, ensure_ascii=False).encode() + b"\n"
+
+
+def write_requests(requests: Iterable[bytes], path: Path) -> dict[Path, int]:
+    """Write lines into as many files as services need; the second is called ``NAME_2``.
+
+    Returns:
+        Each file and its number of requests.
+
+    Raises:
+        ResourceError: if a file cannot be written.
+    """
+    written: dict[Path, int] = {}
+    lines: list[bytes] = []
+
+    def write() -> None:
+        name = path.with_stem(f"{path.stem}_{len(written) + 1}") if written else path
+        write_atomically(name, b"".join(lines))
+        written[name] = len(lines)
+        lines.clear()
+
+    size = 0
+    for line in requests:
+        if lines and (len(lines) == MOST_REQUESTS or size + len(line) > MOST_BYTES):
+            write()
+            size = 0
+        lines.append(line)
+        size += len(line)
+    if lines:
+        write()
+    return written
+
+
+def check_ids(images: Iterable[str]) -> None:
+    """Refuse ids that end as requests for several captions do.
+
+    Raises:
+        UsageError: naming one.
+    """
+    unclear = next((i for i in images if image_of_request(i)[1] is not None), None)
+    if unclear is not None:
+        raise UsageError(
+            f"image {unclear}: its id ends as the requests for several captions do (#1); rename "
+            "the file"
+        )
+
+
+class BatchAnswers:
+    """Answers of a batch, as a model that describes photos.
+
+    Args:
+        paths: the files.
+        images: all images of the photos.
+        n: captions for each.
+
+    Attributes:
+        counts: of answers that are no whole captions.
+
+    Raises:
+        DataError: if a file is broken, or none of its answers is about a photo.
+    """
+
+    def __init__(self, paths: Sequence[Path], images: Mapping[str, Path], n: int) -> None:
+        self.counts = AnswerCounts()
+        self._answers: dict[str, dict[int, Answer]] = {}
+        self._n = n
+        others: set[str] = set()
+        for path in paths:
+            for image, answer in _answers(path):
+                if image in images:
+                    self._add(image, answer)
+                else:
+                    others.add(image)
+        named = ", ".join(map(str, paths))
+        if others and not self._answers:
+            raise DataError(f"{named}: answers about other images than the photos: {few(others)}")
+        if others:
+            warn(f"{named}: {len(others)} images are none of the photos: {few(others)}")
+
+    def _add(self, image: str, answer: Answer) -> None:
+        """Keep an answer; one that came later replaces a failure."""
+        of_image, sample = self._answers.setdefault(image, {}), answer.sample or 0
+        if sample not in of_image or of_image[sample].absent:
+            of_image[sample] = answer
+
+    def read(self, path: Path) -> Captions:
+        """The captions of a photo.
+
+        Raises:
+            UnreadableError: if it has none yet.
+        """
+        image = image_id(path.name)
+        answers = self._answers.get(image, {})
+        if any(sample not in answers for sample in range(self._n)):
+            fault = fault_of(path)
+            raise UnreadableError(fault or NOT_YET, lasting=fault is not None)
+        return self.counts.captions(image, [answers[sample] for sample in range(self._n)])
+
+    def describe(self, captions: Sequence[Captions]) -> Sequence[Captions]:
+        """Themselves."""
+        return captions
+
+    def sentences(self) -> list[str]:
+        """The lines of a report."""
+        return self.counts.sentences()
+
+
+def _answers(path: Path) -> Iterator[tuple[str, Answer]]:
+    """Image and answer of each row of a file."""
+    rows = open_rows(path, what=_WHAT)
+    for number, row in rows.items:
+        if "body" in row and "response" not in row:
+            raise DataError(f"{path}: holds the requests of a batch; name the file of its answers")
+        image, sample = image_of_request(rows.value(number, row, "custom_id"))
+        answer = answer_of_row(image, row, path, f"{rows.unit} {number}")
+        yield (
+            str(image),
+            Answer(image, answer.captions, absent=answer.absent, cut=answer.cut, sample=sample),
+        )

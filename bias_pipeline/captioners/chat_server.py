@@ -1,0 +1,119 @@
+"""A server that speaks chat completions, and what is asked of it about a photo."""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from bias_pipeline.errors import UsageError
+from bias_pipeline.models.sampling import Decoding
+from bias_pipeline.vision.photos import read_photo
+
+KEY = "OPENAI_API_KEY"  # the variable that has the key
+VERSION = 1  # raise it whenever another picture or question is sent
+_QUALITY = 95
+
+
+@dataclass(frozen=True)
+class ChatServer:
+    """A server and one of its models.
+
+    Attributes:
+        url: of the API, such as ``http://localhost:8000/v1``.
+        model: its name there.
+        longest_side: pixels; larger photos are made smaller. None sends them as large as they are.
+
+    Raises:
+        UsageError: if the address is none, or holds a name, a password or a query.
+
+    Example:
+        >>> server = ChatServer("http://127.0.0.1:8000/v1", "qwen")
+        >>> server.host, server.is_here
+        ('127.0.0.1', True)
+    """
+
+    url: str
+    model: str
+    longest_side: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the address."""
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise UsageError(
+                "--server takes an address such as http://localhost:8000/v1 or "
+                "https://api.example.org/v1"
+            )
+        if parts.username or parts.password or parts.query or parts.fragment:
+            raise UsageError(
+                f"--server: the address of {parts.hostname} must hold no user, password or query; "
+                f"the key comes from the environment ({KEY})"
+            )
+
+    @property
+    def host(self) -> str:
+        """The machine's name, by which runs are told apart: its ports change."""
+        return urlsplit(self.url).hostname or ""
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is on this machine (loopback)."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """What decides its captions, beside the decoding."""
+        return {
+            "request": VERSION,
+            "server": "localhost" if self.is_here else self.host,
+            "model": self.model,
+            "longest_side": self.longest_side,
+        }
+
+    def departure(self, *, has_key: bool) -> str | None:
+        """What to say before photos leave this machine; None if they do not."""
+        if self.is_here:
+            return None
+        open_to_all = "" if self.url.startswith("https:") else ", without encryption"
+        key = f", with the key in {KEY}" if has_key else ""
+        return f"photos leave this machine: they are sent to {self.host}{open_to_all}{key}"
+
+    def question(self, picture: str, decoding: Decoding, sample: int) -> dict[str, Any]:
+        """The body of a request, without its longest length.
+
+        Args:
+            picture: as a data URL.
+            decoding: the prompt, temperature and seed.
+            sample: which caption of the photo, from 0; draws have the seed ``seed + sample``.
+        """
+        content = [
+            {"type": "image_url", "image_url": {"url": picture}},
+            {"type": "text", "text": decoding.prompt},
+        ]
+        return {
+            "model": self.model,
+            "messages": [{"role": "user", "content": content}],
+            "temperature": decoding.temperature,
+            **({"seed": decoding.seed + sample} if decoding.temperature else {}),
+        }
+
+    def picture(self, path: Path) -> str:
+        """A photo as a data URL: upright, a JPEG of high quality, without where it was taken.
+
+        Raises:
+            UnreadableError: with the reason.
+        """
+        photo = read_photo(path)
+        if self.longest_side is not None:
+            photo.thumbnail((self.longest_side, self.longest_side))
+        content = BytesIO()
+        photo.save(content, "JPEG", quality=_QUALITY, subsampling=0)
+        return f"data:image/jpeg;base64,{base64.b64encode(content.getvalue()).decode()}"

@@ -1,0 +1,584 @@
+"""``caption --server``: a server on this machine answers, refuses, breaks; nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import ssl
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from bias_pipeline.captioners import pace
+from bias_pipeline.captioners.chat_server import ChatServer
+from bias_pipeline.commands import caption_server
+from bias_pipeline.datasets.coco_files import model_captions
+from bias_pipeline.errors import UsageError
+from bias_pipeline.io.redaction import secrets
+from tests.chat_stub import (
+    Body,
+    Reply,
+    color_of,
+    completion,
+    error,
+    picture_of,
+    serving,
+)
+from tests.cli.commands import Run
+
+N_PHOTOS = 14
+SECRET = "sk-0123456789abcdef"
+Ask = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("photos")
+    for number in range(1, N_PHOTOS + 1):
+        Image.new("RGB", (16, 12), (5 * number, 0, 0)).save(folder / f"{number}.png")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(pace, "FIRST_WAIT_S", 0.005)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    secrets.cache_clear()
+    yield
+    secrets.cache_clear()
+
+
+@pytest.fixture
+def ask(run: Run, photos: Path) -> Ask:
+    """Captions the photos by a server into ``out``."""
+
+    def command(url: str, *words: str, folder: Path = photos) -> tuple[int, str]:
+        options = ("--server", url, "--model", "qwen", "--out", "out")
+        return run("caption", str(folder), *options, *words)
+
+    return command
+
+
+def a_dog(body: Body) -> Reply:
+    return completion(f"dog {color_of(body)}")
+
+
+def gathered(run: Run, *words: str) -> list[dict[str, Any]]:
+    code, printed = run("caption", "--gather", "out", *words)
+    assert code == 0, printed
+    rows: list[dict[str, Any]] = json.loads(Path("out", "captions.json").read_text())
+    return rows
+
+
+def by_image(run: Run, *words: str) -> dict[Any, str]:
+    return {row["image_id"]: row["caption"] for row in gathered(run, *words)}
+
+
+DOGS = {number: f"dog {number}" for number in range(1, N_PHOTOS + 1)}
+
+
+# --- the good path
+
+
+def test_each_photo_has_the_answer_about_it(ask: Ask, run: Run) -> None:
+    with serving(a_dog) as stub:
+        code, printed = ask(stub.url)
+    assert code == 0, printed
+    assert by_image(run) == DOGS
+
+
+def test_a_request_is_a_chat_completion_with_the_picture(ask: Ask) -> None:
+    with serving(a_dog) as stub:
+        ask(stub.url, "--prompt", "what is this?", "--max-new-tokens", "40", "--limit", "1")
+    (body,) = stub.requests
+    content = body["messages"][0]["content"]
+    assert [part["type"] for part in content] == ["image_url", "text"]
+    assert content[1]["text"] == "what is this?"
+    assert picture_of(body).size == (16, 12)
+    others = {key: value for key, value in body.items() if key != "messages"}
+    assert others == {"model": "qwen", "temperature": 0.0, "max_tokens": 40}
+
+
+def test_requests_are_sent_together(ask: Ask) -> None:
+    everyone = threading.Barrier(7)
+
+    def answer(body: Body) -> Reply:
+        everyone.wait(timeout=20)  # breaks unless seven are there at a time
+        return a_dog(body)
+
+    with serving(answer) as stub:
+        code, printed = ask(stub.url, "--batch", "7")
+    assert (code, stub.most_at_once) == (0, 7), printed
+
+
+def test_tokens_are_reported(ask: Ask) -> None:
+    with serving(a_dog) as stub:
+        _, printed = ask(stub.url)
+    assert f"tokens used: {10 * N_PHOTOS} read, {2 * N_PHOTOS} written" in printed
+
+
+def test_a_second_run_asks_nothing(ask: Ask) -> None:
+    with serving(a_dog) as stub:
+        ask(stub.url)
+        stub.requests.clear()
+        _, printed = ask(stub.url)
+    assert (stub.requests, "blocks existed already" in printed) == ([], True)
+
+
+def test_a_limit_asks_for_the_first_photos(ask: Ask, run: Run) -> None:
+    with serving(a_dog) as stub:
+        ask(stub.url, "--limit", "5")
+        assert len(stub.requests) == 5
+        assert sorted(by_image(run, "--no-strict")) == [1, 2, 3, 4, 5]
+        ask(stub.url)
+    assert (len(stub.requests), by_image(run)) == (N_PHOTOS, DOGS)
+
+
+def test_draws_have_seeds_of_their_own(ask: Ask, run: Run) -> None:
+    with serving(lambda body: completion(f"seed {body['seed']}")) as stub:
+        ask(stub.url, "--n", "3", "--temperature", "0.5", "--seed", "7")
+    rows = gathered(run)
+    assert {(row["sample"], row["caption"]) for row in rows} == {
+        (0, "seed 7"), (1, "seed 8"), (2, "seed 9"),
+    }  # fmt: skip
+    assert rows[0]["decoding"].startswith("3 draws at temperature 0.5 with seed 7, at most 256")
+
+
+def test_the_newer_length_is_sent_where_a_server_names_it(ask: Ask, run: Run) -> None:
+    def answer(body: Body) -> Reply:
+        if "max_tokens" in body:
+            return error(400, "Unsupported parameter: use 'max_completion_tokens' instead.")
+        assert body["max_completion_tokens"] == 256
+        return a_dog(body)
+
+    with serving(answer) as stub:
+        ask(stub.url)
+    assert by_image(run) == DOGS
+
+
+def test_a_large_photo_is_sent_smaller_on_request(ask: Ask, tmp_path: Path) -> None:
+    folder = tmp_path / "large"
+    folder.mkdir()
+    Image.new("RGB", (300, 200)).save(folder / "1.jpg")
+    with serving(a_dog) as stub:
+        ask(stub.url, "--longest-side", "60", folder=folder)
+    assert picture_of(stub.requests[0]).size == (60, 40)
+
+
+def test_where_a_photo_was_taken_stays_here(ask: Ask, tmp_path: Path) -> None:
+    folder = tmp_path / "gps"
+    folder.mkdir()
+    exif = Image.Exif()
+    exif[0x010E] = "taken at home"
+    Image.new("RGB", (30, 20)).save(folder / "1.jpg", exif=exif)
+    with serving(a_dog) as stub:
+        ask(stub.url, folder=folder)
+    assert dict(picture_of(stub.requests[0]).getexif()) == {}
+
+
+def test_a_proxy_gets_no_photo_for_a_server_on_this_machine(
+    ask: Ask, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    with serving(a_dog) as stub:
+        code, printed = ask(stub.url)
+    assert code == 0, printed
+
+
+def test_that_photos_leave_is_said_before_the_first_request(
+    ask: Ask, capfd: pytest.CaptureFixture[str]
+) -> None:
+    _, printed = ask("http://captions.invalid/v1", "--timeout", "5")
+    lines = printed.splitlines()
+    assert "photos leave this machine: they are sent to captions.invalid" in lines[0]
+    assert "without encryption" in lines[0]
+    assert "no server answers at http://captions.invalid/v1" in lines[-1]
+
+
+# --- answers that are no captions
+
+
+def unhelpful(reply: Reply) -> Callable[[Body], Reply]:
+    return lambda body: reply if color_of(body) in (3, 4) else a_dog(body)
+
+
+@pytest.mark.parametrize(
+    ("reply", "text", "note", "kind"),
+    [
+        (completion("a dog and a", "length"), "a dog and a", "length", "cut (length)"),
+        (completion(None, refusal="I can't"), "", "refused", "empty (refused)"),
+        (completion(""), "", "empty", "empty (empty)"),
+        (completion(None, "content_filter"), "", "content_filter", "empty (content_filter)"),
+        (error(400, "no people", "content_filter"), "", "refused", "empty (refused)"),
+        (Reply({"output": "a dog"}), "", "wrong shape", "empty (wrong shape)"),
+        (Reply("{]"), "", "wrong shape", "empty (wrong shape)"),
+    ],
+)
+def test_what_is_no_whole_caption_is_counted_with_its_image(
+    ask: Ask, run: Run, reply: Reply, text: str, note: str, kind: str
+) -> None:
+    with serving(unhelpful(reply)) as stub:
+        code, printed = ask(stub.url)
+    assert (code, f"2 captions are {kind}, such as of image 3, 4" in printed) == (0, True), printed
+    notes = {row["image_id"]: (row["caption"], row.get("note")) for row in gathered(run)}
+    assert (notes[3], notes[4], notes[5]) == ((text, note), (text, note), ("dog 5", None))
+
+
+def test_a_gathered_file_with_notes_is_read(ask: Ask, run: Run) -> None:
+    with serving(unhelpful(completion("a dog and", "length"))) as stub:
+        ask(stub.url)
+    gathered(run)
+    assert model_captions(Path("out", "captions.json")).captions["3"] == "a dog and"
+
+
+def test_a_server_that_never_captions_ends_the_work(ask: Ask) -> None:
+    with serving(lambda _: Reply({"output": "a dog"})) as stub:
+        code, printed = ask(stub.url, "--batch", "2")
+    assert (code, "requests in a row have no answer: 127.0.0.1 answers in another" in printed) == (
+        5,
+        True,
+    )
+    assert len(stub.requests) < N_PHOTOS
+
+
+def test_a_photo_above_the_limit_is_left_out_with_its_reason(ask: Ask, run: Run) -> None:
+    with serving(unhelpful(error(413, "Payload Too Large"))) as stub:
+        code, printed = ask(stub.url)
+        assert (code, "takes no photo of that size (413); use --longest-side" in printed) == (0, 1)
+        assert sorted(by_image(run, "--no-strict")) == [n for n in DOGS if n not in (3, 4)]
+        stub.answer = a_dog
+        stub.requests.clear()
+        ask(stub.url)
+    assert (len(stub.requests), by_image(run)) == (2, DOGS)
+
+
+# --- a server that is busy
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 503])
+def test_a_busy_server_is_asked_again(ask: Ask, run: Run, status: int) -> None:
+    tries: Counter[int] = Counter()
+
+    def answer(body: Body) -> Reply:
+        tries[color_of(body)] += 1
+        return error(status, "busy") if tries[color_of(body)] < 3 else a_dog(body)
+
+    with serving(answer) as stub:
+        code, printed = ask(stub.url, "--limit", "4")
+    assert code == 0, printed
+    assert (by_image(run, "--no-strict"), set(tries.values())) == (
+        {n: f"dog {n}" for n in range(1, 5)},
+        {3},
+    )
+
+
+def test_requests_follow_the_rate_that_a_server_bears(ask: Ask, run: Run) -> None:
+    """It takes one in 40 ms; without pauses nearly all of 14 at once would be refused."""
+    lock, last, refused = threading.Lock(), [0.0], [0]
+
+    def answer(body: Body) -> Reply:
+        with lock:
+            now = time.monotonic()
+            early, last[0] = now - last[0] < 0.04, max(now, last[0])
+            refused[0] += early
+        return error(429, "slow down") if early else a_dog(body)
+
+    with serving(answer) as stub:
+        ask(stub.url, "--batch", "14")
+    assert by_image(run) == DOGS
+    assert refused[0] < 3 * N_PHOTOS
+
+
+def test_a_server_is_left_alone_as_long_as_it_wants(ask: Ask) -> None:
+    times: list[float] = []
+
+    def answer(body: Body) -> Reply:
+        times.append(time.monotonic())
+        return error(429, "wait", Retry_After="0.4") if len(times) == 1 else a_dog(body)
+
+    with serving(answer) as stub:
+        ask(stub.url, "--batch", "1", "--limit", "2")
+    assert times[1] - times[0] > 0.35
+
+
+def test_a_wait_of_hours_ends_the_work(ask: Ask) -> None:
+    with serving(lambda _: error(429, "tomorrow", Retry_After="7200")) as stub:
+        code, printed = ask(stub.url)
+    assert (code, "wants no request for 7200 s; go on later" in printed) == (5, True)
+
+
+# --- a server that is not as it should be: one sentence, nothing lost
+
+
+def unused_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_no_server(ask: Ask) -> None:
+    code, printed = ask(f"http://127.0.0.1:{unused_port()}/v1")
+    assert (code, printed.count("\n"), "no server answers at http://127.0.0.1" in printed) == (
+        5,
+        1,
+        1,
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "words"), [("", "wants a key; set"), (SECRET, "refuses the key in")]
+)
+def test_a_wrong_key(ask: Ask, monkeypatch: pytest.MonkeyPatch, key: str, words: str) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with serving(lambda _: error(401, f"Incorrect API key provided: {key}")) as stub:
+        code, printed = ask(stub.url)
+    assert (code, printed) == (2, f"error: 127.0.0.1 {words} OPENAI_API_KEY (401)\n")
+
+
+@pytest.mark.parametrize("status", [400, 404])
+def test_a_wrong_model(ask: Ask, status: int) -> None:
+    with serving(lambda _: error(status, "no such model")) as stub:
+        code, printed = ask(stub.url, "--model", "qwem")
+    expected = f"error: {stub.url} does not take the model 'qwem' (no such model); it has qwen\n"
+    assert (
+        code,
+        printed.replace(
+            f"127.0.0.1 refuses the request ({status}: no such model)", "no such model"
+        ),
+    ) == (2, expected)
+
+
+def test_where_all_photos_are_refused_there_is_an_error(ask: Ask) -> None:
+    with serving(lambda _: error(400, "pictures are not supported")) as stub:
+        code, printed = ask(stub.url, "--limit", "2")
+    assert (code, printed.count("\n")) == (5, 1)
+    assert "no photo has a caption: " in printed
+    assert "1 (127.0.0.1 refuses the request (400: pictures are not supported))" in printed
+
+
+def test_a_page_instead_of_answers(ask: Ask) -> None:
+    page = Reply("<!doctype html><p>Welcome</p>", kind="text/html")
+    with serving(lambda _: page) as stub:
+        code, printed = ask(stub.url)
+    assert (code, printed.count("\n"), "answers with a web page" in printed) == (2, 1, True)
+
+
+def test_a_server_that_hangs(ask: Ask) -> None:
+    rest = threading.Event()
+
+    def hang(_: Body) -> Reply:
+        rest.wait()
+        return Reply({})
+
+    with serving(hang) as stub:
+        started = time.monotonic()
+        code, printed = ask(stub.url, "--timeout", "0.3")
+        rest.set()
+    assert (code, "did not answer within 0.3 s" in printed, printed.count("\n")) == (5, True, 1)
+    assert time.monotonic() - started < 5
+
+
+def test_a_server_that_dies_half_way_loses_nothing(ask: Ask, run: Run) -> None:
+    port = unused_port()
+    dead = threading.Event()
+
+    def answer(body: Body) -> Reply:
+        if len(stub.requests) > 6:
+            dead.set()
+            threading.Event().wait(0.2)
+            raise ConnectionError
+        return a_dog(body)
+
+    with serving(answer, port=port) as stub:
+        ending = threading.Thread(target=lambda: (dead.wait(), stub.close()))
+        ending.start()
+        code, printed = ask(stub.url, "--batch", "2")
+        ending.join()
+    assert (code, "no server answers at" in printed) == (5, True), printed
+    with serving(a_dog, port=port) as again:
+        code, _ = ask(again.url)
+    assert (code, len(again.requests), by_image(run)) == (0, N_PHOTOS - 6, DOGS)
+
+
+def certificate(folder: Path, name: str) -> tuple[Path, Path]:
+    """A certificate that an unknown authority gave, and its key."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("no openssl to make a certificate with")
+    paths = folder / "cert.pem", folder / "key.pem"
+    words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}"]
+    files = ["-out", str(paths[0]), "-keyout", str(paths[1])]
+    subprocess.run([openssl, *words, *files], check=True, capture_output=True)
+    return paths
+
+
+def test_a_certificate_that_does_not_fit(ask: Ask, tmp_path: Path) -> None:
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(*certificate(tmp_path, "elsewhere"))
+    with serving(a_dog, tls=tls) as stub:
+        code, printed = ask(stub.url)
+    assert (code, printed.count("\n"), stub.requests) == (5, 1, [])
+    assert "the certificate of 127.0.0.1 does not fit (self" in printed
+
+
+def test_a_server_elsewhere_is_not_followed(ask: Ask) -> None:
+    with serving(lambda _: Reply("", 307, headers={"Location": "https://other.invalid/"})) as stub:
+        code, printed = ask(stub.url)
+    assert (code, "to another address: https://other.invalid/" in printed) == (2, True)
+
+
+# --- keys
+
+
+def test_a_key_goes_to_the_server_and_nowhere_else(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Even where the server repeats it, in captions and in errors."""
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    secrets.cache_clear()
+
+    def answer(body: Body) -> Reply:
+        kind = color_of(body) % 3
+        if kind == 0:
+            return error(400, f"a bad request with {SECRET}")
+        return completion(f"a dog {SECRET}") if kind == 1 else a_dog(body)
+
+    with serving(answer) as stub:
+        _, printed = ask(stub.url)
+    assert stub.headers[0]["authorization"] == f"Bearer {SECRET}"
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert SECRET not in printed
+    assert [path for path in files if SECRET.encode() in path.read_bytes()] == []
+
+
+@pytest.mark.parametrize("url", ["https://me:pw@host/v1", "https://host/v1?key=abc"])
+def test_an_address_with_a_key_is_refused_without_it(url: str) -> None:
+    with pytest.raises(UsageError, match=r"the key comes from the environment") as refused:
+        ChatServer(url, "qwen")
+    assert "pw" not in str(refused.value).replace("password", "")
+    assert "abc" not in str(refused.value)
+
+
+# --- batches
+
+
+def answered(requests: Path, out: Path, answer: Callable[[Body], Reply]) -> None:
+    """What a service makes of a file of requests, last one first."""
+    lines = []
+    for line in reversed(requests.read_text().splitlines()):
+        request = json.loads(line)
+        reply = answer(request["body"])
+        response = {"status_code": reply.status, "body": reply.body}
+        lines.append(json.dumps({"custom_id": request["custom_id"], "response": response}))
+    out.write_text("\n".join(lines) + "\n")
+
+
+URL = "https://api.invalid/v1"
+
+
+def test_a_batch_goes_out_and_comes_back(ask: Ask, run: Run) -> None:
+    code, printed = ask(URL, "--to-batch", "ask.jsonl")
+    assert (code, f"ask.jsonl: {N_PHOTOS} requests" in printed) == (0, True), printed
+    answered(Path("ask.jsonl"), Path("answers.jsonl"), a_dog)
+    code, printed = ask(URL, "--from-batch", "answers.jsonl")
+    assert code == 0, printed
+    assert by_image(run) == DOGS
+
+
+def test_what_a_batch_left_out_is_asked_again(ask: Ask, run: Run) -> None:
+    ask(URL, "--to-batch", "ask.jsonl")
+    answered(Path("ask.jsonl"), Path("answers.jsonl"), unhelpful(error(500, "x")))
+    _, printed = ask(URL, "--from-batch", "answers.jsonl")
+    assert "2 have no result: 3 (status 500), 4 (status 500)" in printed
+    _, printed = ask(URL, "--to-batch", "again.jsonl")
+    assert "again.jsonl: 2 requests" in printed
+    answered(Path("again.jsonl"), Path("more.jsonl"), a_dog)
+    ask(URL, "--from-batch", "more.jsonl")
+    assert by_image(run) == DOGS
+
+
+def test_several_captions_in_a_batch_are_numbered_as_they_are_read(ask: Ask, run: Run) -> None:
+    """The same by ``--from-batch`` and by whoever reads the answers as a captioner's file."""
+    draws = ("--n", "2", "--temperature", "1")
+    ask(URL, "--to-batch", "ask.jsonl", *draws)
+    answered(Path("ask.jsonl"), Path("answers.jsonl"), lambda b: completion(f"seed {b['seed']}"))
+    ask(URL, "--from-batch", "answers.jsonl", *draws)
+    assert {(row["sample"], row["caption"]) for row in gathered(run)} == {
+        (0, "seed 0"), (1, "seed 1"),
+    }  # fmt: skip
+    for sample in (0, 1):
+        read = model_captions(Path("answers.jsonl"), sample)
+        assert set(read.captions.values()) == {f"seed {sample}"}
+        assert len(read.captions) == N_PHOTOS
+
+
+def test_large_batches_are_several_files(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bias_pipeline.captioners.batch_files.MOST_REQUESTS", 6)
+    _, printed = ask(URL, "--to-batch", "ask.jsonl")
+    assert "ask.jsonl: 6 requests\nask_2.jsonl: 6 requests\nask_3.jsonl: 2 requests" in printed
+
+
+def test_answers_about_other_images_are_refused(ask: Ask) -> None:
+    Path("answers.jsonl").write_text(json.dumps({"custom_id": "9001", "response": None}))
+    code, printed = ask(URL, "--from-batch", "answers.jsonl")
+    assert (code, "answers about other images than the photos: 9001" in printed) == (3, True)
+
+
+def test_half_a_file_of_answers_is_refused(ask: Ask) -> None:
+    ask(URL, "--to-batch", "ask.jsonl")
+    answered(Path("ask.jsonl"), Path("answers.jsonl"), a_dog)
+    text = Path("answers.jsonl").read_text()
+    Path("answers.jsonl").write_text(text[: len(text) // 2])
+    code, printed = ask(URL, "--from-batch", "answers.jsonl")
+    assert (code, printed.count("\n"), "answers.jsonl: line" in printed) == (3, 1, True), printed
+
+
+# --- words that do not fit together
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--device", "cuda"), "--device: a server takes none"),
+        (("--beams", "3"), "--beams: a server takes none"),
+        (("--revision", "main"), "--revision: a server takes none"),
+        (("--server", "localhost:8000"), "--server takes an address such as"),
+        (("--to-batch", "a.jsonl", "--from-batch", "b.jsonl"), "give one"),
+    ],
+)
+def test_words_that_do_not_fit(ask: Ask, words: tuple[str, ...], message: str) -> None:
+    code, printed = ask(URL, *words)
+    assert (code, message in printed) == (2, True), printed
+
+
+def test_options_of_a_server_need_one(run: Run, photos: Path) -> None:
+    words = ("--model", "m", "--out", "out", "--timeout", "5")
+    code, printed = run("caption", str(photos), *words)
+    assert (code, "--timeout needs --server URL" in printed) == (2, True)
+
+
+def test_a_server_is_not_submitted(run: Run, photos: Path) -> None:
+    words = ("--server", URL, "--model", "m", "--out", "out", "--shards", "2")
+    code, printed = run("submit", "caption", str(photos), *words)
+    assert (code, "submit caption takes no --server: the jobs together would" in printed) == (
+        2,
+        True,
+    )
+
+
+def test_without_the_client_the_extra_is_named(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        caption_server,
+        "OPENAI",
+        caption_server.OPENAI.__class__("openai", "caption --server", ("no_such_openai",)),
+    )
+    code, printed = ask("http://127.0.0.1:1/v1")
+    assert (code, "pip install 'bias_pipeline[openai]'" in printed) == (5, True)
