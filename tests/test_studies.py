@@ -78,6 +78,29 @@ def test_a_metric_is_called_consistent_by_what_was_measured(metric: str) -> None
     assert infos()[metric].consistent == (means >= 0.9).all()
 
 
+NO_STUDIES = {"published", "sweeps"}
+LINE = re.compile(r"^\| \[(\w+)\]\(\1/README\.md\) \| .+\? \| .+\. \|$", re.MULTILINE)
+
+
+def test_the_index_has_a_question_and_a_result_for_every_study() -> None:
+    listed = LINE.findall((STUDIES / "README.md").read_text(encoding="utf-8"))
+    folders = {path.parent.name for path in STUDIES.glob("*/*") if path.suffix in (".md", ".py")}
+    assert sorted(listed) == sorted(folders - NO_STUDIES)
+
+
+def test_every_program_of_a_study_is_in_its_readme() -> None:
+    programs = [
+        path for path in sorted(STUDIES.glob("*/*.py")) if "__main__" in path.read_text("utf-8")
+    ]
+    missing = [
+        f"{path.parent.name}.{path.stem}"
+        for path in programs
+        if f"experiments.{path.parent.name}.{path.stem}"
+        not in (path.parent / "README.md").read_text("utf-8")
+    ]
+    assert missing == []
+
+
 INTERVAL = re.compile(r"[-+]?\d+(?:\.\d+)? \[[-+]?\d+(?:\.\d+)?, [-+]?\d+(?:\.\d+)?\]")
 
 
