@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 HERE = Path(__file__).resolve().parent
+# The published captioners that we have, by LIC's file names; oscar is the one trained for CIDEr.
+CAPTIONERS = ("nic", "sat", "fc", "att2in", "transformer", "oscar", "nic_plus")
 # The papers' hold-outs, which these studies use; the default is now cross-fitting.
 HOLD_OUT = ("split=lic", "scoring.average=captions")
 HOLD_OUT_TASKS = ("split=dbac",)
@@ -72,9 +74,19 @@ def _jobs(outputs: Path) -> set[Path]:
 
 def _swept(name: str, outputs: Path) -> pd.DataFrame:
     """The rows of the latest sweep."""
-    rows = pd.read_csv(outputs / "table.csv", keep_default_na=False, na_values=[""])
+    rows = read_rows(outputs / "table.csv")
     rows.insert(0, "study", name)
     return rows
+
+
+def lic_data(data: Path) -> tuple[str, str]:
+    """The overrides that read LIC's captions from the folder of data."""
+    return "dataset=lic", f"dataset.root={data / 'lic' / 'bias_data'}"
+
+
+def read_rows(path: Path) -> pd.DataFrame:
+    """A file of rows, in which only an empty cell is no value (a part may be called ``null``)."""
+    return pd.read_csv(path, keep_default_na=False, na_values=[""])
 
 
 def rows_of(
@@ -87,11 +99,21 @@ def rows_of(
         run: from the data and the folder for runs to rows.
         arguments: ``[DATA [OUTPUTS]]``.
     """
-    path = study / "rows.csv"
+    complete = [*arguments, f"outputs/{study.name}"][:2] if arguments else ()
+    return rows_at(study / "rows.csv", run, complete)
+
+
+def rows_at(path: Path, run: Callable[..., pd.DataFrame], arguments: Sequence[str]) -> pd.DataFrame:
+    """The rows of a file: measured anew if folders are named, else those committed.
+
+    Args:
+        path: the file.
+        run: from these folders to rows.
+        arguments: the folders.
+    """
     if arguments:
-        outputs = arguments[1] if len(arguments) > 1 else f"outputs/{study.name}"
-        run(Path(arguments[0]), Path(outputs)).to_csv(path, index=False, float_format="%.6g")
-    return pd.read_csv(path, keep_default_na=False, na_values=[""])
+        run(*map(Path, arguments)).to_csv(path, index=False, float_format="%.6g")
+    return read_rows(path)
 
 
 def published(paper: str, table: str, part: str) -> pd.DataFrame:

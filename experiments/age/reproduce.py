@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.study import HOLD_OUT, markdown, part, published, rows_of, sweep
+from experiments.study import HOLD_OUT, markdown, part, published, rows_of, sweep, write_results
 
 HERE = Path(__file__).resolve().parent
 CAPTIONERS = ("sat", "oscar", "nic_plus")
@@ -121,22 +121,18 @@ def _sure(low: float, high: float) -> str:
 
 def write(rows: pd.DataFrame) -> None:
     """The tables."""
-    parts = [
-        "# Results\n\nMade by `python -m experiments.age.reproduce` from `rows.csv`. In per cent.\n"
-    ]
-    for alignment, table in TABLES.items():
-        parts.append(
-            f"\n## Alignment `{alignment}`, beside RELIC Table {table}\n\n"
-            + markdown(beside_relic(rows, alignment), 1)
+    tables = {
+        f"Alignment `{alignment}`, beside RELIC Table {table} (per cent)": markdown(
+            beside_relic(rows, alignment), 1
         )
-    parts.append(
-        "\n## What the list, alignment and attacker change\n\n" + markdown(variants(rows), 1)
+        for alignment, table in TABLES.items()
+    }
+    tables["What the list, alignment and attacker change (per cent)"] = markdown(variants(rows), 1)
+    tables["Sign of LIC"] = (
+        "RELIC prints no interval of LIC: its sign is that of the printed mean. Ours is ≈ where "
+        f"the 95 % interval includes 0.\n\n{markdown(signs(rows))}"
     )
-    parts.append(
-        "\n## Sign of LIC\n\nRELIC prints no interval of LIC: its sign is that of the printed "
-        "mean. Ours is ≈ where the 95 % interval includes 0.\n\n" + markdown(signs(rows))
-    )
-    (HERE / "RESULTS.md").write_text("".join(parts), encoding="utf-8")
+    write_results(HERE, tables)
 
 
 if __name__ == "__main__":

@@ -15,10 +15,18 @@ import pandas as pd
 
 from bias_pipeline.analysis.alignment import DELTAS, likeness, reach
 from bias_pipeline.config import compose
-from experiments.study import HOLD_OUT, HOLD_OUT_TASKS, markdown, rows_of, sweep, write_results
+from experiments.study import (
+    CAPTIONERS,
+    HOLD_OUT,
+    HOLD_OUT_TASKS,
+    lic_data,
+    markdown,
+    rows_of,
+    sweep,
+    write_results,
+)
 
 HERE = Path(__file__).resolve().parent
-CAPTIONERS = ("nic", "sat", "fc", "att2in", "transformer", "oscar", "nic_plus")
 ATTRIBUTES = ("gender", "race")
 ALIGNMENTS = ("none", "constant", "contextual")
 N_METEOR = 500
@@ -49,7 +57,7 @@ def run(data: Path, outputs: Path) -> pd.DataFrame:
 
 
 def _words(data: Path, attribute: str) -> list[str]:
-    return ["dataset=lic", f"dataset.root={data / 'lic' / 'bias_data'}", f"attribute={attribute}"]
+    return [*lic_data(data), f"attribute={attribute}"]
 
 
 def _untrained(data: Path, attribute: str) -> list[tuple[str, str, str, str, float]]:

@@ -25,7 +25,7 @@ from experiments.dbac_readings.reproduce import (
     readings,
     sign_table,
 )
-from experiments.study import HOLD_OUT_TASKS, markdown, sweep
+from experiments.study import HOLD_OUT_TASKS, lic_data, markdown, read_rows, sweep, write_page
 
 ROWS, PAGE = HERE / "contextual_rows.csv", HERE / "CONTEXTUAL.md"
 ATTRIBUTES = ("gender", "race")
@@ -35,7 +35,7 @@ READING = ["attribute", "captioner", "direction", "aggregate", "prior", "scoring
 
 def run(data: Path, outputs: Path) -> Iterator[pd.DataFrame]:
     """The rows of each sweep; only the first sweep trains attackers."""
-    common = ["metric=dbac", "dataset=lic", f"dataset.root={data / 'lic' / 'bias_data'}", *CHEAPER]
+    common = ["metric=dbac", *lic_data(data), *CHEAPER]
     common += HOLD_OUT_TASKS
     common += ["logger=csv", "captioner=all", *ALIGNMENT]
     forms = {f"{way}:{prior}" for way, prior in product(DIRECTIONS, PRIORS)}
@@ -81,8 +81,8 @@ def write(constant: pd.DataFrame, contextual: pd.DataFrame) -> None:
         tables[f"{attribute}: conclusions under every reading, contextual alignment"] = sign_table(
             by_alignment[""], attribute
         )
-    text = "".join(f"\n## {title}\n\n{markdown(table)}" for title, table in tables.items())
-    PAGE.write_text(f"# Contextual alignment\n\nMade by `contextual.py`; do not edit.\n{text}")
+    texts = {title: markdown(table) for title, table in tables.items()}
+    write_page(PAGE, "Contextual alignment", __file__, texts)
 
 
 def main(data: str | None = None, outputs: str = "outputs/dbac_contextual") -> None:
@@ -91,12 +91,7 @@ def main(data: str | None = None, outputs: str = "outputs/dbac_contextual") -> N
         columns = [*READING[:2], *READING[3:4], "encoder", "masking", "scoring", "part", "metric"]
         numbers = ["metric_version", "run_id", "value", "ci_low", "ci_high"]
         rows[[*columns, *numbers]].to_csv(ROWS, index=False, float_format="%.5g")
-    write(
-        *(
-            pd.read_csv(path, keep_default_na=False, na_values=[""])
-            for path in (HERE / "rows.csv", ROWS)
-        )
-    )
+    write(read_rows(HERE / "rows.csv"), read_rows(ROWS))
 
 
 if __name__ == "__main__":

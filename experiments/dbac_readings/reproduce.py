@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from bias_pipeline.metrics.functional.dbac import AGGREGATES, PRIORS
-from experiments.study import HOLD_OUT_TASKS, markdown, sweep, write_results
+from experiments.study import HOLD_OUT_TASKS, lic_data, markdown, sweep, write_results
 
 HERE = Path(__file__).resolve().parent
 SCORINGS = ("inverse_ce", "accuracy")
@@ -31,7 +31,7 @@ DEFAULT = "weighted"
 
 def run(data: Path, outputs: Path) -> Iterator[pd.DataFrame]:
     """Rows of one sweep after the other, the cheapest first."""
-    common = ["metric=dbac", "dataset=lic", f"dataset.root={data / 'lic' / 'bias_data'}", *CHEAPER]
+    common = ["metric=dbac", *lic_data(data), *CHEAPER]
     common += HOLD_OUT_TASKS
     common.append("logger=csv")
     for name, aggregate, scoring in product(ATTRIBUTES, AGGREGATES, SCORINGS):

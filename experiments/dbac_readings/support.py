@@ -21,7 +21,7 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.io.hashing import random_words
 from bias_pipeline.metrics.attack.dbac_direction import Direction
 from bias_pipeline.metrics.attack.dbac_scorer import DirectionScorer
-from experiments.study import HOLD_OUT_TASKS, markdown
+from experiments.study import HOLD_OUT_TASKS, lic_data, markdown, rows_at, write_page
 from experiments.study import cell as written
 
 HERE = Path(__file__).resolve().parent
@@ -42,10 +42,14 @@ def sample(corpus: Corpus, part: int, of: int) -> Corpus:
     return replace(corpus, groupings={"gender": replace(grouping, codes=codes)})
 
 
-def run(data: Path, outputs: Path) -> Iterator[dict[str, object]]:
+def run(data: Path, outputs: Path = Path("outputs/dbac_support")) -> pd.DataFrame:
+    """The lines of all captioners, samples and shares."""
+    return pd.DataFrame(_lines(data, outputs))
+
+
+def _lines(data: Path, outputs: Path) -> Iterator[dict[str, object]]:
     """One line per captioner, sample and share; another share trains no new attackers."""
-    common = ["metric=dbac", "dataset=lic", f"dataset.root={data / 'lic' / 'bias_data'}"]
-    common += HOLD_OUT_TASKS
+    common = ["metric=dbac", *lic_data(data), *HOLD_OUT_TASKS]
     for captioner in CAPTIONERS:
         for name, part in SAMPLES.items():
             for share in SHARES if name == "all" else (DEFAULT,):
@@ -72,15 +76,11 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
     return wide.reset_index().set_index("sample").loc[list(SAMPLES)]
 
 
-def main(*arguments: str) -> None:
-    path = HERE / "support.csv"
-    if arguments:
-        outputs = Path(arguments[1] if len(arguments) > 1 else "outputs/dbac_support")
-        rows = pd.DataFrame(run(Path(arguments[0]), outputs))
-        rows.to_csv(path, index=False, float_format="%.6g")
-    text = "# DBAC A→T by sample and share\n\nMade by `support.py`; do not edit. Per cent.\n\n"
-    (HERE / "SUPPORT.md").write_text(f"{text}{markdown(table(pd.read_csv(path)), digits=5)}")
+def main(arguments: list[str]) -> None:
+    rows = rows_at(HERE / "support.csv", run, arguments)
+    tables = {"Per cent": markdown(table(rows), digits=5)}
+    write_page(HERE / "SUPPORT.md", "DBAC A→T by sample and share", __file__, tables)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1:])

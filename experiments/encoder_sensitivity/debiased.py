@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.study import HOLD_OUT, cell, markdown, sweep, write_page
+from experiments.study import HOLD_OUT, cell, lic_data, markdown, rows_at, sweep, write_page
 
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE = HERE / "debiased_rows.csv", HERE / "DEBIASED.md"
@@ -25,8 +25,7 @@ PARTS = {"model": "LIC_M", "human": "LIC_D", "score": "LIC"}
 
 def run(data: Path, outputs: Path) -> pd.DataFrame:
     """Rows of every captioner under every debiasing and masking."""
-    root = f"dataset.root={data / 'lic' / 'bias_data'}"
-    common = ("dataset=lic", root, "captioner=all", "logger=csv", *CELL)
+    common = (*lic_data(data), "captioner=all", "logger=csv", *CELL)
     frames = [
         sweep(f"{debias}, masking={masking}", outputs, *common, f"debias={debias}",
               f"masking={masking}")
@@ -58,11 +57,5 @@ def write(rows: pd.DataFrame) -> None:
     write_page(PAGE, "Debiased encoders", __file__, tables)
 
 
-def main(arguments: list[str]) -> None:
-    if arguments:
-        run(*map(Path, arguments)).to_csv(ROWS, index=False, float_format="%.5g")
-    write(pd.read_csv(ROWS, keep_default_na=False, na_values=[""]))
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    write(rows_at(ROWS, run, sys.argv[1:]))

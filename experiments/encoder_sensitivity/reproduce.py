@@ -21,13 +21,20 @@ from bias_pipeline.analysis.sensitivity import Interval, Sensitivity, reduction,
 from bias_pipeline.report.content import finished_runs
 from bias_pipeline.results.store import Result, Row
 from experiments.encoder_sensitivity.tables import AGREEMENTS, tables
-from experiments.study import HOLD_OUT, HOLD_OUT_TASKS, attempted, write_results
+from experiments.study import (
+    HOLD_OUT,
+    HOLD_OUT_TASKS,
+    attempted,
+    lic_data,
+    read_rows,
+    write_results,
+)
 
 Line = dict[str, object]
 
 HERE = Path(__file__).resolve().parent
 # One human caption an image and three seeds: networks that embed and learn are slow on a processor.
-CHEAPER = ("seeds=3", "metric.positions=1", "logger=csv", "dataset=lic")
+CHEAPER = ("seeds=3", "metric.positions=1", "logger=csv")
 THREE = "captioner=sat,transformer,oscar"
 ALL = "captioner=all"
 SCRATCH = ("lstm", "rnn", "transformer1", "bilstm", "birnn", "transformer5")
@@ -68,7 +75,7 @@ def plan(data: Path) -> Iterator[list[str]]:
 
 def run(data: Path, outputs: Path) -> None:
     """Run every sweep, and store the finished rows after each."""
-    common = [*CHEAPER, f"dataset.root={data / 'lic' / 'bias_data'}"]
+    common = [*CHEAPER, *lic_data(data)]
     for words in plan(data):
         attempted(" ".join(words), outputs, *words, *common)
         collect(outputs)
@@ -155,8 +162,7 @@ def main(arguments: Sequence[str]) -> None:
     if arguments:
         default = f"outputs/{HERE.name}"
         run(Path(arguments[0]), Path(arguments[1] if len(arguments) > 1 else default))
-    rows = pd.read_csv(HERE / "rows.csv", keep_default_na=False, na_values=[""])
-    write_results(HERE, tables(rows))
+    write_results(HERE, tables(read_rows(HERE / "rows.csv")))
 
 
 if __name__ == "__main__":

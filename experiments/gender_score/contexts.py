@@ -23,7 +23,7 @@ from scipy import sparse
 from bias_pipeline.config import compose
 from bias_pipeline.metrics.corpus_view import CorpusView
 from experiments.gender_score.reproduce import CAPTIONERS, PARTS
-from experiments.study import cell, markdown, sweep, write_page
+from experiments.study import cell, lic_data, markdown, rows_at, sweep, write_page
 
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE = HERE / "context_rows.csv", HERE / "CONTEXT.md"
@@ -36,7 +36,7 @@ TOLD = {"score": "", "model": "human", "estimate:model": "estimate:human"}
 
 def run(data: Path, outputs: Path) -> pd.DataFrame:
     """Rows of every captioner under every source."""
-    words = ("dataset=lic", f"dataset.root={data / 'lic' / 'bias_data'}", "logger=csv")
+    words = (*lic_data(data), "logger=csv")
     votes = _votes(words)
     named = f"captioner={','.join(CAPTIONERS)}"
     frames = [sweep(ANNOTATED, outputs, "metric=gender_score", named, *words)]
@@ -98,9 +98,7 @@ def _line(rows: pd.DataFrame, part: str, captioner: str) -> dict[str, str]:
 
 
 def main(arguments: list[str]) -> None:
-    if arguments:
-        run(*map(Path, arguments)).to_csv(ROWS, index=False, float_format="%.5g")
-    rows = pd.read_csv(ROWS, keep_default_na=False, na_values=[""])
+    rows = rows_at(ROWS, run, arguments)
     titles = {part: PARTS[part][0].upper() + PARTS[part][1:] for part in TOLD}
     tables = {f"{title} (per cent)": markdown(table(rows, part)) for part, title in titles.items()}
     write_page(PAGE, "Context by source", __file__, tables)

@@ -25,7 +25,7 @@ from bias_pipeline.calibration.behaviour import (
 from bias_pipeline.config import compose
 from bias_pipeline.metrics.base import Metric
 from bias_pipeline.stats.bootstrap import Estimate
-from experiments.study import cell, markdown
+from experiments.study import cell, markdown, rows_at, write_page
 
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE = HERE / "planted_rows.csv", HERE / "PLANTED.md"
@@ -88,13 +88,10 @@ def _text_of(row: pd.Series, side: str) -> str:
     return cell(pd.Series(ends))
 
 
-def main(cache: str | None = None) -> None:
-    if cache is not None:
-        run(Path(cache)).to_csv(ROWS, index=False, float_format="%.5g")
-    rows = pd.read_csv(ROWS, keep_default_na=False, na_values=[""])
-    head = "# Planted habits and the Gender Score\n\nMade by `planted.py`; do not edit.\n\n"
-    PAGE.write_text(f"{head}{table(rows)}")
+def main(arguments: list[str]) -> None:
+    tables = {"Per cent, with 95 % intervals": table(rows_at(ROWS, run, arguments))}
+    write_page(PAGE, "Planted habits and the Gender Score", __file__, tables)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1:])

@@ -15,7 +15,16 @@ from pathlib import Path
 import pandas as pd
 
 from experiments.study import HERE as STUDIES
-from experiments.study import cell, markdown, part, rank_agreement, rows_of, sweep, write_results
+from experiments.study import (
+    cell,
+    lic_data,
+    markdown,
+    part,
+    rank_agreement,
+    rows_of,
+    sweep,
+    write_results,
+)
 
 HERE = Path(__file__).resolve().parent
 CAPTIONERS = ("nic", "sat", "fc", "att2in", "transformer", "oscar_xe", "nic_plus")
@@ -51,12 +60,7 @@ FACTORS = {
 
 def run(data: Path, outputs: Path) -> pd.DataFrame:
     """The rows of every variant, and of co-occurrence."""
-    whole = (
-        "dataset=lic",
-        f"dataset.root={data / 'lic' / 'bias_data'}",
-        "captioner=" + ",".join(CAPTIONERS),
-        "logger=csv",
-    )
+    whole = (*lic_data(data), "captioner=" + ",".join(CAPTIONERS), "logger=csv")
     words = (f"limit={LIMIT}", *whole)
     frames = [
         sweep(name, outputs, "metric=gender_score", setting, *words)

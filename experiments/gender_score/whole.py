@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 from experiments.gender_score.reproduce import CAPTIONERS, PARTS, ranks
-from experiments.study import cell, markdown, sweep
+from experiments.study import cell, lic_data, markdown, sweep, write_page
 
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE = HERE / "whole_rows.csv", HERE / "WHOLE.md"
@@ -27,8 +27,7 @@ def run(data: Path, outputs: Path, captioners: list[str]) -> pd.DataFrame:
         "whole",
         outputs,
         "metric=gender_score",
-        "dataset=lic",
-        f"dataset.root={data / 'lic' / 'bias_data'}",
+        *lic_data(data),
         "captioner=" + ",".join(captioners),
         "logger=csv",
     )
@@ -53,9 +52,11 @@ def main(arguments: list[str]) -> None:
         known = [frame[~frame["captioner"].isin(captioners)] for frame in known]
         pd.concat([*known, new_rows]).to_csv(ROWS, index=False, float_format="%.5g")
     rows = pd.read_csv(ROWS)
-    title = "# Gender Score on all labelled images\n\nMade by `whole.py`; do not edit.\n\n"
-    agreement = f"\n## Agreement in rank\n\n{markdown(ranks(rows, 'whole'))}"
-    PAGE.write_text(f"{title}Per cent.\n\n{markdown(table(rows))}{agreement}")
+    tables = {
+        "Per cent": markdown(table(rows)),
+        "Agreement in rank": markdown(ranks(rows, "whole")),
+    }
+    write_page(PAGE, "Gender Score on all labelled images", __file__, tables)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from bias_pipeline.report.content import finished_runs
 from bias_pipeline.stats.bootstrap import Draws
 from experiments.imagecaptioner2.real import ATTACK, CAPTIONERS, COMMON, named
 from experiments.imagecaptioner2.reproduce import ONE, intervals
-from experiments.study import HOLD_OUT, markdown, part, published, sweep, write_page
+from experiments.study import HOLD_OUT, markdown, part, published, read_rows, sweep, write_page
 
 HERE = Path(__file__).resolve().parent
 ROWS, AGREEMENTS = HERE / "annotated_rows.csv", HERE / "annotated_agreements.csv"
@@ -182,7 +182,7 @@ def main(arguments: list[str]) -> None:
         keep = rows["part"].isin(["score", *SIDES])
         rows[keep].to_csv(ROWS, index=False, float_format="%.5g")
         agreed(rows, outputs).to_csv(AGREEMENTS, index=False, float_format="%.5g")
-    rows = pd.read_csv(ROWS, keep_default_na=False, na_values=[""])
+    rows = read_rows(ROWS)
     write(rows, pd.read_csv(AGREEMENTS))
 
 

@@ -16,7 +16,7 @@ import pandas as pd
 from bias_pipeline.report.content import finished_runs
 from bias_pipeline.stats.compare import paired_difference
 from experiments.imagecaptioner2.reproduce import ONE, intervals
-from experiments.study import HOLD_OUT, markdown, sweep, write_page
+from experiments.study import HOLD_OUT, markdown, read_rows, sweep, write_page
 
 HERE = Path(__file__).resolve().parent
 ROWS, CHANGES = HERE / "dial_rows.csv", HERE / "dial_changes.csv"
@@ -98,7 +98,7 @@ def main(arguments: list[str]) -> None:
         rows[rows["part"] == "score"].to_csv(ROWS, index=False, float_format="%.5g")
         changes = changed(rows, outputs)
         changes.to_csv(CHANGES, index=False, float_format="%.5g")
-    rows = pd.read_csv(ROWS, keep_default_na=False, na_values=[""])
+    rows = read_rows(ROWS)
     write(rows, pd.read_csv(CHANGES))
 
 

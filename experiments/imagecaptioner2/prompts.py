@@ -15,7 +15,7 @@ import pandas as pd
 
 from bias_pipeline.config import compose
 from experiments.imagecaptioner2.reproduce import COMMON
-from experiments.study import cell, markdown, sweep, write_page
+from experiments.study import cell, markdown, rows_at, sweep, write_page
 
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE = HERE / "prompt_rows.csv", HERE / "PROMPTS.md"
@@ -65,11 +65,5 @@ def write(rows: pd.DataFrame) -> None:
     write_page(PAGE, "Prompts", __file__, {title: markdown(item) for title, item in tables.items()})
 
 
-def main(outputs: str | None = None) -> None:
-    if outputs is not None:
-        run(Path(outputs)).to_csv(ROWS, index=False, float_format="%.5g")
-    write(pd.read_csv(ROWS, keep_default_na=False, na_values=[""]))
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    write(rows_at(ROWS, run, sys.argv[1:]))

@@ -17,7 +17,7 @@ import pandas as pd
 from scipy import stats
 
 from experiments.imagecaptioner2.reproduce import ONE, intervals
-from experiments.study import HOLD_OUT, markdown, part, published, sweep, write_page
+from experiments.study import HOLD_OUT, markdown, part, published, rows_at, sweep, write_page
 
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE = HERE / "real_rows.csv", HERE / "REAL.md"
@@ -38,13 +38,13 @@ SCORES = ("photos", "lic", "lic on photos")
 LEAKS = ("leak:masked", "leak:silhouette", "leak:blank")
 
 
-def run(data: Path, outputs: Path) -> pd.DataFrame:
+def run(data: Path, outputs: Path = Path("outputs/imagecaptioner2_real")) -> pd.DataFrame:
     """Rows of all sweeps."""
     outputs.mkdir(parents=True, exist_ok=True)
-    named = (
-        f"captioner={','.join(str(data / 'captioners' / f'{name}.json') for name in CAPTIONERS)}"
-    )
-    return pd.concat(_sweeps(data, outputs, (named, "dataset=coco", *COMMON)), ignore_index=True)
+    files = ",".join(str(data / "captioners" / f"{name}.json") for name in CAPTIONERS)
+    frames = _sweeps(data, outputs, (f"captioner={files}", "dataset=coco", *COMMON))
+    rows = named(pd.concat(frames, ignore_index=True))
+    return rows[rows["part"].isin(["score", "model", "human", *LEAKS])]
 
 
 def _sweeps(data: Path, outputs: Path, common: tuple[str, ...]) -> Iterator[pd.DataFrame]:
@@ -146,14 +146,5 @@ def write(rows: pd.DataFrame) -> None:
     write_page(PAGE, "Real captioners", __file__, tables)
 
 
-def main(arguments: list[str]) -> None:
-    if arguments:
-        outputs = Path(arguments[1] if len(arguments) > 1 else "outputs/imagecaptioner2_real")
-        rows = named(run(Path(arguments[0]), outputs))
-        keep = rows["part"].isin(["score", "model", "human", *LEAKS])
-        rows[keep].to_csv(ROWS, index=False, float_format="%.5g")
-    write(pd.read_csv(ROWS, keep_default_na=False, na_values=[""]))
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    write(rows_at(ROWS, run, sys.argv[1:]))

@@ -17,7 +17,7 @@ from scipy import stats
 from bias_pipeline.analysis.attacker_variants import OVER, variants
 from bias_pipeline.analysis.consistency import agreements
 from bias_pipeline.report.content import finished_runs
-from experiments.study import HOLD_OUT, markdown, part, sweep, write_results
+from experiments.study import HOLD_OUT, markdown, part, read_rows, sweep, write_results
 
 HERE = Path(__file__).resolve().parent
 # Planted amplification from attribute to task; other settings are neutral.
@@ -163,11 +163,7 @@ def main(arguments: list[str]) -> None:
         rows = run(Path(arguments[0]))
         write(rows, agreed(rows, Path(arguments[0])))
     else:
-        write(*(_read(name) for name in ("rows", "agreements")))
-
-
-def _read(name: str) -> pd.DataFrame:
-    return pd.read_csv(HERE / f"{name}.csv", keep_default_na=False, na_values=[""])
+        write(read_rows(HERE / "rows.csv"), read_rows(HERE / "agreements.csv"))
 
 
 if __name__ == "__main__":

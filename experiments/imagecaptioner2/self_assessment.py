@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.study import HOLD_OUT, cell, markdown, sweep, write_page
+from experiments.study import HOLD_OUT, cell, markdown, rows_at, sweep, write_page
 
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE = HERE / "self_rows.csv", HERE / "SELF.md"
@@ -47,6 +47,7 @@ TEXT = {
 
 def run(outputs: Path) -> pd.DataFrame:
     """Rows of every captioner under every judge."""
+    outputs = outputs.absolute()
     outputs.mkdir(parents=True, exist_ok=True)
     drawn, models = outputs / "drawn", {name: outputs / f"sat_{name}" for name in PLANTED}
     _once(drawn, "data", "draw", "--out", str(drawn), *JUDGED)
@@ -132,11 +133,5 @@ def write(rows: pd.DataFrame) -> None:
     write_page(PAGE, "Self-assessment", __file__, tables)
 
 
-def main(outputs: str | None = None) -> None:
-    if outputs is not None:
-        run(Path(outputs).absolute()).to_csv(ROWS, index=False, float_format="%.5g")
-    write(pd.read_csv(ROWS, keep_default_na=False, na_values=[""]))
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    write(rows_at(ROWS, run, sys.argv[1:]))

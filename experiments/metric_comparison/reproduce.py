@@ -19,7 +19,14 @@ from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus, Record
 from experiments.metric_comparison.figures import agreement_figure, mentions_figure
 from experiments.metric_comparison.tables import table_texts
-from experiments.study import HOLD_OUT, HOLD_OUT_TASKS, rows_of, sweep, write_results
+from experiments.study import (
+    HOLD_OUT,
+    HOLD_OUT_TASKS,
+    lic_data,
+    rows_of,
+    sweep,
+    write_results,
+)
 
 HERE = Path(__file__).resolve().parent
 # nic is the th10 file; the published Ratio and Error fit only st10.
@@ -42,7 +49,7 @@ PARTS = (
 
 
 def run(data: Path, outputs: Path) -> pd.DataFrame:
-    common = ["dataset=lic", f"dataset.root={data / 'lic' / 'bias_data'}", "encoder=ngram"]
+    common = [*lic_data(data), "encoder=ngram"]
     frames = []
     for name, words in STUDIES.items():
         for captioner in CAPTIONERS:

@@ -28,8 +28,9 @@ from experiments.null_coverage.reproduce import (
     columns,
     coverage_table,
     shuffled,
+    tables_by_design,
 )
-from experiments.study import markdown
+from experiments.study import write_page
 
 EACH = ("metric.labels=each", "metric.denominator=named")
 CAPTIONS = (*EACH, "metric.groups=captions")
@@ -136,11 +137,8 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
 
 def write(rows: pd.DataFrame) -> None:
     """Write the tables made of the rows."""
-    text = "# Results of the counting metrics\n\nMade by `counting.py`; do not edit.\n\n"
-    for design, meaning in DESIGNS.items():
-        selected = rows[rows["design"] == design]
-        text += f"## {design.capitalize()}: {meaning}\n\n{markdown(table(selected))}\n"
-    (HERE / "COUNTING.md").write_text(text.rstrip("\n") + "\n")
+    tables = tables_by_design(rows, DESIGNS, table)
+    write_page(HERE / "COUNTING.md", "Results of the counting metrics", __file__, tables)
 
 
 def main(trials: str | None = None) -> None:

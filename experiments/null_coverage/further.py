@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pandas as pd
@@ -23,7 +22,7 @@ from experiments.null_coverage.reproduce import (
     coverage_table,
     shuffled,
 )
-from experiments.study import HOLD_OUT, markdown
+from experiments.study import HOLD_OUT, markdown, write_page
 
 CROSSED = ("attribute=[gender,race]", "dataset.n_images=2000", "attribute.min_images=50")
 PAIRS = {
@@ -73,13 +72,12 @@ def named(score: Score) -> Iterator[tuple[str, str]]:
 
 def write() -> None:
     """The tables made of the rows that are there."""
-    text = "# Results for other parts than headlines\n\nMade by `further.py`; do not edit.\n\n"
-    for name, title in TITLES.items():
-        path = HERE / f"{name}.csv"
-        if path.is_file():
-            rows = pd.read_csv(path).dropna(subset=["value", "ci_low"])
-            text += f"## {title}\n\n{markdown(coverage_table(rows))}\n"
-    Path(HERE / "FURTHER.md").write_text(text.rstrip("\n") + "\n")
+    tables = {
+        title: markdown(coverage_table(pd.read_csv(path).dropna(subset=["value", "ci_low"])))
+        for name, title in TITLES.items()
+        if (path := HERE / f"{name}.csv").is_file()
+    }
+    write_page(HERE / "FURTHER.md", "Results for other parts than headlines", __file__, tables)
 
 
 def main(study: str, trials: str) -> None:

@@ -23,7 +23,7 @@ from experiments.null_coverage.reproduce import (
     shuffled,
     trial_rows,
 )
-from experiments.study import markdown
+from experiments.study import markdown, write_page
 
 ROWS, PAGE = HERE / "pictures.csv", HERE / "PICTURES.md"
 NAME = "imagecaptioner2"
@@ -58,8 +58,8 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
 
 def write(rows: pd.DataFrame) -> None:
     """Write the table made of the rows."""
-    text = "# Results of ImageCaptioner2\n\nMade by `pictures.py`; do not edit.\n\n"
-    PAGE.write_text(text + markdown(table(rows)))
+    tables = {"New images, captions and shuffled groups in every trial": markdown(table(rows))}
+    write_page(PAGE, "Results of ImageCaptioner2", __file__, tables)
 
 
 def main(trials: str | None = None) -> None:

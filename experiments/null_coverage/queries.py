@@ -25,7 +25,7 @@ from bias_pipeline.metrics.retrieval.permuted import permuted_p
 from bias_pipeline.metrics.retrieval.ranked import Ranked
 from bias_pipeline.stats.bootstrap import Bootstrap, against
 from experiments.null_coverage.reproduce import HERE, trial_rows
-from experiments.study import markdown
+from experiments.study import markdown, write_page
 
 ROWS, PAGE = HERE / "queries.csv", HERE / "QUERIES.md"
 N_IMAGES, N_QUERIES, WIDTH = 2000, 40, 64
@@ -137,14 +137,12 @@ def write(rows: pd.DataFrame) -> None:
     table = 100 * rows.pivot_table("share", ["case", "test"], "p", sort=False)[list(LEVELS)]
     table = table.reindex([(c, t) for c in order["case"] for t in order["test"]]).dropna()
     lines = table.reset_index().set_axis(["groups", "tested", "p < .05", "p < .01"], axis=1)
-    text = (
-        "# Fair queries, and queries that prefer a group\n\nMade by `queries.py`; do not edit.\n\n"
-    )
-    text += (
+    title = (
         f"Per cent of small p, over {rows['trial'].nunique()} trials of {N_QUERIES} queries "
-        f"(random vectors of {N_IMAGES} pictures).\n\n"
+        f"(random vectors of {N_IMAGES} pictures)"
     )
-    PAGE.write_text(text + markdown(lines.set_index("groups")))
+    tables = {title: markdown(lines.set_index("groups"))}
+    write_page(PAGE, "Fair queries, and queries that prefer a group", __file__, tables)
 
 
 def main(trials: str | None = None) -> None:

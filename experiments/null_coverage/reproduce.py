@@ -9,7 +9,7 @@ from the rows.csv that is there.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,7 +23,7 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.metrics.base import MetricInfo
 from bias_pipeline.metrics.functional.dbac import PRIORS
 from bias_pipeline.stats.bootstrap import Estimate, against
-from experiments.study import HOLD_OUT, HOLD_OUT_TASKS, markdown
+from experiments.study import HOLD_OUT, HOLD_OUT_TASKS, markdown, write_results
 
 HERE = Path(__file__).resolve().parent
 ATTRIBUTE = "gender"
@@ -117,11 +117,19 @@ def _verdict(hits: int, n: int) -> str:
 
 def write(rows: pd.DataFrame) -> None:
     """Write the tables made of the rows."""
-    text = "# Results\n\nMade by `reproduce.py`; do not edit.\n\n"
-    for design, meaning in DESIGNS.items():
-        selected = rows[rows["design"] == design]
-        text += f"## {design.capitalize()}: {meaning}\n\n{markdown(coverage_table(selected))}\n"
-    (HERE / "RESULTS.md").write_text(text.rstrip("\n") + "\n")
+    write_results(HERE, tables_by_design(rows, DESIGNS, coverage_table))
+
+
+def tables_by_design(
+    rows: pd.DataFrame,
+    designs: Mapping[str, str],
+    table: Callable[[pd.DataFrame], pd.DataFrame],
+) -> dict[str, str]:
+    """Design with its meaning to the table of its rows."""
+    return {
+        f"{design.capitalize()}: {meaning}": markdown(table(rows[rows["design"] == design]))
+        for design, meaning in designs.items()
+    }
 
 
 def trial_rows(

@@ -27,7 +27,7 @@ from experiments.null_coverage.reproduce import (
     shuffled,
     trial_rows,
 )
-from experiments.study import markdown
+from experiments.study import markdown, write_page
 
 ROWS, PAGE = HERE / "retrieval.csv", HERE / "RETRIEVAL.md"
 NAME = "retrieval_fairness"
@@ -90,10 +90,13 @@ def write(rows: pd.DataFrame) -> None:
     """Write the tables made of the rows."""
     shares = rows["ci_low"].isna()
     summary = rows[shares].groupby("part", sort=False)["value"].agg(["mean", "min", "max"])
-    text = "# Results of retrieval fairness\n\nMade by `retrieval.py`; do not edit.\n\n"
-    text += "Each number minus that of a ranker that ignores groups; attackers minus 50 %.\n\n"
-    text += f"{markdown(coverage_table(rows[~shares]))}\n{markdown(100 * summary)}"
-    PAGE.write_text(text)
+    tables = {
+        "Each number minus that of a ranker that ignores groups; attackers minus 50 %": markdown(
+            coverage_table(rows[~shares])
+        ),
+        "False alarms (per cent)": markdown(100 * summary),
+    }
+    write_page(PAGE, "Results of retrieval fairness", __file__, tables)
 
 
 def main(trials: str | None = None) -> None:

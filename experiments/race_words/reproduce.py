@@ -15,10 +15,9 @@ import pandas as pd
 
 from bias_pipeline.analysis.collocations import Collocations, collocations
 from bias_pipeline.config import compose
-from experiments.study import markdown, rows_of, write_results
+from experiments.study import CAPTIONERS, lic_data, markdown, rows_of, write_results
 
 HERE = Path(__file__).resolve().parent
-CAPTIONERS = ("nic", "sat", "fc", "att2in", "transformer", "oscar", "nic_plus")
 MOST = 10
 
 
@@ -27,8 +26,7 @@ def run(data: Path, outputs: Path) -> pd.DataFrame:
     del outputs  # nothing is trained or scored
     lines = []
     for captioner in CAPTIONERS:
-        root = f"dataset.root={data / 'lic' / 'bias_data'}"
-        cell = compose.cell(["dataset=lic", root, "attribute=race", f"captioner={captioner}"])
+        cell = compose.cell([*lic_data(data), "attribute=race", f"captioner={captioner}"])
         by_side = {
             result.side: result for result in collocations(cell.corpus(), cell.build("attribute"))
         }

@@ -25,7 +25,7 @@ from bias_pipeline.debias.export import write_debias
 from bias_pipeline.debias.load_debias import debias_prompts
 from bias_pipeline.debias.prompts import READINGS, prompt_numbers
 from bias_pipeline.debias.sentences import held_out, template_sentences
-from experiments.study import markdown
+from experiments.study import markdown, rows_at, write_page
 
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE = HERE / "prompts.csv", HERE / "PROMPTS.md"
@@ -41,8 +41,12 @@ TOLD = {"last": "the last token's state", "all": "the states of all tokens toget
 Texts = Sequence[Sequence[str]]
 
 
-def run(outputs: str) -> Iterator[dict[str, object]]:
+def run(outputs: Path) -> pd.DataFrame:
     """One line a method and reading, and first what there is without any."""
+    return pd.DataFrame(_lines(outputs))
+
+
+def _lines(outputs: Path) -> Iterator[dict[str, object]]:
     for name, words in METHODS.items():
         cell = compose.cell([*CELL, *words, f"paths.outputs={outputs}"])
         metric, corpus = cell.build("metric"), cell.corpus()
@@ -118,18 +122,9 @@ def write(rows: pd.DataFrame) -> None:
             name="debiasing, --prompts",
         ),
     )
-    text = "# Debiased prompts\n\nMade by `prompts.py`; do not edit.\n\n"
-    text += (
-        "Share of 192 held-out sentences whose group a linear attacker names; 0.5 is chance.\n\n"
-    )
-    PAGE.write_text(text + markdown(table))
-
-
-def main(outputs: str | None = None) -> None:
-    if outputs is not None:
-        pd.DataFrame(run(outputs)).to_csv(ROWS, index=False, float_format="%.5g")
-    write(pd.read_csv(ROWS))
+    title = "Share of 192 held-out sentences whose group a linear attacker names; 0.5 is chance"
+    write_page(PAGE, "Debiased prompts", __file__, {title: markdown(table)})
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    write(rows_at(ROWS, run, sys.argv[1:]))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.study import cell, markdown, sweep
+from experiments.study import cell, markdown, rows_at, sweep, write_page
 
 HERE = Path(__file__).resolve().parent
 CODES = ("oxai", "debiaslens", "bendvlm", "visogender", "clip_clip")
@@ -49,14 +49,9 @@ def table(rows: pd.DataFrame, depths: str) -> pd.DataFrame:
 
 
 def main(arguments: list[str]) -> None:
-    path = HERE / "readings.csv"
-    if arguments:
-        run(Path(arguments[0])).to_csv(path, index=False, float_format="%.5g")
-    rows = pd.read_csv(path, keep_default_na=False, na_values=[""])
-    text = "# Readings\n\nMade by `readings.py`; do not edit.\n"
-    for depths, title in TABLES.items():
-        text += f"\n## {title}\n\n{markdown(table(rows, depths))}\n"
-    (HERE / "READINGS.md").write_text(text, encoding="utf-8")
+    rows = rows_at(HERE / "readings.csv", run, arguments)
+    tables = {title: markdown(table(rows, depths)) for depths, title in TABLES.items()}
+    write_page(HERE / "READINGS.md", "Readings", __file__, tables)
 
 
 if __name__ == "__main__":

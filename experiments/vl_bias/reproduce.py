@@ -15,7 +15,7 @@ import pandas as pd
 
 from bias_pipeline.datasets.scenes.activities import ACTIVITIES
 from bias_pipeline.datasets.scenes.slots import given, shares, typical, world_tables
-from experiments.study import cell, markdown, sweep, write_results
+from experiments.study import cell, markdown, rows_at, sweep, write_results
 from experiments.vl_bias.figures import tradeoff_figure, tradeoffs
 
 HERE = Path(__file__).resolve().parent
@@ -37,12 +37,15 @@ def run(outputs: Path) -> pd.DataFrame:
     """The rows of all sweeps."""
     dials = "encoder.association=" + ",".join(f"{strength:g}" for strength in ASSOCIATIONS)
     sizes = "debias.k=" + ",".join(map(str, SIZES))
-    rows = [
+    frames = [
         _with_men(sweep("association", outputs, *METRIC, dials), outputs),
         sweep("size", outputs, *METRIC, f"debias={','.join(SIZED)}", sizes),
         sweep("none", outputs, *METRIC, "debias=none,mean_difference,erasure"),
     ]
-    return pd.concat(rows, ignore_index=True)
+    rows = pd.concat(frames, ignore_index=True)
+    concepts = (rows["study"] == "association") & rows["part"].str.startswith("concept:")
+    parts = (*KEPT, *BESIDE, *(f"null:{name}" for name in BESIDE))
+    return rows[rows["part"].isin(parts) | concepts]
 
 
 def share_of_men(association: float) -> dict[str, float]:
@@ -106,12 +109,7 @@ def _cells(rows: pd.DataFrame, parts: tuple[str, ...]) -> dict[str, str]:
 
 
 def write(rows: pd.DataFrame) -> None:
-    """Write the rows and the tables made of them."""
-    concepts = (rows["study"] == "association") & rows["part"].str.startswith("concept:")
-    parts = (*KEPT, *BESIDE, *(f"null:{name}" for name in BESIDE))
-    rows[rows["part"].isin(parts) | concepts].to_csv(
-        HERE / "rows.csv", index=False, float_format="%.5g"
-    )
+    """Write the tables and the figure."""
     tables = {
         "CLIPs of known association (per cent)": association_table(rows),
         "Fairness and its cost, association 0.5 (per cent)": price_table(rows),
@@ -120,12 +118,5 @@ def write(rows: pd.DataFrame) -> None:
     write_results(HERE, {title: markdown(table) for title, table in tables.items()})
 
 
-def main(arguments: list[str]) -> None:
-    if arguments:
-        write(run(Path(arguments[0])))
-    else:
-        write(pd.read_csv(HERE / "rows.csv", keep_default_na=False, na_values=[""]))
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    write(rows_at(HERE / "rows.csv", run, sys.argv[1:]))

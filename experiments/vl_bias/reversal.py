@@ -21,7 +21,7 @@ from bias_pipeline.array_types import Float64Array
 from bias_pipeline.config import compose
 from bias_pipeline.debias.base import Examples, means_of, of_length_1
 from bias_pipeline.debias.neurons import most_relevant, relevance, reversed_neurons
-from experiments.study import markdown
+from experiments.study import markdown, rows_at, write_page
 
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE = HERE / "reversal.csv", HERE / "REVERSAL.md"
@@ -36,8 +36,12 @@ TOLD = {
 }
 
 
-def run(outputs: str) -> Iterator[dict[str, object]]:
+def run(outputs: Path) -> pd.DataFrame:
     """One line a seed and size."""
+    return pd.DataFrame(_lines(outputs))
+
+
+def _lines(outputs: Path) -> Iterator[dict[str, object]]:
     cell = compose.cell([*CELL, f"paths.outputs={outputs}"])
     metric, corpus = cell.build("metric"), cell.corpus()
     codes, names = (getattr(corpus.groupings["gender"], key) for key in ("codes", "names"))
@@ -85,16 +89,9 @@ def write(rows: pd.DataFrame) -> None:
         for size, group in rows.groupby("neurons")
     }
     table = pd.DataFrame(lines).T.rename_axis("neurons reversed")
-    text = "# Reversed neurons\n\nMade by `reversal.py`; do not edit.\n\n"
-    text += "Shares, each group with equal weight; mean over three seeds (smallest to largest).\n\n"
-    PAGE.write_text(text + markdown(table))
-
-
-def main(outputs: str | None = None) -> None:
-    if outputs is not None:
-        pd.DataFrame(run(outputs)).to_csv(ROWS, index=False, float_format="%.5g")
-    write(pd.read_csv(ROWS))
+    title = "Shares, each group with equal weight; mean over three seeds (smallest to largest)"
+    write_page(PAGE, "Reversed neurons", __file__, {title: markdown(table)})
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    write(rows_at(ROWS, run, sys.argv[1:]))

@@ -6,8 +6,8 @@ from bias_pipeline.analysis.collocations import Collocations, collocations
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute, Context, LabelMap
 from bias_pipeline.corpus.corpus import Corpus, Record
-from experiments.race_words.reproduce import CAPTIONERS, HERE
-from experiments.study import rows_of
+from experiments.race_words.reproduce import HERE
+from experiments.study import CAPTIONERS, rows_of
 
 RACE = Attribute(
     "race", ("light", "dark"), {"light": "white", "dark": "black"}, {}, applies_to=Context("man")
