@@ -13,7 +13,7 @@ import math
 import pkgutil
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple, replace
 from functools import cache
 from pathlib import Path
@@ -26,6 +26,7 @@ from bias_pipeline.cell import run_cell
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import LabelMap
 from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.corpus.split import Split
 from bias_pipeline.io.paths import choices_of, conf_dir
 from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Part, Score
 from bias_pipeline.report.tables import interval, markdown, print_results
@@ -33,7 +34,7 @@ from bias_pipeline.results.store import Result, ResultStore, rows_csv
 from tests.tiny_models import tiny_clip, tiny_weights
 
 NAMES = choices_of(conf_dir() / "metric")
-SEEDS = (0, 12, 456)
+SEEDS = (0, 12)
 WORDS = (
     "captioner=faithful",
     "dataset.n_images=400",
@@ -49,6 +50,7 @@ ALIKE = ("metric.labels=each", "metric.denominator=named")
 QUICK_CAPTIONER = (
     *("encoder.backbone=annotations", "encoder.hidden_dim=16", "trainer.max_epochs=1"),
     *("probe.processes=1", "metric.leaks=[masked]", "metric.learning_curve=false"),
+    "split=ic2",  # one training for each seed
 )
 FURTHER: dict[str, tuple[str, ...]] = {
     "dbac": ("metric.min_support=5", "metric.positions=2"),
@@ -115,8 +117,27 @@ def compute(name: str, corpus: Corpus, *words: str) -> Score:
 
 
 @cache
+def run(name: str) -> tuple[Score, Result]:
+    """What a metric computes in a run, and what the run makes of it."""
+    metric, corpus, scores = cell(name).build("metric"), cell(name).corpus(), []
+    plain = type(metric).compute
+
+    def watched(self: Metric, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
+        scores.append(plain(self, corpus, splits=splits))
+        return scores[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(metric), "compute", watched)
+        result = run_cell(corpus, metric, SEEDS, run_id="run")
+    return scores[0], result
+
+
 def score(name: str) -> Score:
-    return compute(name, cell(name).corpus())
+    return run(name)[0]
+
+
+def result(name: str) -> Result:
+    return run(name)[1]
 
 
 def info(name: str) -> MetricInfo:
@@ -306,12 +327,6 @@ def test_the_arrow_and_p_are_one_test(name: str) -> None:
         if row.part in HEADLINES and math.isfinite(row.p_value):
             neutral = reading["neutral"][row.part]
             assert (row.p_value < 0.05) == (not row.ci_low <= neutral <= row.ci_high)
-
-
-@cache
-def result(name: str) -> Result:
-    metric, corpus = cell(name).build("metric"), cell(name).corpus()
-    return run_cell(corpus, metric, SEEDS, run_id="run")
 
 
 def without_values(result: Result) -> Result:

@@ -252,6 +252,14 @@ def coloured(corpus: Corpus, colour: str, thing: str) -> Corpus:
     return corpus.rewrite(sides)
 
 
+@cache
+def values_beside(metric: str, colour: str, thing: str) -> dict[str, list[float]]:
+    """Value and neutral rate of each part, where captions have a thing of a colour."""
+    corpus = coloured(cell(metric, "attribute=race").corpus(), colour, thing)
+    parts = compute(metric, corpus, "attribute=race").parts
+    return {name: [part.estimate.value, part.neutral_rate] for name, part in parts.items()}
+
+
 @given(
     st.sampled_from(RACES),
     st.sampled_from(["black", "white", "pale", "ebony"]),
@@ -261,13 +269,7 @@ def coloured(corpus: Corpus, colour: str, thing: str) -> Corpus:
 def test_the_colour_of_a_dog_changes_no_metric_of_race(
     metric: str, colour: str, thing: str
 ) -> None:
-    corpus = cell(metric, "attribute=race").corpus()
-
-    def values(of: str) -> dict[str, list[float]]:
-        parts = compute(metric, coloured(corpus, of, thing), "attribute=race").parts
-        return {n: [p.estimate.value, p.neutral_rate] for n, p in parts.items()}
-
-    plain, painted = values(""), values(colour)
+    plain, painted = (values_beside(metric, of, thing) for of in ("", colour))
     assert list(plain) == list(painted)
     np.testing.assert_array_equal(list(painted.values()), list(plain.values()))
     assert any(math.isfinite(plain[name][0]) for name in HEADLINES if name in plain)

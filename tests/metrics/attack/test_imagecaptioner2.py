@@ -26,8 +26,10 @@ WORDS = ("captioner=faithful", "dataset.n_images=300", "stats.resamples=20", "pr
 # The smallest captioner that sees pixels.
 TINY = (
     *("encoder.side=32", "encoder.width=4", "encoder.hidden_dim=16", "trainer.max_epochs=1"),
-    *("probe.processes=1", "encoder.cache=null"),
+    *("probe.processes=1", "encoder.cache=null", "metric.learning_curve=false"),
 )
+MODEL_ONLY = ("metric.sides=[model]",)
+ALONE = (*MODEL_ONLY, "metric.leaks=[]")
 
 
 def cell(*words: str) -> compose.CellConfig:
@@ -83,11 +85,11 @@ def test_table_2_has_three_scores_of_one_set_of_predictions(part: str, scoring: 
 
 
 def test_without_masking_there_is_no_silhouette() -> None:
-    assert "leak:silhouette" not in score(*TINY, "image_masking=none").parts
+    assert "leak:silhouette" not in score(*TINY, "image_masking=none", *MODEL_ONLY).parts
 
 
 def test_answers_among_all_words_are_less_likely() -> None:
-    all_words = score(*TINY, "metric.renormalise_answers=false")
+    all_words = score(*TINY, "metric.renormalise_answers=false", *ALONE)
     assert value(all_words, "model") < value(score(*TINY), "model")
 
 
@@ -97,7 +99,7 @@ def test_annotations_take_the_place_of_pixels() -> None:
 
 
 def test_images_without_a_picture_are_not_scored() -> None:
-    built = cell(*TINY)
+    built = cell(*TINY, *ALONE)
     metric, corpus = built.build("metric"), built.corpus()
     files = (None,) * 50 + corpus.pictures.files[50:]  # type: ignore[union-attr]
     fewer = replace(corpus, pictures=Pictures(files))
@@ -169,4 +171,4 @@ def test_pictures_of_others_are_each_shown_once_and_with_no_image_of_their_own(
 
 
 def test_what_others_pictures_show_is_measured_when_asked() -> None:
-    assert "leak:others" in score(*TINY, "metric.leaks=[others]").parts
+    assert "leak:others" in score(*TINY, "metric.leaks=[others]", *MODEL_ONLY).parts

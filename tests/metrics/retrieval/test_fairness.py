@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ AXIS = 0  # of the vectors: where the group is
 LEANING = ("repairing", "hair", "motorcycling", "flowers", "gaming", "cooking", "skiing", "zoo",
            "wine", "laptop")  # fmt: skip
 SEEDS = (0, 12, 456)
+# Leaves out what stands beside the score.
 OTHERS = tuple(
     f"~attribute@metric.others.{name}" for name in ("gender", "race", "ethnicity", "age", "emotion")
 )
@@ -33,6 +35,11 @@ WORDS = (
 )
 
 
+# For what any pictures show.
+FEW = ("dataset.n_images=120", "metric.k=10", "stats.resamples=20")
+
+
+@cache
 def cell(*words: str) -> compose.CellConfig:
     named = f"encoder.model={tiny_clip()}"
     return compose.cell(["metric=retrieval_fairness", named, *WORDS, *words])
@@ -90,69 +97,63 @@ def compute(*words: str, corpus: Corpus | None = None) -> Score:
     return metric.compute(corpus_used, splits=metric.draw_splits(corpus_used, SEEDS))
 
 
+@cache
+def planted_score(strength: float, *words: str) -> Score:
+    """The score of queries that lean so much."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        planted(monkeypatch, cell().corpus(), strength)
+        return compute(*words)
+
+
 @pytest.mark.parametrize("strength", [0.5, 1.0, 2.0])
-def test_planted_concepts_are_the_least_fair(
-    monkeypatch: pytest.MonkeyPatch, strength: float
-) -> None:
-    planted(monkeypatch, cell().corpus(), strength)
-    least = [str(line["concept"]) for line in compute().tables["concepts"][:10]]
+def test_planted_concepts_are_the_least_fair(strength: float) -> None:
+    least = [str(line["concept"]) for line in planted_score(strength).tables["concepts"][:10]]
     assert len(set(least) & set(LEANING)) >= 9
 
 
-def test_each_concept_retrieves_the_group_it_leans_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    planted(monkeypatch, cell().corpus(), 2.0)
-    lines = {str(line["concept"]): line for line in compute().tables["concepts"]}
+def test_each_concept_retrieves_the_group_it_leans_to() -> None:
+    lines = {str(line["concept"]): line for line in planted_score(2.0).tables["concepts"]}
     shares = [float(str(lines[name]["share:male"])) for name in LEANING]
     assert [share > 0.6 for share in shares] == [number % 2 == 0 for number in range(10)]
 
 
-def test_each_concept_names_the_group_it_leans_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    planted(monkeypatch, cell().corpus(), 2.0)
-    lines = {str(line["concept"]): line for line in compute().tables["concepts"]}
+def test_each_concept_names_the_group_it_leans_to() -> None:
+    lines = {str(line["concept"]): line for line in planted_score(2.0).tables["concepts"]}
     named = [lines[name]["over_represented"] for name in LEANING]
     assert named == ["male", "female"] * 5
     assert max(float(str(lines[name]["p_holm"])) for name in LEANING) < 0.05
 
 
-def test_a_query_that_evens_out_an_uneven_pool_is_not_fair(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_query_that_evens_out_an_uneven_pool_is_not_fair() -> None:
     """Nearly as many women as men are retrieved, from a pool of more men: entropy is at its top."""
-    planted(monkeypatch, cell().corpus(), 0.12)
-    score = compute("metric.concepts=[hair,flowers,cooking,zoo,laptop]")
+    score = planted_score(0.12, "metric.concepts=[hair,flowers,cooking,zoo,laptop]")
     lines = score.tables["concepts"]
     assert {line["over_represented"] for line in lines} == {"female"}
     assert score.parts["score"].estimate.value > score.parts["null"].estimate.value - 0.03
     assert score.parts["score"].estimate.p_value < 0.01
 
 
-def test_more_strongly_planted_is_less_fair(monkeypatch: pytest.MonkeyPatch) -> None:
-    scores = []
-    for strength in (0.0, 0.5, 1.0, 2.0):
-        planted(monkeypatch, cell().corpus(), strength)
-        scores.append(compute().parts["score"].estimate.value)
+def test_more_strongly_planted_is_less_fair() -> None:
+    scores = [
+        planted_score(strength).parts["score"].estimate.value for strength in (0.0, 0.5, 1.0, 2.0)
+    ]
     assert scores == sorted(scores, reverse=True)
 
 
-def test_without_leaning_the_null_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    planted(monkeypatch, cell().corpus(), 0.0)
-    parts = compute().parts
+def test_without_leaning_the_null_is_held() -> None:
+    parts = planted_score(0.0).parts
     estimate, null = parts["score"].estimate, parts["null"].estimate
     assert estimate.ci_low <= null.value <= estimate.ci_high
 
 
-def test_without_leaning_no_concept_is_accused(monkeypatch: pytest.MonkeyPatch) -> None:
-    planted(monkeypatch, cell().corpus(), 0.0)
-    lines = compute().tables["concepts"]
+def test_without_leaning_no_concept_is_accused() -> None:
+    lines = planted_score(0.0).tables["concepts"]
     assert [line["concept"] for line in lines if float(str(line["p_holm"])) < 0.05] == []
 
 
-def test_a_projection_restores_fairness_on_images_it_was_not_fitted_to(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    planted(monkeypatch, cell().corpus(), 2.0)
-    before, after = (
-        compute(f"debias={name}", "debias.side=image", "debias.k=1").parts
-        for name in ("none", "subspace")
-    )
+def test_a_projection_restores_fairness_on_images_it_was_not_fitted_to() -> None:
+    projected = ("debias=subspace", "debias.side=image", "debias.k=1")
+    before, after = (planted_score(2.0, *words).parts for words in ((), projected))
     null = before["null"].estimate.value
     assert before["score"].estimate.ci_high < null - 0.05
     assert after["score"].estimate.value == pytest.approx(null, abs=0.02)
@@ -178,7 +179,7 @@ def test_more_than_there_is_cannot_be_retrieved() -> None:
 
 
 def test_a_depth_near_all_images_is_noted() -> None:
-    score = compute("metric.k=200", "metric.concepts=[zoo]")
+    score = compute(*FEW, "metric.k=40", "metric.concepts=[zoo]")
     assert any("more than half of the images" in note for note in score.notes)
 
 
@@ -218,7 +219,7 @@ def test_what_is_asked_must_be_something(word: str, message: str) -> None:
 
 
 def test_own_concepts_have_their_lists_query_or_a_photo() -> None:
-    score = compute("metric.concepts=[zoo,nurse]")
+    score = compute(*FEW, "metric.concepts=[zoo,nurse]")
     assert score.audit["queries"] == {
         "zoo": "a person feeding an elephant",
         "nurse": "a photo of a nurse",
@@ -226,7 +227,7 @@ def test_own_concepts_have_their_lists_query_or_a_photo() -> None:
 
 
 def test_a_template_is_asked_for_every_concept() -> None:
-    score = compute("metric.concepts=[zoo,nurse]", "metric.template='one {concept}: {query}'")
+    score = compute(*FEW, "metric.concepts=[zoo,nurse]", "metric.template='one {concept}: {query}'")
     assert score.audit["queries"] == {
         "zoo": "one zoo: a person feeding an elephant",
         "nurse": "one nurse: a photo of a nurse",
@@ -244,7 +245,7 @@ def test_the_concepts_are_those_of_the_published_list() -> None:
 def test_groups_that_are_not_chosen_are_not_retrieved() -> None:
     names = cell("attribute=age").corpus().groupings["age"].names
     chosen = f"metric.groups=[{names[-1].upper()},{names[0]}]"
-    score = compute("attribute=age", "metric.k=20", chosen)
+    score = compute("attribute=age", "metric.k=20", "metric.concepts=[zoo,nurse]", chosen)
     assert {key for line in score.tables["concepts"] for key in line if "share:" in key} == {
         f"share:{names[0]}",
         f"share:{names[-1]}",

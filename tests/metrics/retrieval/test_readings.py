@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import pytest
@@ -63,14 +64,18 @@ CODES: dict[str, tuple[str, Callable[[list[int]], float]]] = {
 }
 
 
-def read(code: str, ranking: list[int]) -> dict[str, float]:
+@cache
+def skews_of(code: str) -> Skews:
     named = f"encoder.model={tiny_clip()}"
-    metric = compose.cell([f"experiment=retrieval_{code}", named]).build("metric")
+    skews: Skews = compose.cell([f"experiment=retrieval_{code}", named]).build("metric").skews
+    return skews
+
+
+def read(code: str, ranking: list[int]) -> dict[str, float]:
     groups = np.array([ranking])
     rows = np.arange(len(ranking))
     ranked = Ranked(rows[None], groups, np.bincount(groups[0]), K, rows, groups[0])
-    skews: Skews = metric.skews
-    values = skews.values(ranked, np.ones((1, len(ranking))))
+    values = skews_of(code).values(ranked, np.ones((1, len(ranking))))
     return {str(name): float(array[0, 0]) for name, array in values.items()}
 
 

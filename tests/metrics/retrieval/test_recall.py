@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.inference.embedders import DualEncoder
 from bias_pipeline.metrics.retrieval.recall import Recall, first_captions
-from tests.metrics.retrieval.test_fairness import WORDS, compute
-from tests.tiny_models import tiny_clip
+from tests.metrics.retrieval.test_fairness import FEW, cell, compute
 
+SOME = (*FEW, "metric.concepts=[zoo,nurse]")
 DEFAULT = "metric.recall=[1,5,10]"  # the tests of fairness measure none
 
 N = 40
@@ -71,23 +70,24 @@ def test_images_without_a_caption_are_left_out() -> None:
 
 
 def test_recall_stands_beside_fairness_where_people_wrote_captions() -> None:
-    parts = compute("metric.recall=[1,10]").parts
+    parts = compute(*SOME, "metric.recall=[1,10]").parts
     names = [name for name in parts if name.startswith("recall")]
     assert names == ["recall:image@1", "recall:image@10", "recall:text@1", "recall:text@10"]
 
 
 def test_deeper_recall_is_not_less() -> None:
-    parts = compute(DEFAULT).parts
+    parts = compute(*SOME, DEFAULT).parts
     values = [parts[f"recall:image@{k}"].estimate.value for k in (1, 5, 10)]
     assert values == sorted(values)
 
 
 def test_without_captions_there_is_no_recall() -> None:
-    named = f"encoder.model={tiny_clip()}"
-    corpus = compose.cell(["metric=retrieval_fairness", named, *WORDS]).corpus()
-    silent = replace(corpus, human=Captions.from_texts([]))
-    assert not [name for name in compute(DEFAULT, corpus=silent).parts if name.startswith("recall")]
+    silent = replace(cell(*SOME).corpus(), human=Captions.from_texts([]))
+    parts = compute(*SOME, DEFAULT, corpus=silent).parts
+    assert not [name for name in parts if name.startswith("recall")]
 
 
 def test_recall_can_be_left_out() -> None:
-    assert not [name for name in compute("metric.recall=[]").parts if name.startswith("recall")]
+    assert not [
+        name for name in compute(*SOME, "metric.recall=[]").parts if name.startswith("recall")
+    ]
