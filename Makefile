@@ -66,6 +66,7 @@ bench: .venv/installed  ## measure speed (benchmarks/)
 	@$(BIN)/python -m benchmarks.walk
 	@$(BIN)/python -m benchmarks.audit
 	@$(BIN)/python -m benchmarks.photos
+	@$(BIN)/python -m benchmarks.server
 	@$(BIN)/python -m benchmarks.pictures
 	@$(BIN)/python -m benchmarks.grit
 	@$(BIN)/python -m benchmarks.encoders

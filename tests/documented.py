@@ -53,6 +53,7 @@ NEEDS: Sequence[tuple[str, str, bool]] = (
     (r"cluster=slurm|^sbatch|\bsubmit\b", "needs Slurm", _slurm_answers()),
     (r"trainer=gpu|accelerator=gpu", "needs a GPU", shutil.which("nvidia-smi") is not None),
     (r"\bmodels/|--gather", "needs the weights of a model", False),
+    (r"--server", "needs a server of captions", False),
     (r"=photos/", "needs photos with regions", False),
     (
         r"metric=gender_score",

@@ -45,7 +45,7 @@ class AnswerCounts:
         failed = [a.absent for a in answers if a.absent and a.absent not in _OF_MODEL]
         if failed:
             raise UnreadableError(failed[0], lasting=False)
-        captions = Captions(redacted(" ".join(answer.captions).strip()) for answer in answers)
+        captions = Captions(_plain(" ".join(answer.captions)) for answer in answers)
         notes = [answer.cut or answer.absent for answer in answers]
         if any(notes):
             captions.notes = notes
@@ -69,3 +69,13 @@ class AnswerCounts:
             f"{len(images)} captions are {kind}, such as of image {few(images)}"
             for kind, images in sorted(self._images.items())
         ]
+
+
+def _plain(text: str) -> str:
+    r"""A text without keys, halves of characters and blanks at its ends.
+
+    Example:
+        >>> _plain(" a dog \ud83d ")
+        'a dog ?'
+    """
+    return redacted(text.encode("utf-8", "replace").decode().strip())

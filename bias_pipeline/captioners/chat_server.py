@@ -43,12 +43,15 @@ class ChatServer:
 
     def __post_init__(self) -> None:
         """Check the address."""
-        parts = urlsplit(self.url)
+        usage = UsageError(
+            "--server takes an address such as http://localhost:8000/v1 or https://api.example.org/v1"
+        )
+        try:
+            parts = urlsplit(self.url)
+        except ValueError as error:
+            raise usage from error
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise UsageError(
-                "--server takes an address such as http://localhost:8000/v1 or "
-                "https://api.example.org/v1"
-            )
+            raise usage
         if parts.username or parts.password or parts.query or parts.fragment:
             raise UsageError(
                 f"--server: the address of {parts.hostname} must hold no user, password or query; "

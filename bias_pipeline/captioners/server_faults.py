@@ -162,7 +162,7 @@ def _detail(error: APIStatusError) -> Any:
     """What the server says: ``{"error": {"message": ...}}``, ``{"detail": ...}`` or text."""
     try:
         body = error.response.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         return ""
     if not isinstance(body, dict):
         return body

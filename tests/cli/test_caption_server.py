@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -19,10 +21,12 @@ from PIL import Image
 
 from bias_pipeline.captioners import pace
 from bias_pipeline.captioners.chat_server import ChatServer
+from bias_pipeline.captioners.served import ServedBar, ServedCaptioner
 from bias_pipeline.commands import caption_server
 from bias_pipeline.datasets.coco_files import model_captions
 from bias_pipeline.errors import UsageError
 from bias_pipeline.io.redaction import secrets
+from bias_pipeline.models.sampling import Decoding
 from tests.chat_stub import (
     Body,
     Reply,
@@ -32,7 +36,7 @@ from tests.chat_stub import (
     picture_of,
     serving,
 )
-from tests.cli.commands import Run
+from tests.cli.commands import Run, start, wait_for
 
 N_PHOTOS = 14
 SECRET = "sk-0123456789abcdef"
@@ -232,6 +236,19 @@ def test_what_is_no_whole_caption_is_counted_with_its_image(
     assert (notes[3], notes[4], notes[5]) == ((text, note), (text, note), ("dog 5", None))
 
 
+def test_half_a_character_is_a_sign(ask: Ask, run: Run) -> None:
+    with serving(unhelpful(completion("a dog \ud83d"))) as stub:
+        code, printed = ask(stub.url)
+    assert code == 0, printed
+    assert by_image(run)[3] == "a dog ?"
+
+
+def test_an_error_without_end_is_an_error(ask: Ask) -> None:
+    with serving(lambda _: Reply("[" * 100_000, 400)) as stub:
+        code, printed = ask(stub.url, "--limit", "1")
+    assert (code, "refuses the request (400: Bad Request)" in printed) == (5, True)
+
+
 def test_a_gathered_file_with_notes_is_read(ask: Ask, run: Run) -> None:
     with serving(unhelpful(completion("a dog and", "length"))) as stub:
         ask(stub.url)
@@ -408,6 +425,59 @@ def test_a_server_that_dies_half_way_loses_nothing(ask: Ask, run: Run) -> None:
     assert (code, len(again.requests), by_image(run)) == (0, N_PHOTOS - 6, DOGS)
 
 
+def test_a_server_that_is_started_again_goes_on_answering(
+    ask: Ask, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pace, "FIRST_WAIT_S", 0.1)  # six seconds in all
+    port = unused_port()
+    half = threading.Event()
+
+    def answer(body: Body) -> Reply:
+        if len(first.requests) > 6:
+            half.set()
+            threading.Event().wait(0.2)
+            raise ConnectionError
+        return a_dog(body)
+
+    with serving(answer, port=port) as first:
+
+        def restart() -> None:
+            half.wait()
+            first.close()
+            with serving(a_dog, port=port):
+                over.wait()
+
+        over = threading.Event()
+        restarting = threading.Thread(target=restart)
+        restarting.start()
+        code, printed = ask(first.url, "--batch", "2")
+        over.set()
+        restarting.join()
+    assert code == 0, printed
+    assert by_image(run) == DOGS
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_at_once_although_answers_are_awaited(photos: Path, tmp_path: Path) -> None:
+    """And what was answered before stays."""
+    everything = threading.Event()
+
+    def answer(body: Body) -> Reply:
+        if len(stub.requests) > 6:
+            everything.wait()
+        return a_dog(body)
+
+    with serving(answer) as stub:
+        words = ("--server", stub.url, "--model", "qwen", "--out", str(tmp_path / "out"))
+        process = start(tmp_path, "caption", str(photos), *words, "--batch", "2")
+        wait_for(lambda: len(stub.requests) > 7, seconds=120)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=20) == 130
+        everything.set()
+    assert len(list(tmp_path.glob("out/*/blocks/*/*.block"))) >= 1
+
+
 def certificate(folder: Path, name: str) -> tuple[Path, Path]:
     """A certificate that an unknown authority gave, and its key."""
     openssl = shutil.which("openssl")
@@ -541,6 +611,17 @@ def test_half_a_file_of_answers_is_refused(ask: Ask) -> None:
     assert (code, printed.count("\n"), "answers.jsonl: line" in printed) == (3, 1, True), printed
 
 
+# --- what is shown on the way
+
+
+def test_the_bar_shows_captions_a_second_and_tokens() -> None:
+    with ServedCaptioner(ChatServer("http://127.0.0.1/v1", "m"), Decoding(), 2, 5) as captioner:
+        captioner.start()
+        captioner.n_captions, captioner.tokens_in = 3, 1200
+        shown = ServedBar(captioner).place()
+    assert re.fullmatch(r"3 captions, \d+\.\d captions/s, 1,200 tokens", shown)
+
+
 # --- words that do not fit together
 
 
@@ -551,6 +632,7 @@ def test_half_a_file_of_answers_is_refused(ask: Ask) -> None:
         (("--beams", "3"), "--beams: a server takes none"),
         (("--revision", "main"), "--revision: a server takes none"),
         (("--server", "localhost:8000"), "--server takes an address such as"),
+        (("--server", "http://[::1"), "--server takes an address such as"),
         (("--to-batch", "a.jsonl", "--from-batch", "b.jsonl"), "give one"),
     ],
 )

@@ -145,6 +145,20 @@ def test_photos_that_change_places_are_described_again(embed: Embed, run: Run) -
     assert gathered(run)[1].tolist() == before[::-1] != before
 
 
+def test_of_a_block_only_what_changed_is_computed_again(
+    embed: Embed, run: Run, photos: Path
+) -> None:
+    folder = Path(shutil.copytree(photos, "some"))
+    embed(folder=folder)
+    shutil.copy(folder / "6.png", folder / "5.png")
+    _, printed = embed(folder=folder)
+    assert "1 images in " in printed
+    vectors = gathered(run)[1]
+    shutil.rmtree("out")
+    embed(folder=folder)
+    assert np.allclose(vectors, gathered(run)[1], atol=1e-6)
+
+
 def test_how_many_photos_are_others_is_told(embed: Embed) -> None:
     folder = write_equal_sizes(Path("two"))
     embed(folder=folder)
