@@ -27,6 +27,7 @@ from bias_pipeline.commands.auditing import (
 )
 from bias_pipeline.config.compose import cell
 from bias_pipeline.config.overrides import quoted
+from bias_pipeline.config.presets import preset
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.datasets.saved_folders import stem
@@ -54,7 +55,7 @@ def command(words: Sequence[str]) -> int:
     REPORT.require()
     check_places(options.json)
     attributes = {
-        name: cell([f"attribute={name}"]).build("attribute") for name in attribute_names()
+        name: preset({"attribute": name}).build("attribute") for name in attribute_names()
     }
     _check_map(options.map, attributes)
     for path in (options.file, options.attributes, options.captions, options.objects):

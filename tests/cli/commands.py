@@ -21,7 +21,11 @@ from tests.corpora import REPOSITORY
 # A cell of a second.
 SMALL = ("dataset.n_images=300", "seeds=2", "stats.resamples=50", "logger=csv")
 
-# Fourteen of them.
+# A cell that trains nothing.
+COUNTING = ("metric=gender_error", "dataset.n_images=300", "seeds=1", "stats.resamples=50",
+            "logger=csv")  # fmt: skip
+
+# Fourteen small cells.
 SWEEP = (
     "captioner=all",
     "metric=lic,leakage",
@@ -79,6 +83,7 @@ def fork(folder: Path, *words: str) -> BaseProcess:
 def obey(folder: Path, words: tuple[str, ...]) -> None:
     """What a forked process does."""
     os.chdir(folder)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # as in start
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -16,6 +17,7 @@ import pytest
 from PIL import Image
 from safetensors.numpy import load_file, save_file
 
+from bias_pipeline.commands.main import main
 from bias_pipeline.encoders.frozen import Frozen
 from bias_pipeline.inference.merge_shards import MISSING, _write_missing, read_embeddings
 from bias_pipeline.io import digests
@@ -40,10 +42,13 @@ def embed(run: Run, clip: Path, photos: Path) -> Embed:
     """Embeds the photos into ``out``."""
 
     def command(*words: str, folder: Path = photos, model: Path = clip) -> tuple[int, str]:
-        options = ("--model", str(model), "--out", "out", *ONE_THREAD)
-        return run("embed", str(folder), *options, *words)
+        return run("embed", str(folder), *options_of(model), *words)
 
     return command
+
+
+def options_of(model: Path) -> tuple[str, ...]:
+    return ("--model", str(model), "--out", "out", *ONE_THREAD)
 
 
 def gathered(run: Run, *words: str) -> tuple[list[str], Any]:
@@ -57,13 +62,13 @@ def blocks() -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in Path("out").glob("*/blocks/*/*")}
 
 
-@pytest.fixture
-def alone(embed: Embed, run: Run) -> Any:
-    """What one task gives; its blocks are gone."""
-    embed()
-    vectors = gathered(run)
-    shutil.rmtree("out")
-    return vectors
+@pytest.fixture(scope="module")
+def alone(clip: Path, photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What one task gives."""
+    with contextlib.chdir(tmp_path_factory.mktemp("alone")):
+        assert main(["embed", str(photos), *options_of(clip)]) == 0
+        assert main(["embed", "--gather", "out"]) == 0
+        return read_embeddings(Path("out", "embeddings.parquet"))
 
 
 def test_a_vector_is_what_transformers_computes(embed: Embed, run: Run, clip: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 
+from bias_pipeline.commands.main import main
 from bias_pipeline.encoders.frozen import Frozen
 from tests.cli.commands import Run
 from tests.tiny_models import (
@@ -31,29 +34,35 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_bert(tmp_path_factory.mktemp("bert"))
 
 
-@pytest.fixture
-def words(bert: Path) -> tuple[str, ...]:
-    return ("encoder=minilm", f"encoder.model={bert}", *SMALL)
+@pytest.fixture(scope="module")
+def finished(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[tuple[str, ...], str]:
+    """The words of a finished run, and what was printed."""
+    outputs, printed = tmp_path_factory.mktemp("finished"), io.StringIO()
+    words = ("encoder=minilm", f"encoder.model={bert}", *SMALL, f"paths.outputs={outputs}")
+    with redirect_stdout(printed):
+        assert main(words) == 0
+    return words, printed.getvalue()
 
 
-def test_another_head_embeds_nothing_and_says_so(run: Run, words: tuple[str, ...]) -> None:
-    code, output = run(*words)
-    assert (code, "; 0 were embedded before" in output) == (0, True)
+def test_another_head_embeds_nothing_and_says_so(
+    run: Run, finished: tuple[tuple[str, ...], str]
+) -> None:
+    words, output = finished
+    assert "; 0 were embedded before" in output
     code, output = run(*words, "head=linear")
     assert (code, "embedded: 0 captions; " in output) == (0, True)
 
 
 def test_another_score_of_the_same_attackers_needs_no_vectors(
-    run: Run, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    run: Run, finished: tuple[tuple[str, ...], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run(*words)
     monkeypatch.delattr(Frozen, "read")
-    code, output = run(*words, "scoring=accuracy")
+    code, output = run(*finished[0], "scoring=accuracy")
     assert (code, "nothing was embedded or trained" in output) == (0, True)
 
 
-def test_the_convex_probe_is_a_choice(run: Run, words: tuple[str, ...]) -> None:
-    assert run(*words, "probe=convex")[0] == 0
+def test_the_convex_probe_is_a_choice(run: Run, finished: tuple[tuple[str, ...], str]) -> None:
+    assert run(*finished[0], "probe=convex")[0] == 0
 
 
 def test_e19_other_weights_in_the_same_folder_are_another_run(
@@ -61,7 +70,7 @@ def test_e19_other_weights_in_the_same_folder_are_another_run(
 ) -> None:
     folder = tmp_path / "own"
     shutil.copytree(bert, folder)
-    words = ("encoder=minilm", f"encoder.model={folder}", *SMALL)
+    words = ("encoder=minilm", f"encoder.model={folder}", *SMALL, "probe=convex")
     run(*words)
     assert "not run again" in run(*words)[1]
     write_sentence_parts(folder)

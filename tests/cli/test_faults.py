@@ -19,9 +19,10 @@ from typing import Any
 import pytest
 import yaml
 
-from bias_pipeline.metrics.attack.lic import LIC
+from bias_pipeline.commands.main import main
+from bias_pipeline.metrics.counting.gender_error import GenderError
 from tests import coco_folder
-from tests.cli.commands import SMALL, Run, part, results, rows
+from tests.cli.commands import COUNTING, SMALL, Run, part, results, rows
 from tests.corpora import REPOSITORY
 from tests.lic_folder import HUMAN, SAT, entries, human_entries, write_folder
 
@@ -54,19 +55,26 @@ def lic_content(captions: list[str], n: int = 200) -> dict[str, Any]:
 # --- E2: missing captions and unknown ids
 
 
-def test_e2_images_without_a_model_caption_are_not_in_the_score(lic: Any, tmp_path: Path) -> None:
-    lic({SAT: entries(54), HUMAN: human_entries(60)})
-    assert part(results(tmp_path)[0], "score")["n_images"] == 54
+@pytest.fixture(scope="module")
+def incomplete(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The result of a run on images of which some have no model caption."""
+    folder = tmp_path_factory.mktemp("incomplete")
+    root = write_folder(folder / "data", {SAT: entries(54), HUMAN: human_entries(60)})
+    words = ["dataset=lic", f"dataset.root={root}", "captioner=sat", *QUICK]
+    assert main([*words, f"paths.outputs={folder / 'outputs'}"]) == 0
+    return results(folder)[0]
 
 
-def test_e2_coverage_says_which_share_has_both(lic: Any, tmp_path: Path) -> None:
-    lic({SAT: entries(54), HUMAN: human_entries(60)})
-    assert part(results(tmp_path)[0], "score")["coverage"] == pytest.approx(0.9)
+def test_e2_images_without_a_model_caption_are_not_in_the_score(incomplete: Path) -> None:
+    assert part(incomplete, "score")["n_images"] == 54
 
 
-def test_e2_images_that_only_people_described_count_on_their_side(lic: Any, tmp_path: Path) -> None:
-    lic({SAT: entries(54), HUMAN: human_entries(60)})
-    assert part(results(tmp_path)[0], "human")["n_images"] == 60
+def test_e2_coverage_says_which_share_has_both(incomplete: Path) -> None:
+    assert part(incomplete, "score")["coverage"] == pytest.approx(0.9)
+
+
+def test_e2_images_that_only_people_described_count_on_their_side(incomplete: Path) -> None:
+    assert part(incomplete, "human")["n_images"] == 60
 
 
 def test_e2_the_table_says_how_many_have_no_human_captions(lic: Any) -> None:
@@ -105,17 +113,12 @@ def with_women(n_women: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("n_women", [0, 3])
-def test_e5_a_tiny_group_is_refused_with_its_size(lic: Any, n_women: int) -> None:
+def test_e5_a_tiny_group_is_refused_with_its_size_and_what_is_needed(
+    lic: Any, tmp_path: Path, n_women: int
+) -> None:
     code, text = lic(with_women(n_women))
     assert (code, f"female {n_women}" in text, "Traceback" in text) == (3, True, False), text
-
-
-def test_e5_a_tiny_group_says_what_is_needed(lic: Any) -> None:
-    assert "two groups or more with at least 10" in lic(with_women(3))[1]
-
-
-def test_e5_a_tiny_group_leaves_no_result(lic: Any, tmp_path: Path) -> None:
-    lic(with_women(3))
+    assert "two groups or more with at least 10" in text
     assert results(tmp_path) == []
 
 
@@ -127,15 +130,18 @@ def test_e5_a_group_that_is_small_on_the_human_side_alone_is_refused(lic: Any) -
 # --- E6: captions without words
 
 
-@pytest.mark.parametrize("caption", ["man", "he . !"])
-def test_e6_captions_without_another_word_are_refused(lic: Any, caption: str) -> None:
-    code, text = lic({SAT: [{**entry, "pred": caption} for entry in entries()]})
+def said_in_turn(*captions: str) -> dict[str, Any]:
+    """The captioner's entries, which say the captions in turn."""
+    return {SAT: [{**e, "pred": captions[i % len(captions)]} for i, e in enumerate(entries())]}
+
+
+def test_e6_captions_without_another_word_are_refused(lic: Any) -> None:
+    code, text = lic(said_in_turn("man", "he . !"))
     assert (code, "contain no word once masked" in text) == (3, True), text
 
 
-@pytest.mark.parametrize("caption", ["", "   ", "None", "NaN", " . "])
-def test_e6_blank_captions_are_refused(lic: Any, caption: str) -> None:
-    code, text = lic({SAT: [{**entry, "pred": caption} for entry in entries()]})
+def test_e6_blank_captions_are_refused(lic: Any) -> None:
+    code, text = lic(said_in_turn("", "   ", "None", "NaN", " . "))
     assert (code, "80 of 80 model captions (100.0%) are blank" in text) == (3, True), text
 
 
@@ -169,10 +175,6 @@ SCRIPTS = [
 ]
 
 
-def test_e7_any_script_is_scored(lic: Any) -> None:
-    assert lic(lic_content(SCRIPTS))[0] == 0
-
-
 def test_e7_composed_and_decomposed_letters_score_the_same(lic: Any, tmp_path: Path) -> None:
     lines = []
     for form in ("NFC", "NFD"):
@@ -193,13 +195,14 @@ def test_e7_a_direction_override_never_reaches_the_terminal(lic: Any) -> None:
     assert "\u202e" not in lic({SAT: rows})[1]
 
 
-@pytest.mark.parametrize("variables", [{"LC_ALL": "C", "PYTHONUTF8": "0"}, {"PYTHONHASHSEED": "1"}])
-def test_e7_locale_and_hash_seed_do_not_change_the_result(
-    lic: Any, tmp_path: Path, variables: dict[str, str]
+def test_e7_any_script_is_scored_alike_under_any_locale_and_hash_seed(
+    lic: Any, tmp_path: Path
 ) -> None:
-    lic(lic_content(SCRIPTS))
+    code, text = lic(lic_content(SCRIPTS))
+    assert code == 0, text
     here = {path.parent.name for path in results(tmp_path)}
     words = ["dataset=lic", f"dataset.root={tmp_path / 'data'}", "captioner=sat", *QUICK]
+    variables = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONHASHSEED": "1"}
     subprocess.run(
         [sys.executable, "-m", "bias_pipeline", *words, "paths.outputs=there"],
         cwd=tmp_path,
@@ -261,14 +264,11 @@ def named(run: Run, tmp_path: Path) -> Any:
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_e9_a_hostile_captioner_is_scored(named: Any, name: str) -> None:
+def test_e9_a_hostile_captioner_is_scored_and_stays_in_the_outputs(
+    named: Any, tmp_path: Path, name: str
+) -> None:
     code, text = named(name)
     assert (code, "Traceback" in text) == (0, False), text
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_e9_a_hostile_captioner_stays_in_the_outputs(named: Any, tmp_path: Path, name: str) -> None:
-    named(name)
     assert {path.name for path in tmp_path.iterdir()} == {"conf", "data", "outputs"}
 
 
@@ -313,22 +313,19 @@ def test_e13_a_read_only_disk_exits_5(on_a_disk: Any) -> None:
 
 
 @pytest.mark.parametrize("size", ["8k", "40k", "100k"])
-def test_e13_a_full_disk_exits_5_wherever_it_fills_up(on_a_disk: Any, size: str) -> None:
-    code, text = on_a_disk(size)
-    assert (code, "Traceback" in text) == (5, False), text
-
-
-@pytest.mark.parametrize("size", ["40k", "100k"])
-def test_e13_a_full_disk_leaves_no_empty_or_temporary_file(on_a_disk: Any, size: str) -> None:
+def test_e13_a_full_disk_exits_5_and_leaves_no_empty_or_temporary_file(
+    on_a_disk: Any, size: str
+) -> None:
     left = "'(' -size 0 -o -name '*.tmp*' ')' -printf 'left over: %p\\n'"
     find = f"find disk -name .hydra_jobs -prune -o -type f {left}"  # logs are Hydra's own
-    assert "left over" not in on_a_disk(size, then=find)[1]
+    code, text = on_a_disk(size, then=find)
+    assert (code, "Traceback" in text, "left over" in text) == (5, False, False), text
 
 
 def test_e13_a_disk_that_fills_up_leaves_old_results_alone(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run(*SMALL)
+    run(*COUNTING)
     (path,) = results(tmp_path)
     before = path.read_bytes()
 
@@ -336,7 +333,7 @@ def test_e13_a_disk_that_fills_up_leaves_old_results_alone(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("bias_pipeline.results.store._write", full)
-    run(*SMALL, "captioner=faithful")
+    run(*COUNTING, "captioner=faithful")
     assert [p.read_bytes() for p in results(tmp_path)] == [before]
 
 
@@ -352,17 +349,18 @@ def test_e13_a_full_cache_exits_5(run: Run, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_e19_an_edited_word_list_is_another_cell(run: Run, tmp_path: Path) -> None:
-    run(*SMALL)
-    run(*SMALL, "attribute.words.male=[man,he]")
+    run(*COUNTING)
+    run(*COUNTING, "attribute.words.male=[man,he]")
     assert len(results(tmp_path)) == 2
 
 
 def test_e19_a_new_version_of_the_metric_is_another_cell(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run(*SMALL)
-    monkeypatch.setattr(LIC, "info", replace(LIC.info, version=LIC.info.version + 1))
-    run(*SMALL)
+    run(*COUNTING)
+    info = GenderError.info
+    monkeypatch.setattr(GenderError, "info", replace(info, version=info.version + 1))
+    run(*COUNTING)
     assert len(results(tmp_path)) == 2
 
 
@@ -377,22 +375,15 @@ def flip_the_cache(folder: Path) -> None:
         flip(path)
 
 
-def test_e19_a_damaged_cache_is_said(
+def test_e19_a_damaged_cache_is_said_and_never_used(
     run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    run(*SMALL)
-    flip_the_cache(tmp_path)
-    shutil.rmtree(results(tmp_path)[0].parent)
-    with caplog.at_level(logging.WARNING):
-        assert "and will be computed again" in run(*SMALL)[1] + caplog.text
-
-
-def test_e19_a_damaged_cache_is_never_used(run: Run, tmp_path: Path) -> None:
     run(*SMALL)
     before = (results(tmp_path)[0].parent / "rows.csv").read_bytes()
     flip_the_cache(tmp_path)
     shutil.rmtree(results(tmp_path)[0].parent)
-    run(*SMALL)
+    with caplog.at_level(logging.WARNING):
+        assert "and will be computed again" in run(*SMALL)[1] + caplog.text
     assert (results(tmp_path)[0].parent / "rows.csv").read_bytes() == before
 
 
@@ -402,20 +393,14 @@ def flip_a_digit(path: Path) -> None:
     flip(path, content.index(b'"value": 0.') + len(b'"value": 0.'))
 
 
-def test_e19_a_flipped_digit_of_a_result_is_said(
+def test_e19_a_flipped_digit_of_a_result_is_said_and_computed_again(
     run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    run(*SMALL)
-    flip_a_digit(results(tmp_path)[0])
-    with caplog.at_level(logging.WARNING):
-        assert "checksum does not fit" in run(*SMALL)[1] + caplog.text
-
-
-def test_e19_a_flipped_digit_of_a_result_is_computed_again(run: Run, tmp_path: Path) -> None:
-    run(*SMALL)
+    run(*COUNTING)
     before = rows(results(tmp_path)[0])
     flip_a_digit(results(tmp_path)[0])
-    run(*SMALL)
+    with caplog.at_level(logging.WARNING):
+        assert "checksum does not fit" in run(*COUNTING)[1] + caplog.text
     assert rows(results(tmp_path)[0]) == before
 
 
@@ -426,8 +411,8 @@ def test_e20_two_commands_in_the_same_second_have_folders_of_their_own(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bias_pipeline.config.compose.time.strftime", lambda *_: "20260101-000000")
-    run(*SMALL)
-    run(*SMALL, "captioner=faithful")
+    run(*COUNTING)
+    run(*COUNTING, "captioner=faithful")
     assert len(list(tmp_path.glob("outputs/.hydra_jobs/*/outcome.json"))) == 2
 
 
@@ -464,7 +449,7 @@ def test_e21_shuffled_files_give_the_same_rows(lic: Any, tmp_path: Path) -> None
 
 def test_e21_the_protocol_of_the_pickle_does_not_matter(lic: Any, tmp_path: Path) -> None:
     for protocol in (0, 4):
-        lic({SAT: pickle.dumps(entries(), protocol)})
+        lic({SAT: pickle.dumps(entries(), protocol)}, "metric=gender_error")
     assert len(results(tmp_path)) == 1
 
 

@@ -12,7 +12,10 @@ from tests.cli.commands import Run, results
 from tests.fiber_files import write_fiber
 
 SMALL = ("metric=retrieval_fairness", "encoder=fiber", "stats.resamples=20", "logger=csv")
-SCENES = ("dataset=scenes", "dataset.n_images=120", "metric.k=10", "seeds=1")
+SCENES = (
+    *("dataset=scenes", "dataset.n_images=80", "metric.k=10", "seeds=1"),
+    "metric.concepts=[zoo]",
+)
 
 
 @pytest.fixture(scope="module")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
 
+from bias_pipeline.commands.main import main
 from bias_pipeline.debias.prompts import READINGS
 from tests.cli.commands import Run, part, results
 from tests.photo_folder import write_photos
@@ -14,17 +17,39 @@ from tests.photo_folder import write_photos
 FEW = ("dataset.n_images=60", "--epochs", "1", "--batch-size", "32")
 
 
-def fit(run: Run, kind: str) -> str:
-    code, output = run("fit", kind, "dataset=scenes", *FEW, "--out", "mine")
-    assert code == 0, output
-    return output
+def fit(folder: Path, kind: str, *words: str) -> str:
+    """Fit a captioner to few images and return what was printed."""
+    printed = io.StringIO()
+    with redirect_stdout(printed), redirect_stderr(printed):
+        code = main(["fit", kind, "dataset=scenes", *FEW, *words, "--out", str(folder / "mine")])
+    assert code == 0, printed.getvalue()
+    return printed.getvalue()
 
 
-@pytest.mark.parametrize("kind", ["sat", "grit"])
-def test_a_fitted_captioner_captions_photos(kind: str, run: Run, tmp_path: Path) -> None:
-    fit(run, kind)
+@pytest.fixture(scope="module")
+def sat(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A fitted SAT, and what was printed."""
+    folder = tmp_path_factory.mktemp("sat")
+    return folder / "mine", fit(folder, "sat")
+
+
+@pytest.fixture(scope="module")
+def grit(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A fitted GRIT, and what was printed."""
+    folder = tmp_path_factory.mktemp("grit")
+    return folder / "mine", fit(folder, "grit")
+
+
+@pytest.fixture(params=["sat", "grit"])
+def mine(request: pytest.FixtureRequest) -> Path:
+    """Either of them."""
+    folder: Path = request.getfixturevalue(request.param)[0]
+    return folder
+
+
+def test_a_fitted_captioner_captions_photos(mine: Path, run: Run, tmp_path: Path) -> None:
     photos = write_photos(tmp_path / "photos", 3)
-    words = ("--model", "mine", "--out", "out", "--beams", "2", "--max-new-tokens", "5")
+    words = ("--model", str(mine), "--out", "out", "--beams", "2", "--max-new-tokens", "5")
     code, output = run("caption", str(photos), *words)
     assert code == 0, output
     code, output = run("caption", "--gather", "out", "--no-strict")
@@ -34,42 +59,31 @@ def test_a_fitted_captioner_captions_photos(kind: str, run: Run, tmp_path: Path)
     assert len(content) == 3
 
 
-@pytest.mark.parametrize("kind", ["sat", "grit"])
-def test_a_fitted_captioner_judges(kind: str, run: Run, tmp_path: Path) -> None:
-    fit(run, kind)
-    words = ("metric=imagecaptioner2", "captioner=faithful", "dataset.n_images=60", "seeds=2")
-    more = ("stats.resamples=20", "logger=csv", "metric.leaks=[]")
+def test_a_fitted_captioner_judges(mine: Path, run: Run, tmp_path: Path) -> None:
+    words = ("metric=imagecaptioner2", "captioner=faithful", "dataset.n_images=60", "seeds=1")
+    more = ("stats.resamples=20", "logger=csv", "metric.leaks=[]", "metric.positions=1")
     prompt = "encoder.prompt.template='{caption} {answer}'"
     answers = ("+encoder.prompt.answers.male=man", "+encoder.prompt.answers.female=woman")
-    code, output = run(*words, *more, "encoder=hf", "encoder.model=mine", prompt, *answers)
+    code, output = run(*words, *more, "encoder=hf", f"encoder.model={mine}", prompt, *answers)
     assert code == 0, output
     assert 0 < part(results(tmp_path)[0], "model")["value"] < 1
 
 
-def test_what_is_said_at_the_end_can_be_used(run: Run) -> None:
-    printed_fit = fit(run, "sat")
-    assert "caption --model mine" in printed_fit
-    assert "a captioner of 300 captions, loss" in printed_fit
+def test_what_is_said_at_the_end_can_be_used(sat: tuple[Path, str]) -> None:
+    assert f"caption --model {sat[0]}" in sat[1]
+    assert "a captioner of 300 captions, loss" in sat[1]
 
 
-def test_models_show_says_who_takes_it(run: Run) -> None:
-    fit(run, "sat")
-    code, output = run("models", "show", "mine")
+def test_models_show_says_who_takes_it(run: Run, sat: tuple[Path, str]) -> None:
+    code, output = run("models", "show", str(sat[0]))
     assert (code, "caption --model" in output, "encoder.model" in output) == (0, True, True), output
 
 
-def test_sizes_are_settings_of_the_encoder(run: Run) -> None:
-    code, output = run("fit", "sat", *FEW, "encoder.hidden_dim=20", "--out", "mine")
-    assert code == 0, output
-    config = json.loads(Path("mine", "config.json").read_text())
+def test_sizes_are_settings_and_another_captioners_captions_are_learnt(tmp_path: Path) -> None:
+    fit(tmp_path, "sat", "encoder.hidden_dim=20", "captioner=amplifier", "--captions", "model")
+    config = json.loads((tmp_path / "mine" / "config.json").read_text())
     assert config["encoder"]["hidden_dim"] == 20
-
-
-def test_a_captioner_learns_from_another_captioner(run: Run) -> None:
-    words = ("captioner=amplifier", "--captions", "model")
-    code, output = run("fit", "sat", *FEW, *words, "--out", "mine")
-    assert code == 0, output
-    assert '"captioner": "amplifier"' in Path("mine", "README.md").read_text()
+    assert '"captioner": "amplifier"' in (tmp_path / "mine" / "README.md").read_text()
 
 
 @pytest.mark.parametrize(
@@ -94,10 +108,11 @@ def test_epochs_of_a_clip_are_no_setting_of_the_trainer(run: Run) -> None:
     assert (code, "--epochs" in printed) == (2, True)
 
 
-def test_a_fitted_captioner_takes_no_prompt(run: Run, tmp_path: Path) -> None:
-    fit(run, "sat")
+def test_a_fitted_captioner_takes_no_prompt(
+    run: Run, tmp_path: Path, sat: tuple[Path, str]
+) -> None:
     photos = write_photos(tmp_path / "photos", 1)
-    words = ("--model", "mine", "--out", "out", "--prompt", "a photo of")
+    words = ("--model", str(sat[0]), "--out", "out", "--prompt", "a photo of")
     code, printed = run("caption", str(photos), *words)
     assert (code, "takes no prompt" in printed) == (2, True)
 

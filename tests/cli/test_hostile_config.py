@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from itertools import cycle
 from pathlib import Path
 
 import pytest
 import yaml
 
 from bias_pipeline.commands import submit
-from bias_pipeline.sweeps import slurm
+from bias_pipeline.config.compose import cell
+from bias_pipeline.errors import UsageError
+from bias_pipeline.sweeps import launch, slurm
 from tests.cli.commands import SMALL, Run
 
 CANARY = "canary"
@@ -84,13 +87,30 @@ def evil(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     sys.modules.pop("evil", None)
 
 
-@pytest.mark.parametrize("flags", [(), ("--multirun",), ("--cfg", "job", "--resolve")])
-@pytest.mark.parametrize("override", HIDDEN)
+FLAGS = [(), ("--multirun",), ("--cfg", "job", "--resolve")]
+
+
+@pytest.mark.parametrize(("override", "flags"), [*zip(HIDDEN, cycle(FLAGS), strict=False)])
 def test_e11_nothing_that_an_override_hides_runs(
     run: Run, evil: Path, override: str, flags: tuple[str, ...]
 ) -> None:
     code, text = run(*SMALL, override, *flags)
     assert (code, "Traceback" in text, evil.exists()) == (2, False, False), text
+
+
+@pytest.mark.parametrize("words", [*FLAGS, ("submit",)])
+def test_e11_every_command_line_is_checked_before_anything_else(
+    monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    """So the tests here need to try each override with one of them alone."""
+
+    def check(_: object) -> None:
+        raise UsageError("checked")
+
+    for module in (launch, submit):
+        monkeypatch.setattr(module, "parse_sweep", check)
+    with pytest.raises(UsageError, match="checked"):
+        (submit.command if words == ("submit",) else launch.run)([*SMALL, *words])
 
 
 FILES = [
@@ -107,8 +127,7 @@ FILES = [
 ]
 
 
-@pytest.mark.parametrize("swept", [False, True])
-@pytest.mark.parametrize("content", FILES, ids=str)
+@pytest.mark.parametrize(("content", "swept"), [*zip(FILES, cycle([False, True]), strict=False)])
 def test_e11_nothing_that_a_file_names_runs(
     run: Run, evil: Path, tmp_path: Path, content: dict[str, object], swept: bool
 ) -> None:
@@ -161,10 +180,11 @@ LAUNCHING = [
 ]
 
 
-@pytest.mark.parametrize("option", LAUNCHING)
-@pytest.mark.parametrize("word", [(), ("submit",)])
+@pytest.mark.parametrize(
+    ("option", "word"), [*zip(LAUNCHING, cycle([(), ("submit",)]), strict=False)]
+)
 def test_e11_a_launcher_takes_no_text_for_the_shell(
-    run: Run, evil: Path, word: tuple[str, ...], option: str, monkeypatch: pytest.MonkeyPatch
+    run: Run, evil: Path, option: str, word: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(submit, "_sbatch", lambda _: pytest.fail("it was submitted"))
     monkeypatch.setattr(slurm, "check_slurm", lambda _: None)
@@ -198,10 +218,10 @@ def test_e11_a_folder_of_outputs_is_one_line_of_a_script(run: Run) -> None:
 
 
 @pytest.mark.parametrize("choice", ["default", "stdout", "none", "disabled", "quiet"])
-def test_the_logging_that_hydra_and_we_bring_is_accepted(run: Run, choice: str) -> None:
-    assert run("--cfg", "job", f"hydra/job_logging={choice}")[0] == 0
+def test_the_logging_that_hydra_and_we_bring_is_accepted(choice: str) -> None:
+    assert cell([f"hydra/job_logging={choice}"])
 
 
 @pytest.mark.parametrize("launcher", ["basic", "joblib", "submitit_local", "submitit_slurm"])
-def test_the_launchers_of_the_documents_are_accepted(run: Run, launcher: str) -> None:
-    assert run("--cfg", "hydra", f"hydra/launcher={launcher}")[0] == 0
+def test_the_launchers_of_the_documents_are_accepted(launcher: str) -> None:
+    assert cell([f"hydra/launcher={launcher}"])

@@ -9,7 +9,10 @@ import os
 import socket
 import stat
 import time
+from collections.abc import Iterator
+from multiprocessing.pool import Pool
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -18,6 +21,7 @@ import pytest
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.results.store import COLUMNS, Result, ResultStore, Row, rows_csv
+from tests.corpora import REPOSITORY
 
 # The Contract's columns, written out here a second time on purpose: users' scripts rely on them.
 CONTRACT = (
@@ -175,15 +179,22 @@ def _write_under_claim(root: str, number: int) -> None:
             store.save(result(run_id))
 
 
-def test_e18_many_writers_compute_each_run_once(tmp_path: Path) -> None:
-    with multiprocessing.get_context("spawn").Pool(8) as pool:
-        pool.starmap(_write_under_claim, [(str(tmp_path), n) for n in range(32)])
+@pytest.fixture(scope="module")
+def sixteen() -> Iterator[Pool]:
+    """Processes that are forked from one that has imported the store."""
+    server = multiprocessing.get_context("forkserver")
+    server.set_forkserver_preload(["bias_pipeline.results.store"])
+    with patch.dict(os.environ, PYTHONPATH=str(REPOSITORY)), server.Pool(16) as pool:
+        yield pool
+
+
+def test_e18_many_writers_compute_each_run_once(tmp_path: Path, sixteen: Pool) -> None:
+    sixteen.starmap(_write_under_claim, [(str(tmp_path), n) for n in range(32)], chunksize=1)
     assert len(list(tmp_path.glob("computed-*"))) == 4
 
 
-def test_e18_sixteen_processes_compute_one_run_once(tmp_path: Path) -> None:
-    with multiprocessing.get_context("spawn").Pool(16) as pool:
-        pool.starmap(_write_under_claim, [(str(tmp_path), 4 * n) for n in range(16)])
+def test_e18_sixteen_processes_compute_one_run_once(tmp_path: Path, sixteen: Pool) -> None:
+    sixteen.starmap(_write_under_claim, [(str(tmp_path), 4 * n) for n in range(16)], chunksize=1)
     assert len(list(tmp_path.glob("computed-*"))) == 1
 
 
