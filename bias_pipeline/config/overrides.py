@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -68,8 +69,9 @@ over several has no brackets: metric=lic,dbac
             raise UsageError(f"{override}: {name!r} is unknown; {did_you_mean(name, known)}")
 
 
+@lru_cache(maxsize=1000)
 def sweeps(override: str) -> bool:
-    """Whether an override has several values."""
+    """Whether an override has several values; parsing it takes about a millisecond."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
     try:

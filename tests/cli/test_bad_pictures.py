@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import pickle
 import re
+import struct
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -69,7 +71,12 @@ def truncated(photos: Path, _: object) -> None:
 
 
 def huge(photos: Path, _: object) -> None:
-    Image.new("1", (20_000, 20_000)).save(photos / f"{FIRST}.png")
+    """By what its header says, at which reading ends."""
+    path = photos / f"{FIRST}.png"
+    Image.new("1", (8, 8)).save(path)
+    content = path.read_bytes()
+    header = content[12:16] + struct.pack(">II", 20_000, 20_000) + content[24:29]
+    path.write_bytes(content[:12] + header + struct.pack(">I", zlib.crc32(header)) + content[33:])
 
 
 def turned(photos: Path, _: object) -> None:

@@ -9,7 +9,9 @@ import pytest
 
 from bias_pipeline.config import command_line, compose
 from bias_pipeline.datasets.base import Dataset
+from bias_pipeline.errors import UsageError
 from tests.cli.commands import SMALL, Run
+from tests.cli.one_cell import with_values
 
 NEURAL = ("encoder=lstm",)
 JOBLIB = ("hydra/launcher=joblib",)
@@ -108,11 +110,39 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("words", "message"), WRONG, ids=lambda item: str(item)[:60])
+def sets_values(words: tuple[str, ...]) -> bool:
+    """Whether the words set values of a cell, but for the choice of an encoder or a logger."""
+    values = [word for word in words if word not in CHOSEN]
+    named = [word.lstrip("+~").partition("=")[0] for word in values]
+    return all("." in key and not key.startswith("hydra") for key in named) and READ not in words
+
+
+READ = "attribute.labels.scenes.field=nothing"  # the data set must be asked for that
+CHOSEN = (*NEURAL, "encoder=transformer1", "split=lic", "logger=wandb")
+VALUES = [item for item in WRONG if sets_values(item[0])]
+OTHERS = [item for item in WRONG if not sets_values(item[0])]
+DOOR = [*OTHERS, *VALUES[::8]]
+
+
+@pytest.mark.parametrize(("words", "message"), VALUES, ids=lambda item: str(item)[:60])
+def test_a_value_of_the_wrong_kind_is_refused(words: tuple[str, ...], message: str) -> None:
+    choices = tuple(word for word in words if word in CHOSEN)
+    values = tuple(word for word in words if word not in CHOSEN)
+    with pytest.raises(UsageError) as error:
+        with_values(choices, values).require()
+    assert message in f"error: {error.value}"
+
+
+def test_values_are_set_as_the_command_line_sets_them() -> None:
+    values = ("attacker.lr=0.5", "++attacker.dropout=0.1", "attribute.words.male=[man,he]")
+    assert with_values(NEURAL, values).tree == compose.cell([*NEURAL, *values]).tree
+
+
+@pytest.mark.parametrize(("words", "message"), DOOR, ids=lambda item: str(item)[:60])
 def test_a_value_of_the_wrong_kind_exits_2_before_any_work(
     run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], message: str
 ) -> None:
-    if "attribute.labels.scenes.field=nothing" not in words:  # the data set must be asked for that
+    if READ not in words:
         monkeypatch.setattr(Dataset, "read", lambda *_: pytest.fail("data were read"))
     code, text = run(*SMALL, *words)
     assert (code, message in text, "Traceback" in text) == (2, True, False), text

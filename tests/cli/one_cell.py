@@ -1,0 +1,35 @@
+"""Values set in a cell that is composed once."""
+
+from __future__ import annotations
+
+import copy
+from functools import cache
+
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import DictConfig
+
+from bias_pipeline.config import command_line, compose
+from bias_pipeline.config.compose import CellConfig
+from bias_pipeline.config.hydra_composer import check_composed
+
+
+def with_values(choices: tuple[str, ...], values: tuple[str, ...]) -> CellConfig:
+    """The cell of some choices of files, with values set as Hydra sets them.
+
+    Raises:
+        UsageError: if a value does not fit.
+    """
+    config = copy.deepcopy(_composed(choices))
+    parsed = OverridesParser.create().parse_overrides(list(values))
+    ConfigLoaderImpl._apply_overrides_to_config(parsed, config)
+    check_composed(config)
+    cell = compose.cell_of(config)
+    cell.loggers()
+    return cell
+
+
+@cache
+def _composed(choices: tuple[str, ...]) -> DictConfig:
+    options = command_line.options_of(choices)
+    return compose.composer(options).job(options.overrides)
