@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.catalogue.cards import cards
+from bias_pipeline.commands import shorthand
 from bias_pipeline.commands.main import main
 from bias_pipeline.commands.registry import WORDS
 from bias_pipeline.config import command_line, compose, overrides
@@ -59,7 +60,7 @@ def test_a_command_of_the_readme_composes(
         words += ["dataset.n_images=50", "seeds=2"]
         words += ["--resamples=2"] if words[1] == "words" else []
     elif words[:1] != ["metrics"]:
-        assert parse_sweep(words).config
+        assert parse_sweep(shorthand.expand_flags(words)).config
         return
     assert main(words) == 0
     assert capfd.readouterr().out

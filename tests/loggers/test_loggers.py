@@ -94,28 +94,6 @@ def summary(folder: Path) -> dict[str, float]:
     return values
 
 
-def test_an_offline_run_is_named_by_its_identity(tmp_path: Path) -> None:
-    WandbLogger(str(tmp_path)).log(result())
-    assert offline_run(tmp_path).run_id == "run"
-
-
-def test_an_offline_run_has_group_and_job_type(tmp_path: Path) -> None:
-    WandbLogger(str(tmp_path)).log(result())
-    run = offline_run(tmp_path)
-    assert (run.run_group, run.job_type) == ("x-x-x", "x")
-
-
-def test_the_summary_has_flat_keys(tmp_path: Path) -> None:
-    WandbLogger(str(tmp_path)).log(result())
-    assert summary(tmp_path)["score"] == 0.25
-
-
-def test_the_table_of_rows_is_written(tmp_path: Path) -> None:
-    WandbLogger(str(tmp_path)).log(result())
-    (table,) = tmp_path.rglob("rows*.table.json")
-    assert json.loads(table.read_text())["data"][0][0] == "run"
-
-
 def history(folder: Path) -> list[dict[str, float]]:
     """What was logged over time, but for W&B's own entries and tables."""
     return [
@@ -129,17 +107,36 @@ def history(folder: Path) -> list[dict[str, float]]:
     ]
 
 
-@pytest.fixture
-def trained(tmp_path: Path) -> Path:
-    """The folder of a run with losses of two seeds, two sides and two epochs."""
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an offline run with losses of two seeds, two sides and two epochs."""
     lines = [
         {"side": side, "seed": seed, "epoch": epoch, "train_loss": loss + seed / 100}
         for seed in (0, 12)
         for side, loss in (("model", 0.5), ("human:0", 0.25))
         for epoch in (1, 2)
     ]
-    WandbLogger(str(tmp_path)).log(replace(result(), tables={"curves": lines}))
-    return tmp_path
+    folder = tmp_path_factory.mktemp("trained")
+    WandbLogger(str(folder), mode="offline").log(replace(result(), tables={"curves": lines}))
+    return folder
+
+
+def test_an_offline_run_is_named_by_its_identity(trained: Path) -> None:
+    assert offline_run(trained).run_id == "run"
+
+
+def test_an_offline_run_has_group_and_job_type(trained: Path) -> None:
+    run = offline_run(trained)
+    assert (run.run_group, run.job_type) == ("x-x-x", "x")
+
+
+def test_the_summary_has_flat_keys(trained: Path) -> None:
+    assert summary(trained)["score"] == 0.25
+
+
+def test_the_table_of_rows_is_written(trained: Path) -> None:
+    (table,) = trained.rglob("rows*.table.json")
+    assert json.loads(table.read_text())["data"][0][0] == "run"
 
 
 def test_the_losses_of_training_are_a_history(trained: Path) -> None:
