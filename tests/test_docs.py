@@ -75,7 +75,7 @@ def test_a_command_of_the_footguns_composes(
     words = [word for word in shlex.split(line)[3:] if "=" in word]
     options = command_line.options_of(words)
     command_line.check_names(options)
-    compose.compose_config(overrides.representative_overrides(options.overrides), options)
+    compose.composed_cell(overrides.representative_overrides(options.overrides), options)
 
 
 def test_every_reason_to_skip_a_command_is_that_of_one() -> None:

@@ -167,7 +167,7 @@ def cell(words: Sequence[str]) -> CellConfig:
     """The cell that overrides describe, for commands other than ``run``."""
     options = options_of(words)
     check_names(options)
-    return cell_of(compose_config(list(options.overrides), options))
+    return composed_cell(list(options.overrides), options)
 
 
 @lru_cache(maxsize=16)
@@ -210,15 +210,13 @@ def _labelled(dataset: Dataset) -> str:
     return ", ".join(attributes) or "no attribute"
 
 
-def compose_config(overrides: Sequence[str], options: Namespace) -> DictConfig:
-    """The configuration, checked to contain only allowed targets.
+def composed_cell(overrides: Sequence[str], options: Namespace) -> CellConfig:
+    """The cell of overrides with one value each.
 
     Raises:
-        UsageError: if it does not compose or has a target that is not allowed.
+        UsageError: if they do not compose, or name a target that is not allowed.
     """
-    config = composer(options).job(overrides)
-    cell_of(config)
-    return config
+    return cell_of(composer(options).job(overrides))
 
 
 def composer(options: Namespace) -> Loader:

@@ -8,7 +8,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from bias_pipeline.config.command_line import ALL_METRICS
-from bias_pipeline.config.compose import cell_of, compose_config, instantiated, plain_tree
+from bias_pipeline.config.compose import composed_cell, instantiated, plain_tree
 from bias_pipeline.config.overrides import choices_in, quoted, representative_overrides, sweeps
 from bias_pipeline.datasets.label_files import MAJORITY
 from bias_pipeline.errors import UsageError
@@ -45,7 +45,7 @@ def _all_annotators(overrides: Sequence[str], options: Namespace) -> Sequence[st
         UsageError: if the data set knows no annotators.
     """
     rest = [override for override in overrides if override != ALL_CAPTIONERS]
-    cell = cell_of(compose_config(representative_overrides(rest), options))
+    cell = composed_cell(representative_overrides(rest), options)
     dataset, attribute = cell.build("dataset"), cell.build("attribute")
     names: Sequence[str] = dataset.annotators(attribute)
     if not names:
@@ -81,7 +81,7 @@ def _all_captioners(overrides: Sequence[str], options: Namespace) -> Sequence[st
 
 
 def _captioners(overrides: Sequence[str], options: Namespace) -> Sequence[str]:
-    cell = cell_of(compose_config(representative_overrides(overrides), options))
+    cell = composed_cell(representative_overrides(overrides), options)
     names = cell.build("dataset").everyone(cell.build("attribute"))
     if not names:
         raise UsageError(

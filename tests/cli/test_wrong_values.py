@@ -215,7 +215,7 @@ def test_a_bad_variable_of_a_cluster_is_told(run: Run, monkeypatch: pytest.Monke
 def test_a_variable_of_a_cluster_is_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BIAS_PIPELINE_MINUTES", "90")
     options = command_line.options_of(["cluster=slurm"])
-    config = compose.compose_config(options.overrides, options)
+    config = compose.composer(options).job(options.overrides)
     assert config.hydra.launcher.timeout_min == 90
 
 

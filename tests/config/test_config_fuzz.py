@@ -94,7 +94,7 @@ class Base:
 
 def base(*words: str) -> Base:
     options = command_line.options_of(words)
-    config = compose.compose_config(options.overrides, options)
+    config = compose.composer(options).job(options.overrides)
     with open_dict(config):
         attribute = config.attribute
         attribute.words = {"male": "man", "female": "woman"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -57,12 +58,21 @@ class Fitted:
     plain: ClipTexts
 
 
+@cache
 def attribute() -> Attribute:
     gender: Attribute = compose.cell([]).build("attribute")
     return gender
 
 
-def fitted(debias: Debias, reading: Reading, folder: Path) -> Fitted:
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What debiasings of prompts are written to."""
+    return tmp_path_factory.mktemp("debiasings")
+
+
+@cache
+def fitted(debias: Debias, reading: Reading, folders: Path) -> Fitted:
+    folder = folders / f"{reading} {debias}"
     encoder = Clip("", model=str(tiny_clip()), device="cpu")
     dual, prompts = encoder.dual("none"), encoder.prompts()
     examples = Examples.of_texts(dual.texts.embed, attribute(), NAMES, 0)
@@ -96,9 +106,9 @@ def read(model: Any, dtype: Any = torch.float32) -> tuple[np.ndarray, np.ndarray
 
 @pytest.mark.parametrize("debias", METHODS, ids=repr)
 def test_by_outputs_clips_vector_of_a_prompt_is_the_debiased_one(
-    debias: Debias, tmp_path: Path
+    debias: Debias, folders: Path
 ) -> None:
-    debiased, model = fitted(debias, "outputs", tmp_path / "mine"), text_model()
+    debiased, model = fitted(debias, "outputs", folders), text_model()
     debias_prompts(model, debiased.folder)
     vectors = read(model)[1] @ debiased.plain.projection.T
     wanted = debiased.texts.embed(TEXTS)
@@ -107,9 +117,9 @@ def test_by_outputs_clips_vector_of_a_prompt_is_the_debiased_one(
     np.testing.assert_allclose(vectors, wanted, atol=1e-4)
 
 
-def test_by_outputs_a_state_changes_where_its_projection_does_alone(tmp_path: Path) -> None:
+def test_by_outputs_a_state_changes_where_its_projection_does_alone(folders: Path) -> None:
     debiased, model = (
-        fitted(ZeroNeuron(k=3, side="text"), "outputs", tmp_path / "mine"),
+        fitted(ZeroNeuron(k=3, side="text"), "outputs", folders),
         text_model(),
     )
     before = read(model)[0]
@@ -122,8 +132,8 @@ def test_by_outputs_a_state_changes_where_its_projection_does_alone(tmp_path: Pa
 
 
 @pytest.mark.parametrize("debias", METHODS, ids=repr)
-def test_by_states_every_token_is_edited_as_it_was_fitted(debias: Debias, tmp_path: Path) -> None:
-    debiased, model = fitted(debias, "states", tmp_path / "mine"), text_model()
+def test_by_states_every_token_is_edited_as_it_was_fitted(debias: Debias, folders: Path) -> None:
+    debiased, model = fitted(debias, "states", folders), text_model()
     before = read(model)[0]
     debias_prompts(model, debiased.folder)
     edit = debias.fit(Examples.of_texts(debiased.plain.states, attribute(), NAMES, 0))
@@ -132,8 +142,8 @@ def test_by_states_every_token_is_edited_as_it_was_fitted(debias: Debias, tmp_pa
 
 
 @pytest.mark.parametrize("reading", READINGS)
-def test_it_ends_when_it_is_told_to(reading: Reading, tmp_path: Path) -> None:
-    debiased, model = fitted(ZeroNeuron(k=3, side="text"), reading, tmp_path / "mine"), text_model()
+def test_it_ends_when_it_is_told_to(reading: Reading, folders: Path) -> None:
+    debiased, model = fitted(ZeroNeuron(k=3, side="text"), reading, folders), text_model()
     before = read(model)[0]
     handle = debias_prompts(model, debiased.folder)
     assert not np.allclose(read(model)[0], before)
@@ -144,35 +154,35 @@ def test_it_ends_when_it_is_told_to(reading: Reading, tmp_path: Path) -> None:
 @pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_a_generator_of_lower_precision_takes_it(
-    reading: Reading, dtype: Any, tmp_path: Path
+    reading: Reading, dtype: Any, folders: Path
 ) -> None:
-    debiased = fitted(ZeroNeuron(k=3, side="text"), reading, tmp_path / "mine")
+    debiased = fitted(ZeroNeuron(k=3, side="text"), reading, folders)
     exact, rough = text_model(), text_model().to(dtype)
     for model in (exact, rough):
         debias_prompts(model, debiased.folder)
     np.testing.assert_allclose(read(rough, dtype)[0], read(exact)[0], atol=0.1)
 
 
-def test_another_text_model_is_refused(tmp_path: Path) -> None:
-    debiased = fitted(ZeroNeuron(k=3, side="text"), "outputs", tmp_path / "mine")
+def test_another_text_model_is_refused(folders: Path, tmp_path: Path) -> None:
+    debiased = fitted(ZeroNeuron(k=3, side="text"), "outputs", folders)
     other = text_model(write_clip(tmp_path, seed=1))
     with pytest.raises(ValueError, match="another text model"):
         debias_prompts(other, debiased.folder)
 
 
-def test_two_text_encoders_are_refused(tmp_path: Path) -> None:
+def test_two_text_encoders_are_refused(folders: Path) -> None:
     @dataclass
     class Larger:
         text_encoder: Any
         text_encoder_2: Any
 
-    debiased = fitted(ZeroNeuron(k=3, side="text"), "outputs", tmp_path / "mine")
+    debiased = fitted(ZeroNeuron(k=3, side="text"), "outputs", folders)
     with pytest.raises(ValueError, match="two text encoders"):
         debias_prompts(Larger(text_model(), text_model()), debiased.folder)
 
 
-def test_a_folder_without_prompts_says_how_to_get_them(tmp_path: Path) -> None:
-    debiased = fitted(ZeroNeuron(k=3, side="text"), "outputs", tmp_path / "mine")
+def test_a_folder_without_prompts_says_how_to_get_them(folders: Path, tmp_path: Path) -> None:
+    debiased = fitted(ZeroNeuron(k=3, side="text"), "outputs", folders)
     write_debias(_dual_of(debiased), tmp_path / "plain", {})
     with pytest.raises(ValueError, match="fit debias --prompts"):
         debias_prompts(text_model(), tmp_path / "plain")
@@ -226,18 +236,18 @@ assert not any(name.startswith("bias_pipeline") for name in sys.modules)
 
 
 @pytest.mark.parametrize("reading", READINGS)
-def test_it_needs_nothing_of_ours(reading: Reading, tmp_path: Path) -> None:
-    debiased = fitted(ZeroNeuron(k=3, side="text"), reading, tmp_path / "mine")
+def test_it_needs_nothing_of_ours(reading: Reading, folders: Path, tmp_path: Path) -> None:
+    debiased = fitted(ZeroNeuron(k=3, side="text"), reading, folders)
     script = OUTSIDE.replace("FOLDER", str(debiased.folder))
     subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True)
 
 
 @pytest.mark.parametrize("reading", READINGS)
-def test_a_pipeline_of_diffusers_reads_debiased_prompts(reading: Reading, tmp_path: Path) -> None:
+def test_a_pipeline_of_diffusers_reads_debiased_prompts(reading: Reading, folders: Path) -> None:
     make_importable()
     pytest.importorskip("diffusers", reason="diffusers is not installed")
     debiased, pipeline = (
-        fitted(ZeroNeuron(k=3, side="text"), reading, tmp_path / "mine"),
+        fitted(ZeroNeuron(k=3, side="text"), reading, folders),
         tiny_pipeline(),
     )
     weights = {

@@ -212,4 +212,4 @@ def test_what_could_not_end_well_is_refused(
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     options = command_line.options_of(words)
     with pytest.raises(UsageError, match=message):
-        check_slurm(compose.compose_config(words, options))
+        check_slurm(compose.composer(options).job(words))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import numpy as np
@@ -41,18 +43,17 @@ def masked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_masked(tmp_path_factory.mktemp("masked"))
 
 
-def logs_of(folder: Path, text: str) -> np.ndarray:
-    """Log P of each token and of the end, from the whole network on one text."""
+def logs_of(folder: Path, texts: Sequence[str]) -> Iterator[np.ndarray]:
+    """Log P of each token and of the end, from the whole network on one text after another."""
     from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
     network = AutoModelForCausalLM.from_pretrained(folder).eval()
-    ids = PreTrainedTokenizerFast.from_pretrained(folder)(text, add_special_tokens=False)[
-        "input_ids"
-    ]
-    row = torch.tensor([[4, *ids, 3]])
-    with torch.inference_mode():
-        logs = network(row).logits.double().log_softmax(-1)[0, :-1]
-    return logs.gather(-1, row[0, 1:, None])[:, 0].numpy()
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
+    for text in texts:
+        row = torch.tensor([[4, *tokenizer(text, add_special_tokens=False)["input_ids"], 3]])
+        with torch.inference_mode():
+            logs = network(row).logits.double().log_softmax(-1)[0, :-1]
+        yield logs.gather(-1, row[0, 1:, None])[:, 0].numpy()
 
 
 def numbers_of(logs: np.ndarray, last: int = 1) -> list[float]:
@@ -68,7 +69,7 @@ def numbers_of(logs: np.ndarray, last: int = 1) -> list[float]:
 
 def test_numbers_are_those_of_the_whole_network(causal: Path) -> None:
     vectors = model(causal).embed(TEXTS)
-    expected = [numbers_of(logs_of(causal, text)) for text in TEXTS]
+    expected = [numbers_of(logs) for logs in logs_of(causal, TEXTS)]
     np.testing.assert_allclose(vectors, expected, rtol=1e-4, atol=1e-4)
 
 
@@ -139,10 +140,12 @@ LONG = [
 ]
 
 
-def windowed(folder: Path, kind: str) -> Path:
+@pytest.fixture(scope="module", params=WINDOWED)
+def windowed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model of which some layers see the last six or ten tokens."""
     from transformers import AutoConfig, AutoModelForCausalLM
 
+    kind, folder = request.param, tmp_path_factory.mktemp(request.param)
     torch.manual_seed(0)
     config = AutoConfig.for_model(kind, **{**SMALL, **WINDOWED[kind]})
     AutoModelForCausalLM.from_config(config).eval().save_pretrained(folder)
@@ -150,22 +153,20 @@ def windowed(folder: Path, kind: str) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("kind", WINDOWED)
-def test_texts_beyond_a_window_are_as_likely_as_alone(kind: str, tmp_path: Path) -> None:
-    vectors = model(windowed(tmp_path, kind)).embed(LONG)
-    expected = [numbers_of(logs_of(tmp_path, text)) for text in LONG]
+def test_texts_beyond_a_window_are_as_likely_as_alone(windowed: Path) -> None:
+    vectors = model(windowed).embed(LONG)
+    expected = [numbers_of(logs) for logs in logs_of(windowed, LONG)]
     np.testing.assert_allclose(vectors, expected, rtol=2e-3, atol=2e-3)
 
 
-@pytest.mark.parametrize("kind", WINDOWED)
-def test_windows_of_these_models_matter(kind: str, tmp_path: Path) -> None:
+def test_windows_of_these_models_matter(windowed: Path, tmp_path: Path) -> None:
     """The test above would see it if no layer heeded its window."""
-    folder = windowed(tmp_path, kind)
-    narrow = logs_of(folder, LONG[-2])
-    path = folder / "config.json"
-    key = "window_size" if kind == "gpt_neo" else "sliding_window"
-    path.write_text(json.dumps({**json.loads(path.read_text()), key: 60}))
-    assert np.abs(narrow - logs_of(folder, LONG[-2])).max() > 0.05
+    path = copytree(windowed, tmp_path / "wide") / "config.json"
+    settings = json.loads(path.read_text())
+    key = "window_size" if settings["model_type"] == "gpt_neo" else "sliding_window"
+    path.write_text(json.dumps({**settings, key: 60}))
+    narrow, wide = (next(logs_of(folder, LONG[-2:-1])) for folder in (windowed, path.parent))
+    assert np.abs(narrow - wide).max() > 0.05
 
 
 @pytest.mark.filterwarnings("ignore:`position_ids` have no functionality")  # Bloom's, in 4.51
@@ -181,7 +182,7 @@ def test_every_kind_of_causal_model_is_asked_rightly(kind: str, tmp_path: Path) 
     AutoModelForCausalLM.from_config(config).eval().save_pretrained(tmp_path)
     write_words(tmp_path, eos="[SEP]")
     vectors = model(tmp_path).embed(TEXTS)
-    expected = [numbers_of(logs_of(tmp_path, text)) for text in TEXTS]
+    expected = [numbers_of(logs) for logs in logs_of(tmp_path, TEXTS)]
     np.testing.assert_allclose(vectors, expected, rtol=2e-3, atol=2e-3)
 
 
@@ -247,7 +248,7 @@ def test_the_last_word_may_have_several_tokens(tmp_path: Path) -> None:
     PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, bos_token="[BOS]", eos_token="[SEP]", unk_token="[UNK]"
     ).save_pretrained(tmp_path)
-    logs = logs_of(tmp_path, "a dog")
+    (logs,) = logs_of(tmp_path, ["a dog"])
     mapping = dict(zip(COLUMNS, model(tmp_path).embed(["a dog"])[0], strict=True))
     assert mapping["last_word"] == pytest.approx(logs[1:5].sum(), rel=1e-4)
 
