@@ -148,7 +148,7 @@ def test_what_is_drawn_is_read_as_it_says(run: Run) -> None:
     code, printed = run("data", "draw", "--out", "my scenes", "--n-images", "60", "--side", "32")
     assert code == 0
     words = shlex.split(printed.splitlines()[-1])[3:]
-    code, printed = run(*words, "metric=gender_ratio", "stats.resamples=10")
+    code, printed = run(*words, "metric=gender_ratio", "stats.resamples=10", "logger=csv")
     assert (code, "dataset coco" in printed) == (0, True), printed
 
 

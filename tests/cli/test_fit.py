@@ -15,6 +15,7 @@ from tests.cli.commands import Run, part, results
 from tests.photo_folder import write_photos
 
 FEW = ("dataset.n_images=60", "--epochs", "1", "--batch-size", "32")
+TINY = ("encoder.side=32", "encoder.width=4", "encoder.hidden_dim=16")
 
 
 def fit(folder: Path, kind: str, *words: str) -> str:
@@ -30,7 +31,7 @@ def fit(folder: Path, kind: str, *words: str) -> str:
 def sat(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A fitted SAT, and what was printed."""
     folder = tmp_path_factory.mktemp("sat")
-    return folder / "mine", fit(folder, "sat")
+    return folder / "mine", fit(folder, "sat", *TINY)
 
 
 @pytest.fixture(scope="module")
@@ -61,10 +62,13 @@ def test_a_fitted_captioner_captions_photos(mine: Path, run: Run, tmp_path: Path
 
 def test_a_fitted_captioner_judges(mine: Path, run: Run, tmp_path: Path) -> None:
     words = ("metric=imagecaptioner2", "captioner=faithful", "dataset.n_images=60", "seeds=1")
-    more = ("stats.resamples=20", "logger=csv", "metric.leaks=[]", "metric.positions=1")
+    more = ("stats.resamples=20", "logger=csv", "metric.leaks=[]", "metric.sides=[model]")
+    small = "encoder.side=64"
     prompt = "encoder.prompt.template='{caption} {answer}'"
     answers = ("+encoder.prompt.answers.male=man", "+encoder.prompt.answers.female=woman")
-    code, output = run(*words, *more, "encoder=hf", f"encoder.model={mine}", prompt, *answers)
+    code, output = run(
+        *words, *more, small, "encoder=hf", f"encoder.model={mine}", prompt, *answers
+    )
     assert code == 0, output
     assert 0 < part(results(tmp_path)[0], "model")["value"] < 1
 
@@ -127,7 +131,7 @@ def test_two_processes_fit_together(kind: str, run: Run) -> None:
 
 
 def test_a_debiasing_is_exported(run: Run, clip: Path) -> None:
-    words = ("dataset.n_images=200", f"encoder.model={clip}", "debias=mean_difference")
+    words = ("dataset.n_images=60", f"encoder.model={clip}", "debias=mean_difference")
     code, output = run("fit", "debias", *words, "metric.k=5", "--out", "mine")
     assert code == 0, output
     assert {path.name for path in Path("mine").iterdir()} == {
@@ -141,7 +145,7 @@ def test_a_debiasing_is_exported(run: Run, clip: Path) -> None:
 def test_the_papers_debiasing_of_a_generator_is_exported(
     reading: str, run: Run, clip: Path
 ) -> None:
-    size = ("dataset=scenes", "dataset.n_images=200", "debias.k=3", "metric.k=5")
+    size = ("dataset=scenes", "dataset.n_images=60", "debias.k=3", "metric.k=5")
     words = ("experiment=vl_fig11", *size, f"encoder.model={clip}", "--prompts", reading)
     code, output = run("fit", "debias", *words, "--out", "mine")
     assert code == 0, output
@@ -169,6 +173,6 @@ def test_prompts_are_of_a_debiasing(run: Run) -> None:
 def test_what_is_no_debiasing_is_refused(
     words: list[str], message: str, run: Run, clip: Path
 ) -> None:
-    items = ("dataset.n_images=200", f"encoder.model={clip}", *words)
+    items = ("dataset.n_images=60", f"encoder.model={clip}", *words)
     code, printed = run("fit", "debias", *items, "--out", "mine")
     assert (code, message in printed) == (2, True)

@@ -76,7 +76,7 @@ def test_a_device_that_is_not_there_is_no_bug(run: Run, monkeypatch: pytest.Monk
     assert (code, "trainer=cpu" in text, "a bug" in text) == (5, True, False), text
 
 
-NETWORK = ("encoder=rnn", *SMALL[:1], "seeds=1", "metric.sides=[model]", "metric.positions=1")
+NETWORK = ("encoder=rnn", *SMALL[:1], "seeds=1", "metric.sides=[model]", "logger=csv")
 # It looks for a device and takes what is there.
 LOOKS = ("trainer.accelerator=auto", "trainer.max_epochs=1")
 
@@ -139,6 +139,12 @@ def test_all_captioners_are_those_that_the_data_permit(
 # --- own files
 
 
+@pytest.fixture
+def unrun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Audits whose sweeps are not run."""
+    monkeypatch.setattr(launch, "run", lambda *_, **__: launch.SweepOutcome(Path()))
+
+
 @pytest.fixture(scope="module")
 def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("scenes")
@@ -198,8 +204,8 @@ def audit(run: Run, scenes: Path, *words: str) -> tuple[int, str]:
     return run("audit", str(scenes / "captioners" / "faithful.json"), *labels, *words)
 
 
-def test_audit_takes_the_options(run: Run, scenes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "run", lambda *_, **__: launch.SweepOutcome(Path()))
+@pytest.mark.usefixtures("unrun")
+def test_audit_takes_the_options(run: Run, scenes: Path) -> None:
     text = audit(run, scenes, *MAP)[1]
     assert "; gender (male " in text, text
 
@@ -209,10 +215,8 @@ def test_audit_refuses_numbers_without_a_map(run: Run, scenes: Path) -> None:
     assert (code, "--map 0=GROUP --map 1=GROUP" in text) == (3, True), text
 
 
-def test_audit_tells_which_attributes_have_no_column(
-    run: Run, scenes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(launch, "run", lambda *_, **__: launch.SweepOutcome(Path()))
+@pytest.mark.usefixtures("unrun")
+def test_audit_tells_which_attributes_have_no_column(run: Run, scenes: Path) -> None:
     text = audit(run, scenes)[1]
     assert "not audited, no labels found: gender (--label-column names a column)" in text, text
 
