@@ -19,7 +19,7 @@ from bias_pipeline.captioners.chat_server import KEY, ChatServer
 from bias_pipeline.captioners.pace import Pace, wait_before
 from bias_pipeline.captioners.server_faults import TOO_MANY, Fault, fault_of, not_chat, unknown
 from bias_pipeline.datasets.chat_answers import Answer, answer_of_body
-from bias_pipeline.errors import BiasPipelineError, DataError, ResourceError
+from bias_pipeline.errors import BiasPipelineError, DataError, ResourceError, UsageError
 from bias_pipeline.inference.blocks import NOT_YET
 from bias_pipeline.io.progress import Bar
 from bias_pipeline.io.terminal import warn
@@ -102,10 +102,16 @@ class ServedCaptioner:
             await self._client.close()
 
     def start(self) -> ServedCaptioner:
-        """Say that photos leave this machine, if they do, and make ready; returns itself."""
+        """Say that photos leave this machine, if they do, and make ready; returns itself.
+
+        Raises:
+            UsageError: if the key can be none.
+        """
         import openai
 
-        key = os.environ.get(KEY, "")
+        key = os.environ.get(KEY, "").strip()
+        if not (key.isascii() and key.isprintable()):
+            raise UsageError(f"{KEY} holds signs that no key has; set it again")
         departure = self._server.departure(has_key=bool(key))
         if departure is not None:
             warn(departure)

@@ -57,10 +57,7 @@ def command(words: Sequence[str]) -> int:
     options = options_of(words)
     if options.gather:
         gathered = gather(options, JOB, "captions.json")
-        written, empty = write_gathered_captions(gathered)
-        print_out(
-            f"{gathered.out}: {written} captions{f', {empty} of them empty' if empty else ''}"
-        )
+        print_out(f"{gathered.out}: {write_gathered_captions(gathered)}")
     elif options.to_batch:
         caption_server.write_batch(options, find_photos(options.folder), JOB)
     else:

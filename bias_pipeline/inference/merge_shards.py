@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,14 +123,14 @@ def write_atomically(path: Path, content: bytes) -> None:
         raise ResourceError(f"cannot write {path}: {error.strerror}") from error
 
 
-def write_gathered_captions(gathered: Gathered) -> tuple[int, int]:
+def write_gathered_captions(gathered: Gathered) -> str:
     """Write captions as COCO's results, ``[{"image_id": 139, "caption": "a dog"}, ...]``.
 
     Each row says how it was decoded, which of several captions of an image it is (from 0), and why
     a server's caption is cut or empty (``note``).
 
     Returns:
-        How many, and how many of them are empty.
+        How many there are, empty ones and noted ones, in words.
 
     Raises:
         DataError: if all are empty.
@@ -162,7 +163,11 @@ def write_gathered_captions(gathered: Gathered) -> tuple[int, int]:
         for number, (text, note) in enumerate(captions)
     ]
     write_atomically(gathered.out, ("[\n" + ",\n".join(lines) + "\n]\n").encode())
-    return len(lines), empty
+    counts = Counter(note for of_image in notes for note in of_image or () if note)
+    words = [f"{len(lines)} captions"]
+    words += [f"{empty} of them empty"] if empty else []
+    words += [f"{count} noted as {note!r}" for note, count in sorted(counts.items())]
+    return ", ".join(words)
 
 
 def all_empty(store: BlockStore, count: int) -> DataError:

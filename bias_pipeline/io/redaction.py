@@ -26,9 +26,9 @@ def secrets() -> tuple[tuple[str, str], ...]:
     Cached; ``secrets.cache_clear()`` makes it read the environment again.
     """
     values = {
-        value: name
+        value.strip(): name  # a line break at its end is no part of a key
         for name, value in os.environ.items()
-        if name.upper().endswith(NAMES) and len(value) >= SHORTEST
+        if name.upper().endswith(NAMES) and len(value.strip()) >= SHORTEST
     }
     return tuple(sorted(values.items(), key=lambda item: -len(item[0])))
 

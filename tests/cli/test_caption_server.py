@@ -232,6 +232,7 @@ def test_what_is_no_whole_caption_is_counted_with_its_image(
     with serving(unhelpful(reply)) as stub:
         code, printed = ask(stub.url)
     assert (code, f"2 captions are {kind}, such as of image 3, 4" in printed) == (0, True), printed
+    assert f"2 noted as '{note}'" in run("caption", "--gather", "out")[1]
     notes = {row["image_id"]: (row["caption"], row.get("note")) for row in gathered(run)}
     assert (notes[3], notes[4], notes[5]) == ((text, note), (text, note), ("dog 5", None))
 
@@ -527,6 +528,18 @@ def test_a_key_goes_to_the_server_and_nowhere_else(
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert SECRET not in printed
     assert [path for path in files if SECRET.encode() in path.read_bytes()] == []
+
+
+@pytest.mark.parametrize("key", [f"{SECRET}\n", f"{SECRET}\n{SECRET}"])
+def test_a_key_with_line_breaks_is_not_shown(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    """Those at its end are no part of it."""
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    secrets.cache_clear()
+    with serving(lambda _: error(401, f"no such key: {SECRET}")) as stub:
+        code, printed = ask(stub.url)
+    assert (code, SECRET in printed, printed.count("\n")) == (2, False, 1)
 
 
 @pytest.mark.parametrize("url", ["https://me:pw@host/v1", "https://host/v1?key=abc"])
