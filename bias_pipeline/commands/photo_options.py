@@ -9,7 +9,7 @@ from typing import Annotated
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.declared import Range
 from bias_pipeline.errors import UsageError
-from bias_pipeline.io.cores import n_cores
+from bias_pipeline.io.cores import n_threads
 
 Batch = Annotated[int, Range(low=1, high=65_536)]
 BATCH = 32
@@ -37,8 +37,9 @@ def parser(command: str, description: str | None, noun: str) -> Parser:
     parser.add_argument(
         "--threads",
         type=number(Threads),
-        default=n_cores(),
-        help="threads that compute, and as many that read (what Slurm gives a task; all cores)",
+        default=n_threads(),
+        help="threads that compute, and as many that read (OMP_NUM_THREADS, or what Slurm gives a "
+        "task, or all cores)",
     )
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (auto)")
     parser.add_argument(

@@ -15,7 +15,7 @@ from bias_pipeline.inference.blocks import BlockStore
 from bias_pipeline.inference.runner import Model, describe_share
 from bias_pipeline.inference.stamps import by_name
 from bias_pipeline.inference.texts import known_names, vectors_of_names
-from bias_pipeline.io.cores import n_cores
+from bias_pipeline.io.cores import n_threads
 from bias_pipeline.models.picture_text import Question
 
 
@@ -39,7 +39,7 @@ def answers_to(
     known = known_names(store)
     missing = {name: question for name, question in question_of.items() if name not in known}
     if missing:
-        how = Namespace(shard="0/1", batch=batch, threads=n_cores())
+        how = Namespace(shard="0/1", batch=batch, threads=n_threads())
         describe_share(missing, by_name, store, load, how)
     place = {name: row for row, name in enumerate(question_of)}
     return vectors_of_names(list(question_of), store)[[place[name] for name in names]]

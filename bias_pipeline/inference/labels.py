@@ -14,7 +14,7 @@ from pathlib import Path
 from bias_pipeline.inference.blocks import BlockStore
 from bias_pipeline.inference.runner import Model, describe_share
 from bias_pipeline.inference.stamps import by_name
-from bias_pipeline.io.cores import n_cores
+from bias_pipeline.io.cores import n_threads
 from bias_pipeline.vision.labels import Labels
 
 BATCH = 16  # pictures at once
@@ -39,7 +39,7 @@ def seen_in(
     known = _kept(store)
     missing = {digest: path for digest, path in pictures.items() if digest not in known}
     if missing:
-        how = Namespace(shard="0/1", batch=BATCH, threads=n_cores())
+        how = Namespace(shard="0/1", batch=BATCH, threads=n_threads())
         describe_share(missing, by_name, store, load, how)
         known = _kept(store, lasting=False)
     labels: dict[str, Labels] = {}

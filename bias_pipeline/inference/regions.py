@@ -19,7 +19,7 @@ from bias_pipeline.inference.blocks import BlockStore, store_in
 from bias_pipeline.inference.runner import describe_share
 from bias_pipeline.inference.stamps import by_name
 from bias_pipeline.inference.texts import known_names, vectors_by_block
-from bias_pipeline.io.cores import n_cores
+from bias_pipeline.io.cores import n_threads
 from bias_pipeline.io.mapped_tables import Filling, mapped_table
 from bias_pipeline.vision.pixels import read_pixels
 
@@ -120,5 +120,5 @@ def _look_at_missing(
     known = known_names(store)
     missing = {name: picture for name, picture in wanted.items() if name not in known}
     if missing:
-        how = Namespace(shard="0/1", batch=eyes.together, threads=n_cores())
+        how = Namespace(shard="0/1", batch=eyes.together, threads=n_threads())
         describe_share(missing, by_name, store, lambda: _Looking(eyes), how)

@@ -19,6 +19,12 @@ def n_cores() -> int:
     return os.cpu_count() or 1
 
 
+def n_threads() -> int:
+    """The threads to read and compute with: ``OMP_NUM_THREADS``, by default one a core."""
+    setting = os.environ.get("OMP_NUM_THREADS", "")
+    return int(setting) if setting.isdecimal() and int(setting) else n_cores()
+
+
 def free_memory() -> int | None:
     """Bytes available without swapping, None if the system does not report them."""
     try:

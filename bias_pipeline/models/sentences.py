@@ -5,7 +5,6 @@ Their weights are frozen here; ``encoders/finetuned.py`` trains them.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ import numpy as np
 
 from bias_pipeline.array_types import Float32Array, IntArray
 from bias_pipeline.errors import DataError
-from bias_pipeline.io.cores import n_cores
+from bias_pipeline.io.cores import n_threads
 from bias_pipeline.models.pooling import How, Pooling, own_pooling
 from bias_pipeline.models.pretrained import Pretrained, load, tokenizer
 
@@ -262,8 +261,7 @@ def all_threads() -> Iterator[None]:
     import torch
 
     before = torch.get_num_threads()
-    setting = os.environ.get("OMP_NUM_THREADS", "")
-    torch.set_num_threads(int(setting) if setting.isdecimal() and int(setting) else n_cores())
+    torch.set_num_threads(n_threads())
     try:
         yield
     finally:
