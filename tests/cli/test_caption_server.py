@@ -204,7 +204,8 @@ def test_that_photos_leave_is_said_before_the_first_request(
     lines = printed.splitlines()
     assert "photos leave this machine: they are sent to captions.invalid" in lines[0]
     assert "without encryption" in lines[0]
-    assert "no server answers at http://captions.invalid/v1" in lines[-1]
+    assert lines[-1].startswith("error: ")
+    assert "captions.invalid" in lines[-1]
 
 
 # --- answers that are no captions
@@ -397,11 +398,10 @@ def test_a_server_that_hangs(ask: Ask) -> None:
         return Reply({})
 
     with serving(hang) as stub:
-        started = time.monotonic()
         code, printed = ask(stub.url, "--timeout", "0.3")
         rest.set()
     assert (code, "did not answer within 0.3 s" in printed, printed.count("\n")) == (5, True, 1)
-    assert time.monotonic() - started < 5
+    assert len(stub.requests) <= caption_server.AT_ONCE  # it was not waited for again
 
 
 def test_a_server_that_dies_half_way_loses_nothing(ask: Ask, run: Run) -> None:
