@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from bias_pipeline.vision.torchvision import make_importable
 from tests.tiny_models import VISION, write_preprocessing
 
 # In no order of COCO's, as label spaces of 80, 91 or 133 are; some of them are none of COCO's.
@@ -157,3 +162,21 @@ _BUILDERS = {
     "rt_detr": _rt_detr,
     "mask2former": _mask2former,
 }
+
+
+def random_torchvision(monkeypatch: pytest.MonkeyPatch, n_classes: int = 91) -> Any:
+    """Torchvision's smallest network, which pools 50 regions of a picture instead of 1,000.
+
+    All networks of that kind built in the same test do.
+    """
+    import torch
+
+    make_importable()
+    name, part = "fasterrcnn_mobilenet_v3_large_fpn", "torchvision.models.detection"
+    pytest.importorskip("torchvision", reason="extra vision is absent")
+    few = partial(
+        getattr(importlib.import_module(part + ".faster_rcnn"), name), rpn_post_nms_top_n_test=50
+    )
+    monkeypatch.setattr(importlib.import_module(part), name, few)
+    torch.manual_seed(0)
+    return few(weights=None, weights_backbone=None, num_classes=n_classes)

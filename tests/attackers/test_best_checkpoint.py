@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from bias_pipeline.attackers import training
+from bias_pipeline.attackers import neural, training
 from bias_pipeline.attackers.attacker import Attacker
 from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.attackers.optimizers import Adam
@@ -24,6 +20,7 @@ from bias_pipeline.encoders.heads import Mlp
 from bias_pipeline.encoders.recurrent import Recurrent
 from bias_pipeline.errors import UsageError
 from bias_pipeline.learning.loop import Survival
+from tests.attackers.killed import kill_after_a_checkpoint
 from tests.attackers.test_neural import flags, labelled, splits
 
 EPOCHS = 5
@@ -249,43 +246,26 @@ def test_attackers_trained_at_once_have_no_best_epoch() -> None:
 
 # A process that is killed.
 
-RUN = """\
-import sys
-from pathlib import Path
-import numpy as np
-from tests.attackers.test_neural import labelled, splits
-from tests.attackers.test_best_checkpoint import probe
-if __name__ == "__main__":
-    devices, cache, out = int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+
+@pytest.fixture(scope="module")
+def _processes() -> Iterator[None]:
+    yield
+    neural._stop_workers()
+
+
+def fit(cache: Path, devices: int) -> Predictions:
     many = {"devices": devices, "strategy": "ddp"} if devices > 1 else {}
-    found = probe(cache, max_epochs=40, **many).fit_predict(labelled(), splits(0))
-    np.savez(out, probs=found.probs[0], losses=[c["train_loss"] for c in found.training.curves])
-"""
+    return probe(cache, **many).fit_predict(labelled(), splits(0))
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("_processes")
 @pytest.mark.parametrize("devices", [1, 2])
 def test_kill_9_costs_no_number(devices: int, tmp_path: Path) -> None:
-    script = tmp_path / "run.py"
-    script.write_text(RUN)
-
-    def start(cache: str, out: str) -> subprocess.Popen[bytes]:
-        words = [sys.executable, str(script), str(devices), str(tmp_path / cache), out]
-        return subprocess.Popen(words, cwd=tmp_path, start_new_session=True)
-
-    one = start("a", str(tmp_path / "killed.npz"))
-    deadline = time.monotonic() + 300
-    checkpoints = (tmp_path / "a" / "checkpoints").glob  # whole ones; drafts have other names
-    while not list(checkpoints("*.ckpt")) and one.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.01)
-    os.killpg(one.pid, signal.SIGKILL)
-    one.wait()
-    assert list(checkpoints("*.ckpt"))
-    assert start("a", str(tmp_path / "again.npz")).wait(300) == 0
-    assert start("b", str(tmp_path / "whole.npz")).wait(300) == 0
-    again, whole = (np.load(tmp_path / f"{name}.npz") for name in ("again", "whole"))
-    assert np.array_equal(again["losses"], whole["losses"])
-    assert np.array_equal(again["probs"], whole["probs"])
+    function = "tests.attackers.test_best_checkpoint.fit"
+    kill_after_a_checkpoint(function, (tmp_path / "a", devices), tmp_path / "a" / "checkpoints")
+    again, whole = (fit(tmp_path / name, devices) for name in ("a", "b"))
+    assert same(again, whole)
 
 
 def test_without_a_cache_nothing_is_written() -> None:

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +26,7 @@ from bias_pipeline.fitting.captions import CaptionInputs, vocabulary_of
 from bias_pipeline.fitting.learning import CaptionLearner
 from bias_pipeline.learning.loop import Survival
 from bias_pipeline.models.pretrained import find_pretrained
+from tests.attackers.killed import kill_after_a_checkpoint
 from tests.attackers.test_neural import flags
 
 N = 60
@@ -168,42 +164,21 @@ def test_two_processes_learn_as_one(kind: str, tmp_path: Path) -> None:
     assert curves[0] == pytest.approx(curves[1], rel=0.05)
 
 
-RUN = """\
-import sys
-from dataclasses import replace
-from pathlib import Path
-from bias_pipeline.fitting.captioner import fit_captioner
-from bias_pipeline.learning.loop import Survival
-from tests.fitting.test_captioner import lesson
-if __name__ == "__main__":
-    devices, cache, out = int(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
+def fit(cache: Path, folder: Path, devices: int) -> None:
     many = {"devices": devices, "strategy": "ddp"} if devices > 1 else {}
-    own = lesson(epochs=25, **many)
-    recipe = replace(own.recipe, survival=Survival(cache, 1, 0))
-    fit_captioner(replace(own, recipe=recipe), out, {})
-"""
+    own = lesson(epochs=5, **many)
+    recipe = replace(own.recipe, survival=Survival(str(cache), 1, 0))
+    fit_captioner(replace(own, recipe=recipe), folder, {})
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("devices", [1, 2])
 def test_kill_9_costs_no_weight(devices: int, tmp_path: Path) -> None:
-    script = tmp_path / "run.py"
-    script.write_text(RUN)
-
-    def start(cache: str, out: str) -> subprocess.Popen[bytes]:
-        words = [sys.executable, str(script), str(devices), str(tmp_path / cache)]
-        return subprocess.Popen([*words, str(tmp_path / out)], cwd=tmp_path, start_new_session=True)
-
-    one = start("a", "killed")
-    deadline = time.monotonic() + 300
-    while not list((tmp_path / "a").glob("*.ckpt")) and time.monotonic() < deadline:
-        assert one.poll() is None
-        time.sleep(0.01)
-    os.killpg(one.pid, signal.SIGKILL)
-    one.wait()
+    arguments = (tmp_path / "a", tmp_path / "killed", devices)
+    kill_after_a_checkpoint("tests.fitting.test_captioner.fit", arguments, tmp_path / "a")
     assert not (tmp_path / "killed").exists()
-    assert start("a", "again").wait(300) == 0
-    assert start("b", "whole").wait(300) == 0
+    for cache, name in (("a", "again"), ("b", "whole")):
+        fit(tmp_path / cache, tmp_path / name, devices)
     again, whole = ((tmp_path / n / "model.safetensors").read_bytes() for n in ("again", "whole"))
     assert again == whole
 

@@ -8,6 +8,7 @@ import pickle
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from bias_pipeline.vision.torchvision import make_importable
 from tests.corpora import REPOSITORY
 from tests.models.test_oldest import OLDEST
 from tests.photo_folder import write_photos
-from tests.tiny_detectors import KINDS, NUMBERS, write_detector
+from tests.tiny_detectors import KINDS, NUMBERS, random_torchvision, write_detector
 
 CPU = torch.device("cpu")
 BOXES = [kind for kind in KINDS if kind != "mask2former"]
@@ -260,30 +261,27 @@ def test_both_majors_of_transformers_find_the_same(
 # --- torchvision
 
 
-def random_net(n_classes: int = 91) -> Any:
-    """The smallest network there is."""
-    make_importable()
-    module = pytest.importorskip("torchvision.models.detection", reason="extra vision is absent")
-    torch.manual_seed(0)
-    return module.fasterrcnn_mobilenet_v3_large_fpn(
-        weights=None, weights_backbone=None, num_classes=n_classes
-    )
+Save = Callable[..., Path]
 
 
-def weights(
-    path: Path, change: Any = lambda weights_given: weights_given, n_classes: int = 91
-) -> Path:
-    """A file of its random weights, changed."""
-    net = random_net(n_classes)
-    torch.save(change(net.state_dict()), path)
-    return path
+@pytest.fixture
+def save(monkeypatch: pytest.MonkeyPatch) -> Save:
+    """Writes a file of random weights, changed."""
+
+    def write(
+        path: Path, change: Any = lambda weights_given: weights_given, n_classes: int = 91
+    ) -> Path:
+        torch.save(change(random_torchvision(monkeypatch, n_classes).state_dict()), path)
+        return path
+
+    return write
 
 
 @pytest.mark.slow
 def test_torchvision_s_weights_find_what_torchvision_finds(
-    tmp_path: Path, photos: list[Path]
+    tmp_path: Path, photos: list[Path], save: Save, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, net = weights(tmp_path / "net.pth"), random_net()
+    path, net = save(tmp_path / "net.pth"), random_torchvision(monkeypatch)
     net.roi_heads.score_thresh = 0.011
     torchvision_detector = TorchvisionDetector(
         path, 0.011, CPU
@@ -347,7 +345,7 @@ class Code:
 
 
 def test_other_files_are_refused_in_a_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, save: Save, capsys: pytest.CaptureFixture[str]
 ) -> None:
     item = tmp_path / "net.pth"
 
@@ -356,11 +354,11 @@ def test_other_files_are_refused_in_a_sentence(
             TorchvisionDetector(item, 0.1, CPU)
 
     refused("no such file; fetch torchvision's weights", ResourceError)
-    weights(item, n_classes=3)
+    save(item, n_classes=3)
     refused("3 classes without names")
-    weights(item, lambda present: {k: v for k, v in present.items() if "rpn" not in k})
+    save(item, lambda present: {k: v for k, v in present.items() if "rpn" not in k})
     refused("fits none of fasterrcnn_resnet50_fpn, ")
-    weights(item, lambda present: {"model": present})
+    save(item, lambda present: {"model": present})
     refused("cls_score.bias' is absent")
     item.write_bytes(item.read_bytes()[:1000])
     refused("cut short")

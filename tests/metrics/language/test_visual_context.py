@@ -19,9 +19,9 @@ from bias_pipeline.errors import DataError, NotApplicableError, ResourceError, U
 from bias_pipeline.metrics.language.contexts import Contexts
 from bias_pipeline.metrics.language.visual_context import VisualContext, content_of
 from bias_pipeline.models.recognition import Recognizer
-from bias_pipeline.vision.torchvision import make_importable
 from tests.corpora import make_corpus
 from tests.photo_folder import BROKEN, write_photos
+from tests.tiny_detectors import random_torchvision
 from tests.tiny_models import language_models, write_clip, write_detector, write_resnet
 
 VECTORS = {"dog": (1, 0), "hound": (0.8, 0.6), "kite": (0, 1), "car": (-0.6, 0.8)}
@@ -292,14 +292,11 @@ def test_weights_that_are_absent_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_detector_of_torchvision_is_a_source(tmp_path: Path) -> None:
+def test_a_detector_of_torchvision_is_a_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One whose every box is a dog."""
-    make_importable()
-    module = pytest.importorskip("torchvision.models.detection", reason="extra vision is absent")
-    torch.manual_seed(0)
-    net = module.fasterrcnn_mobilenet_v3_large_fpn(
-        weights=None, weights_backbone=None, num_classes=91
-    )
+    net = random_torchvision(monkeypatch)
     dog = next(int(n) for n, name in NAMES_BY_NUMBER.items() if name == "dog")
     net.roi_heads.box_predictor.cls_score.bias.data[dog] = 9.0
     torch.save(net.state_dict(), tmp_path / "net.pth")
