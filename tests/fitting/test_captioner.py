@@ -166,9 +166,9 @@ def test_two_processes_learn_as_one(kind: str, tmp_path: Path) -> None:
 
 def fit(cache: Path, folder: Path, devices: int) -> None:
     many = {"devices": devices, "strategy": "ddp"} if devices > 1 else {}
-    own = lesson(epochs=5, **many)
-    recipe = replace(own.recipe, survival=Survival(str(cache), 1, 0))
-    fit_captioner(replace(own, recipe=recipe), folder, {})
+    five_epochs = lesson(epochs=5, **many)
+    recipe = replace(five_epochs.recipe, survival=Survival(str(cache), 1, 0))
+    fit_captioner(replace(five_epochs, recipe=recipe), folder, {})
 
 
 @pytest.mark.slow
