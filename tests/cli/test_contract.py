@@ -14,8 +14,10 @@ import pytest
 from bias_pipeline import __version__
 from bias_pipeline.commands.main import main
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
+from bias_pipeline.errors import UsageError
 from bias_pipeline.metrics.attack.lic import LIC
 from tests.cli.commands import COUNTING, SMALL, SWEEP, Run, part, results, rows, start, wait_for
+from tests.cli.one_cell import with_values
 from tests.lic_folder import write_folder
 
 COLUMNS = (
@@ -206,15 +208,6 @@ def test_an_unknown_captioner_of_a_sweep_is_refused_before_any_job(
         (["seeds=[0,null]"], "seeds=[0, None]"),
         (["seeds=1.5"], "seeds=1.5"),
         (["seeds=true"], "seeds=True"),
-        (["dataset.n_images=abc"], "dataset.n_images='abc' must be a whole number"),
-        (["stats.resamples=10.5"], "stats.resamples=10.5 must be a whole number"),
-        (["stats.level=2"], "level=2"),
-        (["alignment.replacement=unk"], "alignment.replacement='unk' must be a list"),
-        (["split.balanced=3"], "split.balanced=3 must be true or false"),
-        (["metric.positions=0"], "positions=0 must be at least 1"),
-        (["metric.wordless_limit=2"], "wordless_limit=2"),
-        (["metric.sides=[]"], "one or both of model, human"),
-        (["metric.sides=[people]"], "one or both of model, human"),
         (["paths.outputs="], "paths.outputs='' must name a folder"),
         (["paths.outputs=null"], "paths.outputs=None must name a folder"),
         (["paths.outputs=2024"], "paths.outputs=2024 must name a folder"),
@@ -226,6 +219,26 @@ def test_a_wrong_value_exits_2_and_says_what_is_wrong(
 ) -> None:
     code, text = run(*words)
     assert (code, message in text, "Traceback" in text) == (2, True, False), text
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("dataset.n_images=abc", "dataset.n_images='abc' must be a whole number"),
+        ("stats.resamples=10.5", "stats.resamples=10.5 must be a whole number"),
+        ("stats.level=2", "level=2"),
+        ("alignment.replacement=unk", "alignment.replacement='unk' must be a list"),
+        ("split.balanced=3", "split.balanced=3 must be true or false"),
+        ("metric.positions=0", "positions=0 must be at least 1"),
+        ("metric.wordless_limit=2", "wordless_limit=2"),
+        ("metric.sides=[]", "one or both of model, human"),
+        ("metric.sides=[people]", "one or both of model, human"),
+    ],
+)
+def test_a_wrong_value_of_a_key_is_refused(value: str, message: str) -> None:
+    with pytest.raises(UsageError) as error:
+        with_values((), (value,)).require()
+    assert message in str(error.value)
 
 
 def test_a_failed_job_is_named_by_what_is_its_own(run: Run) -> None:
