@@ -97,7 +97,7 @@ def plain(study: Study) -> float:
 def _train_plainly(study: Study, split: Split, epochs: int) -> torch.Tensor:
     import torch
 
-    from bias_pipeline.attackers.batches import LengthBatches, tensors
+    from bias_pipeline.attackers.attacker import LengthBatches, tensors
 
     recipe = study.probe().recipe
     rows, test_rows = split.select(study.data.captions.image_rows, study.data.labels)

@@ -24,8 +24,7 @@ from bias_pipeline.corpus.corpus import SIDES, Corpus, Grouping
 from bias_pipeline.io.paths import choices_of, conf_dir
 from bias_pipeline.metrics.base import Metric
 from bias_pipeline.metrics.counting.base import CountingMetric
-from bias_pipeline.text.mentions import attribute_mentions
-from bias_pipeline.text.tasks import task_mentions
+from bias_pipeline.text.mentions import attribute_mentions, task_mentions
 
 CAPTIONS = 1_000_000
 FEW_CAPTIONS = 400_000  # what plain pandas gets, which takes its time

@@ -23,7 +23,7 @@ from bias_pipeline.config.compose import cell
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.predictions import LabelledCaptions
-from bias_pipeline.encoders.frozen import distinct
+from bias_pipeline.encoders.language_models import distinct
 
 PAIRS, CAPTIONS = 3, 2000
 SEEDS, HEADS = 10, ("linear", "mlp3", "lic_bert")

@@ -21,7 +21,7 @@ from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.config.compose import cell
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.corpus.split import Split
-from bias_pipeline.datasets.scenes.pixels.drawing import SceneDrawing
+from bias_pipeline.datasets.scenes.pixels import SceneDrawing
 from bias_pipeline.datasets.scenes.world import generate
 
 N_IMAGES, DRAWN_SIDE, EPOCHS = 2000, 128, 10

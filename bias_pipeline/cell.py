@@ -13,15 +13,15 @@ from dataclasses import asdict, dataclass, replace
 
 from bias_pipeline import __version__
 from bias_pipeline.corpus.corpus import SIDES, Corpus
+from bias_pipeline.corpus.intersection import without_small_groups
 from bias_pipeline.corpus.predictions import Training
-from bias_pipeline.corpus.small_groups import without_small_groups
 from bias_pipeline.corpus.split import Split, seeds_in
 from bias_pipeline.io.progress import bar
 from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Part, Score
 from bias_pipeline.results.store import Result, Row
 from bias_pipeline.stats.bootstrap import LEAST_TESTED, Estimate, against, spanned
+from bias_pipeline.text.caption_checks import declines_note
 from bias_pipeline.text.caption_statistics import captioned, speeches
-from bias_pipeline.text.declines import declines_note
 
 
 @dataclass(frozen=True)

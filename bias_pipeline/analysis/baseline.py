@@ -20,7 +20,7 @@ import numpy as np
 from bias_pipeline import __version__
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.errors import DataError
-from bias_pipeline.io.checksummed_json import sealed, unsealed
+from bias_pipeline.io.digests import sealed, unsealed
 from bias_pipeline.io.json_files import load_json
 from bias_pipeline.results.identity import deciding
 from bias_pipeline.results.manifests import checked

@@ -14,8 +14,7 @@ import numpy as np
 from bias_pipeline.corpus.attribute import Attribute, Naming
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus
-from bias_pipeline.io.console_table import print_table
-from bias_pipeline.io.terminal import print_out
+from bias_pipeline.io.terminal import print_out, print_table
 from bias_pipeline.text.mentions import Listed, listed_words
 
 END = "(end)"

@@ -8,7 +8,7 @@ import numpy as np
 
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.pictures import Elsewhere
-from bias_pipeline.io.console_table import print_table, print_text
+from bias_pipeline.io.terminal import print_table, print_text
 
 
 def inventory(corpus: Corpus) -> dict[str, str]:

@@ -15,8 +15,7 @@ import numpy as np
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus, Grouping
-from bias_pipeline.io.console_table import print_table
-from bias_pipeline.io.terminal import print_out
+from bias_pipeline.io.terminal import print_out, print_table
 from bias_pipeline.text.tokenize import Tokenize
 
 

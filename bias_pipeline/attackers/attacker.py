@@ -1,15 +1,158 @@
-"""The attacker: an encoder and a head that guess the attribute. Needs PyTorch and Lightning."""
+"""The attacker, its batches, and several of them trained as one module. Needs PyTorch.
+
+An attacker is an encoder and a head that guess the attribute. Batches have captions of almost equal
+length, as in RELIC's attacker.
+
+On a GPU a small attacker spends its time on starting small products; stacked, all seeds share each
+start. Each seed keeps its own split, vocabulary, first weights, order of batches, dropout and
+clipped gradient. So an attacker is the same as if it were trained alone, except for the order of
+float sums (and, on a GPU, for dropout, which ``nn.LSTM`` draws differently there).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import NamedTuple, cast
+
+import numpy as np
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.utilities.types import OptimizerLRScheduler
 from torch import Tensor, nn
 
-from bias_pipeline.attackers.batches import Batch
-from bias_pipeline.attackers.optimizers import Optimizer, Schedule
+from bias_pipeline.array_types import IntArray
+from bias_pipeline.attackers.recipe import Optimizer, Schedule
+from bias_pipeline.attackers.stacked import decide, encode
+from bias_pipeline.encoders.base import Inputs
+from bias_pipeline.learning.distributed import Share
 from bias_pipeline.learning.learner import Learner
+
+
+class Batch(NamedTuple):
+    """B captions to learn from.
+
+    Attributes:
+        inputs: name to (B, ...) arguments of the encoder's ``forward``.
+        targets: (B, ...) the truth.
+        weight: of the loss.
+    """
+
+    inputs: Mapping[str, Tensor]
+    targets: Tensor
+    weight: float = 1.0
+
+
+NumberedBatches = list[tuple[int, Batch]]
+
+
+def tensors(inputs: Inputs, rows: IntArray) -> dict[str, Tensor]:
+    """The inputs of some captions, for a network."""
+    return {name: torch.from_numpy(array) for name, array in inputs.batch(rows).items()}
+
+
+class LengthBatches:
+    """Batches for each epoch.
+
+    Each epoch permutes the captions, sorts pools of ``pool`` batches by length, cuts them into
+    batches and shuffles these, so a batch holds captions of almost equal length.
+
+    Args:
+        inputs: of all captions.
+        rows: (N,) which of them are trained on.
+        targets: (N, ...) the truth.
+        batch_size: captions in a batch.
+        seed: of the permutations.
+        pool: batches sorted together.
+
+    Attributes:
+        order: draws the permutations, epoch after epoch.
+    """
+
+    def __init__(
+        self,
+        inputs: Inputs,
+        rows: IntArray,
+        targets: Tensor,
+        batch_size: int,
+        seed: int,
+        pool: int = 100,
+    ) -> None:
+        self.inputs, self.rows, self.targets = inputs, rows, targets
+        self.lengths = inputs.lengths[rows]
+        self.batch_size, self.pool = batch_size, pool
+        self.order = np.random.default_rng(seed)
+
+    def __len__(self) -> int:
+        whole, rest = divmod(len(self.lengths), self.batch_size * self.pool)
+        return whole * self.pool + -(-rest // self.batch_size)
+
+    def __iter__(self) -> Iterator[Batch]:
+        order = self.order.permutation(len(self.lengths))
+        width = self.batch_size * self.pool
+        batches = []
+        for start in range(0, len(order), width):
+            chunk = order[start : start + width]
+            chunk = chunk[np.argsort(self.lengths[chunk], kind="stable")]
+            batches += np.split(chunk, range(self.batch_size, len(chunk), self.batch_size))
+        for number in self.order.permutation(len(batches)):
+            chosen = batches[number]
+            yield Batch(
+                tensors(self.inputs, self.rows[chosen]), self.targets[torch.from_numpy(chosen)]
+            )
+
+
+class SharedBatches:
+    """One process's share of batches that several processes train on together, cut into parts.
+
+    Gradients are averaged over processes and parts. A batch may not divide evenly, so each part
+    has a weight that makes this average the mean over the whole batch, as in one process and one
+    part. A part without rows gets one row with weight zero.
+
+    Args:
+        batches: the whole batches, the same in every process.
+        share: of this process.
+        parts: pieces of its share of a batch.
+    """
+
+    def __init__(self, batches: LengthBatches, share: Share, parts: int = 1) -> None:
+        self.batches, self.share, self.parts = batches, share, parts
+        self.order = batches.order
+
+    def __len__(self) -> int:
+        return len(self.batches) * self.parts
+
+    def __iter__(self) -> Iterator[Batch]:
+        for whole in self.batches:
+            n_rows = len(whole.targets)
+            share = self.share.of(np.arange(n_rows))
+            for part in range(self.parts):
+                piece = share[part :: self.parts]
+                weight = len(piece) * self.share.world * self.parts / n_rows
+                rows = torch.from_numpy(piece if len(piece) else np.zeros(1, np.int64))
+                inputs = {name: array[rows] for name, array in whole.inputs.items()}
+                yield Batch(inputs, whole.targets[rows], weight)
+
+
+class SideBySide:
+    """Batches of several attackers, each in its own order, one of each at a time.
+
+    An attacker with fewer batches than another is left out of an epoch's last steps.
+
+    Args:
+        batches: of each attacker.
+    """
+
+    def __init__(self, batches: Sequence[LengthBatches | SharedBatches]) -> None:
+        self.batches = batches
+
+    def __len__(self) -> int:
+        return max(map(len, self.batches))
+
+    def __iter__(self) -> Iterator[NumberedBatches]:
+        steps: Iterable[Sequence[Batch | None]] = zip_longest(*self.batches)
+        for step in steps:
+            yield [(number, batch) for number, batch in enumerate(step) if batch is not None]
 
 
 class Attacker(Learner):
@@ -87,3 +230,90 @@ def optimization(
     n_steps = int(module.trainer.estimated_stepping_batches)
     rate = torch.optim.lr_scheduler.LambdaLR(built, lambda step: schedule.factor(step, n_steps))
     return {"optimizer": built, "lr_scheduler": {"scheduler": rate, "interval": "step"}}
+
+
+class Ensemble(pl.LightningModule):
+    """S attackers that take their steps together.
+
+    Args:
+        members: S attackers of one description that can be stacked.
+        seeds: of each.
+        states: state of the processor's random numbers after each was built.
+    """
+
+    def __init__(
+        self, members: Sequence[Attacker], seeds: Sequence[int], states: Sequence[Tensor]
+    ) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)
+        self.seeds, self.states = tuple(seeds), tuple(states)
+        self.generators: list[torch.Generator] = []
+        self.sums = torch.zeros(0)
+
+    def attackers(self) -> list[Attacker]:
+        """The members."""
+        return [cast("Attacker", member) for member in self.members]
+
+    def on_fit_start(self) -> None:
+        """Give each member a generator on the device; on the processor, with its state if alone."""
+        if self.device.type == "cpu":
+            self.generators = [torch.Generator() for _ in self.states]
+            for generator, state in zip(self.generators, self.states, strict=True):
+                generator.set_state(state)
+        else:
+            self.generators = [
+                torch.Generator(self.device).manual_seed(seed) for seed in self.seeds
+            ]
+
+    def on_train_epoch_start(self) -> None:
+        """Reset each member's mean loss."""
+        self.sums = torch.zeros(len(self.members), 2, device=self.device)
+
+    def training_step(self, batch: NumberedBatches, batch_idx: int) -> Tensor:
+        """The sum of the members' losses, whose gradient is each member's own."""
+        del batch_idx
+        members = [self.attackers()[number] for number, _ in batch]
+        generators = [self.generators[number] for number, _ in batch]
+        nets = [member.encoder for member in members]
+        vectors = encode(
+            nets, [member_batch.inputs for _, member_batch in batch], generators
+        )  # (S, N, D)
+        rows = [len(member_batch.targets) for _, member_batch in batch]
+        heads = [cast("nn.Sequential", member.head) for member in members]
+        outputs = decide(heads, vectors, rows, generators)  # (S, N, O)
+        total = outputs.new_zeros((), dtype=torch.float32)
+        for place, member, (number, member_batch) in zip(outputs, members, batch, strict=True):
+            loss = member.loss(place[: len(member_batch.targets)], member_batch.targets)
+            self._note(number, loss, len(member_batch.targets))
+            total = total + loss * member_batch.weight
+        return total
+
+    def _note(self, number: int, loss: Tensor, n_rows: int) -> None:
+        self.sums[number, 0] += loss.detach() * n_rows
+        self.sums[number, 1] += n_rows
+
+    def on_train_epoch_end(self) -> None:
+        """Record the epoch's mean losses."""
+        means = (self.sums[:, 0] / self.sums[:, 1]).tolist()
+        for member, mean in zip(self.attackers(), means, strict=True):
+            member.losses.append(mean)
+        self.log("train_loss", sum(means) / len(means))
+
+    def configure_optimizers(self) -> OptimizerLRScheduler:
+        """One optimiser that treats each weight alone; it skips members without a batch."""
+        first = self.attackers()[0]
+        return optimization(self, first.optimizer, first.schedule)
+
+    def configure_gradient_clipping(
+        self,
+        optimizer: torch.optim.Optimizer,
+        gradient_clip_val: float | None = None,
+        gradient_clip_algorithm: str | None = None,
+    ) -> None:
+        """Clip each member's gradient alone."""
+        del optimizer
+        for member in self.members if gradient_clip_val else ():
+            if gradient_clip_algorithm == "value":
+                nn.utils.clip_grad_value_(member.parameters(), float(gradient_clip_val or 0))
+            else:
+                nn.utils.clip_grad_norm_(member.parameters(), float(gradient_clip_val or 0))

@@ -12,8 +12,7 @@ import torch
 from pytorch_lightning import Callback
 from torch import Tensor
 
-from bias_pipeline.attackers.attacker import Attacker
-from bias_pipeline.attackers.batches import tensors
+from bias_pipeline.attackers.attacker import Attacker, tensors
 from bias_pipeline.attackers.probe import TrainingJob
 from bias_pipeline.attackers.recipe import Recipe
 from bias_pipeline.encoders.base import Inputs

@@ -1,7 +1,8 @@
-"""Regularised logistic regressions over the same items, all fitted at once."""
+"""The convex attacker: regularised logistic regressions, all fitted at once, always the same."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -11,6 +12,11 @@ import numpy.typing as npt
 from scipy import sparse, special
 
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.attackers.probe import Probe, ProbeResult, TrainingJob
+from bias_pipeline.corpus.predictions import LabelledCaptions
+from bias_pipeline.declared import Positive
+from bias_pipeline.encoders.base import FeatureEncoder, Features, SharedFeatures, named_spec
+from bias_pipeline.errors import UsageError
 
 AnyFloat = npt.NDArray[Any]
 Matrix = sparse.csr_array | AnyFloat  # features of words are mostly 0, those of vectors are not
@@ -268,3 +274,136 @@ class _System:
                     a[:, going] for a in (part, residual, way, size, small)
                 )
         return solution
+
+
+VERSION = 3  # raise it whenever any prediction changes
+TOGETHER = 64  # regressions in one batch: more would not fit the processor's cache
+
+
+class ConvexProbe(Probe):
+    """Logistic regression on features such as n-gram indicators, one fresh fit a split.
+
+    The objective is strictly convex: predictions depend on the split alone. K = 2 groups give one
+    sigmoid, more a softmax, T tasks one sigmoid each. The intercept is not regularised.
+
+    Args:
+        encoder: gives the attacker's features.
+        inverse_penalty: C of ``C * sum of log losses + |w|^2 / 2``, above 0. We chose 0.1 once, on
+            published LIC_M values.
+        cache: see :class:`Probe`.
+
+    Raises:
+        UsageError: if the penalty is out of its range.
+    """
+
+    def __init__(
+        self, encoder: FeatureEncoder, inverse_penalty: Positive = 0.1, cache: str | None = None
+    ) -> None:
+        super().__init__(cache)
+        if not inverse_penalty > 0:
+            raise UsageError(f"probe.inverse_penalty={inverse_penalty} must be above 0")
+        self.encoder = encoder
+        self.inverse_penalty = inverse_penalty
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """Encoder, penalty and version."""
+        return {
+            "probe": "convex",
+            "version": VERSION,
+            "encoder": named_spec(self.encoder),
+            "inverse_penalty": self.inverse_penalty,
+        }
+
+    def train(self, data: LabelledCaptions, jobs: Sequence[TrainingJob]) -> Iterator[ProbeResult]:
+        """Fit attackers whose features are the same together, others one by one."""
+        items = self.encoder.read(data)
+        outputs = outputs_of(data)
+        width = max(1, TOGETHER // outputs.shape[1])
+        for some in (jobs[start : start + width] for start in range(0, len(jobs), width)):
+            shared = items.shared([job.train for job in some])
+            if shared is not None:
+                yield from self._together(data, outputs, shared, some)
+            else:
+                yield from (self._alone(data, outputs, items.fit(job.train), job) for job in some)
+
+    def _together(
+        self,
+        data: LabelledCaptions,
+        outputs: Float64Array,
+        shared: SharedFeatures,
+        jobs: Sequence[TrainingJob],
+    ) -> Iterator[ProbeResult]:
+        ones = np.ones(len(outputs))
+        counts, truths = (
+            np.stack([shared.tally(values[job.train], job.train) for job in jobs], axis=1)
+            for values in (ones, outputs)
+        )
+        weights = self.fit(shared.matrix, counts, truths, shared.known)
+        for number, job in enumerate(jobs):
+            tested = shared.matrix[shared.rows[job.test]]
+            yield ProbeResult(_probabilities(decide(tested, weights[:, number]), data))
+
+    def _alone(
+        self, data: LabelledCaptions, outputs: Float64Array, inputs: Features, job: TrainingJob
+    ) -> ProbeResult:
+        truths = outputs[job.train][:, None]
+        weights = self.fit(inputs.matrix(job.train), np.ones((len(truths), 1)), truths)
+        return ProbeResult(_probabilities(decide(inputs.matrix(job.test), weights[:, 0]), data))
+
+    def fit(
+        self,
+        x: Matrix,
+        counts: Float64Array,
+        truths: Float64Array,
+        known: BoolArray | None = None,
+    ) -> Float64Array:
+        """Weights of S attackers of T tasks.
+
+        Args:
+            x: (N, F) features.
+            counts: (N, S) how often each item counts for each attacker.
+            truths: (N, S, T, K) how often each output is true of it, see :func:`outputs_of`.
+            known: (F, S) features that each attacker knows; all if left out.
+
+        Returns:
+            (F + 1, S, T, K) weights, intercepts last.
+        """
+        _, n_attackers, n_tasks, n_outputs = truths.shape
+        owner = np.repeat(np.arange(n_attackers), n_tasks)
+        flat = truths.reshape(len(truths), -1, n_outputs)
+        fitted = [
+            fit(
+                x,
+                counts[:, owner[columns]],
+                flat[:, columns],
+                self.inverse_penalty,
+                None if known is None else known[:, owner[columns]],
+            )
+            for columns in np.array_split(
+                np.arange(len(owner)), -(-len(owner) * n_outputs // TOGETHER)
+            )
+        ]
+        return np.concatenate(fitted, axis=1).reshape(-1, n_attackers, n_tasks, n_outputs)
+
+
+def outputs_of(data: LabelledCaptions) -> Float64Array:
+    """(N, T, K) the truth: T tasks under a sigmoid each, else one task.
+
+    Two groups have one output under a sigmoid, K > 2 one each under a softmax.
+    """
+    if data.multi_label:
+        return data.labels[:, :, None].astype(np.float64)
+    if data.n_classes == 2:
+        return data.labels[:, None, None].astype(np.float64)
+    return np.eye(data.n_classes)[data.labels][:, None]
+
+
+def _probabilities(scores: Float64Array, data: LabelledCaptions) -> Float64Array:
+    """(M, T, K) scores to (M, T) for tasks, else (M, n_classes)."""
+    if data.multi_label:
+        return special.expit(scores[:, :, 0])
+    if data.n_classes == 2:
+        p = special.expit(scores[:, 0])
+        return np.hstack([1 - p, p])
+    return np.asarray(special.softmax(scores[:, 0], axis=1), np.float64)

@@ -2,7 +2,7 @@
 
 On processors, one single-threaded process a core: measured on two cores, this is faster than one
 process with two threads (``benchmarks/attackers.py``). On a GPU, one ensemble over stacked weights
-(``ensemble.py``). With several devices all processes train the same attacker together, one attacker
+(``attacker.py``). With several devices all processes train the same attacker together, one attacker
 after the other (``learning/distributed.py``). Only processes that train import PyTorch.
 """
 
@@ -19,10 +19,11 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from bias_pipeline.array_types import Float64Array, IntArray
-from bias_pipeline.attackers.optimizers import Optimizer, Schedule
 from bias_pipeline.attackers.probe import Probe, ProbeResult, TrainingJob
 from bias_pipeline.attackers.recipe import (
+    Optimizer,
     Recipe,
+    Schedule,
     TrainerFlags,
     free_gpu_memory,
     is_shortage,
@@ -42,7 +43,7 @@ from bias_pipeline.encoders.base import Head, NetEncoder
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io.cores import n_cores
 from bias_pipeline.io.hashing import derived_seed
-from bias_pipeline.learning import workers
+from bias_pipeline.learning import distributed as workers
 from bias_pipeline.learning.distributed import Share, ranks, world_size
 from bias_pipeline.learning.loop import Survival
 
@@ -73,7 +74,7 @@ class NeuralProbe(Probe):
         may_leave_gpu: see :class:`Recipe`.
         ensemble: how many attackers are trained at once over stacked weights; 1 trains each
             alone. If left out, all of a call on a single GPU or under a frozen encoder, 1
-            elsewhere. Encoders that ``attackers/stacked/dispatch.py`` does not support are always
+            elsewhere. Encoders that ``attackers/stacked.py`` does not support are always
             trained one after the other.
         schedule: see :class:`Recipe`.
         checkpoint_minutes: a longer training writes a checkpoint at the end of an epoch, whenever

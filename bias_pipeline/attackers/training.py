@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     import pytorch_lightning as pl
     from pytorch_lightning import Callback
 
-    from bias_pipeline.attackers.attacker import Attacker
-    from bias_pipeline.attackers.batches import LengthBatches, SharedBatches
+    from bias_pipeline.attackers.attacker import Attacker, LengthBatches, SharedBatches
     from bias_pipeline.encoders.base import Inputs, Items
 
 
@@ -113,9 +112,8 @@ def train_ensemble(
     Returns:
         The result of each, as :func:`train_attacker` would return it.
     """
-    from bias_pipeline.attackers.batches import SideBySide
-    from bias_pipeline.attackers.ensemble import Ensemble
-    from bias_pipeline.attackers.stacked.dispatch import can_stack
+    from bias_pipeline.attackers.attacker import Ensemble, SideBySide
+    from bias_pipeline.attackers.stacked import can_stack
 
     items = recipe.encoder.read(data)
     first = prepare(recipe, data, jobs[0], items=items)
@@ -150,8 +148,7 @@ def prepare(
     import torch
 
     make_importable()  # before Lightning imports it
-    from bias_pipeline.attackers.attacker import Attacker
-    from bias_pipeline.attackers.batches import LengthBatches, SharedBatches
+    from bias_pipeline.attackers.attacker import Attacker, LengthBatches, SharedBatches
 
     torch.set_num_threads(1)
     torch.manual_seed(job.seed)
@@ -176,7 +173,7 @@ def prepare(
 
 def predict(prepared: Prepared, data: LabelledCaptions, rows: Any) -> ProbeResult:
     """A trained attacker's predictions for some captions."""
-    from bias_pipeline.attackers.batches import tensors
+    from bias_pipeline.attackers.attacker import tensors
 
     attacker = prepared.attacker.cpu()
     together = int(getattr(attacker.encoder, "together", len(rows))) or 1

@@ -7,7 +7,7 @@ from threading import Lock
 
 from bias_pipeline.corpus.image_ids import few
 from bias_pipeline.datasets.chat_answers import Answer
-from bias_pipeline.io.redaction import redacted
+from bias_pipeline.io.terminal import redacted
 from bias_pipeline.vision.photos import UnreadableError
 
 WRONG_SHAPE = "wrong shape"

@@ -16,8 +16,8 @@ from bias_pipeline.array_types import IntArray
 from bias_pipeline.corpus.pictures import Pictures, Pixels
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.errors import NotApplicableError
-from bias_pipeline.vision.pixels import VERSION as PIXELS_VERSION
-from bias_pipeline.vision.pixels import pixel_table
+from bias_pipeline.vision.drawn import VERSION as PIXELS_VERSION
+from bias_pipeline.vision.drawn import pixel_table
 
 if TYPE_CHECKING:
     from torch import nn

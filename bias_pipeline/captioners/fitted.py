@@ -30,8 +30,8 @@ from bias_pipeline.models.picture_text import Question
 from bias_pipeline.models.pretrained import WEIGHTS, Pretrained, first_line
 from bias_pipeline.models.sampling import Decoding, Noise, several
 from bias_pipeline.models.weight_files import read_numbers
+from bias_pipeline.vision.drawn import read_pixels
 from bias_pipeline.vision.photos import image_id, read_photo
-from bias_pipeline.vision.pixels import read_pixels
 
 if TYPE_CHECKING:
     import torch

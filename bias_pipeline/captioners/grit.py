@@ -13,8 +13,7 @@ from bias_pipeline.captioners.prompt import N_SPECIAL, Prompt
 from bias_pipeline.captioners.prompted import AnswerNumbers, PromptCaptioner, PromptedInputs
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io.digests import digest_of
-from bias_pipeline.models.grit.sizes import SIZES
-from bias_pipeline.models.grit.vocabulary import read_vocabulary, shared_rows
+from bias_pipeline.models.grit.sizes import SIZES, read_vocabulary, shared_rows
 
 if TYPE_CHECKING:
     from bias_pipeline.captioners.grit_net import GritNet

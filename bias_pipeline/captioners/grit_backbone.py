@@ -22,8 +22,8 @@ from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.digests import digest_of
 from bias_pipeline.models.grit.sizes import GritSize
 from bias_pipeline.models.pretrained import device_of
-from bias_pipeline.vision.pixels import VERSION as PIXELS_VERSION
-from bias_pipeline.vision.pixels import pixel_table
+from bias_pipeline.vision.drawn import VERSION as PIXELS_VERSION
+from bias_pipeline.vision.drawn import pixel_table
 
 if TYPE_CHECKING:
     import torch

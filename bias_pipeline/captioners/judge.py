@@ -20,7 +20,7 @@ from bias_pipeline.errors import UsageError
 from bias_pipeline.models.picture_text import KINDS as PUBLISHED
 from bias_pipeline.models.picture_text import PictureText
 from bias_pipeline.models.pretrained import Pretrained, device_of
-from bias_pipeline.vision.pixels import VERSION as PIXELS_VERSION
+from bias_pipeline.vision.drawn import VERSION as PIXELS_VERSION
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,8 @@ class Judge(PublishedJudge, AnsweringEncoder):
             NotApplicableError: if there are tasks to guess, or no pictures.
             BiasPipelineError: if the model cannot be loaded, or a question cannot be asked.
         """
-        from bias_pipeline.inference.answers import answers_to
         from bias_pipeline.inference.blocks import store_in
+        from bias_pipeline.inference.picture_answers import answers_to
         from bias_pipeline.inference.runner import Model
 
         model, questions = self.pretrained, list(self.questions(data))

@@ -12,7 +12,7 @@ from bias_pipeline.captioners.prompted import digest_with, require_groups
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.declared import Range
 from bias_pipeline.encoders.base import Encoder
-from bias_pipeline.encoders.published import Line
+from bias_pipeline.encoders.language_models import Line
 from bias_pipeline.models.folders import require_preprocessing, require_vocabulary
 from bias_pipeline.models.model_location import MAIN
 from bias_pipeline.models.picture_text import KINDS, Question

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.captioners.chat_server import KEY, ChatServer
 from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError
-from bias_pipeline.io.redaction import redacted
+from bias_pipeline.io.terminal import redacted
 
 if TYPE_CHECKING:
     from openai import APIStatusError

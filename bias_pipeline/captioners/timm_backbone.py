@@ -14,7 +14,7 @@ from bias_pipeline.captioners.backbones import BackboneInputs, PictureBackbone, 
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.models.pretrained import device_of
 from bias_pipeline.models.timm_networks import TimmRegions, find_timm
-from bias_pipeline.vision.pixels import VERSION as PIXELS_VERSION
+from bias_pipeline.vision.drawn import VERSION as PIXELS_VERSION
 
 if TYPE_CHECKING:
     from torch import nn

@@ -18,7 +18,7 @@ from bias_pipeline.declared import Count, Dropout
 from bias_pipeline.encoders.base import Items, NetEncoder
 from bias_pipeline.io.optional_dependencies import LORA
 from bias_pipeline.models.picture_text import PictureText, Question
-from bias_pipeline.vision.pixels import VERSION as PIXELS_VERSION
+from bias_pipeline.vision.drawn import VERSION as PIXELS_VERSION
 
 if TYPE_CHECKING:
     from bias_pipeline.captioners.tuned_net import TunedNet

@@ -13,8 +13,7 @@ from bias_pipeline.config.compose import CellConfig
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.declared import NotNegativeCount
 from bias_pipeline.errors import UsageError
-from bias_pipeline.io.console_table import print_table
-from bias_pipeline.io.terminal import print_out
+from bias_pipeline.io.terminal import print_out, print_table
 from bias_pipeline.metrics.meteor import ABSENT, available
 from bias_pipeline.report.output_files import check_places, write_file
 from bias_pipeline.report.substitution_curves import AXIS, substitution_curves

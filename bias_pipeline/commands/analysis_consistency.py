@@ -12,8 +12,7 @@ from bias_pipeline.commands.steadiness import (
     runs_parser,
     variants_in,
 )
-from bias_pipeline.io.console_table import print_table
-from bias_pipeline.io.terminal import print_out
+from bias_pipeline.io.terminal import print_out, print_table
 from bias_pipeline.report.tables import number, percent
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from bias_pipeline.analysis.power import balanced_images, measured_sizes
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.declared import Count
-from bias_pipeline.io.console_table import print_table
-from bias_pipeline.io.terminal import print_out
+from bias_pipeline.io.terminal import print_out, print_table
 from bias_pipeline.report.smallest_bias import planted_shares, table_lines
 
 _ABOUT = "How small a bias so many images can show, metric by metric, as measured"

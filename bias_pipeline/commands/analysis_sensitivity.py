@@ -14,8 +14,7 @@ from bias_pipeline.commands.steadiness import (
     variants_in,
 )
 from bias_pipeline.errors import UsageError, did_you_mean
-from bias_pipeline.io.console_table import print_table
-from bias_pipeline.io.terminal import print_out
+from bias_pipeline.io.terminal import print_out, print_table
 from bias_pipeline.report.tables import number, percent
 
 

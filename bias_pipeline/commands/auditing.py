@@ -23,8 +23,7 @@ from bias_pipeline.report.tables import percent
 from bias_pipeline.report.verdict_sentences import sentences
 from bias_pipeline.results.settings import Results, with_settings
 from bias_pipeline.results.store import Result
-from bias_pipeline.text.declines import declines_note
-from bias_pipeline.text.language import FOREIGN_WORDS
+from bias_pipeline.text.caption_checks import FOREIGN_WORDS, declines_note
 
 if TYPE_CHECKING:
     from pandas import DataFrame

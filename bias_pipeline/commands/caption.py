@@ -24,13 +24,13 @@ from bias_pipeline.inference.runner import (
     describe_share,
     report_progress,
 )
-from bias_pipeline.inference.stamps import photo_stamps
+from bias_pipeline.inference.shards import photo_stamps
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.models.folders import require_vocabulary
 from bias_pipeline.models.generation import KINDS as PUBLISHED
 from bias_pipeline.models.generation import Captioner, usual_prompt
+from bias_pipeline.models.picture_text import require_image_text
 from bias_pipeline.models.pretrained import device_of, find_pretrained
-from bias_pipeline.models.processors import require_image_text
 from bias_pipeline.models.sampling import Decoding, describe_decoding, own_settings
 from bias_pipeline.vision.photos import find_photos
 

@@ -26,7 +26,7 @@ from bias_pipeline.inference.runner import (
     first_reasons,
     remaining,
 )
-from bias_pipeline.inference.stamps import photo_stamps
+from bias_pipeline.inference.shards import photo_stamps
 from bias_pipeline.io.optional_dependencies import OPENAI
 from bias_pipeline.io.progress import bar, showing, track
 from bias_pipeline.io.terminal import print_out

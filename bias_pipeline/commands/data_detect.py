@@ -15,7 +15,7 @@ from bias_pipeline.declared import Range
 from bias_pipeline.inference.blocks import BlockStore
 from bias_pipeline.inference.merge_shards import gather, write_detections
 from bias_pipeline.inference.runner import Model, describe_share, report_progress
-from bias_pipeline.inference.stamps import photo_stamps
+from bias_pipeline.inference.shards import photo_stamps
 from bias_pipeline.io.digests import digest_of
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.models.detection import KINDS, detector

@@ -17,8 +17,7 @@ def command(words: Sequence[str]) -> int:
         UsageError: if a data set is unknown, or there is a folder but not one data set for it.
         ResourceError: if something could not be downloaded.
     """
-    from bias_pipeline.datasets.download import download
-    from bias_pipeline.datasets.sources import SOURCES, describe_sources
+    from bias_pipeline.datasets.sources import SOURCES, describe_sources, download
 
     options = parser().parse_args(list(words))
     for name in options.names:

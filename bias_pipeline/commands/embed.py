@@ -13,11 +13,11 @@ from bias_pipeline.commands.photo_options import parser as photo_parser
 from bias_pipeline.datasets.coco_files import model_captions
 from bias_pipeline.errors import UsageError
 from bias_pipeline.inference.blocks import BlockStore
-from bias_pipeline.inference.dual_models import JUDGING, PhotoFiles, PlainTexts, halves_of
-from bias_pipeline.inference.dual_models import KINDS as DUAL
+from bias_pipeline.inference.dual_encoders import JUDGING, PhotoFiles, PlainTexts, halves_of
+from bias_pipeline.inference.dual_encoders import KINDS as DUAL
 from bias_pipeline.inference.merge_shards import gather, write_embeddings
 from bias_pipeline.inference.runner import Model, describe_share, report_progress
-from bias_pipeline.inference.stamps import photo_stamps
+from bias_pipeline.inference.shards import photo_stamps
 from bias_pipeline.io.terminal import print_out, warn
 from bias_pipeline.models.clip import KINDS as CLIP
 from bias_pipeline.models.clip import ClipTexts

@@ -79,7 +79,7 @@ def command(words: Sequence[str]) -> int:
     Raises:
         BiasPipelineError: if the data do not permit it, or the folder cannot be written.
     """
-    from bias_pipeline.io.new_folder import require_new
+    from bias_pipeline.io.files import require_new
 
     options = parser().parse_intermixed_args(list(words))
     require_new(options.out)
@@ -173,7 +173,7 @@ def _debias(options: Namespace) -> str:
 
 def _prompts(options: Namespace, metric: Any, corpus: Corpus) -> Mapping[str, Any]:
     """The numbers that debias a generator's prompts."""
-    from bias_pipeline.debias.prompts import prompt_numbers
+    from bias_pipeline.debias.export import prompt_numbers
 
     texts, names = metric.encoder.prompts(), metric.names(corpus)
     how, whose = metric.debias, metric.attribute

@@ -19,7 +19,7 @@ from bias_pipeline.errors import (
     is_out_of_memory,
     refused_by_system,
 )
-from bias_pipeline.io import signals, streams
+from bias_pipeline.io import signals, terminal
 from bias_pipeline.io.plugins import including, places
 from bias_pipeline.io.terminal import guard, print_out, warn
 
@@ -29,7 +29,7 @@ LEAST_MEMORY = 1_000_000_000  # bytes of address space; libraries alone take mos
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; a user's mistake never shows a traceback."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    streams.open_streams()
+    terminal.open_streams()
     _settle()
     guard()
     signals.listen()
@@ -89,7 +89,7 @@ def _printed() -> int:
     Raises:
         ResourceError: if what it printed is lost.
     """
-    fault = streams.fault()
+    fault = terminal.output_fault()
     if fault:
         raise ResourceError(
             f"standard output did not take everything: {fault.strerror}; files are complete"

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser
 from bias_pipeline.errors import ResourceError
-from bias_pipeline.io.console_table import print_table
+from bias_pipeline.io.terminal import print_table
 from bias_pipeline.models.gguf import find_gguf, gguf_size
-from bias_pipeline.models.model_location import CARRIED, find_place
-from bias_pipeline.models.model_requirements import Need, encoder_needs, metric_needs
+from bias_pipeline.models.model_location import (
+    CARRIED,
+    Need,
+    encoder_needs,
+    find_place,
+    metric_needs,
+)
 
 
 def parser() -> Parser:
@@ -28,7 +33,7 @@ def command(words: list[str]) -> int:
 
 
 def _state(need: Need) -> list[str]:
-    from bias_pipeline.models.prefetch import licence_of
+    from bias_pipeline.models.model_location import licence_of
 
     quantised = find_gguf(need.model, need.revision)
     try:

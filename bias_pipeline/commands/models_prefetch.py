@@ -8,8 +8,7 @@ from __future__ import annotations
 from bias_pipeline.commands.arguments import PROGRAM, Parser
 from bias_pipeline.errors import BiasPipelineError
 from bias_pipeline.io.terminal import print_out
-from bias_pipeline.models.model_location import MAIN, find_place
-from bias_pipeline.models.model_requirements import Need, encoder_needs
+from bias_pipeline.models.model_location import MAIN, Need, encoder_needs, find_place
 
 
 def parser() -> Parser:
@@ -31,7 +30,7 @@ def command(words: list[str]) -> int:
     Raises:
         BiasPipelineError: if one cannot be fetched.
     """
-    from bias_pipeline.models.prefetch import prefetch
+    from bias_pipeline.models.model_location import prefetch
 
     options = parser().parse_args(words)
     for name in options.names:

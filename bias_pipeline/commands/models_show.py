@@ -7,17 +7,14 @@ from dataclasses import replace
 from itertools import chain
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser
-from bias_pipeline.encoders.fiber import Fiber
-from bias_pipeline.encoders.open_clip import OpenClip
+from bias_pipeline.encoders.picture_text import Fiber, OpenClip
 from bias_pipeline.errors import ResourceError
-from bias_pipeline.inference.dual_models import KINDS as DUAL
-from bias_pipeline.io.console_table import print_table
-from bias_pipeline.io.terminal import print_out
+from bias_pipeline.inference.dual_encoders import KINDS as DUAL
+from bias_pipeline.io.terminal import print_out, print_table
 from bias_pipeline.models.fiber.folder import find_fiber, is_fiber
 from bias_pipeline.models.gguf import KIND as GGUF_KIND
 from bias_pipeline.models.gguf import find_gguf, gguf_size
-from bias_pipeline.models.model_location import MAIN
-from bias_pipeline.models.model_requirements import PUBLISHED, Need, encoder_needs, needs_within
+from bias_pipeline.models.model_location import MAIN, PUBLISHED, Need, encoder_needs, needs_within
 from bias_pipeline.models.open_clip_folder import find_open_clip, is_open_clip
 from bias_pipeline.models.pretrained import Pretrained, find_pretrained
 from bias_pipeline.models.sentences import KINDS
@@ -105,7 +102,7 @@ def _show(name: str, revision: str) -> None:
 
 def _print_model(model: Pretrained, users: Sequence[str], revision: str = MAIN) -> None:
     """Print a model's facts, what uses it, and its files."""
-    from bias_pipeline.models.prefetch import licence_of
+    from bias_pipeline.models.model_location import licence_of
 
     facts = {
         "model": model.name,
@@ -160,8 +157,7 @@ def _users() -> dict[str, list[str]]:
 
 def _pooling(model: Pretrained) -> dict[str, str]:
     """How a language model pools its token vectors; empty for other models."""
-    from bias_pipeline.models.pooling import own_pooling
-    from bias_pipeline.models.sentences import default_pooling
+    from bias_pipeline.models.sentences import default_pooling, own_pooling
 
     if model.kind not in KINDS:
         return {}

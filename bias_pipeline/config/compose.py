@@ -192,7 +192,7 @@ def corpus_of(
     others: Sequence[Attribute] = (),
 ) -> Corpus:
     """The corpus of a captioner, with a note if the word lists do not fit its language."""
-    from bias_pipeline.text.language import language_notes
+    from bias_pipeline.text.caption_checks import language_notes
 
     try:
         corpus = dataset.read(captioner, attribute, limit, others)

@@ -1,7 +1,7 @@
-"""Two attributes at once: the groups that they make together, such as male-light.
+"""Groups made from others: those of two attributes at once, or only those that are large enough.
 
-The data set is read once for each attribute; images that belong to a group of both are in the group
-of the product.
+For an intersection, such as male-light, the data set is read once for each attribute; images that
+belong to a group of both are in the group of the product.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from itertools import product
 
 import numpy as np
 
+from bias_pipeline.array_types import IntArray
 from bias_pipeline.corpus.attribute import Attribute, Naming
 from bias_pipeline.corpus.corpus import NO_GROUP, UNSURE, Corpus, Grouping
-from bias_pipeline.corpus.limit import limited
+from bias_pipeline.corpus.hold_out import limited
 from bias_pipeline.declared import Count
 from bias_pipeline.errors import DataError, UsageError
 
@@ -77,7 +78,7 @@ def scored_corpus(
     Args:
         corpora: the same captioner's, read for each of the attribute's ``singles``.
         attribute: whose groups count.
-        limit: see :func:`bias_pipeline.corpus.limit.limited`.
+        limit: see :func:`bias_pipeline.corpus.hold_out.limited`.
 
     Raises:
         DataError: if nothing is left, or a group of an intersection is too small.
@@ -184,3 +185,41 @@ def _at(ids: Sequence[str], grouping: Grouping, known: Sequence[str]) -> Groupin
     place = {identifier: row for row, identifier in enumerate(known)}
     rows = np.array([place.get(identifier, -1) for identifier in ids], np.int64)
     return replace(grouping, codes=np.where(rows >= 0, grouping.codes[rows], NO_GROUP))
+
+
+# Balanced attackers get as many images of every group as the smallest group has; with fewer than
+# twenty, a tenth is one test image. Ours.
+FEWEST_OF_SEVERAL = 20
+
+
+def without_small_groups(corpus: Corpus, attribute: str) -> Corpus:
+    """A corpus whose small groups are removed (their images become strata), with a note.
+
+    Unchanged if fewer than two groups would remain.
+
+    Args:
+        corpus: what is scored.
+        attribute: whose groups attackers guess.
+    """
+    grouping = corpus.groupings[attribute]
+    sizes = np.array(list(grouping.sizes.values()))
+    large = np.flatnonzero(sizes >= FEWEST_OF_SEVERAL)
+    if not 2 <= len(large) < len(sizes):
+        return corpus
+    small = {name: n for name, n in grouping.sizes.items() if n < FEWEST_OF_SEVERAL}
+    listing = ", ".join(f"{name} ({n})" for name, n in small.items())
+    note = f"attackers leave out groups of fewer than {FEWEST_OF_SEVERAL} images: {listing}"
+    return replace(
+        corpus,
+        groupings={**corpus.groupings, attribute: _only(grouping, large)},
+        notes=(*corpus.notes, note),
+    )
+
+
+def _only(grouping: Grouping, groups: IntArray) -> Grouping:
+    """A grouping with some of its groups; images of the others are counted as strata."""
+    place = np.full(len(grouping.names) + 1, -1, np.int64)  # the last is of code -1
+    place[groups] = np.arange(len(groups))
+    names = tuple(grouping.names[group] for group in groups)
+    left_out = {name: n for name, n in grouping.sizes.items() if name not in names}
+    return Grouping(names, place[grouping.codes], {**grouping.strata, **left_out})

@@ -199,7 +199,7 @@ def reunited(part: IntArray, first: IntArray) -> IntArray:
 
     Args:
         part: (N,) part of each image, -1 for those that are not drawn.
-        first: (N,) from :func:`~bias_pipeline.corpus.duplicates.originals`.
+        first: (N,) from :func:`~bias_pipeline.corpus.image_ids.originals`.
     """
     drawn = np.flatnonzero(part >= 0)
     _, leader, which = np.unique(first[drawn], return_index=True, return_inverse=True)

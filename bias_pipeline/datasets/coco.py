@@ -22,9 +22,8 @@ from bias_pipeline.datasets.coco_files import (
 from bias_pipeline.datasets.columns import LabelWords, Layout, label_words
 from bias_pipeline.datasets.image_match import ImageMatch
 from bias_pipeline.datasets.label_files import MAJORITY, Labels, read_labels, strata_note
-from bias_pipeline.datasets.picture_check import readable_pictures
-from bias_pipeline.datasets.picture_files import PictureFiles
-from bias_pipeline.datasets.saved_folders import file_of, is_saved, stem
+from bias_pipeline.datasets.parquet_files import file_of, is_saved, stem
+from bias_pipeline.datasets.picture_files import PictureFiles, readable_pictures
 from bias_pipeline.datasets.tables import SUFFIXES, check_file
 from bias_pipeline.declared import Range
 from bias_pipeline.errors import DataError, ResourceError, UsageError, did_you_mean

@@ -16,7 +16,7 @@ from bias_pipeline.datasets.coco_files import (
 from bias_pipeline.datasets.columns import DECODING
 from bias_pipeline.datasets.pickles import load_pickle
 from bias_pipeline.errors import DataError, ResourceError, UsageError
-from bias_pipeline.io.atomic import replace_file
+from bias_pipeline.io.files import replace_file
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.io.terminal import warn
 

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
-from bias_pipeline.datasets.annotators import TIE, agreement, majority
 from bias_pipeline.datasets.columns import IMAGE, Layout, plain_name, quoted_columns, same_name
-from bias_pipeline.datasets.label_values import recognised, with_map
+from bias_pipeline.datasets.label_values import TIE, agreement, majority, recognised, with_map
 from bias_pipeline.datasets.tables import Rows, open_rows
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError, did_you_mean
 

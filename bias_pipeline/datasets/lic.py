@@ -10,10 +10,23 @@ from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.corpus import BLANK_LIMIT, Corpus, Record, canonical_id
 from bias_pipeline.datasets.base import Dataset, check_folder
 from bias_pipeline.datasets.pickles import load_pickle
-from bias_pipeline.datasets.picture_check import readable_pictures
-from bias_pipeline.datasets.picture_files import PictureFiles
-from bias_pipeline.datasets.vocabularies import load_vocabulary
+from bias_pipeline.datasets.picture_files import PictureFiles, readable_pictures
 from bias_pipeline.errors import DataError, ResourceError, UsageError
+
+
+def load_vocabulary(path: Path) -> list[str] | None:
+    """The words of a list, None if the file is not there.
+
+    Raises:
+        DataError: if it is not a list of words.
+    """
+    if not path.is_file():
+        return None
+    words = load_pickle(path)
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise DataError(f"{path}: a vocabulary must be a list of words")
+    return words
+
 
 _OBJECTS = "rmdup_object_list"
 

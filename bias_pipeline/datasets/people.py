@@ -1,17 +1,26 @@
-"""The base of data sets that label people in pictures, without captions."""
+"""Data sets that label people in pictures, without captions: their base, and those of faces.
+
+``dataset=celeba``: forty attributes of celebrities. Liu, Luo, Wang and Tang, Deep Learning Face
+Attributes in the Wild (ICCV 2015). ``dataset=fairface``: age, gender and ethnic origin. Karkkainen
+and Joo, FairFace (WACV 2021); labels CC BY 4.0. ``dataset=utkface``: names of files tell age,
+gender and ethnic origin. Zhang, Song and Qi, Age Progression/Regression by Conditional Adversarial
+Autoencoder (CVPR 2017).
+"""
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, NoReturn
+from typing import ClassVar, Literal, NoReturn
 
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.pictures import PERSON, Region
 from bias_pipeline.datasets.base import Dataset, check_folder
+from bias_pipeline.datasets.tables import check_file, open_rows
 from bias_pipeline.errors import DataError, ResourceError, UsageError, did_you_mean
 
 CAPTIONER = "none"  # there are no captions
@@ -152,3 +161,167 @@ def age_range(years: int) -> str:
         return "0-2" if years < 3 else "3-9"
     tens = years // 10 * 10
     return f"{tens}-{tens + 9}" if tens < 70 else "more than 70"
+
+
+Part = Literal["train", "val", "test", "all"]
+_PARTS = {"train": "0", "val": "1", "test": "2"}
+_ATTRIBUTES, _PARTITION = "list_attr_celeba.txt", "list_eval_partition.txt"
+
+
+class CelebADataset(PeopleDataset):
+    """``list_attr_celeba.txt`` beside the folder ``img_align_celeba``.
+
+    The file has the number of pictures, the forty names, and a line a picture: its name and 1 or -1
+    for each. ``list_eval_partition.txt`` assigns pictures to parts.
+
+    Args:
+        root: the folder.
+        strict: see the base.
+        part: ``train``, ``val``, ``test`` or ``all``.
+    """
+
+    name = "celeba"
+    columns: ClassVar[tuple[str, ...]] = ("Male", "Young")
+    terms: ClassVar[str] = "CelebA is for non-commercial research only"
+
+    def __init__(self, root: str, strict: bool = True, part: Part = "all") -> None:
+        super().__init__(root, strict)
+        self.part = part
+
+    def labels(self, column: str, notes: list[str]) -> Iterator[Label]:
+        """See the base."""
+        path, parts = check_file(self.root / _ATTRIBUTES, "dataset.root"), self._parts()
+        lines = _lines(path)
+        header, names = next(lines, (1, [])), next(lines, (2, []))[1]
+        if column not in names:
+            raise DataError(f"{path}, line 2: attribute {column!r} is absent among {len(names)}")
+        place, n = names.index(column), 0
+        for number, cells in lines:
+            if len(cells) != len(names) + 1:
+                raise DataError(
+                    f"{path}, line {number}: {len(cells)} cells, not a name and {len(names)} values"
+                )
+            n += 1
+            if parts is None or parts.get(cells[0]) == _PARTS[self.part]:
+                image = f"img_align_celeba/{cells[0]}"
+                yield Label(image, column, cells[place + 1], f"{path}, line {number}")
+        if header[1] != [str(n)]:
+            raise DataError(f"{path}, line 1: {' '.join(header[1])!r} pictures, but {n} follow")
+
+    def _parts(self) -> Mapping[str, str] | None:
+        """Picture to part, None if all parts are read."""
+        if self.part == "all":
+            return None
+        path = check_file(self.root / _PARTITION, "dataset.root")
+        parts = {}
+        for number, cells in _lines(path):
+            if len(cells) != 2 or cells[1] not in _PARTS.values():
+                raise DataError(f"{path}, line {number}: not a picture and 0, 1 or 2")
+            parts[cells[0]] = cells[1]
+        return parts
+
+
+def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Number and cells of each line; blanks separate cells."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, start=1):
+                yield number, line.split()
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 ({error.reason})") from error
+
+
+_WHAT = "FairFace's labels: file, age, gender, race, service_test"
+# Spreadsheets turn 3-9 and 10-19 into dates: a day and a month, or a month and a year.
+_DATE = re.compile(r"(0?[1-9]|[12]\d|3[01])[-/ ][A-Z][a-z]{2}|[A-Z][a-z]{2}[-/ ]\d{2,4}")
+
+
+class FairFaceDataset(PeopleDataset):
+    """Pictures of faces and a label file for each part, ``fairface_label_train.csv`` and ``_val``.
+
+    Args:
+        root: the folder of the label files; ``file`` in them is relative to it.
+        part: ``train``, ``val``, or ``all``, those of both whose label file is there.
+        strict: see the base.
+    """
+
+    name = "fairface"
+    columns: ClassVar[tuple[str, ...]] = ("age", "gender", "race")
+    terms: ClassVar[str] = "FairFace is CC BY 4.0"
+    shown_under = "FairFace by Karkkainen and Joo 2021, CC BY 4.0; cut and made smaller"
+
+    def __init__(
+        self, root: str, part: Literal["train", "val", "all"] = "all", strict: bool = True
+    ) -> None:
+        super().__init__(root, strict)
+        self.part = part
+
+    def labels(self, column: str, notes: list[str]) -> Iterator[Label]:
+        """See the base."""
+        del notes
+        for path in self._files():
+            rows = open_rows(path, what=_WHAT)
+            rows.require("file", column)
+            for number, row in rows.items:
+                raw = rows.text(number, row, column)
+                # Its authors' predictions write the oldest range this way.
+                value = "more than 70" if raw == "70+" else raw
+                file = rows.text(number, row, "file")
+                label = Label(file, column, value, f"{path}, line {number}")
+                if _DATE.fullmatch(value):
+                    label.refuse(
+                        f"{column} {value!r} is a date that a spreadsheet made of an age such as "
+                        "3-9; take FairFace's own file"
+                    )
+                yield label
+
+    def _files(self) -> list[Path]:
+        parts = ("train", "val") if self.part == "all" else (self.part,)
+        paths = [self.root / f"fairface_label_{part}.csv" for part in parts]
+        there = [path for path in paths if path.is_file()]
+        return there or [check_file(paths[0], "dataset.root")]
+
+
+# Age, gender (0 male, 1 female), race (0 White, 1 Black, 2 Asian, 3 Indian, 4 others), date.
+_NAME = re.compile(r"(\d{1,3})_([01])_([0-4])_\d+\..*")
+_OLDEST = 116
+_SHOWN_NAME = 3
+
+
+class UTKFaceDataset(PeopleDataset):
+    """Pictures named ``[age]_[gender]_[race]_[date&time].jpg``, aligned ones ``.jpg.chip.jpg``.
+
+    They may be in subfolders of ``root``. A few published names lack a field: those are skipped,
+    and a note gives their number. Ages become FairFace's ranges.
+
+    Args:
+        root: the folder.
+        strict: see the base; here a label without a picture cannot be.
+    """
+
+    name = "utkface"
+    columns: ClassVar[tuple[str, ...]] = ("age", "gender", "race")
+    terms: ClassVar[str] = "UTKFace is for non-commercial research only"
+
+    def labels(self, column: str, notes: list[str]) -> Iterator[Label]:
+        """See the base."""
+        paths = sorted(path for path in self.root.rglob("*.jpg") if path.is_file())
+        if not paths:
+            raise ResourceError(
+                f"dataset 'utkface': no picture [age]_[gender]_[race]_[date].jpg in {self.root}; "
+                "set dataset.root=... to their folder"
+            )
+        strange = []
+        for path in paths:
+            match = _NAME.fullmatch(path.name)
+            if match is None or int(match[1]) > _OLDEST:
+                strange.append(path.name)
+                continue
+            labels = {"age": age_range(int(match[1])), "gender": match[2], "race": match[3]}
+            image = path.relative_to(self.root).as_posix()
+            yield Label(image, column, labels[column], str(path))
+        if strange:
+            notes.append(
+                f"{len(strange)} of {len(paths)} pictures are skipped, whose names are not "
+                f"[age]_[gender]_[race]_[date].jpg, such as {', '.join(strange[:_SHOWN_NAME])}"
+            )

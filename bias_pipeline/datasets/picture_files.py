@@ -1,4 +1,4 @@
-"""The pictures of a data set's images, and files of regions in them.
+"""The pictures of a data set's images, files of regions in them, and results of detectors.
 
 Formats: COCO's instances and its results, which detectors write (Lin et al., ECCV 2014).
 """
@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from bias_pipeline.corpus.corpus import id_key
-from bias_pipeline.corpus.image_ids import short_id
+from bias_pipeline.corpus.image_ids import few, short_id
 from bias_pipeline.corpus.pictures import Elsewhere, Region, extent
 from bias_pipeline.datasets.scenes.categories import NAMES_BY_NUMBER
-from bias_pipeline.datasets.tables import Rows, check_file
+from bias_pipeline.datasets.tables import Rows, check_file, open_rows
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.json_files import expect, load_json
-from bias_pipeline.vision.photos import MAX_PIXELS, find_photos
-from bias_pipeline.vision.regions import box_of_runs
+from bias_pipeline.vision.people import Labels, box_of_runs, plain_label, surest_first
+from bias_pipeline.vision.photos import MAX_PIXELS, fault_of, find_photos
 
 WHAT = (
     "COCO instances {images, categories, annotations: [{image_id, category_id, bbox, "
@@ -233,3 +233,125 @@ def _box_of(
     if counts:
         return box_of_runs(counts, *size)
     return extent(polygons) if polygons else None
+
+
+def readable_pictures(
+    pictures: PictureFiles, images: Sequence[str], folder: Path | None, *, strict: bool
+) -> tuple[PictureFiles, list[str]]:
+    """The readable pictures of a data set's images, and notes on the others.
+
+    Args:
+        pictures: the pictures of the folder.
+        images: their ids.
+        folder: of the pictures; None: there is none, so nothing is checked.
+        strict: whether an image without a picture is refused. A broken picture is then refused when
+            it is read; else it counts as absent.
+
+    Raises:
+        DataError: if ``strict`` and an image has none.
+    """
+    if not pictures.photos:
+        return pictures, []
+    place = "dataset.regions" if folder is None else f"{folder} (dataset.images)"
+    absent = [image for image in images if pictures.photo(image) is None]
+    if strict:
+        if absent:
+            raise DataError(
+                f"{_counted(absent, images)} have no picture in {place}, such as {few(absent)}; "
+                "add them, or score the others with dataset.strict=false"
+            )
+        return pictures, []
+    notes = []
+    if absent:
+        notes.append(f"{_counted(absent, images)} have no picture in {place}")
+    faults = {image: _fault(pictures.photo(image)) for image in images}
+    broken = [image for image, fault in faults.items() if fault]
+    if broken:
+        first = min(broken, key=id_key)
+        notes.append(
+            f"{_counted(broken, images)} have a broken picture, such as {first} ({faults[first]}): "
+            "it counts as absent"
+        )
+        names = {str(pictures.photo(image)) for image in broken}
+        sound = {image: path for image, path in pictures.photos.items() if str(path) not in names}
+        pictures = replace(pictures, photos=sound)
+    return pictures, [f"{note}; the others are scored" for note in notes]
+
+
+def _fault(photo: Path | Elsewhere | None) -> str | None:
+    return fault_of(photo) if isinstance(photo, Path) else None
+
+
+def _counted(some: Sequence[str], images: Sequence[str]) -> str:
+    return f"{len(some)} of {len(images)} labelled images"
+
+
+DETECTIONS = "detections: rows with image_id, label (or category_id) and score (or confidence)"
+_LABELS = ("label", "category_id")
+_CONFIDENCES = ("score", "confidence")
+
+
+def detections_by_id(path: Path) -> dict[str, Labels]:
+    """The labels detected in each image of a file.
+
+    Args:
+        path: a JSON list of objects, as COCO's results are, JSON Lines, CSV, TSV or Parquet; a
+            row has ``label`` or ``category_id``, COCO's number; other keys are ignored.
+
+    Returns:
+        Canonical image id to pairs of a label and a confidence in [0, 1], the most confident first;
+        of several detections of one label the most confident counts.
+
+    Raises:
+        DataError: if the file is broken, a row has no label, or its confidence is none.
+        ResourceError: if it is absent or cannot be read.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "seen.csv")
+        ...     _ = path.write_text(chr(10).join(["image_id,label,score", "7,Dog,0.9", "7,dog,.5"]))
+        ...     detections_by_id(path)
+        {'7': (('dog', 0.9),)}
+    """
+    rows = open_rows(path, what=DETECTIONS, wanted=("image_id", *_LABELS, *_CONFIDENCES))
+    rows.require("image_id")
+    if not any(rows.has(name) for name in _LABELS):
+        rows.require(_LABELS[0])
+    if not any(rows.has(name) for name in _CONFIDENCES):
+        rows.require(_CONFIDENCES[0])
+    detections: dict[str, dict[str, float]] = {}
+    for number, row in rows.items:
+        label = _label(rows, number, row)
+        confidences = detections.setdefault(rows.id(number, row, "image_id"), {})
+        confidences[label] = max(confidences.get(label, 0.0), _confidence(rows, number, row))
+    if not detections:
+        raise DataError(f"{path}: holds no row; expected {DETECTIONS}")
+    return {image: surest_first(confidences) for image, confidences in detections.items()}
+
+
+def _label(rows: Rows, number: int, row: Mapping[str, Any]) -> str:
+    name, category = _LABELS
+    if category in row and name not in row:
+        identifier = rows.id(number, row, category)
+        if identifier not in NAMES_BY_NUMBER:
+            rows.refuse(
+                number, f"category_id {identifier} is not one of COCO's; give 'label', its name"
+            )
+        return NAMES_BY_NUMBER[identifier]
+    label = plain_label(rows.text(number, row, name))
+    if not label:
+        rows.refuse(number, "the label is blank; name what was seen, or leave the row out")
+    return label
+
+
+def _confidence(rows: Rows, number: int, row: Mapping[str, Any]) -> float:
+    name = next((column for column in _CONFIDENCES if column in row), _CONFIDENCES[0])
+    raw = rows.value(number, row, name)
+    try:
+        value = float("nan" if isinstance(raw, bool) else raw)
+    except (TypeError, ValueError):
+        value = float("nan")
+    if not 0 <= value <= 1:
+        rows.refuse(number, f"{name!r} is {str(raw)[:40]!r}; a confidence is a number from 0 to 1")
+    return value

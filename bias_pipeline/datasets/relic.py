@@ -10,8 +10,8 @@ from typing import Any
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.corpus import BLANK_LIMIT, Corpus, Record
 from bias_pipeline.datasets.base import Dataset, check_folder
+from bias_pipeline.datasets.lic import load_vocabulary
 from bias_pipeline.datasets.tables import Rows, check_file, open_rows
-from bias_pipeline.datasets.vocabularies import load_vocabulary
 from bias_pipeline.errors import DataError, ResourceError
 
 _WHAT = "RELIC's table: img_id, caption_list, pred_<captioner>, bb_age"

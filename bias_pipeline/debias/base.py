@@ -13,7 +13,7 @@ from bias_pipeline.array_types import Float32Array, Float64Array, IntArray
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.debias.sentences import template_sentences
 from bias_pipeline.declared import Count, known_name
-from bias_pipeline.encoders.edits import Embed, TextEdits
+from bias_pipeline.encoders.language_models import Embed, TextEdits
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.inference.embedders import DualEncoder, Embedder
 

@@ -1,20 +1,38 @@
-"""Writes a fitted debiasing to a folder, for use with the same model without this program."""
+"""A fitted debiasing as files, for use with the same model without this program.
+
+An image generator such as Stable Diffusion is conditioned on the state of every token of a CLIP's
+text model after the last norm. CLIP's vector is a projection of the last token's state, which such
+a model lacks. So the debiasing of vectors must be carried over to states, in one of two ways
+(:data:`Reading`); every token is then changed in the same way:
+
+* ``outputs``: what Chen and Dou edit, CLIP's outputs: the least change of a state whose projection
+is the edited one. CLIP's vector of a prompt is then exactly the debiased one.
+
+* ``states``: the same method fitted to what the generator reads: the states of the last tokens of
+the definition sets.
+
+Chen and Dou, Measuring and Mitigating Bias in Vision-and-Language Models, section 4.2 and Figure
+11, remove gender neurons to debias text-to-image generation. Their generator is StyleCLIP, which is
+driven by CLIP's outputs themselves, so ``outputs`` carries their edit over unchanged.
+"""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Literal, Protocol, get_args
 
 import numpy as np
 
-from bias_pipeline.array_types import Float64Array
+from bias_pipeline.array_types import Float32Array, Float64Array
+from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.debias import load_debias
-from bias_pipeline.debias.base import Debiased, EmbeddingEdit
+from bias_pipeline.debias.base import Debias, Debiased, EmbeddingEdit, Examples
 from bias_pipeline.errors import UsageError
 from bias_pipeline.inference.embedders import DualEncoder
-from bias_pipeline.io.new_folder import drafted
+from bias_pipeline.io.files import drafted
 
 NOTHING = "debias=none edits nothing; choose a debiasing, such as debias=subspace"
 _CARD = """# A debiasing
@@ -39,7 +57,7 @@ def affine(edit: EmbeddingEdit, size: int) -> tuple[Float64Array, Float64Array]:
         size: D.
 
     Example:
-        >>> from bias_pipeline.debias.projection import Projection
+        >>> from bias_pipeline.debias.projections import Projection
         >>> affine(Projection(np.array([[1.0, 0.0]])), 2)[0].tolist()
         [[0.0, 0.0], [0.0, 1.0]]
     """
@@ -59,7 +77,7 @@ def write_debias(
         dual: debiased.
         folder: a new one.
         provenance: of model and data, for the card.
-        prompts: arrays of :func:`~bias_pipeline.debias.prompts.prompt_numbers`.
+        prompts: arrays of :func:`~bias_pipeline.debias.export.prompt_numbers`.
 
     Raises:
         UsageError: if nothing is edited.
@@ -84,3 +102,74 @@ def write_debias(
         shutil.copyfile(Path(load_debias.__file__), draft / "load_debias.py")
         facts = json.dumps(dict(provenance), indent=1, default=str)
         (draft / "README.md").write_text(_CARD.format(facts=facts), encoding="utf-8")
+
+
+Reading = Literal["outputs", "states"]
+READINGS: tuple[Reading, ...] = get_args(Reading)
+_BATCH = 64  # texts at once
+
+
+class States(Protocol):
+    """A text model whose vectors are projections of states."""
+
+    @property
+    def projection(self) -> Float32Array:
+        """(D, H)."""
+
+    @property
+    def mark(self) -> Float32Array:
+        """(H,) identifies the model."""
+
+    def states(self, texts: Sequence[str], /) -> Float32Array:
+        """(N, H) of the last tokens."""
+
+
+def prompt_numbers(
+    reading: Reading,
+    texts: States,
+    debias: Debias,
+    attribute: Attribute,
+    names: tuple[str, ...],
+    seed: int,
+) -> dict[str, Float64Array]:
+    """The arrays that ``load_debias.py`` needs to change states, by name.
+
+    Args:
+        reading: see the module.
+        texts: the model's text half.
+        debias: the debiasing to fit.
+        attribute: whose groups.
+        names: of the K groups.
+        seed: of random draws.
+
+    Raises:
+        NotApplicableError: if no words tell the groups.
+        UsageError: if the debiasing is not fitted to texts, or does not edit them.
+    """
+    if not debias.sides:
+        raise UsageError(NOTHING)
+    if debias.side == "image":
+        raise UsageError(
+            f"--prompts={reading}: this debiasing does not edit texts; set debias.side=text"
+        )
+    known: dict[str, Float64Array] = {"prompt.mark": texts.mark.astype(np.float64)}
+    if reading == "outputs":
+        return {**known, "prompt.projection": texts.projection.astype(np.float64)}
+    if "text" not in debias.sides:
+        raise UsageError(
+            "--prompts=states: this debiasing is fitted to pictures, which have no token states; "
+            "use --prompts=outputs"
+        )
+    examples = Examples.of_texts(_by_batches(texts), attribute, names, seed)
+    matrix, vector = affine(debias.fit(examples), examples.vectors.shape[1])
+    return {**known, "prompt.weight": matrix, "prompt.bias": vector}
+
+
+def _by_batches(
+    texts: States,
+) -> Callable[[Sequence[str]], Float32Array]:
+    def embed(lines: Sequence[str]) -> Float32Array:
+        starts = range(0, len(lines), _BATCH)
+        return np.concatenate([texts.states(lines[s : s + _BATCH]) for s in starts])
+
+    return embed

@@ -30,7 +30,7 @@ class RecurrentNet(nn.Module):
 
     Args:
         n_words: size of the vocabulary, the specials included.
-        cell: this and all others: see :class:`~bias_pipeline.encoders.recurrent.Recurrent`.
+        cell: this and all others: see :class:`~bias_pipeline.encoders.trained.Recurrent`.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class TransformerNet(nn.Module):
     Args:
         n_words: size of the vocabulary, the specials included.
         n_heads: this and all others: see
-            :class:`~bias_pipeline.encoders.transformer.Transformer`.
+            :class:`~bias_pipeline.encoders.trained.Transformer`.
     """
 
     def __init__(

@@ -1,25 +1,44 @@
-"""Base class of encoders of pictures and texts in one space, such as ``clip`` and ``fiber``."""
+"""``encoder=clip|open_clip|fiber``: pictures and texts in one space; attackers use the texts.
+
+FIBER also judges pairs of pictures and texts (Dou et al. 2022).
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.corpus.predictions import LabelledCaptions
+from bias_pipeline.datasets.scenes.dataset import ScenesDataset
+from bias_pipeline.declared import Count, Share, known_name
 from bias_pipeline.encoders.base import FeatureEncoder, NetEncoder
-from bias_pipeline.encoders.frozen import VectorInputs, Vectors, distinct
-from bias_pipeline.errors import UsageError
-from bias_pipeline.models.pretrained import Pretrained
+from bias_pipeline.encoders.language_models import Line, VectorInputs, Vectors, distinct
+from bias_pipeline.errors import AbsentModelError, ResourceError, UsageError
+from bias_pipeline.inference.dual_encoders import JUDGING, KINDS, published_halves
+from bias_pipeline.io.optional_dependencies import OPEN_CLIP
+from bias_pipeline.models import clip
+from bias_pipeline.models.fiber.folder import LONGEST, Head, fiber_files, find_fiber
+from bias_pipeline.models.folders import require_preprocessing, require_vocabulary
+from bias_pipeline.models.model_location import MAIN
+from bias_pipeline.models.open_clip_folder import (
+    find_open_clip,
+    is_open_clip,
+    preprocessing,
+    quick_gelu,
+    tokenizing,
+)
+from bias_pipeline.models.pretrained import Pretrained, find_pretrained
 from bias_pipeline.vision.people import Crop
 
 if TYPE_CHECKING:
     from torch import nn
 
     from bias_pipeline.inference.embedders import DualEncoder, Normalise
-    from bias_pipeline.models.clip import ClipTexts
+    from bias_pipeline.models.clip import ClipOfScenes, ClipTexts
 
 
 class PictureTextEncoder(NetEncoder, FeatureEncoder):
@@ -94,3 +113,293 @@ class PictureTextEncoder(NetEncoder, FeatureEncoder):
         from bias_pipeline.encoders.nets import GivenNet
 
         return GivenNet(inputs.items.vectors.shape[1])
+
+
+@dataclass(frozen=True)
+class Clip(PictureTextEncoder):
+    """A frozen CLIP or SigLIP, or a BLIP or BridgeTower, which judge pairs too.
+
+    Attributes:
+        dataset: the class of the data set that is scored. Without a ``model``, scenes get a small
+            CLIP that is fitted at first use and stored in ``cache``; others get ``published``.
+        published: the model of other data sets.
+        model: a folder, such as ``fit clip`` writes, or a name on the hub.
+        revision: of a name on the hub.
+        association: of the small CLIP of scenes, in [0, 1]: how strongly tasks and groups are
+            associated in its training pictures, see
+            :class:`~bias_pipeline.models.clip.ClipOfScenes`.
+        standardize: whether attackers get vectors whose numbers have mean 0 and spread 1.
+        device: where to compute; ``auto`` is the first GPU if there is one.
+        cache: folder of vectors and of the small CLIP, None to store no vectors.
+
+    Example:
+        >>> Clip("bias_pipeline.datasets.coco.CocoDataset").named
+        'openai/clip-vit-base-patch32'
+    """
+
+    dataset: Line
+    published: Line = "openai/clip-vit-base-patch32"
+    model: Line | None = None
+    revision: Line = MAIN
+    association: Share = 0.5
+    standardize: bool = True
+    device: str = "auto"
+    cache: str | None = None
+
+    @property
+    def named(self) -> str:
+        """The model that must be there; empty if one is fitted."""
+        if self.model is not None:
+            return self.model
+        return "" if fitted_for(self.dataset) else self.published
+
+    @property
+    def of_scenes(self) -> ClipOfScenes:
+        """The small CLIP that is fitted to scenes."""
+        from bias_pipeline.models.clip import ClipOfScenes
+
+        return ClipOfScenes(self.association)
+
+    def require(self) -> None:
+        """See the base.
+
+        Raises:
+            AbsentModelError: if there is no such model.
+            UsageError: if one is to be fitted and there is no folder to store it in, or it only
+                has open_clip's files.
+        """
+        if not self.named:
+            if self.cache is None:
+                raise UsageError(
+                    "encoder.cache=null: without encoder.model a CLIP is fitted to scenes, and "
+                    "there is no folder to store it in; set encoder.cache or encoder.model"
+                )
+            return
+        if is_open_clip(self.named):
+            raise UsageError(
+                f"encoder.model={self.named}: a model of open_clip's; choose encoder=open_clip"
+            )
+        try:
+            model = find_pretrained(self.named, KINDS, revision=self.revision)
+            require_vocabulary(model.folder, model.files)
+            require_preprocessing(model.folder, model.files)
+        except ResourceError as error:
+            raise AbsentModelError(str(error)) from error
+
+    @property
+    def judges(self) -> bool:
+        """Whether its kind of model judges pairs."""
+        return bool(self.named) and self.pretrained.kind in JUDGING
+
+    @property
+    def pretrained(self) -> Pretrained:
+        """The model on disk, which may have to be fitted first.
+
+        Raises:
+            BiasPipelineError: if it is not there, or cannot be used.
+        """
+        self.require()
+        name = self.named or str(self.of_scenes.made(Path(str(self.cache))))
+        return find_pretrained(name, KINDS, revision=self.revision)
+
+    def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
+        """See the base."""
+        from bias_pipeline.inference.cross_encoder import PairMatcher
+        from bias_pipeline.inference.dual_encoders import PublishedHalves
+        from bias_pipeline.inference.embedders import dual_of
+
+        halves = published_halves(self.pretrained, self.device)
+        matcher = PairMatcher(halves, crop) if isinstance(halves, PublishedHalves) else None
+        return dual_of(halves, crop, self.cache_folder, normalise, matcher)
+
+    def notes_of(self, pictures: Pictures) -> list[str]:
+        """A note if the small CLIP of scenes was fitted to the pictures that are scored."""
+        learnt = 0 if self.named else self.of_scenes.n_learnt(pictures)
+        if not learnt:
+            return []
+        return [
+            f"the CLIP was fitted to {learnt} of these {len(pictures)} pictures, as it learns from "
+            "scenes of this dataset.seed; set another dataset.seed"
+        ]
+
+    def prompts(self) -> ClipTexts:
+        """See the base."""
+        model = self.pretrained
+        if model.kind != clip.CLIP:
+            return super().prompts()
+        from bias_pipeline.inference.dual_encoders import ClipHalves
+
+        return ClipHalves(model, self.device).texts()
+
+    @classmethod
+    def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
+        """The model by the digests of its files, or by its training data."""
+        encoder = cls(**{key: value for key, value in settings.items() if key != "_target_"})
+        content: object = encoder.of_scenes.spec
+        if encoder.named:
+            content = dict(find_pretrained(encoder.named, KINDS, revision=encoder.revision).files)
+        return {
+            "dataset": "",
+            "published": "",
+            "model": content,
+            "revision": MAIN,
+            "association": 0.0,
+        }
+
+
+def fitted_for(dataset: str) -> bool:
+    """Whether a small CLIP is fitted for a data set, by its class; others need a published one.
+
+    Example:
+        >>> fitted_for("bias_pipeline.datasets.scenes.dataset.ScenesDataset")
+        True
+    """
+    module, _, name = dataset.rpartition(".")
+    scenes = (ScenesDataset.__module__, ScenesDataset.__name__)
+    return known_name(module, name) == known_name(*scenes)
+
+
+@dataclass(frozen=True)
+class OpenClip(PictureTextEncoder):
+    """A frozen CLIP, SigLIP or CoCa in open_clip's files.
+
+    Attributes:
+        model: a folder with ``open_clip_config.json`` and weights, or a name on the hub.
+        revision: of a name on the hub.
+        weights: the file's name, None for open_clip's usual name.
+        quick_gelu: whether QuickGELU is used instead of GELU; None: as in the configuration.
+        standardize: whether attackers get vectors whose numbers have mean 0 and spread 1.
+        device: where to compute; ``auto`` is the first GPU if there is one.
+        cache: folder of vectors, None to store none.
+
+    Example:
+        >>> OpenClip("weights/laion").judges
+        False
+    """
+
+    model: Line | None = None
+    revision: Line = MAIN
+    weights: Line | None = None
+    quick_gelu: bool | None = None
+    standardize: bool = True
+    device: str = "auto"
+    cache: str | None = None
+
+    def require(self) -> None:
+        """See the base.
+
+        Raises:
+            AbsentModelError: if a file is missing.
+            DataError: if the configuration needs something that is missing.
+            ResourceError: if open_clip is not installed.
+        """
+        model = self.pretrained
+        preprocessing(model.folder)
+        tokenizing(model.folder)
+        OPEN_CLIP.require()
+
+    @property
+    def pretrained(self) -> Pretrained:
+        """See the base."""
+        return find_open_clip(self.model, self.weights, revision=self.revision)
+
+    def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
+        """See the base."""
+        from bias_pipeline.inference.dual_encoders import OpenClipHalves
+        from bias_pipeline.inference.embedders import dual_of
+
+        model = self.pretrained
+        halves = OpenClipHalves(model, self.device, quick_gelu(model.folder, self.quick_gelu))
+        return dual_of(halves, crop, self.cache_folder, normalise)
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """The model by its digests, and how it is computed."""
+        model = self.pretrained
+        quick = quick_gelu(model.folder, self.quick_gelu)
+        return {"files": dict(model.files), "standardize": self.standardize, "quick_gelu": quick}
+
+    @classmethod
+    def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
+        """The model by the digests of its files, and its activation."""
+        revision = settings.get("revision", MAIN)
+        model = find_open_clip(settings.get("model"), settings.get("weights"), revision=revision)
+        return {
+            "model": sorted(model.files.values()),
+            "revision": MAIN,
+            "weights": None,
+            "quick_gelu": quick_gelu(model.folder, settings.get("quick_gelu")),
+        }
+
+
+@dataclass(frozen=True)
+class Fiber(PictureTextEncoder):
+    """A frozen FIBER. Its fused mode can reorder what its dual mode retrieves.
+
+    Attributes:
+        model: a folder with a released file of weights and RoBERTa's vocabulary.
+        weights: the file's name, None if the folder has only one.
+        side: of a picture in pixels, None for the size in training.
+        longest: tokens that are read of a text; the authors use 40, and 50 for the model fine-tuned
+            for retrieval.
+        head: its logit scores a pair in the fused mode: ``rank_output``, which the authors use to
+            evaluate files that have it, though their released code gives it no gradient, or
+            ``itm_score``, which is trained to match. Files without ``rank_output`` use
+            ``itm_score``.
+        standardize: whether attackers get vectors whose numbers have mean 0 and spread 1.
+        device: where to compute; ``auto`` is the first GPU if there is one.
+        cache: folder of vectors, None to store none.
+
+    Example:
+        >>> Fiber("weights/fiber").judges
+        True
+    """
+
+    model: Line | None = None
+    weights: Line | None = None
+    side: Count | None = None
+    longest: Count = LONGEST
+    head: Head = "rank_output"
+    standardize: bool = True
+    device: str = "auto"
+    cache: str | None = None
+
+    def require(self) -> None:
+        """See the base.
+
+        Raises:
+            AbsentModelError: if a file is missing.
+            UsageError: if there are several files and none is chosen.
+        """
+        fiber_files(self.model, self.weights)
+
+    @property
+    def judges(self) -> bool:
+        """It judges pairs, unless the file lacks the weights for it."""
+        return True
+
+    @property
+    def pretrained(self) -> Pretrained:
+        """See the base."""
+        return find_fiber(self.model, self.weights)
+
+    def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
+        """See the base."""
+        from bias_pipeline.inference.cross_encoder import PairMatcher
+        from bias_pipeline.inference.dual_encoders import FiberHalves
+        from bias_pipeline.inference.embedders import dual_of
+
+        halves = FiberHalves(self.pretrained, self.device, self.side, self.longest, self.head)
+        return dual_of(halves, crop, self.cache_folder, normalise, PairMatcher(halves, crop))
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """The model by its digests, and the sizes of its inputs."""
+        settings = {**super().spec, "side": self.side, "longest": self.longest}
+        return settings | ({"head": self.head} if self.head != "rank_output" else {})
+
+    @classmethod
+    def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
+        """The model by the digests of its files, whatever their names."""
+        model = find_fiber(settings.get("model"), settings.get("weights"))
+        return {"model": sorted(model.files.values()), "weights": None}

@@ -170,7 +170,7 @@ def attributed(
         rows: (N,) which of them.
         how: settings of the gradients.
     """
-    from bias_pipeline.attackers.batches import tensors
+    from bias_pipeline.attackers.attacker import tensors
 
     attacker.cpu().eval()
     words: list[Float64Array] = [np.empty(0)] * len(rows)

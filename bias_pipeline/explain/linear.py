@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from bias_pipeline.array_types import Float64Array, IntArray
-from bias_pipeline.attackers.logistic_probe import ConvexProbe, outputs_of
+from bias_pipeline.attackers.logistic import ConvexProbe, outputs_of
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.encoders.ngram import Ngram

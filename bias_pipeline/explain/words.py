@@ -27,7 +27,7 @@ from functools import partial
 import numpy as np
 
 from bias_pipeline.array_types import Float64Array, IntArray
-from bias_pipeline.attackers.logistic_probe import ConvexProbe
+from bias_pipeline.attackers.logistic import ConvexProbe
 from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus

@@ -7,9 +7,8 @@ from typing import Any
 from pytorch_lightning.utilities.types import OptimizerLRScheduler
 from torch import Tensor
 
-from bias_pipeline.attackers.attacker import optimization
-from bias_pipeline.attackers.batches import Batch
-from bias_pipeline.attackers.optimizers import Optimizer, Schedule
+from bias_pipeline.attackers.attacker import Batch, optimization
+from bias_pipeline.attackers.recipe import Optimizer, Schedule
 from bias_pipeline.captioners.prompt import PAD
 from bias_pipeline.learning.learner import Learner
 

@@ -25,8 +25,7 @@ import numpy as np
 
 from bias_pipeline.errors import DataError, ResourceError, did_you_mean
 from bias_pipeline.inference.shards import blocks_of
-from bias_pipeline.io.atomic import DRAFTS, replace_file
-from bias_pipeline.io.drafts import clear_drafts
+from bias_pipeline.io.files import DRAFTS, clear_drafts, replace_file
 from bias_pipeline.io.json_files import expect, load_json
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import numpy as np
 from bias_pipeline.array_types import Float32Array, IntArray
 from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.errors import UsageError
-from bias_pipeline.inference.halves import DualEncoderModel, FoundOneSpace
+from bias_pipeline.inference.embedders import DualEncoderModel, FoundOneSpace
 from bias_pipeline.io import signals
 from bias_pipeline.io.progress import bar, track
 from bias_pipeline.vision.people import Crop, crop_cache_key, crop_person

@@ -17,11 +17,11 @@ import numpy.typing as npt
 from bias_pipeline.corpus.pictures import Pictures, Pixels
 from bias_pipeline.inference.blocks import BlockStore, store_in
 from bias_pipeline.inference.runner import describe_share
-from bias_pipeline.inference.stamps import by_name
+from bias_pipeline.inference.shards import by_name
 from bias_pipeline.inference.texts import known_names, vectors_by_block
+from bias_pipeline.io.arrays import Filling, mapped_table
 from bias_pipeline.io.cores import n_threads
-from bias_pipeline.io.mapped_tables import Filling, mapped_table
-from bias_pipeline.vision.pixels import read_pixels
+from bias_pipeline.vision.drawn import read_pixels
 
 Regions = npt.NDArray[np.float16]
 

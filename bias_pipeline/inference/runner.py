@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from bias_pipeline.corpus.corpus import id_key
 from bias_pipeline.errors import BiasPipelineError, ResourceError
 from bias_pipeline.inference.blocks import NOT_YET, Block, BlockStore, notes_of, values_of
-from bias_pipeline.inference.shards import Shard, blocks_of
-from bias_pipeline.inference.stamps import is_of_content
+from bias_pipeline.inference.shards import Shard, blocks_of, is_of_content
 from bias_pipeline.io import signals
 from bias_pipeline.io.progress import bar, track
 from bias_pipeline.io.terminal import print_out

@@ -1,7 +1,8 @@
 """Divides a large job: images into blocks, blocks among independent tasks.
 
 A hash of an image's id decides its block, so neither the order of files nor the number of tasks
-matters: a job may be stopped with four tasks and continue with seven.
+matters: a job may be stopped with four tasks and continue with seven. A stamp, a photo's content as
+one number, shows that a file has changed.
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from bias_pipeline.errors import UsageError
+from bias_pipeline.io.digests import digests_of
 from bias_pipeline.io.hashing import hash_ids
+from bias_pipeline.io.progress import bar, track
 
 LARGEST_BLOCK = 128  # on average; about as many images are lost when a task is killed
 FEWEST_BLOCKS = 64  # so that small jobs can be divided too
@@ -106,3 +110,42 @@ def blocks_of(ids: Iterable[str]) -> list[tuple[str, ...]]:
     for identifier, number in zip(ordered, numbers.tolist(), strict=True):
         blocks[number].append(identifier)
     return [tuple(block) for block in blocks if block]
+
+
+GONE = 0  # of a photo that cannot be read
+_OF_CONTENT = 1 << 60  # added to a part of a digest; above any size in bytes
+_DIGITS = 15  # hexadecimal digits of a digest; with the above it fits into a signed 64-bit integer
+
+
+def photo_stamps(photos: Sequence[Path]) -> list[int]:
+    """A number for each photo's content.
+
+    Example:
+        >>> photo_stamps([Path("nowhere.jpg")])
+        [0]
+    """
+    with bar("reading photos"):
+        digests = digests_of(track(photos, len(photos)))
+    return [
+        GONE if digest is None else _OF_CONTENT | int(digest[:_DIGITS], 16) for digest in digests
+    ]
+
+
+def is_of_content(stamp: int) -> bool:
+    """Whether a stamp is of content; those of earlier versions are sizes in bytes.
+
+    Example:
+        >>> is_of_content(123456), is_of_content(-1)
+        (False, False)
+    """
+    return stamp >= _OF_CONTENT
+
+
+def by_name(sources: Sequence[object]) -> list[int]:
+    """Stamps of sources whose names are digests: a source that changes has another name.
+
+    Example:
+        >>> by_name(["a", "b"])
+        [0, 0]
+    """
+    return [0] * len(sources)

@@ -1,19 +1,33 @@
-"""A cache of arrays: the key says what was computed, a checksum that it is intact.
+"""Caches of arrays and of large tables: a damaged entry counts as absent and is computed again.
 
-Writers never wait for each other. A damaged entry counts as absent.
+An array's key says what was computed, a checksum that it is intact. A table is mapped into memory;
+its name ends in a digest of its content, so a changed or cut one is never read. It is written row
+by row, not through the map: a full disk under a map kills the process with a signal. Writers never
+wait for each other.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hashlib
 import logging
+import math
+import os
+import secrets
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.errors import ResourceError
-from bias_pipeline.io.atomic import replace_file
+from bias_pipeline.io import signals
+from bias_pipeline.io.digests import digest_of, sha256, sha256_of
+from bias_pipeline.io.files import clear_drafts, lock_draft, replace_file
+from bias_pipeline.io.progress import bar, track
 
 log = logging.getLogger(__name__)
 
@@ -81,3 +95,138 @@ def _unpacked(raw: bytes, key: str) -> Float64Array:
     if not np.isfinite(array).all():
         raise ValueError("it has a value that is no number")
     return array
+
+
+_DIGITS = 32  # hexadecimal digits of each of the two digests in a name
+_NO_ALLOCATION = (
+    errno.EOPNOTSUPP,
+    errno.EINVAL,
+)  # errors of file systems that cannot reserve space
+
+
+class Filling(NamedTuple):
+    """The content of a table.
+
+    Attributes:
+        shape: of the table.
+        kind: of its numbers.
+        rows: number and values of each row, in any order.
+    """
+
+    shape: tuple[int, ...]
+    kind: type[np.generic]
+    rows: Iterable[tuple[int, npt.NDArray[Any]]]
+
+
+def mapped_table(cache: str | None, key: str, make: Callable[[], Filling]) -> npt.NDArray[Any]:
+    """A large array by its key, mapped from the cache; in memory without a cache.
+
+    Args:
+        cache: folder of the tables, None to write none.
+        key: everything that decides the numbers.
+        make: returns the content; not called if the cache has an intact table.
+
+    Raises:
+        ResourceError: if the folder cannot be written, or the disk is full.
+    """
+    if cache is None:
+        filling = make()
+        table = np.empty(filling.shape, filling.kind)
+        with bar("pictures"):
+            for row, numbers in track(filling.rows, len(table)):
+                table[row] = numbers
+                signals.stop_if_requested()
+        return table
+    path = _whole(Path(cache), key) or _written(Path(cache), key, make())
+    return np.load(path, mmap_mode="r")
+
+
+def _name(key: str, digest: str) -> str:
+    """A file's name: digests of its key, and of key and content."""
+    return f"{sha256(key.encode())[:_DIGITS]}-{sha256(f'{key} {digest}'.encode())[:_DIGITS]}.npy"
+
+
+def _whole(folder: Path, key: str) -> Path | None:
+    """The file of a key, None if there is none; damaged ones are removed."""
+    whole = None
+    for path in sorted(folder.glob(f"{sha256(key.encode())[:_DIGITS]}-*.npy")):
+        if path.name == _name(key, digest_of(path)):
+            whole = path
+        else:
+            log.warning("%s is damaged (its checksum does not fit) and is computed again", path)
+            _remove(path)
+    return whole
+
+
+def _written(folder: Path, key: str, filling: Filling) -> Path:
+    """Write the file of a table; it appears complete or not at all."""
+    draft = folder / f".{sha256(key.encode())[:_DIGITS]}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        clear_drafts(folder.glob(f".{'?' * _DIGITS}.*.tmp"))
+        with draft.open("wb", buffering=0) as file:
+            lock_draft(file.fileno())
+            _fill(file, filling)
+            os.fsync(file.fileno())
+        path = draft.replace(folder / _name(key, sha256_of(draft)))
+    except OSError as error:
+        size = math.prod(filling.shape) * np.dtype(filling.kind).itemsize
+        raise ResourceError(
+            f"cannot store pictures in {folder}: {error.strerror} (a table of {size:,} bytes; "
+            "paths.cache=DIR names another folder)"
+        ) from error
+    finally:
+        _remove(draft)
+    _remove_earlier(folder, key)
+    return path
+
+
+def _fill(file: BinaryIO, filling: Filling) -> None:
+    """Write a table as ``np.save`` does; reserves its space before computing the first row."""
+    kind = np.dtype(filling.kind)
+    header = {
+        "descr": np.lib.format.dtype_to_descr(kind),
+        "fortran_order": False,
+        "shape": filling.shape,
+    }
+    np.lib.format.write_array_header_1_0(file, header)
+    first, row_shape = file.tell(), filling.shape[1:]
+    row_size = math.prod(row_shape) * kind.itemsize
+    _allocate(file.fileno(), first + filling.shape[0] * row_size)
+    with bar("pictures"):
+        for row, numbers in track(filling.rows, filling.shape[0]):
+            content = np.ascontiguousarray(np.broadcast_to(numbers, row_shape), kind).tobytes()
+            _write_at(file.fileno(), content, first + row * row_size)
+            signals.stop_if_requested()
+
+
+def _allocate(handle: int, size: int) -> None:
+    """Reserve space for a file, and set its length."""
+    try:
+        os.posix_fallocate(handle, 0, size)
+    except OSError as error:
+        if error.errno not in _NO_ALLOCATION:
+            raise
+        os.truncate(handle, size)
+
+
+def _write_at(handle: int, content: bytes, place: int) -> None:
+    rest = memoryview(content)
+    while rest:
+        n_written = os.pwrite(handle, rest, place)
+        rest, place = rest[n_written:], place + n_written
+
+
+def _remove_earlier(folder: Path, key: str) -> None:
+    """Remove the table that an earlier version left under the key alone, without a checksum."""
+    earlier = folder / f"{hashlib.sha256(key.encode()).hexdigest()}.npy"
+    if earlier.is_file():
+        log.warning(
+            "%s is of an earlier version, without a checksum, and was computed again", earlier
+        )
+        _remove(earlier)
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink()

@@ -1,7 +1,9 @@
-"""Digests of files; a large file is read again only after a change.
+"""Digests of files, and files that say whether they are unchanged.
 
-As git does for a work tree, a ledger for each folder, in the user's cache, records the digests of
-its files.
+A large file is read again only after a change. As git does for a work tree, a ledger for each
+folder, in the user's cache, records the digests of its files. A JSON file with a checksum, and a
+cache folder with a list of checksums in the format of ``sha256sum --check``, are refused or made
+again once they have changed.
 """
 
 from __future__ import annotations
@@ -11,16 +13,88 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from bias_pipeline.errors import BiasPipelineError, ResourceError, refused_by_system
-from bias_pipeline.io.atomic import replace_file
-from bias_pipeline.io.checksummed_json import sha256_of
+from bias_pipeline.errors import BiasPipelineError, DataError, ResourceError, refused_by_system
+from bias_pipeline.io.files import replace_file
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.io.paths import user_cache
+
+
+def sha256(content: bytes) -> str:
+    """The checksum (hex) of a file's content."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def sha256_of(path: Path) -> str:
+    """The checksum (hex) of a file, read in pieces.
+
+    Raises:
+        OSError: if it cannot be read.
+    """
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def dumped(content: object) -> bytes:
+    """Plain data as strict JSON."""
+    text = json.dumps(content, allow_nan=False, indent=1, ensure_ascii=False)
+    return text.encode("utf-8", "replace")
+
+
+def sealed(content: Mapping[str, Any], *, within: str) -> bytes:
+    """Plain data as JSON with its own checksum.
+
+    Args:
+        content: an object.
+        within: the key of the object that gets the checksum.
+
+    Example:
+        >>> unsealed(json.loads(sealed({"a": 1, "b": {}}, within="b")), within="b")
+        {'a': 1, 'b': {}}
+    """
+    section = {**content[within], "checksum": sha256(dumped(content))}
+    return dumped({**content, within: section})
+
+
+def unsealed(content: Any, *, within: str) -> dict[str, Any]:
+    """Sealed content, checked, without its checksum.
+
+    Args:
+        content: as it was read.
+        within: see :func:`sealed`.
+
+    Raises:
+        ValueError: if the checksum is absent or wrong.
+    """
+    section = content.get(within) if isinstance(content, dict) else None
+    if not isinstance(section, dict) or "checksum" not in section:
+        raise ValueError("it has no checksum")
+    bare = {**content, within: {k: value for k, value in section.items() if k != "checksum"}}
+    if section["checksum"] != sha256(dumped(bare)):
+        raise ValueError("its checksum does not fit")
+    return bare
+
+
+def read_unchanged(path: Path, checksum: object) -> bytes:
+    """The content of a file, checked against its checksum.
+
+    Raises:
+        DataError: if it cannot be read, or was changed.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DataError(
+            f"{path}: cannot be read ({error.strerror}); run what wrote it again"
+        ) from error
+    if sha256(content) != checksum:
+        raise DataError(f"{path}: is damaged (its checksum does not fit); run what wrote it again")
+    return content
+
 
 _WORTH = 1 << 24  # bytes; reading fewer again is faster than a ledger
 _TICK = 2_000_000_000  # nanoseconds; the coarsest clock of file systems
@@ -183,3 +257,41 @@ def _row(row: object) -> tuple[Traits, str]:
         case [int(size), int(written), int(changed), int(inode), str(digest)]:
             return Traits(size, written, changed, inode), digest
     raise ValueError("is no entry of a ledger")
+
+
+SEAL = "SHA256SUMS"
+
+
+def seal_folder(folder: Path) -> None:
+    """Write the checksums of a folder's files into it.
+
+    Raises:
+        OSError: if it cannot be read or written.
+    """
+    lines = [f"{sha256_of(path)}  {path.name}\n" for path in _files(folder)]
+    replace_file(folder / SEAL, "".join(lines).encode())
+
+
+def is_whole(folder: Path) -> bool:
+    """Whether a folder contains exactly the files it was sealed with.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as name:
+        ...     folder = Path(name)
+        ...     _ = (folder / "a").write_text("1")
+        ...     seal_folder(folder)
+        ...     before = is_whole(folder)
+        ...     _ = (folder / "a").write_text("2")
+        ...     before, is_whole(folder)
+        (True, False)
+    """
+    try:
+        lines = [f"{digest_of(path)}  {path.name}\n" for path in _files(folder)]
+        return (folder / SEAL).read_bytes() == "".join(lines).encode()
+    except (OSError, ResourceError):
+        return False
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.is_file() and path.name != SEAL)

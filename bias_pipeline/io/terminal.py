@@ -1,20 +1,150 @@
-"""The only module that writes to a terminal or a log; control characters in data are escaped.
+"""The only module that writes to a terminal or a log.
 
-Ids, columns, keys, paths, names and texts of exceptions come from files of unknown origin. They may
-contain characters that move the cursor, recolour, reverse or hide text, or begin a new line that
-looks like ours. Here they are written out.
+Control characters in data are escaped: ids, columns, keys, paths, names and texts of exceptions
+come from files of unknown origin, and may move the cursor, hide text or begin a line that looks
+like ours. Secrets of the environment are replaced by the names of their variables, since a command
+may contain one by mistake and errors, logs and manifests repeat it. A table that is wider than the
+terminal is folded into blocks below each other, so that no number is cut. A command keeps running
+when a standard stream is closed, full or no longer read.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import io
 import logging
+import os
+import re
+import shutil
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import zip_longest
+from pathlib import Path
 from types import TracebackType
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from bias_pipeline.io.redaction import redacted, secrets
+from bias_pipeline.io.files import replace_file
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+_STREAMS = ("stdin", "stdout", "stderr")
+
+
+class _Sink(io.FileIO):
+    """A file that drops what cannot be written.
+
+    Attributes:
+        fault: the first error, None if nothing was lost or the reader had gone.
+    """
+
+    fault: OSError | None = None
+
+    def write(self, content: ReadableBuffer, /) -> int:
+        """Write what can be written; reports that it wrote all."""
+        try:
+            written = super().write(content)
+        except OSError as error:
+            if error.errno != errno.EPIPE:
+                self.fault = self.fault or error
+            return memoryview(content).nbytes
+        return cast("int", written)
+
+
+def open_streams() -> None:
+    """Make printing never fail: output that a stream does not accept is lost.
+
+    A closed stream is opened on the null device; else the next opened file would get its number,
+    and printed text would end up in it. Replaced streams stay as they are.
+    """
+    for number, name in enumerate(_STREAMS):
+        _fill(number)
+        if number and getattr(sys, name) is getattr(sys, f"__{name}__"):
+            setattr(sys, name, _text(number, name))
+
+
+def output_fault() -> OSError | None:
+    """The error by which standard output lost text, None if none or the reader had gone."""
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+    sink = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
+    return sink.fault if isinstance(sink, _Sink) else None
+
+
+def _fill(number: int) -> None:
+    """Open a closed stream on the null device, also for child processes."""
+    try:
+        os.fstat(number)
+    except OSError:
+        os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # it gets the lowest free number
+
+
+def _text(number: int, name: str) -> io.TextIOWrapper:
+    """A stream as Python opens it; a character its encoding lacks becomes ``?``."""
+    stream = getattr(sys, name)
+    return io.TextIOWrapper(
+        io.BufferedWriter(_Sink(number, "w", closefd=False)),
+        encoding=stream.encoding if stream else "utf-8",
+        errors="replace",
+        line_buffering=name == "stderr" or os.isatty(number),
+    )
+
+
+SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")  # endings of names of variables
+SHORTEST_SECRET = 8  # characters; a shorter value may occur in other text by chance
+
+
+@lru_cache(maxsize=1)
+def secrets() -> tuple[tuple[str, str], ...]:
+    """Value and name of each variable with a secret, the longest value first.
+
+    Cached; ``secrets.cache_clear()`` makes it read the environment again.
+    """
+    values = {
+        value.strip(): name  # a line break at its end is no part of a key
+        for name, value in os.environ.items()
+        if name.upper().endswith(SECRET_NAMES) and len(value.strip()) >= SHORTEST_SECRET
+    }
+    return tuple(sorted(values.items(), key=lambda item: -len(item[0])))
+
+
+def redacted(text: str) -> str:
+    """Text with secrets replaced by the names of their variables, in brackets.
+
+    Example:
+        >>> redacted("nothing of the environment")
+        'nothing of the environment'
+    """
+    for value, name in secrets():
+        text = text.replace(value, f"({name})")
+    return text
+
+
+def redacted_data(value: Any) -> Any:
+    """Plain data with every text redacted; keys of mappings stay."""
+    if not secrets():
+        return value
+    if isinstance(value, str):
+        return redacted(value)
+    if isinstance(value, Mapping):
+        return {key: redacted_data(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [redacted_data(item) for item in value]
+    return value
+
+
+def redact_files(paths: Iterable[Path]) -> None:
+    """Redact files that a library wrote; those that cannot be read or written stay."""
+    for path in paths if secrets() else ():
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            text = path.read_text(encoding="utf-8")
+            if redacted(text) != text:
+                replace_file(path, redacted(text).encode(), sync=False)
+
 
 # Invisible letters and marks that are not in Unicode's format category.
 INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
@@ -89,3 +219,154 @@ def _excepthook(
 ) -> None:
     del kind, where
     warn(*trace_of(error))
+
+
+NARROWEST = 40
+INDENT, GAP = 2, 2
+_INTERVAL = 26  # columns of a number with interval and arrow
+_FEWEST = 8  # the least columns of a name
+_WORDS = re.compile(r"\S+\s*|\s+")
+_NAMES = re.compile(r"[^\s_\-./,=:]*[_\-./,=:]*\s*")  # a long name breaks after these characters
+
+
+@dataclass(frozen=True)
+class _Column:
+    """Cells of a column, its name first.
+
+    Attributes:
+        cells: printable text.
+        size: its width on the screen.
+        flush: whether its text is flush left.
+        pieces: the pattern at which longer cells are folded.
+    """
+
+    cells: Sequence[str]
+    size: int
+    flush: bool
+    pieces: re.Pattern[str]
+
+
+def width() -> int:
+    """The width of the terminal, or ``COLUMNS``; 80 if there is neither."""
+    return max(NARROWEST, shutil.get_terminal_size((80, 24)).columns)
+
+
+def print_table(
+    header: Sequence[str], lines: Sequence[Sequence[str]], *, keys: int, left: int | None = None
+) -> None:
+    """Print a table, folded if it is too wide.
+
+    Args:
+        header: C names of columns.
+        lines: C cells each.
+        keys: how many columns, from the left, name a row; every block repeats them.
+        left: how many columns are flush left (``keys``).
+
+    Example:
+        >>> print_table(["name", "score"], [["mine", "0.5"]], keys=1)
+          name  score
+          ───────────
+          mine    0.5
+    """
+    flush = keys if left is None else left
+    cells = [list(map(printable, column)) for column in zip(header, *lines, strict=True)]
+    columns = [
+        _Column(column_cells, size, place < flush, _NAMES if place < keys else _WORDS)
+        for place, (column_cells, size) in enumerate(zip(cells, _sizes(cells, keys), strict=True))
+    ]
+    for number, block in enumerate(_blocks(columns[:keys], columns[keys:])):
+        if number:
+            print_out()
+        _print_block(block)
+
+
+def fits_in_width(header: Sequence[str], lines: Sequence[Sequence[str]]) -> bool:
+    """Whether a table needs no folding."""
+    return _total(_natural(column) for column in zip(header, *lines, strict=True)) <= width()
+
+
+def print_text(text: str) -> None:
+    """Print a sentence: wrapped on a terminal, one line elsewhere."""
+    print_out(*(wrapped(text).splitlines() if sys.stdout.isatty() else [text]))
+
+
+def wrapped(text: str) -> str:
+    """A sentence in lines of at most :func:`width`."""
+    return "\n".join(_folded(text, width(), _WORDS))
+
+
+def _total(widths: Iterable[int]) -> int:
+    sizes = list(widths)
+    return INDENT + sum(sizes) + GAP * (len(sizes) - 1)
+
+
+def _blocks(named: Sequence[_Column], others: Sequence[_Column]) -> Iterator[list[_Column]]:
+    """The columns of each block, those that name rows first."""
+    block = [*named]
+    for column in others:
+        if len(block) > len(named) and _total([other.size for other in [*block, column]]) > width():
+            yield block
+            block = [*named]
+        block.append(column)
+    yield block
+
+
+def _sizes(columns: Sequence[Sequence[str]], keys: int) -> list[int]:
+    """Widths as the cells need, with the keys cut so that a number with its interval fits."""
+    sizes = [_natural(column) for column in columns]
+    fitting = min(_INTERVAL, max(sizes[keys:], default=0))
+    while _total([*sizes[:keys], fitting]) > width() and max(sizes[:keys], default=0) > _FEWEST:
+        sizes[sizes.index(max(sizes[:keys]))] -= 1
+    room = width() - _total(sizes[:keys]) - GAP
+    return [*sizes[:keys], *(min(size, max(room, _FEWEST)) for size in sizes[keys:])]
+
+
+def _natural(column: Sequence[str]) -> int:
+    return max(map(_length, column))
+
+
+def _print_block(block: Sequence[_Column]) -> None:
+    for number in range(len(block[0].cells)):
+        cells = [_folded(column.cells[number], column.size, column.pieces) for column in block]
+        for parts in zip_longest(*cells, fillvalue=""):
+            line = [
+                _justified(part, column.flush, column.size)
+                for part, column in zip(parts, block, strict=True)
+            ]
+            print_out((" " * INDENT + (" " * GAP).join(line)).rstrip())
+        if number == 0:
+            print_out(" " * INDENT + _rule(_total([column.size for column in block]) - INDENT))
+
+
+def _justified(text: str, flush: bool, size: int) -> str:
+    blank = " " * (size - _length(text))
+    return text + blank if flush else blank + text
+
+
+def _rule(size: int) -> str:
+    """A horizontal line, in characters that the output can encode."""
+    try:
+        "─".encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return "-" * size
+    return "─" * size
+
+
+def _length(text: str) -> int:
+    """Width on a screen: East Asian characters take two columns, accents none."""
+    from rich.cells import cell_len
+
+    return len(text) if text.isascii() else cell_len(text)
+
+
+def _folded(text: str, size: int, pieces: re.Pattern[str]) -> list[str]:
+    """Lines of at most ``size`` columns, broken between words where possible."""
+    lines = [""]
+    for piece in filter(None, pieces.findall(text)):
+        if lines[-1] and _length((lines[-1] + piece).rstrip()) > size:
+            lines.append("")
+        lines[-1] += piece
+        while _length(lines[-1].rstrip()) > size:
+            cut = next(n for n in range(len(lines[-1]), 0, -1) if _length(lines[-1][:n]) <= size)
+            lines[-1:] = [lines[-1][:cut], lines[-1][cut:]]
+    return [line.rstrip() for line in lines] if len(lines) > 1 else [text]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from bias_pipeline.errors import ResourceError
-from bias_pipeline.io.redaction import redacted_data
+from bias_pipeline.io.terminal import redacted_data
 from bias_pipeline.loggers.loggers import ResultLogger, history_of, summary_of
 from bias_pipeline.loggers.push import unanswered
 from bias_pipeline.results.store import Result

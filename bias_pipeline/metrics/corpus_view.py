@@ -23,8 +23,8 @@ from bias_pipeline.text.mentions import (
     named_group,
     neutral_rate,
     one_of,
+    task_mentions,
 )
-from bias_pipeline.text.tasks import task_mentions
 
 OTHERS = "other tasks"
 LEAST_NAMED = 0.01  # share of captions; ours, like the ten of a split's smallest group

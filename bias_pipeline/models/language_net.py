@@ -5,9 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from bias_pipeline.models.pooling import How
 from bias_pipeline.models.pretrained import Pretrained
-from bias_pipeline.models.sentences import network_of, pool_tokens
+from bias_pipeline.models.sentences import How, network_of, pool_tokens
 
 
 class LanguageNet(nn.Module):
@@ -15,7 +14,7 @@ class LanguageNet(nn.Module):
 
     Args:
         model: the model.
-        how: see :class:`~bias_pipeline.models.pooling.Pooling`.
+        how: see :class:`~bias_pipeline.models.sentences.Pooling`.
     """
 
     together = 256  # texts at once when it predicts

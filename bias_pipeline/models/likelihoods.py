@@ -13,13 +13,7 @@ import numpy as np
 from bias_pipeline.array_types import BoolArray, Float32Array, Float64Array, IntArray
 from bias_pipeline.errors import DataError
 from bias_pipeline.models.pretrained import Pretrained, load, tokenizer
-from bias_pipeline.models.sentences import (
-    CAUSAL,
-    MASKED,
-    UNUSED,
-    all_threads,
-    positions_of,
-)
+from bias_pipeline.models.sentences import CAUSAL, MASKED, UNUSED, all_threads, positions_of
 
 if TYPE_CHECKING:
     import torch

@@ -28,7 +28,7 @@ from bias_pipeline.models.torchvision_detection import (
     TorchvisionDetector,
     check_weights,
 )
-from bias_pipeline.vision.labels import plain_label, surest_first
+from bias_pipeline.vision.people import plain_label, surest_first
 from bias_pipeline.vision.photos import read_photo
 from bias_pipeline.vision.torchvision import make_importable
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from bias_pipeline.errors import ResourceError
-from bias_pipeline.io.atomic import replace_file
 from bias_pipeline.io.csv_text import csv_text
+from bias_pipeline.io.files import replace_file
 from bias_pipeline.report.document import Report
 from bias_pipeline.report.latex import latex
 from bias_pipeline.report.markdown import escape, markdown_report

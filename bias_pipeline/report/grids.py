@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.terminal import printable
 from bias_pipeline.report.figures import Colours, Plot, Points
-from bias_pipeline.vision.thumbnails import SIDE, read_thumbnail
+from bias_pipeline.vision.drawn import SIDE, read_thumbnail
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

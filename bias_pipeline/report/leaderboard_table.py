@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from bias_pipeline.analysis.compare import Leaderboard
 from bias_pipeline.analysis.gate import Decision
-from bias_pipeline.io.console_table import print_table, print_text
-from bias_pipeline.io.terminal import print_out
+from bias_pipeline.io.terminal import print_out, print_table, print_text
 from bias_pipeline.report.tables import interval
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bias_pipeline.errors import ResourceError
-from bias_pipeline.io.atomic import replace_file
+from bias_pipeline.io.files import replace_file
 
 
 def check_places(*paths: Path | None) -> None:

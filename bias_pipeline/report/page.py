@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bias_pipeline.errors import ResourceError
-from bias_pipeline.io.atomic import replace_file
+from bias_pipeline.io.files import replace_file
 from bias_pipeline.io.terminal import printable
 from bias_pipeline.report import interaction
 from bias_pipeline.report.content import report_of, report_of_folder

@@ -11,9 +11,8 @@ from pathlib import Path
 from bias_pipeline.analysis.conclusion_checks import COVERAGE
 from bias_pipeline.analysis.pareto import fronts
 from bias_pipeline.errors import ResourceError
-from bias_pipeline.io.atomic import replace_file
-from bias_pipeline.io.console_table import fits_in_width, print_table, print_text
-from bias_pipeline.io.terminal import print_out, printable
+from bias_pipeline.io.files import replace_file
+from bias_pipeline.io.terminal import fits_in_width, print_out, print_table, print_text, printable
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.results.settings import CHOICES, further_columns, seeds_text
 from bias_pipeline.results.store import Result, Row, rows_csv

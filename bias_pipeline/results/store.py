@@ -20,10 +20,10 @@ import numpy as np
 
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.io.checksummed_json import read_unchanged, sealed, sha256_of, unsealed
 from bias_pipeline.io.csv_text import csv_text, read_csv, table_csv
+from bias_pipeline.io.digests import read_unchanged, sealed, sha256_of, unsealed
 from bias_pipeline.io.json_files import load_json
-from bias_pipeline.io.redaction import redacted_data
+from bias_pipeline.io.terminal import redacted_data
 from bias_pipeline.results.manifests import check_manifest, checked, resamples
 from bias_pipeline.results.parquet import (
     DRAWS,

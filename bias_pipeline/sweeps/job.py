@@ -24,10 +24,9 @@ from bias_pipeline.errors import (
     refused_by_system,
 )
 from bias_pipeline.io import signals
-from bias_pipeline.io.atomic import replace_file
+from bias_pipeline.io.files import replace_file
 from bias_pipeline.io.plugins import places
-from bias_pipeline.io.redaction import redact_files, redacted, redacted_data
-from bias_pipeline.io.terminal import guard, trace_of
+from bias_pipeline.io.terminal import guard, redact_files, redacted, redacted_data, trace_of
 from bias_pipeline.results.store import Result, ResultStore
 from bias_pipeline.sweeps import slurm
 

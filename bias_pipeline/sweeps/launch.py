@@ -30,8 +30,7 @@ from bias_pipeline.config.overrides import (
 from bias_pipeline.config.targets import PACKAGE
 from bias_pipeline.errors import ResourceError, SweepError, UsageError
 from bias_pipeline.io.progress import showing
-from bias_pipeline.io.redaction import redact_files
-from bias_pipeline.io.terminal import print_out, warn
+from bias_pipeline.io.terminal import print_out, redact_files, warn
 from bias_pipeline.results.settings import CHOICES, with_settings
 from bias_pipeline.results.store import Result, ResultStore
 from bias_pipeline.sweeps import slurm

@@ -12,9 +12,8 @@ from bias_pipeline.config.compose import CellConfig, cell_of
 from bias_pipeline.config.expansion import check_captioners
 from bias_pipeline.config.overrides import jobs_of
 from bias_pipeline.errors import AbsentModelError, BiasPipelineError, NotApplicableError, SweepError
-from bias_pipeline.io.console_table import print_table
 from bias_pipeline.io.progress import duration
-from bias_pipeline.io.terminal import print_out
+from bias_pipeline.io.terminal import print_out, print_table
 from bias_pipeline.results.store import Result, ResultStore
 from bias_pipeline.sweeps.launch import SweepRequest, differing, parse_sweep
 

@@ -19,10 +19,10 @@ from pathlib import Path
 
 from bias_pipeline.config.compose import cell_of, composer
 from bias_pipeline.config.overrides import jobs_of
-from bias_pipeline.io.atomic import replace_file
 from bias_pipeline.io.cores import free_memory, n_cores, own_memory
-from bias_pipeline.io.redaction import redacted_data
-from bias_pipeline.learning.workers import context, prepare_worker
+from bias_pipeline.io.files import replace_file
+from bias_pipeline.io.terminal import redacted_data
+from bias_pipeline.learning.distributed import context, prepare_worker
 from bias_pipeline.results.store import ResultStore
 from bias_pipeline.sweeps.job import OUTCOME, done_in, load_or_run, outcome_of
 

@@ -1,12 +1,17 @@
-"""Decides which group of an attribute a caption names; every metric uses it.
+"""Decides which group of an attribute, and which tasks, a caption names; every metric uses it.
 
 Our tokenizer splits a caption into lower-case words. A group is named where one of its listed words
 or phrases occurs whole: "man's hat" and "the man." name a man, "mandate" does not. Plurals count if
-they are listed. An attribute may need a context (:mod:`bias_pipeline.text.context`): "a black man"
-names a group of race, "a black dog" does not.
-
-A caption that names two groups names each of them, and has no single group
+they are listed. A caption that names two groups names each of them, and has no single group
 (:func:`named_group`). A group of an intersection is named if a group of each attribute is.
+
+An attribute may need a context (:class:`~bias_pipeline.corpus.attribute.Context`): "a black man"
+names a group of race, "a black dog" does not. That is decided by lists and English word order,
+without a parser. A word in no list ends the search, so matches are reliable but some are missed ("a
+black bearded man").
+
+A task (an object or an activity) is named where one of its listed words or phrases occurs; the
+longest phrase wins, so "hot dog" is not a dog. Naming a task twice counts once.
 """
 
 from __future__ import annotations
@@ -19,10 +24,87 @@ import numpy as np
 from scipy import sparse
 
 from bias_pipeline.array_types import BoolArray, IntArray
-from bias_pipeline.corpus.attribute import Attribute, Naming
+from bias_pipeline.corpus.attribute import (
+    Attribute,
+    Context,
+    Naming,
+    TaskVocabulary,
+    Words,
+    words_of,
+)
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.text.context import said_of
 from bias_pipeline.text.tokenize import tokenize_word
+
+
+def said_of(captions: Captions, places: IntArray, context: Context) -> BoolArray:
+    """(P,) which of P running words describe a person.
+
+    A word does if it is itself a noun for a person ("africans"); if such a noun follows, with only
+    listed words between, and does not describe something else ("a black young man", not "a white
+    chef hat"); or if such a noun precedes and is linked to it ("a man who is black").
+
+    Args:
+        captions: lower-case words without punctuation.
+        places: positions in ``captions.tokens``.
+        context: the lists.
+
+    Example:
+        >>> person = Context("man, chef", between="young", other_heads="hat")
+        >>> text = "a black young man with a black dog and a white chef hat"
+        >>> captions = Captions.from_texts([text])
+        >>> said_of(captions, np.array([1, 6, 10]), context=person).tolist()
+        [True, False, False]
+    """
+    beside = _Beside(captions, places, context)
+    return beside.itself() | beside.before() | beside.after()
+
+
+class _Beside:
+    """The neighbours of the words at P places, within their captions."""
+
+    def __init__(self, captions: Captions, places: IntArray, context: Context) -> None:
+        self.captions, self.places = captions, places
+        lists = (context.words, context.between, context.other_heads)
+        self.words, self.between, self.other_heads = map(_set, lists)
+        self.linking, self.closing = _set(context.linking), _set(context.closing)
+        caption = np.searchsorted(captions.starts, places, side="right") - 1
+        self.first, self.end = captions.starts[caption], captions.starts[caption + 1]
+
+    def itself(self) -> BoolArray:
+        """Whether the word is a noun for a person."""
+        return self._among(self.words, self.places)
+
+    def before(self) -> BoolArray:
+        """Whether it precedes a noun for a person; "police officer" counts as one."""
+        noun = self._past(self.between - self.words, self.places + 1, 1)
+        behind = self._past(self.words, noun, 1)
+        return (behind > noun) & ~self._among(self.other_heads, behind)
+
+    def after(self) -> BoolArray:
+        """Whether a verb links it to a noun for a person, and no noun follows that it describes."""
+        noun = self._past(self.linking, self.places - 1, -1)
+        following = self.places + 1
+        last = (following == self.end) | self._among(self.closing, following)
+        return (noun < self.places - 1) & self._among(self.words, noun) & last
+
+    def _among(self, words: frozenset[str], places: IntArray) -> BoolArray:
+        """Whether the words at (P,) places are some of these."""
+        known = np.array([word in words for word in self.captions.types], bool)
+        inside = (self.first <= places) & (places < self.end)
+        matches: BoolArray = inside.copy()
+        matches[inside] = known[self.captions.tokens[places[inside]]]
+        return matches
+
+    def _past(self, words: frozenset[str], places: IntArray, step: int) -> IntArray:
+        """(P,) the nearest places, from the given ones on, with none of these words."""
+        while (on := self._among(words, places)).any():
+            places = places + step * on
+        return places
+
+
+def _set(words: Words) -> frozenset[str]:
+    return frozenset(words_of(words))
+
 
 NO_GROUP = -1
 SEVERAL_GROUPS = -2
@@ -202,3 +284,42 @@ def _lowered(captions: Captions) -> Captions:
     return captions.rewrite(
         lambda word: tokenize_word(word.lower(), keep_punctuation=False, keep_unknown=True)
     )
+
+
+def task_mentions(
+    captions: Captions, vocabulary: TaskVocabulary, tasks: tuple[str, ...]
+) -> sparse.csr_array:
+    """Which tasks each caption names, by any of their words; the longest phrase wins.
+
+    "hot dog" does not name a dog.
+
+    Args:
+        captions: raw captions; they are tokenised and lower-cased here.
+        vocabulary: words of all tasks.
+        tasks: the T tasks of the columns; longer phrases of other tasks still win.
+
+    Returns:
+        (N, T) indicators.
+    """
+    column = {word: i for i, task in enumerate(tasks) for word in vocabulary.tasks[task]}
+    return captions.read(_task_mentions, vocabulary.all_words, tuple(column.items()), len(tasks))
+
+
+def _task_mentions(
+    captions: Captions,
+    all_words: tuple[str, ...],
+    columns: tuple[tuple[str, int], ...],
+    n_tasks: int,
+) -> sparse.csr_array:
+    tokens = captions.rewrite(
+        lambda word: tokenize_word(word.lower(), keep_punctuation=True, keep_unknown=True)
+    ).join(all_words)
+    column = dict(columns)
+    named = np.array([column.get(word, -1) for word in tokens.types], np.int64)[tokens.tokens]
+    ends = np.concatenate([[0], np.cumsum(named >= 0)])[tokens.starts]
+    columns_named = named[named >= 0]
+    shape = (len(captions), n_tasks)
+    incidence = sparse.csr_array((np.ones(len(columns_named)), columns_named, ends), shape=shape)
+    incidence.sum_duplicates()
+    incidence.data = np.ones_like(incidence.data)
+    return incidence

@@ -1,12 +1,16 @@
-"""The base of all text transforms."""
+"""The base of all text transforms, and what removes and inserts words in all captions at once."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 
-from bias_pipeline.corpus.captions import Captions
+import numpy as np
+
+from bias_pipeline.array_types import IntArray
+from bias_pipeline.corpus.captions import Captions, offsets
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.declared import Configurable
 from bias_pipeline.errors import UsageError, did_you_mean
@@ -86,3 +90,82 @@ def is_special(word: str) -> bool:
         (True, False, False)
     """
     return len(word) > 2 and word[0] == "<" and word[-1] == ">"
+
+
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """E pairs of a caption and a word.
+
+    Attributes:
+        captions: (E,) rows of the captions.
+        types: (E,) the words, as indices into ``Captions.types``.
+    """
+
+    captions: IntArray
+    types: IntArray
+
+    def __len__(self) -> int:
+        return len(self.captions)
+
+    def keys(self, n_types: int) -> IntArray:
+        """(E,) one number a pair."""
+        return self.captions * n_types + self.types
+
+
+def edit_words(captions: Captions, removed: Entries, added: Entries) -> Captions:
+    """Captions with some words removed and others added.
+
+    All occurrences of a removed word go. An
+    added word is placed as in another caption of the same image: before the word that follows it
+    there, else after the word that precedes it; if the caption has neither, at the end.
+
+    Args:
+        captions: of any images.
+        removed: words that their captions contain.
+        added: words that their captions lack and another caption of the image contains.
+
+    Example:
+        >>> both = Captions.from_texts(["a dog runs", "a big dog"], [0, 0])
+        >>> out = Entries(np.array([0]), np.array([2]))
+        >>> put = Entries(np.array([0]), np.array([3]))
+        >>> edit_words(both, out, put).text(0)
+        'a big dog'
+    """
+    caption_of = np.repeat(np.arange(len(captions)), captions.lengths)
+    keys = Entries(caption_of, captions.tokens).keys(len(captions.types))
+    remaining = ~np.isin(keys, removed.keys(len(captions.types)))
+    places = _places(captions, caption_of, keys, added)
+    tokens = np.concatenate([captions.tokens[remaining], added.types])
+    owner = np.concatenate([caption_of[remaining], added.captions])
+    place = np.concatenate([2 * np.flatnonzero(remaining), places])
+    order = np.lexsort((place, owner))  # stable: words of one place stay in the order given
+    starts = offsets(np.bincount(owner, minlength=len(captions)))
+    return Captions(captions.types, tokens[order], starts, captions.image_rows).compact()
+
+
+def _places(captions: Captions, caption_of: IntArray, keys: IntArray, added: Entries) -> IntArray:
+    """(E,) where added words go: odd numbers between those of tokens, twice their indices."""
+    n_types = len(captions.types)
+    of_image = captions.image_rows[caption_of] * n_types + captions.tokens
+    donor = _first(of_image, captions.image_rows[added.captions] * n_types + added.types)
+    ends = captions.starts[caption_of[donor] + 1]
+    after, before = np.minimum(donor + 1, len(keys) - 1), np.maximum(donor - 1, 0)
+    follows = _first(keys, added.captions * n_types + captions.tokens[after])
+    precedes = _first(keys, added.captions * n_types + captions.tokens[before])
+    follows[donor + 1 >= ends] = -1
+    precedes[donor <= captions.starts[caption_of[donor]]] = -1
+    last = 2 * captions.starts[added.captions + 1] - 1
+    return np.where(follows >= 0, 2 * follows - 1, np.where(precedes >= 0, 2 * precedes + 1, last))
+
+
+def _first(keys: IntArray, sought: IntArray) -> IntArray:
+    """(E,) the first place of each sought key, -1 where there is none.
+
+    Example:
+        >>> _first(np.array([5, 3, 5]), np.array([5, 4])).tolist()
+        [0, -1]
+    """
+    distinct, first = np.unique(keys, return_index=True)
+    place = np.searchsorted(distinct, sought)
+    place[place == len(distinct)] = 0
+    return np.where(distinct[place] == sought, first[place], -1)

@@ -1,16 +1,25 @@
-"""The pixels of a picture, from a file or a drawing, with all edits applied."""
+"""The pixels of pictures, from files or drawings, with edits applied; thumbnails for reports."""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import io
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bias_pipeline.corpus.pictures import Drawn, Elsewhere, Pictures, Region
+from bias_pipeline.corpus.pictures import Drawn, Elsewhere, Pictures, Pixels, Region
 from bias_pipeline.errors import DataError, NotApplicableError
+from bias_pipeline.io.arrays import Filling, mapped_table
 from bias_pipeline.vision.photos import UnreadableError, photo_size, read_photo
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 _STRETCH = 1.1  # rounding tolerance for sides of small pictures
 
@@ -98,3 +107,92 @@ def _check_shape(file: Path, annotated: tuple[int, int], actual: tuple[int, int]
             f"shape than {actual[1]} x {actual[0]}; name the annotations of these pictures "
             "(dataset.regions)"
         )
+
+
+VERSION = 1  # raise it whenever any pixel changes
+
+
+def read_pixels(pictures: Pictures, row: int, side: int) -> Pixels:
+    """(side, side, 3) one picture with its edits applied, resized to a square.
+
+    Raises:
+        DataError: see :func:`~bias_pipeline.vision.drawn.drawn`.
+    """
+    from PIL import Image
+
+    pixels = drawn(pictures, row, side).pixels
+    if pixels.shape[:2] == (side, side):
+        return pixels
+    return np.asarray(Image.fromarray(pixels).resize((side, side), reducing_gap=2.0))
+
+
+def pixel_table(pictures: Pictures, side: int, cache: str | None) -> Pixels:
+    """(N, side, side, 3) all pictures; memory-mapped from a file if there is a cache.
+
+    Args:
+        pictures: all must exist.
+        side: of the square, in pixels.
+        cache: folder that caches the tables, None for no cache.
+
+    Raises:
+        DataError: see :func:`read_pixels`.
+        ResourceError: if the folder cannot be written, or the disk is full.
+    """
+    key = f"pixels {VERSION} {side} {pictures.digest}"
+    shape = (len(pictures), side, side, 3)
+    rows = ((row, read_pixels(pictures, row, side)) for row in range(len(pictures)))
+    return mapped_table(cache, key, lambda: Filling(shape, np.uint8, rows))
+
+
+SIDE = 64  # pixels
+MOST_SIGNS = 12_000  # of one; noise of this size comes to some 7,000
+_QUALITY = 80
+_GROUND = "white"
+_SIGNS = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+
+
+def thumbnail(picture: Image) -> str:
+    """A picture within a square of :data:`SIDE` pixels, as a JPEG in base64.
+
+    Args:
+        picture: of any size; metadata is left out.
+
+    Example:
+        >>> from PIL import Image
+        >>> read_thumbnail(thumbnail(Image.new("RGB", (300, 200), "red"))).size
+        (64, 64)
+    """
+    from PIL import Image
+
+    small = picture.convert("RGB")
+    small.thumbnail((SIDE, SIDE), Image.Resampling.LANCZOS)
+    square = Image.new("RGB", (SIDE, SIDE), _GROUND)
+    square.paste(small, ((SIDE - small.width) // 2, (SIDE - small.height) // 2))
+    content = io.BytesIO()
+    square.save(content, "JPEG", quality=_QUALITY)
+    return base64.b64encode(content.getvalue()).decode("ascii")
+
+
+def read_thumbnail(text: str) -> Image:
+    """The picture that :func:`thumbnail` wrote.
+
+    Raises:
+        DataError: if it is anything else.
+
+    Example:
+        >>> read_thumbnail("<script>")
+        Traceback (most recent call last):
+        ...
+        bias_pipeline.errors.DataError: no JPEG of 64 x 64 pixels
+    """
+    from PIL import Image
+
+    try:
+        if len(text) > MOST_SIGNS or not _SIGNS.fullmatch(text):
+            raise ValueError
+        image = Image.open(io.BytesIO(base64.b64decode(text, validate=True)), formats=["JPEG"])
+        if image.size != (SIDE, SIDE):
+            raise ValueError
+        return image.convert("RGB")
+    except (OSError, SyntaxError, ValueError, binascii.Error) as error:
+        raise DataError(f"no JPEG of {SIDE} x {SIDE} pixels") from error

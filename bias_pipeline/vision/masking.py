@@ -17,7 +17,7 @@ from bias_pipeline.declared import Configurable, InnerShare, NotNegativeCount, S
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.hashing import random_words
 from bias_pipeline.vision.drawn import in_size
-from bias_pipeline.vision.regions import box_mask, grown, region_mask, union
+from bias_pipeline.vision.people import box_mask, grown, region_mask, union
 
 _GREY = 127
 _FOREGROUND = 0.5  # of the largest person's box

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bias_pipeline.attackers import neural, training
-from bias_pipeline.attackers.batches import LengthBatches, SharedBatches
+from bias_pipeline.attackers.attacker import LengthBatches, SharedBatches
 from bias_pipeline.attackers.neural import NeuralProbe
-from bias_pipeline.attackers.optimizers import Adam
+from bias_pipeline.attackers.recipe import Adam
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.encoders.heads import Mlp
-from bias_pipeline.encoders.recurrent import Recurrent
+from bias_pipeline.encoders.trained import Recurrent
 from bias_pipeline.encoders.words import WordInputs
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.cores import n_cores

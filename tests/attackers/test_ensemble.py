@@ -12,15 +12,14 @@ import pytest
 import torch
 
 from bias_pipeline.attackers import neural, training
-from bias_pipeline.attackers.ensemble import Ensemble
+from bias_pipeline.attackers.attacker import Ensemble
 from bias_pipeline.attackers.neural import NeuralProbe
-from bias_pipeline.attackers.optimizers import Adam
 from bias_pipeline.attackers.probe import ProbeResult
+from bias_pipeline.attackers.recipe import Adam
 from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.encoders.heads import Mlp
-from bias_pipeline.encoders.recurrent import Recurrent
-from bias_pipeline.encoders.transformer import Transformer
+from bias_pipeline.encoders.trained import Recurrent, Transformer
 from bias_pipeline.encoders.words import WordEncoder, WordInputs
 from bias_pipeline.io.hashing import derived_seed
 from tests.attackers.test_neural import N_TRAIN, flags, labelled, splits, tasks

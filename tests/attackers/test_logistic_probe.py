@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
-from bias_pipeline.attackers.logistic import decide, fit
-from bias_pipeline.attackers.logistic_probe import ConvexProbe
+from bias_pipeline.attackers.logistic import ConvexProbe, decide, fit
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.hold_out import HoldOut
 from bias_pipeline.corpus.predictions import LabelledCaptions

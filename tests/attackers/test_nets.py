@@ -10,14 +10,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from bias_pipeline.attackers.attacker import Attacker
-from bias_pipeline.attackers.batches import Batch
-from bias_pipeline.attackers.optimizers import Adam
+from bias_pipeline.attackers.attacker import Attacker, Batch
+from bias_pipeline.attackers.recipe import Adam
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.encoders.heads import Mlp
 from bias_pipeline.encoders.nets import positions
-from bias_pipeline.encoders.recurrent import Recurrent
-from bias_pipeline.encoders.transformer import Transformer
+from bias_pipeline.encoders.trained import Recurrent, Transformer
 from bias_pipeline.encoders.words import N_SPECIAL, PAD, UNKNOWN, WordInputs
 from bias_pipeline.errors import UsageError
 

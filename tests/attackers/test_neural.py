@@ -25,10 +25,10 @@ from omegaconf import OmegaConf
 
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.attackers import neural, training
-from bias_pipeline.attackers.batches import LengthBatches
+from bias_pipeline.attackers.attacker import LengthBatches
 from bias_pipeline.attackers.neural import ATTEMPTS, NeuralProbe
-from bias_pipeline.attackers.optimizers import Adam
 from bias_pipeline.attackers.probe import ProbeResult, TrainingJob
+from bias_pipeline.attackers.recipe import Adam
 from bias_pipeline.commands.main import main
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
@@ -37,7 +37,7 @@ from bias_pipeline.encoders.words import PAD, UNKNOWN, WordInputs
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.io.hashing import derived_seed
 from bias_pipeline.io.paths import conf_dir
-from bias_pipeline.learning import loop, workers
+from bias_pipeline.learning import distributed, loop
 
 ENCODERS = ("lstm", "bilstm", "rnn", "birnn", "transformer1", "transformer5")
 HEADS = ("linear", "mlp3")
@@ -567,7 +567,7 @@ def test_a_process_ended_from_outside_is_a_want_of_resources(
         def __call__(self, processes: int) -> Broken:
             return Broken()
 
-    monkeypatch.setattr(workers, "pool", Pool())
+    monkeypatch.setattr(distributed, "pool", Pool())
     with pytest.raises(ResourceError, match=r"probe\.processes=1"):
         probe(processes=2).fit_predict(labelled(), splits(0, 12))
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bias_pipeline.array_types import Float64Array
-from bias_pipeline.attackers.zero_shot import ZeroShotProbe
+from bias_pipeline.attackers.probe import ZeroShotProbe
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.corpus.split import Split

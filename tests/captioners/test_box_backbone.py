@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from bias_pipeline.attackers.neural import NeuralProbe
-from bias_pipeline.attackers.optimizers import Adam
+from bias_pipeline.attackers.recipe import Adam
 from bias_pipeline.captioners.box_backbone import BoxBackbone, BoxInputs, Thing, things_in
 from bias_pipeline.captioners.prompt import Prompt
 from bias_pipeline.captioners.prompted import Answers

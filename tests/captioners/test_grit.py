@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from bias_pipeline.attackers.neural import NeuralProbe
-from bias_pipeline.attackers.optimizers import Adam
+from bias_pipeline.attackers.recipe import Adam
 from bias_pipeline.captioners.backbones import PixelInputs
 from bias_pipeline.captioners.grit import Grit
 from bias_pipeline.captioners.grit_net import GritNet
@@ -24,8 +24,8 @@ from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.errors import ResourceError, UsageError
 from bias_pipeline.models.grit.detector import GritDetector, Visual
 from bias_pipeline.models.grit.sizes import SIZES
+from bias_pipeline.vision.drawn import pixel_table
 from bias_pipeline.vision.masking import Blank
-from bias_pipeline.vision.pixels import pixel_table
 from tests.captioners import test_sat
 from tests.captioners.test_sat import FLAGS, data, split
 from tests.grit_files import network, write_captioner, write_detector, write_vocabulary

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from bias_pipeline.attackers.neural import NeuralProbe
-from bias_pipeline.attackers.optimizers import Adam
+from bias_pipeline.attackers.recipe import Adam
 from bias_pipeline.captioners.backbone_nets import Convolutions, ListedObjects
 from bias_pipeline.captioners.backbones import ObjectInputs
 from bias_pipeline.captioners.designs import DESIGNS
@@ -24,7 +24,7 @@ from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.corpus.split import Split
-from bias_pipeline.datasets.scenes.pixels.drawing import SceneDrawing
+from bias_pipeline.datasets.scenes.pixels import SceneDrawing
 from bias_pipeline.datasets.scenes.world import generate
 from bias_pipeline.errors import NotApplicableError, UsageError
 from bias_pipeline.vision.masking import Blank

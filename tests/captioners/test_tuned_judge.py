@@ -14,7 +14,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from bias_pipeline.attackers.neural import NeuralProbe
-from bias_pipeline.attackers.optimizers import Adam
+from bias_pipeline.attackers.recipe import Adam
 from bias_pipeline.captioners.judge import Judge
 from bias_pipeline.captioners.prompt import Prompt
 from bias_pipeline.captioners.prompted import Answers

@@ -25,7 +25,7 @@ from bias_pipeline.captioners.served import ServedBar, ServedCaptioner
 from bias_pipeline.commands import caption_server
 from bias_pipeline.datasets.coco_files import model_captions
 from bias_pipeline.errors import UsageError
-from bias_pipeline.io.redaction import secrets
+from bias_pipeline.io.terminal import secrets
 from bias_pipeline.models.sampling import Decoding
 from tests.chat_stub import (
     Body,

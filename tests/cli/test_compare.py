@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
-from bias_pipeline.datasets.scenes.files import write_scenes
+from bias_pipeline.datasets.scenes.dataset import write_scenes
 from bias_pipeline.datasets.scenes.world import generate
 from tests.cli.commands import COUNTING, SMALL, Run, results
 

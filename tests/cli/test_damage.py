@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.io.checksummed_json import sealed, unsealed
+from bias_pipeline.io.digests import sealed, unsealed
 from bias_pipeline.results.store import ResultStore
 from tests.cli.commands import SMALL, Run, results
 from tests.results.test_sealed_runs import result

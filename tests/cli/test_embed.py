@@ -18,7 +18,7 @@ from PIL import Image
 from safetensors.numpy import load_file, save_file
 
 from bias_pipeline.commands.main import main
-from bias_pipeline.encoders.frozen import Frozen
+from bias_pipeline.encoders.language_models import Frozen
 from bias_pipeline.inference.merge_shards import MISSING, _write_missing, read_embeddings
 from bias_pipeline.io import digests
 from bias_pipeline.models.clip import ClipPhotos
@@ -285,7 +285,7 @@ def test_a_photo_that_a_disk_did_not_give_is_tried_again(
         return read_photo(path)
 
     with monkeypatch.context() as patched:
-        patched.setattr("bias_pipeline.inference.dual_models.read_photo", failing)
+        patched.setattr("bias_pipeline.inference.dual_encoders.read_photo", failing)
         assert "7 (stale file handle)" in embed()[1]
     embed()
     assert gathered(run)[0] == alone[0]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.commands.main import main
-from bias_pipeline.encoders.frozen import Frozen
+from bias_pipeline.encoders.language_models import Frozen
 from tests.cli.commands import Run
 from tests.tiny_models import (
     language_models,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.commands.main import main
-from bias_pipeline.debias.prompts import READINGS
+from bias_pipeline.debias.export import READINGS
 from tests.cli.commands import Run, part, results
 from tests.photo_folder import write_photos
 

@@ -16,7 +16,7 @@ import pytest
 from bias_pipeline.commands import audit, auditing
 from bias_pipeline.commands.main import main
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
-from bias_pipeline.datasets.scenes.files import write_scenes
+from bias_pipeline.datasets.scenes.dataset import write_scenes
 from bias_pipeline.datasets.scenes.world import generate
 from tests.corpora import REPOSITORY
 from tests.test_docs import blocks, commands

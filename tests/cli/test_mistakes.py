@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
-from bias_pipeline.datasets.scenes.files import write_scenes
+from bias_pipeline.datasets.scenes.dataset import write_scenes
 from bias_pipeline.datasets.scenes.world import generate
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.learning.loop import require_devices

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.io.redaction import redacted, redacted_data, secrets
+from bias_pipeline.io.terminal import redacted, redacted_data, secrets
 from bias_pipeline.loggers.loggers import WandbLogger
 from tests.cli.commands import SMALL, Run
 from tests.loggers.test_loggers import result

@@ -6,7 +6,7 @@ Nothing here may start a thread: a lock that it held would stay shut in every fo
 from importlib import import_module
 
 for module in (
-    "bias_pipeline.attackers.logistic_probe",
+    "bias_pipeline.attackers.logistic",
     "bias_pipeline.datasets.scenes.dataset",
     "bias_pipeline.encoders.ngram",
     "bias_pipeline.sweeps.launch",

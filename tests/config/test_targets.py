@@ -122,5 +122,5 @@ def test_text_is_no_list() -> None:
 
 def test_null_is_accepted_where_it_is_declared() -> None:
     encoder = {"_target_": "bias_pipeline.encoders.ngram.Ngram"}
-    probe = "bias_pipeline.attackers.logistic_probe.ConvexProbe"
+    probe = "bias_pipeline.attackers.logistic.ConvexProbe"
     check_arguments({"_target_": probe, "encoder": encoder, "cache": None})

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bias_pipeline.datasets.detections import detections_by_id
+from bias_pipeline.datasets.picture_files import detections_by_id
 from bias_pipeline.errors import BiasPipelineError, DataError
 
 ROWS: list[dict[str, Any]] = [

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.datasets.download import Archive, download
+from bias_pipeline.datasets.sources import Archive, download
 from bias_pipeline.errors import ResourceError
 
 MEMBERS = {"annotations/captions.json": "annotations/mine.json"}

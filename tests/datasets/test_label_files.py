@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
-from bias_pipeline.datasets.annotators import TIE, agreement, majority
 from bias_pipeline.datasets.columns import Layout
 from bias_pipeline.datasets.label_files import Labels, read_labels, strata_note
+from bias_pipeline.datasets.label_values import TIE, agreement, majority
 from bias_pipeline.errors import DataError, UsageError
 
 PRINCETON = LabelMap(

@@ -12,7 +12,7 @@ import pytest
 from bias_pipeline.corpus.pictures import PERSON
 from bias_pipeline.datasets.picture_files import PictureFiles, regions_by_id
 from bias_pipeline.errors import DataError
-from bias_pipeline.vision.regions import outline_mask
+from bias_pipeline.vision.people import outline_mask
 from tests.corpora import DATA
 from tests.photo_folder import write_photos
 

@@ -14,16 +14,13 @@ from bias_pipeline.corpus.pictures import PERSON, Drawn, Pictures
 from bias_pipeline.datasets.picture_files import PictureFiles
 from bias_pipeline.datasets.scenes import write_drawn
 from bias_pipeline.datasets.scenes.categories import CATEGORIES
-from bias_pipeline.datasets.scenes.pixels.drawing import SceneDrawing
-from bias_pipeline.datasets.scenes.pixels.figure import MARK, figure
-from bias_pipeline.datasets.scenes.pixels.icons import icon
-from bias_pipeline.datasets.scenes.pixels.shapes import inked
+from bias_pipeline.datasets.scenes.pixels import MARK, SceneDrawing, figure, icon, inked
 from bias_pipeline.datasets.scenes.slots import GROUPS
 from bias_pipeline.datasets.scenes.world import Image, generate
 from bias_pipeline.errors import UsageError
+from bias_pipeline.vision.drawn import read_pixels
 from bias_pipeline.vision.masking import ImageMasking
-from bias_pipeline.vision.pixels import read_pixels
-from bias_pipeline.vision.regions import outline_mask
+from bias_pipeline.vision.people import outline_mask
 
 IMAGES = generate(40, seed=3).images
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import ndimage
 
 from bias_pipeline.debias.base import Examples
-from bias_pipeline.debias.clip_clip import ClipClip, information
+from bias_pipeline.debias.neurons import ClipClip, information
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.inference.embedders import DualEncoder
 

@@ -10,8 +10,7 @@ from scipy import stats
 from sklearn.linear_model import LogisticRegression
 
 from bias_pipeline.debias.base import Debias, Examples, means_of
-from bias_pipeline.debias.erasure import Erasure
-from bias_pipeline.debias.mean_difference import MeanDifference
+from bias_pipeline.debias.projections import Erasure, MeanDifference
 from tests.debias.planted import planted
 
 BOTH = [Erasure(), MeanDifference()]

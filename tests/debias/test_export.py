@@ -12,13 +12,9 @@ import numpy as np
 import pytest
 
 from bias_pipeline.debias.base import Debias
-from bias_pipeline.debias.clip_clip import ClipClip
-from bias_pipeline.debias.erasure import Erasure
 from bias_pipeline.debias.export import affine, write_debias
-from bias_pipeline.debias.mean_difference import MeanDifference
-from bias_pipeline.debias.neurons import MeanNeuron, ZeroNeuron
-from bias_pipeline.debias.none import Untouched
-from bias_pipeline.debias.subspace import Subspace
+from bias_pipeline.debias.neurons import ClipClip, MeanNeuron, ZeroNeuron
+from bias_pipeline.debias.projections import Erasure, MeanDifference, Subspace, Untouched
 from bias_pipeline.errors import ResourceError, UsageError
 from bias_pipeline.inference.embedders import DualEncoder
 from tests.debias.planted import SIZE, planted

@@ -16,16 +16,11 @@ import torch
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.debias.base import Debias, Debiased, Examples, edited
-from bias_pipeline.debias.clip_clip import ClipClip
-from bias_pipeline.debias.erasure import Erasure
-from bias_pipeline.debias.export import write_debias
+from bias_pipeline.debias.export import READINGS, Reading, prompt_numbers, write_debias
 from bias_pipeline.debias.load_debias import debias_prompts
-from bias_pipeline.debias.mean_difference import MeanDifference
-from bias_pipeline.debias.neurons import MeanNeuron, ZeroNeuron
-from bias_pipeline.debias.none import Untouched
-from bias_pipeline.debias.prompts import READINGS, Reading, prompt_numbers
-from bias_pipeline.debias.subspace import Subspace
-from bias_pipeline.encoders.clip import Clip
+from bias_pipeline.debias.neurons import ClipClip, MeanNeuron, ZeroNeuron
+from bias_pipeline.debias.projections import Erasure, MeanDifference, Subspace, Untouched
+from bias_pipeline.encoders.picture_text import Clip
 from bias_pipeline.errors import UsageError
 from bias_pipeline.models.clip import ClipTexts
 from bias_pipeline.vision.torchvision import make_importable

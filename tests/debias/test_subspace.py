@@ -9,8 +9,14 @@ import pytest
 
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.debias.base import Examples
-from bias_pipeline.debias.projection import Projection, principal_directions
-from bias_pipeline.debias.subspace import Pairing, Subspace, centred, matched
+from bias_pipeline.debias.projections import (
+    Pairing,
+    Projection,
+    Subspace,
+    centred,
+    matched,
+    principal_directions,
+)
 from bias_pipeline.errors import DataError, UsageError
 from tests.debias.planted import NAMES, planted
 from tests.oracles import oracle

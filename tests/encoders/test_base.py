@@ -14,10 +14,10 @@ from scipy import sparse
 from torch import nn
 
 from bias_pipeline.array_types import Float32Array, IntArray
-from bias_pipeline.attackers.logistic_probe import ConvexProbe
+from bias_pipeline.attackers.logistic import ConvexProbe
 from bias_pipeline.attackers.neural import NeuralProbe
-from bias_pipeline.attackers.optimizers import Adam
 from bias_pipeline.attackers.probe import Probe
+from bias_pipeline.attackers.recipe import Adam
 from bias_pipeline.corpus.hold_out import HoldOut
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.encoders.base import FeatureEncoder, Features, Items, NetEncoder

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.config import compose
-from bias_pipeline.encoders.clip import Clip
+from bias_pipeline.encoders.picture_text import Clip
 from bias_pipeline.errors import AbsentModelError, UsageError
 from tests.tiny_models import tiny_clip
 
 SCENES = "bias_pipeline.datasets.scenes.dataset.ScenesDataset"
-FACES = "bias_pipeline.datasets.fairface.FairFaceDataset"
+FACES = "bias_pipeline.datasets.people.FairFaceDataset"
 
 
 def test_scenes_have_one_of_their_own() -> None:

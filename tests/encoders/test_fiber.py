@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("torch")
 
 from bias_pipeline.config import compose
-from bias_pipeline.encoders.fiber import Fiber
+from bias_pipeline.encoders.picture_text import Fiber
 from bias_pipeline.errors import AbsentModelError, DataError
 from tests.fiber_files import TINY, network, write_checkpoint, write_fiber
 

@@ -12,12 +12,12 @@ import pytest
 import torch
 
 from bias_pipeline.attackers.neural import NeuralProbe
-from bias_pipeline.attackers.optimizers import AdamW, Warmup
 from bias_pipeline.attackers.probe import TrainingJob
+from bias_pipeline.attackers.recipe import AdamW, Warmup
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.predictions import LabelledCaptions
-from bias_pipeline.encoders.finetuned import FineTuned
 from bias_pipeline.encoders.heads import LicBert
+from bias_pipeline.encoders.language_models import FineTuned
 from tests.attackers.test_neural import N_TRAIN, N, accuracy, flags, splits
 from tests.encoders.test_frozen import captions
 from tests.tiny_models import write_bert
@@ -66,7 +66,7 @@ def test_dropout_is_on_while_it_learns(encoder: FineTuned) -> None:
 
 
 def test_padding_changes_nothing(encoder: FineTuned) -> None:
-    from bias_pipeline.attackers.batches import tensors
+    from bias_pipeline.attackers.attacker import tensors
 
     texts = Captions.from_texts(["a dog", "a small red dog rides on the beach"])
     inputs = encoder.read(LabelledCaptions("model", texts, np.zeros(2, np.int64), 2))

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("torch")
 
 from bias_pipeline.config import compose
-from bias_pipeline.encoders.open_clip import OpenClip
+from bias_pipeline.encoders.picture_text import OpenClip
 from bias_pipeline.errors import AbsentModelError, ResourceError, UsageError
 from bias_pipeline.io import optional_dependencies
 from tests.open_clip_files import WEIGHTS, changed, write_open_clip

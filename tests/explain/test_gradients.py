@@ -10,11 +10,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from bias_pipeline.attackers.attacker import Attacker
-from bias_pipeline.attackers.batches import tensors
+from bias_pipeline.attackers.attacker import Attacker, tensors
 from bias_pipeline.attackers.neural import NeuralProbe
-from bias_pipeline.attackers.optimizers import Adam
 from bias_pipeline.attackers.probe import TrainingJob
+from bias_pipeline.attackers.recipe import Adam
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Record
 from bias_pipeline.corpus.predictions import LabelledCaptions

@@ -9,7 +9,7 @@ import pytest
 
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.attackers import logistic
-from bias_pipeline.attackers.logistic_probe import ConvexProbe
+from bias_pipeline.attackers.logistic import ConvexProbe
 from bias_pipeline.attackers.probe import Probe, TrainingJob
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus, Record

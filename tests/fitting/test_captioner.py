@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from bias_pipeline.attackers.optimizers import Adam
-from bias_pipeline.attackers.recipe import Recipe
+from bias_pipeline.attackers.recipe import Adam, Recipe
 from bias_pipeline.captioners.backbones import PixelInputs
 from bias_pipeline.captioners.fitted import KINDS, Fitted
 from bias_pipeline.captioners.grit import Grit
@@ -21,8 +20,7 @@ from bias_pipeline.captioners.sat import Sat
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.errors import DataError, NotApplicableError, ResourceError
-from bias_pipeline.fitting.captioner import Lesson, fit_captioner
-from bias_pipeline.fitting.captions import CaptionInputs, vocabulary_of
+from bias_pipeline.fitting.captioner import CaptionInputs, Lesson, fit_captioner, vocabulary_of
 from bias_pipeline.fitting.learning import CaptionLearner
 from bias_pipeline.learning.loop import Survival
 from bias_pipeline.models.pretrained import find_pretrained

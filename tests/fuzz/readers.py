@@ -17,9 +17,9 @@ from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.datasets.coco import CocoDataset
 from bias_pipeline.datasets.convert import convert
-from bias_pipeline.datasets.detections import detections_by_id
 from bias_pipeline.datasets.pickles import load_pickle
-from bias_pipeline.io.checksummed_json import sealed, sha256_of
+from bias_pipeline.datasets.picture_files import detections_by_id
+from bias_pipeline.io.digests import sealed, sha256_of
 from bias_pipeline.loggers.loggers import WandbLogger
 from bias_pipeline.loggers.push import _with_curves
 from bias_pipeline.report.content import report_of_folder
@@ -268,9 +268,8 @@ def released_weights(folder: Path) -> Reader:
     """One file of a FIBER's folder."""
     import torch
 
-    from bias_pipeline.models.fiber.folder import find_fiber
+    from bias_pipeline.models.fiber.folder import FiberSize, find_fiber
     from bias_pipeline.models.fiber.model import FiberModel
-    from bias_pipeline.models.fiber.sizes import FiberSize
     from tests.fiber_files import WORDS, write_fiber
 
     size = FiberSize(8, (1, 1), (1, 2), 4, 64, 8, 2, len(WORDS), 48, n_pairs=1, joint=6)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bias_pipeline.io.console_table import print_table, print_text, width, wrapped
+from bias_pipeline.io.terminal import print_table, print_text, width, wrapped
 
 WIDTHS = st.integers(40, 120)
 CELL = st.text(alphabet="ab.1 ", max_size=25)

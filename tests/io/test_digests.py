@@ -11,8 +11,7 @@ import pytest
 
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io import digests
-from bias_pipeline.io.checksummed_json import sha256_of
-from bias_pipeline.io.digests import Traits, digest_mismatch, digest_of, digests_of
+from bias_pipeline.io.digests import Traits, digest_mismatch, digest_of, digests_of, sha256_of
 
 LONG_AGO = 1_000_000_000_000_000_000  # nanoseconds
 

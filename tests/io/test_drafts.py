@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.inference.blocks import BlockStore
-from bias_pipeline.io.atomic import replacing
-from bias_pipeline.io.drafts import clear_drafts
-from bias_pipeline.io.new_folder import drafted
+from bias_pipeline.io.files import clear_drafts, drafted, replacing
 from tests.corpora import REPOSITORY
 
 
@@ -34,7 +32,7 @@ def killed(code: str, place: Path) -> None:
 
 def test_a_killed_fit_s_draft_is_cleared_by_the_next(tmp_path: Path) -> None:
     killed(
-        "from bias_pipeline.io.new_folder import drafted\n"
+        "from bias_pipeline.io.files import drafted\n"
         "with drafted(place / 'o') as draft: os.kill(os.getpid(), signal.SIGKILL)\n",
         tmp_path,
     )
@@ -50,7 +48,7 @@ def test_a_killed_embedding_s_draft_is_cleared_by_the_next(tmp_path: Path) -> No
     place = store.folder / "blocks" / "ab"
     place.mkdir(parents=True)
     killed(
-        "from bias_pipeline.io.atomic import replacing\n"
+        "from bias_pipeline.io.files import replacing\n"
         "with replacing(place / 'x.block') as file: os.kill(os.getpid(), signal.SIGKILL)\n",
         place,
     )

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bias_pipeline.datasets.scenes.streams import uniforms
+from bias_pipeline.datasets.scenes.world import uniforms
 from bias_pipeline.io.hashing import PURPOSES, derived_seed, hash_ids, mix, random_words
 
 N = 4000

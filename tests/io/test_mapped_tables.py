@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from bias_pipeline.errors import ResourceError
-from bias_pipeline.io.mapped_tables import Filling, mapped_table
+from bias_pipeline.io.arrays import Filling, mapped_table
 from tests.corpora import REPOSITORY
 
 SHAPE = (4, 2, 3)
@@ -143,7 +143,7 @@ def test_e13_a_full_disk_under_a_table_is_a_sentence_and_no_signal(tmp_path: Pat
     code = (
         "import numpy as np, os\n"
         "from bias_pipeline.errors import ResourceError\n"
-        "from bias_pipeline.io.mapped_tables import Filling, mapped_table\n"
+        "from bias_pipeline.io.arrays import Filling, mapped_table\n"
         "rows = ((row, np.ones(1000, np.uint8)) for row in range(1000))\n"
         "try:\n"
         f"    mapped_table({str(place)!r}, 'key', lambda: Filling((1000, 1000), np.uint8, rows))\n"

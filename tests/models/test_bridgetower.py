@@ -15,10 +15,12 @@ from PIL import Image  # noqa: E402
 
 from bias_pipeline.commands.main import main  # noqa: E402
 from bias_pipeline.config import compose  # noqa: E402
-from bias_pipeline.encoders.clip import Clip  # noqa: E402
+from bias_pipeline.encoders.picture_text import Clip  # noqa: E402
 from bias_pipeline.errors import DataError, UsageError  # noqa: E402
-from bias_pipeline.inference.dual_models import KINDS  # noqa: E402
-from bias_pipeline.inference.published import PublishedHalves  # noqa: E402
+from bias_pipeline.inference.dual_encoders import (  # noqa: E402
+    KINDS,
+    PublishedHalves,
+)
 from bias_pipeline.models.bridgetower import BridgeTowerModel  # noqa: E402
 from bias_pipeline.models.pretrained import find_pretrained  # noqa: E402
 from tests.tiny_models import write_blip, write_bridgetower, write_preprocessing  # noqa: E402

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from bias_pipeline.corpus.pictures import Pictures
-from bias_pipeline.datasets.scenes.pixels.drawing import SceneDrawing
+from bias_pipeline.datasets.scenes.pixels import SceneDrawing
 from bias_pipeline.datasets.scenes.world import generate
 from bias_pipeline.errors import DataError, ResourceError, UsageError
-from bias_pipeline.inference.clip import ClipHalves
+from bias_pipeline.inference.dual_encoders import ClipHalves
 from bias_pipeline.inference.embedders import dual_of
 from bias_pipeline.learning.loop import Survival
 from bias_pipeline.models.clip import KINDS

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from bias_pipeline.models.fiber.folder import FiberSize
 from bias_pipeline.models.fiber.net import Begun, FiberNet
-from bias_pipeline.models.fiber.sizes import FiberSize
 from tests.fiber_files import TINY, network, released
 from tests.models.plain_fiber import PlainFiber
 

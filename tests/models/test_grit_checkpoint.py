@@ -17,7 +17,7 @@ from bias_pipeline.models.grit.checkpoint import (
     rename_grit_weights,
 )
 from bias_pipeline.models.grit.detector import GritDetector
-from bias_pipeline.models.grit.vocabulary import read_vocabulary, shared_rows
+from bias_pipeline.models.grit.sizes import read_vocabulary, shared_rows
 from tests.grit_files import (
     SMALL,
     WORDS,

@@ -12,7 +12,7 @@ import pytest
 from huggingface_hub import errors
 
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.models.prefetch import licence_of, prefetch
+from bias_pipeline.models.model_location import licence_of, prefetch
 
 COMMIT = "a" * 40
 FILES = {

@@ -15,9 +15,16 @@ from safetensors.numpy import load_file, save_file
 
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.models.model_location import CARRIED, find_place
-from bias_pipeline.models.pooling import How, Pooling, own_pooling
 from bias_pipeline.models.pretrained import Pretrained, find_pretrained
-from bias_pipeline.models.sentences import KINDS, Sentences, pool_tokens, pooling_of
+from bias_pipeline.models.sentences import (
+    KINDS,
+    How,
+    Pooling,
+    Sentences,
+    own_pooling,
+    pool_tokens,
+    pooling_of,
+)
 from tests.corpora import DATA
 from tests.tiny_models import write_bert, write_gpt2, write_sentence_parts
 

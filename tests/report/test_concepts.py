@@ -19,7 +19,7 @@ from bias_pipeline.report.figures import PRINT, FigureBar, bars
 from bias_pipeline.report.page import html
 from bias_pipeline.report.question_texts import PANELS, panel_of
 from bias_pipeline.results.store import Result, ResultStore
-from bias_pipeline.vision.thumbnails import thumbnail
+from bias_pipeline.vision.drawn import thumbnail
 from tests.report.test_tables import row
 
 GROUPS = ("male", "female", "<b>other</b>")

@@ -9,7 +9,7 @@ from PIL import Image
 
 from bias_pipeline.errors import DataError
 from bias_pipeline.report.grids import grid_of
-from bias_pipeline.vision.thumbnails import thumbnail
+from bias_pipeline.vision.drawn import thumbnail
 
 COLOURS = ("red", "green", "blue")
 

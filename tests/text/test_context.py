@@ -15,12 +15,7 @@ from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute, Context
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.errors import UsageError
-from bias_pipeline.text.mentions import (
-    attribute_mentions,
-    listed_words,
-    named_group,
-    neutral_rate,
-)
+from bias_pipeline.text.mentions import attribute_mentions, listed_words, named_group, neutral_rate
 from tests.corpora import DATA
 
 NOBODY: list[str] = []

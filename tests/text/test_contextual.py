@@ -9,9 +9,8 @@ import pytest
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.errors import DataError, UsageError
-from bias_pipeline.text.contextual import ContextualAlignment
+from bias_pipeline.text.contextual import ContextualAlignment, nearest
 from bias_pipeline.text.mask import MaskWords
-from bias_pipeline.text.nearest_neighbors import nearest
 from tests.corpora import make_corpus
 
 VECTORS = """\

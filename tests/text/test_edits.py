@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.text.edits import Entries, edit_words
+from bias_pipeline.text.transform import Entries, edit_words
 
 Pairs = Sequence[tuple[int, str]]
 

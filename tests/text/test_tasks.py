@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.text.mentions import attribute_mentions, named_group
-from bias_pipeline.text.tasks import task_mentions
+from bias_pipeline.text.mentions import attribute_mentions, named_group, task_mentions
 
 WORDS = {
     "dog": ["dog", "dogs", "puppy"],

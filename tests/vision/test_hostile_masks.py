@@ -12,7 +12,7 @@ import pytest
 from bias_pipeline.corpus.pictures import Region
 from bias_pipeline.datasets.picture_files import regions_by_id
 from bias_pipeline.errors import DataError
-from bias_pipeline.vision.regions import box_of_runs, outline_mask
+from bias_pipeline.vision.people import box_of_runs, outline_mask
 
 
 def outline(n_points: int) -> Region:

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from bias_pipeline.corpus.pictures import Pictures, Region
-from bias_pipeline.datasets.scenes.pixels.drawing import SceneDrawing
+from bias_pipeline.datasets.scenes.pixels import SceneDrawing
 from bias_pipeline.datasets.scenes.world import generate
 from bias_pipeline.errors import DataError
 from bias_pipeline.vision.people import Crop, crop_cache_key, crop_person

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as arrays
 from pycocotools import mask as coco
 
 from bias_pipeline.corpus.pictures import Region
-from bias_pipeline.vision.regions import box_mask, grown, outline_mask, region_mask, union
+from bias_pipeline.vision.people import box_mask, grown, outline_mask, region_mask, union
 
 MASKS = arrays.arrays(bool, arrays.array_shapes(min_dims=2, max_dims=2, max_side=12))
 

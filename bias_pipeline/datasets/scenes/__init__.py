@@ -6,7 +6,7 @@ group, and how much each simulated captioner amplifies it, is known exactly (see
 
 from bias_pipeline.datasets.scenes.bias_settings import BiasSettings
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS, world_captions
-from bias_pipeline.datasets.scenes.files import write_drawn, write_scenes
+from bias_pipeline.datasets.scenes.dataset import write_drawn, write_scenes
 from bias_pipeline.datasets.scenes.truth import Truth, truth
 from bias_pipeline.datasets.scenes.world import Image, World, generate
 

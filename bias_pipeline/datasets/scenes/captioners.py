@@ -22,7 +22,6 @@ from bias_pipeline.datasets.scenes.slots import (
     without,
     world_tables,
 )
-from bias_pipeline.datasets.scenes.streams import uniforms
 from bias_pipeline.datasets.scenes.world import (
     HUMANS,
     Columns,
@@ -33,6 +32,7 @@ from bias_pipeline.datasets.scenes.world import (
     image_draws,
     rows_of,
     spoken,
+    uniforms,
 )
 
 CAPTIONERS: Mapping[str, BiasSettings] = {

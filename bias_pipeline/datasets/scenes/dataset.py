@@ -1,24 +1,251 @@
-"""``dataset=scenes``: the embedded data set, made on the spot."""
+"""``dataset=scenes``: the embedded data set, made on the spot, or written in COCO's format.
+
+The files of a world are the same for the same world, byte for byte.
+"""
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
+import json
+import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.corpus.pictures import Region
 from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.datasets.scenes.bias_settings import BiasSettings
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS, world_captions
-from bias_pipeline.datasets.scenes.files import COLUMNS, write_scenes, write_scenes_captions
-from bias_pipeline.datasets.scenes.pixels.drawing import SceneDrawing
-from bias_pipeline.datasets.scenes.world import World, generate
+from bias_pipeline.datasets.scenes.categories import CATEGORIES
+from bias_pipeline.datasets.scenes.pixels import SceneDrawing
+from bias_pipeline.datasets.scenes.world import Image, World, generate
 from bias_pipeline.declared import Range, Seed, Share
-from bias_pipeline.errors import UsageError, did_you_mean
+from bias_pipeline.errors import ResourceError, UsageError, did_you_mean
+
+INSTANCES = "annotations/instances.json"
+COLUMNS = {"bb_gender": "gender", "bb_skin": "skin", "age": "age", "emotion": "emotion"}
+
+
+def write_scenes(world: World, root: Path, captioners: Mapping[str, BiasSettings]) -> None:
+    """Write a world as a data set folder.
+
+    The files are ``annotations/captions.json``, ``annotations/instances.json``,
+    ``attributes.csv`` and one ``captioners/<name>.json`` each. They appear complete or not at all;
+    a second writer at the same time does no harm, and files of an earlier world are replaced.
+
+    Args:
+        world: what is written.
+        root: the folder; created if it is missing.
+        captioners: name to dials of the captioners whose captions are written.
+
+    Raises:
+        ResourceError: if the folder cannot be written.
+
+    Example:
+        >>> import tempfile
+        >>> from bias_pipeline.datasets.scenes.world import generate
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     captioners = {"faithful": BiasSettings()}
+        ...     write_scenes(generate(n_images=2), Path(folder, "scenes"), captioners)
+        ...     sorted(path.name for path in Path(folder, "scenes").iterdir())
+        ['annotations', 'attributes.csv', 'captioners']
+    """
+    _place(root, [*_texts(world, captioners), (INSTANCES, _json(_instances(world)))])
+
+
+def write_drawn(
+    world: World, root: Path, captioners: Mapping[str, BiasSettings], side: int, leak: float = 0.0
+) -> None:
+    """Write a world with its pictures, as :func:`write_scenes` does.
+
+    ``images/`` has one PNG file per image, and the instances are the visible objects, their masks
+    as run lengths.
+
+    Args:
+        world: what is written.
+        root: the folder; created if it is missing.
+        captioners: name to dials of the captioners whose captions are written.
+        side: of the square pictures, 32 to 256 pixels.
+        leak: see :class:`~bias_pipeline.datasets.scenes.pixels.SceneDrawing`.
+
+    Raises:
+        UsageError: if the side is out of its range.
+        ResourceError: if the folder cannot be written.
+    """
+    _place(root, chain(_texts(world, captioners), _drawn(world, side, leak)))
+
+
+def write_scenes_captions(root: Path, name: str, captions: Mapping[int, str]) -> None:
+    """Add a captioner's captions to a data set folder, as :func:`write_scenes` does.
+
+    Args:
+        root: the folder; created if it is missing.
+        name: of the captioner.
+        captions: image id to caption.
+
+    Raises:
+        ResourceError: if the folder cannot be written.
+    """
+    _place(root, [_captioner(name, captions)])
+
+
+def _place(root: Path, files: Iterable[tuple[str, bytes]]) -> None:
+    """Write files into a folder, all or none.
+
+    Raises:
+        ResourceError: if the folder cannot be written.
+    """
+    draft = root.parent / f".{root.name}.{os.getpid()}.{secrets.token_hex(4)}"
+    try:
+        for name, content in files:
+            path = draft / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        _publish(draft, root)
+    except OSError as error:
+        raise ResourceError(
+            f"{root}: the data set scenes cannot be written ({error.strerror}); "
+            "choose another folder with dataset.root"
+        ) from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _publish(draft: Path, root: Path) -> None:
+    """Move a complete draft to its place in one step, or file by file if the place is taken."""
+    try:
+        draft.rename(root)
+    except OSError:
+        if not root.is_dir():
+            raise
+        for path in sorted(path for path in draft.rglob("*") if path.is_file()):
+            target = root / path.relative_to(draft)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            path.replace(target)
+
+
+def _texts(world: World, captioners: Mapping[str, BiasSettings]) -> Iterator[tuple[str, bytes]]:
+    yield "annotations/captions.json", _json(_caption_entries(world))
+    yield "attributes.csv", _attributes(world).encode()
+    for name, dials in captioners.items():
+        yield _captioner(name, world_captions(world, dials))
+
+
+def _captioner(name: str, captions: Mapping[int, str]) -> tuple[str, bytes]:
+    return f"captioners/{name}.json", _json(_results(captions))
+
+
+def _drawn(world: World, side: int, leak: float) -> Iterator[tuple[str, bytes]]:
+    """Pictures, and the instances visible in them."""
+    from PIL import Image as Picture
+
+    header, annotations = _header(world), []
+    for image, entry in zip(world.images, header["images"], strict=True):
+        entry |= {"file_name": f"{image.id:012d}.png", "width": side, "height": side}
+        drawn = SceneDrawing(image, "gender", leak).draw(side)
+        file = io.BytesIO()
+        Picture.fromarray(drawn.pixels).save(file, "PNG")
+        yield f"images/{entry['file_name']}", file.getvalue()
+        annotations += [_seen(image.id, region) for region in drawn.regions]
+    numbered = [
+        {"id": number, **annotation} for number, annotation in enumerate(annotations, start=1)
+    ]
+    whole = {**header, "categories": _categories(), "annotations": numbered}
+    yield INSTANCES, _json(whole)
+
+
+def _seen(image_id: int, region: Region) -> dict[str, Any]:
+    from pycocotools import mask as coco
+
+    coded: Any = {"size": list(region.size), "counts": region.counts}
+    return {
+        "image_id": image_id,
+        "category_id": CATEGORIES[region.category].id,
+        "bbox": list(region.box),
+        "area": int(coco.area(coded)),
+        "iscrowd": 0,
+        "segmentation": {"size": list(region.size), "counts": region.counts.decode()},
+    }
+
+
+def _json(content: object) -> bytes:
+    return (json.dumps(content, separators=(",", ":")) + "\n").encode()
+
+
+def _header(world: World) -> dict[str, Any]:
+    description = "scenes: generated captions with known bias, part of bias_pipeline"
+    return {
+        "info": {"description": description, "version": "1", "seed": world.seed},
+        "licenses": [],
+        "images": [_picture(image) for image in world.images],
+    }
+
+
+def _picture(image: Image) -> dict[str, Any]:
+    return {
+        "id": image.id,
+        "file_name": f"scenes_{image.id:012d}.png",
+        "width": image.width,
+        "height": image.height,
+    }
+
+
+def _caption_entries(world: World) -> dict[str, Any]:
+    pairs = [(image.id, text) for image in world.images for text in image.human]
+    annotations = [
+        {"id": number, "image_id": image_id, "caption": text}
+        for number, (image_id, text) in enumerate(pairs, start=1)
+    ]
+    return {**_header(world), "annotations": annotations}
+
+
+def _instances(world: World) -> dict[str, Any]:
+    pairs = [(image, box) for image in world.images for box in image.layout]
+    annotations = []
+    for number, (image, box) in enumerate(pairs, start=1):
+        width, height = round(box.width * image.width, 2), round(box.height * image.height, 2)
+        corner = [round(box.x * image.width, 2), round(box.y * image.height, 2)]
+        annotations.append(
+            {
+                "id": number,
+                "image_id": image.id,
+                "category_id": CATEGORIES[box.name].id,
+                "bbox": [*corner, width, height],
+                "area": round(width * height, 2),
+                "iscrowd": 0,
+                "segmentation": [],
+            }
+        )
+    return {**_header(world), "categories": _categories(), "annotations": annotations}
+
+
+def _categories() -> list[dict[str, Any]]:
+    return [
+        {"id": category.id, "name": name, "supercategory": category.supercategory}
+        for name, category in CATEGORIES.items()
+    ]
+
+
+def _attributes(world: World) -> str:
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(["id", *COLUMNS])
+    for image in world.images:
+        writer.writerow([image.id, *(image.labels[name] for name in COLUMNS.values())])
+    return table.getvalue()
+
+
+def _results(captions: Mapping[int, str]) -> list[dict[str, Any]]:
+    return [{"image_id": image_id, "caption": text} for image_id, text in captions.items()]
 
 
 class ScenesDataset(Dataset):

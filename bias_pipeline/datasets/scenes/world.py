@@ -1,19 +1,24 @@
-"""A world of pictures without pixels: people, contents and human captions of each."""
+"""A world of pictures without pixels: people, contents and human captions of each.
+
+Random numbers have names: one number for every (seed, image, stream, purpose). It depends only on
+its name, not on how many were drawn before. So changing one dial, adding images or changing their
+order leaves every other draw unchanged.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
 
 from bias_pipeline.array_types import Float64Array, IntArray
-from bias_pipeline.datasets.scenes import grammar, layout, scene
+from bias_pipeline.datasets.scenes import grammar, scene
 from bias_pipeline.datasets.scenes.bias_settings import BiasSettings
 from bias_pipeline.datasets.scenes.grammar import Telling, caption
-from bias_pipeline.datasets.scenes.layout import Box, lay_out
-from bias_pipeline.datasets.scenes.scene import Scene, stage
+from bias_pipeline.datasets.scenes.scene import Box, Scene, lay_out, stage
 from bias_pipeline.datasets.scenes.slots import (
     ATTRIBUTES,
     GROUPS,
@@ -23,8 +28,35 @@ from bias_pipeline.datasets.scenes.slots import (
     shares,
     world_tables,
 )
-from bias_pipeline.datasets.scenes.streams import uniforms
 from bias_pipeline.errors import UsageError
+from bias_pipeline.io.hashing import mix
+
+
+def uniforms(seed: int, keys: Sequence[int], stream: int, purposes: Iterable[str]) -> Float64Array:
+    """Numbers uniform in [0, 1), equal on every platform.
+
+    Args:
+        seed: of the whole world, any non-negative whole number below 2**64.
+        keys: N whole numbers, one per image.
+        stream: who draws: 0 for the image itself, k for its k-th annotator.
+        purposes: P names of what is decided.
+
+    Returns:
+        (N, P) float64.
+
+    Example:
+        >>> both = uniforms(0, [7, 8], 1, ["place", "verb"])
+        >>> both.shape
+        (2, 2)
+        >>> bool(uniforms(0, [8], 1, ["verb"])[0, 0] == both[1, 1])
+        True
+    """
+    codes = np.array([zlib.crc32(purpose.encode()) for purpose in purposes], np.uint64)
+    start = mix(np.array([seed], np.uint64))
+    rows = mix(mix(start ^ np.array(keys, np.uint64)) ^ np.uint64(stream))
+    mixed = mix(mix(rows[:, None] ^ codes))  # (N, P)
+    return (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
 
 Columns = Mapping[str, IntArray]
 
@@ -38,7 +70,7 @@ _NEUTRAL = BiasSettings()
 _FIRST_ID, _ID_STEP = 1000, 290  # one id in every step, so ids grow with gaps as COCO's do
 _PURPOSES = (
     *("id", "size", *(f"sure {attribute}" for attribute in UNSURE_SHARES)),
-    *(*scene.PURPOSES, *layout.PURPOSES),
+    *(*scene.PURPOSES, *scene.LAYOUT_PURPOSES),
 )
 
 
@@ -199,7 +231,7 @@ def _image(
 ) -> Image:
     unsure = [a for a, share in UNSURE_SHARES.items() if draws[f"sure {a}"] < share]
     labels = {**groups, **dict.fromkeys(unsure, UNSURE)}
-    width, height = layout.SIZES[int(draws["size"] * len(layout.SIZES))]
+    width, height = scene.SIZES[int(draws["size"] * len(scene.SIZES))]
     return Image(
         key=key,
         id=_FIRST_ID + _ID_STEP * key + int(draws["id"] * _ID_STEP),

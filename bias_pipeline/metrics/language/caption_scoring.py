@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
-from bias_pipeline.encoders.frozen import Frozen
+from bias_pipeline.encoders.language_models import Frozen
 from bias_pipeline.inference.language_model import LanguageModel
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.base import COUNT, SHARE, Sums, ValueBasis

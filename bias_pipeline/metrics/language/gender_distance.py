@@ -13,8 +13,7 @@ from scipy import sparse
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.declared import Count, NotNegative
-from bias_pipeline.encoders.frozen import Frozen
-from bias_pipeline.encoders.published import Line
+from bias_pipeline.encoders.language_models import Frozen, Line
 from bias_pipeline.errors import NotApplicableError, UsageError
 from bias_pipeline.metrics.base import WEIGHTS, Cost, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView

@@ -11,8 +11,7 @@ import numpy as np
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.declared import Count, NotNegative, NotNegativeCount, Range, Share
-from bias_pipeline.encoders.frozen import Frozen
-from bias_pipeline.encoders.published import Line
+from bias_pipeline.encoders.language_models import Frozen, Line
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.inference.language_model import LanguageModel, Term
 from bias_pipeline.metrics.base import WEIGHTS, Cost, ExpectedResponse, MetricInfo

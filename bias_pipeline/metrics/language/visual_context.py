@@ -12,19 +12,19 @@ import numpy as np
 from bias_pipeline.array_types import IntArray
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.pictures import Drawing
-from bias_pipeline.datasets.detections import detections_by_id
+from bias_pipeline.datasets.picture_files import detections_by_id
 from bias_pipeline.datasets.tables import SUFFIXES, check_file
-from bias_pipeline.encoders.frozen import Frozen
+from bias_pipeline.encoders.language_models import Frozen
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError
 from bias_pipeline.inference.blocks import store_in
-from bias_pipeline.inference.labels import seen_in
+from bias_pipeline.inference.picture_answers import seen_in
 from bias_pipeline.inference.runner import Model, first_reasons
 from bias_pipeline.io.digests import digest_of
 from bias_pipeline.metrics.language.caption_scoring import unit_vectors
 from bias_pipeline.metrics.language.contexts import Contexts, annotated
 from bias_pipeline.models.pretrained import device_of
 from bias_pipeline.models.recognition import PROMPT, Network, find_network, is_weights
-from bias_pipeline.vision.labels import Labels
+from bias_pipeline.vision.people import Labels
 
 OBJECTS = "objects"  # those of the data set's annotations
 VERSION = 1  # raise it whenever any stored confidence changes

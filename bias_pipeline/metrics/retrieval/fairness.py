@@ -17,8 +17,8 @@ from bias_pipeline.debias.base import Debias
 from bias_pipeline.debias.sentences import held_out
 from bias_pipeline.declared import Count
 from bias_pipeline.encoders.base import Encoder
+from bias_pipeline.encoders.language_models import Line
 from bias_pipeline.encoders.picture_text import PictureTextEncoder
-from bias_pipeline.encoders.published import Line
 from bias_pipeline.errors import NotApplicableError, UsageError
 from bias_pipeline.inference.embedders import DualEncoder, Normalise
 from bias_pipeline.io.hashing import hash_ids, random_words

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.metrics.retrieval.ranked import Ranked
 from bias_pipeline.metrics.retrieval.retrieval_view import RetrievalView
+from bias_pipeline.vision.drawn import thumbnail
 from bias_pipeline.vision.people import Crop, crop_person
-from bias_pipeline.vision.thumbnails import thumbnail
 
 RETRIEVED = "retrieved"  # the table's name
 ENDS = 4  # queries of the least fair, and of the most
@@ -25,7 +25,7 @@ def retrieved_lines(
     """A line a picture: concept, place from 1 on, image id, group, and the encoder's picture.
 
     The least fair first. The picture is base64 of a small JPEG, see
-    :func:`~bias_pipeline.vision.thumbnails.thumbnail`; empty if the data set does not allow
+    :func:`~bias_pipeline.vision.drawn.thumbnail`; empty if the data set does not allow
     showing its pictures (:attr:`~bias_pipeline.corpus.corpus.Corpus.shown_under`).
 
     Args:

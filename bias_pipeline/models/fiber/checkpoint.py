@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 
 from bias_pipeline.errors import DataError, UsageError
+from bias_pipeline.models.fiber.folder import TEXT_HEAD, FiberSize, Head
 from bias_pipeline.models.fiber.net import FiberNet
-from bias_pipeline.models.fiber.sizes import TEXT_HEAD, FiberSize, Head
 from bias_pipeline.models.weight_files import read_numbers
 from bias_pipeline.models.weight_names import check_fit, renamed
 

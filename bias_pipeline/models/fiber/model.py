@@ -12,9 +12,8 @@ from PIL import Image
 from bias_pipeline.array_types import Float32Array
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.models.fiber.checkpoint import read_fiber
-from bias_pipeline.models.fiber.folder import fiber_checkpoint_of, read_tokenizer
+from bias_pipeline.models.fiber.folder import PADDING, Head, fiber_checkpoint_of, read_tokenizer
 from bias_pipeline.models.fiber.net import Begun
-from bias_pipeline.models.fiber.sizes import PADDING, Head
 from bias_pipeline.models.pretrained import Pretrained
 from bias_pipeline.models.two_modes import TwoModeNet
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.attackers.logistic_probe import ConvexProbe
+from bias_pipeline.attackers.logistic import ConvexProbe
 from bias_pipeline.corpus.attribute import TaskVocabulary
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.hold_out import HoldOut

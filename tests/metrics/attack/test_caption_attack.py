@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bias_pipeline.attackers.logistic_probe import ConvexProbe
+from bias_pipeline.attackers.logistic import ConvexProbe
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.crossfit import CrossFit
 from bias_pipeline.corpus.hold_out import HoldOut

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bias_pipeline.attackers.logistic_probe import ConvexProbe
+from bias_pipeline.attackers.logistic import ConvexProbe
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute, LabelMap, TaskVocabulary
 from bias_pipeline.corpus.corpus import SIDES, Corpus, Record

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from bias_pipeline.attackers.logistic_probe import ConvexProbe
+from bias_pipeline.attackers.logistic import ConvexProbe
 from bias_pipeline.cell import run_cell
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.crossfit import CrossFit

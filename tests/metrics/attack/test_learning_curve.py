@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bias_pipeline.attackers.logistic_probe import ConvexProbe
+from bias_pipeline.attackers.logistic import ConvexProbe
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.crossfit import CrossFit

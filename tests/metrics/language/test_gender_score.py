@@ -12,7 +12,7 @@ import pytest
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.corpus import Corpus, Record
-from bias_pipeline.encoders.frozen import Frozen
+from bias_pipeline.encoders.language_models import Frozen
 from bias_pipeline.errors import NotApplicableError, UsageError
 from bias_pipeline.inference.language_model import LanguageModel
 from bias_pipeline.metrics.base import Part

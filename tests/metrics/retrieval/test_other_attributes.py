@@ -12,7 +12,7 @@ import pytest
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Grouping
 from bias_pipeline.corpus.pictures import Pictures
-from bias_pipeline.encoders.clip import Clip
+from bias_pipeline.encoders.picture_text import Clip
 from bias_pipeline.errors import UsageError
 from bias_pipeline.inference.embedders import DualEncoder
 from bias_pipeline.metrics.base import Score

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from bias_pipeline.metrics.retrieval.retrieved_examples import ENDS, FIRST, RETRIEVED
+from bias_pipeline.vision.drawn import thumbnail
 from bias_pipeline.vision.people import crop_person
-from bias_pipeline.vision.thumbnails import thumbnail
 from tests.metrics.retrieval.test_fairness import cell, compute, planted
 
 

@@ -1,12 +1,17 @@
-"""``encoder=minilm|mpnet|distilroberta|distilbert|bert_frozen``: frozen language models."""
+"""Published language models as encoders, and edits of their vectors, which are in ``debias/``.
+
+``encoder=minilm|mpnet|distilroberta|distilbert|bert_frozen`` are frozen, ``encoder=bert`` is
+fine-tuned with a head on top.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,12 +20,12 @@ from bias_pipeline.array_types import Float32Array, Float64Array, IntArray
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.predictions import LabelledCaptions
-from bias_pipeline.encoders.base import FeatureEncoder, Items
-from bias_pipeline.encoders.edits import TextEdits
-from bias_pipeline.encoders.published import Published
-from bias_pipeline.models.pooling import Pooling
-from bias_pipeline.models.pretrained import Pretrained, device_of
-from bias_pipeline.models.sentences import Sentences, pooling_of
+from bias_pipeline.declared import Configurable, Count, Text
+from bias_pipeline.encoders.base import FeatureEncoder, Items, NetEncoder
+from bias_pipeline.models.folders import require_vocabulary
+from bias_pipeline.models.model_location import MAIN
+from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrained
+from bias_pipeline.models.sentences import KINDS, Pooling, Sentences, Tokens, pooling_of, tokens_of
 
 if TYPE_CHECKING:
     from torch import nn
@@ -28,7 +33,165 @@ if TYPE_CHECKING:
     from bias_pipeline.inference.blocks import BlockStore
     from bias_pipeline.inference.texts import Embedded
 
-VERSION = 1  # raise it whenever any vector changes
+Line = Annotated[str, Text(r"[^\x00-\x1f\x7f]+", "a name or a folder on one line")]
+
+
+@dataclass(frozen=True)
+class Published(NetEncoder):
+    """A description of an encoder made of a published language model.
+
+    Attributes:
+        model: a folder, or a name on the hub.
+        revision: of a name on the hub.
+        pooling: how the vectors of tokens become one; None: as in the model's own files, else the
+            last token of a causal model, the mean of others.
+    """
+
+    model: Line
+    revision: Line = MAIN
+    pooling: Literal["mean", "cls", "last"] | None = None
+
+    @property
+    def pretrained(self) -> Pretrained:
+        """The model on disk.
+
+        Raises:
+            BiasPipelineError: if it is not there, or cannot be used.
+        """
+        return find_pretrained(self.model, KINDS, revision=self.revision)
+
+    def require(self) -> None:
+        """See the base."""
+        model = self.pretrained
+        require_vocabulary(model.folder, model.files)
+
+    @classmethod
+    def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
+        """The model by the digests of its files."""
+        model = find_pretrained(settings["model"], KINDS, revision=settings.get("revision", MAIN))
+        return {"model": dict(model.files), "revision": MAIN}
+
+
+VERSION = 1  # raise it whenever any prediction changes
+
+
+@dataclass(frozen=True)
+class FineTuned(Published):
+    """A description of a language model that is fine-tuned; :meth:`build` loads it.
+
+    Every attacker starts with the published weights.
+
+    Attributes:
+        longest: tokens of a caption that are read; None: as many as the model has positions.
+    """
+
+    longest: Count | None = None
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """The model by its digests, and how its vectors are read."""
+        model = self.pretrained
+        pooling = asdict(self._pooling(model))
+        return {"version": VERSION, "files": dict(model.files), "pooling": pooling}
+
+    def _pooling(self, model: Pretrained) -> Pooling:
+        pooling = pooling_of(model, self.pooling, normalize=False)
+        most = [number for number in (self.longest, pooling.longest) if number]
+        return Pooling(pooling.how, False, pooling.lowercase, min(most, default=None))
+
+    def require(self) -> None:
+        """See the base."""
+        super().require()
+        self._pooling(self.pretrained)
+
+    def prepare(self, data: LabelledCaptions) -> Embedded | None:
+        """Count the captions that are cut; nothing is stored."""
+        from bias_pipeline.inference.texts import Embedded
+
+        tokens = self._tokens()
+        tokens(texts_of(data))
+        return Embedded(cut=len(tokens.cut))
+
+    def _tokens(self) -> Tokens:
+        model = self.pretrained
+        return tokens_of(model, self._pooling(model))
+
+    def read(self, data: LabelledCaptions) -> TokenInputs:
+        """The token ids of N captions."""
+        tokens = self._tokens()
+        return TokenInputs(tokens(texts_of(data)), tokens.padding)
+
+    def build(self, inputs: TokenInputs) -> nn.Module:
+        """The network with its published weights."""
+        del inputs
+        from bias_pipeline.models.language_net import LanguageNet
+
+        model = self.pretrained
+        return LanguageNet(model, self._pooling(model).how)
+
+
+def texts_of(data: LabelledCaptions) -> list[str]:
+    """N captions as texts."""
+    return [data.captions.text(row) for row in range(len(data.captions))]
+
+
+@dataclass(frozen=True, eq=False)
+class TokenInputs(Items):
+    """Captions as token ids of a model.
+
+    Attributes:
+        numbers: the ids of each of N captions, at least one.
+        padding: the id that fills shorter captions.
+    """
+
+    numbers: Sequence[Sequence[int]]
+    padding: int
+
+    def fit(self, train: IntArray) -> TokenInputs:
+        """The same inputs: the vocabulary is the model's."""
+        del train
+        return self
+
+    @cached_property
+    def lengths(self) -> IntArray:
+        """(N,) tokens of each caption."""
+        return np.array([len(tokens) for tokens in self.numbers], np.int64)
+
+    def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
+        """``tokens`` (B, L) padded to the longest, and ``lengths`` (B,)."""
+        lengths = self.lengths[rows]
+        tokens = np.full((len(rows), int(lengths.max(initial=1))), self.padding, np.int64)
+        for place, row in zip(tokens, rows.tolist(), strict=True):
+            place[: len(self.numbers[row])] = self.numbers[row]
+        return {"tokens": tokens, "lengths": lengths}
+
+
+Embed: TypeAlias = Callable[[Sequence[str]], Float32Array]
+
+
+class TextEdits(Configurable, ABC):
+    """How vectors of texts are edited."""
+
+    @abstractmethod
+    def of_texts(self, attribute: Attribute) -> Mapping[str, object] | None:
+        """Settings of the edit besides the encoder, None if there is no edit.
+
+        Raises:
+            BiasPipelineError: if texts of this attribute cannot be edited.
+        """
+
+    @abstractmethod
+    def edited(self, vectors: Float32Array, embed: Embed, attribute: Attribute) -> Float32Array:
+        """Vectors of texts without group information.
+
+        Args:
+            vectors: (N, D) of an encoder.
+            embed: texts to vectors of the same encoder, from which the edit is learnt.
+            attribute: whose groups.
+
+        Raises:
+            BiasPipelineError: if the edit cannot be learnt.
+        """
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,0 @@
-"""Attackers of all seeds in one pass over stacked weights."""

@@ -1,1 +1,0 @@
-"""The pixels of ``scenes``: pictograms, with a mask for each thing."""

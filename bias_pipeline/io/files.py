@@ -1,0 +1,159 @@
+"""Files and folders that appear completely or not at all.
+
+They are written as drafts beside their place. The writer of a draft holds a lock on it, which the
+system releases when the process ends in any way; drafts without a lock are removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from glob import escape
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import BinaryIO
+
+from bias_pipeline.errors import ResourceError
+
+YOUNG_S = 60.0  # a younger draft may not be locked yet, or be about to get its name
+
+
+def lock_draft(handle: int) -> None:
+    """Lock an open draft until it is closed; does nothing if the file system has no locks."""
+    with contextlib.suppress(OSError):
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def clear_drafts(drafts: Iterable[Path]) -> None:
+    """Remove drafts that nobody has locked, and that have not changed for a minute.
+
+    Args:
+        drafts: files and folders whose names are those of drafts.
+    """
+    for path in drafts:
+        with contextlib.suppress(OSError):
+            if time.time() - path.lstat().st_mtime > YOUNG_S and not _is_held(path):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _is_held(path: Path) -> bool:
+    """Whether a process has locked a draft; yes if that is unknown."""
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
+DRAFTS = ".????????.tmp"  # the pattern of drafts' names
+
+# Reading it means setting it, which other threads would notice; so it is read once.
+UMASK = os.umask(0o077)
+os.umask(UMASK)
+
+
+def replace_file(path: Path, content: bytes, *, sync: bool = True) -> None:
+    """Write a file so that a reader sees all of the old or all of the new content.
+
+    Args:
+        path: the file; its folder must exist.
+        content: its new content.
+        sync: force it to the disk before it gets its name.
+    """
+    with replacing(path, sync=sync) as file:
+        file.write(content)
+
+
+@contextlib.contextmanager
+def replacing(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
+    """Write a file in pieces; it gets its name at the end, or never if something is raised.
+
+    Args:
+        path: the file; its folder must exist.
+        sync: force it to the disk before it gets its name.
+
+    Yields:
+        The open file.
+
+    Example:
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "letters")
+        ...     with replacing(path) as file:
+        ...         _ = file.write(b"ab"), path.exists()
+        ...     path.read_bytes()
+        b'ab'
+    """
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            lock_draft(handle)
+            os.fchmod(handle, 0o666 & ~UMASK)  # so that others may read it
+            yield file
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(name).unlink()
+        raise
+
+
+@contextmanager
+def drafted(folder: Path) -> Iterator[Path]:
+    """A draft to write into, next to the folder; it gets the folder's name if nothing is raised.
+
+    Args:
+        folder: a new one.
+
+    Raises:
+        ResourceError: if it already exists, or cannot be written.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as name:
+        ...     with drafted(Path(name, "mine")) as draft:
+        ...         _ = (draft / "a.txt").write_text("a")
+        ...     sorted(path.name for path in Path(name, "mine").iterdir())
+        ['a.txt']
+    """
+    require_new(folder)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        # Absolute, since processes in other folders may write into it.
+        clear_drafts(folder.parent.glob(f".{escape(folder.name)}-????????"))
+        draft = Path(mkdtemp(dir=folder.parent.absolute(), prefix=f".{folder.name}-"))
+    except OSError as error:
+        raise ResourceError(f"cannot write to {folder.parent}: {error.strerror}") from error
+    handle = os.open(draft, os.O_RDONLY)
+    lock_draft(handle)
+    try:
+        yield draft
+        for path in draft.rglob("*"):  # some libraries write files that nobody else may read
+            path.chmod((0o777 if path.is_dir() else 0o666) & ~UMASK)
+        draft.chmod(0o777 & ~UMASK)
+        draft.replace(folder)
+    except OSError as error:
+        raise ResourceError(f"cannot write {folder}: {error.strerror}") from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+        os.close(handle)
+
+
+def require_new(folder: Path) -> None:
+    """Check before any work that a folder is new or empty.
+
+    Raises:
+        ResourceError: if it is not.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ResourceError(f"{folder}: already exists; name a new folder (--out)")
