@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,16 +20,16 @@ from tests.open_clip_files import write_open_clip
 from tests.photo_folder import write_photos
 from tests.tiny_models import write_bridgetower, write_clip, write_matching_blip, write_siglip
 
-Write = Callable[[Path], Path]
+Model = tuple[Path, Any]
 CAPTIONS = ["a man rides a horse", "a woman"]
 NO_OPEN_CLIP = pytest.mark.skipif(not find_spec("open_clip"), reason="open_clip is not installed")
 MODELS = [
-    pytest.param("clip", write_clip, id="clip"),
-    pytest.param("clip", write_siglip, id="siglip"),
-    pytest.param("clip", write_matching_blip, id="blip"),
-    pytest.param("clip", write_bridgetower, id="bridgetower"),
-    pytest.param("fiber", write_fiber, id="fiber"),
-    pytest.param("open_clip", write_open_clip, id="open_clip", marks=NO_OPEN_CLIP),
+    pytest.param(("clip", write_clip), id="clip"),
+    pytest.param(("clip", write_siglip), id="siglip"),
+    pytest.param(("clip", write_matching_blip), id="blip"),
+    pytest.param(("clip", write_bridgetower), id="bridgetower"),
+    pytest.param(("fiber", write_fiber), id="fiber"),
+    pytest.param(("open_clip", write_open_clip), id="open_clip", marks=NO_OPEN_CLIP),
 ]
 
 
@@ -40,28 +40,28 @@ def gathered(run: Run, *words: str) -> np.ndarray:
     return read_embeddings(Path("out", "embeddings.parquet"))[1]
 
 
-@pytest.mark.parametrize(("encoder", "write"), MODELS)
-def test_photos_are_what_retrieval_compares(
-    run: Run, tmp_path: Path, encoder: str, write: Write
-) -> None:
-    model, photos = write(tmp_path / "model"), write_photos(tmp_path / "photos", 3)
-    words = ["metric=retrieval_fairness", f"encoder={encoder}", f"encoder.model={model}"]
-    dual = compose.cell([*words, "encoder.cache=null"]).build("encoder").dual("none")
+@pytest.fixture(scope="module", params=MODELS)
+def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Model:
+    """A model's folder, and what retrieval compares with it."""
+    encoder, write = request.param
+    folder = write(tmp_path_factory.mktemp("model") / "model")
+    words = ["metric=retrieval_fairness", f"encoder={encoder}", f"encoder.model={folder}"]
+    return folder, compose.cell([*words, "encoder.cache=null"]).build("encoder").dual("none")
+
+
+def test_photos_are_what_retrieval_compares(run: Run, tmp_path: Path, model: Model) -> None:
+    folder, dual = model
+    photos = write_photos(tmp_path / "photos", 3)
     expected = dual.images.embed(Pictures(tuple(find_photos(photos).values())))
-    by_image = gathered(run, str(photos), "--model", str(model))
+    by_image = gathered(run, str(photos), "--model", str(folder))
     assert np.allclose(by_image, expected, atol=1e-5)
 
 
-@pytest.mark.parametrize(("encoder", "write"), MODELS)
-def test_texts_are_what_retrieval_compares(
-    run: Run, tmp_path: Path, encoder: str, write: Write
-) -> None:
-    model = write(tmp_path / "model")
-    words = ["metric=retrieval_fairness", f"encoder={encoder}", f"encoder.model={model}"]
-    dual = compose.cell([*words, "encoder.cache=null"]).build("encoder").dual("none")
+def test_texts_are_what_retrieval_compares(run: Run, tmp_path: Path, model: Model) -> None:
+    folder, dual = model
     lines = [{"image_id": number, "caption": caption} for number, caption in enumerate(CAPTIONS)]
     (tmp_path / "mine.json").write_text(json.dumps(lines))
-    by_image = gathered(run, "--texts", str(tmp_path / "mine.json"), "--model", str(model))
+    by_image = gathered(run, "--texts", str(tmp_path / "mine.json"), "--model", str(folder))
     assert np.allclose(by_image, dual.texts.embed(CAPTIONS), atol=1e-5)
 
 
