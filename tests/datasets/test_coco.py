@@ -16,6 +16,7 @@ from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.datasets.coco import CocoDataset, safe_name
 from bias_pipeline.errors import DataError, ResourceError, UsageError
+from tests import composed
 from tests.coco_folder import (
     CAPTIONS,
     INSTANCES,
@@ -33,7 +34,7 @@ from tests.corpora import REPOSITORY
 def load(root: Path, *overrides: str) -> Corpus:
     settings = {"dataset": "coco", "dataset.root": str(root), "captioner": "mine"}
     settings |= dict(override.split("=", 1) for override in overrides)
-    return compose.cell([f"{key}={value}" for key, value in settings.items()]).corpus()
+    return composed.corpus(*(f"{key}={value}" for key, value in settings.items()))
 
 
 def refused(root: Path, *overrides: str) -> str:

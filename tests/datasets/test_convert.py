@@ -8,17 +8,16 @@ from typing import Any
 
 import pytest
 
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.datasets.coco_files import model_captions
 from bias_pipeline.datasets.columns import Layout
 from bias_pipeline.datasets.convert import convert
 from bias_pipeline.errors import DataError, ResourceError, UsageError
-from tests import coco_folder, lic_folder
+from tests import coco_folder, composed, lic_folder
 
 
 def load(*words: str) -> Corpus:
-    return compose.cell(list(words)).corpus()
+    return composed.corpus(*words)
 
 
 def test_converted_json_gives_the_same_corpus(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.errors import DataError, ResourceError, UsageError
+from tests import composed
 from tests.corpora import DATA
 
 HEADER = "file,age,gender,race,service_test"
@@ -34,7 +34,7 @@ def write(root: Path, *lines: str, part: str = "train", pictures: bool = True) -
 
 
 def load(root: Path, *words: str) -> Corpus:
-    return compose.cell(["dataset=fairface", f"dataset.root={root}", *words]).corpus()
+    return composed.corpus("dataset=fairface", f"dataset.root={root}", *words)
 
 
 def groups(corpus: Corpus, attribute: str) -> list[str]:

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.datasets.flickr30k import read_karpathy, read_tokens
 from bias_pipeline.errors import DataError, ResourceError
+from tests import composed
 from tests.flickr_folder import TEXTS, karpathy, tokens, write_folder
 
 
 def load(root: Path, *overrides: str) -> Corpus:
     words = ["dataset=flickr30k", f"dataset.root={root}", "captioner=mine", *overrides]
-    return compose.cell(words).corpus()
+    return composed.corpus(*words)
 
 
 def test_captions_labels_and_the_captioner_are_joined(tmp_path: Path) -> None:

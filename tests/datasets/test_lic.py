@@ -10,13 +10,14 @@ from PIL import Image
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.errors import DataError, ResourceError, UsageError
+from tests import composed
 from tests.lic_folder import HUMAN, SAT, entries, human_entries, write_folder
 
 
 def load(root: Path, *overrides: str) -> Corpus:
     settings = {"dataset": "lic", "dataset.root": str(root), "captioner": "sat"}
     settings |= dict(override.split("=") for override in overrides)
-    return compose.cell([f"{key}={value}" for key, value in settings.items()]).corpus()
+    return composed.corpus(*(f"{key}={value}" for key, value in settings.items()))
 
 
 def spoiled(**changes: Any) -> dict[str, Any]:

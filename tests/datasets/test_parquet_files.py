@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.datasets import parquet_files
 from bias_pipeline.datasets.coco_files import human_captions, model_captions, splits_by_id
 from bias_pipeline.datasets.label_files import WHAT
 from bias_pipeline.datasets.tables import open_rows
 from bias_pipeline.errors import DataError
+from tests import composed
 from tests.coco_folder import results, write_folder
 from tests.corpora import REPOSITORY
 
@@ -28,7 +28,7 @@ def captions(n: int = 60) -> dict[str, list[object]]:
 
 
 def load(root: Path, *words: str) -> Corpus:
-    return compose.cell(["dataset=coco", f"dataset.root={root}", *words]).corpus()
+    return composed.corpus("dataset=coco", f"dataset.root={root}", *words)
 
 
 def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.errors import BiasPipelineError, DataError, ResourceError
 from bias_pipeline.io.paths import choices_of, conf_dir
 from bias_pipeline.vision.people import crop_person
+from tests import composed
 
 LAYOUTS = {
     "utkface": {},
@@ -115,7 +117,7 @@ def write(root: Path, name: str, *, pictures: bool = True) -> Path:
 
 
 def load(root: Path, name: str, *words: str) -> Corpus:
-    return compose.cell([f"dataset={name}", f"dataset.root={root}", *words]).corpus()
+    return composed.corpus(f"dataset={name}", f"dataset.root={root}", *words)
 
 
 def groups(corpus: Corpus, attribute: str) -> list[str | None]:
@@ -140,7 +142,7 @@ def test_every_picture_is_there(tmp_path: Path, name: str) -> None:
 def test_the_licence_is_told_once(tmp_path: Path, name: str) -> None:
     corpus = load(write(tmp_path, name), name)
     note = corpus.notes[-1]
-    assert note == compose.cell([f"dataset={name}"]).build("dataset").terms
+    assert note == dataset(name).terms
     assert corpus.notes.count(note) == 1
 
 
@@ -154,6 +156,7 @@ def test_only_data_sets_that_say_so_may_be_shown() -> None:
     assert names == {"fairface", "scenes"}
 
 
+@cache
 def dataset(name: str) -> Dataset:
     built: Dataset = compose.cell([f"dataset={name}"]).build("dataset")
     return built

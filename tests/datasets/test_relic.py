@@ -14,13 +14,14 @@ from bias_pipeline.config import compose
 from bias_pipeline.corpus.captions import is_blank
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.errors import DataError, ResourceError, UsageError
+from tests import composed
 from tests.relic_file import table, write_table
 
 
 def load(root: Path, *overrides: str) -> Corpus:
     settings = {"dataset": "relic", "dataset.root": str(root), "captioner": "sat"}
     settings |= {"attribute": "age"} | dict(o.split("=", 1) for o in overrides)
-    return compose.cell([f"{key}={value}" for key, value in settings.items()]).corpus()
+    return composed.corpus(*(f"{key}={value}" for key, value in settings.items()))
 
 
 def refused(folder: Path, column: str, value: object) -> str:
@@ -115,7 +116,7 @@ def test_e21_the_order_of_the_file_does_not_matter(tmp_path: Path) -> None:
 
 
 @cache
-def composed(root: str) -> compose.CellConfig:
+def relic_cell(root: str) -> compose.CellConfig:
     """Composing takes longer than reading."""
     words = ["dataset=relic", f"dataset.root={root}", "dataset.blank_limit=1", "attribute=age"]
     return compose.cell(words)
@@ -130,7 +131,7 @@ def test_e7_any_captions_are_read_as_they_were_written(
     rows["caption_list"] = [str(texts)] * 2
     root = write_table(tmp_path_factory.getbasetemp() / "relic", rows)
     corpus = (
-        composed(str(root)).build("dataset").load("sat", composed(str(root)).build("attribute"))
+        relic_cell(str(root)).build("dataset").load("sat", relic_cell(str(root)).build("attribute"))
     )
     lines = [text for text in texts if not is_blank(text)]
     assert corpus[0].human == tuple(" ".join(text.split()) for text in lines)
