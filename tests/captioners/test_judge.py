@@ -126,6 +126,7 @@ def test_a_metric_has_it_as_attacker(kind: str, tmp_path: Path) -> None:
             *("metric=imagecaptioner2", "encoder=hf", f"encoder.model={write(tmp_path, kind)}"),
             *("encoder.side=32", "encoder.cache=null", "probe.cache=null", "metric.leaks=[blank]"),
             *("captioner=faithful", "dataset.n_images=40", "stats.resamples=20"),
+            "metric.sides=[model]",
         ]
     )
     metric, corpus = built.build("metric"), built.corpus()

@@ -115,6 +115,8 @@ def test_a_metric_has_it_as_attacker(tmp_path: Path) -> None:
             ),
             *("encoder.side=32", "probe.cache=null", "metric.leaks=[]", "trainer.max_epochs=1"),
             *("captioner=faithful", "dataset.n_images=40", "stats.resamples=20"),
+            *("split=ic2", "metric.sides=[model]", "metric.learning_curve=false"),
+            "probe.processes=1",
         ]
     )
     metric, corpus = built.build("metric"), built.corpus()

@@ -123,13 +123,18 @@ def corpus_of(records: list[Record]) -> Corpus:
 
 
 @cache
-def labelled_images(captioner: str) -> Corpus:
-    captions = json.loads((DATA / "captioners" / f"{captioner}.json").read_text())
+def objects_of_images() -> dict[int, set[str]]:
     instances = json.loads((DATA / "coco/annotations/instances_val2014.json").read_text())
     names = {c["id"]: c["name"] for c in instances["categories"]}
     objects: dict[int, set[str]] = {}
     for one in instances["annotations"]:
         objects.setdefault(one["image_id"], set()).add(names[one["category_id"]])
+    return objects
+
+
+@cache
+def labelled_images(captioner: str) -> Corpus:
+    captions = json.loads((DATA / "captioners" / f"{captioner}.json").read_text())
     with (DATA / "coco/attributes/images_val2014.csv").open(newline="") as file:
         labels = {int(line["id"]): line["bb_gender"] for line in csv.DictReader(file)}
     texts = {c["image_id"]: c["caption"] for c in captions}
@@ -140,7 +145,7 @@ def labelled_images(captioner: str) -> Corpus:
                 str(i),
                 texts[i],
                 labels={"gender": label},
-                objects=frozenset(objects.get(i, set()) | {"person"}),
+                objects=frozenset(objects_of_images().get(i, set()) | {"person"}),
             )
             for i, label in labels.items()
             if label in LABELS.groups
@@ -177,18 +182,19 @@ def age_rows() -> list[dict[str, str]]:
 
 
 @cache
+def captions_of_people() -> dict[str, tuple[str, ...]]:
+    return {row["img_id"]: tuple(ast.literal_eval(row["caption_list"])) for row in age_rows()}
+
+
+@cache
 def described_images(captioner: str) -> Corpus:
     texts = json.loads((DATA / "captioners" / f"{captioner}.json").read_text())
     predicted = {c["image_id"]: c["caption"] for c in texts}
     return corpus_of(
         [
-            Record(
-                row["img_id"],
-                predicted[int(row["img_id"])],
-                tuple(ast.literal_eval(row["caption_list"])),
-                {"gender": "Male"},  # not looked at: groups are read from captions
-            )
-            for row in age_rows()
+            # The label is not looked at: groups are read from captions.
+            Record(image, predicted[int(image)], texts_of_people, {"gender": "Male"})
+            for image, texts_of_people in captions_of_people().items()
         ]
     )
 
