@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.catalogue.cards import cards
 from bias_pipeline.commands import shorthand
 from bias_pipeline.commands.main import main
 from bias_pipeline.commands.registry import WORDS
-from bias_pipeline.config import command_line, compose, overrides
+from bias_pipeline.config import compose, overrides
+from bias_pipeline.report.catalogue import cards
 from bias_pipeline.sweeps.launch import parse_sweep
 from tests.corpora import REPOSITORY
 from tests.documented import NEEDS, documented, reason_to_skip
@@ -73,8 +73,8 @@ def test_a_command_of_the_footguns_composes(
     """Its first choices; running them all is what the page's numbers were made by."""
     monkeypatch.chdir(tmp_path)
     words = [word for word in shlex.split(line)[3:] if "=" in word]
-    options = command_line.options_of(words)
-    command_line.check_names(options)
+    options = overrides.options_of(words)
+    overrides.check_names(options)
     compose.composed_cell(overrides.representative_overrides(options.overrides), options)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bias_pipeline.catalogue.registry import infos, metric_class
+from bias_pipeline.report.catalogue import infos, metric_class
 from bias_pipeline.stats import bootstrap
 from experiments.flatness import reproduce as flatness
 from experiments.flatness import tables as flatness_tables

@@ -15,7 +15,7 @@ from bias_pipeline.declared import NotNegativeCount
 from bias_pipeline.errors import UsageError
 from bias_pipeline.io.terminal import print_out, print_table
 from bias_pipeline.metrics.meteor import ABSENT, available
-from bias_pipeline.report.output_files import check_places, write_file
+from bias_pipeline.report.exports import check_places, write_file
 from bias_pipeline.report.substitution_curves import AXIS, substitution_curves
 from bias_pipeline.report.tables import number as decimal
 from bias_pipeline.report.tables import percent

@@ -11,7 +11,7 @@ def command(words: list[str]) -> int:
     Raises:
         BiasPipelineError: if the data set cannot be read.
     """
-    from bias_pipeline.analysis.collocations import print_collocations
+    from bias_pipeline.analysis.group_words import print_collocations
     from bias_pipeline.config import compose
 
     cell = compose.cell(words)

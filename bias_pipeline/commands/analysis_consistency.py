@@ -16,7 +16,7 @@ from bias_pipeline.io.terminal import print_out, print_table
 from bias_pipeline.report.tables import number, percent
 
 if TYPE_CHECKING:
-    from bias_pipeline.analysis.consistency import Agreement
+    from bias_pipeline.analysis.sensitivity import Agreement
 
 
 def command(arguments: Sequence[str]) -> int:
@@ -28,7 +28,7 @@ def command(arguments: Sequence[str]) -> int:
     Raises:
         BiasPipelineError: if there are no such runs, or nothing varies among them.
     """
-    from bias_pipeline.analysis.consistency import agreements
+    from bias_pipeline.analysis.sensitivity import agreements
 
     options = parser().parse_args(list(arguments))
     for scores in variants_in(options.outputs, options.over):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
-from bias_pipeline.config.type_checks import check_value
+from bias_pipeline.config.targets import check_value
 from bias_pipeline.errors import UsageError
 
 PROGRAM = "python -m bias_pipeline"

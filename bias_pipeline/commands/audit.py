@@ -13,8 +13,6 @@ from pathlib import Path
 
 from bias_pipeline.analysis import baseline
 from bias_pipeline.analysis.conclusion_checks import COVERAGE, Limits
-from bias_pipeline.catalogue import costs
-from bias_pipeline.catalogue.registry import infos
 from bias_pipeline.commands import column_options, shorthand
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.commands.auditing import (
@@ -36,7 +34,9 @@ from bias_pipeline.declared import Count, Positive, Share
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
 from bias_pipeline.io.optional_dependencies import REPORT
 from bias_pipeline.io.terminal import print_out
-from bias_pipeline.report.output_files import check_places, write_file
+from bias_pipeline.report import catalogue
+from bias_pipeline.report.catalogue import infos
+from bias_pipeline.report.exports import check_places, write_file
 from bias_pipeline.report.page import write_page
 from bias_pipeline.report.smallest_bias import unseen
 from bias_pipeline.results.store import Result, ResultStore
@@ -284,7 +284,7 @@ def _announce(
         print_out(
             f"{which}{len(plan.metrics)} metrics, {plan.seeds} seeds, about {plan.seconds:.0f} s"
         )
-        permitted = [m for m in plan.metrics if costs.permitted(infos()[m], corpora[name])]
+        permitted = [m for m in plan.metrics if catalogue.permitted(infos()[m], corpora[name])]
         print_out(f"{which}{unseen(corpora[name], name, permitted, plan.matched)}")
         if plan.left_out:
             alone = cells.alone(name, plan.left_out)

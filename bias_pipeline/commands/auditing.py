@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits
 from bias_pipeline.analysis.verdict import verdict
-from bias_pipeline.catalogue import costs
-from bias_pipeline.catalogue.registry import infos
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split import SMALLEST_GROUP
 from bias_pipeline.datasets.label_files import NoLabelColumnError
@@ -18,7 +16,9 @@ from bias_pipeline.errors import DataError, NotApplicableError, UsageError
 from bias_pipeline.io.plugins import group_choices
 from bias_pipeline.io.terminal import warn
 from bias_pipeline.metrics.base import HEADLINES, LABELLED, PICTURES, WEIGHTS
-from bias_pipeline.report.manifest_fields import images_of
+from bias_pipeline.report import catalogue
+from bias_pipeline.report.catalogue import infos
+from bias_pipeline.report.report_tables import images_of
 from bias_pipeline.report.tables import percent
 from bias_pipeline.report.verdict_sentences import sentences
 from bias_pipeline.results.settings import Results, with_settings
@@ -250,11 +250,13 @@ def plan_for(corpus: Corpus, seconds: float) -> Plan:
     # be run by name.
     left = {PICTURES, WEIGHTS}
     candidates = {name: info for name, info in infos().items() if not left & set(info.needs)}
-    spared = costs.spared(info for info in candidates.values() if costs.permitted(info, corpus))
+    spared = catalogue.spared(
+        info for info in candidates.values() if catalogue.permitted(info, corpus)
+    )
     matched = _AT_EQUAL_SPEECH if len(corpus.human) else ()
     for left_out in (spared[:n] for n in range(len(spared) + 1)):
         metrics = [name for name in candidates if name not in left_out]
-        expected = sum(costs.seconds_of(name, corpus, _SEEDS) for name in (*metrics, *matched))
+        expected = sum(catalogue.seconds_of(name, corpus, _SEEDS) for name in (*metrics, *matched))
         plan = Plan(metrics, left_out, _SEEDS, expected, matched)
         if plan.seconds <= seconds:
             break

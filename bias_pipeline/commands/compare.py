@@ -20,9 +20,9 @@ from bias_pipeline.config.overrides import choices_in, quoted, representative_ov
 from bias_pipeline.declared import NotNegative, Share
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io.terminal import print_out
-from bias_pipeline.report.junit import junit
+from bias_pipeline.report.exports import check_places, write_file
 from bias_pipeline.report.leaderboard_table import print_leaderboards
-from bias_pipeline.report.output_files import check_places, write_file
+from bias_pipeline.report.text_formats import junit
 from bias_pipeline.results.settings import with_settings
 from bias_pipeline.results.store import Result, ResultStore
 

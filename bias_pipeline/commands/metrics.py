@@ -8,8 +8,7 @@ from bias_pipeline.io.terminal import print_out
 
 def command(words: list[str]) -> int:
     """Print the metrics; returns the exit code."""
-    from bias_pipeline.catalogue.cards import cards
-    from bias_pipeline.catalogue.listing import print_metrics
+    from bias_pipeline.report.catalogue import cards, print_metrics
 
     if parser().parse_args(words).cards:
         print_out(*cards().splitlines())

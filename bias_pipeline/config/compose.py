@@ -18,10 +18,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_type_h
 from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.attackers.recipe import TrainerFlags
 from bias_pipeline.captioners.prompt import Line
-from bias_pipeline.config.command_line import check_names, options_of
-from bias_pipeline.config.interpolation import check_resolved
-from bias_pipeline.config.targets import build, by_content, check_targets, resolve
-from bias_pipeline.config.type_checks import check_arguments, check_value
+from bias_pipeline.config.overrides import check_names, options_of
+from bias_pipeline.config.targets import (
+    build,
+    by_content,
+    check_arguments,
+    check_targets,
+    check_value,
+    resolve,
+)
+from bias_pipeline.config.yaml_files import check_resolved
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.split import SplitRule, seeds_of
 from bias_pipeline.datasets.base import Dataset

@@ -7,9 +7,14 @@ from collections.abc import Sequence
 from itertools import product
 from typing import TYPE_CHECKING
 
-from bias_pipeline.config.command_line import ALL_METRICS
 from bias_pipeline.config.compose import composed_cell, instantiated, plain_tree
-from bias_pipeline.config.overrides import choices_in, quoted, representative_overrides, sweeps
+from bias_pipeline.config.overrides import (
+    ALL_METRICS,
+    choices_in,
+    quoted,
+    representative_overrides,
+    sweeps,
+)
 from bias_pipeline.datasets.label_files import MAJORITY
 from bias_pipeline.errors import UsageError
 from bias_pipeline.io.plugins import group_choices

@@ -10,8 +10,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_args
 
-from bias_pipeline.config.interpolation import check_resolved
-from bias_pipeline.config.type_checks import check_fields
+from bias_pipeline.config.targets import check_fields
+from bias_pipeline.config.yaml_files import check_resolved
 from bias_pipeline.declared import TARGET, Count, Empty, MustBeEmpty, Range, Text
 from bias_pipeline.errors import UsageError, did_you_mean
 

@@ -28,13 +28,14 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from bias_pipeline.config.hydra_allowlist import BY_FLAGS, check_hydra
-from bias_pipeline.config.interpolation import (
+from bias_pipeline.config.targets import PACKAGE
+from bias_pipeline.config.yaml_files import (
+    broken,
     check_defaults,
     check_references,
+    check_yaml,
     restrict_environment,
 )
-from bias_pipeline.config.targets import PACKAGE
-from bias_pipeline.config.yaml_files import broken, check_yaml
 from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError, did_you_mean
 from bias_pipeline.io.optional_dependencies import LAUNCHERS
 from bias_pipeline.io.paths import conf_dir

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.config.compose import CellConfig, cell_of
-from bias_pipeline.config.intersection_syntax import CHOICE
+from bias_pipeline.config.overrides import CHOICE
 from bias_pipeline.errors import UsageError, did_you_mean
 from bias_pipeline.io.plugins import conf_file, group_choices
 

@@ -1,11 +1,22 @@
-"""Checks YAML files of unknown origin before they are read."""
+"""Checks YAML files of unknown origin before they are read, and their references (``${...}``).
+
+A resolver is a function that a configuration calls by name. Two are allowed: ``oc.select``, and
+``oc.env`` for a few variables. Those that parse text as configuration (``oc.decode``,
+``oc.create``) or change with each call (``now``) could show a check one value and the program
+another.
+"""
 
 from __future__ import annotations
 
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import yaml
+from omegaconf import OmegaConf
 
 from bias_pipeline.errors import ResourceError, UsageError
 
@@ -103,3 +114,184 @@ class _Weight:
     def _refuse(self, event: yaml.Event, words: str) -> None:
         line = event.start_mark.line + 1 if event.start_mark else 1
         raise UsageError(f"{self.path}, line {line}: {words}")
+
+
+KeyPath = tuple[str, ...]
+
+VARIABLES = ("BIAS_PIPELINE_*", "HOME", "SCRATCH", "TMPDIR", "USER", "WORK")
+_LARGEST = 20_000_000  # characters of a configuration with all references resolved
+_VARIABLE = "|".join(name.replace("*", r"\w+") for name in VARIABLES)
+_NO_DEFAULT = object()
+_VARIABLE_NAME = re.compile(_VARIABLE, re.ASCII)
+_ALLOWED = re.compile(
+    r"\$\{\s*(?:(?P<path>\w[\w.\[\]-]*)\s*\}"
+    r"|oc\.select\s*:\s*(?P<selected>\w[\w.\[\]-]*)\s*(?=[,}])"
+    rf"|oc\.env\s*:\s*(?:{_VARIABLE})\s*(?=[,}}]))",
+    re.ASCII,
+)
+_CALLED = re.compile(r"\$\{\s*([\w.]+)\s*:", re.ASCII)
+
+
+def check_references(config: Mapping[str, Any]) -> None:
+    """Refuse references that are neither to a key nor by an allowed resolver, and endless ones.
+
+    Args:
+        config: plain data, references unresolved.
+
+    Raises:
+        UsageError: naming the key and the reference.
+
+    Example:
+        >>> check_references({"a": "${b.c}/x", "b": {"c": "${oc.env:HOME}"}})
+        >>> check_references({"a": "${oc.decode:'{b: 1}'}"})
+        Traceback (most recent call last):
+        ...
+        bias_pipeline.errors.UsageError: a: ${oc.decode: is not allowed; besides keys a \
+configuration may refer to oc.select and oc.env (BIAS_PIPELINE_*, HOME, SCRATCH, TMPDIR, USER, WORK)
+    """
+    for path, text in texts(config):
+        _check_forms(path, text)
+    try:
+        _Sizes(config).of(())
+    except RecursionError as error:
+        raise UsageError("the configuration refers to itself, or is nested too deeply") from error
+
+
+def check_defaults(places: Iterable[str], file: object) -> None:
+    """Refuse a defaults list that calls a resolver; it may refer to a choice, as ``${encoder}``.
+
+    Hydra copies the names in a defaults list into messages and into a job's files.
+
+    Args:
+        places: the groups, files and packages that it names.
+        file: where it is.
+
+    Raises:
+        UsageError: naming the file and the entry.
+
+    Example:
+        >>> check_defaults(["lic_${encoder}"], "a.yaml")
+    """
+    for text in places:
+        if "${" in re.sub(r"\$\{[\w/@.-]+\}", "", text):
+            raise UsageError(
+                f"{file}: its defaults list names {text[:60]!r}; write a file's name there, or "
+                "refer to the choice of a group, such as ${encoder}"
+            )
+
+
+def restrict_environment() -> None:
+    """Make ``oc.env`` return only the few allowed variables, everywhere."""
+    OmegaConf.register_new_resolver("oc.env", _environment, replace=True)
+
+
+def _environment(name: str, default: Any = _NO_DEFAULT) -> Any:
+    if not _VARIABLE_NAME.fullmatch(str(name)):
+        raise UsageError(f"oc.env reads only {', '.join(VARIABLES)}, not {name}")
+    if name in os.environ:
+        return os.environ[name]
+    if default is _NO_DEFAULT:
+        raise UsageError(f"oc.env: the environment variable {name} is not set")
+    return None if default is None else str(default)
+
+
+def check_resolved(config: Any, where: str = "") -> None:
+    """Refuse text that would become a reference if it were resolved again.
+
+    Raises:
+        UsageError: naming the key.
+    """
+    for path, text in texts(config):
+        if "${" in text:
+            raise UsageError(
+                f"{'.'.join((where, *path)).lstrip('.')}: '${{' cannot be given as text"
+            )
+
+
+def texts(config: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
+    """Every text of plain data, and its place."""
+    if isinstance(config, str):
+        yield path, config
+    elif isinstance(config, Mapping):
+        for key, item in config.items():
+            yield from texts(item, (*path, str(key)))
+    elif isinstance(config, list):
+        for number, item in enumerate(config):
+            yield from texts(item, (*path, str(number)))
+
+
+def _check_forms(path: KeyPath, text: str) -> None:
+    for start in re.finditer(r"\$\{", text):
+        if _ALLOWED.match(text, start.start()) is None:
+            called = _CALLED.match(text, start.start())
+            shown = called.group() if called else text[start.start() :][:40]
+            raise UsageError(
+                f"{'.'.join(path)}: {shown} is not allowed; besides keys a configuration may refer "
+                f"to oc.select and oc.env ({', '.join(VARIABLES)})"
+            )
+
+
+class _Sizes:
+    """The sizes of nodes with all references resolved, without resolving them.
+
+    Args:
+        config: plain data, references as they are written.
+    """
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self.config = config
+        self._known: dict[KeyPath, int] = {}
+        self._open: set[KeyPath] = set()
+
+    def of(self, path: KeyPath) -> int:
+        """The size of a node, in characters.
+
+        Raises:
+            UsageError: if it contains itself, or is too large.
+        """
+        if path in self._open:
+            raise UsageError(f"{'.'.join(path)} refers to itself")
+        if path not in self._known:
+            self._open.add(path)
+            self._known[path] = self._count(self._find(path), path)
+            self._open.remove(path)
+        if self._known[path] > _LARGEST:
+            raise UsageError(
+                f"{'.'.join(path) or 'the configuration'} has more than {_LARGEST} characters with "
+                "its references resolved"
+            )
+        return self._known[path]
+
+    def _count(self, node: Any, path: KeyPath) -> int:
+        if isinstance(node, str):
+            return len(node) + sum(self.of(other) for other in _paths(node))
+        if isinstance(node, Mapping):
+            return 1 + sum(len(str(key)) + self.of((*path, str(key))) for key in node)
+        if isinstance(node, list):
+            return 1 + sum(self.of((*path, str(number))) for number in range(len(node)))
+        return 1
+
+    def _find(self, path: KeyPath) -> Any:
+        """The node at a path, following references; None if there is none."""
+        node: Any = self.config
+        for number, name in enumerate(path):
+            if isinstance(node, str) and number:
+                others = list(_paths(node))
+                node = self._find(others[0]) if len(others) == 1 else None
+            node = _child(node, name)
+        return node
+
+
+def _child(node: Any, name: str) -> Any:
+    if isinstance(node, Mapping):
+        return next((item for key, item in node.items() if str(key) == name), None)
+    if isinstance(node, list) and name.isdigit() and int(name) < len(node):
+        return node[int(name)]
+    return None
+
+
+def _paths(text: str) -> Iterator[KeyPath]:
+    for match in _ALLOWED.finditer(text):
+        path = match["path"] or match["selected"]
+        if path:
+            yield tuple(re.findall(r"[^.\[\]]+", path))

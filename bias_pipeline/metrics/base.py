@@ -64,7 +64,7 @@ class EvidenceRule:
 class ExpectedResponse:
     """How a headline responds when a behaviour is planted in a captioner.
 
-    Each is a name of :data:`~bias_pipeline.calibration.behaviour.BEHAVIOURS`, and tests check each.
+    Each is a name of :data:`~bias_pipeline.analysis.behaviour.BEHAVIOURS`, and tests check each.
 
     Attributes:
         moves: behaviours that move it.

@@ -6,8 +6,13 @@ import math
 from collections.abc import Iterator, Sequence
 
 from bias_pipeline.analysis.attacker_variants import OVER, Stored, Variants, variants
-from bias_pipeline.analysis.consistency import Agreement, agreements
-from bias_pipeline.analysis.sensitivity import Interval, Sensitivity, sensitivity
+from bias_pipeline.analysis.sensitivity import (
+    Agreement,
+    Interval,
+    Sensitivity,
+    agreements,
+    sensitivity,
+)
 from bias_pipeline.errors import DataError
 from bias_pipeline.report.report_tables import Cell, Section, Sheet, SheetNumber
 from bias_pipeline.results.store import Result

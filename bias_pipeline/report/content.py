@@ -1,29 +1,73 @@
-"""The contents of a report of finished runs; ``page.py`` and ``exports.py`` write it."""
+"""A report of finished runs, before it is written; ``page.py`` and ``exports.py`` write it."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from bias_pipeline import __version__
 from bias_pipeline.analysis.compare import rank_captioners
 from bias_pipeline.analysis.name_collisions import resolve_name_collisions
-from bias_pipeline.catalogue.bibliography import bibtex
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.report.attacker_sensitivity import steadiness
+from bias_pipeline.report.catalogue import bibtex
 from bias_pipeline.report.concepts import concept_sections
-from bias_pipeline.report.document import Report
 from bias_pipeline.report.examples import NOTHING, Behind, misnamed_of, revealing_of
-from bias_pipeline.report.manifest_fields import captioners
-from bias_pipeline.report.pareto_section import front_sections
-from bias_pipeline.report.report_tables import Section
-from bias_pipeline.report.sections import directions, leaderboard_sections, overviews
-from bias_pipeline.report.summary import summaries
+from bias_pipeline.report.report_tables import Section, captioners
+from bias_pipeline.report.sections import (
+    directions,
+    front_sections,
+    leaderboard_sections,
+    overviews,
+)
+from bias_pipeline.report.summary import Summary, summaries
 from bias_pipeline.report.word_attribution import section, word_files
 from bias_pipeline.results.settings import with_settings
-from bias_pipeline.results.store import Result, ResultStore
+from bias_pipeline.results.store import Result, ResultStore, Row
 from bias_pipeline.stats.bootstrap import Draws
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report of finished runs.
+
+    Attributes:
+        title: of the report.
+        described: how much there is, in a sentence.
+        sections: in the order of reading.
+        limits: what the numbers cannot say.
+        runs: run id to its manifest.
+        settings: run id to the settings in which it differs from others of its metric.
+        rows: every number of every run.
+        bibtex: the sources of the metrics.
+        summaries: the first screen, one for each attribute and data set.
+    """
+
+    title: str
+    described: str
+    sections: Sequence[Section]
+    limits: Sequence[str]
+    runs: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    rows: Sequence[Row] = ()
+    bibtex: str = ""
+    summaries: Sequence[Summary] = ()
+
+    def chapters(self) -> list[tuple[str, list[Section]]]:
+        """Sections under their headings, in the order of reading.
+
+        Example:
+            >>> report = Report("t", "", [Section("a", chapter="c"), Section("b", chapter="c")], [])
+            >>> [(name, len(sections)) for name, sections in report.chapters()]
+            [('c', 2)]
+        """
+        chapters: dict[str, list[Section]] = {}
+        for part in self.sections:
+            chapters.setdefault(part.chapter or part.title, []).append(part)
+        return list(chapters.items())
+
 
 log = logging.getLogger(__name__)
 

@@ -1,18 +1,26 @@
-"""Examples for the numbers of a report's first screen: captions and words."""
+"""Examples: captions and words for a report's first screen, and grids of retrieved pictures."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
 
 from bias_pipeline.errors import DataError
 from bias_pipeline.explain.words import RevealingWords
+from bias_pipeline.io.terminal import printable
+from bias_pipeline.report.figures import Colours, Plot, Points
 from bias_pipeline.report.report_tables import Cell, Sheet
 from bias_pipeline.report.word_attribution import revealing
 from bias_pipeline.results.store import Result, ResultStore
+from bias_pipeline.vision.drawn import SIDE, read_thumbnail
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 MISNAMED = "misnamed"
-_COLUMNS = {"image_id", "labelled", "named", "caption", "wrong"}
+_EXAMPLE_COLUMNS = {"image_id", "labelled", "named", "caption", "wrong"}
 _LONGEST = 200  # characters of a caption that are shown
 ABSENT = (
     "There are no captions to show: an earlier version made these runs, or no caption names the "
@@ -36,7 +44,7 @@ class Behind:
         """Examples for one captioner in a panel.
 
         Args:
-            kind: of :data:`~bias_pipeline.report.question_texts.PANELS`.
+            kind: of :data:`~bias_pipeline.report.verdict_sentences.PANELS`.
             result: one that the panel shows.
         """
         row = result.rows[0]
@@ -60,7 +68,7 @@ def misnamed_of(
         except DataError as error:
             damaged.append(f"{error}. Its examples are not shown")
             continue
-        if lines and lines[0].keys() >= _COLUMNS:
+        if lines and lines[0].keys() >= _EXAMPLE_COLUMNS:
             misnamed[result.run_id] = lines
     return misnamed, damaged
 
@@ -86,3 +94,99 @@ def misnamed_sheet(lines: Sequence[Mapping[str, str]]) -> Sheet:
 
 def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+_COLUMNS = {"concept", "group", "picture"}
+_MOST = 100  # pictures of a grid
+_STEP = (1.1, 1.35)  # from one picture to the next, across and down, in sides of one
+
+
+class Tile(NamedTuple):
+    """A picture as base64 of a small JPEG, and the group of the person in it."""
+
+    picture: str
+    group: str
+
+
+@dataclass(frozen=True)
+class Grid(Plot):
+    """A figure of pictures: a table of images in a page, drawn in files.
+
+    Attributes:
+        lines: name and pictures of each line, the first on top.
+    """
+
+    lines: Sequence[tuple[str, Sequence[Tile]]]
+
+    def inline(self) -> str:
+        """A table of pictures, each with its group below it and for screen readers."""
+        from markupsafe import escape
+
+        rows = [
+            f'<tr><th scope="row">{escape(printable(name))}</th>{"".join(map(_cell, tiles))}</tr>'
+            for name, tiles in self.lines
+        ]
+        caption = f"<caption>{escape(printable(self.title))}</caption>"
+        return f'<table class="grid">{caption}<tbody>{"".join(rows)}</tbody></table>'
+
+
+def _cell(tile: Tile) -> str:
+    from markupsafe import escape
+
+    group = escape(printable(tile.group))
+    source = f"data:image/jpeg;base64,{tile.picture}"
+    return f'<td><img src="{source}" width="{SIDE}" height="{SIDE}" alt="{group}">{group}</td>'
+
+
+def grid_of(lines: Sequence[Mapping[str, str]], title: str) -> Grid | None:
+    """The grid of a run's table of retrieved pictures; None if it has no pictures.
+
+    Args:
+        lines: with ``concept``, ``group`` and ``picture``; lines of a concept are adjacent.
+        title: above it.
+
+    Raises:
+        DataError: if a picture is not in the format that runs write.
+    """
+    if not lines or not lines[0].keys() >= _COLUMNS or not any(line["picture"] for line in lines):
+        return None
+    if len(lines) > _MOST:
+        raise DataError(
+            f"{len(lines)} pictures, but a run writes at most {_MOST}; run its cell again"
+        )
+    for line in lines:
+        read_thumbnail(line["picture"])
+    tile_rows = [
+        (name, [Tile(line["picture"], line["group"]) for line in concept_lines])
+        for name, concept_lines in groupby(lines, key=lambda line: line["concept"])
+    ]
+    wide, high = (
+        _STEP[0] * max(len(concept_lines) for _, concept_lines in tile_rows),
+        _STEP[1] * len(tile_rows),
+    )
+    size = (1.6 + 0.75 * wide, 0.75 * high)
+    return Grid(title, size, _drawer(tile_rows), Points((), (), ()), tile_rows)
+
+
+def _drawer(lines: Sequence[tuple[str, Sequence[Tile]]]) -> Callable[[Axes, Colours], None]:
+    def draw(axes: Axes, colours: Colours) -> None:
+        for down, (name, tiles) in enumerate(lines):
+            top = down * _STEP[1]
+            axes.text(-0.15, top + 0.5, printable(name), ha="right", va="center")
+            for left, tile in _places(tiles):
+                picture = read_thumbnail(tile.picture)
+                axes.imshow(picture, extent=(left, left + 1, top + 1, top), interpolation="none")
+                group = printable(tile.group)
+                axes.text(left + 0.5, top + 1.02, group, ha="center", va="top", fontsize=7,
+                          color=colours.ink)  # fmt: skip
+        longest = max(len(tiles) for _, tiles in lines)
+        axes.set_xlim(-0.1, longest * _STEP[0])
+        axes.set_ylim(len(lines) * _STEP[1], 0)
+        axes.set_axis_off()
+
+    return draw
+
+
+def _places(tiles: Sequence[Tile]) -> Iterator[tuple[float, Tile]]:
+    for number, tile in enumerate(tiles):
+        yield number * _STEP[0], tile

@@ -1,12 +1,8 @@
-"""A report as files for a paper: what the HTML page shows, from the same cells.
+"""Files that a user asked for: a report for a paper, with what the HTML page shows.
 
-In the folder::
-
-    contents.md         what each file shows
-    tables/NAME.tex     LaTeX (booktabs); beside it .md, .csv and .parquet
-    figures/NAME.svg    and .png
-    rows.csv            every number of every run; rows.parquet the same
-    references.bib      the sources of the metrics
+In the folder are ``contents.md`` (what each file shows), ``tables/NAME.tex`` (LaTeX with booktabs;
+beside it .md, .csv and .parquet), ``figures/NAME.svg`` and .png, ``rows.csv`` (every number of
+every run; ``rows.parquet`` the same) and ``references.bib`` (the sources of the metrics).
 """
 
 from __future__ import annotations
@@ -21,11 +17,10 @@ from typing import Any
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.csv_text import csv_text
 from bias_pipeline.io.files import replace_file
-from bias_pipeline.report.document import Report
-from bias_pipeline.report.latex import latex
-from bias_pipeline.report.markdown import escape, markdown_report
+from bias_pipeline.report.content import Report
 from bias_pipeline.report.report_tables import Cell, Section, Sheet, SheetNumber, cell_text
 from bias_pipeline.report.sections import BOLD
+from bias_pipeline.report.text_formats import escape_markdown, latex, markdown_report
 from bias_pipeline.results.settings import further_columns
 from bias_pipeline.results.store import COLUMNS, rows_csv
 
@@ -57,7 +52,7 @@ def export(report: Report, folder: Path) -> None:
 
 def files(report: Report) -> Iterator[tuple[str, bytes]]:
     """Every file of an export: its path within the folder and its content."""
-    contents = [f"# {escape(report.title)}\n\n{escape(report.described)}\n"]
+    contents = [f"# {escape_markdown(report.title)}\n\n{escape_markdown(report.described)}\n"]
     names: set[str] = set()
     for section in report.sections:
         section_files = dict(_section_files(section, names))
@@ -68,7 +63,7 @@ def files(report: Report) -> Iterator[tuple[str, bytes]]:
     yield "rows.csv", rows.encode("utf-8", "replace")
     yield "rows.parquet", _parquet(_columns_of(report, further))
     yield "references.bib", report.bibtex.encode("utf-8", "replace")
-    limits = "".join(f"* {escape(text)}\n" for text in report.limits)
+    limits = "".join(f"* {escape_markdown(text)}\n" for text in report.limits)
     contents.append(f"## Limits\n\n{limits}")
     yield "contents.md", "\n".join(contents).encode("utf-8", "replace")
 
@@ -129,14 +124,17 @@ def _caption(title: str, sheet: Sheet) -> str:
 
 def _contents_of(section: Section, paths: Sequence[str]) -> str:
     """A section of ``contents.md``: its texts, then each table or figure with its files."""
-    lines = [f"## {escape(section.title)}\n", *(f"{escape(text)}\n" for text in section.texts)]
+    lines = [
+        f"## {escape_markdown(section.title)}\n",
+        *(f"{escape_markdown(text)}\n" for text in section.texts),
+    ]
     titles = [sheet.caption for sheet in section.sheets]
     titles += [figure.title for figure in section.figures]
     stems = dict.fromkeys(map(_stem, paths))
     for title, stem in zip(titles, stems, strict=True):
         links = " ".join(f"[{p.rpartition('.')[2]}]({p})" for p in paths if _stem(p) == stem)
-        lines.append(f"* {escape(title)}: {links}")
-    return "\n".join([*lines, *(f"\n{escape(note)}" for note in section.notes)]) + "\n"
+        lines.append(f"* {escape_markdown(title)}: {links}")
+    return "\n".join([*lines, *(f"\n{escape_markdown(note)}" for note in section.notes)]) + "\n"
 
 
 def _stem(path: str) -> str:
@@ -226,3 +224,26 @@ def _slug(title: str) -> str:
         'dbac-a-t-gender-scenes'
     """
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:60] or "untitled"
+
+
+def check_places(*paths: Path | None) -> None:
+    """Check before any work that the folders of files exist.
+
+    Raises:
+        ResourceError: naming the file that has none.
+    """
+    for path in filter(None, paths):
+        if not path.parent.is_dir():
+            raise ResourceError(f"{path}: the folder {path.parent} does not exist; create it first")
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all.
+
+    Raises:
+        ResourceError: if it cannot be written.
+    """
+    try:
+        replace_file(path, content, sync=False)
+    except OSError as error:
+        raise ResourceError(f"cannot write {path}: {error.strerror or error}") from error

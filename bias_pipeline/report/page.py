@@ -10,10 +10,8 @@ from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.files import replace_file
 from bias_pipeline.io.terminal import printable
 from bias_pipeline.report import interaction
-from bias_pipeline.report.content import report_of, report_of_folder
-from bias_pipeline.report.document import Report
-from bias_pipeline.report.places import shareable, without_places
-from bias_pipeline.report.report_tables import cell_text
+from bias_pipeline.report.content import Report, report_of, report_of_folder
+from bias_pipeline.report.report_tables import cell_text, shareable, without_places
 from bias_pipeline.results.store import Result
 from bias_pipeline.stats.bootstrap import Draws
 

@@ -13,10 +13,9 @@ from bias_pipeline.analysis.conclusion_checks import people_part
 from bias_pipeline.analysis.verdict import JUDGED, Finding, Verdict
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.report.examples import ABSENT, NOTHING, Behind
-from bias_pipeline.report.question_texts import PANELS, panel_of, rank
 from bias_pipeline.report.report_tables import Sheet, SheetNumber
-from bias_pipeline.report.short_verdict import finding_name
 from bias_pipeline.report.tables import arrow, neutral_of, percent, pointing, reading
+from bias_pipeline.report.verdict_sentences import PANELS, finding_name, panel_of, rank
 from bias_pipeline.results.store import Result, Row
 
 MOST_LINES = 12  # of captioners in a panel; of more the first and the last are shown
@@ -111,7 +110,7 @@ class Panel:
     """The readings of one question.
 
     Attributes:
-        kind: of :data:`~bias_pipeline.report.question_texts.PANELS`.
+        kind: of :data:`~bias_pipeline.report.verdict_sentences.PANELS`.
         title: the question.
         answer: ``more``, ``no``, ``none``, ``unknown``, or empty where nothing is judged.
         chip: the answer in a word or two.

@@ -1,17 +1,22 @@
 """Tables and sections of a report, before they are written in any format.
 
-Cells keep unrounded numbers; the writers (``page.py``, ``latex.py`` and so on) format them.
+Cells keep unrounded numbers; the writers (``page.py``, ``text_formats.py`` and so on) format them.
+Paths and names of the machine are removed, since a page is sent to others.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from bias_pipeline.metrics.base import LABELLED
 from bias_pipeline.report.figures import Plot
 from bias_pipeline.report.tables import number, percent
-from bias_pipeline.results.store import Row
+from bias_pipeline.results.settings import NAMED
+from bias_pipeline.results.store import Result, Row
 
 STRONG = 0.3
 STRONGEST = 0.9
@@ -154,3 +159,80 @@ class Section:
     metrics: Sequence[str] = ()
     captioner: str = ""
     chapter: str = ""
+
+
+def latest(results: Iterable[Result]) -> list[Result]:
+    """The latest result of each cell, in the order of their start."""
+    return list({_cell(result): result for result in sorted(results, key=started)}.values())
+
+
+def _cell(result: Result) -> tuple[object, ...]:
+    row = result.rows[0]
+    names = ("dataset", "attribute", "captioner", "metric", *NAMED)
+    return (*(getattr(row, name) for name in names), *result.settings.items())
+
+
+def started(result: Result) -> str:
+    """When a run began, as its manifest says; empty if it does not."""
+    return str(result.manifest.get("started", ""))
+
+
+def manifest_corpus(result: Result) -> Mapping[str, object]:
+    """The manifest's entry on the captions that were scored."""
+    corpus = result.manifest.get("corpus", {})
+    return corpus if isinstance(corpus, Mapping) else {}
+
+
+def images_of(result: Result) -> str:
+    """The images a metric is about; for results of earlier versions, those of a group."""
+    metric = result.manifest.get("metric", {})
+    return str(metric.get("images", LABELLED)) if isinstance(metric, Mapping) else LABELLED
+
+
+def training_of(result: Result) -> bool:
+    """Whether the captioner is known to be trained on captions of this data set."""
+    return manifest_corpus(result).get("trained_on_reference") is True
+
+
+def captioners(results: Sequence[Result]) -> list[str]:
+    """Their names, in the order of the results."""
+    return list(dict.fromkeys(result.rows[0].captioner for result in results))
+
+
+# Two or more names after a slash that follows no word: neither "and/or" nor a URL.
+_PATH = re.compile(r"(?<![\w:/.<~])/(?:[\w.+@%~-]+/)+([\w.+@%~-]*)")
+_OF_MACHINE = ("host", "pid")
+
+
+def without_places(text: str) -> str:
+    """Text with absolute paths cut to their last name.
+
+    Example:
+        >>> without_places("dataset.root=/home/kim/data/coco, and/or https://a.org/b/c")
+        'dataset.root=…/coco, and/or https://a.org/b/c'
+    """
+    return _PATH.sub(lambda match: f"…/{match.group(1)}", text)
+
+
+def shareable(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """A manifest without absolute paths, the name of the host and the number of the process.
+
+    Example:
+        >>> shareable({"machine": {"host": "a", "pid": 1, "cores": 2}, "overrides": ["x=/a/b/c"]})
+        {'machine': {'cores': 2}, 'overrides': ['x=…/c']}
+    """
+    cleaned = {key: _shareable(value) for key, value in manifest.items()}
+    machine = cleaned.get("machine")
+    if isinstance(machine, dict):
+        cleaned["machine"] = {key: fact for key, fact in machine.items() if key not in _OF_MACHINE}
+    return cleaned
+
+
+def _shareable(value: Any) -> Any:
+    if isinstance(value, str):
+        return without_places(value)
+    if isinstance(value, Mapping):
+        return {without_places(str(key)): _shareable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_shareable(item) for item in value]
+    return value

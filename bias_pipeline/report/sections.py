@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from bias_pipeline.analysis.compare import Leaderboard
+from bias_pipeline.analysis.pareto import Front, fronts, joined_names
 from bias_pipeline.analysis.verdict import JUDGED, verdict
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.metrics.value_names import direction_of
-from bias_pipeline.report.figures import forest, quadrants
-from bias_pipeline.report.manifest_fields import latest, training_of
+from bias_pipeline.report.figures import forest, quadrants, scatter
 from bias_pipeline.report.panels import tone_of
-from bias_pipeline.report.report_tables import Cell, Section, Sheet, SheetNumber
+from bias_pipeline.report.report_tables import (
+    Cell,
+    Section,
+    Sheet,
+    SheetNumber,
+    latest,
+    training_of,
+)
 from bias_pipeline.report.tables import (
     attributed_notes,
     headline_name,
     legend,
     marks,
     neutral_of,
+    number,
+    percent,
     pointing,
     reading,
 )
 from bias_pipeline.results.settings import label
 from bias_pipeline.results.store import Result, Row
+from bias_pipeline.stats.bootstrap import Draws
 
 MOST_PARTS = 40
 MOST_DRAWN = 20  # captioners; names of more would hide one another, and parts fill no page
@@ -249,3 +261,108 @@ def _parts(leaderboard: Leaderboard, results: Mapping[str, Result]) -> Iterable[
 def _belongs(part: str, headline: str) -> bool:
     """Whether a part belongs to a headline; the part of a direction belongs to that one only."""
     return part not in HEADLINES and direction_of(part) in ("", headline)
+
+
+KEY = "dataset.annotator"
+_TOLD = ("metric", "attribute", "dataset", "captioner")  # of a row, and in a sentence
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """One headline of one captioner under the labels of several people.
+
+    Attributes:
+        rows: annotator, or ``majority``, to the headline under their labels.
+        settings: in which these cells differ from others of the sweep, as part of their name.
+    """
+
+    rows: Mapping[str, Row]
+    settings: str = ""
+
+    @property
+    def lowest(self) -> str:
+        """Whose labels give the lowest value."""
+        return min(self.rows, key=lambda who: self.rows[who].value)
+
+    @property
+    def highest(self) -> str:
+        """Whose labels give the highest value."""
+        return max(self.rows, key=lambda who: self.rows[who].value)
+
+    @property
+    def sampled(self) -> tuple[float, float]:
+        """The lowest lower end and the highest upper end of the intervals."""
+        return (
+            min(row.ci_low for row in self.rows.values()),
+            max(row.ci_high for row in self.rows.values()),
+        )
+
+    def sentence(self) -> str:
+        """The bounds in one sentence, in per cent where the unit is a fraction."""
+        first = next(iter(self.rows.values()))
+        written = percent if first.unit == "fraction" else number
+        low, high = (
+            f"{written(self.rows[who].value)} ({who})" for who in (self.lowest, self.highest)
+        )
+        ends = " to ".join(written(end) for end in self.sampled)
+        return (
+            f"{first.captioner}: {headline_name(first, self.settings)} lies between {low} and "
+            f"{high}, depending on whose labels of {first.attribute} are used; with sampling, "
+            f"{ends}"
+        )
+
+
+def bounds(results: Sequence[Result], swept: Sequence[Mapping[str, str]]) -> list[Bounds]:
+    """The bounds of every headline in a sweep over annotators; none in any other sweep.
+
+    Args:
+        results: the cells of a sweep.
+        swept: for each cell the overrides in which the cells differ, key to value.
+    """
+    rows_by_setting: dict[tuple[str, ...], dict[str, Row]] = defaultdict(dict)
+    for result, overrides in zip(results, swept, strict=True):
+        settings = " ".join(f"{k}={v}" for k, v in overrides.items() if k not in (KEY, *_TOLD))
+        for row in result.rows:
+            if KEY in overrides and row.part in HEADLINES and row.value == row.value:
+                names = (getattr(row, name) for name in _TOLD)
+                rows_by_setting[settings, *names, row.part][overrides[KEY]] = row
+    return [
+        Bounds(rows, settings) for (settings, *_), rows in rows_by_setting.items() if len(rows) > 1
+    ]
+
+
+def front_sections(
+    results: Sequence[Result], draws: Mapping[str, Mapping[str, Draws]]
+) -> Iterable[Section]:
+    """One section for each measure of quality and headline of bias."""
+    for front in fronts(results, draws):
+        first = front.places[0]
+        quality, bias = front.settings
+        names = (headline_name(first.quality, quality), headline_name(first.bias, bias))
+        title = f"{names[0]} and {names[1]}, {first.bias.attribute}, {first.bias.dataset}"
+        pairs = [(place.quality, place.bias) for place in front.places]
+        yield Section(
+            title=title,
+            texts=[f"{front.verdict()}."],
+            figures=[scatter(pairs, title, names)] if len(pairs) <= MOST_DRAWN else [],
+            sheets=[_places(front, names)],
+            metrics=[first.quality.metric, first.bias.metric],
+            chapter="Quality against bias",
+        )
+
+
+def _places(front: Front, names: Sequence[str]) -> Sheet:
+    lines: list[list[Cell]] = [
+        [
+            place.bias.captioner,
+            SheetNumber.of(place.quality),
+            SheetNumber.of(place.bias),
+            joined_names(place.beaten_by) or None,
+            SheetNumber(place.share, fraction=True, digits=0),
+        ]
+        for place in front.places
+    ]
+    head = ["captioner", *names, "beaten by", "share of resamplings in which nobody beats it"]
+    return Sheet(
+        "Best first; beaten by a captioner as good and as fair, and better on one", head, lines
+    )

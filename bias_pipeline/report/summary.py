@@ -10,7 +10,8 @@ from bias_pipeline.analysis.conclusion_checks import caption_statistics_of
 from bias_pipeline.analysis.verdict import JUDGED, WRONG_IF, Finding, Verdict, verdict
 from bias_pipeline.metrics.base import LABELLED
 from bias_pipeline.report.examples import NOTHING, Behind
-from bias_pipeline.report.manifest_fields import (
+from bias_pipeline.report.panels import Panel, panels_of_all, panels_of_one
+from bias_pipeline.report.report_tables import (
     captioners,
     images_of,
     latest,
@@ -18,10 +19,14 @@ from bias_pipeline.report.manifest_fields import (
     started,
     training_of,
 )
-from bias_pipeline.report.panels import Panel, panels_of_all, panels_of_one
-from bias_pipeline.report.question_texts import DEEDS
-from bias_pipeline.report.short_verdict import brief, brief_of_all, finding_name, join_sentences
 from bias_pipeline.report.tables import BLANK, has_blanks, legend, percent
+from bias_pipeline.report.verdict_sentences import (
+    DEEDS,
+    brief,
+    brief_of_all,
+    finding_name,
+    join_sentences,
+)
 from bias_pipeline.results.store import Result, Row
 
 

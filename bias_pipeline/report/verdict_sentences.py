@@ -1,14 +1,277 @@
-"""A verdict in sentences: an answer to each question, then the numbers that are not used."""
+"""A verdict in sentences: in about two, or an answer to each question and the numbers not used.
+
+In the questions ``{attribute}`` is replaced by gender, race or another attribute.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from bias_pipeline.analysis.verdict import JUDGED, WRONG_IF, Finding, Verdict
 from bias_pipeline.metrics.base import QUESTIONS
-from bias_pipeline.report.short_verdict import finding_name, possible, reading_name
-from bias_pipeline.report.tables import interval, number, percent
+from bias_pipeline.report.tables import headline_name, interval, number, p_cell, percent
+
+# The panels of the first screen's figure; "tasks" has two, by how it is measured.
+PANELS: Mapping[str, str] = {
+    "misgendering": "Does it name the wrong {attribute}?",
+    "assuming": "Does it assume {attribute} that nobody can see?",
+    "leakage": "Does it give {attribute} away?",
+    "directions": "Does it link objects and activities to {attribute}?",
+    "counting": "What do counts of its words show?",
+    "quality": "How well does it describe?",
+    "retrieval": "Do queries that name no {attribute} find all groups alike?",
+}
+# What a captioner does if the answer is yes; the second form stands after "does not".
+DEEDS: Mapping[str, tuple[str, str]] = {
+    "misgendering": (
+        "names the wrong {attribute} more often than people do",
+        "name the wrong {attribute} more often than people do",
+    ),
+    "leakage": (
+        "gives {attribute} away more than people do",
+        "give {attribute} away more than people do",
+    ),
+    "assuming": (
+        "assumes {attribute} where nobody can see it more often than people do",
+        "assume {attribute} where nobody can see it more often than people do",
+    ),
+    "tasks": (
+        "links objects and activities to {attribute} more than people do",
+        "link objects and activities to {attribute} more than people do",
+    ),
+}
+# The first of these is shown if several readings decide equally well.
+LEADS = (
+    "gender_error",
+    "assumed_group",
+    "lic",
+    "dbac",
+    "ba_directional",
+    "dpa",
+    "cooccurrence",
+    "quality",
+)
+
+
+def panel_of(question: str, headline: str) -> str:
+    """The panel of :data:`PANELS` that shows a finding.
+
+    Example:
+        >>> panel_of("tasks", "t_to_a"), panel_of("tasks", "score"), panel_of("quality", "score")
+        ('directions', 'counting', 'quality')
+    """
+    if question == "tasks":
+        return "counting" if headline == "score" else "directions"
+    return "counting" if question == "mentions" else question
+
+
+def rank(metric: str) -> int:
+    """The place of a metric among those that lead."""
+    return LEADS.index(metric) if metric in LEADS else len(LEADS)
+
+
+MOST_NAMED = 4  # captioners that a sentence names; for more it gives their number
+
+
+def brief(verdict: Verdict, attribute: str, captioner: str) -> list[str]:
+    """The verdict on one captioner as sentences: bias that was found, then bias that was not.
+
+    Args:
+        verdict: of the captioner.
+        attribute: whose groups.
+        captioner: its name.
+    """
+    answers = {question: verdict.answer(question, attribute) for question in DEEDS}
+    more, no, chance, unknown = (
+        [question for question, given in answers.items() if given == answer]
+        for answer in ("more", "no", "none", "unknown")
+    )
+    none = [question for question in answers if question in (*no, *chance)]
+    sentences = []
+    if more:
+        sentences.append(f"{captioner} {_deeds(more, 0, attribute, verdict)}.")
+    elif none and unknown:
+        questions = len(none) + len(unknown)
+        sentences.append(
+            f"Of {questions} questions on {captioner}, {len(none)} can be answered and "
+            f"{len(unknown)} cannot."
+        )
+    elif none:
+        sentences.append(f"No bias beyond chance was found in {captioner}.")
+    if no:
+        sentences.append(f"It does not {_deeds(no, 1, attribute, verdict)}.")
+    if chance:
+        sentences.append(f"It does not, beyond chance, {_deeds(chance, 1, attribute, verdict)}.")
+    alone = [finding for question in unknown for finding in verdict.alone(question, attribute)]
+    if alone:
+        sentences.append(_by_itself(alone[0], attribute))
+    blank = [question for question in unknown if not verdict.alone(question, attribute)]
+    if blank:
+        whether = join_sentences((_deed(question, 0, attribute) for question in blank), "or")
+        sentences.append(f"It is unknown whether it {whether}.")
+    return sentences or [f"No run here tests whether {captioner} is biased."]
+
+
+def _by_itself(finding: Finding, attribute: str) -> str:
+    """A sentence on a number without one of people to compare it with."""
+    row = finding.row
+    value, low, high = (_value(finding, x) for x in (row.value, row.ci_low, row.ci_high))
+    deed = _deed(finding.question, 0, attribute)
+    return (
+        f"{reading_name(finding)} is {value} [{low}, {high}]; without people's captions it is "
+        f"unknown whether it {deed}."
+    )
+
+
+def brief_of_all(verdicts: Mapping[str, Verdict], attribute: str) -> list[str]:
+    """The verdict on several captioners, one sentence for each question.
+
+    Args:
+        verdicts: captioner to its verdict.
+        attribute: whose groups.
+    """
+    sentences = []
+    for question in DEEDS:
+        answers = {name: verdict.answer(question, attribute) for name, verdict in verdicts.items()}
+        captioners = [name for name, answer in answers.items() if answer]
+        if not captioners:
+            continue
+        more, no, none, unknown = (
+            [name for name in captioners if answers[name] == answer]
+            for answer in ("more", "no", "none", "unknown")
+        )
+        if len(unknown) == len(captioners):
+            deed = _deed(question, 1, attribute)
+            sentences.append(f"It is unknown whether they {deed}.")
+            continue
+        rest = [
+            *(
+                [f"{_who(no, captioners)} {'do' if len(no) > 1 else 'does'} not"]
+                if no and more
+                else []
+            ),
+            *([f"for {_who(none, captioners)} not beyond chance"] if none and more else []),
+            *([f"for {_who(unknown, captioners)} it is unknown"] if unknown else []),
+        ]
+        deed = _deed(question, int(len(more) > 1), attribute)
+        leads = [lead(verdicts[name].decided(question, attribute)) for name in more]
+        sentences.append(
+            "; ".join([f"{_who(more, captioners)} {deed}{_between(leads)}", *rest]) + "."
+        )
+    return sentences or ["No run here tests whether they are biased."]
+
+
+def _between(leads: Sequence[Finding]) -> str:
+    """The captioners with the lowest and highest value, if one reading decides for all."""
+    if len(leads) < 2 or len({finding_name(finding) for finding in leads}) > 1:
+        return f" ({evidence_of(leads[0])})" if len(leads) == 1 else ""
+    ends = [pick(leads, key=lambda finding: finding.row.value) for pick in (min, max)]
+    span = " to ".join(
+        f"{finding.row.captioner} {_value(finding, finding.row.value)}" for finding in ends
+    )
+    people = ends[0].people
+    people_text = "" if math.isnan(people) else f", people {_value(ends[0], people)}"
+    worst = max(finding.p_value for finding in leads)
+    return f" ({reading_name(leads[0])}: {span}{people_text}; largest {_sure(worst)})"
+
+
+def _value(finding: Finding, value: float) -> str:
+    """A value of a finding's reading, with its unit if that is short."""
+    return f"{percent(value)} %" if finding.row.unit == "fraction" else number(value)
+
+
+def _who(names: Sequence[str], captioners: Sequence[str]) -> str:
+    """Some captioners by name, or their number out of all."""
+    if not names:
+        return "None, beyond chance,"
+    if len(names) == len(captioners) > 1:
+        return f"All {len(captioners)}"
+    if len(names) <= MOST_NAMED:
+        return join_sentences(names)
+    return f"{len(names)} of {len(captioners)}"
+
+
+def join_sentences(texts: Iterable[str], last: str = "and") -> str:
+    """Texts as an enumeration.
+
+    Example:
+        >>> join_sentences(["a", "b", "c"])
+        'a, b and c'
+    """
+    *most, final = texts
+    return f"{', '.join(most)} {last} {final}" if most else final
+
+
+def _deed(question: str, form: int, attribute: str) -> str:
+    return DEEDS[question][form].format(attribute=attribute)
+
+
+def _deeds(questions: Sequence[str], form: int, attribute: str, verdict: Verdict) -> str:
+    """What a captioner does, each with its evidence; joined by "or" where it does not do it."""
+    leads = (lead(verdict.decided(question, attribute)) for question in questions)
+    clauses = [
+        f"{_deed(question, form, attribute)} ({evidence_of(finding)})"
+        for question, finding in zip(questions, leads, strict=True)
+    ]
+    return join_sentences(clauses, "or" if form else "and")
+
+
+def lead(findings: Sequence[Finding]) -> Finding:
+    """The finding to show of several: one of more bias first, then the best known metric."""
+    return min(findings, key=lambda finding: (not finding.more, rank(finding.row.metric)))
+
+
+def evidence_of(finding: Finding) -> str:
+    """The number behind an answer, with people's number, and its p or what is still possible."""
+    row = finding.row
+    fraction = row.unit == "fraction"
+    value, low, high, people = (
+        percent(round(x, 3) + 0.0) if fraction else number(round(x, 2) + 0.0)  # no minus at zero
+        for x in (row.value, row.ci_low, row.ci_high, finding.people)
+    )
+    ends = f"[{low}, {high}]"
+    if (row.metric, row.part) == ("gender_error", "named"):
+        reading = f"in {value} % {ends} of the captions that name one"
+    else:
+        reading = f"{reading_name(finding)}: {value} {'points' if fraction else row.unit} {ends}"
+    people_text = "" if math.isnan(finding.people) else f", people {people}{' %' * fraction}"
+    return (
+        f"{reading}{people_text}; {_sure(finding.p_value) if finding.more else possible(finding)}"
+    )
+
+
+def possible(finding: Finding) -> str:
+    """How much more than neutral the interval does not exclude."""
+    row = finding.compared
+    excess = row.ci_high - finding.neutral
+    if finding.close and excess > 0:
+        return f"not above {percent(excess)} points"
+    if math.isnan(excess):
+        return "how much more it may be is unknown"
+    if excess <= 0:
+        return "more is not possible"
+    amount = f"{percent(excess)} points" if row.unit == "fraction" else f"{number(excess)}"
+    return f"up to {amount} more is possible"
+
+
+def _sure(p_value: float) -> str:
+    p = p_cell(p_value)
+    return f"p {p}" if p.startswith("<") else f"p = {p}"
+
+
+def reading_name(finding: Finding) -> str:
+    """Metric, direction and settings of a finding, with its part if that is not the headline."""
+    part = finding.row.part
+    if part == finding.headline:
+        return finding_name(finding)
+    return f"{finding_name(finding)} ({part.removeprefix(f'{finding.headline}:')})"
+
+
+def finding_name(finding: Finding) -> str:
+    """Metric, direction and settings of a finding's headline."""
+    return headline_name(replace(finding.row, part=finding.headline), finding.settings)
 
 
 def sentences(verdict: Verdict) -> list[str]:
@@ -29,7 +292,7 @@ def _answered(verdict: Verdict, question: str) -> str:
     decided = verdict.decided(question)
     if "more" in by:
         more = [reading for reading in decided if reading.more]
-        clauses.append(f"Yes, beyond chance: {_by_metric(more, _value)}")
+        clauses.append(f"Yes, beyond chance: {_by_metric(more, _shown)}")
     for answer, words in (("no", "No"), ("none", "Not beyond chance")):
         if answer in by:
             findings = [reading for reading in decided if reading.row.attribute in by[answer]]
@@ -41,7 +304,7 @@ def _answered(verdict: Verdict, question: str) -> str:
     if any(alone.values()):
         unanswered = [finding for findings in alone.values() for finding in findings]
         clauses.append(
-            f"{_by_metric(unanswered, _value)}; to compare this with people, give their captions "
+            f"{_by_metric(unanswered, _shown)}; to compare this with people, give their captions "
             "(--captions FILE)"
         )
     unknown = [name for name, findings in alone.items() if not findings]
@@ -77,14 +340,14 @@ def _by_metric(findings: Iterable[Finding], describe: Callable[[Finding], str]) 
     return "; ".join(f"{name} ({', '.join(values)})" for name, values in names.items())
 
 
-def _value(finding: Finding) -> str:
+def _shown(finding: Finding) -> str:
     if math.isnan(finding.people):
         return interval(finding.row)
     return f"{interval(finding.row)} against people's {_plain(finding.people, finding.row.unit)}"
 
 
 def _value_and_possible(finding: Finding) -> str:
-    return f"{_value(finding)}; {possible(finding)}"
+    return f"{_shown(finding)}; {possible(finding)}"
 
 
 def _beside_labels(finding: Finding) -> str:

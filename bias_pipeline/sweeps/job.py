@@ -1,6 +1,7 @@
 """One job of Hydra: runs a cell and records its outcome in the job's folder.
 
-So a failed job neither ends a sweep nor gets lost.
+So a failed job neither ends a sweep nor gets lost, and a sweep's progress is read from these
+folders, wherever jobs run.
 """
 
 from __future__ import annotations
@@ -8,12 +9,15 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Mapping
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.config.compose import CellConfig, cell_of
+from bias_pipeline.config.overrides import jobs_of
 from bias_pipeline.errors import (
     NO_MEMORY,
     AbsentModelError,
@@ -26,7 +30,9 @@ from bias_pipeline.errors import (
 from bias_pipeline.io import signals
 from bias_pipeline.io.files import replace_file
 from bias_pipeline.io.plugins import places
+from bias_pipeline.io.progress import Bar
 from bias_pipeline.io.terminal import guard, redact_files, redacted, redacted_data, trace_of
+from bias_pipeline.report import catalogue
 from bias_pipeline.results.store import Result, ResultStore
 from bias_pipeline.sweeps import slurm
 
@@ -197,3 +203,78 @@ def _job_id(hydra: Any) -> str | None:
 
     job_id = OmegaConf.select(hydra, "job.id", throw_on_missing=False)
     return slurm.own_job() if job_id is None else str(job_id)
+
+
+def sweep_bar(folder: Path, overrides: Sequence[str], seeds: int | Sequence[int]) -> SweepBar:
+    """The bar of a sweep.
+
+    Args:
+        folder: contains the folders of its jobs.
+        overrides: its overrides.
+        seeds: of its first job, a number of them or a list.
+    """
+    jobs = [dict(word.split("=", 1) for word in job if "=" in word) for job in jobs_of(overrides)]
+    cells = [(job.get("metric", ""), job.get("encoder", "")) for job in jobs]
+    return SweepBar(folder, cells, seeds if isinstance(seeds, int) else len(seeds))
+
+
+class SweepBar(Bar):
+    """The progress bar of a sweep.
+
+    Slower metrics count for more of the time left. The relative speed of encoders depends on the
+    machine, so the time left is shown once a cell of every encoder has run.
+
+    Args:
+        folder: of the sweep; each job has a folder in it, named by its number.
+        cells: the metric and the encoder of each.
+        seeds: of a cell.
+    """
+
+    def __init__(self, folder: Path, cells: Sequence[tuple[str, str]], seeds: int) -> None:
+        super().__init__("cell")
+        self.folder = folder
+        self.total = len(cells)
+        self.weights = [catalogue.weight(metric, seeds) for metric, _ in cells]
+        self.encoders = [encoder for _, encoder in cells]
+        self._ended: set[int] = set()
+        self._heard = 0.0  # when the last job ended, in seconds
+        self._spent = defaultdict[str, float](float)  # seconds, by encoder
+        self._run = defaultdict[str, float](float)  # weights of the cells that ran, by encoder
+
+    def look(self) -> None:
+        """Record the jobs that have ended, and how long those that ran took."""
+        ended = {int(path.parent.name): path for path in self.folder.glob(f"*/{OUTCOME}")}
+        times = {number: self._when(ended[number]) for number in ended.keys() - self._ended}
+        for number in sorted(times, key=lambda number: (times[number], number)):
+            if json.loads(ended[number].read_text())["status"] == "done":
+                encoder = self.encoders[number]
+                self._spent[encoder] += times[number] - self._heard
+                self._run[encoder] += self.weights[number]
+            self._heard = times[number]
+        self._ended |= ended.keys()
+        self.done = len(self._ended)
+
+    def _when(self, path: Path) -> float:
+        """When a job ended, in seconds; not before the last recorded one."""
+        return max(self._heard, self.elapsed - (time.time() - path.stat().st_mtime))
+
+    def seconds_left(self) -> float | None:
+        """See :class:`Bar`; cached and failed cells do not count.
+
+        The time since the last job ended belongs to the time left.
+        """
+        left = defaultdict[str, float](float)
+        for number, (weight, encoder) in enumerate(zip(self.weights, self.encoders, strict=True)):
+            if number not in self._ended:
+                left[encoder] += weight
+        if any(not self._run[encoder] for encoder in left):
+            return None
+        expected = sum(
+            self._spent[name] / self._run[name] * weight for name, weight in left.items()
+        )
+        expected -= self.elapsed - self._heard
+        return expected if expected > 0 else None
+
+    def place(self) -> str:
+        """The first cell that has not ended."""
+        return f"{self.label} {min(self.done + 1, self.total)} of {self.total}"

@@ -14,13 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.analysis.name_collisions import SWEPT, swept_names
-from bias_pipeline.config.command_line import ALL_METRICS, check_names, options_of
 from bias_pipeline.config.compose import INVOCATION, cell_of, composer, new_invocation
 from bias_pipeline.config.expansion import ALL_CAPTIONERS, check_captioners, expand
 from bias_pipeline.config.hydra_composer import Loader, composition_message
-from bias_pipeline.config.intersection_syntax import expand_intersections
 from bias_pipeline.config.overrides import (
+    ALL_METRICS,
+    check_names,
     check_size,
+    expand_intersections,
+    options_of,
     other_overrides,
     override_values,
     representative_overrides,
@@ -34,10 +36,8 @@ from bias_pipeline.io.terminal import print_out, redact_files, warn
 from bias_pipeline.results.settings import CHOICES, with_settings
 from bias_pipeline.results.store import Result, ResultStore
 from bias_pipeline.sweeps import slurm
-from bias_pipeline.sweeps.devices import check_devices
-from bias_pipeline.sweeps.job import OUTCOME, job
-from bias_pipeline.sweeps.sweep_bar import sweep_bar
-from bias_pipeline.sweeps.worker_processes import helped
+from bias_pipeline.sweeps.job import OUTCOME, job, sweep_bar
+from bias_pipeline.sweeps.worker_processes import check_devices, helped
 
 if TYPE_CHECKING:
     from hydra._internal.hydra import Hydra
@@ -259,7 +259,7 @@ def _conclude(
         of_all: whether to skip them unless none is left.
     """
     from bias_pipeline.analysis.name_collisions import resolve_file_collisions
-    from bias_pipeline.report.annotators import bounds
+    from bias_pipeline.report.sections import bounds
     from bias_pipeline.report.tables import print_results, write_table
 
     outcomes = _outcomes(folder, multirun)

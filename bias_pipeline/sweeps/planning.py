@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bias_pipeline.catalogue import costs
 from bias_pipeline.config.compose import CellConfig, cell_of
 from bias_pipeline.config.expansion import check_captioners
 from bias_pipeline.config.overrides import jobs_of
 from bias_pipeline.errors import AbsentModelError, BiasPipelineError, NotApplicableError, SweepError
 from bias_pipeline.io.progress import duration
 from bias_pipeline.io.terminal import print_out, print_table
+from bias_pipeline.report import catalogue
 from bias_pipeline.results.store import Result, ResultStore
 from bias_pipeline.sweeps.launch import SweepRequest, differing, parse_sweep
 
@@ -94,8 +94,8 @@ def _seconds(cell: CellConfig, store: ResultStore) -> float:
     """Expected seconds, by measured rates; for networks by a finished cell of the same kind."""
     corpus, seeds, settings = cell.corpus(), len(cell.seeds), cell.tree["metric"]
     if cell.choice("encoder") in _MEASURED:
-        return costs.seconds_of(cell.metric.name, corpus, seeds, settings)
-    captions = costs.captions(len(corpus), len(corpus.model), len(corpus.human), settings)
+        return catalogue.seconds_of(cell.metric.name, corpus, seeds, settings)
+    captions = catalogue.captions(len(corpus), len(corpus.model), len(corpus.human), settings)
     samples = [sample for result in _alike(cell, store) if (sample := _taken(result)) is not None]
     if not samples:
         return math.nan
@@ -117,7 +117,7 @@ def _taken(result: Result) -> tuple[int, float] | None:
     if not isinstance(corpus, dict) or not isinstance(training, dict) or training.get("cached"):
         return None
     images, model, human = (corpus.get(f"n_{kind}", 0) for kind in _COUNTED)
-    size = costs.captions(images, model, human, _settings(result)) * result.rows[0].n_seeds
+    size = catalogue.captions(images, model, human, _settings(result)) * result.rows[0].n_seeds
     return (size, float(taken)) if size and isinstance(taken, int | float) else None
 
 

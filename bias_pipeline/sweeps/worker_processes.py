@@ -1,7 +1,8 @@
-"""Helper processes for a local sweep: they take its cells from the end.
+"""Helper processes for a local sweep, which take its cells from the end, and checks of devices.
 
 The sweep's own process goes through all cells in order, as it would alone, and finds the later ones
-finished. It does what a helper cannot do, so results never depend on helpers.
+finished. It does what a helper cannot do, so results never depend on helpers. Before any work the
+devices must exist on which a command's networks would be trained.
 """
 
 from __future__ import annotations
@@ -13,18 +14,27 @@ import threading
 import time
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from bias_pipeline.config.compose import cell_of, composer
+from bias_pipeline.config.compose import CellConfig, cell_of, composer
 from bias_pipeline.config.overrides import jobs_of
+from bias_pipeline.errors import BiasPipelineError, ResourceError
 from bias_pipeline.io.cores import free_memory, n_cores, own_memory
 from bias_pipeline.io.files import replace_file
 from bias_pipeline.io.terminal import redacted_data
 from bias_pipeline.learning.distributed import context, prepare_worker
+from bias_pipeline.learning.loop import require_devices
 from bias_pipeline.results.store import ResultStore
+from bias_pipeline.sweeps import slurm
 from bias_pipeline.sweeps.job import OUTCOME, done_in, load_or_run, outcome_of
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+    from bias_pipeline.config.hydra_composer import Loader
 
 log = logging.getLogger(__name__)
 
@@ -170,3 +180,38 @@ def _take_cells(options: Namespace, overrides: Sequence[str], folder: Path) -> N
             job_folder.mkdir(parents=True, exist_ok=True)
             outcome = {"overrides": redacted_data(job), **outcome_of(result, cached=False)}
             replace_file(job_folder / OUTCOME, json.dumps(outcome).encode(), sync=False)
+
+
+_CHOOSE = ("trainer", "experiment")  # keys that can choose a device other than the CPU
+
+
+def check_devices(overrides: Sequence[str], loader: Loader, config: DictConfig) -> None:
+    """Check before any work that devices exist; finished cells need none.
+
+    Args:
+        overrides: of the job or the sweep.
+        loader: composes the jobs.
+        config: of the first job.
+
+    Raises:
+        ResourceError: if a cell would need a device that is absent. Slurm's nodes are not checked.
+    """
+    chosen = any(word.lstrip("+~").startswith(_CHOOSE) for word in overrides)
+    if not chosen or slurm.launcher_of(config) == slurm.SLURM:
+        return
+    store = ResultStore(Path(config.paths.outputs))
+    for job in jobs_of(overrides):
+        _check_cell(cell_of(loader.job(job)), store)
+
+
+def _check_cell(cell: CellConfig, store: ResultStore) -> None:
+    trainer = cell.tree.get("trainer") if "trainer" in cell.used else None
+    if not trainer or trainer.get("accelerator") == "cpu":
+        return
+    try:
+        require_devices(trainer)
+    except ResourceError:
+        with suppress(BiasPipelineError):
+            if store.load(cell.run_id(cell.corpus())) is not None:
+                return
+        raise

@@ -13,8 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from bias_pipeline.analysis.attacker_variants import Variants
-from bias_pipeline.analysis.consistency import agreements
-from bias_pipeline.analysis.sensitivity import reduction, sensitivity
+from bias_pipeline.analysis.sensitivity import agreements, reduction, sensitivity
 from experiments.study import markdown, published
 
 HERE = Path(__file__).resolve().parent

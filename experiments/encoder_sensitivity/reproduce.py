@@ -16,8 +16,13 @@ from pathlib import Path
 import pandas as pd
 
 from bias_pipeline.analysis.attacker_variants import OVER, Variants, variants
-from bias_pipeline.analysis.consistency import agreements
-from bias_pipeline.analysis.sensitivity import Interval, Sensitivity, reduction, sensitivity
+from bias_pipeline.analysis.sensitivity import (
+    Interval,
+    Sensitivity,
+    agreements,
+    reduction,
+    sensitivity,
+)
 from bias_pipeline.report.content import finished_runs
 from bias_pipeline.results.store import Result, Row
 from experiments.encoder_sensitivity.tables import AGREEMENTS, tables

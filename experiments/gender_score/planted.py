@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from bias_pipeline.calibration.behaviour import (
+from bias_pipeline.analysis.behaviour import (
     BEHAVIOURS,
     Behaviour,
     behaviour_corpus,

@@ -15,7 +15,7 @@ import pandas as pd
 from scipy import stats
 
 from bias_pipeline.analysis.attacker_variants import OVER, variants
-from bias_pipeline.analysis.consistency import agreements
+from bias_pipeline.analysis.sensitivity import agreements
 from bias_pipeline.report.content import finished_runs
 from experiments.study import HOLD_OUT, markdown, part, read_rows, sweep, write_results
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from bias_pipeline.catalogue.registry import metric_class
 from bias_pipeline.config import compose
 from bias_pipeline.errors import DataError
 from bias_pipeline.metrics.base import HEADLINES, Metric, Score
+from bias_pipeline.report.catalogue import metric_class
 from bias_pipeline.stats.bootstrap import two_sided_p
 from bias_pipeline.stats.compare import paired_difference
 from experiments.inference import designs

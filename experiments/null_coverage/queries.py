@@ -19,9 +19,9 @@ import numpy as np
 import pandas as pd
 
 from bias_pipeline.array_types import Float64Array, IntArray
-from bias_pipeline.metrics.functional.fair_ranker import expected_entropy
-from bias_pipeline.metrics.functional.group_counts import p_of_counts
-from bias_pipeline.metrics.retrieval.permuted import permuted_p
+from bias_pipeline.metrics.functional.retrieval import p_of_counts
+from bias_pipeline.metrics.functional.skew import expected_entropy
+from bias_pipeline.metrics.retrieval.estimates import permuted_p
 from bias_pipeline.metrics.retrieval.ranked import Ranked
 from bias_pipeline.stats.bootstrap import Bootstrap, against
 from experiments.null_coverage.reproduce import HERE, trial_rows

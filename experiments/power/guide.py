@@ -15,8 +15,8 @@ from bias_pipeline.analysis.usability import (
     movements_of,
     usability,
 )
-from bias_pipeline.catalogue.registry import infos
 from bias_pipeline.metrics.base import QUESTIONS, MetricInfo
+from bias_pipeline.report.catalogue import infos
 from bias_pipeline.report.smallest_bias import amount
 from experiments.study import markdown
 

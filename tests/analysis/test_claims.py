@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bias_pipeline.analysis.claim_checks import (
+from bias_pipeline.analysis.claims import (
+    REGISTER,
     TESTS,
     ClaimCheck,
     ClaimNumber,
@@ -16,7 +17,9 @@ from bias_pipeline.analysis.claim_checks import (
     all_above,
     all_below,
     all_lower,
+    claims_report,
     highest,
+    judge_claim,
     lowest,
     mean_is,
     merged,
@@ -24,13 +27,13 @@ from bias_pipeline.analysis.claim_checks import (
     not_copied,
     pearson_is,
     raised,
+    register,
     rising,
     same_numbers,
     same_order,
     same_sign,
     times,
 )
-from bias_pipeline.analysis.claims import REGISTER, claims_report, judge_claim, register
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.io.paths import experiments_dir
 

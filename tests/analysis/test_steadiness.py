@@ -10,8 +10,12 @@ import numpy as np
 import pytest
 
 from bias_pipeline.analysis.attacker_variants import Variants, variants
-from bias_pipeline.analysis.consistency import agreements
-from bias_pipeline.analysis.sensitivity import coefficient_of_variation, reduction, sensitivity
+from bias_pipeline.analysis.sensitivity import (
+    agreements,
+    coefficient_of_variation,
+    reduction,
+    sensitivity,
+)
 from bias_pipeline.commands.main import main
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.results.store import Result, Row

@@ -16,8 +16,7 @@ from bias_pipeline.analysis.usability import (
     movements_of,
     usability,
 )
-from bias_pipeline.catalogue.cards import card
-from bias_pipeline.catalogue.registry import infos
+from bias_pipeline.report.catalogue import card, infos
 from tests.metrics.test_contract import NAMES
 
 USABLE = [

@@ -10,7 +10,7 @@ from functools import cache
 import pandas as pd
 import pytest
 
-from bias_pipeline.calibration.behaviour import (
+from bias_pipeline.analysis.behaviour import (
     BEHAVIOURS,
     PLAIN,
     VERDICTS,
@@ -21,7 +21,6 @@ from bias_pipeline.calibration.behaviour import (
     is_tested,
     verdicts,
 )
-from bias_pipeline.catalogue.registry import infos, metric_names
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.metrics.attack import leakage
@@ -36,6 +35,7 @@ from bias_pipeline.metrics.counting import (
     multi_directional,
 )
 from bias_pipeline.metrics.language import quality
+from bias_pipeline.report.catalogue import infos, metric_names
 from bias_pipeline.scoring import Accuracy
 from bias_pipeline.stats.bootstrap import Estimate
 from experiments.gender_score import planted

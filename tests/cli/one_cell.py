@@ -9,7 +9,7 @@ from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig
 
-from bias_pipeline.config import command_line, compose
+from bias_pipeline.config import compose, overrides
 from bias_pipeline.config.compose import CellConfig
 from bias_pipeline.config.hydra_composer import check_composed
 
@@ -31,5 +31,5 @@ def with_values(choices: tuple[str, ...], values: tuple[str, ...]) -> CellConfig
 
 @cache
 def _composed(choices: tuple[str, ...]) -> DictConfig:
-    options = command_line.options_of(choices)
+    options = overrides.options_of(choices)
     return compose.composer(options).job(options.overrides)

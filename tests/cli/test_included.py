@@ -17,10 +17,10 @@ import pytest
 import yaml
 
 import bias_pipeline as bp
-from bias_pipeline.catalogue import registry
-from bias_pipeline.config import command_line, expansion, targets, type_checks
+from bias_pipeline.config import expansion, overrides, targets
 from bias_pipeline.config.targets import is_allowed
 from bias_pipeline.io.plugins import VARIABLE
+from bias_pipeline.report import catalogue
 from tests.cli.commands import Run, results, rows
 from tests.documents import own_package
 
@@ -40,7 +40,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield tmp_path / "mine"
     for name in [name for name in sys.modules if name.partition(".")[0] in ("mine", "other")]:
         del sys.modules[name]
-    for known in (targets._defined, type_checks._parameters, registry.metric_class):
+    for known in (targets._defined, targets._parameters, catalogue.metric_class):
         known.cache_clear()
 
 
@@ -90,7 +90,7 @@ def test_help_offers_what_is_included(run: Run) -> None:
 
 def test_all_metrics_are_those_of_ones_own_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "mine")
-    (word,) = expansion.expand(command_line.options_of(["metric=all"]))
+    (word,) = expansion.expand(overrides.options_of(["metric=all"]))
     assert "silence" in word.partition("=")[2].split(",")
 
 

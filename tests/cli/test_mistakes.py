@@ -86,7 +86,7 @@ def without_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(probe: object) -> None:
         raise ResourceError("there is none")
 
-    monkeypatch.setattr("bias_pipeline.sweeps.devices.require_devices", refuse)
+    monkeypatch.setattr("bias_pipeline.sweeps.worker_processes.require_devices", refuse)
 
 
 @pytest.mark.parametrize("words", [LOOKS, ("trainer=gpu",), ("trainer=cpu,gpu",)], ids=str)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.config import command_line, compose
+from bias_pipeline.config import compose, overrides
 from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.errors import UsageError
 from tests.cli.commands import SMALL, Run
@@ -214,7 +214,7 @@ def test_a_bad_variable_of_a_cluster_is_told(run: Run, monkeypatch: pytest.Monke
 
 def test_a_variable_of_a_cluster_is_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BIAS_PIPELINE_MINUTES", "90")
-    options = command_line.options_of(["cluster=slurm"])
+    options = overrides.options_of(["cluster=slurm"])
     config = compose.composer(options).job(options.overrides)
     assert config.hydra.launcher.timeout_min == 90
 

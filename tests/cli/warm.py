@@ -12,7 +12,7 @@ for module in (
     "bias_pipeline.sweeps.launch",
     "bias_pipeline.metrics.counting.gender_error",
     "bias_pipeline.metrics.attack.lic",
-    "bias_pipeline.report.annotators",
+    "bias_pipeline.report.sections",
     "bias_pipeline.loggers.loggers",
     "bias_pipeline.report.tables",
     "bias_pipeline.cell",

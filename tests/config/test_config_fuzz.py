@@ -18,10 +18,10 @@ from omegaconf import OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from bias_pipeline.commands.main import main
-from bias_pipeline.config import command_line, compose
+from bias_pipeline.config import compose, overrides
 from bias_pipeline.config.hydra_allowlist import check_settled, to_plain
 from bias_pipeline.config.hydra_composer import check_composed
-from bias_pipeline.config.interpolation import check_references
+from bias_pipeline.config.yaml_files import check_references
 from bias_pipeline.errors import BiasPipelineError, UsageError
 from tests.fuzz.mutations import odd_tree
 
@@ -93,7 +93,7 @@ class Base:
 
 
 def base(*words: str) -> Base:
-    options = command_line.options_of(words)
+    options = overrides.options_of(words)
     config = compose.composer(options).job(options.overrides)
     with open_dict(config):
         attribute = config.attribute

@@ -4,8 +4,7 @@ import sys
 
 import pytest
 
-from bias_pipeline.config.targets import build, check_targets, is_allowed
-from bias_pipeline.config.type_checks import check_arguments
+from bias_pipeline.config.targets import build, check_arguments, check_targets, is_allowed
 from bias_pipeline.errors import UsageError
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
-from bias_pipeline.config import command_line, compose
+from bias_pipeline.config import compose, overrides
 from bias_pipeline.errors import UsageError
 from bias_pipeline.sweeps.slurm import check_slurm
 from hydra_plugins.device_pool import _locks, launcher
@@ -210,6 +210,6 @@ def test_what_could_not_end_well_is_refused(
     words: list[str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    options = command_line.options_of(words)
+    options = overrides.options_of(words)
     with pytest.raises(UsageError, match=message):
         check_slurm(compose.composer(options).job(words))

@@ -12,7 +12,7 @@ import pytest
 
 from bias_pipeline.io import progress
 from bias_pipeline.io.progress import Bar, bar, track
-from bias_pipeline.sweeps.sweep_bar import SweepBar, sweep_bar
+from bias_pipeline.sweeps.job import SweepBar, sweep_bar
 
 LIC = ("lic", "ngram")
 CHEAP_AND_DEAR = [("gender_error", "ngram"), ("dbac", "ngram")]

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bias_pipeline.catalogue.registry import metric_class, metric_names
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute, Context, LabelMap
 from bias_pipeline.corpus.corpus import SIDES, Corpus
@@ -21,6 +20,7 @@ from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.base import CountingMetric
 from bias_pipeline.metrics.counting.gender_error import GenderError
 from bias_pipeline.metrics.value_names import SCORE, T_TO_A
+from bias_pipeline.report.catalogue import metric_class, metric_names
 from bias_pipeline.results.identity import run_id
 from bias_pipeline.stats.bootstrap import Bootstrap
 from tests.corpora import DATA, GENDER, Record, make_corpus

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bias_pipeline.report.annotators import KEY, Bounds, bounds
+from bias_pipeline.report.sections import KEY, Bounds, bounds
 from bias_pipeline.results.store import Result, Row
 from tests.report.test_tables import row
 

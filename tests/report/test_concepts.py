@@ -17,7 +17,7 @@ from bias_pipeline.report.concepts import concept_sections
 from bias_pipeline.report.content import report_of_folder
 from bias_pipeline.report.figures import PRINT, FigureBar, bars
 from bias_pipeline.report.page import html
-from bias_pipeline.report.question_texts import PANELS, panel_of
+from bias_pipeline.report.verdict_sentences import PANELS, panel_of
 from bias_pipeline.results.store import Result, ResultStore
 from bias_pipeline.vision.drawn import thumbnail
 from tests.report.test_tables import row

@@ -22,14 +22,12 @@ from pyarrow import BufferReader, parquet
 from bias_pipeline.commands.main import main
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.terminal import printable
-from bias_pipeline.report import latex as tex
-from bias_pipeline.report import markdown as md
-from bias_pipeline.report.content import report_of
-from bias_pipeline.report.document import Report
+from bias_pipeline.report import text_formats as md
+from bias_pipeline.report import text_formats as tex
+from bias_pipeline.report.content import Report, report_of
 from bias_pipeline.report.exports import export, files
 from bias_pipeline.report.page import html
-from bias_pipeline.report.places import without_places
-from bias_pipeline.report.report_tables import Section, Sheet, SheetNumber, Weighted
+from bias_pipeline.report.report_tables import Section, Sheet, SheetNumber, Weighted, without_places
 from bias_pipeline.results.store import Result, ResultStore
 from tests.report.test_page import directional, draw, result
 from tests.report.test_tables import HOSTILE
@@ -93,12 +91,12 @@ def exported() -> Mapping[str, bytes]:
 @example("/0/")
 def test_e9_latex_sets_any_text_as_it_is(text: str) -> None:
     """But for the folders of absolute paths, which no paper shows."""
-    assert read_tex(tex.escape(text)) == without_places(printable(text))
+    assert read_tex(tex.escape_latex(text)) == without_places(printable(text))
 
 
 @given(st.text(alphabet="-'`,!?[]*\\{} ^~\"", max_size=8))
 def test_e9_latex_joins_no_signs(text: str) -> None:
-    assert read_tex(tex.escape(text)) == text
+    assert read_tex(tex.escape_latex(text)) == text
 
 
 def test_nothing_in_latex_is_bold_but_what_the_test_tells_apart() -> None:
@@ -151,7 +149,7 @@ def test_latex_compiles(tmp_path: Path) -> None:
 @example("/0/")
 def test_e9_markdown_shows_any_text_as_it_is(text: str) -> None:
     """But for the folders of absolute paths."""
-    escaped = md.escape(text)
+    escaped = md.escape_markdown(text)
     assert re.sub(r"\\(.)", r"\1", escaped) == without_places(printable(text))
     assert not re.search(r"[|<>`*_\[\]&]|://|www\.", re.sub(r"\\.", "", escaped))
 

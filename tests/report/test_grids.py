@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from bias_pipeline.errors import DataError
-from bias_pipeline.report.grids import grid_of
+from bias_pipeline.report.examples import grid_of
 from bias_pipeline.vision.drawn import thumbnail
 
 COLOURS = ("red", "green", "blue")

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bias_pipeline.report.figures import quadrants
-from bias_pipeline.report.label_placement import spread
+from bias_pipeline.report.figures import quadrants, spread
 from tests.report.test_page import Elements
 from tests.report.test_tables import row
 

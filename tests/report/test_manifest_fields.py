@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bias_pipeline.report.manifest_fields import latest
+from bias_pipeline.report.report_tables import latest
 from bias_pipeline.results.store import Result
 from tests.report.test_tables import row
 

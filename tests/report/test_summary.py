@@ -18,7 +18,7 @@ from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.report.content import report_of_folder
 from bias_pipeline.report.page import html, page
 from bias_pipeline.report.panels import Axis
-from bias_pipeline.report.question_texts import DEEDS, PANELS
+from bias_pipeline.report.verdict_sentences import DEEDS, PANELS
 from bias_pipeline.results.store import Result, ResultStore
 from bias_pipeline.stats.bootstrap import Draws
 from experiments.browser import PROGRAM, Browser, browser

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bias_pipeline.report.word_clouds import MOST, cloud, laid_out
+from bias_pipeline.report.concepts import MOST, cloud, laid_out
 
 pytest.importorskip("wordcloud", reason="the extra clouds is not installed")
 SHARES = {"makeup artist": 0.97, "nurse": 0.6, "chef": 0.2, "judge": 0.05, "miner": 0.0}

@@ -21,8 +21,11 @@ from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
 from bias_pipeline.corpus.split import Split, SplitRule, every_image_tested
 from bias_pipeline.declared import Count, Share
 from bias_pipeline.errors import UsageError, did_you_mean
-from bias_pipeline.metrics.attack.alternatives import over_alternatives
-from bias_pipeline.metrics.attack.attack_runner import AttackRunner, AttackSettings
+from bias_pipeline.metrics.attack.attack_runner import (
+    AttackRunner,
+    AttackSettings,
+    over_alternatives,
+)
 from bias_pipeline.metrics.attack.equal_speech import (
     NO_SECOND_PERSON,
     at_equal_speech,

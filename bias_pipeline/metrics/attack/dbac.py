@@ -11,7 +11,7 @@ from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split import Split, SplitRule
 from bias_pipeline.declared import Count, NotNegative
-from bias_pipeline.metrics.attack.alternatives import over_alternatives
+from bias_pipeline.metrics.attack.attack_runner import over_alternatives
 from bias_pipeline.metrics.attack.dbac_direction import DBACSettings, Direction
 from bias_pipeline.metrics.attack.dbac_scorer import DirectionScorer
 from bias_pipeline.metrics.attack.equal_speech import at_equal_speech, one_person_as_captioner

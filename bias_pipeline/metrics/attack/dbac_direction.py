@@ -1,4 +1,7 @@
-"""One direction of DBAC: its images, pairs and attackers, and its numbers under any weights."""
+"""One direction of DBAC: its images, pairs and attackers, and its numbers under any weights.
+
+Groups and tasks of the images are tables for weighted sums.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy import sparse
 
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.attackers.probe import Probe
@@ -15,7 +19,6 @@ from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
 from bias_pipeline.corpus.split import SMALLEST_GROUP, Split, seeds_in
 from bias_pipeline.errors import DataError, NotApplicableError
-from bias_pipeline.metrics.attack.dbac_counts import PairCounts
 from bias_pipeline.metrics.attack.equal_speech import at_equal_speech
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.base import least_share
@@ -24,6 +27,46 @@ from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.scoring import Scoring
 from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.text.transform import Transform, applied
+
+
+@dataclass(frozen=True, eq=False)
+class PairCounts:
+    """Groups and tasks of M images, by label and by caption.
+
+    Attributes:
+        group: (M, K) 1 in the column of each image's group.
+        objects: (M, T) objects in the image; empty where none are known.
+        tasks: side to (M, T) number of captions that name a task.
+        named: side to (M, K) number of captions that name a group.
+        captions: side to (M,) number of captions.
+    """
+
+    group: Float64Array
+    objects: Float64Array
+    tasks: Mapping[str, Float64Array]
+    named: Mapping[str, Float64Array]
+    captions: Mapping[str, Float64Array]
+
+    @classmethod
+    def of(cls, view: CorpusView, images: IntArray) -> PairCounts:
+        """Sums over the captions of each image.
+
+        Args:
+            view: of the corpus.
+            images: (M,) rows of the corpus, all of a group.
+        """
+
+        def summed(side: str, captions: sparse.csr_array) -> Float64Array:
+            return np.asarray(view.by_image(side, captions)[images].toarray(), np.float64)
+
+        objects = view.objects[images].toarray() if view.has_objects else np.empty((0, 0))
+        return cls(
+            group=np.eye(len(view.groups))[view.codes[images]],
+            objects=np.asarray(objects, np.float64),
+            tasks={side: summed(side, view.mentions(side)) for side in SIDES},
+            named={side: summed(side, view.groups_named(side)) for side in SIDES},
+            captions={side: view.n_captions(side)[images].astype(np.float64) for side in SIDES},
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,8 +36,8 @@ from bias_pipeline.metrics.base import (
 )
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.base import choice, indicators, least_share, support
+from bias_pipeline.metrics.functional.attack import normalised
 from bias_pipeline.metrics.functional.dpa import EQUALISE
-from bias_pipeline.metrics.functional.relation import normalised
 from bias_pipeline.metrics.references import TOKAS_2024
 from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.scoring import Scoring

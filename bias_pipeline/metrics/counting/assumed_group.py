@@ -14,8 +14,12 @@ from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import UNSURE, EvidenceRule, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView, group_task_cells
 from bias_pipeline.metrics.counting.base import SHARE, CountingMetric, CountSpec, Sums, ValueBasis
-from bias_pipeline.metrics.functional.assumed import named_shares, one_named, several_named
-from bias_pipeline.metrics.functional.groups import group_ratio
+from bias_pipeline.metrics.functional.groups import (
+    group_ratio,
+    named_shares,
+    one_named,
+    several_named,
+)
 from bias_pipeline.metrics.references import BAKR_2023, HENDRICKS_2018
 from bias_pipeline.metrics.value_names import (
     HUMAN,

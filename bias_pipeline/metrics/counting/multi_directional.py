@@ -24,9 +24,16 @@ from bias_pipeline.metrics.counting.task_labels import (
     mention_rates,
     mentions_about,
 )
-from bias_pipeline.metrics.functional.amplification import DENOMINATORS, association
-from bias_pipeline.metrics.functional.multi import multi_mals, multi_pairs, multi_summary
-from bias_pipeline.metrics.functional.task_sets import SETS, holds, task_sets
+from bias_pipeline.metrics.functional.amplification import (
+    DENOMINATORS,
+    SETS,
+    association,
+    holds,
+    multi_mals,
+    multi_pairs,
+    multi_summary,
+    task_sets,
+)
 from bias_pipeline.metrics.references import ZHAO_2023
 from bias_pipeline.metrics.value_names import DIRECTIONS, PartName
 from bias_pipeline.stats.bootstrap import Bootstrap
@@ -45,7 +52,7 @@ class MultiDirectional(LabelledTaskMetric):
     ``mals:variance`` the pair of Multi_MALS, ``<direction>:undefined`` and ``sets`` counts.
 
     The corpus has no training labels, so changes are taken against its own labels, as the public
-    code does; :mod:`bias_pipeline.metrics.functional.multi` takes training labels too.
+    code does; :mod:`bias_pipeline.metrics.functional.amplification` takes training labels too.
 
     Args:
         attribute: see :class:`~bias_pipeline.metrics.counting.task_labels.LabelledTaskMetric`.

@@ -8,19 +8,26 @@ Example:
     0.45
 """
 
-from bias_pipeline.metrics.functional.amplification import directional, mals
+from bias_pipeline.metrics.functional.amplification import (
+    directional,
+    mals,
+    multi_directional,
+    multi_mals,
+)
 from bias_pipeline.metrics.functional.attack import (
+    RELATIONS,
     accuracy_and_confidence_parts,
+    difference,
     expected_calibration_error,
     image_captioner2,
     inverse_cross_entropy,
     leakage,
     lic,
+    normalised,
+    ratio,
 )
 from bias_pipeline.metrics.functional.counts import Counts
 from bias_pipeline.metrics.functional.fairness import epsilon
-from bias_pipeline.metrics.functional.multi import multi_directional, multi_mals
-from bias_pipeline.metrics.functional.relation import RELATIONS, difference, normalised, ratio
 
 __all__ = [
     "RELATIONS",

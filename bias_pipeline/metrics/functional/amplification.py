@@ -1,14 +1,20 @@
-"""Bias amplification by counting: BA_MALS (Zhao 2017) and BA-> (Wang and Russakovsky 2021).
+"""Bias amplification by counting: BA_MALS, BA-> and their form with sets of tasks, Multi->.
 
-All functions take :class:`~bias_pipeline.metrics.functional.counts.Counts` of K groups and T tasks;
-leading axes are free. Undefined pairs are NaN and left out of means; the caller reports them.
+Zhao et al. (2017), Wang and Russakovsky (2021), Zhao et al. (2023). Functions take
+:class:`~bias_pipeline.metrics.functional.counts.Counts` of K groups and T tasks, or T sets of tasks
+that occur together in images; leading axes are free. Undefined pairs are NaN and left out of means;
+the caller reports them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+from scipy import sparse
 
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.corpus.captions import ranges
 from bias_pipeline.metrics.functional.counts import Counts, nanmean, share
 
 TIES = ("zero", "negative")
@@ -211,3 +217,205 @@ def of_task(counts: Counts, denominator: str) -> Float64Array:
 def _shares(pairs: Float64Array) -> Float64Array:
     """(..., K, T) share of each group among the observations of a task."""
     return share(pairs, pairs.sum(axis=-2, keepdims=True))
+
+
+def multi_pairs(
+    counts: Counts, direction: str, *, denominator: str = "images", training: Counts | None = None
+) -> Float64Array:
+    """(..., K, M) predicted less labelled conditional probability, without any sign.
+
+    Args:
+        counts: of the images that are scored.
+        direction: ``a_to_t`` (groups to sets) or ``t_to_a``.
+        denominator: see
+            :func:`bias_pipeline.metrics.functional.amplification.directional_pairs`.
+        training: labels that are subtracted, as in the paper; those of ``counts`` (as in the
+            public code) if left out.
+    """
+    base = training or counts
+    if direction == "a_to_t":
+        predicted = share(counts.task_given_group, counts.captioned[..., :, None])
+        return predicted - share(base.labels, base.groups[..., :, None])
+    named = counts.group_given_task.sum(axis=-2) if denominator == "named" else counts.tasks
+    predicted = share(counts.group_given_task, named[..., None, :])
+    return predicted - share(base.labels, base.tasks[..., None, :])
+
+
+def multi_directional(
+    counts: Counts,
+    direction: str,
+    *,
+    absolute: bool = True,
+    denominator: str = "images",
+    training: Counts | None = None,
+) -> tuple[Float64Array, Float64Array]:
+    """Multi-> in one direction: mean and variance of the differences.
+
+    Args:
+        counts: see :func:`multi_pairs`.
+        direction: see there.
+        absolute: the paper's mean of absolute differences, in [0, 1], which cannot show that bias
+            shrinks; else the signed mean of BA->, in [-1, 1].
+        denominator: see there.
+        training: see there.
+
+    Example:
+        >>> a, t = np.eye(2)[[0, 0, 1, 1]], np.array([[1], [0], [1], [0]])
+        >>> more = np.array([[1], [1], [0], [0]])
+        >>> mean, variance = multi_directional(Counts.of(a, t, a, more), "a_to_t")
+        >>> mean.item(), variance.item()
+        (0.5, 0.25)
+    """
+    pairs = multi_pairs(counts, direction, denominator=denominator, training=training)
+    whole, signed, variance = multi_summary(pairs, association(training or counts))
+    return (whole if absolute else signed), variance
+
+
+def multi_summary(
+    pairs: Float64Array, signs: IntArray
+) -> tuple[Float64Array, Float64Array, Float64Array]:
+    """Mean of absolute differences, mean of signed ones, population variance.
+
+    Args:
+        pairs: (..., K, M) differences.
+        signs: (..., K, M) :func:`~bias_pipeline.metrics.functional.amplification.association`.
+
+    Example:
+        >>> [x.item() for x in multi_summary(np.array([[0.5, -0.5]]), np.array([[1, 1]]))]
+        [0.5, 0.0, 0.25]
+    """
+    return nanmean(np.abs(pairs), 2), nanmean(signs * pairs, 2), _variance(pairs)
+
+
+def multi_mals(
+    counts: Counts, *, training: Counts | None = None
+) -> tuple[Float64Array, Float64Array]:
+    """Multi_MALS: mean over sets of the absolute changes with the groups they lean to; variance.
+
+    Args:
+        counts: see :func:`multi_pairs`.
+        training: labels that give the groups that sets lean to and the shares before.
+
+    Example:
+        >>> a, t = np.array([[1, 0], [1, 0], [0, 1]]), np.ones((3, 1))
+        >>> all_men = np.array([[1, 0], [1, 0], [1, 0]])
+        >>> multi_mals(Counts.of(a, t, all_men, t))[0].round(4).item()
+        0.3333
+    """
+    labels = (training or counts).labels
+    before = share(labels, labels.sum(axis=-2, keepdims=True))
+    after = share(counts.joint, counts.joint.sum(axis=-2, keepdims=True))
+    whole = np.rint(labels).astype(np.int64)
+    leaning = labels.shape[-2] * whole > whole.sum(axis=-2, keepdims=True)
+    pairs = np.where(leaning, after - before, 0.0 * (after - before))
+    return nanmean(np.abs(pairs).sum(axis=-2), 1), _variance(pairs)
+
+
+def _variance(pairs: Float64Array) -> Float64Array:
+    mean = nanmean(pairs, 2)
+    return nanmean((pairs - mean[..., None, None]) ** 2, 2)
+
+
+TaskSet = tuple[int, ...]
+
+SETS = ("subsets", "complete")
+
+
+def task_sets(tasks: sparse.csr_array, kind: str = "subsets", max_size: int = 2) -> list[TaskSet]:
+    """The sets of tasks that occur.
+
+    Args:
+        tasks: (N, T) indicators.
+        kind: ``subsets``: every set whose tasks occur together in an image (the paper);
+            ``complete``: only the complete sets of images (the public code).
+        max_size: largest set; 79 tasks have too many sets to use all.
+
+    Example:
+        >>> images = sparse.csr_array(np.array([[1, 1, 0], [0, 0, 1]]))
+        >>> task_sets(images), task_sets(images, "complete")
+        ([(0,), (0, 1), (1,), (2,)], [(0, 1), (2,)])
+    """
+    rows = _sorted(tasks)
+    if kind == "complete":
+        lists = np.split(rows.indices, rows.indptr[1:-1])
+        return sorted(
+            {tuple(columns.tolist()) for columns in lists if 0 < len(columns) <= max_size}
+        )
+    sets: set[TaskSet] = set()
+    places = rows.indptr[:-1].astype(np.int64)
+    image, codes = np.arange(rows.shape[0]), np.zeros(rows.shape[0], np.int64)
+    for size in range(1, max_size + 1):
+        image, places, codes = _extended(rows, image, places, codes)
+        sets |= {_decoded(code, size, rows.shape[1]) for code in np.unique(codes).tolist()}
+    return sorted(sets)
+
+
+def holds(tasks: sparse.csr_array, sets: Sequence[TaskSet]) -> sparse.csr_array:
+    """(N, M) whether each image contains all tasks of each set.
+
+    Args:
+        tasks: (N, T) indicators.
+        sets: M sets of task numbers, each ascending.
+
+    Example:
+        >>> images = sparse.csr_array(np.array([[1, 1, 0], [0, 0, 1]]))
+        >>> holds(images, [(0, 1), (2,)]).toarray().tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+    """
+    rows = _sorted(tasks)
+    prefixes = sorted(
+        {tasks_of_set[:k] for tasks_of_set in sets for k in range(1, len(tasks_of_set) + 1)}
+    )
+    node = {prefix: number + 1 for number, prefix in enumerate(prefixes)}  # 0 is the empty set
+    steps = {node.get(p[:-1], 0) * rows.shape[1] + p[-1]: node[p] for p in prefixes}
+    keys = np.array(sorted(steps), np.int64)
+    targets = np.array([steps[key] for key in keys.tolist()], np.int64)
+    column = np.full(len(prefixes) + 1, -1)
+    for number, tasks_of_set in enumerate(sets):
+        column[node[tasks_of_set]] = number
+    image, places = np.arange(rows.shape[0]), rows.indptr[:-1].astype(np.int64)
+    at = np.zeros(rows.shape[0], np.int64)
+    cells = [np.empty((2, 0), np.int64)]
+    for _ in range(max(map(len, sets), default=0)):
+        image, places, code = _extended(rows, image, places, at)
+        positions = np.searchsorted(keys, code)
+        known = np.append(keys, -1)[positions] == code
+        image, places, at = image[known], places[known], targets[positions[known]]
+        whole = column[at] >= 0
+        cells.append(np.stack([image[whole], column[at][whole]]))
+    row, col = np.concatenate(cells, axis=1)
+    return sparse.csr_array((np.ones(len(row)), (row, col)), shape=(rows.shape[0], len(sets)))
+
+
+def _sorted(tasks: sparse.csr_array) -> sparse.csr_array:
+    rows = sparse.csr_array(tasks > 0)
+    rows.sort_indices()
+    return rows
+
+
+def _extended(
+    rows: sparse.csr_array, image: IntArray, places: IntArray, codes: IntArray
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Every set with one more task of its image, each set once (tasks ascend).
+
+    Args:
+        rows: (N, T) indicators with sorted columns.
+        image: (E,) whose set it is.
+        places: (E,) where the image's next tasks begin in ``rows.indices``.
+        codes: (E,) a number of the set.
+
+    Returns:
+        The same three arrays for the larger sets; a code is the old one times T plus the task.
+    """
+    lengths = rows.indptr[image + 1] - places
+    entry = ranges(places, lengths)
+    larger = np.repeat(codes, lengths) * rows.shape[1] + rows.indices[entry]
+    return np.repeat(image, lengths), entry + 1, larger
+
+
+def _decoded(code: int, size: int, n_tasks: int) -> TaskSet:
+    digits = []
+    for _ in range(size):
+        code, task = divmod(code, n_tasks)
+        digits.append(task)
+    return tuple(reversed(digits))

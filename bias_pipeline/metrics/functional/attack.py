@@ -1,9 +1,12 @@
-"""Scores of one attacker from its probabilities.
+"""Scores of one attacker, and the model's score compared with the human one.
 
 Everywhere ``probs`` is (M, K), rows summing to 1, and ``truth`` (M,) int64 classes.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -107,3 +110,59 @@ def accuracy_and_confidence_parts(
     of_accuracy = (right_m - right_h) * (sure_m + sure_h) / 2
     of_confidence = (sure_m - sure_h) * (right_m + right_h) / 2
     return of_accuracy, of_confidence
+
+
+def difference(model: Float64Array, human: Float64Array) -> Float64Array:
+    """Model minus human, neutral at 0 (LIC, Leakage).
+
+    Example:
+        >>> float(difference(np.float64(0.5), np.float64(0.4)).round(2))
+        0.1
+    """
+    return model - human
+
+
+def ratio(model: Float64Array, human: Float64Array) -> Float64Array:
+    """Model divided by human, neutral at 1; NaN where the human score is 0.
+
+    Example:
+        >>> float(ratio(np.float64(0.5), np.float64(0.4)))
+        1.25
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(human != 0, np.divide(model, human), np.nan)
+
+
+def normalised(model: Float64Array, human: Float64Array) -> Float64Array:
+    """(model - human) / (model + human), in [-1, 1] for positive scores, neutral at 0 (DBAC, DPA).
+
+    NaN where both are 0.
+
+    Example:
+        >>> float(normalised(np.float64(0.6), np.float64(0.4)).round(3))
+        0.2
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(model + human != 0, np.divide(model - human, model + human), np.nan)
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A relation by name.
+
+    Attributes:
+        of: the function of (model, human).
+        neutral: its value when the two are equal.
+        unit: of its values.
+    """
+
+    of: Callable[[Float64Array, Float64Array], Float64Array]
+    neutral: float
+    unit: str
+
+
+RELATIONS: Mapping[str, Relation] = {
+    "difference": Relation(difference, 0.0, "fraction"),
+    "ratio": Relation(ratio, 1.0, "ratio"),
+    "normalised": Relation(normalised, 0.0, "fraction"),
+}

@@ -12,7 +12,7 @@ import numpy as np
 
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.io.hashing import UIntArray
-from bias_pipeline.metrics.functional.relation import normalised
+from bias_pipeline.metrics.functional.attack import normalised
 
 
 def equalised(labels: IntArray, predicted: IntArray, n_classes: int, keys: UIntArray) -> IntArray:

@@ -1,7 +1,9 @@
 """Groups that captions name compared with labelled groups: error, ratio, rates per group.
 
 ``outcomes`` is (..., K, K + 1): images labelled with group a whose caption names group b alone; in
-the last column those that name none or several.
+the last column those that name none or several. Where annotators could not see the group it is
+(..., K + 2): images whose caption names each of K groups alone, none, and several; an image with
+many captions has a share in each.
 """
 
 from __future__ import annotations
@@ -115,3 +117,45 @@ def rates_without_discarded(counts: Float64Array) -> Float64Array:
 def _entropy(p: Float64Array) -> Float64Array:
     bits: Float64Array = -(p * np.log2(np.where(p > 0, p, 1.0))).sum(axis=-1)
     return np.maximum(bits, 0.0) + 0.0
+
+
+def named_shares(outcomes: Float64Array) -> Float64Array:
+    """(..., K) share of images whose caption names each group alone; NaN of no images.
+
+    Args:
+        outcomes: see the module.
+
+    Example:
+        >>> import numpy as np
+        >>> named_shares(np.array([30.0, 10.0, 50.0, 10.0])).tolist()
+        [0.3, 0.1]
+    """
+    return share(outcomes[..., :-2], outcomes.sum(axis=-1, keepdims=True))
+
+
+def one_named(outcomes: Float64Array) -> Float64Array:
+    """(...) share of images whose caption names exactly one group, in [0, 1]; NaN of no images.
+
+    Args:
+        outcomes: see the module.
+
+    Example:
+        >>> import numpy as np
+        >>> one_named(np.array([30.0, 10.0, 50.0, 10.0])).item()
+        0.4
+    """
+    return share(outcomes[..., :-2].sum(axis=-1), outcomes.sum(axis=-1))
+
+
+def several_named(outcomes: Float64Array) -> Float64Array:
+    """(...) share of images whose caption names several groups, in [0, 1]; NaN of no images.
+
+    Args:
+        outcomes: see the module.
+
+    Example:
+        >>> import numpy as np
+        >>> several_named(np.array([30.0, 10.0, 50.0, 10.0])).item()
+        0.1
+    """
+    return share(outcomes[..., -1], outcomes.sum(axis=-1))

@@ -27,12 +27,20 @@ from bias_pipeline.metrics.counting.base import (
     support,
 )
 from bias_pipeline.metrics.counting.caption_sides import CaptionSides, mean_of
-from bias_pipeline.metrics.language.caption_scoring import OWN_BIAS, CaptionScorer, Judged, Values
-from bias_pipeline.metrics.language.contexts import Contexts
-from bias_pipeline.metrics.language.deletion import word_effects
-from bias_pipeline.metrics.language.examples import example_lines
-from bias_pipeline.metrics.language.neutral import TABLE as NEUTRAL
-from bias_pipeline.metrics.language.neutral import Neutral, NeutralCaptions
+from bias_pipeline.metrics.language.caption_scoring import (
+    OWN_BIAS,
+    CaptionScorer,
+    Contexts,
+    Judged,
+    Values,
+)
+from bias_pipeline.metrics.language.gender_score_tables import TABLE as NEUTRAL
+from bias_pipeline.metrics.language.gender_score_tables import (
+    Neutral,
+    NeutralCaptions,
+    example_lines,
+    word_effects,
+)
 from bias_pipeline.metrics.language.visual_context import (
     OBJECTS,
     VisualContext,
@@ -115,8 +123,8 @@ class GenderScore(CountingMetric):
             the captioner's.
         deletions: in how many of the captioner's captions each word is deleted in turn, for the
             table ``deletions.csv`` of each word's effect
-            (:func:`~bias_pipeline.metrics.language.deletion.word_effects`); a caption costs as much
-            as about ten others.
+            (:func:`~bias_pipeline.metrics.language.gender_score_tables.word_effects`); a caption
+            costs as much as about ten others.
         examples: how many of the captioner's captions the table ``examples.csv`` has.
         terms: group to the word that replaces words without a counterpart in the word lists
             (``cowboy`` has ``cowgirl``); the first listed word if left out.

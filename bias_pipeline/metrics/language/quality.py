@@ -28,19 +28,17 @@ from bias_pipeline.metrics.counting.base import (
 from bias_pipeline.metrics.counting.caption_sides import key, mean_of
 from bias_pipeline.metrics.counting.group_tables import by_group, crossed
 from bias_pipeline.metrics.functional.counts import share
-from bias_pipeline.metrics.functional.ngrams import (
-    ORDERS,
-    Ngrams,
-    count_ngrams,
-    document_frequencies,
-)
 from bias_pipeline.metrics.functional.quality import (
     CIDER_SCALE,
+    ORDERS,
     SIGMA,
+    Ngrams,
     bleu,
     cider_d,
     clipped_matches,
     closest_lengths,
+    count_ngrams,
+    document_frequencies,
 )
 from bias_pipeline.metrics.meteor import ABSENT, available, meteor
 from bias_pipeline.metrics.references import DENKOWSKI_2014, PAPINENI_2002, VEDANTAM_2015

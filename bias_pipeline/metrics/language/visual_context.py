@@ -20,8 +20,7 @@ from bias_pipeline.inference.blocks import store_in
 from bias_pipeline.inference.picture_answers import seen_in
 from bias_pipeline.inference.runner import Model, first_reasons
 from bias_pipeline.io.digests import digest_of
-from bias_pipeline.metrics.language.caption_scoring import unit_vectors
-from bias_pipeline.metrics.language.contexts import Contexts, annotated
+from bias_pipeline.metrics.language.caption_scoring import Contexts, annotated, unit_vectors
 from bias_pipeline.models.pretrained import device_of
 from bias_pipeline.models.recognition import PROMPT, Network, find_network, is_weights
 from bias_pipeline.vision.people import Labels

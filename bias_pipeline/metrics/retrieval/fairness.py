@@ -23,9 +23,8 @@ from bias_pipeline.errors import NotApplicableError, UsageError
 from bias_pipeline.inference.embedders import DualEncoder, Normalise
 from bias_pipeline.io.hashing import hash_ids, random_words
 from bias_pipeline.metrics.base import PICTURES, Cost, Metric, MetricInfo, Part, Score
-from bias_pipeline.metrics.functional.fair_ranker import FairRanker, fair_ranker
 from bias_pipeline.metrics.functional.retrieval import Ties
-from bias_pipeline.metrics.functional.skew import Floor, Log, Target
+from bias_pipeline.metrics.functional.skew import FairRanker, Floor, Log, Target, fair_ranker
 from bias_pipeline.metrics.references import CHEN_2022, GEYIK_2019, WANG_2021_QUERIES
 from bias_pipeline.metrics.retrieval.concepts import (
     Concepts,
@@ -41,13 +40,23 @@ from bias_pipeline.metrics.retrieval.other_attributes import (
     other_parts,
     ranked_others,
 )
-from bias_pipeline.metrics.retrieval.ranked import Ranked
+from bias_pipeline.metrics.retrieval.ranked import (
+    Ranked,
+    Reranker,
+    check_rerank,
+    no_judge,
+    reranker,
+)
 from bias_pipeline.metrics.retrieval.recall import Recall, first_captions
-from bias_pipeline.metrics.retrieval.rerank import Reranker, check_rerank, no_judge, reranker
 from bias_pipeline.metrics.retrieval.retrieval_view import RetrievalView, Retrieved
-from bias_pipeline.metrics.retrieval.retrieved_examples import RETRIEVED, retrieved_lines
+from bias_pipeline.metrics.retrieval.retrieved import (
+    RETRIEVED,
+    ends_of,
+    leanings_of,
+    lines_of,
+    retrieved_lines,
+)
 from bias_pipeline.metrics.retrieval.skew import Skews
-from bias_pipeline.metrics.retrieval.table import ends_of, leanings_of, lines_of
 from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 from bias_pipeline.vision.people import Crop
@@ -100,13 +109,10 @@ class RetrievalFairness(Metric):
         split: divides images into those that are fitted to and those that are retrieved from.
         stats: how intervals over images are made.
         k: how many images each query retrieves; the paper's 100.
-        groups: groups whose pictures are retrieved from, such as two of seven; None: all. The
-            paper's Figure 3 shows two groups' shares of all retrieved images, which
-            ``concepts.csv`` contains without it.
+        groups: groups whose pictures are retrieved from, such as two of seven; None: all.
         rerank: how many of the first images of each ranking, and captions of each image for recall,
             the encoder orders again by reading picture and text together (``fiber`` can); None:
-            rankings by vectors. A debiasing edits vectors, so it changes which ones are reordered,
-            not their order.
+            rankings by vectors.
         normalise: ``both``: pictures and queries have length 1; ``texts``: pictures keep the
             model's length, and the longer ones come first.
         target: the shares with which skews compare the top: ``uniform``, or those of the
@@ -128,10 +134,6 @@ class RetrievalFairness(Metric):
         recall: the depths k of recall; empty: it is not measured.
         recall_images: at most how many images of each seed, drawn by their ids, recall uses; each
             with the first of its human captions. The paper takes 1,000 of COCO's 5,000 test images.
-
-    Example:
-        >>> RetrievalFairness.info.range
-        (0.0, 1.0)
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

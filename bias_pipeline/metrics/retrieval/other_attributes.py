@@ -14,9 +14,8 @@ from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import Corpus, Grouping
 from bias_pipeline.corpus.intersection import cross_attributes
 from bias_pipeline.metrics.base import Part
-from bias_pipeline.metrics.functional.fair_ranker import expected_entropy
-from bias_pipeline.metrics.retrieval.estimates import narrowed
-from bias_pipeline.metrics.retrieval.permuted import permuted_p
+from bias_pipeline.metrics.functional.skew import expected_entropy
+from bias_pipeline.metrics.retrieval.estimates import narrowed, permuted_p
 from bias_pipeline.metrics.retrieval.ranked import Ranked
 from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate

@@ -12,7 +12,7 @@ from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.inference.embedders import DualEncoder
 from bias_pipeline.metrics.functional.counts import share
 from bias_pipeline.metrics.functional.retrieval import ranks_of_own
-from bias_pipeline.metrics.retrieval.rerank import Reranker
+from bias_pipeline.metrics.retrieval.ranked import Reranker
 from bias_pipeline.metrics.value_names import PartName
 
 

@@ -15,9 +15,8 @@ from bias_pipeline.corpus.split import Split
 from bias_pipeline.debias.base import Examples
 from bias_pipeline.inference.embedders import DualEncoder
 from bias_pipeline.metrics.retrieval.linear_probes import Attacked
-from bias_pipeline.metrics.retrieval.ranked import Ranked
+from bias_pipeline.metrics.retrieval.ranked import Ranked, Reranker
 from bias_pipeline.metrics.retrieval.recall import Recall
-from bias_pipeline.metrics.retrieval.rerank import Reranker
 
 
 @dataclass(frozen=True, eq=False)

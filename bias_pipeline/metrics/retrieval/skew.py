@@ -12,9 +12,9 @@ import numpy as np
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.metrics.base import Part
-from bias_pipeline.metrics.functional import fair_skew
-from bias_pipeline.metrics.functional.fair_ranker import FairRanker
+from bias_pipeline.metrics.functional import skew
 from bias_pipeline.metrics.functional.skew import (
+    FairRanker,
     Floor,
     Log,
     Target,
@@ -137,18 +137,16 @@ def _laws(how: Skews, sizes: tuple[int, ...], k: int, level: float) -> dict[Part
     of, nan = np.array(sizes), math.nan
     wanted = target_shares(of, how.target)
     ends = {
-        name: fair_skew.fair_extreme(
-            of, wanted, k, how.floor, how.log, largest=name == MAX, level=level
-        )
+        name: skew.fair_extreme(of, wanted, k, how.floor, how.log, largest=name == MAX, level=level)
         for name in (MAX, MIN)
     }
     means: Mapping[PartName, Callable[..., float]] = {
-        NDKL: fair_skew.fair_ndkl,
-        KL: fair_skew.fair_divergence,
+        NDKL: skew.fair_ndkl,
+        KL: skew.fair_divergence,
     }
     rest = {
         name: FairRanker(expectation(of, wanted, k, how.log), nan, nan)
         for name, expectation in means.items()
     }
-    two = {BIAS: fair_skew.fair_bias(of, k, level)} if len(sizes) == 2 else {}
+    two = {BIAS: skew.fair_bias(of, k, level)} if len(sizes) == 2 else {}
     return {**ends, **rest, **two}

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy import sparse
 
-from bias_pipeline.metrics.functional import amplification, cooccurrence, fairness, groups, multi
+from bias_pipeline.metrics.functional import amplification, cooccurrence, fairness, groups
+from bias_pipeline.metrics.functional.amplification import holds, task_sets
 from bias_pipeline.metrics.functional.counts import Counts, nanmean
-from bias_pipeline.metrics.functional.task_sets import holds, task_sets
 from bias_pipeline.metrics.value_names import DIRECTIONS
 from tests.oracles import oracle
 
@@ -87,7 +87,7 @@ def test_multi_of_hand_tables(name: str, reading: str, kind: str, direction: str
     both = (holds(item, sets).toarray() for item in (labels, predicted))
     labelled_sets, predicted_sets = both
     counts = Counts.of(a, labelled_sets, a_hat, predicted_sets, weights)
-    multi_directional = multi.multi_directional(counts, direction)
+    multi_directional = amplification.multi_directional(counts, direction)
     assert multi_directional == pytest.approx(tuple(expected[f"{key}_mean_var"]), abs=1e-9)
 
 
@@ -225,7 +225,7 @@ def numbers(counts: Counts) -> dict[str, np.ndarray]:
     values = {"mals": amplification.mals(counts)}
     for direction in DIRECTIONS:
         values[direction] = amplification.directional(counts, direction)
-        values[f"multi:{direction}"] = multi.multi_directional(counts, direction)[0]
+        values[f"multi:{direction}"] = amplification.multi_directional(counts, direction)[0]
     return values
 
 

@@ -7,10 +7,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from bias_pipeline.metrics.functional import fair_ranker as fair
-from bias_pipeline.metrics.functional import group_counts
-from bias_pipeline.metrics.functional.fair_ranker import fair_ranker
+from bias_pipeline.metrics.functional import retrieval
+from bias_pipeline.metrics.functional import skew as fair
 from bias_pipeline.metrics.functional.retrieval import normalised_entropy
+from bias_pipeline.metrics.functional.skew import fair_ranker
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +46,7 @@ def test_the_interval_of_the_null_leaves_out_no_more_than_its_tails(sizes: tuple
 def test_an_interval_of_drawn_sets_is_that_of_listed_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = np.array([30, 40, 50])
     listed = fair_ranker(sizes, 20)
-    monkeypatch.setattr(group_counts, "_ENUMERATED", 0)
+    monkeypatch.setattr(retrieval, "_ENUMERATED", 0)
     fair._law.cache_clear()
     assert fair_ranker(sizes, 20) == pytest.approx(listed, abs=5e-3)
 

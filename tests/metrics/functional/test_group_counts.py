@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from bias_pipeline.metrics.functional import group_counts
-from bias_pipeline.metrics.functional.group_counts import finite_population, p_of_counts
+from bias_pipeline.metrics.functional import retrieval
+from bias_pipeline.metrics.functional.retrieval import finite_population, p_of_counts
 
 
 @pytest.fixture(autouse=True)
 def no_law_is_cached() -> None:
     """Chances that one test had drawn are not another's."""
-    group_counts._reached.cache_clear()
+    retrieval._reached.cache_clear()
 
 
 def p_of(counts: tuple[int, ...], sizes: tuple[int, ...]) -> float:
@@ -64,7 +64,7 @@ def test_p_is_the_share_of_draws_that_are_no_likelier(sizes: tuple[int, ...], k:
 
 @given(st.lists(st.integers(5, 60), min_size=2, max_size=3), st.integers(1, 10))
 def test_blind_draws_have_small_p_no_more_often_than_they_say(sizes: list[int], k: int) -> None:
-    ways, chances = group_counts.ways_of(np.array(sizes), k)
+    ways, chances = retrieval.ways_of(np.array(sizes), k)
     p_values = p_of_counts(ways[None], np.array([sizes]))
     for level in (0.3, 0.05, 0.01):
         assert np.exp(chances)[p_values <= level].sum() <= level + 1e-9
@@ -72,8 +72,8 @@ def test_blind_draws_have_small_p_no_more_often_than_they_say(sizes: list[int], 
 
 def test_drawn_p_is_that_of_listed_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     listed = p_of((12, 3, 5), (30, 40, 50))
-    monkeypatch.setattr(group_counts, "_ENUMERATED", 0)
-    group_counts._reached.cache_clear()
+    monkeypatch.setattr(retrieval, "_ENUMERATED", 0)
+    retrieval._reached.cache_clear()
     assert p_of((12, 3, 5), (30, 40, 50)) == pytest.approx(listed, rel=0.1)
 
 

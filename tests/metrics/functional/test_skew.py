@@ -10,21 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bias_pipeline.metrics.functional.fair_skew import (
-    fair_bias,
-    fair_divergence,
-    fair_extreme,
-    fair_ndkl,
-)
-from bias_pipeline.metrics.functional.retrieval import (
-    Ties,
-    weighted_counts,
-    weighted_places,
-)
+from bias_pipeline.metrics.functional.retrieval import Ties, weighted_counts, weighted_places
 from bias_pipeline.metrics.functional.skew import (
     Floor,
     Log,
     bias_at,
+    fair_bias,
+    fair_divergence,
+    fair_extreme,
+    fair_ndkl,
     ndkl,
     ranking_divergence,
     skews,

@@ -11,8 +11,15 @@ from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.errors import NotApplicableError, UsageError
 from bias_pipeline.metrics import meteor as meteor_module
 from bias_pipeline.metrics.base import Part, Score
-from bias_pipeline.metrics.functional.ngrams import Ngrams, count_ngrams, document_frequencies
-from bias_pipeline.metrics.functional.quality import bleu, cider_d, clipped_matches, closest_lengths
+from bias_pipeline.metrics.functional.quality import (
+    Ngrams,
+    bleu,
+    cider_d,
+    clipped_matches,
+    closest_lengths,
+    count_ngrams,
+    document_frequencies,
+)
 from bias_pipeline.metrics.language.quality import Quality
 from bias_pipeline.metrics.meteor import ABSENT, meteor
 from bias_pipeline.stats.bootstrap import Bootstrap

@@ -16,7 +16,7 @@ from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.datasets.scenes.categories import NAMES_BY_NUMBER
 from bias_pipeline.encoders.language_models import Frozen
 from bias_pipeline.errors import DataError, NotApplicableError, ResourceError, UsageError
-from bias_pipeline.metrics.language.contexts import Contexts
+from bias_pipeline.metrics.language.caption_scoring import Contexts
 from bias_pipeline.metrics.language.visual_context import VisualContext, content_of
 from bias_pipeline.models.recognition import Recognizer
 from tests.corpora import make_corpus

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bias_pipeline.metrics.functional.fair_ranker import fair_ranker
-from bias_pipeline.metrics.retrieval.estimates import narrowed
-from bias_pipeline.metrics.retrieval.permuted import mean_excess, permuted_p
+from bias_pipeline.metrics.functional.skew import fair_ranker
+from bias_pipeline.metrics.retrieval.estimates import mean_excess, narrowed, permuted_p
 from bias_pipeline.metrics.retrieval.ranked import Ranked
 from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.stats.bootstrap import Bootstrap

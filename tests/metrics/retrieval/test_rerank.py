@@ -15,9 +15,8 @@ from bias_pipeline.encoders.picture_text import Fiber
 from bias_pipeline.errors import UsageError
 from bias_pipeline.inference.embedders import DualEncoder
 from bias_pipeline.metrics.base import Score
-from bias_pipeline.metrics.retrieval.ranked import Ranked
+from bias_pipeline.metrics.retrieval.ranked import Ranked, Reranker
 from bias_pipeline.metrics.retrieval.recall import Recall
-from bias_pipeline.metrics.retrieval.rerank import Reranker
 
 N, K = 30, 5
 ROWS = np.arange(100, 100 + N)  # of the corpus

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bias_pipeline.metrics.retrieval.retrieved_examples import ENDS, FIRST, RETRIEVED
+from bias_pipeline.metrics.retrieval.retrieved import ENDS, FIRST, RETRIEVED
 from bias_pipeline.vision.drawn import thumbnail
 from bias_pipeline.vision.people import crop_person
 from tests.metrics.retrieval.test_fairness import cell, compute, planted

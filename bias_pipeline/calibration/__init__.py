@@ -1,1 +1,0 @@
-"""How metrics respond to planted behaviours."""

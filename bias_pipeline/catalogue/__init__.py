@@ -1,1 +1,0 @@
-"""Lists of metrics, their cards, costs and sources."""

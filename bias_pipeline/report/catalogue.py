@@ -1,0 +1,389 @@
+"""The metrics: cards, the list of what moves each, expected computing times and what to cite.
+
+``conf/metric/NAME.yaml`` names a class, whose ``info`` and docstring describe the metric.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from bias_pipeline.analysis.behaviour import VERDICTS
+from bias_pipeline.analysis.usability import Movement, Usability, movements_of, usability
+from bias_pipeline.corpus.corpus import SIDES, Corpus
+from bias_pipeline.declared import TARGET
+from bias_pipeline.io.plugins import conf_file, group_choices
+from bias_pipeline.io.terminal import print_out, print_table
+from bias_pipeline.metrics.base import QUESTIONS, Cost, MetricInfo
+
+if TYPE_CHECKING:
+    from bias_pipeline.metrics.base import Metric, MetricInfo
+
+
+def metric_names() -> list[str]:
+    """Names of the metrics, as in ``metric=``, from the names of files."""
+    return group_choices("metric")
+
+
+def infos() -> dict[str, MetricInfo]:
+    """The info of every metric, by name."""
+    return {name: metric_class(name).info for name in metric_names()}
+
+
+def info_of(name: str) -> MetricInfo | None:
+    """The info of a metric; None if there is no such metric (any more).
+
+    Example:
+        >>> info_of("lic").title
+        'Leakage for Image Captioning'
+    """
+    return metric_class(name).info if name in metric_names() else None
+
+
+@cache
+def metric_class(name: str) -> type[Metric]:
+    """The class that a metric's YAML names."""
+    module, _, kind = str(settings_of(name)[TARGET]).rpartition(".")
+    metric: type[Metric] = getattr(importlib.import_module(module), kind)
+    return metric
+
+
+def settings_of(name: str) -> dict[str, Any]:
+    """A metric's settings as in its YAML."""
+    text = conf_file("metric", name).read_text(encoding="utf-8")
+    settings: dict[str, Any] = yaml.safe_load(text)
+    return settings
+
+
+_PER_CELL = 0.45  # seconds of any cell
+_TYPICAL = 60_000  # captions of an unknown data set
+
+
+def seconds(metric: str, captions: int, seeds: int) -> float:
+    """Expected seconds of a cell, with attackers of ``encoder=ngram``.
+
+    Args:
+        metric: its name; an unknown one has the default cost.
+        captions: of the model and of people.
+        seeds: how many.
+
+    Example:
+        >>> seconds("dbac", 12_000, 5) > seconds("lic", 12_000, 5) > seconds("dpa", 0, 5)
+        True
+    """
+    info = info_of(metric)
+    cost = info.cost if info else Cost()
+    return _PER_CELL + captions * (cost.per_caption + seeds * cost.per_attacked)
+
+
+def seconds_of(
+    metric: str, corpus: Corpus, seeds: int, settings: Mapping[str, object] | None = None
+) -> float:
+    """Expected seconds of a cell of a corpus; a metric that lacks data ends at once.
+
+    Args:
+        metric: its name.
+        corpus: its captions.
+        seeds: how many.
+        settings: see :func:`captions`; if unknown, all captions count.
+    """
+    info = info_of(metric)
+    refused = info is not None and not permitted(info, corpus)
+    size = captions(len(corpus), len(corpus.model), len(corpus.human), settings or {})
+    return seconds(metric, 0 if refused else size, seeds)
+
+
+def permitted(info: MetricInfo, corpus: Corpus) -> bool:
+    """Whether a corpus has what a metric needs."""
+    return set(info.needs) <= _available(corpus)
+
+
+def captions(images: int, model: int, human: int, settings: Mapping[str, object]) -> int:
+    """How many captions a metric reads, at most.
+
+    Args:
+        images: of the corpus.
+        model: captions of the model.
+        human: captions of people.
+        settings: of the metric; ``positions`` limits people's captions of an image, and ``sides``
+            names those that count.
+
+    Example:
+        >>> captions(2000, 2000, 10_000, {"positions": 1, "sides": ["model", "human"]})
+        4000
+        >>> captions(2000, 2000, 10_000, {})
+        12000
+    """
+    positions = settings.get("positions")
+    if isinstance(positions, int):
+        human = min(human, positions * images)
+    sides = settings.get("sides")
+    attacked = sides if isinstance(sides, list) else SIDES
+    sizes = {"model": model, "human": human}
+    return sum(size for side, size in sizes.items() if side in attacked)
+
+
+def _available(corpus: Corpus) -> set[str]:
+    """Those of :data:`~bias_pipeline.metrics.base.NEEDS` that a corpus has."""
+    available = {
+        "human captions": len(corpus.human) > 0,
+        "objects": corpus.objects is not None,
+        "pictures": corpus.pictures is not None,
+        "published weights": True,  # do not depend on the corpus
+    }
+    return {need for need, has in available.items() if has}
+
+
+def weight(metric: str, seeds: int) -> float:
+    """Expected seconds of a cell of an unknown data set, to compare cells."""
+    return seconds(metric, _TYPICAL, seeds)
+
+
+def spared(infos: Iterable[MetricInfo]) -> list[str]:
+    """Metrics that a short audit can leave out, in the order in which it does.
+
+    They train attackers for a question that counting answers too; the costliest come first.
+    """
+    known = list(infos)
+    counted = {info.question for info in known if info.family != "attack"}
+    sparable = [info for info in known if info.family == "attack" and info.question in counted]
+    return [info.name for info in sorted(sparable, key=lambda info: -info.cost.per_attacked)]
+
+
+PROPERTIES = (
+    "source_identifying",
+    "learnable",
+    "amplification",
+    "full_context",
+    "image",
+    "consistent",
+    "directional",
+    "language_aware",
+)
+
+
+def print_metrics() -> None:
+    """Print every metric with the eight properties of the papers' tables, and what each detects."""
+    known = list(infos().values())
+    header = ["metric", "title", "range", "neutral", *PROPERTIES, "reference"]
+    print_out("Metrics")
+    lines = [_described(info) for info in known]
+    print_table([name.replace("_", " ") for name in header], lines, keys=1, left=len(header))
+    print_out("✓ claimed; ✓✓ claimed, and shown by a tested line of the table below", "")
+    _print_behaviours(known)
+
+
+def _print_behaviours(infos: Sequence[MetricInfo]) -> None:
+    """Print which behaviours move which headlines."""
+    from bias_pipeline.analysis.behaviour import BEHAVIOURS, VERDICTS, verdicts
+
+    lines = []
+    for name, behaviour in BEHAVIOURS.items():
+        responses = verdicts(name, infos)
+        columns = [
+            ", ".join(line for line, response in responses.items() if response == verdict)
+            for verdict in VERDICTS
+        ]
+        lines.append([name, behaviour.title, *columns])
+    print_out("What metrics detect: tested on small corpora")
+    header = ["captions differ in", "", *VERDICTS]
+    print_table(header, lines, keys=1, left=len(header))
+
+
+def _described(info: MetricInfo) -> list[str]:
+    from bias_pipeline.analysis.behaviour import is_tested
+
+    ticks = [
+        ("✓✓" if is_tested(info, prop) else "✓") if getattr(info, prop) else ""
+        for prop in PROPERTIES
+    ]
+    low, high = info.range
+    bounds = f"{low:g} … {high:g}"
+    return [info.name, info.title, bounds, f"{info.neutral:g}", *ticks, info.reference]
+
+
+_INTRODUCTION = """\
+# Metric cards
+
+Written by `python -m bias_pipeline metrics --cards`; a test checks that this page is up to date.
+[footguns.md](footguns.md) lists what can go wrong with them, [counting.md](counting.md),
+[dbac.md](dbac.md) and [dpa.md](dpa.md) have formulas and choices.
+
+If the unit is `fraction`, values are fractions in files and per cent on screen. Properties are
+those by which papers compare metrics (ImageCaptioner2, Table 1; DBAC, Table 1). The effects of
+planted habits are tested (`python -m bias_pipeline metrics` describes them).
+
+*Usable for a conclusion* says whether `audit` concludes from a headline of a captioner that writes
+unlike people, as the published ones do, by the rule that it applies. *Only a yes*: what it
+finds may be concluded; that it finds nothing says nothing, for it did not find planted bias in
+[experiments/power](../experiments/power/README.md). The amounts are of
+[experiments/flatness](../experiments/flatness/README.md), in points, or in the unit of the score:
+the largest change between speakers without bias, with half of the interval, and the largest change
+by planted bias. [which_metric.md](which_metric.md) says what to use for which question, and from
+how many images.
+"""
+
+_MEANINGS = {
+    "source_identifying": "separates bias of the data from bias that the captioner adds",
+    "learnable": "learns what bias is instead of counting listed words",
+    "amplification": "measures by how much the captioner amplifies",
+    "full_context": "uses whole sentences",
+    "image": "uses the picture too",
+    "consistent": "ranks captioners alike under different attackers: seven captioners under n-grams"
+    " and two of MiniLM, with a mean rank correlation of at least 0.9"
+    " (experiments/encoder_sensitivity, which has more attackers and fewer captioners too)",
+    "directional": "separates attribute-to-task from task-to-attribute",
+    "language_aware": "corrects for how rich people's and models' language is",
+}
+_SECTION = re.compile(r"\n\n?(Args|Raises|Returns|Example|Attributes):\n.*", re.DOTALL)
+_ROLE = re.compile(r":[a-z]+:`~?([^`]+)`")
+
+
+def cards() -> str:
+    """Every metric's card, as the Markdown page ``docs/metrics.md``."""
+    meanings = "".join(f"* {_spoken(name)}: {text}\n" for name, text in _MEANINGS.items())
+    all_cards = [card(name) for name in metric_names()]
+    return "\n".join([f"{_INTRODUCTION}\n{meanings}", *all_cards])
+
+
+def card(name: str) -> str:
+    """One metric's card.
+
+    Args:
+        name: as in ``metric=``.
+
+    Example:
+        >>> card("lic").splitlines()[0]
+        '## `lic`: Leakage for Image Captioning'
+    """
+    metric = metric_class(name)
+    info = metric.info
+    facts = {
+        "read": f"{info.direction}; {info.neutral:g} means no bias",
+        "asks": QUESTIONS[info.question],
+        "usable for a conclusion": _usable(info),
+        "planted habits": _responses(info),
+        "range": _range(info),
+        "source": _sources(info),
+        "family": info.family,
+        "needs": ", ".join(info.needs) or "model captions alone",
+        "properties": ", ".join(_spoken(p) for p in PROPERTIES if getattr(info, p)) or "none",
+        "version": str(info.version),
+        "settings": _settings(settings_of(name)),
+        "run": f"`python -m bias_pipeline metric={name}`",
+    }
+    table = "".join(f"| {key} | {_cell(text)} |\n" for key, text in facts.items())
+    head = f"## `{name}`: {info.title}"
+    return f"{head}\n\n{prose_of(metric)}\n\n| | |\n| --- | --- |\n{table}"
+
+
+def prose_of(documented: Any) -> str:
+    """The prose of a docstring as Markdown; its arguments and examples are left out.
+
+    Example:
+        >>> prose_of(card)
+        "One metric's card."
+    """
+    prose = _SECTION.sub("", inspect.getdoc(documented) or "")
+    named = _ROLE.sub(lambda match: f"`{match.group(1).rpartition('.')[2]}`", prose)
+    return named.replace("``", "`").strip()
+
+
+def _spoken(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _range(info: MetricInfo) -> str:
+    low, high = info.range
+    unit = {"fraction": "a fraction", "nat": "in nats"}.get(info.unit, f"a {info.unit}")
+    bounds = "unbounded" if math.isinf(high) else f"{low:g} to {high:g}"
+    return f"{bounds}, {unit}"
+
+
+def _usable(info: MetricInfo) -> str:
+    """Whether a conclusion on a real captioner may rest on each headline, and what moves it."""
+    return "; ".join(
+        f"`{answer.part}`: {answer.answer}"
+        + (f", because {answer.reason}" if answer.reason else "")
+        + _moved(info.name, answer)
+        for answer in usability(info)
+    )
+
+
+def _moved(metric: str, answer: Usability) -> str:
+    """The largest changes in ``experiments/flatness``, as published and at equal speech."""
+    alignments = {"constant": "", "matched": "under `alignment=matched` "}
+    parts = [
+        f"{where}{_amounts(lines)}"
+        for alignment, where in alignments.items()
+        if (lines := movements_of(metric, answer.part, alignment))
+    ]
+    return f" ({'; '.join(parts) or 'not in the study'})"
+
+
+def _amounts(lines: Sequence[Movement]) -> str:
+    most = max(lines, key=lambda line: line.moved)
+    biased = max(lines, key=lambda line: abs(line.planted))
+    fraction = most.unit == "fraction"
+    moved, half, planted = (
+        f"{100 * x + 0.0:.1f}" if fraction else f"{x:.2f}"
+        for x in (most.moved, most.half_width, biased.planted)
+    )
+    return (
+        f"speakers without bias move it by up to {moved} ±{half} ({most.speaker}), planted bias by "
+        f"{planted} ({biased.bias})"
+    )
+
+
+def _responses(info: MetricInfo) -> str:
+    """The effects of planted habits on the headlines; each claim is tested."""
+    verbs = {"moves": "moves with", "stays": "stays with", "absent": "is absent with"}
+    claims = [
+        f"`{headline}` {verbs[verdict]} {', '.join(f'*{habit}*' for habit in habits)}"
+        for headline, response in info.responses.items()
+        for verdict in VERDICTS
+        if (habits := getattr(response, verdict))
+    ]
+    return "; ".join(claims) or "none claimed"
+
+
+def _sources(info: MetricInfo) -> str:
+    keys = ", ".join(f"`{source.key}`" for source in info.sources)
+    return f"{info.reference} (BibTeX in every report: {keys})" if keys else info.reference
+
+
+def _settings(tree: Mapping[str, Any]) -> str:
+    """The metric's own settings with their defaults, without those of other groups."""
+    settings = {
+        key: value
+        for key, value in tree.items()
+        if key not in ("_target_", "defaults") and "${" not in str(value)
+    }
+    return ", ".join(f"`metric.{key}={_yaml(value)}`" for key, value in settings.items()) or "none"
+
+
+def _yaml(value: object) -> str:
+    return yaml.safe_dump(value, default_flow_style=True).removesuffix("\n...\n").strip()
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def bibtex(metrics: Iterable[str]) -> str:
+    """BibTeX of the sources of some metrics, each once; unknown metrics have none.
+
+    Example:
+        >>> bibtex(["lic", "gone"]).startswith("@inproceedings{hirota2022lic,")
+        True
+    """
+    known = [info for metric in metrics if (info := info_of(metric))]
+    sources = dict.fromkeys(source for info in known for source in info.sources)
+    return "\n".join(source.bibtex() for source in sources)
