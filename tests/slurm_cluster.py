@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scontrol", "sinfo")
-STARTED_S = 30.0
+STARTED_S = 120.0
 STOPPED_S = 10.0
 
 CONFIGURATION = """\
@@ -172,7 +172,7 @@ def client(variables: Mapping[str, str], *command: str) -> str:
             env={**os.environ, **variables},
             capture_output=True,
             text=True,
-            timeout=10,
+            timeout=60,
         )
     except subprocess.TimeoutExpired:
         return ""

@@ -193,8 +193,8 @@ def test_words_that_tell_the_group_are_learnt() -> None:
 
 @pytest.mark.slow
 def test_unmasked_pictures_tell_the_group_under_one_caption() -> None:
-    labelled = data(1000)
-    predictions = probe(epochs=6).fit_predict(labelled, [split(1000)])
+    labelled = data(600)
+    predictions = probe(epochs=6).fit_predict(labelled, [split(600)])
     assert (predictions.probs[0].argmax(axis=1) == predictions.truth[0]).mean() > 0.8
 
 

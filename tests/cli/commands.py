@@ -29,8 +29,8 @@ COUNTING = ("metric=gender_error", "dataset.n_images=300", "seeds=1", "stats.res
 SWEEP = (
     "captioner=all",
     "metric=lic,leakage",
-    "dataset.n_images=600",
-    "seeds=3",
+    "dataset.n_images=300",
+    "seeds=2",
     "logger=csv",
     "stats.resamples=50",
 )

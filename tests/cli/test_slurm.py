@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,8 @@ from tests.slurm_cluster import CannotStartError, client, cluster
 
 pytestmark = pytest.mark.slurm
 
+# How long a command may take, in seconds; on a busy machine most take a minute.
+PATIENCE = 300
 SLURM = ("hydra/launcher=submitit_slurm", "hydra.launcher.timeout_min=60", "-m")
 THREE = ("captioner=faithful,terse,amplifier",)
 Command = Callable[..., subprocess.CompletedProcess[str]]
@@ -50,7 +53,7 @@ def command(folder: Path, variables: Mapping[str, str]) -> Command:
             env={**os.environ, "PYTHONPATH": str(REPOSITORY), **variables},
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=PATIENCE,
         )
 
     return run
@@ -121,7 +124,7 @@ def submitted(slurm: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory
     done = command(folder, slurm)("submit", *SMALL, *THREE)
     assert done.returncode == 0, done.stderr
     assert "submitted 3 jobs as array" in done.stdout
-    wait_for(lambda: len(results(folder)) == 3)
+    wait_for(lambda: len(results(folder)) == 3, PATIENCE)
     return folder
 
 
@@ -149,10 +152,10 @@ def test_a_submitted_job_that_is_preempted_goes_on_where_it_was(
     run: Command, slurm: Mapping[str, str], tmp_path: Path
 ) -> None:
     run("submit", *SMALL, *LONG)
-    wait_for(lambda: n_predicted(tmp_path) > 3)
+    wait_for(lambda: n_predicted(tmp_path) > 3, PATIENCE)
     preempted = job_id(slurm)
     client(slurm, "scancel", "--signal=USR2", preempted)
-    wait_for(lambda: bool(results(tmp_path)))
+    wait_for(lambda: bool(results(tmp_path)), PATIENCE)
     assert "Restarts=1" in client(slurm, "scontrol", "show", "job", preempted)
     (path,) = results(tmp_path)
     assert json.loads(path.read_text())["manifest"]["training"]["cached"] > 3
@@ -170,11 +173,12 @@ def test_tasks_of_an_array_embed_the_photos_of_a_folder(
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(REPOSITORY), **slurm},
         check=True,
-        timeout=100,
+        timeout=PATIENCE,
     )
     # Not by sbatch --wait, which asks again after half a minute.
     wait_for(
-        lambda: len([log for log in tmp_path.glob("?.log") if "--gather" in log.read_text()]) == 3
+        lambda: len([log for log in tmp_path.glob("?.log") if "--gather" in log.read_text()]) == 3,
+        PATIENCE,
     )
     done = run("embed", "--gather", "out")
     assert done.returncode == 0, done.stderr
@@ -190,20 +194,36 @@ LONG = ("seeds=1000", "captioner=faithful")
 
 
 @pytest.fixture
-def started(slurm: Mapping[str, str], tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
-    """Starts the door in a folder, within reach of Slurm, and does not wait for it."""
+def started(
+    slurm: Mapping[str, str], tmp_path: Path
+) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts the door in a folder, within reach of Slurm, and does not wait for it.
 
-    def start(*words: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "bias_pipeline", *SMALL, *SLURM, *words],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(REPOSITORY), **slurm},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+    What a failing test left running is killed, with its jobs.
+    """
+    with ExitStack() as processes:
 
-    return start
+        def start(*words: str) -> subprocess.Popen[str]:
+            process = processes.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-m", "bias_pipeline", *SMALL, *SLURM, *words],
+                    cwd=tmp_path,
+                    env={**os.environ, "PYTHONPATH": str(REPOSITORY), **slurm},
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            processes.callback(_end, process, slurm)
+            return process
+
+        yield start
+
+
+def _end(process: subprocess.Popen[str], slurm: Mapping[str, str]) -> None:
+    if process.poll() is None:
+        process.kill()
+        client(slurm, "scancel", "--partition=main")
 
 
 def n_predicted(folder: Path) -> int:
@@ -221,10 +241,10 @@ def test_a_killed_job_is_listed_with_its_log_and_the_others_run(
 ) -> None:
     """Although this Slurm keeps no accounts, which submitit would wait for without end."""
     sweep = started("seeds=9000,2", "captioner=faithful", "hydra.launcher.array_parallelism=1")
-    wait_for(lambda: n_predicted(tmp_path) > 3)
+    wait_for(lambda: n_predicted(tmp_path) > 3, PATIENCE)
     killed = job_id(slurm)
     client(slurm, "scancel", "--signal=KILL", killed)
-    _, stderr = sweep.communicate(timeout=100)
+    _, stderr = sweep.communicate(timeout=PATIENCE)
     assert sweep.returncode == 4, stderr
     assert f"error: seeds=9000: the job ended without an outcome; it was job {killed}" in stderr
     assert f"{killed}_0_log.err" in stderr
@@ -235,10 +255,10 @@ def test_a_preempted_job_is_queued_again_and_goes_on_where_it_was(
     started: Callable[..., subprocess.Popen[str]], slurm: Mapping[str, str], tmp_path: Path
 ) -> None:
     sweep = started(*LONG)
-    wait_for(lambda: n_predicted(tmp_path) > 3)
+    wait_for(lambda: n_predicted(tmp_path) > 3, PATIENCE)
     preempted = job_id(slurm)
     client(slurm, "scancel", "--signal=USR2", preempted)
-    _, stderr = sweep.communicate(timeout=100)
+    _, stderr = sweep.communicate(timeout=PATIENCE)
     assert sweep.returncode == 0, stderr
     assert "Restarts=1" in client(slurm, "scontrol", "show", "job", preempted)
     (path,) = results(tmp_path)

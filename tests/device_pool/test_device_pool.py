@@ -186,7 +186,6 @@ if os.environ.get("CUDA_VISIBLE_DEVICES") == "a":
 """
 
 
-@pytest.mark.slow
 def test_e15_a_device_without_memory_leaves_its_neighbour_unharmed(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(SHORT_OF_MEMORY)
     places = f"{tmp_path}{os.pathsep}{REPOSITORY}"
