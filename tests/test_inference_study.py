@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 
 from bias_pipeline.metrics.counting.base import CountingMetric
+from bias_pipeline.metrics.value_names import PartName
 from experiments.inference import reproduce, trials
-from experiments.inference.designs import everything
+from experiments.inference.designs import everything, two_faithful
 from experiments.inference.estimators import numbers, of_sample
 from tests.corpora import DATA
 
@@ -47,11 +48,30 @@ def test_a_trial_of_an_earlier_version_is_done_again(tmp_path: Path) -> None:
     assert "gender_error" not in left.metrics
 
 
-def test_every_design_has_its_turn_before_the_next_trial() -> None:
-    turns = list(islice(reproduce.planned(), 60))
-    first = [turn for turn in turns if turn.trial == 0]
-    assert {turn.design for turn in first} == {"people", "scenes", "samples"}
-    assert turns[: len(first)] == first
+def test_every_kind_of_trial_has_its_turn_and_cheap_ones_come_first() -> None:
+    turns = list(islice(reproduce.planned(), 200))
+    assert {turn.n_images for turn in turns[:8]} == set(reproduce.SIZES)
+    assert {turn.design for turn in turns[:8]} == {"people", "scenes"}
+    assert {turn.design for turn in turns} == {"people", "scenes", "samples"}
+    assert any("lic" in turn.metrics for turn in turns)
+
+
+def test_two_captioners_of_scenes_are_two() -> None:
+    """Once both wrote the same captions, so that no test could find a difference."""
+    one, other = two_faithful(DATA, 50, 0)
+    same = [one.model.text(i) == other.model.text(i) for i in range(50)]
+    assert np.mean(same) < 0.1
+    assert len(one.human) == len(other.human) == 4 * 50
+
+
+def test_captioners_are_compared_as_compare_does() -> None:
+    """By how far a number is from 0, whichever way."""
+    metric = trials.built(DATA, "ba_mals")
+    score = metric.compute(two_faithful(DATA, 400, 3)[0], splits=[])
+    draws = trials.ranked_draws(metric, score, "score")
+    assert draws is not None
+    assert draws.per_seed.item() == abs(score.parts[PartName("score")].estimate.value)
+    assert draws.resampled.min() >= 0
 
 
 @real

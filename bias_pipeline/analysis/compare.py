@@ -151,8 +151,24 @@ def _headline(result: Result, part: str) -> Row:
 
 def draws_ranked(result: Result, part: str, draws: Draws) -> Draws:
     """A number under resampling as it is ranked; see :class:`Rank`."""
+    return as_ranked(draws, *_direction(result, part))
+
+
+def as_ranked(draws: Draws, direction: str, neutral: float) -> Draws:
+    """A number under resampling as it is ranked, the lower the better; see :class:`Rank`.
+
+    Args:
+        draws: of a metric's number.
+        direction: as the metric describes it, such as "lower is fairer".
+        neutral: the number that means no bias.
+
+    Example:
+        >>> draws = Draws(np.array([-0.2]), np.array([[-0.3], [0.1]]), trained=False)
+        >>> as_ranked(draws, "lower is fairer", 0.0).resampled.tolist()
+        [[0.3], [0.1]]
+    """
     values, resampled = (
-        ranked(result, part, numbers) for numbers in (draws.per_seed, draws.resampled)
+        _ranked(numbers, direction, neutral) for numbers in (draws.per_seed, draws.resampled)
     )
     trials = draws.trials if np.array_equal(values, draws.per_seed) else math.nan
     return replace(draws, per_seed=values, resampled=resampled, trials=trials)
@@ -166,14 +182,23 @@ def ranked(result: Result, part: str, values: Float64Array) -> Float64Array:
         part: the headline.
         values: of it, any shape.
     """
+    return _ranked(values, *_direction(result, part))
+
+
+def _direction(result: Result, part: str) -> tuple[str, float]:
+    """What a metric says of a number: its direction, and the number that means no bias."""
     reading = result.manifest.get("metric", {})
-    if higher_is_better(result):
-        return -values
-    if not isinstance(reading, Mapping) or str(reading.get("direction", "")).startswith("lower"):
-        return values
+    if not isinstance(reading, Mapping):
+        return "", 0.0
     neutrals = reading.get("neutral", {})
     neutral = float(neutrals.get(part, 0.0)) if isinstance(neutrals, Mapping) else 0.0
-    return np.abs(values - neutral)
+    return str(reading.get("direction", "")), neutral
+
+
+def _ranked(values: Float64Array, direction: str, neutral: float) -> Float64Array:
+    if direction.startswith("higher"):
+        return -values
+    return np.abs(values - neutral) if direction.startswith("lower") else values
 
 
 def higher_is_better(result: Result) -> bool:

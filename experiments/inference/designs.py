@@ -11,12 +11,13 @@ import numpy as np
 
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.datasets.scenes.bias_settings import BiasSettings
+from bias_pipeline.datasets.scenes.captioners import world_captions
+from bias_pipeline.datasets.scenes.world import generate
 
 PEOPLE, SCENES, SAMPLES = "people", "scenes", "samples"
 CAPTIONERS = ("nic", "sat", "fc", "att2in", "transformer", "oscar", "nic_plus")
 LABELS = {"male": "Male", "female": "Female"}
-# A second captioner that writes as people do, of the same images in other words.
-TWIN = "+dataset.captioners.twin={}"
 
 
 @dataclass(frozen=True)
@@ -25,12 +26,13 @@ class Source:
 
     records: Sequence[Record]
     groups: Mapping[str, tuple[Sequence[str], object]]
+    dataset: str = "lic"
 
     def corpus(self, records: Sequence[Record], captioner: str) -> Corpus:
         """A corpus of some records."""
         return Corpus.build(
             records,
-            dataset="lic",
+            dataset=self.dataset,
             captioner=captioner,
             groups=self.groups,  # type: ignore[arg-type]
             trained_on_reference=True,
@@ -62,26 +64,50 @@ def two_people(data: Path, n_images: int, trial: int) -> list[Corpus]:
     people = source(data, "nic")
     random = np.random.default_rng([trial, n_images])
     chosen = random.choice(len(people.records), min(n_images, len(people.records)), replace=False)
-    speakers: list[list[Record]] = [[], []]
-    for number in chosen.tolist():
-        record = people.records[number]
-        captions = [record.human[place] for place in random.permutation(5)]
-        for speaker, records in enumerate(speakers):
-            records.append(replace(record, model=captions[speaker], human=tuple(captions[2:])))
-    return [
-        people.corpus(speaker_records, name)
-        for speaker_records, name in zip(speakers, "AB", strict=True)
-    ]
+    return _two_of_all(people, [people.records[number] for number in chosen], random)
 
 
 @lru_cache(maxsize=1)  # all metrics of a trial score it
 def two_faithful(data: Path, n_images: int, trial: int) -> list[Corpus]:
-    """Two captioners of new scenes that write as people do."""
+    """Two captioners of new scenes that write as people do.
+
+    The captioner without a planted bias is one of the people: two built-in captioners of equal
+    bias would write the very same captions.
+    """
     del data
-    images = (f"dataset.n_images={n_images}", f"dataset.seed={1 + trial}")
+    attribute = compose.cell(["metric=gender_error"]).build("attribute")
+    world = generate(n_images, seed=1 + trial)
+    captions = world_captions(world, BiasSettings())
+    records = [
+        Record(
+            id=str(image.id),
+            human=(captions[image.id], *image.human),
+            labels={"gender": image.labels["gender"]},
+            objects=image.objects,
+        )
+        for image in world.images
+    ]
+    scenes = Source(records, {"gender": (attribute.groups, attribute.labels[SCENES])}, SCENES)
+    return _two_of_all(scenes, records, np.random.default_rng([trial, n_images]))
+
+
+def _two_of_all(
+    people: Source, records: Sequence[Record], random: np.random.Generator
+) -> list[Corpus]:
+    """Two captions of each image play two captioners; the others are the references of both."""
+    drawn = [
+        (record, [record.human[place] for place in random.permutation(len(record.human))])
+        for record in records
+    ]
     return [
-        compose.cell(["metric=gender_error", TWIN, f"captioner={name}", *images]).corpus()
-        for name in ("faithful", "twin")
+        people.corpus(
+            [
+                replace(record, model=captions[k], human=tuple(captions[2:]))
+                for record, captions in drawn
+            ],
+            name,
+        )
+        for k, name in enumerate("AB")
     ]
 
 

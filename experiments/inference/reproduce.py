@@ -29,11 +29,12 @@ from experiments.inference.trials import COUNTED, TRAINED, Trial
 HERE = Path(__file__).resolve().parent
 ROWS = HERE / "rows.csv"
 DOCS = HERE.parent.parent / "docs" / "inference.md"
-SIZES = (50, 100, 500, 2000, 5000, 8000)
-OF_SCENES = (50, 500, 2000)
+SIZES = (100, 400, 800, 2000)
+FURTHER = (50, 500, 5000, 8000)  # which show what is detected, and need few trials
 OF_SAMPLES = (100, 500, 2000)
-OF_ATTACKERS = (50, 100, 500, 2000)
-TRIALS = 200
+OF_ATTACKERS = (100, 400)
+TRIALS = 400
+FEWER = 10  # trials of the cheap ones for each of the others
 MINUTES, WORKERS = 180.0, 2
 COLUMNS = (
     "design", "metric", "metric_version", "captioner", "n_images", "trial", "part", "value",
@@ -42,19 +43,23 @@ COLUMNS = (
 
 
 def planned() -> Iterator[Trial]:
-    """All trials, a little of everything first."""
+    """All trials; tests of counting metrics, which take seconds, most often."""
     for trial in range(TRIALS):
-        for n_images in SIZES:
-            yield Trial(trial, n_images, PEOPLE, metrics=_nulls(n_images))
-        for n_images in OF_SCENES:
-            yield Trial(trial, n_images, SCENES, metrics=_nulls(n_images))
-        for n_images, captioner in product(OF_SAMPLES, CAPTIONERS):
-            # Other attackers learn more from more images, so they have no true value.
-            yield Trial(trial, n_images, SAMPLES, captioner, (*COUNTED, "dpa"))
+        for n_images, design in product(SIZES, (PEOPLE, SCENES)):
+            yield Trial(trial, n_images, design, metrics=COUNTED)
+        if trial % FEWER == FEWER - 1:
+            yield from _fewer(trial // FEWER)
 
 
-def _nulls(n_images: int) -> tuple[str, ...]:
-    return (*COUNTED, *TRAINED) if n_images in OF_ATTACKERS else COUNTED
+def _fewer(trial: int) -> Iterator[Trial]:
+    """Further sizes, real captioners and attackers, one trial of each."""
+    for n_images in FURTHER:
+        yield Trial(trial, n_images, PEOPLE, metrics=COUNTED)
+    for n_images, captioner in product(OF_SAMPLES, CAPTIONERS):
+        # Other attackers learn more from more images, so they have no true value.
+        yield Trial(trial, n_images, SAMPLES, captioner, (*COUNTED, "dpa"))
+    for n_images, design in product(OF_ATTACKERS, (PEOPLE, SCENES)):
+        yield Trial(trial, n_images, design, metrics=TRAINED)
 
 
 def there(path: Path = ROWS) -> pd.DataFrame:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from experiments.inference.designs import PEOPLE, SAMPLES, SCENES
 from experiments.study import markdown
 
 ALPHA = 0.05
+RIGHT = (0.03, 0.07)  # the false alarms that a test may have
+CHANCE = 0.025  # either way
 SEEN_AT = (500, 5000)
+_MARKED = (
+    "Numbers in bold are outside 3 to 7 % by more than chance (exact binomial tests, 2.5 % either "
+    "way). "
+)
 
 
 def page(rows: pd.DataFrame) -> str:
@@ -18,7 +25,10 @@ def page(rows: pd.DataFrame) -> str:
     return (
         "# Results\n\nMade by `reproduce.py`; do not edit.\n\n"
         "Each number is printed with the trials behind it: one of 20 trials is 5 %, and 20 trials "
-        "can distinguish 5 % only from 25 % or more.\n\n"
+        "can distinguish 5 % only from 25 % or more. "
+        + _MARKED
+        + "Only numbers whose p is printed by "
+        "a command have false alarms.\n\n"
         "## All metrics\n\n"
         "Coverage: how many intervals from samples of 500 and 2,000 images contain the number of "
         "all images, over seven captioners. False alarms: p below .05 among people and captions "
@@ -39,7 +49,7 @@ def docs_page(rows: pd.DataFrame) -> str:
         "Written by `python -m experiments.inference.reproduce`, from all finished trials "
         "([how they are made](../experiments/inference/README.md), "
         "[by size](../experiments/inference/RESULTS.md)). A few trials show little: one of 20 "
-        "is 5 %.\n\n"
+        "is 5 %. " + _MARKED + "\n\n"
         "Coverage: intervals from 500 and 2,000 images of real captioners that contain the number "
         "of all images. False alarms: p below .05 where nobody is more biased than people, of one "
         "captioner and of two paired. Smallest bias seen: a difference between two captioners that "
@@ -57,8 +67,8 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
         people = null[null["design"] == PEOPLE]
         lines[f"{metric} {part}"] = {
             "coverage": of(covered(samples)),
-            "false alarms": of(null["p_single"].dropna() < ALPHA),
-            "false alarms, paired": of(null["p_paired"].dropna() < ALPHA),
+            "false alarms": alarms_of(null["p_single"]),
+            "false alarms, paired": alarms_of(null["p_paired"]),
             **{
                 f"smallest bias seen at {n:,} images": people.loc[
                     people["n_images"] == n, "smallest_seen"
@@ -75,7 +85,7 @@ def alarms(rows: pd.DataFrame) -> pd.DataFrame:
     lines = {}
     for (metric, part), group in null.groupby(["metric", "part"], sort=False):
         lines[f"{metric} {part}"] = {
-            f"{name}, {n:,}": of(group.loc[group["n_images"] == n, column].dropna() < ALPHA)
+            f"{name}, {n:,}": alarms_of(group.loc[group["n_images"] == n, column])
             for column, name in (("p_single", "one"), ("p_paired", "two"))
             for n in sorted(null["n_images"].unique())
         }
@@ -104,6 +114,15 @@ def covered(rows: pd.DataFrame) -> pd.Series:
     """Whether each interval contains the true value; unknown ones are left out."""
     known = rows.dropna(subset=["ci_low", "truth"])
     return known["ci_low"].le(known["truth"]) & known["ci_high"].ge(known["truth"])
+
+
+def alarms_of(p_values: pd.Series) -> str:
+    """How many p are below .05, in bold if that is more or fewer than a right test has."""
+    flags = p_values.dropna() < ALPHA
+    low, high = RIGHT
+    few = len(flags) and stats.binom.cdf(flags.sum(), len(flags), low) < CHANCE
+    many = len(flags) and stats.binom.sf(flags.sum() - 1, len(flags), high) < CHANCE
+    return f"**{of(flags)}**" if few or many else of(flags)
 
 
 def of(flags: pd.Series) -> str:

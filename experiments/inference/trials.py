@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from bias_pipeline.analysis.compare import as_ranked
 from bias_pipeline.config import compose
 from bias_pipeline.errors import DataError
 from bias_pipeline.metrics.base import HEADLINES, Metric, Score
+from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.report.catalogue import metric_class
-from bias_pipeline.stats.bootstrap import two_sided_p
+from bias_pipeline.stats.bootstrap import Draws, Estimate, two_sided_p
 from bias_pipeline.stats.compare import paired_difference
 from experiments.inference import designs
 
@@ -29,10 +31,11 @@ BESIDE = (
     "t_to_a:published:images", "published:joint", "published", "named", "group:female",
     "a_to_t:shared", "t_to_a:shared",
 )  # fmt: skip
-# Parts that are 0 for people's captions; other headlines are not, and have no p against 0.
+# Numbers with a p against 0, which people's captions should have.
 NULL = {
     "gender_error named:increase", "gender_ratio captions:increase", "ba_mals score",
-    "differential_fairness score", "cooccurrence score", "lic score", "leakage score",
+    "ba_directional t_to_a:named", "differential_fairness score",
+    "cooccurrence score", "quality score", "lic score", "leakage score", "dpa t_to_a",
     "dbac a_to_t", "dbac t_to_a", "dbac a_to_t:shared", "dbac t_to_a:shared",
 }  # fmt: skip
 
@@ -97,21 +100,41 @@ def _compared(data: Path, trial: Trial, metric: Metric) -> Iterator[dict[str, ob
         assert first is not None
         assert other is not None
         estimate = first.parts[part].estimate
-        one, two = estimate.draws, other.parts[part].estimate.draws
+        one, two = (ranked_draws(metric, score, part) for score in (first, other))
         if one is None or two is None:
             continue
         difference = paired_difference(one, two)
-        null = f"{metric.info.name} {part}" in NULL
         yield {
             "part": part,
             "value": estimate.value,
             "ci_low": estimate.ci_low,
             "ci_high": estimate.ci_high,
-            "p_single": two_sided_p(estimate) if null else math.nan,
+            "p_single": _p_against_people(metric, part, estimate),
             "difference": difference.value,
-            "p_paired": difference.p_value,
+            "p_paired": difference.p_value if part in _compared_by(metric) else math.nan,
             "smallest_seen": 2.8 * difference.error,
         }
+
+
+def _p_against_people(metric: Metric, part: str, estimate: Estimate) -> float:
+    """The p that the metric gives itself, else that of its interval; NaN for a number without."""
+    if f"{metric.info.name} {part}" not in NULL:
+        return math.nan
+    return two_sided_p(estimate) if math.isnan(estimate.p_value) else estimate.p_value
+
+
+def _compared_by(metric: Metric) -> set[str]:
+    """The numbers by which ``compare`` ranks and decides."""
+    return {*HEADLINES, *(reading.part for reading in metric.info.readings.values())}
+
+
+def ranked_draws(metric: Metric, score: Score, part: str) -> Draws | None:
+    """A number under resampling, as ``compare`` compares it: mostly as distance from neutral."""
+    scored = score.parts[PartName(part)]
+    of_headline = metric.info.neutral if scored.neutral is None else scored.neutral
+    neutral = of_headline if part in HEADLINES else 0.0
+    draws = scored.estimate.draws
+    return draws and as_ranked(draws, metric.info.direction, neutral)
 
 
 def _sampled(data: Path, trial: Trial, metric: Metric) -> Iterator[dict[str, object]]:

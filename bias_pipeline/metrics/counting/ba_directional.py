@@ -44,6 +44,8 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
     In ``t_to_a`` the sign of a pair comes from other images than its change
     (:mod:`~bias_pipeline.metrics.functional.apart`), so the number does not depend on how many
     images there are; ``t_to_a:published:*`` use the same images for both, as the paper does.
+    Captions that name no group lower ``t_to_a`` under ``denominator=images``, people's too, so it
+    has no p; conclusions are drawn from ``t_to_a:named``.
 
     A->T compares how often tasks are named with how often they are labelled, so a captioner that
     names few objects scores below 0 whatever its bias: read it with the mention rates.
@@ -65,7 +67,7 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="ba_directional",
         title="Directional bias amplification (BA->)",
-        version=4,
+        version=5,
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
@@ -97,7 +99,7 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
             "t_to_a": "where a task is common with a {attribute}, it names that one more often",
         },
         readings={"t_to_a": EvidenceRule("t_to_a:named", named=True)},
-        untested=("a_to_t",),
+        untested=("a_to_t", "t_to_a"),
         source_identifying=True,
         amplification=True,
         directional=True,

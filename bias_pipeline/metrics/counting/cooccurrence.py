@@ -198,10 +198,12 @@ class Cooccurrence(TaskMetric):
         self, pooled: dict[PartName, Float64Array], view: CorpusView
     ) -> dict[PartName, Float64Array]:
         first = view.groups.index(self.numerator)
+        shares = {
+            part: group_shares(pooled[part])[:, first] for part in (MODEL, HUMAN) if part in pooled
+        }
         return {
-            PartName(object=task, side=part.side): group_shares(pooled[part])[:, first, t]
-            for part in (MODEL, HUMAN)
-            if part in pooled
+            PartName(object=task, side=part.side): of_tasks[:, t]
+            for part, of_tasks in shares.items()
             for t, task in enumerate(view.tasks)
         }
 
