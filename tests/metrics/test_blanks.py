@@ -36,10 +36,15 @@ def blanked(corpus: Corpus) -> Corpus:
 
 
 @cache
+def scenes(*, blank: bool) -> Corpus:
+    """Enough of every object for what is left; of every attribute that a metric asks for."""
+    corpus = cell("retrieval_fairness", "dataset.n_images=700").corpus()
+    return blanked(corpus) if blank else corpus
+
+
+@cache
 def result(name: str, blank: bool) -> Result:
-    built = cell(name, "dataset.n_images=700")  # enough of every object for what is left
-    metric, corpus = built.build("metric"), built.corpus()
-    corpus = blanked(corpus) if blank else corpus
+    metric, corpus = cell(name).build("metric"), scenes(blank=blank)
     return run_cell(corpus, metric, SEEDS, run_id=f"{name}-{blank}")
 
 
