@@ -154,13 +154,13 @@ def lay_out(people: int, objects: Iterable[str], draws: Mapping[str, float]) -> 
     Args:
         people: how many, at least 1.
         objects: COCO category names other than "person".
-        draws: numbers in [0, 1) by purpose, see :data:`PURPOSES`.
+        draws: numbers in [0, 1) by purpose, see :data:`LAYOUT_PURPOSES`.
 
     Returns:
         The boxes, people first, then objects by name.
 
     Example:
-        >>> draws = dict.fromkeys(PURPOSES, 0.5)
+        >>> draws = dict.fromkeys(LAYOUT_PURPOSES, 0.5)
         >>> [box.name for box in lay_out(1, {"dog"}, draws)]
         ['person', 'dog']
     """
