@@ -164,7 +164,7 @@ def as_ranked(draws: Draws, direction: str, neutral: float) -> Draws:
 
     Example:
         >>> draws = Draws(np.array([-0.2]), np.array([[-0.3], [0.1]]), trained=False)
-        >>> as_ranked(draws, "lower is fairer", 0.0).resampled.tolist()
+        >>> as_ranked(draws, "0 is fairest", 0.0).resampled.tolist()
         [[0.3], [0.1]]
     """
     values, resampled = (
@@ -189,7 +189,7 @@ def _direction(result: Result, part: str) -> tuple[str, float]:
     """What a metric says of a number: its direction, and the number that means no bias."""
     reading = result.manifest.get("metric", {})
     if not isinstance(reading, Mapping):
-        return "", 0.0
+        return "lower is fairer", 0.0
     neutrals = reading.get("neutral", {})
     neutral = float(neutrals.get(part, 0.0)) if isinstance(neutrals, Mapping) else 0.0
     return str(reading.get("direction", "")), neutral
@@ -198,7 +198,7 @@ def _direction(result: Result, part: str) -> tuple[str, float]:
 def _ranked(values: Float64Array, direction: str, neutral: float) -> Float64Array:
     if direction.startswith("higher"):
         return -values
-    return np.abs(values - neutral) if direction.startswith("lower") else values
+    return values if direction.startswith("lower") else np.abs(values - neutral)
 
 
 def higher_is_better(result: Result) -> bool:
