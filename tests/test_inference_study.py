@@ -64,14 +64,18 @@ def test_two_captioners_of_scenes_are_two() -> None:
     assert len(one.human) == len(other.human) == 4 * 50
 
 
-def test_captioners_are_compared_as_compare_does() -> None:
-    """By how far a number is from 0, whichever way."""
-    metric = trials.built(DATA, "ba_mals")
-    score = metric.compute(two_faithful(DATA, 400, 3)[0], splits=[])
-    draws = trials.ranked_draws(metric, score, "score")
+@pytest.mark.parametrize(("metric", "distance"), [("ba_mals", False), ("gender_ratio", True)])
+def test_captioners_are_compared_as_compare_does(metric: str, distance: bool) -> None:
+    """By the number where lower is fairer, by its distance from neutral where neutral is."""
+    built = trials.built(DATA, metric)
+    score = built.compute(two_faithful(DATA, 400, 3)[0], splits=[])
+    draws = trials.ranked_draws(built, score, "score")
     assert draws is not None
-    assert draws.per_seed.item() == abs(score.parts[PartName("score")].estimate.value)
-    assert draws.resampled.min() >= 0
+    scored = score.parts[PartName("score")]
+    neutral = built.info.neutral if scored.neutral is None else scored.neutral
+    value = scored.estimate.value
+    assert value < neutral or not distance  # else nothing is tested
+    assert draws.per_seed.item() == (abs(value - neutral) if distance else value)
 
 
 @real
