@@ -3,7 +3,7 @@
 Usage: python -m benchmarks.walk
 
 What a newcomer reads who follows one command. The profiler sees the process of the command with
-its threads, not helper processes. Doctests and comprehensions do not count as functions.
+its threads, not helper processes. Comprehensions and lambdas do not count.
 """
 
 from __future__ import annotations

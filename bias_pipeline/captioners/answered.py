@@ -15,7 +15,7 @@ WRONG_SHAPE = "wrong shape"
 _OF_MODEL = ("refused", "empty", "length", "content_filter", WRONG_SHAPE)
 
 
-class Captions(list[str]):
+class AnsweredCaptions(list[str]):
     """The captions of a photo.
 
     Attributes:
@@ -32,7 +32,7 @@ class AnswerCounts:
         self._lock = Lock()
         self._images: dict[str, list[str]] = {}
 
-    def captions(self, image: str, answers: Sequence[Answer]) -> Captions:
+    def captions(self, image: str, answers: Sequence[Answer]) -> AnsweredCaptions:
         """The captions of a photo, empty where the model gave none.
 
         Args:
@@ -45,7 +45,7 @@ class AnswerCounts:
         failed = [a.absent for a in answers if a.absent and a.absent not in _OF_MODEL]
         if failed:
             raise UnreadableError(failed[0], lasting=False)
-        captions = Captions(_plain(" ".join(answer.captions)) for answer in answers)
+        captions = AnsweredCaptions(_plain(" ".join(answer.captions)) for answer in answers)
         notes = [answer.cut or answer.absent for answer in answers]
         if any(notes):
             captions.notes = notes

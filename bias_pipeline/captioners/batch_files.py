@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from bias_pipeline.captioners.answered import AnswerCounts, Captions
+from bias_pipeline.captioners.answered import AnswerCounts, AnsweredCaptions
 from bias_pipeline.captioners.chat_server import ChatServer
 from bias_pipeline.corpus.image_ids import few
 from bias_pipeline.datasets.chat_answers import (
@@ -131,7 +131,7 @@ class BatchAnswers:
         if sample not in of_image or of_image[sample].absent:
             of_image[sample] = answer
 
-    def read(self, path: Path) -> Captions:
+    def read(self, path: Path) -> AnsweredCaptions:
         """The captions of a photo.
 
         Raises:
@@ -144,7 +144,7 @@ class BatchAnswers:
             raise UnreadableError(fault or NOT_YET, lasting=fault is not None)
         return self.counts.captions(image, [answers[sample] for sample in range(self._n)])
 
-    def describe(self, captions: Sequence[Captions]) -> Sequence[Captions]:
+    def describe(self, captions: Sequence[AnsweredCaptions]) -> Sequence[AnsweredCaptions]:
         """Themselves."""
         return captions
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from bias_pipeline.captioners.answered import WRONG_SHAPE, AnswerCounts, Captions
+from bias_pipeline.captioners.answered import WRONG_SHAPE, AnswerCounts, AnsweredCaptions
 from bias_pipeline.captioners.chat_server import KEY, ChatServer
 from bias_pipeline.captioners.pace import Pace, wait_before
-from bias_pipeline.captioners.server_faults import TOO_MANY, Fault, fault_of, not_chat, unknown
+from bias_pipeline.captioners.server_faults import TOO_MANY, Fault, not_chat, server_fault, unknown
 from bias_pipeline.datasets.chat_answers import Answer, answer_of_body
 from bias_pipeline.errors import BiasPipelineError, DataError, ResourceError, UsageError
 from bias_pipeline.inference.blocks import NOT_YET
@@ -127,7 +127,7 @@ class ServedCaptioner:
         )
         return self
 
-    def read(self, path: Path) -> Captions:
+    def read(self, path: Path) -> AnsweredCaptions:
         """The captions of a photo; called from as many threads as there are photos at a time.
 
         Raises:
@@ -146,7 +146,7 @@ class ServedCaptioner:
         except CancelledError as error:
             raise UnreadableError(NOT_YET, lasting=False) from error
 
-    def describe(self, captions: Sequence[Captions]) -> Sequence[Captions]:
+    def describe(self, captions: Sequence[AnsweredCaptions]) -> Sequence[AnsweredCaptions]:
         """Themselves."""
         return captions
 
@@ -204,7 +204,7 @@ class ServedCaptioner:
             async with asyncio.timeout(self._timeout_s):
                 answer = await self._client.chat.completions.with_raw_response.create(**body)
         except (TimeoutError, openai.OpenAIError) as error:
-            fault = fault_of(error, self._server, self._timeout_s)
+            fault = server_fault(error, self._server, self._timeout_s)
             if fault.status == TOO_MANY or fault.wait_s:
                 self._pace.slow_down(started, fault.wait_s)
             return fault

@@ -52,7 +52,7 @@ class Fault:
     doubts: bool = False
 
 
-def fault_of(error: BaseException, server: ChatServer, timeout_s: float) -> Fault:
+def server_fault(error: BaseException, server: ChatServer, timeout_s: float) -> Fault:
     """What an exception of the client means.
 
     Args:

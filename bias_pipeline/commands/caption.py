@@ -100,7 +100,7 @@ def parser() -> Parser:
     parser.add_argument(
         "--limit", type=number(Count), metavar="N", help="only the first N photos of the share"
     )
-    caption_server.add_options(parser)
+    caption_server.add_server_options(parser)
     parser.set_defaults(batch=None)
     return parser
 

@@ -1,4 +1,4 @@
-"""``caption --server``: captions by a model behind a server, captioner now or by a batch."""
+"""``caption --server``: captions by a model behind a server, now or by a batch."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Side = Annotated[int, Range(low=16, high=100_000)]
 VERSION = 1  # raise it when an answer would become another caption
 
 
-def add_options(parser: Parser) -> None:
+def add_server_options(parser: Parser) -> None:
     """The options of a server."""
     group = parser.add_argument_group(
         "a server that speaks chat completions (its key is read from OPENAI_API_KEY)"

@@ -318,7 +318,7 @@ def _column(values: Sequence[Any]) -> pa.Array:
     return pa.array(values, pa.list_(kind, len(first)))
 
 
-def notes_of(table: pa.Table) -> list[Sequence[str] | None]:
+def block_notes(table: pa.Table) -> list[Sequence[str] | None]:
     """(N,) the notes on each image's texts, None where nothing is noted."""
     if _NOTE not in table.column_names:
         return [None] * len(table)
@@ -326,7 +326,7 @@ def notes_of(table: pa.Table) -> list[Sequence[str] | None]:
     return notes
 
 
-def values_of(table: pa.Table) -> list[Any]:
+def block_values(table: pa.Table) -> list[Any]:
     """(N,) the values as they were put: texts, lists of texts, vectors, or None."""
     column: Any = table["value"]
     number = {"float": np.float32, "halffloat": np.float16}.get(

@@ -19,8 +19,8 @@ from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.inference.blocks import (
     NOT_YET,
     BlockStore,
+    block_notes,
     find_store,
-    notes_of,
     vectors_of,
 )
 from bias_pipeline.inference.runner import first_reasons
@@ -143,7 +143,7 @@ def write_gathered_captions(gathered: Gathered) -> str:
         raise all_empty(gathered.store, empty)
     settings = gathered.store.settings
     several = settings.get("n", 1) != 1
-    notes = [note for table in gathered.tables for note in notes_of(table)]
+    notes = [note for table in gathered.tables for note in block_notes(table)]
     noted = [
         zip(captions, note or [""] * len(captions), strict=True)
         for captions, note in zip(values, notes, strict=True)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from bias_pipeline.corpus.corpus import id_key
 from bias_pipeline.errors import BiasPipelineError, ResourceError
-from bias_pipeline.inference.blocks import NOT_YET, Block, BlockStore, notes_of, values_of
+from bias_pipeline.inference.blocks import NOT_YET, Block, BlockStore, block_notes, block_values
 from bias_pipeline.inference.shards import Shard, blocks_of, is_of_content
 from bias_pipeline.io import signals
 from bias_pipeline.io.progress import bar, track
@@ -322,7 +322,9 @@ def _block(
 def _unchanged(block: pa.Table, stamps: Mapping[str, int]) -> dict[str, tuple[Any, ...]]:
     """Image to stamp, value, reason and notes, of images whose stamp is that of today."""
     ids, known = block["id"].to_pylist(), block["stamp"].to_pylist()
-    fields = zip(known, values_of(block), block["reason"].to_pylist(), notes_of(block), strict=True)
+    fields = zip(
+        known, block_values(block), block["reason"].to_pylist(), block_notes(block), strict=True
+    )
     return {image: row for image, row in zip(ids, fields, strict=True) if row[0] == stamps[image]}
 
 

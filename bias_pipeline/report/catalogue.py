@@ -24,7 +24,7 @@ from bias_pipeline.io.terminal import print_out, print_table
 from bias_pipeline.metrics.base import QUESTIONS, Cost, MetricInfo
 
 if TYPE_CHECKING:
-    from bias_pipeline.metrics.base import Metric, MetricInfo
+    from bias_pipeline.metrics.base import Metric
 
 
 def metric_names() -> list[str]:
