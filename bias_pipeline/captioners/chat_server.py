@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from bias_pipeline.errors import UsageError
 from bias_pipeline.models.sampling import Decoding
+from bias_pipeline.vision.masked_photos import PhotoReader
 from bias_pipeline.vision.photos import read_photo
 
 KEY = "OPENAI_API_KEY"  # the variable that has the key
@@ -27,6 +28,7 @@ class ChatServer:
         url: of the API, such as ``http://localhost:8000/v1``.
         model: its name there.
         longest_side: pixels; larger photos are made smaller. None sends them as large as they are.
+        read: how photos are read.
 
     Raises:
         UsageError: if the address is none, or holds a name, a password or a query.
@@ -40,6 +42,7 @@ class ChatServer:
     url: str
     model: str
     longest_side: int | None = None
+    read: PhotoReader = read_photo
 
     def __post_init__(self) -> None:
         """Check the address."""
@@ -114,7 +117,7 @@ class ChatServer:
         Raises:
             UnreadableError: with the reason.
         """
-        photo = read_photo(path)
+        photo = self.read(path)
         if self.longest_side is not None:
             photo.thumbnail((self.longest_side, self.longest_side))
         content = BytesIO()

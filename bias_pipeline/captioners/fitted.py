@@ -31,6 +31,7 @@ from bias_pipeline.models.pretrained import WEIGHTS, Pretrained, first_line
 from bias_pipeline.models.sampling import Decoding, Noise, several
 from bias_pipeline.models.weight_files import read_numbers
 from bias_pipeline.vision.drawn import read_pixels
+from bias_pipeline.vision.masked_photos import PhotoReader
 from bias_pipeline.vision.photos import image_id, read_photo
 
 if TYPE_CHECKING:
@@ -220,10 +221,18 @@ class FittedCaptioner:
         model: a folder of ``fit sat`` or ``fit grit``.
         device: where to compute.
         decoding: how words are chosen; its prompt must be empty.
+        reader: how photos are read.
     """
 
-    def __init__(self, model: Pretrained, device: torch.device, decoding: Decoding) -> None:
+    def __init__(
+        self,
+        model: Pretrained,
+        device: torch.device,
+        decoding: Decoding,
+        reader: PhotoReader = read_photo,
+    ) -> None:
         assert not decoding.prompt  # refused before
+        self._reader = reader
         self._net, self._decoding = FittedNet(model, device), decoding
 
     def read(self, path: Path) -> tuple[Pixels, str]:
@@ -233,7 +242,7 @@ class FittedCaptioner:
             UnreadableError: with the reason.
         """
         side = self._net.fitted.side
-        pixels = np.asarray(read_photo(path).resize((side, side), reducing_gap=2.0))
+        pixels = np.asarray(self._reader(path).resize((side, side), reducing_gap=2.0))
         return pixels, image_id(path.name)
 
     def describe(self, photos: Sequence[tuple[Pixels, str]]) -> list[list[str]]:

@@ -12,6 +12,13 @@ from bias_pipeline.captioners.fitted import KINDS as FITTED
 from bias_pipeline.captioners.fitted import FittedCaptioner
 from bias_pipeline.commands import caption_server
 from bias_pipeline.commands.arguments import Parser, number
+from bias_pipeline.commands.photo_masking import (
+    add_masking_options,
+    masked_photos,
+    masking_of,
+    masking_settings,
+    without_settings,
+)
 from bias_pipeline.commands.photo_options import BATCH, check_words
 from bias_pipeline.commands.photo_options import parser as photo_parser
 from bias_pipeline.declared import Count, Range
@@ -32,7 +39,8 @@ from bias_pipeline.models.generation import Captioner, usual_prompt
 from bias_pipeline.models.picture_text import require_image_text
 from bias_pipeline.models.pretrained import device_of, find_pretrained
 from bias_pipeline.models.sampling import Decoding, describe_decoding, own_settings
-from bias_pipeline.vision.photos import find_photos
+from bias_pipeline.vision.masked_photos import MaskedPhotos
+from bias_pipeline.vision.photos import find_photos, read_photo
 
 NewTokens = Annotated[int, Range(low=1, high=4096)]
 Beams = Annotated[int, Range(low=1, high=1000)]
@@ -59,7 +67,8 @@ def command(words: Sequence[str]) -> int:
         gathered = gather(options, JOB, "captions.json")
         print_out(f"{gathered.out}: {write_gathered_captions(gathered)}")
     elif options.to_batch:
-        caption_server.write_batch(options, find_photos(options.folder), JOB)
+        photos = find_photos(options.folder)
+        caption_server.write_batch(options, photos, JOB, masked_photos(options, photos))
     else:
         _caption(options)
     return 0
@@ -100,6 +109,7 @@ def parser() -> Parser:
     parser.add_argument(
         "--limit", type=number(Count), metavar="N", help="only the first N photos of the share"
     )
+    add_masking_options(parser)
     caption_server.add_server_options(parser)
     parser.set_defaults(batch=None)
     return parser
@@ -111,10 +121,12 @@ def options_of(words: Sequence[str]) -> Namespace:
     Raises:
         UsageError: if they do not fit together.
     """
-    options = parser().parse_args(list(words))
+    words, settings = without_settings(words)
+    options = parser().parse_args(words)
     check_words(options, "folder")
     if options.gather:
         return options
+    options.masking = masking_of(options, settings)
     caption_server.check(options)
     served = options.server is not None
     if options.batch is None:
@@ -134,11 +146,12 @@ def options_of(words: Sequence[str]) -> Namespace:
 
 def _caption(options: Namespace) -> None:
     photos = find_photos(options.folder)
+    masked = masked_photos(options, photos)
     lines: list[str] = []
     if options.server is None:
-        store, tally = _caption_here(options, photos)
+        store, tally = _caption_here(options, photos, masked)
     else:
-        store, tally, lines = caption_server.caption_served(options, photos, JOB)
+        store, tally, lines = caption_server.caption_served(options, photos, JOB, masked)
     n_written = options.n * (tally.described - len(tally.unreadable))
     if tally.empty and tally.empty == n_written:
         raise all_empty(store, tally.empty)
@@ -146,7 +159,7 @@ def _caption(options: Namespace) -> None:
 
 
 def _caption_here(
-    options: Namespace, photos: Mapping[str, Path]
+    options: Namespace, photos: Mapping[str, Path], masked: MaskedPhotos | None
 ) -> tuple[BlockStore, ProgressCounts]:
     """Caption photos by a model on this machine."""
     model = find_pretrained(options.model, None, revision=options.revision)
@@ -162,10 +175,11 @@ def _caption_here(
 
     def load() -> Model:
         kind = FittedCaptioner if fitted else Captioner
-        return kind(model, device_of(options.device), decoding)
+        return kind(model, device_of(options.device), decoding, masked or read_photo)
 
     added = {} if fitted else own_settings(model.folder)
     recorded = {"decoding": describe_decoding(decoding, added), **asdict(decoding)}
-    settings = {"job": JOB, "version": VERSION, **recorded, "files": model.files}
+    shown = masking_settings(masked, options)
+    settings = {"job": JOB, "version": VERSION, **recorded, **shown, "files": model.files}
     store = BlockStore(options.out, settings, model.name)
     return store, describe_share(photos, photo_stamps, store, load, options, options.limit)

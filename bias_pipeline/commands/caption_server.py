@@ -17,6 +17,7 @@ from bias_pipeline.captioners.batch_files import (
 from bias_pipeline.captioners.chat_server import ChatServer
 from bias_pipeline.captioners.served import ServedBar, ServedCaptioner
 from bias_pipeline.commands.arguments import Parser, file_of, number
+from bias_pipeline.commands.photo_masking import masking_settings
 from bias_pipeline.declared import Range
 from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError
 from bias_pipeline.inference.blocks import BlockStore
@@ -32,6 +33,7 @@ from bias_pipeline.io.progress import bar, showing, track
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.models.generation import usual_prompt
 from bias_pipeline.models.sampling import Decoding
+from bias_pipeline.vision.masked_photos import MaskedPhotos
 from bias_pipeline.vision.photos import UnreadableError
 
 NEW_TOKENS, AT_ONCE, TIMEOUT_S = 256, 8, 120.0
@@ -104,7 +106,7 @@ def _flag(name: str) -> str:
 
 
 def caption_served(
-    options: Namespace, photos: Mapping[str, Path], job: str
+    options: Namespace, photos: Mapping[str, Path], job: str, masked: MaskedPhotos | None
 ) -> tuple[BlockStore, ProgressCounts, list[str]]:
     """Caption photos by a server, or read what it answered to a batch.
 
@@ -112,6 +114,7 @@ def caption_served(
         options: of the command.
         photos: image to file.
         job: the command's name.
+        masked: what reads photos masked; None if they are sent whole.
 
     Returns:
         The blocks, what was done, and lines to report about the answers.
@@ -119,7 +122,7 @@ def caption_served(
     Raises:
         BiasPipelineError: if the server cannot be used or fails, or a file is broken.
     """
-    store, decoding = _store(options, job)
+    store, decoding = _store(options, job, masked)
     if options.from_batch:
         check_ids(photos)
         answers = BatchAnswers(options.from_batch, photos, decoding.n)
@@ -129,7 +132,7 @@ def caption_served(
     options.threads = options.batch  # each waits for the answers about a photo
     with (
         ServedCaptioner(
-            options.chat, decoding, options.batch, options.timeout or TIMEOUT_S
+            _server(options, masked), decoding, options.batch, options.timeout or TIMEOUT_S
         ) as captioner,
         showing(ServedBar(captioner)),
     ):
@@ -146,20 +149,24 @@ def caption_served(
     return store, tally, captioner.sentences()
 
 
-def write_batch(options: Namespace, photos: Mapping[str, Path], job: str) -> None:
+def write_batch(
+    options: Namespace, photos: Mapping[str, Path], job: str, masked: MaskedPhotos | None
+) -> None:
     """Write the requests that are left for a service that takes batches.
 
     Args:
         options: of the command.
         photos: image to file.
         job: the command's name.
+        masked: what reads photos masked; None if they are sent whole.
 
     Raises:
         ResourceError: if a file cannot be written.
         UsageError: if an image's id cannot be told from the number of a caption.
     """
     check_ids(photos)
-    store, decoding = _store(options, job)
+    store, decoding = _store(options, job, masked)
+    server = _server(options, masked)
     store.plan(list(photos))
     images = remaining(photos, photo_stamps, store, options.shard, options.limit).images
     unreadable: dict[str, str] = {}
@@ -167,11 +174,11 @@ def write_batch(options: Namespace, photos: Mapping[str, Path], job: str) -> Non
     def requests() -> Iterator[bytes]:
         for image in track(images, len(images)):
             try:
-                picture = options.chat.picture(photos[image])
+                picture = server.picture(photos[image])
             except UnreadableError as error:
                 unreadable[image] = str(error)
             else:
-                yield from requests_of(image, picture, options.chat, decoding)
+                yield from requests_of(image, picture, server, decoding)
 
     with bar("requests"):
         written = write_requests(requests(), options.to_batch)
@@ -183,10 +190,18 @@ def write_batch(options: Namespace, photos: Mapping[str, Path], job: str) -> Non
         print_out(f"{len(unreadable)} cannot be read: {first_reasons(unreadable)}")
 
 
-def _store(options: Namespace, job: str) -> tuple[BlockStore, Decoding]:
+def _server(options: Namespace, masked: MaskedPhotos | None) -> ChatServer:
+    server: ChatServer = options.chat
+    return server if masked is None else replace(server, read=masked)
+
+
+def _store(
+    options: Namespace, job: str, masked: MaskedPhotos | None
+) -> tuple[BlockStore, Decoding]:
     """The blocks, which captions by requests and by batches share."""
     decoding: Decoding = options.decoding
     decoding = replace(decoding, prompt=decoding.prompt or usual_prompt(""))
     recorded = {"decoding": str(decoding), **asdict(decoding)}
-    settings = {"job": job, "answers": VERSION, **recorded, **options.chat.settings}
+    shown = masking_settings(masked, options)
+    settings = {"job": job, "answers": VERSION, **recorded, **shown, **options.chat.settings}
     return BlockStore(options.out, settings, options.chat.model), decoding

@@ -15,6 +15,7 @@ from bias_pipeline.datasets.columns import (
     DECODING,
     HUMAN,
     IMAGE,
+    MASKED,
     MODEL,
     SAMPLE,
     Kind,
@@ -96,7 +97,7 @@ def model_captions(
                 more.setdefault(identifier, []).append(caption)
     if not captions:
         raise DataError(f"{path}: holds no captions{numbered.which}; expected {RESULTS}")
-    numbered.tell_decodings(layout)
+    numbered.tell_origins(layout)
     chosen = captions if numbered.others else _numbered(captions, more, index or 0)
     unused = len(captions) + sum(map(len, more.values())) - len(chosen) + numbered.others
     return CaptionerFile(chosen, repeated, unused, human)
@@ -110,13 +111,13 @@ class _Numbered:
         rows: of the file.
         index: the wanted number, from 0; all rows of other files are taken.
         others: how many rows were not taken.
-        decodings: how captions were decoded, as far as the file says it.
+        origins: how captions were decoded, and how photos were masked, as far as the file says it.
     """
 
     rows: Rows
     index: int
     others: int = 0
-    decodings: set[str] = field(default_factory=set)
+    origins: set[tuple[str, str]] = field(default_factory=set)
 
     def taken(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
         """Number and content of each row that is taken.
@@ -126,7 +127,7 @@ class _Numbered:
         """
         for number, row in self.rows.items:
             if isinstance(row.get(DECODING), str):
-                self.decodings.add(row[DECODING])
+                self.origins |= {(key, str(row.get(key) or "")) for key in (DECODING, MASKED)}
                 if SAMPLE in row and self._sample(number, row) != self.index:
                     self.others += 1
                     continue
@@ -137,10 +138,11 @@ class _Numbered:
         """The wanted number in words, if the file numbers captions."""
         return f" of {SAMPLE} {self.index}" if self.others else ""
 
-    def tell_decodings(self, layout: Layout) -> None:
-        """Note how captions were decoded."""
-        for decoding in sorted(self.decodings - {""}):
-            layout.tell(self.rows.path, f"decoding: {decoding}")
+    def tell_origins(self, layout: Layout) -> None:
+        """Note how captions were decoded, and how photos were masked."""
+        for key, value in sorted(self.origins):
+            if value:
+                layout.tell(self.rows.path, f"{key}: {value}")
 
     def _sample(self, number: int, row: Mapping[str, Any]) -> int:
         sample = str(row[SAMPLE])
@@ -152,7 +154,7 @@ class _Numbered:
 
 def _captions(path: Path, what: str, kind: Kind, layout: Layout) -> tuple[Rows, str, list[str]]:
     """The rows of a file of captions, its column of ids and those of captions."""
-    wanted = ["id", SAMPLE, DECODING, *layout.wanted(IMAGE, kind), *COLUMNS]
+    wanted = ["id", SAMPLE, DECODING, MASKED, *layout.wanted(IMAGE, kind), *COLUMNS]
     rows = open_rows(path, what=what, wanted=wanted, key="annotations", column=kind.name)
     if rows.shape:
         layout.tell(path, rows.shape)

@@ -36,9 +36,9 @@ def plain_name(name: str) -> str:
     return name.casefold().translate({ord(sign): None for sign in " _-."})
 
 
-# In files of ``caption --gather``: which of several captions of an image, from 0, and how it was
-# decoded.
-SAMPLE, DECODING = "sample", "decoding"
+# In files of ``caption --gather``: which of several captions of an image, from 0, how it was
+# decoded, and what was hidden in the photo.
+SAMPLE, DECODING, MASKED = "sample", "decoding", "image_masking"
 _NUMBERED = re.compile(r"(\D+?)(\d{1,2})")
 
 

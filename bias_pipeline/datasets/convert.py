@@ -13,7 +13,7 @@ from bias_pipeline.datasets.coco_files import (
     model_captions,
     objects_by_id,
 )
-from bias_pipeline.datasets.columns import DECODING
+from bias_pipeline.datasets.columns import DECODING, MASKED
 from bias_pipeline.datasets.pickles import load_pickle
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io.files import replace_file
@@ -59,9 +59,11 @@ def _from_json(path: Path) -> dict[str, Table]:
         captions, _, others, _ = model_captions(path)
         if others:
             warn(f"{path}: the first caption of each image is converted, {others} others are not")
-        decodings = {text for row in data if isinstance(text := row.get(DECODING), str)}
-        column = {DECODING: [*decodings] * len(captions)} if len(decodings) == 1 else {}
-        return {"": {**_model_table(captions), **column}}
+        columns: dict[str, Sequence[object]] = {}
+        for key in (DECODING, MASKED):
+            values = {text for row in data if isinstance(text := row.get(key), str)}
+            columns |= {key: [*values] * len(captions)} if len(values) == 1 else {}
+        return {"": {**_model_table(captions), **columns}}
     expect(data, dict, path, "")
     assert isinstance(data, dict)
     if "categories" in data:

@@ -14,7 +14,7 @@ import numpy as np
 
 from bias_pipeline.array_types import Float32Array, IntArray
 from bias_pipeline.corpus.corpus import id_key
-from bias_pipeline.datasets.columns import DECODING, SAMPLE
+from bias_pipeline.datasets.columns import DECODING, MASKED, SAMPLE
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.inference.blocks import (
     NOT_YET,
@@ -126,8 +126,8 @@ def write_atomically(path: Path, content: bytes) -> None:
 def write_gathered_captions(gathered: Gathered) -> str:
     """Write captions as COCO's results, ``[{"image_id": 139, "caption": "a dog"}, ...]``.
 
-    Each row says how it was decoded, which of several captions of an image it is (from 0), and why
-    a server's caption is cut or empty (``note``).
+    Each row says how it was decoded, which of several captions of an image it is (from 0), why a
+    server's caption is cut or empty (``note``), and how the photo was masked, if it was.
 
     Returns:
         How many there are, empty ones and noted ones, in words.
@@ -156,6 +156,7 @@ def write_gathered_captions(gathered: Gathered) -> str:
                 **({SAMPLE: number} if several else {}),
                 **({"note": note} if note else {}),
                 DECODING: settings.get(DECODING, ""),
+                **({MASKED: settings[MASKED]} if MASKED in settings else {}),
             },
             ensure_ascii=False,
         )

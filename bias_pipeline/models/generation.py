@@ -13,6 +13,7 @@ from bias_pipeline.errors import BiasPipelineError, DataError, UsageError
 from bias_pipeline.models.picture_text import placed, processor_of, require_image_text, templated
 from bias_pipeline.models.pretrained import Pretrained, first_line, load
 from bias_pipeline.models.sampling import Decoding, Noise, several
+from bias_pipeline.vision.masked_photos import PhotoReader
 from bias_pipeline.vision.photos import image_id, read_photo
 from bias_pipeline.vision.torchvision import make_importable
 
@@ -72,6 +73,7 @@ class Captioner:
         model: any image-text model, with its processor.
         device: where to compute.
         decoding: the prompt, and how words are chosen.
+        reader: how photos are read.
 
     Raises:
         BiasPipelineError: if the model or its processor is broken or absent, or the installed
@@ -79,13 +81,20 @@ class Captioner:
         UsageError: if it writes no captions of that length.
     """
 
-    def __init__(self, model: Pretrained, device: torch.device, decoding: Decoding) -> None:
+    def __init__(
+        self,
+        model: Pretrained,
+        device: torch.device,
+        decoding: Decoding,
+        reader: PhotoReader = read_photo,
+    ) -> None:
         import transformers
         from PIL import Image
 
         make_importable()
         require_image_text(model, KINDS)
         self._model, self._device, self._decoding = model, device, decoding
+        self._reader = reader
         self._processor = processor_of(model)
         self._lock = Lock()  # processors must not be shared by threads
         self._text = self._question()
@@ -137,7 +146,7 @@ class Captioner:
             DataError: if the processor refuses it.
             UnreadableError: with the reason.
         """
-        return self._shown(read_photo(path), image_id(path.name))
+        return self._shown(self._reader(path), image_id(path.name))
 
     def _shown(self, photo: Image, image: str) -> Shown:
         options: dict[str, Any] = {"return_tensors": "pt"}

@@ -64,8 +64,17 @@ def _photo(file: Path, regions: Iterable[Region] | None) -> Drawn:
             f"{file}: {error}; repair or remove it (with dataset.strict=false an absent picture "
             "is not scored)"
         ) from error
+    return with_regions(file, photo, regions or ())
+
+
+def with_regions(file: Path, photo: Image, regions: Iterable[Region]) -> Drawn:
+    """A photo's pixels and regions.
+
+    Raises:
+        DataError: if the regions are of a picture of another shape.
+    """
     size = (photo.height, photo.width)
-    known = sized(regions or (), size)
+    known = sized(regions, size)
     for one in known:
         _check_shape(file, one.size, size)
     return Drawn(np.asarray(photo), known)

@@ -66,7 +66,7 @@ class ImageMasking(Configurable):
         Raises:
             DataError: if no picture can be masked.
         """
-        if corpus.pictures is None or (self.person == "none" and not self.objects):
+        if corpus.pictures is None or self.idle:
             return corpus
         able = self._maskable(corpus.pictures)
         n_lost = int((corpus.pictures.present & ~able).sum())
@@ -86,6 +86,20 @@ class ImageMasking(Configurable):
             pictures=replace(corpus.pictures, files=files).edited(self),
             notes=(*corpus.notes, *([note] if n_lost else ())),
         )
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is painted over."""
+        return self.person == "none" and not self.objects
+
+    def absent(self, regions: tuple[Region, ...] | None, file: Path | Elsewhere) -> str | None:
+        """What a picture lacks to be masked, in words; None if nothing.
+
+        Args:
+            regions: annotated in the picture, None if it was not annotated.
+            file: the picture.
+        """
+        return None if self.idle or self._knows(regions, file) else self._sought
 
     @property
     def _sought(self) -> str:
@@ -122,7 +136,7 @@ class ImageMasking(Configurable):
 
     def _people(self, regions: Iterable[Region]) -> list[Region]:
         """The people to mask."""
-        people = [region for region in self._certain(regions) if region.category == PERSON]
+        people = [region for region in self.certain(regions) if region.category == PERSON]
         if self.target == "all" or not people:
             return people
         sizes = [region.box[2] * region.box[3] for region in people]
@@ -131,7 +145,7 @@ class ImageMasking(Configurable):
         least = _FOREGROUND * max(sizes)
         return [region for region, size in zip(people, sizes, strict=True) if size >= least]
 
-    def _certain(self, regions: Iterable[Region]) -> list[Region]:
+    def certain(self, regions: Iterable[Region]) -> list[Region]:
         """Regions with a sufficient score, within the picture."""
         return [
             region for region in regions if region.score >= self.min_score and not region.outside
@@ -149,9 +163,7 @@ class ImageMasking(Configurable):
         people = self._people(drawn.regions) if self.person != "none" else []
         masks = [self._person_mask(region, height, width) for region in people]
         if self.objects:
-            others = [
-                region for region in self._certain(drawn.regions) if region.category != PERSON
-            ]
+            others = [region for region in self.certain(drawn.regions) if region.category != PERSON]
             masks += [region_mask(region, height, width) for region in others]
         return grown(union(masks, height, width), self.grow)
 

@@ -41,7 +41,7 @@ def crop_person(pictures: Pictures, row: int, crop: Crop) -> Image:
     picture = drawn(pictures, row, _DRAWN)
     whole = Image.fromarray(picture.pixels)
     person = largest_person(picture.regions) if crop == "person" else None
-    return whole if person is None else _squared(whole, person)
+    return whole if person is None else squared(whole, person)
 
 
 def largest_person(regions: Sequence[Region]) -> Region | None:
@@ -56,7 +56,7 @@ def largest_person(regions: Sequence[Region]) -> Region | None:
     return max(people, key=lambda region: region.box[2] * region.box[3], default=None)
 
 
-def _squared(whole: Image, person: Region) -> Image:
+def squared(whole: Image, person: Region) -> Image:
     """A person's box, scaled from the annotated size, in the middle of a square."""
     from PIL import Image
 

@@ -1,0 +1,76 @@
+"""Photos of a folder as attackers see them: masked in their own size, or cropped to a person."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from bias_pipeline.corpus.image_ids import short_id
+from bias_pipeline.corpus.pictures import Region
+from bias_pipeline.errors import DataError
+from bias_pipeline.vision.drawn import with_regions
+from bias_pipeline.vision.masking import ImageMasking
+from bias_pipeline.vision.people import Crop, largest_person, squared
+from bias_pipeline.vision.photos import UnreadableError, image_id, read_photo
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+PhotoReader: TypeAlias = Callable[[Path], "Image"]
+VERSION = 1  # raise it whenever any pixel changes
+_NOTHING = ImageMasking(person="none")
+
+
+@dataclass(frozen=True)
+class MaskedPhotos:
+    """Reads photos, masks them and crops them; a photo that cannot be is unreadable.
+
+    Attributes:
+        regions: image id to the people and things in the photo.
+        masking: what is painted over.
+        crop: ``person``: only the box of the largest person is left, on a grey square.
+
+    Example:
+        >>> str(MaskedPhotos({}, ImageMasking(person="part", target="foreground")))
+        'person=part target=foreground'
+        >>> str(MaskedPhotos({}, ImageMasking(person="none"), "person"))
+        'crop=person'
+    """
+
+    regions: Mapping[str, tuple[Region, ...]]
+    masking: ImageMasking
+    crop: Crop = "none"
+
+    def __str__(self) -> str:
+        """The settings that differ from those of whole photos."""
+        settings = {**asdict(self.masking), "crop": self.crop}
+        usual = {**asdict(_NOTHING), "crop": "none"}
+        return " ".join(f"{key}={value}" for key, value in settings.items() if value != usual[key])
+
+    def __call__(self, path: Path) -> Image:
+        """A photo as it is shown.
+
+        Raises:
+            UnreadableError: with the reason: the file is broken, or has nobody to mask or to crop
+                to.
+        """
+        from PIL import Image
+
+        photo = read_photo(path)
+        regions = self.regions.get(short_id(image_id(path.name)))
+        absent = self.masking.absent(regions, path)
+        if absent is not None:
+            raise UnreadableError(f"it has no {absent}")
+        try:
+            picture = with_regions(path, photo, regions or ())
+            shown = Image.fromarray(self.masking.apply(picture))
+        except (DataError, ValueError) as error:
+            raise UnreadableError(f"its annotations cannot be used: {error}") from error
+        if self.crop == "none":
+            return shown
+        person = largest_person(self.masking.certain(picture.regions))
+        if person is None:
+            raise UnreadableError("it has no box of a person")
+        return squared(shown, person)
