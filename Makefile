@@ -1,6 +1,7 @@
 # Everything a newcomer needs. `make demo` and `make test` set up .venv by themselves.
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow check docs-test slurm fuzz oldest lint format bench reproduce clean
+.PHONY: help demo test slow check docs-test slurm fuzz oldest oldest-all release-check lint format \
+  bench reproduce clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -52,6 +53,12 @@ oldest: .venv/oldest  ## run the tests of published models under the oldest tran
 	@$(BIN)/python -m pytest -q tests/models/test_oldest.py
 	@PYTHONPATH=.venv/oldest $(BIN)/python -m pytest -q tests/models tests/encoders tests/inference tests/captioners
 
+oldest-all: .venv/installed  ## run tests of counting metrics and ngram under the lowest versions of pyproject
+	@$(BIN)/python -m tests.oldest
+
+release-check: .venv/installed  ## build the wheel and try it in empty environments, on each Python that is here
+	@$(BIN)/python -m tests.release
+
 lint: .venv/installed  ## check style and types
 	@$(BIN)/ruff check -q . && $(BIN)/ruff format -q --check . && $(BIN)/mypy --no-error-summary
 
@@ -70,6 +77,7 @@ bench: .venv/installed  ## measure speed (benchmarks/)
 	@$(BIN)/python -m benchmarks.pictures
 	@$(BIN)/python -m benchmarks.grit
 	@$(BIN)/python -m benchmarks.encoders
+	@$(BIN)/python -m benchmarks.install
 
 reproduce: .venv/installed  ## run the studies of experiments/ on the real captions in DATA
 	@$(BIN)/python -m experiments.lic_reproduction.reproduce $(DATA)

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bias_pipeline.vision.torchvision import complete_when_imported
+from bias_pipeline.io.installation import check_python
+
+check_python()
+
+from bias_pipeline.vision.torchvision import complete_when_imported  # noqa: E402
 
 if TYPE_CHECKING:
     from bias_pipeline.api import audit, compare, load, score

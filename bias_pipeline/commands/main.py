@@ -19,7 +19,7 @@ from bias_pipeline.errors import (
     is_out_of_memory,
     refused_by_system,
 )
-from bias_pipeline.io import signals, terminal
+from bias_pipeline.io import installation, signals, terminal
 from bias_pipeline.io.plugins import including, places
 from bias_pipeline.io.terminal import guard, print_out, warn
 
@@ -72,6 +72,8 @@ def _settle() -> None:
 
 
 def _obey(words: list[str]) -> int:
+    for sentence in installation.doubts():
+        warn(f"warning: {sentence}")
     try:
         with including(words) as rest:
             for name, place in places().items():
@@ -117,7 +119,7 @@ def _command(words: list[str]) -> int:
     if words[:1] in (["-h"], ["--help"], ["help"]):
         return _say(help.overview())
     if words[:1] == ["--version"]:
-        return _say(f"bias_pipeline {__version__}")
+        return _say("\n".join([f"bias_pipeline {__version__}", *installation.versions()]))
     word, rest = resolve_command(words)
     if word is None:
         wants_help = bool({"-h", "--help"} & set(rest))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -41,12 +42,19 @@ def including(words: Sequence[str]) -> Iterator[list[str]]:
     try:
         if names:
             os.environ[VARIABLE] = ",".join(dict.fromkeys([*included(), *names]))
+            _see_working_folder()
         places()
         yield rest
     finally:
         os.environ.pop(VARIABLE, None)
         if before is not None:
             os.environ[VARIABLE] = before
+
+
+def _see_working_folder() -> None:
+    """Packages may lie in the working folder, which is not on the path of an installed program."""
+    if not {"", str(Path.cwd())} & set(sys.path):
+        sys.path.append(str(Path.cwd()))
 
 
 def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:

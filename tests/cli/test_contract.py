@@ -288,7 +288,8 @@ def test_a_bug_is_reported_with_its_traceback_in_a_file(
 
 
 def test_the_version_is_our_own(run: Run) -> None:
-    assert run("--version") == (0, f"bias_pipeline {__version__}\n")
+    code, text = run("--version")
+    assert (code, text.splitlines()[0]) == (0, f"bias_pipeline {__version__}")
 
 
 def test_nothing_is_said_of_results_where_there_are_none(run: Run) -> None:

@@ -248,6 +248,25 @@ def test_light_commands_import_nothing_heavy(tmp_path: Path) -> None:
     assert done.stdout.splitlines().count("[]") == len(LIGHT)
 
 
+def test_an_audit_of_captions_imports_nothing_heavy(tmp_path: Path) -> None:
+    """It counts, attacks with n-grams and writes a report, without a network or a tracker."""
+    groups = [("male", "man"), ("female", "woman")] * 15
+    captions = [f"{i},a {groups[i][1]} with a {('dog', 'cake')[i % 3 > 0]}" for i in range(30)]
+    labels = [f"{i},{group}" for i, (group, _) in enumerate(groups)]
+    (tmp_path / "captions.csv").write_text("\n".join(["image_id,caption", *captions]))
+    (tmp_path / "labels.csv").write_text("\n".join(["image_id,gender", *labels]))
+    code = (
+        "import sys; from bias_pipeline.commands.main import main\n"
+        "words = 'audit captions.csv --attributes labels.csv --out out'\n"
+        "assert main(words.split()) == 0\n"
+        f"print([module for module in {HEAVY} if module in sys.modules])"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert list(tmp_path.glob("out/lic-*/result.json"))
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_e12_a_stopped_sweep_exits_as_designed(tmp_path: Path, number: int, code: int) -> None:
     process = fork(tmp_path, *SWEEP)

@@ -6,6 +6,7 @@ And that nothing but the user's own command or environment lets a configuration 
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from bias_pipeline.config.targets import is_allowed
 from bias_pipeline.io.plugins import VARIABLE
 from bias_pipeline.report import catalogue
 from tests.cli.commands import Run, results, rows
+from tests.corpora import REPOSITORY
 from tests.documents import own_package
 
 CELL = ("dataset.n_images=300", "seeds=1", "stats.resamples=20", "logger=csv")
@@ -72,6 +74,16 @@ def test_an_attribute_needs_a_folder_alone(run: Run, tmp_path: Path, mine: Path)
     words = ["--config-dir", str(mine / "conf"), "attribute=mood", "metric=gender_error", *CELL]
     code, printed = run(*words)
     assert code == 0, printed
+
+
+def test_an_installed_program_finds_the_packages_of_its_working_folder(tmp_path: Path) -> None:
+    """Python puts the program's folder in front of its path, not the one it was started in."""
+    command = [sys.executable, "-P", "-m", "bias_pipeline", *INCLUDE, "metric=silence", *CELL]
+    variables = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, len(results(tmp_path))) == (0, 1), done.stderr
 
 
 def test_what_is_included_is_printed(run: Run, mine: Path) -> None:

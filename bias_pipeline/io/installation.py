@@ -1,0 +1,77 @@
+"""Which copy of this package runs, under which Python, beside which versions of others."""
+
+from __future__ import annotations
+
+import re
+import sys
+from importlib import metadata
+from pathlib import Path
+
+OLDEST_PYTHON = (3, 11)
+PACKAGE = Path(__file__).resolve().parents[1]
+_REQUIREMENT = re.compile(r"^([\w.-]+)[^;]*$")  # without a marker: no extra needs it
+
+
+def check_python() -> None:
+    """Refuse a Python that is too old, before anything that it could not read is imported.
+
+    Raises:
+        SystemExit: under ``python -m``, with exit code 5 and one sentence.
+        ImportError: where the package is imported.
+    """
+    if sys.version_info >= OLDEST_PYTHON:
+        return
+    needed, this = (".".join(map(str, v[:3])) for v in (OLDEST_PYTHON, sys.version_info))
+    message = f"bias_pipeline needs Python {needed} or later; this is Python {this}"
+    if sys.argv[:1] == ["-m"]:  # as Python has it while it imports a package to run
+        sys.stderr.write(f"error: {message}\n")
+        raise SystemExit(5)
+    raise ImportError(message)
+
+
+def requirements() -> list[str]:
+    """The packages that the installed package always needs; none where it is not installed."""
+    try:
+        lines = metadata.requires("bias_pipeline") or []
+    except metadata.PackageNotFoundError:
+        return []
+    return [match[1] for line in lines if (match := _REQUIREMENT.match(line))]
+
+
+def versions() -> list[str]:
+    """A line for Python and for each package that this one always needs, with its version."""
+    return [f"Python {sys.version.split()[0]}", *map(_version, requirements())]
+
+
+def _version(package: str) -> str:
+    try:
+        return f"{package} {metadata.version(package)}"
+    except metadata.PackageNotFoundError:
+        return f"{package} is not installed"
+
+
+def doubts() -> list[str]:
+    """Why another copy of this package than the user expects may run: a sentence for each reason.
+
+    A copy counts as installed where its files and pip's record of it lie side by side, so a
+    checkout that is installed with ``pip install -e`` is no second copy.
+    """
+    records = [
+        (Path(folder or "."), record.stem.split("-")[1])
+        for folder in dict.fromkeys(sys.path)
+        for record in Path(folder or ".").glob("bias_pipeline-*.dist-info")
+    ]
+    copies = [(folder / PACKAGE.name).resolve() for folder, _ in records]
+    others = [copy.parent for copy in copies if copy.is_dir() and copy != PACKAGE]
+    installed = sorted({version for _, version in records})
+    sentences = [
+        f"this is bias_pipeline in {PACKAGE.parent}, not the one installed in {folder}: start in "
+        "another folder, or uninstall one of them"
+        for folder in others
+    ]
+    if len(installed) > 1:
+        sentences.append(
+            f"bias_pipeline is installed in {len(installed)} versions, {' and '.join(installed)}: "
+            "run pip uninstall bias_pipeline until none is left, and install one"
+        )
+    return sentences

@@ -1,0 +1,45 @@
+"""Tests of counting metrics and ``encoder=ngram`` under the lowest versions of pyproject.toml.
+
+``make oldest-all``. PyTorch and Lightning are left out, since what is run needs neither, and
+old builds for CPUs are not on every index; ``make oldest`` covers published models under the
+oldest transformers.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.corpora import REPOSITORY
+from tests.environments import environment
+from tests.release import lowest, requirements, without_learning
+
+TESTS = (
+    "tests/attackers/test_logistic.py",
+    "tests/attackers/test_logistic_probe.py",
+    "tests/cli/test_contract.py",
+    "tests/cli/test_own_data.py",
+    "tests/corpus",
+    "tests/datasets",
+    "tests/metrics/counting",
+    "tests/stats",
+    "tests/text",
+)
+RUNNERS = ("hypothesis", "pytest", "pytest-xdist", "scikit-learn")
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory() as name:
+        env = environment(Path(name))
+        pins = lowest(without_learning(requirements()))
+        seconds = env.install(*pins, *RUNNERS)
+        print(f"{', '.join(pins)}: installed in {seconds:.0f} s", flush=True)
+        words = ["python", "-m", "pytest", "-q", "-m", "not slow and not slurm", *TESTS]
+        done = env.run(words, REPOSITORY)
+    print("\n".join(done.text.splitlines()[-60:]))
+    return done.code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,188 @@
+"""What a release promises, as far as it needs no installation; the rest is make release-check."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import bias_pipeline
+from bias_pipeline.io import installation
+from tests.corpora import REPOSITORY
+from tests.environments import interpreter_of
+from tests.release import faults_of, lowest
+
+PROJECT: dict[str, Any] = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))[
+    "project"
+]
+WORKFLOWS = sorted((REPOSITORY / ".github" / "workflows").glob("*.yml"))
+
+
+def checked(schema: str, *files: Path) -> str:
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema]
+    done = subprocess.run([*command, *map(str, files)], capture_output=True, text=True, check=False)
+    return "" if done.returncode == 0 else done.stdout
+
+
+@pytest.mark.parametrize(
+    "schema", ["vendor.github-workflows", "custom.github-workflows-require-timeout"]
+)
+def test_workflows_fit_their_schema(schema: str) -> None:
+    assert len(WORKFLOWS) == 2
+    assert checked(schema, *WORKFLOWS) == ""
+
+
+def test_a_workflow_with_a_misspelt_key_would_be_noticed(tmp_path: Path) -> None:
+    text = WORKFLOWS[0].read_text(encoding="utf-8").replace("runs-on:", "run-on:")
+    (tmp_path / "w.yml").write_text(text)
+    assert "runs-on" in checked("vendor.github-workflows", tmp_path / "w.yml")
+
+
+def test_workflows_call_targets_that_exist() -> None:
+    targets = set(re.findall(r"(?m)^([a-z-]+):", (REPOSITORY / "Makefile").read_text("utf-8")))
+    called = {
+        target
+        for path in WORKFLOWS
+        for target in re.findall(r"run: make ([a-z-]+)", path.read_text("utf-8"))
+    }
+    assert "release-check" in called
+    assert called <= targets
+
+
+def test_only_the_job_that_publishes_may_prove_who_it_is() -> None:
+    jobs = {
+        (path.stem, name): job.get("permissions", {})
+        for path in WORKFLOWS
+        for name, job in yaml.safe_load(path.read_text("utf-8"))["jobs"].items()
+    }
+    assert [key for key, permissions in jobs.items() if "id-token" in permissions] == [
+        ("release", "publish")
+    ]
+
+
+def test_the_citation_fits_its_schema() -> None:
+    assert checked("vendor.citation-file-format", REPOSITORY / "CITATION.cff") == ""
+
+
+def test_the_version_is_one() -> None:
+    citation = yaml.safe_load((REPOSITORY / "CITATION.cff").read_text("utf-8"))
+    changelog = (REPOSITORY / "CHANGELOG.md").read_text("utf-8")
+    version, day = re.findall(r"(?m)^## \[(\d[\d.]*)\] - (\S+)$", changelog)[0]
+    assert {version, PROJECT["version"], str(citation["version"])} == {bias_pipeline.__version__}
+    assert day == str(citation["date-released"])
+
+
+def test_the_section_of_a_release_takes_two_minutes_to_read() -> None:
+    changelog = (REPOSITORY / "CHANGELOG.md").read_text("utf-8")
+    sections = re.split(r"(?m)^## \[\d", changelog)[1:]
+    assert [len(text.split()) for text in sections if len(text.split()) > 480] == []  # 240 a minute
+
+
+def test_a_wheel_with_tests_or_data_is_refused(tmp_path: Path) -> None:
+    wheel = tmp_path / "some.whl"
+    with zipfile.ZipFile(wheel, "w") as file:
+        for name in ("bias_pipeline/api.py", "tests/test_api.py", "bias_pipeline/captions.csv"):
+            file.writestr(name, "")
+    assert faults_of(wheel) == ["holds tests/test_api.py", "holds bias_pipeline/captions.csv"]
+
+
+def test_a_wheel_above_three_megabytes_is_refused(tmp_path: Path) -> None:
+    wheel = tmp_path / "some.whl"
+    with zipfile.ZipFile(wheel, "w") as file:
+        file.writestr("bias_pipeline/api.py", "x" * 3_000_001)
+    assert faults_of(wheel)[0].startswith("has 3,000,")
+
+
+def test_the_lowest_versions_are_those_that_pyproject_names() -> None:
+    assert lowest(["a>=1.3.6,<1.4", "b-c>=2.4,<3,!=2.6.2"]) == ["a==1.3.6", "b-c==2.4"]
+
+
+def test_every_requirement_names_its_lowest_version() -> None:
+    assert len(lowest(PROJECT["dependencies"])) == len(PROJECT["dependencies"])
+
+
+def test_an_older_python_is_refused_in_one_sentence() -> None:
+    python = interpreter_of("3.10")
+    if python is None:
+        pytest.skip("no Python 3.10")
+    command = [python, "-m", "bias_pipeline", "--help"]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.returncode == 5
+    assert re.fullmatch(
+        r"error: bias_pipeline needs Python 3\.11 or later; this is Python 3\.10\.\d+\n",
+        done.stderr,
+    )
+
+
+def install(folder: Path, version: str, *, files: bool = True) -> Path:
+    """A folder as pip leaves it: the record of a version, and the package beside it."""
+    (folder / f"bias_pipeline-{version}.dist-info").mkdir(parents=True)
+    if files:
+        (folder / "bias_pipeline").mkdir()
+    return folder
+
+
+def test_one_copy_raises_no_doubt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [str(REPOSITORY)])
+    assert installation.doubts() == []
+
+
+def test_a_checkout_that_is_installed_raises_no_doubt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = install(tmp_path, "0.1.0", files=False)
+    monkeypatch.setattr(sys, "path", [str(REPOSITORY), str(record)])
+    assert installation.doubts() == []
+
+
+def test_a_checkout_in_front_of_an_installed_copy_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = install(tmp_path, "0.1.0")
+    monkeypatch.setattr(sys, "path", [str(REPOSITORY), str(installed)])
+    (sentence,) = installation.doubts()
+    assert f"not the one installed in {installed}: start in another folder" in sentence
+
+
+def test_two_versions_in_one_environment_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path, "0.1.0", files=False)
+    install(tmp_path, "0.2.0", files=False)
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    (sentence,) = installation.doubts()
+    assert "installed in 2 versions, 0.1.0 and 0.2.0: run pip uninstall" in sentence
+
+
+def test_a_doubt_is_a_warning_of_every_command(tmp_path: Path) -> None:
+    """A wheel beside a checkout: the command runs, and says which copy it is."""
+    installed = install(tmp_path, "0.1.0")
+    command = [sys.executable, "-m", "bias_pipeline", "--help"]
+    done = subprocess.run(
+        command,
+        cwd=REPOSITORY,
+        env={"PATH": "", "PYTHONPATH": str(installed)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert done.stderr.startswith("warning: this is bias_pipeline in ")
+
+
+def test_the_version_comes_with_those_of_what_is_always_needed() -> None:
+    names = {line.split()[0] for line in installation.versions()}
+    assert {re.split(r"[><=!]", line)[0] for line in PROJECT["dependencies"]} <= names
+
+
+def test_no_interpreter_is_invented() -> None:
+    assert interpreter_of("2.99") is None
+    assert shutil.which(interpreter_of(f"3.{sys.version_info.minor}") or "") is not None
