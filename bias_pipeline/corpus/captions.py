@@ -71,6 +71,11 @@ class Captions(ReadCache):
         """The words of one caption."""
         return [self.types[t] for t in self.tokens[self.starts[row] : self.starts[row + 1]]]
 
+    def of_image(self, row: int) -> tuple[str, ...]:
+        """The captions of one image as text."""
+        first, last = np.searchsorted(self.image_rows, [row, row + 1])
+        return tuple(self.text(i) for i in range(first, last))
+
     def text(self, row: int) -> str:
         """One caption, its words joined by single blanks."""
         return " ".join(self.words(row))
@@ -255,6 +260,20 @@ class Captions(ReadCache):
         starts = np.concatenate([[0], np.cumsum(retained)])[self.starts]
         types = (*self.types, *(" ".join(words) for words in phrases))
         return Captions(types, tokens[retained], starts, self.image_rows)
+
+
+def cut(text: str, longest: int) -> str:
+    """The whole words within the first characters; what is one long word is cut within it.
+
+    Example:
+        >>> cut("a long caption", 9), cut("aaaa", 3)
+        ('a long', 'aaa')
+    """
+    head = text[:longest]
+    if text[longest].isspace():
+        return head
+    words = head.rsplit(None, 1)
+    return words[0] if len(words) == 2 and not head[-1].isspace() else head
 
 
 def is_blank(text: str) -> bool:

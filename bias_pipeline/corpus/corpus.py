@@ -14,7 +14,7 @@ import numpy as np
 from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.attribute import LabelMap
 from bias_pipeline.corpus.caching import ReadCache
-from bias_pipeline.corpus.captions import Captions, is_blank
+from bias_pipeline.corpus.captions import Captions, cut, is_blank
 from bias_pipeline.corpus.pictures import Picture, Pictures, Region
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.hashing import UIntArray, hash_ids
@@ -39,6 +39,7 @@ class Record:
         objects: the objects in the image by task name, None if unknown.
         image: where the picture is, or what draws it; None if there is none.
         regions: the annotated regions of the picture, None if it was not annotated.
+        picture_id: the picture that this record shares with others; empty if it has its own.
     """
 
     id: str
@@ -48,6 +49,7 @@ class Record:
     objects: frozenset[str] | None = None
     image: Picture | None = None
     regions: tuple[Region, ...] | None = None
+    picture_id: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +122,8 @@ class Corpus(ReadCache, Sequence[Record]):
         tables: name to rows that transforms write about their work; not part of the digest.
         shown_under: the terms under which its pictures may be shown to others; empty: they may not.
             Not part of the digest.
+        picture_ids: the N pictures' ids where several records share one, as an utterance each; they
+            stay in one part of a split and are resampled together. None: a picture a record.
     """
 
     dataset: str
@@ -138,6 +142,7 @@ class Corpus(ReadCache, Sequence[Record]):
     blank_counts: Mapping[str, IntArray] = field(default_factory=dict)
     tables: Mapping[str, Sequence[Mapping[str, object]]] = field(default_factory=dict)
     shown_under: str = ""
+    picture_ids: tuple[str, ...] | None = None
 
     @classmethod
     def build(
@@ -179,7 +184,7 @@ class Corpus(ReadCache, Sequence[Record]):
             raise DataError(f"dataset {dataset!r}, captioner {captioner!r}: no images")
         rows, blanks = _without_blanks(rows)
         order = sorted(range(len(rows)), key=lambda i: id_key(rows[i].id))
-        sorted_rows, cut = _within_length([rows[i] for i in order])
+        sorted_rows, shortened = _within_length([rows[i] for i in order])
         corpus = cls(
             dataset=dataset,
             captioner=captioner,
@@ -197,9 +202,10 @@ class Corpus(ReadCache, Sequence[Record]):
             source_order=np.array(order, np.int64),
             vocabulary=None if vocabulary is None else frozenset(vocabulary),
             trained_on_reference=trained_on_reference,
-            notes=(*notes, *extra, *cut),
+            notes=(*notes, *extra, *shortened),
             file=file,
             blank_counts={side: counts[order] for side, counts in blanks.items()},
+            picture_ids=_picture_ids(sorted_rows),
         )
         blank_notes = [note for side in SIDES for note in _check_blanks(corpus, side, blank_limit)]
         return replace(corpus, notes=(*corpus.notes, *blank_notes))
@@ -211,11 +217,11 @@ class Corpus(ReadCache, Sequence[Record]):
         if not -len(self) <= row < len(self):
             raise IndexError(row)
         row %= len(self)
-        model = _texts_of(self.model, row)
+        model = self.model.of_image(row)
         return Record(
             id=self.ids[row],
             model=model[0] if model else None,
-            human=_texts_of(self.human, row),
+            human=self.human.of_image(row),
             labels={
                 name: g.names[g.codes[row]]
                 for name, g in self.groupings.items()
@@ -224,6 +230,7 @@ class Corpus(ReadCache, Sequence[Record]):
             objects=None if self.objects is None else self.objects[row],
             image=None if self.pictures is None else self.pictures.files[row],
             regions=None if self.pictures is None else self.pictures.known(row),
+            picture_id="" if self.picture_ids is None else self.picture_ids[row],
         )
 
     def __iter__(self) -> Iterator[Record]:
@@ -273,12 +280,13 @@ class Corpus(ReadCache, Sequence[Record]):
             pictures=None if self.pictures is None else self.pictures.take(rows),
             source_order=np.argsort(np.argsort(order, kind="stable"), kind="stable"),
             blank_counts={side: counts[rows] for side, counts in self.blank_counts.items()},
+            picture_ids=self.picture_ids and tuple(self.picture_ids[row] for row in rows),
         )
 
     @cached_property
     def keys(self) -> UIntArray:
-        """(N,) a hash of each id, so that a draw for one image does not depend on the others."""
-        return hash_ids(self.ids)
+        """(N,) a hash of each picture's id, so that a draw for one does not depend on others."""
+        return hash_ids(self.picture_ids or self.ids)
 
     @cached_property
     def digest(self) -> str:
@@ -298,6 +306,8 @@ class Corpus(ReadCache, Sequence[Record]):
             sha.update(f"pictures:{self.pictures.digest}".encode())
         if any(self.blanks.values()):  # an image without a caption need not have a blank one
             sha.update(json.dumps(sorted(self.blanks.items())).encode())
+        if self.picture_ids is not None:
+            sha.update("\n".join(self.picture_ids).encode("utf-8", "surrogatepass"))
         return sha.hexdigest()
 
     @cached_property
@@ -353,29 +363,20 @@ def _unique(records: Iterable[Record]) -> tuple[list[Record], list[str]]:
 
 def _within_length(rows: list[Record]) -> tuple[list[Record], list[str]]:
     """Records whose captions are not too long, and a note on how many were."""
-    cut = 0
+    n_cut = 0
 
     def shortened(text: str | None) -> str | None:
-        nonlocal cut
+        nonlocal n_cut
         if text is None or len(text) <= LONGEST:
             return text
-        cut += 1
-        return _cut(text)
+        n_cut += 1
+        return cut(text, LONGEST)
 
     for place, row in enumerate(rows):
         if any(len(text) > LONGEST for text in (row.model or "", *row.human)):
             human = tuple(shortened(text) or "" for text in row.human)
             rows[place] = replace(row, model=shortened(row.model), human=human)
-    return rows, [f"{cut} captions of more than {LONGEST:,} characters were cut"] if cut else []
-
-
-def _cut(text: str) -> str:
-    """The whole words within the longest caption; what is one long word is cut within it."""
-    head = text[:LONGEST]
-    if text[LONGEST].isspace():
-        return head
-    words = head.rsplit(None, 1)
-    return words[0] if len(words) == 2 and not head[-1].isspace() else head
+    return rows, [f"{n_cut} captions of more than {LONGEST:,} characters were cut"] if n_cut else []
 
 
 def _without_blanks(
@@ -423,11 +424,6 @@ def _column(captions: Iterable[Sequence[str]]) -> Captions:
     return Captions.from_texts(texts, images)
 
 
-def _texts_of(captions: Captions, row: int) -> tuple[str, ...]:
-    first, last = np.searchsorted(captions.image_rows, [row, row + 1])
-    return tuple(captions.text(i) for i in range(first, last))
-
-
 def _grouping(
     rows: Sequence[Record], attribute: str, names: tuple[str, ...], labels: LabelMap
 ) -> Grouping:
@@ -439,6 +435,12 @@ def _grouping(
         code[value] = none if group is None else names.index(group)
     strata = Counter(value for value in raw if value is not None and code[value] < 0)
     return Grouping(names, np.array([code[value] for value in raw], np.int64), dict(strata))
+
+
+def _picture_ids(rows: Sequence[Record]) -> tuple[str, ...] | None:
+    if not any(row.picture_id for row in rows):
+        return None
+    return tuple(row.picture_id or row.id for row in rows)
 
 
 def _objects(rows: Sequence[Record]) -> tuple[frozenset[str], ...] | None:

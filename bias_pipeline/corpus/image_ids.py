@@ -2,15 +2,16 @@
 
 Files write ids differently: as file names, paths or bare numbers. An attacker must not learn from
 an image and be tested on its copy. Two images are copies if people wrote the same captions for
-them, two different ones at least, or if their pictures are the same files. One caption in common is
-not enough: many pictures of a surfer get the same five words. Captions that more than ten images
-share do not count either: they are set phrases, as in data made from a few templates.
+them, two different ones at least, or if their pictures are the same files or have the same
+``picture_id``. One caption in common is not enough: many pictures of a surfer get the same five
+words. Captions that more than ten images share do not count either: they are set phrases, as in
+data made from a few templates.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from scipy import sparse
@@ -116,6 +117,7 @@ def _originals(corpus: Corpus) -> IntArray:
         (copies[0], row)
         for copies in (
             *_same_captions(corpus.human),
+            *_same_ids(corpus.picture_ids or ()),
             *(corpus.pictures.copies() if corpus.pictures else ()),
         )
         for row in copies[1:]
@@ -128,6 +130,15 @@ def _originals(corpus: Corpus) -> IntArray:
     original_rows: IntArray = first[member]
     original_rows.setflags(write=False)  # all callers get the same array
     return original_rows
+
+
+def _same_ids(pictures: Sequence[str]) -> Iterator[IntArray]:
+    """Rows of each picture that several records share."""
+    _, which, counts = np.unique(pictures, return_inverse=True, return_counts=True)
+    order = np.argsort(which, kind="stable")
+    for rows in np.split(order, np.cumsum(counts)[:-1]):
+        if len(rows) > 1:
+            yield rows
 
 
 def _same_captions(captions: Captions) -> Iterator[IntArray]:

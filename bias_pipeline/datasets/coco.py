@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.corpus import BLANK_LIMIT, Corpus, Record, id_key
 from bias_pipeline.corpus.image_ids import short_forms
 from bias_pipeline.datasets.base import Dataset
+from bias_pipeline.datasets.captioner_folder import CaptionerFolder, safe_name
 from bias_pipeline.datasets.coco_files import (
     CaptionerFile,
     human_captions,
@@ -22,11 +22,11 @@ from bias_pipeline.datasets.coco_files import (
 from bias_pipeline.datasets.columns import LabelWords, Layout, label_words
 from bias_pipeline.datasets.image_match import ImageMatch
 from bias_pipeline.datasets.label_files import MAJORITY, Labels, read_labels, strata_note
-from bias_pipeline.datasets.parquet_files import file_of, is_saved, stem
+from bias_pipeline.datasets.parquet_files import file_of, stem
 from bias_pipeline.datasets.picture_files import PictureFiles, readable_pictures
-from bias_pipeline.datasets.tables import SUFFIXES, check_file
+from bias_pipeline.datasets.tables import check_file
 from bias_pipeline.declared import Range
-from bias_pipeline.errors import DataError, ResourceError, UsageError, did_you_mean
+from bias_pipeline.errors import ResourceError, UsageError, did_you_mean
 
 T = TypeVar("T")
 
@@ -116,7 +116,7 @@ class CocoDataset(Dataset):
         }
         self.images = Path(images) if images else None
         self.regions = Path(regions) if regions else None
-        self.folder = Path(captioners) if captioners else self._captioners_folder()
+        self.folder = CaptionerFolder.of(self.name, captioners, self.root)
         self.strict = strict
         if caption_index < 0 or (caption_index and not multi_caption):
             raise UsageError(
@@ -144,64 +144,27 @@ class CocoDataset(Dataset):
         place = self.root / usual
         return place if look and place.is_file() else None
 
-    def _captioners_folder(self) -> Path:
-        inside, beside = self.root / "captioners", self.root.parent / "captioners"
-        return beside if beside.is_dir() and not inside.is_dir() else inside
-
     def captioners(self) -> Sequence[str]:
         """The names of the files in the captioners' folder.
 
         Raises:
             ResourceError: if there are none.
         """
-        stems = self._stems()
-        if not stems:
+        names = self.folder.names()
+        if not names:
             raise ResourceError(
-                f"dataset {self.name!r}: no captioner's file in {self.folder}; give a file "
+                f"dataset {self.name!r}: no captioner's file in {self.folder.path}; give a file "
                 "(captioner=FILE.json) or the folder of several (dataset.captioners=FOLDER)"
             )
-        return sorted(stems)
-
-    def _stems(self) -> dict[str, list[Path]]:
-        """The files of each name."""
-        stems: dict[str, list[Path]] = {}
-        if not self.folder.is_dir():
-            return stems
-        for path in sorted(self.folder.iterdir()):
-            if path.suffix in SUFFIXES:
-                stems.setdefault(path.stem, []).append(path)
-        return stems
+        return names
 
     def check_captioner(self, captioner: str) -> None:
-        """Refuse a captioner that is neither a file nor the name of one.
-
-        Raises:
-            DataError: if two files have the name.
-            ResourceError: if a path is given and the file is absent.
-        """
-        self._captions_file(captioner)
-
-    def _captions_file(self, captioner: str) -> Path:
-        stems = self._stems()
-        files = stems.get(captioner, [])
-        if len(files) > 1:
-            raise DataError(
-                f"{self.folder}: {files[0].name} and {files[1].name} are both captioner "
-                f"{captioner!r}; rename one, or give its path"
-            )
-        if files:
-            return files[0]
-        place = Path(captioner)
-        if place.suffix.lower() in SUFFIXES or "/" in captioner or is_saved(place):
-            return check_file(place, "captioner")
-        raise UsageError(
-            f"captioner {captioner!r} is unknown to dataset {self.name!r}; "
-            f"{did_you_mean(captioner, stems)} Or give a file: captioner=FILE.json"
-        )
+        """See :meth:`CaptionerFolder.file`."""
+        self.folder.file(captioner)
 
     def load(self, captioner: str, attribute: Attribute) -> Corpus:
         """See :meth:`Dataset.load`."""
-        path = self._captions_file(captioner)
+        path = self.folder.file(captioner)
         layout = self.layout.anew()
         labels = self._labels(attribute, layout)
         captioner_file = self._model(path, layout)
@@ -359,16 +322,6 @@ def _records(images: Sequence[str], contents: _Found, attribute: str) -> Iterato
             image=contents.pictures.photo(image),
             regions=contents.pictures.regions_of(image),
         )
-
-
-def safe_name(stem: str) -> str:
-    """A file's stem as a captioner's name: letters, digits, ``_`` and ``-``, at most 60 of them.
-
-    Example:
-        >>> safe_name("../BLIP 2 (large)")
-        'BLIP_2_large'
-    """
-    return re.sub(r"[^\w-]+", "_", stem).strip("_-")[:60] or "unnamed"
 
 
 def _collapsed(repeated: int, what: str) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 
-from bias_pipeline.datasets.coco import safe_name
+from bias_pipeline.datasets.captioner_folder import safe_name
 from bias_pipeline.errors import UsageError
 
 if TYPE_CHECKING:

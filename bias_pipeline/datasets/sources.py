@@ -208,6 +208,20 @@ SOURCES = {
         ),
         terms="Flickr's terms of use; research and education only.",
     ),
+    "artemis": Source(
+        files={
+            "artemis_dataset_release_v0.csv": "emotions and utterances (version 1), or",
+            "Contrastive.csv": "those of version 2",
+            "STYLE/NAME.jpg": "WikiArt's pictures, in the folder of dataset.images",
+            "captioners/<name>.json": "your captioner's results: [{image_id, caption}, ...]",
+        },
+        steps=(
+            "Version 1: the form on https://www.artemisdataset.org/ .",
+            "Version 2: the form on https://www.artemisdataset-v2.org/ .",
+            "Pictures: the link to WikiArt in the README of https://github.com/optas/artemis .",
+        ),
+        terms="As in the forms; cite Achlioptas et al. 2021 and Mohamed et al. 2022.",
+    ),
     "fairface": Source(
         files={
             "fairface_label_train.csv": "labels of the training part, or",

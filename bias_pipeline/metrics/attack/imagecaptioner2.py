@@ -18,7 +18,7 @@ from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
 from bias_pipeline.corpus.split import Split, SplitRule, every_image_tested
 from bias_pipeline.declared import Count, Share
 from bias_pipeline.errors import NotApplicableError, UsageError
-from bias_pipeline.io.hashing import UIntArray, random_words
+from bias_pipeline.io.hashing import UIntArray, hash_ids, random_words
 from bias_pipeline.metrics.attack.attack_runner import AttackRunner
 from bias_pipeline.metrics.attack.caption_attack import CaptionAttack
 from bias_pipeline.metrics.base import PICTURES, Cost, EvidenceRule, MetricInfo, Part
@@ -222,7 +222,7 @@ class ImageCaptioner2(CaptionAttack):
         data = LabelledCaptions(
             f"leak:{kind}", captions, grouping.codes[rows], len(grouping.names), grouping.names
         )
-        view = _shifted(rows, ready.keys) if kind == "others" else rows
+        view = _shifted(rows, hash_ids(ready.ids)) if kind == "others" else rows
         if self.probe.encoder.sees == "objects":
             return None if kind == "silhouette" else self._listed(data, kind, ready, view)
         assert ready.pictures is not None
