@@ -18,10 +18,11 @@ from bias_pipeline.corpus.predictions import Training
 from bias_pipeline.corpus.split import Split, seeds_in
 from bias_pipeline.io.progress import bar
 from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Part, Score
+from bias_pipeline.metrics.counting.declines import declines_note
 from bias_pipeline.results.store import Result, Row
 from bias_pipeline.stats.bootstrap import LEAST_TESTED, Estimate, against, spanned
-from bias_pipeline.text.caption_checks import declines_note
 from bias_pipeline.text.caption_statistics import captioned, speeches
+from bias_pipeline.text.scored_text import declined_images
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,8 @@ def _manifest(
             "n_model_captions": len(corpus.model),
             "n_human_captions": len(corpus.human),
             "blanks": dict(corpus.blanks),
-            "blank_share": {side: corpus.blank_share(side) for side in SIDES},
+            "blank_share": {side: corpus.absent_share(side) for side in SIDES},
+            "declined": int(declined_images(corpus).sum()),
             "captioned": captioned(corpus, metric.scope(corpus)),
             "trained_on_reference": corpus.trained_on_reference,
         },

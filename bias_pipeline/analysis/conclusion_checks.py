@@ -138,7 +138,11 @@ def wins_by_silence(fairer: Result, other: Result, limits: Limits = LIMITS) -> s
 def _blank(name: str, result: Result, limits: Limits) -> str:
     shares = _mapping(_mapping(result.manifest, "corpus"), "blank_share")
     share = _number(shares.get("model"))
-    return f"{share:.0%} of the captions of {name} are blank" if share > limits.blanks else ""
+    return (
+        f"{share:.0%} of the captions of {name} are blank or decline"
+        if share > limits.blanks
+        else ""
+    )
 
 
 def _other_images(pair: Sequence[tuple[str, Result]], limits: Limits) -> str:

@@ -41,7 +41,7 @@ def inventory(corpus: Corpus) -> dict[str, str]:
 
 def _blanks(corpus: Corpus, side: str) -> str:
     count = corpus.blanks.get(side, 0)
-    return f"{count} ({corpus.blank_share(side):.1%})" if count else "0"
+    return f"{count} ({count / (count + len(corpus.side(side))):.1%})" if count else "0"
 
 
 def _coverage(corpus: Corpus, labelled: np.ndarray) -> str:

@@ -16,6 +16,7 @@ from bias_pipeline.errors import DataError, NotApplicableError, UsageError
 from bias_pipeline.io.plugins import group_choices
 from bias_pipeline.io.terminal import warn
 from bias_pipeline.metrics.base import HEADLINES, LABELLED, PICTURES, WEIGHTS
+from bias_pipeline.metrics.counting.declines import declines_note
 from bias_pipeline.report import catalogue
 from bias_pipeline.report.catalogue import infos
 from bias_pipeline.report.report_tables import images_of
@@ -23,7 +24,7 @@ from bias_pipeline.report.tables import percent
 from bias_pipeline.report.verdict_sentences import sentences
 from bias_pipeline.results.settings import Results, with_settings
 from bias_pipeline.results.store import Result
-from bias_pipeline.text.caption_checks import FOREIGN_WORDS, declines_note
+from bias_pipeline.text.caption_checks import FOREIGN_WORDS
 
 if TYPE_CHECKING:
     from pandas import DataFrame

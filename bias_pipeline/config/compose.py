@@ -41,6 +41,8 @@ from bias_pipeline.metrics.base import WEIGHTS, Metric, MetricInfo
 from bias_pipeline.results.identity import groups_used, keys_of, run_id, set_by
 from bias_pipeline.scoring import Scoring
 from bias_pipeline.stats.bootstrap import Bootstrap
+from bias_pipeline.text.scored_text import ScoredText
+from bias_pipeline.text.tokenize import Tokenize
 from bias_pipeline.text.transform import TextTransform
 from bias_pipeline.vision.masking import ImageMasking
 
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from bias_pipeline.config.hydra_composer import Loader
     from bias_pipeline.corpus.corpus import Corpus
 
+AS_READ = ScoredText()
 INVOCATION = "BIAS_PIPELINE_INVOCATION"
 NEEDED = ("metric", "dataset", "attribute", "seeds", "paths")
 
@@ -66,7 +69,7 @@ class ConfigSchema(TypedDict, total=False):
     processes: Literal["auto"] | Count
     attribute: Attribute
     task: TaskVocabulary
-    text: TextTransform
+    text: Tokenize
     masking: TextTransform
     image_masking: ImageMasking
     alignment: TextTransform
@@ -160,7 +163,7 @@ class CellConfig:
 
     def corpus(self) -> Corpus:
         """The corpus to score; read once in a process."""
-        keys = ("dataset", "attribute", "captioner", "limit")
+        keys = ("dataset", "attribute", "captioner", "limit", "text")
         others = {"metric": {"others": self.tree["metric"].get("others") or {}}}
         return _corpus(json.dumps({key: self.tree.get(key) for key in keys} | others))
 
@@ -187,7 +190,8 @@ def read_corpus(tree: Mapping[str, Any]) -> Corpus:
     name = tree["captioner"] or reader.captioners()[0]
     attribute = instantiated(tree["attribute"], "attribute")
     others = instantiated(tree["metric"].get("others") or {}, "metric.others")
-    return corpus_of(reader, str(name), attribute, tree.get("limit"), list(others.values()))
+    scored = instantiated(tree["text"], "text").scored
+    return corpus_of(reader, str(name), attribute, tree.get("limit"), list(others.values()), scored)
 
 
 def corpus_of(
@@ -196,14 +200,16 @@ def corpus_of(
     attribute: Attribute,
     limit: int | None = None,
     others: Sequence[Attribute] = (),
+    scored: ScoredText = AS_READ,
 ) -> Corpus:
-    """The corpus of a captioner, with a note if the word lists do not fit its language."""
+    """The corpus of a captioner as it is scored, with notes on its captions."""
     from bias_pipeline.text.caption_checks import language_notes
 
     try:
         corpus = dataset.read(captioner, attribute, limit, others)
     except UnlabelledError as error:
         raise UsageError(f"{error}; {dataset.name} has labels of {_labelled(dataset)}") from error
+    corpus = scored.of(corpus, dataset.blank_limit)
     return replace(corpus, notes=(*corpus.notes, *language_notes(corpus, attribute)))
 
 

@@ -64,6 +64,16 @@ class Captions(ReadCache):
         rows = np.arange(len(texts)) if images is None else np.asarray(images, np.int64)
         return cls(tuple(index)[1:], flat[flat > 0] - 1, offsets(lengths), rows.astype(np.int64))
 
+    @classmethod
+    def of_images(cls, captions: Iterable[Sequence[str]]) -> Captions:
+        """The captions of each image, in the order of the images."""
+        texts: list[str] = []
+        images: list[int] = []
+        for row, image_captions in enumerate(captions):
+            texts.extend(image_captions)
+            images.extend([row] * len(image_captions))
+        return cls.from_texts(texts, images)
+
     def __len__(self) -> int:
         return len(self.image_rows)
 

@@ -119,6 +119,8 @@ class Corpus(ReadCache, Sequence[Record]):
             digest.
         blank_counts: side to (N,) int64, how many of each image's captions were blank
             (:func:`is_blank`); they are absent.
+        declined: (N,) int64, how many of the captioner's captions of each image declined to
+            describe it and are absent; empty if none is.
         tables: name to rows that transforms write about their work; not part of the digest.
         shown_under: the terms under which its pictures may be shown to others; empty: they may not.
             Not part of the digest.
@@ -140,6 +142,7 @@ class Corpus(ReadCache, Sequence[Record]):
     notes: tuple[str, ...] = ()
     file: str = ""
     blank_counts: Mapping[str, IntArray] = field(default_factory=dict)
+    declined: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
     tables: Mapping[str, Sequence[Mapping[str, object]]] = field(default_factory=dict)
     shown_under: str = ""
     picture_ids: tuple[str, ...] | None = None
@@ -189,8 +192,8 @@ class Corpus(ReadCache, Sequence[Record]):
             dataset=dataset,
             captioner=captioner,
             ids=tuple(row.id for row in sorted_rows),
-            model=_column((() if r.model is None else (r.model,)) for r in sorted_rows),
-            human=_column(r.human for r in sorted_rows),
+            model=Captions.of_images((() if r.model is None else (r.model,)) for r in sorted_rows),
+            human=Captions.of_images(r.human for r in sorted_rows),
             groupings={
                 name: _grouping(sorted_rows, name, tuple(names), labels)
                 for name, (names, labels) in groups.items()
@@ -245,10 +248,10 @@ class Corpus(ReadCache, Sequence[Record]):
         """Side to how many of its captions were blank."""
         return {side: int(counts.sum()) for side, counts in self.blank_counts.items()}
 
-    def blank_share(self, side: str) -> float:
-        """Share of a side's captions that were blank, in [0, 1]; 0 if it has none."""
-        blanks = self.blanks.get(side, 0)
-        return blanks / (blanks + len(self.side(side))) if blanks else 0.0
+    def absent_share(self, side: str) -> float:
+        """Share of a side's captions that were blank or declined, in [0, 1]; 0 if it has none."""
+        absent = self.blanks.get(side, 0) + (int(self.declined.sum()) if side == "model" else 0)
+        return absent / (absent + len(self.side(side))) if absent else 0.0
 
     def rewrite(self, sides: Mapping[str, Captions]) -> Corpus:
         """The same corpus with other captions on the named sides."""
@@ -281,6 +284,7 @@ class Corpus(ReadCache, Sequence[Record]):
             source_order=np.argsort(np.argsort(order, kind="stable"), kind="stable"),
             blank_counts={side: counts[rows] for side, counts in self.blank_counts.items()},
             picture_ids=self.picture_ids and tuple(self.picture_ids[row] for row in rows),
+            declined=self.declined[rows] if len(self.declined) else self.declined,
         )
 
     @cached_property
@@ -308,12 +312,15 @@ class Corpus(ReadCache, Sequence[Record]):
             sha.update(json.dumps(sorted(self.blanks.items())).encode())
         if self.picture_ids is not None:
             sha.update("\n".join(self.picture_ids).encode("utf-8", "surrogatepass"))
+        if self.declined.any():
+            sha.update(f"declined:{np.flatnonzero(self.declined).tolist()}".encode())
         return sha.hexdigest()
 
     @cached_property
     def reference(self) -> str:
         """SHA-256 (hex) of what captioners are scored against, which no caption of theirs moves."""
-        return replace(self, model=Captions.from_texts([]), vocabulary=None, blank_counts={}).digest
+        none, no = Captions.from_texts([]), np.empty(0, np.int64)
+        return replace(self, model=none, vocabulary=None, blank_counts={}, declined=no).digest
 
 
 def canonical_id(raw: object) -> str:
@@ -399,7 +406,7 @@ def _without_blanks(
 
 def _check_blanks(corpus: Corpus, side: str, limit: float) -> list[str]:
     """What is told of a side's blank captions, if there are any."""
-    blanks, share = corpus.blanks[side], corpus.blank_share(side)
+    blanks, share = corpus.blanks[side], corpus.absent_share(side)
     if not blanks:
         return []
     fault = (
@@ -413,15 +420,6 @@ def _check_blanks(corpus: Corpus, side: str, limit: float) -> list[str]:
         )
     warning = "warning: " if share > BLANK_WARNING else ""
     return [f"{warning}{fault}: they count as absent, and coverage falls"]
-
-
-def _column(captions: Iterable[Sequence[str]]) -> Captions:
-    texts: list[str] = []
-    images: list[int] = []
-    for row, image_captions in enumerate(captions):
-        texts.extend(image_captions)
-        images.extend([row] * len(image_captions))
-    return Captions.from_texts(texts, images)
 
 
 def _grouping(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bias_pipeline.corpus.attribute import Attribute
-from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.corpus import BLANK_LIMIT, Corpus
 from bias_pipeline.corpus.intersection import scored_corpus, with_attributes
 from bias_pipeline.declared import Configurable
 from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError, did_you_mean
@@ -21,10 +21,12 @@ class Dataset(Configurable, ABC):
         name: as in ``dataset=``.
         shown_under: the terms under which its pictures may be shown to others, with the credit to
             give. Empty: no permission is known, so no report contains them.
+        blank_limit: the share of a side's captions above which absent ones are refused.
     """
 
     name: str
     shown_under: str = ""
+    blank_limit: float = BLANK_LIMIT
 
     @abstractmethod
     def captioners(self) -> Sequence[str]:

@@ -25,6 +25,7 @@ QUESTIONS: Mapping[str, str] = {
     "assuming": "Does it assume what nobody can see?",
     "tasks": "Does it link objects and activities to groups?",
     "mentions": "How often does it name each group?",
+    "declining": "Does it decline to describe one group more often?",
     "quality": "How well does it describe?",
     "retrieval": "Whom do neutral queries retrieve?",
 }

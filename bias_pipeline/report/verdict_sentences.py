@@ -20,6 +20,7 @@ PANELS: Mapping[str, str] = {
     "leakage": "Does it give {attribute} away?",
     "directions": "Does it link objects and activities to {attribute}?",
     "counting": "What do counts of its words show?",
+    "declining": "Does it decline to describe one group more often?",
     "quality": "How well does it describe?",
     "retrieval": "Do queries that name no {attribute} find all groups alike?",
 }
@@ -51,6 +52,7 @@ LEADS = (
     "ba_directional",
     "dpa",
     "cooccurrence",
+    "declines",
     "quality",
 )
 

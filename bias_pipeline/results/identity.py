@@ -12,6 +12,8 @@ from bias_pipeline.declared import TARGET, known_name
 
 # Keys that do not change numbers: where files are, and how many processes work.
 _PLACES = frozenset({"cache", "checkpoint_minutes", "device", "processes"})
+# Settings of what is read from captions: the corpus's digest has their effect.
+_OF_CORPUS = frozenset({"preambles", "declined"})
 _REFERENCE = re.compile(r"\$\{([a-z_]+)")
 _WHOLE = re.compile(r"\$\{([\w.]+)\}")  # a reference and nothing else
 
@@ -141,7 +143,8 @@ def _selected(config: Mapping[str, object], key: str) -> object:
 def deciding(node: object) -> object:
     """The part of a configuration that decides numbers: classes by name, and no paths.
 
-    So a module may move, and paths and numbers of processes do not matter.
+    So a module may move, and paths and numbers of processes do not matter. Nor do settings whose
+    effect the corpus's digest has.
 
     Example:
         >>> deciding({"_target_": "bias_pipeline.encoders.ngram.Ngram", "cache": "outputs/.cache"})
@@ -149,7 +152,7 @@ def deciding(node: object) -> object:
     """
     if isinstance(node, Mapping):
         named = {k: _class_name(v) if k == TARGET else v for k, v in node.items()}
-        return {k: deciding(v) for k, v in named.items() if k not in _PLACES}
+        return {k: deciding(v) for k, v in named.items() if k not in _PLACES | _OF_CORPUS}
     if isinstance(node, list):
         return [deciding(item) for item in node]
     return node

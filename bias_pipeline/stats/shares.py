@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 
-from bias_pipeline.array_types import Float64Array
+import numpy as np
+
+from bias_pipeline.array_types import Float64Array, IntArray
 
 
 def wilson(share: float, trials: float, z: float) -> tuple[float, float]:
@@ -92,3 +94,38 @@ def difference_ends(
         max(-1.0, value - half(one - one_low, two_high - two)),
         min(1.0, value + half(one_high - one, two - two_low)),
     )
+
+
+def same_share_p(events: IntArray, totals: IntArray) -> float:
+    """P of shares this unequal if all groups had the same share; exact, whatever the counts.
+
+    Of two groups Fisher's test, two-sided (Fisher 1935). Of more, the same idea by simulation: the
+    labels are dealt anew 9,999 times with all totals as they are, and p is how often the largest
+    share is at least this far from the smallest, so it is never below 1/10,000.
+
+    Args:
+        events: (K,) how often the event happened in each group.
+        totals: (K,) out of how many; groups of none are left out.
+
+    Returns:
+        In (0, 1]; NaN with fewer than two groups.
+
+    Example:
+        >>> import numpy as np
+        >>> round(same_share_p(np.array([1, 8]), np.array([10, 10])), 4)
+        0.0055
+        >>> same_share_p(np.array([0, 0, 0]), np.array([5, 5, 5]))
+        1.0
+    """
+    from scipy import stats  # imported here, as descriptive commands need no scipy
+
+    events, totals = events[totals > 0], totals[totals > 0]
+    if len(totals) < 2:
+        return math.nan
+    table = np.stack([events, totals - events])
+    if len(totals) == 2:
+        return float(stats.fisher_exact(table).pvalue)
+    gap = np.ptp(events / totals)
+    dealt = stats.random_table(table.sum(axis=1), totals, seed=0).rvs(9_999, random_state=0)
+    far = np.ptp(dealt[:, 0] / totals, axis=1) >= gap - 1e-12
+    return float((1 + far.sum()) / 10_000)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus
+from bias_pipeline.text.scored_text import Declined, Preambles, ScoredText
 from bias_pipeline.text.transform import TextTransform
 
 VERSION = 1  # raise it whenever any caption comes out differently
@@ -37,6 +38,9 @@ class Tokenize(TextTransform):
         keep_unknown: whether a literal ``<unk>`` is one special token. The published protocol
             splits it into three.
         version: of the tokenizer; part of every run id.
+        preambles: see :class:`~bias_pipeline.text.scored_text.ScoredText`, which is applied
+            when captions are read, for metrics without a tokenizer too.
+        declined: see there.
 
     Example:
         >>> tokenize_word("man's", keep_punctuation=True, keep_unknown=True)
@@ -49,8 +53,11 @@ class Tokenize(TextTransform):
         keep_punctuation: bool = True,
         keep_unknown: bool = True,
         version: int = VERSION,
+        preambles: Preambles = "keep",
+        declined: Declined = "absent",
     ) -> None:
         super().__init__()
+        self.scored = ScoredText(preambles, declined)
         if version != VERSION:
             raise ValueError(f"text.version: this is tokenizer version {VERSION}, not {version}")
         self.lowercase = tuple(lowercase)

@@ -304,7 +304,7 @@ def test_captions_that_are_none_are_counted_by_group(
     path = tmp_path / "declining.json"
     path.write_text(json.dumps(rows))
     text = audit(tmp_path / "out", str(path), "--attributes", few_labels).text
-    assert "captions decline to describe or are errors of a service: " in text
+    assert "decline to describe or are errors of a service: " in text
     assert "(male), " in text
 
 

@@ -48,6 +48,7 @@ CELLS: dict[str, tuple[str, ...]] = {
     "gender_ratio": ("metric=gender_ratio",),
     "assumed_group": ("metric=assumed_group",),
     "group_accuracy": ("metric=group_accuracy",),
+    "declines": ("metric=declines",),
     "cooccurrence": ("metric=cooccurrence",),
     "quality": ("metric=quality",),
     "gender_distance": ("metric=gender_distance",),

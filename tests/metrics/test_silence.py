@@ -82,6 +82,7 @@ def test_the_metrics_that_rest_on_names_are_known() -> None:
     assert sorted(names) == NAMES
     assert sorted(set(COUNTING) - names) == [
         "assumed_group",
+        "declines",
         "differential_fairness",
         "gender_distance",
         "quality",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bias_pipeline.text.caption_checks import declines
+from bias_pipeline.text.phrases import declines
 
 NONE = [
     "I'm sorry, but I can't identify the people in this image.",

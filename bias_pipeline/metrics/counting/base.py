@@ -106,6 +106,7 @@ class CountSpec:
         smoothing: name of a table to the noise of its sums under resampling.
         tested: name of a number to the number whose p against 0 it takes over.
         widening: name of a number to the factor by which resampling underestimates its spread.
+        p_values: name of a number to its p, where the metric has a test of its own.
     """
 
     tables: Mapping[str, sparse.csr_array]
@@ -120,6 +121,7 @@ class CountSpec:
     smoothing: Mapping[str, Smoothing] = field(default_factory=dict)
     tested: Mapping[PartName, PartName] = field(default_factory=dict)
     widening: Mapping[PartName, float] = field(default_factory=dict)
+    p_values: Mapping[PartName, float] = field(default_factory=dict)
 
 
 class ResamplingBlocks:
@@ -374,6 +376,7 @@ def _estimates(tally: CountSpec, keys: UIntArray, stats: Bootstrap) -> dict[Part
         for name, other in tally.tested.items()
     }
     made = estimates | wider | tested | _shares(tally, sums, estimates, stats.level)
+    made |= {name: replace(made[name], p_value=p) for name, p in tally.p_values.items()}
     return {
         name: spanned(estimate) if name in HEADLINES else estimate
         for name, estimate in made.items()

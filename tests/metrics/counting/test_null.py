@@ -201,8 +201,8 @@ def mean(estimates_given: Sequence[Estimate]) -> float:
 
 
 def test_no_counting_metric_is_forgotten() -> None:
-    """But quality, which takes too long for here (``experiments/null_coverage``), and those that
-    models of language judge, whose null is in their own tests.
+    """But quality, which takes too long for here (``experiments/null_coverage``), and those of
+    refusals and of language models, whose null is in their own tests.
     """
     for module in pkgutil.walk_packages(metrics.__path__, "bias_pipeline.metrics."):
         importlib.import_module(module.name)
@@ -213,7 +213,7 @@ def test_no_counting_metric_is_forgotten() -> None:
         is_own = kind.__module__.startswith("bias_pipeline.")
         names |= {kind.info.name} if is_own and "info" in vars(kind) else set()
     tested = [*NEUTRAL, *NEUTRAL_WITHOUT_LABELS]
-    assert names - {"quality", "gender_score", "gender_distance"} == {
+    assert names - {"declines", "quality", "gender_score", "gender_distance"} == {
         name.partition(" ")[0] for name, _ in tested
     }
 

@@ -1,0 +1,173 @@
+"""Declines: does a captioner refuse to describe one group more often than another?"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.corpus.corpus import BLANK_WARNING, Corpus
+from bias_pipeline.metrics.base import MetricInfo
+from bias_pipeline.metrics.corpus_view import CorpusView
+from bias_pipeline.metrics.counting.base import SHARE, CountingMetric, CountSpec, Sums, ValueBasis
+from bias_pipeline.metrics.value_names import SCORE, PartName
+from bias_pipeline.stats.shares import same_share_p
+from bias_pipeline.text.hedges import hedged
+from bias_pipeline.text.scored_text import declined_images
+
+OVERALL = PartName("overall")
+
+
+class Declines(CountingMetric):
+    """Largest minus smallest share of a group's images that the captioner declines to describe.
+
+    A caption declines if it begins with one of the phrases of ``text/phrases.csv`` ("I'm sorry",
+    "I can't identify") or is the error of a service. ``group:NAME`` is the group's share,
+    ``overall`` that of all labelled images; blank captions and images without one do not count.
+    ``p_value`` of ``score`` is exact (Fisher's test; of more than two groups, labels dealt anew).
+    ``hedged:NAME`` is the share of the group's captions that name a group behind a hedge
+    ("appears to be a man"); captions that decline are not among them.
+
+    Args:
+        attribute: whose groups are compared.
+        stats: how intervals are made.
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="declines",
+        title="Declined captions",
+        version=1,
+        unit="fraction",
+        range=(0.0, 1.0),
+        neutral=0.0,
+        direction="lower is fairer; 0: it declines to describe all groups equally often",
+        family="counting",
+        question="declining",
+        ours="the metric is",
+        says={"score": "it declines to describe one group more often than another"},
+    )
+
+    def check(self, view: CorpusView) -> None:
+        """See the class; a captioner that declines everything can be counted too."""
+        view.check_compared(view.codes[_answered(view)])
+
+    def rests_on_names(self, part: PartName) -> bool:
+        """None: what is counted are captions that name nobody."""
+        del part
+        return False
+
+    def tally(self, view: CorpusView) -> CountSpec:
+        """See the class."""
+        declined, answered = declined_images(view.corpus), _answered(view)
+        described = answered & ~declined
+        unsure = np.zeros(len(view.corpus), bool)
+        unsure[view.images("model")[hedged(view.corpus.model, view.attribute)]] = True
+        tables = {
+            "answered": _by_group(view, answered),
+            "declined": _by_group(view, answered & declined),
+            "described": _by_group(view, described),
+            "hedged": _by_group(view, described & unsure),
+        }
+        n_answered, n_declined = (
+            np.asarray(tables[name].sum(axis=0)).astype(np.int64)
+            for name in ("answered", "declined")
+        )
+        groups = {PartName(group=name): k for k, name in enumerate(view.groups)}
+        hedges = {PartName("hedged", group=name): k for k, name in enumerate(view.groups)}
+        lowest, highest = _ends(n_declined, n_answered)
+        names = list(groups)
+
+        def numbers(sums: Sums) -> dict[PartName, Float64Array]:
+            shares = _ratio(sums["declined"], sums["answered"])
+            certain = _ratio(sums["hedged"], sums["described"])
+            return {
+                SCORE: shares[:, highest] - shares[:, lowest],
+                OVERALL: _ratio(sums["declined"].sum(axis=1), sums["answered"].sum(axis=1)),
+                **{name: shares[:, k] for name, k in groups.items()},
+                **{name: certain[:, k] for name, k in hedges.items()},
+            }
+
+        def observations(sums: Sums) -> dict[PartName, Float64Array]:
+            return {
+                OVERALL: sums["answered"].sum(axis=1),
+                **{name: sums["answered"][:, k] for name, k in groups.items()},
+                **{name: sums["described"][:, k] for name, k in hedges.items()},
+            }
+
+        return CountSpec(
+            tables=tables,
+            numbers=numbers,
+            about=ValueBasis(answered, range=SHARE),
+            parts={
+                name: ValueBasis(images & (view.codes == k), range=SHARE)
+                for by_group, images in ((groups, answered), (hedges, described))
+                for name, k in by_group.items()
+            },
+            observations=observations,
+            differences={SCORE: (names[highest], names[lowest])},
+            p_values={SCORE: same_share_p(n_declined, n_answered)},
+        )
+
+
+def declines_note(corpus: Corpus, attribute: str) -> str:
+    """How many of the captioner's captions decline, by group, with the test; empty if none does.
+
+    Args:
+        corpus: with the captions.
+        attribute: whose groups.
+    """
+    declined = declined_images(corpus)
+    if not declined.any():
+        return ""
+    answered, grouping = declined.copy(), corpus.groupings[attribute]
+    answered[corpus.model.image_rows] = True
+    counts = np.array(
+        [
+            [int((flags & (grouping.codes == k)).sum()) for flags in (declined, answered)]
+            for k in range(len(grouping.names))
+        ]
+    )
+    shares = ", ".join(
+        f"{events} of {total} ({name})"
+        for name, (events, total) in zip(grouping.names, counts.tolist(), strict=True)
+    )
+    p_value = same_share_p(counts[:, 0], counts[:, 1])
+    alike = "" if np.isnan(p_value) else f" (equal shares: p = {p_value:.2g})"
+    share = declined.sum() / answered.sum()
+    done = (
+        "they count as absent, and coverage falls"
+        if corpus.declined.any()
+        else "they are scored as captions (text.declined=keep)"
+    )
+    warning = "warning: " if share > BLANK_WARNING else ""
+    return (
+        f"{warning}{int(declined.sum())} of {int(answered.sum())} captions ({share:.1%}) decline "
+        f"to describe or are errors of a service: {shares}{alike}; {done}"
+    )
+
+
+def _answered(view: CorpusView) -> BoolArray:
+    """(N,) labelled images of which there is a caption or a refusal."""
+    return view.labelled & (view.has("model") | declined_images(view.corpus))
+
+
+def _by_group(view: CorpusView, images: BoolArray) -> sparse.csr_array:
+    """(N, K) the group of each flagged image."""
+    rows = np.flatnonzero(images)
+    shape = (len(view.corpus), len(view.groups))
+    return sparse.csr_array((np.ones(len(rows)), (rows, view.codes[rows])), shape=shape)
+
+
+def _ends(events: IntArray, totals: IntArray) -> tuple[int, int]:
+    """The groups of the smallest and of the largest share; groups of no image are passed over."""
+    shares = _ratio(events.astype(np.float64), totals.astype(np.float64))
+    lowest = int(np.nanargmin(shares))
+    others = np.where(np.arange(len(shares)) == lowest, np.nan, shares)
+    return lowest, int(np.nanargmax(others))
+
+
+def _ratio(events: Float64Array, totals: Float64Array) -> Float64Array:
+    """Shares; NaN of none."""
+    return np.divide(events, totals, out=np.full_like(totals, np.nan), where=totals > 0)

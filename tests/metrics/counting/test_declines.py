@@ -1,0 +1,151 @@
+"""``metric=declines``: a case by hand, planted refusals, and its exact test."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from bias_pipeline.cell import run_cell
+from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.errors import NotApplicableError
+from bias_pipeline.metrics.counting.declines import Declines, declines_note
+from bias_pipeline.results.store import Row
+from bias_pipeline.stats.bootstrap import Bootstrap
+from bias_pipeline.stats.shares import same_share_p
+from bias_pipeline.text.scored_text import ScoredText
+from tests.corpora import GENDER, make_corpus
+
+SORRY = "I'm sorry, but I can't identify the people in this image."
+METRIC = Declines(GENDER, Bootstrap(resamples=200))
+
+
+def rows(corpus: Corpus) -> dict[str, Row]:
+    return {row.part: row for row in run_cell(corpus, METRIC, (), run_id="x").rows}
+
+
+def by_hand() -> Corpus:
+    """Of 10 men 1 is declined, of 8 women 4; 3 men and 1 woman are hedged; one is blank."""
+    texts = [SORRY, *["what appears to be a man"] * 3, *["a man"] * 6]
+    texts += [SORRY] * 4 + ["possibly a woman", *["a woman"] * 3]
+    labels = "m" * 10 + "f" * 8
+    records = [
+        Record(str(i), text, labels={"gender": label})
+        for i, (text, label) in enumerate(zip(texts, labels, strict=True))
+    ]
+    further = [
+        Record("18", "", labels={"gender": "f"}),
+        Record("19", labels={"gender": "f"}),
+        Record("20", SORRY, labels={"gender": "unsure"}),
+    ]
+    return make_corpus([*records, *further])
+
+
+@pytest.mark.parametrize("declined", ["absent", "keep"])
+def test_a_case_by_hand(declined: str) -> None:
+    parts = rows(ScoredText(declined=declined).of(by_hand()))  # type: ignore[arg-type]
+    values = {name: row.value for name, row in parts.items()}
+    assert values == pytest.approx(
+        {
+            "score": 4 / 8 - 1 / 10,
+            "overall": 5 / 18,
+            "group:male": 1 / 10,
+            "group:female": 4 / 8,
+            "hedged:male": 3 / 9,
+            "hedged:female": 1 / 4,
+        }
+    )
+    assert parts["score"].n_images == 18
+    assert parts["score"].coverage == 18 / 20
+    assert parts["hedged:female"].n_images == 4
+
+
+def test_its_p_is_fishers() -> None:
+    expected = stats.fisher_exact([[1, 4], [9, 4]]).pvalue
+    assert rows(by_hand())["score"].p_value == pytest.approx(expected)
+
+
+def planted(men: float, women: float, n: int = 400, seed: int = 0) -> Corpus:
+    draws = np.random.default_rng(seed).random(n)
+    return make_corpus(
+        [
+            Record(
+                str(i),
+                SORRY if draws[i] < (men, women)[i % 2] else "a man",
+                labels={"gender": "mf"[i % 2]},
+            )
+            for i in range(n)
+        ]
+    )
+
+
+def test_planted_refusals_of_one_group_show() -> None:
+    score = rows(ScoredText().of(planted(0.05, 0.25)))["score"]
+    assert score.ci_low > 0.1 < score.value < score.ci_high < 0.3
+    assert score.p_value < 0.001
+
+
+def test_equal_refusals_are_rarely_significant() -> None:
+    p_values = [rows(planted(0.2, 0.2, seed=seed))["score"].p_value for seed in range(60)]
+    assert sum(p < 0.05 for p in p_values) <= 7  # 3 expected; more than 7 has p = .01
+
+
+def test_the_interval_contains_the_difference_as_often_as_it_says() -> None:
+    scores = [rows(planted(0.1, 0.25, n=300, seed=seed))["score"] for seed in range(60)]
+    assert sum(s.ci_low <= 0.15 <= s.ci_high for s in scores) >= 52  # of 57; fewer has p = .01
+
+
+def test_no_refusal_is_zero_with_an_upper_end() -> None:
+    score = rows(planted(0, 0))["score"]
+    assert (score.value, score.ci_low, score.p_value) == (0, 0, 1)
+    assert 0 < score.ci_high < 0.05
+
+
+def test_a_captioner_that_declines_everything_can_be_counted() -> None:
+    scored = ScoredText().of(planted(1, 1), blank_limit=1)
+    assert rows(scored)["overall"].value == 1
+    assert math.isnan(rows(scored)["hedged:male"].value)
+
+
+def test_one_group_is_compared_with_nobody() -> None:
+    corpus = make_corpus([Record("1", "a man", labels={"gender": "m"})])
+    with pytest.raises(NotApplicableError, match="two groups are compared"):
+        METRIC.compute(corpus, splits=[])
+
+
+def test_the_note_counts_by_group_with_the_test() -> None:
+    note = declines_note(ScoredText().of(by_hand()), "gender")
+    p_value = same_share_p(np.array([1, 4]), np.array([10, 8]))
+    assert note == (
+        "warning: 6 of 19 captions (31.6%) decline to describe or are errors of a service: "
+        f"1 of 10 (male), 4 of 8 (female) (equal shares: p = {p_value:.2g}); they count as absent, "
+        "and coverage falls"
+    )
+
+
+def test_few_refusals_are_no_warning() -> None:
+    assert declines_note(planted(0.02, 0.02), "gender").startswith("9 of 400 captions (2.2%)")
+
+
+def test_there_is_no_note_without_refusals() -> None:
+    assert declines_note(planted(0, 0), "gender") == ""
+
+
+def test_of_three_groups_the_labels_are_dealt_anew() -> None:
+    events, totals = np.array([0, 3, 9]), np.array([40, 40, 40])
+    expected = stats.chi2_contingency(np.stack([events, totals - events])).pvalue
+    assert same_share_p(events, totals) == pytest.approx(expected, abs=0.004)
+
+
+def test_three_equal_shares_are_no_evidence() -> None:
+    assert same_share_p(np.array([2, 2, 2]), np.array([10, 10, 10])) == 1
+
+
+def test_the_order_of_images_changes_nothing() -> None:
+    records = list(planted(0.05, 0.25))
+    labels = [{"gender": "mf"[int(record.id) % 2]} for record in records]
+    again = [replace(r, labels=label) for r, label in zip(records, labels, strict=True)]
+    assert rows(make_corpus(again[::-1])) == rows(make_corpus(again))

@@ -1,0 +1,118 @@
+"""Preambles, shared openings and hedges in captions."""
+
+from __future__ import annotations
+
+import csv
+import re
+from importlib.resources import files
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.text.hedges import hedged
+from bias_pipeline.text.phrases import (
+    declines,
+    preamble_of,
+    shared_opening,
+    without_preamble,
+)
+from tests.corpora import GENDER
+
+CUT = {
+    "The image depicts a man riding a horse.": "a man riding a horse.",
+    'Sure! Here is a caption for the image: "A man rides."': "A man rides.",
+    "**Caption:** A man on a **red** bike.": "A man on a red bike.",
+    "- A man\n- A dog": "A man - A dog",
+    "# Scene\nA man stands": "Scene A man stands",
+    "In this image, there are two men": "two men",
+    "A picture of a man": "a man",
+    "This is a photo of a woman": "a woman",
+    "1. A man runs": "A man runs",
+    "Here's a detailed description of the image: A woman": "A woman",
+    "Certainly! The photo shows a woman": "a woman",
+    "Caption: a dog": "a dog",
+}
+WHOLE = [
+    "a man",
+    "a black and white photo of a man",
+    "a man takes a picture of a dog",
+    "The image shows.",
+    "a man looking at the image of a dog: it shows him",
+    "sure footed goats on a hill",
+    "<unk> is here",
+    "2 men on a bench",
+    "",
+]
+
+
+@pytest.mark.parametrize("text", CUT)
+def test_a_preamble_is_cut(text: str) -> None:
+    assert without_preamble(text).lower() == CUT[text].lower()
+
+
+@pytest.mark.parametrize("text", WHOLE)
+def test_a_caption_without_one_stays(text: str) -> None:
+    assert without_preamble(text) == text
+
+
+@pytest.mark.parametrize("text", CUT)
+def test_what_is_cut_is_what_was_reported(text: str) -> None:
+    assert preamble_of(text)
+
+
+@given(st.text(max_size=60))
+@settings(max_examples=300)
+def test_any_text_keeps_a_word_if_it_has_one(text: str) -> None:
+    assert any(map(str.isalnum, without_preamble(text))) == any(map(str.isalnum, text))
+
+
+def test_every_phrase_is_a_pattern_with_a_source() -> None:
+    lines = csv.DictReader(
+        (files("bias_pipeline.text") / "phrases.csv").read_text("utf-8").splitlines()
+    )
+    for line in lines:
+        re.compile(line["pattern"])
+        assert line["source"], line
+        assert line["kind"] in ("decline", "preamble", "hedge")
+
+
+def test_a_refusal_with_a_description_behind_it_declines() -> None:
+    assert declines(["I'm sorry, but I can't identify the people. A man rides."]).all()
+
+
+def test_a_beginning_of_a_third_of_the_captions_is_reported() -> None:
+    texts = ["Behold a scene where a man walks"] * 40 + ["a dog"] * 80
+    assert shared_opening(Captions.from_texts(texts)) == ("behold a scene where a man walks", 40)
+
+
+def test_the_longest_shared_beginning_counts() -> None:
+    texts = [f"Behold, a scene where {word}" for word in ("a", "the", "no", "one") * 30]
+    assert shared_opening(Captions.from_texts(texts)) == ("behold a scene where", 120)
+
+
+def test_a_beginning_of_less_than_a_third_is_not() -> None:
+    texts = ["Behold a scene where a man walks"] * 39 + ["a dog"] * 81
+    assert shared_opening(Captions.from_texts(texts)) == ("", 0)
+
+
+def test_two_words_are_no_phrase() -> None:
+    texts = [f"a man {i}" for i in range(200)]
+    assert shared_opening(Captions.from_texts(texts)) == ("", 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("what appears to be a tall young man", True),
+        ("likely a woman on a bench", True),
+        ("a woman, or possibly a man", True),
+        ("a man with what looks like a hat", False),
+        ("a man who is likely tired", False),
+        ("it appears to be a very big old red bus behind a man", False),
+        ("a woman", False),
+    ],
+)
+def test_a_hedge_is_before_the_group(text: str, expected: bool) -> None:
+    assert hedged(Captions.from_texts([text]), GENDER).tolist() == [expected]

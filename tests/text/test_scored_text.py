@@ -1,0 +1,147 @@
+"""What of captions is scored: declined captions are absent, preambles are cut on both sides."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.errors import DataError
+from bias_pipeline.text.scored_text import ScoredText, declined_images
+from tests.corpora import make_corpus
+
+SORRY = "I'm sorry, but I can't identify the people in this image."
+
+
+def corpus(n: int = 20, declined: int = 0, text: str = "a man rides") -> Corpus:
+    return make_corpus(
+        [
+            Record(
+                str(i),
+                SORRY if i < declined else text,
+                ("a picture of a man", SORRY),
+                {"gender": "mf"[i % 2]},
+            )
+            for i in range(n)
+        ]
+    )
+
+
+def test_a_declined_caption_is_absent() -> None:
+    scored = ScoredText().of(corpus(declined=3))
+    assert len(scored.model) == 17
+    assert declined_images(scored)[:3].all()
+
+
+def test_declined_captions_are_no_blank_ones() -> None:
+    assert ScoredText().of(corpus(declined=3)).blanks == corpus().blanks
+
+
+def test_declined_captions_stay_if_asked() -> None:
+    raw = corpus(declined=3)
+    scored = ScoredText(declined="keep").of(raw)
+    assert scored.digest == raw.digest
+    assert declined_images(scored).sum() == 3
+
+
+def test_captions_of_people_stay() -> None:
+    scored = ScoredText().of(corpus(declined=3))
+    assert len(scored.human) == 40
+
+
+def test_which_images_were_declined_is_part_of_the_digest() -> None:
+    records = list(corpus())
+    one, other = (
+        ScoredText().of(
+            make_corpus(
+                [
+                    Record(r.id, text, r.human, {"gender": "mf"[i % 2]})
+                    for i, r in enumerate(records)
+                    if (text := {first: SORRY, 1 - first: None}.get(i, r.model)) or True
+                ]
+            )
+        )
+        for first in (0, 1)
+    )
+    assert one.model.digest == other.model.digest
+    assert one.digest != other.digest
+
+
+def test_a_corpus_without_any_is_as_it_was() -> None:
+    raw = corpus()
+    assert ScoredText().of(raw).digest == raw.digest
+
+
+def test_above_the_limit_of_blanks_they_are_refused() -> None:
+    with pytest.raises(DataError, match=r"11 captions decline .* 55.0% are absent"):
+        ScoredText().of(corpus(declined=11))
+
+
+def test_a_raised_limit_lets_them_pass() -> None:
+    assert len(ScoredText().of(corpus(declined=11), blank_limit=0.6).model) == 9
+
+
+def test_both_sides_lose_their_preambles() -> None:
+    scored = ScoredText(preambles="cut").of(corpus(text="The image depicts a man."))
+    assert {scored.model.text(i) for i in range(len(scored.model))} == {"a man."}
+    assert scored.human.text(0) == "a man"
+
+
+def test_preambles_are_noted_and_stay() -> None:
+    raw = corpus(text="The image depicts a man.")
+    scored = ScoredText().of(raw)
+    assert scored.digest == raw.digest
+    assert any(
+        "20 of 20 captions and 20 of people's 40 open with a preamble, most often "
+        "'the image depicts'" in note
+        for note in scored.notes
+    )
+
+
+def test_few_preambles_are_not_noted() -> None:
+    assert not ScoredText().of(corpus(text="a man")).notes
+
+
+def test_an_unlisted_opening_is_noted() -> None:
+    notes = ScoredText().of(corpus(n=120, text="Behold a scene where a man")).notes
+    assert any("120 of 120 captions open with 'behold a scene where a man'" in n for n in notes)
+
+
+def words(tmp_path: Path, *more: str) -> list[str]:
+    """A captioner of 200 scenes that declines a tenth of them."""
+    cell = compose.cell(["dataset.n_images=200", f"paths.cache={tmp_path}"])
+    captions = [
+        {"image_id": int(r.id), "caption": SORRY if i % 10 == 0 else f"In this image, {r.model}"}
+        for i, r in enumerate(cell.corpus())
+    ]
+    (tmp_path / "polite.json").write_text(json.dumps(captions))
+    (root,) = (tmp_path / "scenes").iterdir()
+    return [
+        "dataset=coco",
+        f"dataset.attributes={root}/attributes.csv",
+        f"captioner={tmp_path}/polite.json",
+        *more,
+    ]
+
+
+def test_a_cell_reads_its_corpus_as_it_is_set(tmp_path: Path) -> None:
+    (tmp_path / "scenes").mkdir()
+    absent = compose.cell(words(tmp_path, "metric=gender_error"))
+    present = compose.cell(words(tmp_path, "metric=gender_error", "text.declined=keep"))
+    shorter = compose.cell(words(tmp_path, "metric=gender_error", "text.preambles=cut"))
+    assert [len(c.corpus().model) for c in (absent, present, shorter)] == [180, 200, 180]
+    assert "image," in absent.corpus().model.types
+    assert "image," not in shorter.corpus().model.types
+    assert len({c.run_id(c.corpus()) for c in (absent, present, shorter)}) == 3
+
+
+@pytest.mark.parametrize("metric", ["gender_error", "lic"])
+def test_a_setting_without_effect_is_the_same_run(metric: str) -> None:
+    plain, other = (
+        compose.cell([f"metric={metric}", "captioner=faithful", "dataset.n_images=100", *more])
+        for more in ((), ("text.declined=keep",))
+    )
+    assert plain.run_id(plain.corpus()) == other.run_id(other.corpus())
