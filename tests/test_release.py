@@ -122,11 +122,12 @@ def test_an_older_python_is_refused_in_one_sentence() -> None:
     )
 
 
-def install(folder: Path, version: str, *, files: bool = True) -> Path:
-    """A folder as pip leaves it: the record of a version, and the package beside it."""
+def install(folder: Path, version: str, *, code: bool = True) -> Path:
+    """A folder as pip leaves it: the record of a version, and its configuration and code."""
     (folder / f"bias_pipeline-{version}.dist-info").mkdir(parents=True)
-    if files:
-        (folder / "bias_pipeline").mkdir()
+    (folder / "bias_pipeline" / "conf").mkdir(parents=True, exist_ok=True)
+    if code:
+        (folder / "bias_pipeline" / "__init__.py").touch()
     return folder
 
 
@@ -138,7 +139,7 @@ def test_one_copy_raises_no_doubt(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_checkout_that_is_installed_raises_no_doubt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record = install(tmp_path, "0.1.0", files=False)
+    record = install(tmp_path, "0.1.0", code=False)
     monkeypatch.setattr(sys, "path", [str(REPOSITORY), str(record)])
     assert installation.doubts() == []
 
@@ -155,8 +156,8 @@ def test_a_checkout_in_front_of_an_installed_copy_is_named(
 def test_two_versions_in_one_environment_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    install(tmp_path, "0.1.0", files=False)
-    install(tmp_path, "0.2.0", files=False)
+    install(tmp_path, "0.1.0", code=False)
+    install(tmp_path, "0.2.0", code=False)
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     (sentence,) = installation.doubts()
     assert "installed in 2 versions, 0.1.0 and 0.2.0: run pip uninstall" in sentence

@@ -53,16 +53,16 @@ def _version(package: str) -> str:
 def doubts() -> list[str]:
     """Why another copy of this package than the user expects may run: a sentence for each reason.
 
-    A copy counts as installed where its files and pip's record of it lie side by side, so a
-    checkout that is installed with ``pip install -e`` is no second copy.
+    A copy counts as installed where its code and pip's record of it lie side by side: beside the
+    record of ``pip install -e`` there is configuration alone.
     """
     records = [
         (Path(folder or "."), record.stem.split("-")[1])
         for folder in dict.fromkeys(sys.path)
         for record in Path(folder or ".").glob("bias_pipeline-*.dist-info")
     ]
-    copies = [(folder / PACKAGE.name).resolve() for folder, _ in records]
-    others = [copy.parent for copy in copies if copy.is_dir() and copy != PACKAGE]
+    copies = [(folder / PACKAGE.name / "__init__.py").resolve() for folder, _ in records]
+    others = [copy.parents[1] for copy in copies if copy.is_file() and copy.parent != PACKAGE]
     installed = sorted({version for _, version in records})
     sentences = [
         f"this is bias_pipeline in {PACKAGE.parent}, not the one installed in {folder}: start in "

@@ -248,9 +248,13 @@ _ROLE = re.compile(r":[a-z]+:`~?([^`]+)`")
 
 def cards() -> str:
     """Every metric's card, as the Markdown page ``docs/metrics.md``."""
+    return "\n".join([introduction(), *map(card, metric_names())])
+
+
+def introduction() -> str:
+    """How to read a card, and what the properties mean."""
     meanings = "".join(f"* {_spoken(name)}: {text}\n" for name, text in _MEANINGS.items())
-    all_cards = [card(name) for name in metric_names()]
-    return "\n".join([f"{_INTRODUCTION}\n{meanings}", *all_cards])
+    return f"{_INTRODUCTION}\n{meanings}"
 
 
 def card(name: str) -> str:
