@@ -55,15 +55,15 @@ class Environment:
         files = (path for path in self.folder.rglob("*") if path.is_file())
         return sum(path.lstat().st_size for path in files) / 1e6
 
-    def run(self, words: Sequence[str | Path], folder: Path) -> Done:
-        """Run one of its programs in a folder; a name alone is looked up among them."""
+    def run(self, words: Sequence[str | Path], folder: Path, **variables: str) -> Done:
+        """Run one of its programs in a folder, without our settings of Python but with these."""
         command = [str(self.folder / "bin" / words[0]), *map(str, words[1:])]
-        variables = {key: x for key, x in os.environ.items() if not _OURS.match(key)}
+        others = {key: value for key, value in os.environ.items() if not _OURS.match(key)}
         started = time.monotonic()
         done = subprocess.run(
             command,
             cwd=folder,
-            env=variables,
+            env={**others, **variables},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.corpora import REPOSITORY
 from tests.environments import environment
-from tests.release import lowest, requirements, without_learning
+from tests.release import extra, lowest, requirements, without_learning
 
 TESTS = (
     "tests/attackers/test_logistic.py",
@@ -32,11 +32,11 @@ RUNNERS = ("hypothesis", "pytest", "pytest-xdist", "scikit-learn")
 def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         env = environment(Path(name))
-        pins = lowest(without_learning(requirements()))
+        pins = lowest([*without_learning(requirements()), *extra("slurm")])
         seconds = env.install(*pins, *RUNNERS)
         print(f"{', '.join(pins)}: installed in {seconds:.0f} s", flush=True)
         words = ["python", "-m", "pytest", "-q", "-m", "not slow and not slurm", *TESTS]
-        done = env.run(words, REPOSITORY)
+        done = env.run(words, REPOSITORY, PYTHONPATH=str(REPOSITORY))
     print("\n".join(done.text.splitlines()[-60:]))
     return done.code
 
