@@ -1,8 +1,12 @@
-"""``models list``: which published weights encoders and metrics need, and where they are."""
+"""``models list``: weights that encoders and metrics need, captioners of papers; what is there."""
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Collection
+
 from bias_pipeline.commands.arguments import PROGRAM, Parser
+from bias_pipeline.config import compose
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.terminal import print_table
 from bias_pipeline.models.gguf import find_gguf, gguf_size
@@ -13,13 +17,19 @@ from bias_pipeline.models.model_location import (
     find_place,
     metric_needs,
 )
+from bias_pipeline.models.published_captioners import (
+    PublishedCaptioner,
+    fetched_models,
+    published_captioners,
+)
 
 
 def parser() -> Parser:
     """No options."""
     return Parser(
         f"{PROGRAM} models list",
-        description="Which published weights encoders and metrics need, and where they are",
+        description="Which published weights encoders and metrics need, which captioners papers "
+        "measured, as far as they say it, and where all of them are",
     )
 
 
@@ -29,7 +39,39 @@ def command(words: list[str]) -> int:
     for user, needs in (("encoder", encoder_needs()), ("metric", metric_needs())):
         lines = [[name, need.model, *_state(need)] for name, need in needs.items()]
         print_table([user, "model", "MB", "licence", "where"], lines, keys=1, left=5)
+    captions = _published_captions()
+    heads = ["experiment", "captioner", "trained on COCO", "weights", "prompt", "decoding", "where"]
+    said = operator.attrgetter(*(head.replace(" ", "_").lower() for head in heads[2:-1]))
+    lines = [
+        [one.experiment, f"{one.name} ({one.cited})", *said(one), _where(one, captions)]
+        for one in published_captioners()
+    ]
+    print_table(heads, lines, keys=2, left=len(heads))
     return 0
+
+
+def _published_captions() -> set[str]:
+    """The captioners of ``dataset=lic`` whose files of gender are at hand."""
+    cell = compose.cell(["dataset=lic"])
+    dataset, attribute = cell.build("dataset"), cell.build("attribute")
+    try:
+        return set(dataset.all_captioners(attribute))
+    except ResourceError:
+        return set()
+
+
+def _where(captioner: PublishedCaptioner, captions: Collection[str]) -> str:
+    """Where its captions are, or what writes them."""
+    if captioner.lic in captions:
+        return f"dataset=lic captioner={captioner.lic}"
+    if captioner.lic:
+        return f"absent: captions of LIC's authors, data fetch lic (captioner={captioner.lic})"
+    if not captioner.kind:
+        return "absent: score a file of its captions, dataset=coco captioner=FILE"
+    fetched = fetched_models(captioner.kind)
+    return f"caption --model {' or '.join(fetched) or 'MODEL'}, a {captioner.kind}" + (
+        "" if fetched else "; absent"
+    )
 
 
 def _state(need: Need) -> list[str]:

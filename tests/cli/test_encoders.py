@@ -13,6 +13,7 @@ import pytest
 from bias_pipeline.commands.main import main
 from bias_pipeline.encoders.language_models import Frozen
 from tests.cli.commands import Run
+from tests.corpora import DATA
 from tests.tiny_models import (
     language_models,
     tiny_weights,
@@ -119,6 +120,20 @@ def nothing_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_models_that_are_absent_are_listed_with_the_command_that_fetches_them(run: Run) -> None:
     code, output = run("models", "list")
     assert (code, "models prefetch google-bert/bert-base-uncased" in output) == (0, True)
+
+
+@pytest.mark.usefixtures("nothing_fetched")
+def test_captioners_of_papers_are_listed_with_what_is_at_hand(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    monkeypatch.setenv("BIAS_PIPELINE_DATA", str(DATA))
+    code, output = run("models", "list")
+    lines = output.splitlines()
+    (sat,) = (line for line in lines if "SAT (Xu et al. 2015)" in line)
+    (llava,) = (line for line in lines if " LLaVA (Liu et al. 2023b)" in line)
+    assert (code, sat.split("  ")[-1]) == (0, "dataset=lic captioner=sat")
+    assert llava.endswith("caption --model MODEL, a llava; absent")
 
 
 def test_a_models_files_are_shown_with_their_digests(run: Run, bert: Path) -> None:

@@ -1,0 +1,61 @@
+"""The captioners of papers: those of the printed tables, and models of their kinds at hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bias_pipeline.config.compose import cell
+from bias_pipeline.io.csv_text import read_csv
+from bias_pipeline.models.generation import KINDS
+from bias_pipeline.models.published_captioners import fetched_models, published_captioners
+from tests.corpora import REPOSITORY
+
+_SHORT = {"updown": "updn"}  # in our file of printed numbers
+
+
+def printed(paper: str, table: str, part: str) -> set[str]:
+    """The captioners of a printed table, without capitals and signs."""
+    text = (REPOSITORY / "experiments" / "published" / f"{paper}.csv").read_text()
+    rows = [row for row in read_csv(text) if row["table"] == table and row["part"] == part]
+    return {plain(row["row"]) for row in rows}
+
+
+def plain(name: str) -> str:
+    letters = "".join(filter(str.isalnum, name.lower()))
+    return _SHORT.get(letters, letters)
+
+
+@pytest.mark.parametrize(
+    ("paper", "table", "part"), [("dbac", "9", ""), ("gender_score", "3", "gender_score")]
+)
+def test_the_captioners_are_those_of_the_table(paper: str, table: str, part: str) -> None:
+    names = [
+        plain(one.name)
+        for one in published_captioners()
+        if one.experiment == f"{paper}_table{table}"
+    ]
+    assert sorted(names) == sorted(printed(paper, table, part))
+
+
+def test_captions_of_lic_are_those_of_its_data_set() -> None:
+    named = {one.lic for one in published_captioners()} - {""}
+    assert named <= set(cell(["dataset=lic"]).build("dataset").captioners())
+
+
+def test_kinds_are_those_that_caption_is_tested_with() -> None:
+    assert {one.kind for one in published_captioners()} - {""} <= set(KINDS)
+
+
+def test_a_fetched_model_of_the_kind_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    for name, kind in (("mine--small-blip", "blip"), ("mine--llava", "llava"), ("a--b", None)):
+        folder = tmp_path / f"models--{name}" / "snapshots" / "abc"
+        folder.mkdir(parents=True)
+        text = json.dumps({"model_type": kind}) if kind else "{"
+        (folder / "config.json").write_text(text)
+    assert fetched_models("blip") == ["mine/small-blip"]
