@@ -41,9 +41,9 @@ def command(words: list[str]) -> int:
         print_table([user, "model", "MB", "licence", "where"], lines, keys=1, left=5)
     captions = _published_captions()
     heads = ["experiment", "captioner", "trained on COCO", "weights", "prompt", "decoding", "where"]
-    said = operator.attrgetter(*(head.replace(" ", "_").lower() for head in heads[2:-1]))
+    facts = operator.attrgetter(*(head.replace(" ", "_").lower() for head in heads[2:-1]))
     lines = [
-        [one.experiment, f"{one.name} ({one.cited})", *said(one), _where(one, captions)]
+        [one.experiment, f"{one.name} ({one.cited})", *facts(one), _where(one, captions)]
         for one in published_captioners()
     ]
     print_table(heads, lines, keys=2, left=len(heads))
