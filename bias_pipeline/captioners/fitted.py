@@ -36,6 +36,7 @@ from bias_pipeline.vision.photos import image_id, read_photo
 
 if TYPE_CHECKING:
     import torch
+    from PIL.Image import Image
 
 VERSION = 1  # raise it whenever the same folder would give other captions or answers
 CLASSES: Mapping[str, type[Sat] | type[Grit]] = {"sat": Sat, "grit": Grit}
@@ -183,6 +184,11 @@ class FittedNet:
         self.fitted = Fitted.read(model)
         self.network = _loaded(self.fitted, model).to(device).eval()
 
+    def shown(self, photo: Image) -> Pixels:
+        """(side, side, 3) a photo as the network takes it."""
+        side = self.fitted.side
+        return np.asarray(photo.resize((side, side), reducing_gap=2.0))
+
     def picture(self, pixels: Sequence[Pixels]) -> dict[str, torch.Tensor]:
         """The network's input for B pictures (side, side, 3)."""
         import torch
@@ -241,9 +247,7 @@ class FittedCaptioner:
         Raises:
             UnreadableError: with the reason.
         """
-        side = self._net.fitted.side
-        pixels = np.asarray(self._reader(path).resize((side, side), reducing_gap=2.0))
-        return pixels, image_id(path.name)
+        return self._net.shown(self._reader(path)), image_id(path.name)
 
     def describe(self, photos: Sequence[tuple[Pixels, str]]) -> list[list[str]]:
         """As many captions for each photo as wanted."""

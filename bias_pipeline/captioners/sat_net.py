@@ -102,6 +102,7 @@ class SatNet(nn.Module):
         self.region_key = nn.Linear(region_dim, attention_dim)
         self.state_key = nn.Linear(hidden_dim, attention_dim)
         self.score = nn.Linear(attention_dim, 1)
+        self.attention = nn.Softmax(dim=1)  # a layer, so that hooks can read its weights
         self.first_hidden = nn.Linear(region_dim, hidden_dim)
         self.first_cell = nn.Linear(region_dim, hidden_dim)
         self.gate = nn.Linear(hidden_dim, region_dim)
@@ -223,7 +224,7 @@ class SatNet(nn.Module):
         recurrent, key, gate = by_state.tensor_split(ends, dim=1)
         bend = torch.tanh if self.design.tanh else torch.relu
         scores = self.score(bend(looked.keys + key[:, None])).squeeze(2).float()
-        weights = scores.masked_fill(~looked.present, -torch.inf).softmax(dim=1)
+        weights = self.attention(scores.masked_fill(~looked.present, -torch.inf))
         context = (weights.to(looked.regions.dtype)[:, None] @ looked.regions).squeeze(1)
         context = torch.sigmoid(gate) * context
         gates = read + recurrent + nn.functional.linear(context, self.cell.weight_ih[:, size:])

@@ -74,6 +74,12 @@ WORDS = (
         f"clip|sat|grit|debias --out DIR {KEYS}",
         keys=True,
     ),
+    Command(
+        "explain gradcam",
+        "where a captioner looked when it named a group",
+        f"--model MODEL --out DIR {KEYS}",
+        keys=True,
+    ),
     Command("metrics", "what each metric can detect", "[--cards]"),
     Command("analysis claims", "do the papers' conclusions hold in our runs?"),
     Command("analysis words", "words that give the attribute away", KEYS, keys=True),

@@ -209,12 +209,15 @@ class Captioner:
 
     def _written(self, photos: Sequence[Shown], noise: Noise | None, best: int) -> list[str]:
         """The best texts of B photos of one form, those of a photo after each other."""
+        rows = self._tokens(photos, noise, best)
+        texts = self._processor.tokenizer.batch_decode(rows, skip_special_tokens=True)
+        return [" ".join(text.split()) for text in texts]
+
+    def _tokens(self, photos: Sequence[Shown], noise: Noise | None, best: int) -> list[list[int]]:
+        """The tokens of these texts, after those that each begins with."""
         import torch
 
-        inputs = {
-            name: torch.cat([photo.inputs[name] for photo in photos]).to(self._device)
-            for name in photos[0].inputs
-        }
+        inputs = self._inputs(photos)
         try:
             with torch.inference_mode():
                 written = self._network.generate(
@@ -232,10 +235,18 @@ class Captioner:
                 f"{self._model.name}: cannot write captions ({first_line(error)}); are all its "
                 "files of one revision?"
             ) from error
-        rows = written.tolist()
+        rows: list[list[int]] = written.tolist()
         for place, row in enumerate(rows):
             begun = self._begun(photos[place // best])
             if row[: len(begun)] == begun:
                 del row[: len(begun)]
-        texts = self._processor.tokenizer.batch_decode(rows, skip_special_tokens=True)
-        return [" ".join(text.split()) for text in texts]
+        return rows
+
+    def _inputs(self, photos: Sequence[Shown]) -> dict[str, torch.Tensor]:
+        """The network's inputs for B photos of one form."""
+        import torch
+
+        return {
+            name: torch.cat([photo.inputs[name] for photo in photos]).to(self._device)
+            for name in photos[0].inputs
+        }

@@ -1,0 +1,179 @@
+"""``explain gradcam``: where a captioner looked when it named a group."""
+
+from __future__ import annotations
+
+import json
+from argparse import SUPPRESS, Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bias_pipeline.captioners.fitted import KINDS as FITTED
+from bias_pipeline.commands.arguments import PROGRAM, Parser, number
+from bias_pipeline.commands.photo_options import BATCH, Batch
+from bias_pipeline.config import compose
+from bias_pipeline.declared import NotNegativeCount
+from bias_pipeline.errors import UsageError
+from bias_pipeline.io.files import drafted, require_new
+from bias_pipeline.io.terminal import print_out
+from bias_pipeline.models.folders import require_vocabulary
+from bias_pipeline.models.gguf import ENDING
+from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrained
+from bias_pipeline.models.sampling import Decoding
+
+if TYPE_CHECKING:
+    from bias_pipeline.models.forced_captions import ForcedCaptioner
+
+VERSION = 1  # raise it when the same model would have other maps
+NEW_TOKENS = 30
+DRAWN = 12
+MANIFEST = "settings.json"
+_ABOUT = (
+    "Grad-CAM of captions: for each picture the captioner writes a caption, and a map shows where "
+    "it looked for the word that names a group. The attribution score is the share of the map "
+    "outside the people. Writes attribution.parquet (a row an image) and pictures of the first "
+    "maps."
+)
+_PEOPLE = ("all", "largest", "foreground")
+
+
+def parser() -> Parser:
+    """The options and their help."""
+    parser = Parser(
+        f"{PROGRAM} explain gradcam",
+        usage="%(prog)s --model MODEL --out DIR [key=value ...] [options]",
+        description=_ABOUT,
+    )
+    parser.add_argument(
+        "overrides",
+        nargs="*",
+        metavar="key=value",
+        help="dataset=... attribute=... image_masking=... as of run (pictures as they are)",
+    )
+    parser.add_argument("--model", required=True, help="a captioner, as of caption")
+    parser.add_argument("--revision", default="", help="revision of a model on the hub (main)")
+    parser.add_argument("--out", type=Path, required=True, help="a new folder")
+    parser.add_argument(
+        "--words", default="", help="words with commas between, instead of the attribute's"
+    )
+    parser.add_argument(
+        "--layer",
+        default="auto",
+        help="name of a module; attention: the last one with attention of words to the picture; "
+        "auto: the last grid that carries all of the picture (auto)",
+    )
+    parser.add_argument(
+        "--people", choices=_PEOPLE, default=_PEOPLE[0], help="whose masks count (all)"
+    )
+    parser.add_argument("--prompt", default="", help="as of caption")
+    parser.add_argument(
+        "--pictures",
+        type=number(NotNegativeCount),
+        default=DRAWN,
+        help=f"how many pictures' maps are drawn, the first ones ({DRAWN})",
+    )
+    parser.add_argument(
+        "--maps", action="store_true", help="also write all maps as numbers (maps.parquet)"
+    )
+    parser.add_argument(
+        "--batch", type=number(Batch), default=BATCH, help=f"pictures at once ({BATCH})"
+    )
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (auto)")
+    parser.add_argument("--server", help=SUPPRESS)
+    return parser
+
+
+def command(words: Sequence[str]) -> int:
+    """Map and write; returns the exit code.
+
+    Raises:
+        BiasPipelineError: if the captioner or the data do not permit it.
+    """
+    options = parser().parse_intermixed_args(list(words))
+    require_new(options.out)
+    _require_gradients(options)
+    model = find_pretrained(options.model, None, revision=options.revision)
+    masked = any(word.partition("=")[0] == "image_masking" for word in options.overrides)
+    cell = compose.cell([*options.overrides, *([] if masked else ["image_masking=none"])])
+    mask: Any = cell.build("image_masking")
+    corpus = mask(cell.corpus())
+    captioner = forced_captioner(model, options.device, options.prompt)
+    _explain(options, model, captioner, corpus, cell.build("attribute"))
+    return 0
+
+
+def _require_gradients(options: Namespace) -> None:
+    """Refuse captioners that give captions alone.
+
+    Raises:
+        UsageError: with the reason.
+    """
+    if options.server:
+        raise UsageError(
+            "--server: a model behind a server gives captions and no gradients; name a model on "
+            "this machine (--model)"
+        )
+    folder = Path(options.model)
+    if folder.suffix == ENDING or (folder.is_dir() and any(folder.glob(f"*{ENDING}"))):
+        raise UsageError(
+            f"{options.model}: a GGUF file is read by a runtime without gradients; name the same "
+            "model's safetensors"
+        )
+
+
+def forced_captioner(model: Pretrained, device: str, prompt: str = "") -> ForcedCaptioner[Any]:
+    """Any captioner of ``caption``, ready to read its captions again with gradients.
+
+    Raises:
+        BiasPipelineError: if it is broken, or no captioner.
+    """
+    if model.kind in FITTED:
+        from bias_pipeline.captioners.forced import FittedForced
+
+        if prompt:
+            raise UsageError(f"{model.name}: a {model.kind} takes no prompt; leave out --prompt")
+        return FittedForced(model, device_of(device))
+    from bias_pipeline.models.forced_captions import PublishedForced
+    from bias_pipeline.models.generation import usual_prompt
+
+    require_vocabulary(model.folder, model.files)
+    decoding = Decoding(prompt=prompt or usual_prompt(model.kind), max_new_tokens=NEW_TOKENS)
+    return PublishedForced(model, device_of(device), decoding)
+
+
+def _explain(
+    options: Namespace,
+    model: Pretrained,
+    captioner: ForcedCaptioner[Any],
+    corpus: Any,
+    attribute: Any,
+) -> None:
+    from bias_pipeline.explain.attribution import Attribution, Words, layer_of
+    from bias_pipeline.report.attribution_maps import (
+        TABLE,
+        describe_attribution,
+        write_attribution,
+    )
+
+    chosen = [word.strip() for word in options.words.split(",") if word.strip()]
+    layer = layer_of(captioner, corpus, options.layer)
+    how = Attribution(captioner, layer, Words(attribute, chosen), options.people, options.batch)
+    settings = {
+        "version": VERSION,
+        "model": {"name": model.name, "files": dict(model.files)},
+        "layer": str(layer),
+        "words": chosen or attribute.name,
+        "people": options.people,
+        "dataset": corpus.dataset,
+        "edits": [dict(edit.spec) for edit in corpus.pictures.edits],
+        "digest": corpus.digest,
+    }
+    with drafted(options.out) as draft:
+        rows = write_attribution(
+            draft, how.of(corpus), pictures=options.pictures, with_maps=options.maps
+        )
+        lines = describe_attribution(rows, chosen)
+        (draft / MANIFEST).write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
+    print_out(f"{options.out / TABLE}: {len(rows)} pictures, layer {layer}")
+    for line in [*corpus.notes, *lines]:
+        print_out(f"  {line}")

@@ -1,0 +1,192 @@
+"""Captions read again by the model that wrote them, word by word (teacher forcing)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise, takewhile
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from bias_pipeline.errors import BiasPipelineError, DataError, NotApplicableError
+from bias_pipeline.models.generation import Captioner, Shown
+from bias_pipeline.models.pretrained import first_line
+
+if TYPE_CHECKING:
+    import torch
+    from PIL.Image import Image
+
+PALIGEMMA = "paligemma"
+_PIXELS, _MASK, _TYPES = "pixel_values", "attention_mask", "token_type_ids"
+
+
+@dataclass(frozen=True)
+class WrittenCaption:
+    """A caption as its captioner wrote it.
+
+    Attributes:
+        text: as it was written.
+        before: numbers of the tokens before it: the prompt, or a sign that begins captions.
+        tokens: L numbers, without its end.
+        spans: (start, end) of each token within the text, in characters.
+    """
+
+    text: str
+    before: Sequence[int]
+    tokens: Sequence[int]
+    spans: Sequence[tuple[int, int]]
+
+
+PictureT = TypeVar("PictureT")
+
+
+class ForcedCaptioner(Protocol[PictureT]):
+    """A captioner that reads its captions again, with gradients."""
+
+    @property
+    def name(self) -> str:
+        """As the user wrote it."""
+
+    @property
+    def network(self) -> torch.nn.Module:
+        """In evaluation mode."""
+
+    @property
+    def side(self) -> int:
+        """The height of its pictures, in pixels."""
+
+    def shown(self, photo: Image) -> PictureT:
+        """A photo as the network takes it."""
+
+    def pixels(self, picture: PictureT) -> torch.Tensor:
+        """(3, H, W) float32 what it sees of the photo, after its preprocessing.
+
+        Raises:
+            NotApplicableError: if it cuts photos into pieces.
+        """
+
+    def write(self, pictures: Sequence[PictureT]) -> list[WrittenCaption]:
+        """The likeliest caption of each of B pictures of one form, word by word."""
+
+    def logits(
+        self, pictures: Sequence[PictureT], captions: Sequence[WrittenCaption]
+    ) -> torch.Tensor:
+        """(B, L + 1, V) logits of each token after those before it, and of what ends captions.
+
+        Args:
+            pictures: of one form.
+            captions: one each; L is the longest one's length.
+        """
+
+    def first_token(self, word: str) -> int | None:
+        """The first token of a word within a caption; None if it cannot write the word."""
+
+
+class PublishedForced(Captioner):
+    """Any captioner of transformers, see :class:`ForcedCaptioner`."""
+
+    @property
+    def name(self) -> str:
+        """Of the model."""
+        return self._model.name
+
+    @property
+    def network(self) -> Any:
+        """The network, whose attention is computed so that its weights can be read."""
+        if hasattr(self._network, "set_attn_implementation"):
+            self._network.set_attn_implementation("eager")
+        return self._network
+
+    @property
+    def side(self) -> int:
+        """The height of its pictures, in pixels."""
+        from PIL import Image
+
+        return int(self.pixels(self.shown(Image.new("RGB", (64, 64)))).shape[1])
+
+    def shown(self, photo: Image) -> Shown:
+        """See the protocol."""
+        return self._shown(photo, "")
+
+    def pixels(self, picture: Shown) -> torch.Tensor:
+        """See the protocol."""
+        pixels = picture.inputs.get(_PIXELS)
+        if pixels is None or pixels.dim() != 4 or len(pixels) != 1:
+            raise NotApplicableError(
+                f"{self._model.name}: a {self._model.kind} cuts pictures into pieces, over which "
+                "no map can be laid; choose a captioner that sees a picture whole"
+            )
+        return pixels[0].float()
+
+    def write(self, pictures: Sequence[Shown]) -> list[WrittenCaption]:
+        """See the protocol."""
+        rows = self._tokens(pictures, None, 1)
+        begun = [self._begun(picture) for picture in pictures]
+        return [
+            self._caption(before, row) if before else self._caption(row[:1], row[1:])
+            for before, row in zip(begun, rows, strict=True)
+        ]
+
+    def _caption(self, before: Sequence[int], row: Sequence[int]) -> WrittenCaption:
+        """The caption of a row, up to its end."""
+        config, tokenizer = self._network.generation_config, self._processor.tokenizer
+        named = config.eos_token_id
+        ends = {config.pad_token_id, *(named if isinstance(named, list) else [named])}
+        tokens = list(takewhile(lambda token: token not in ends, row))
+        cuts = [
+            len(tokenizer.decode(tokens[:length], skip_special_tokens=True))
+            for length in range(len(tokens) + 1)
+        ]
+        text = tokenizer.decode(tokens, skip_special_tokens=True)
+        return WrittenCaption(text, before, tokens, list(pairwise(cuts)))
+
+    def logits(self, pictures: Sequence[Shown], captions: Sequence[WrittenCaption]) -> torch.Tensor:
+        """See the protocol."""
+        import torch
+
+        longest = max(len(caption.tokens) for caption in captions)
+        pad = self._network.generation_config.pad_token_id
+        lines = [
+            [*caption.before, *caption.tokens, *[pad] * (longest - len(caption.tokens))]
+            for caption in captions
+        ]
+        tokens = torch.tensor(lines, device=self._device)
+        inputs = self._inputs(pictures)
+        if self._writes_apart:
+            inputs["decoder_input_ids"] = tokens
+        else:
+            inputs |= _lengthened(self._model.kind, inputs, tokens)
+        try:
+            logits: torch.Tensor = self._network(**inputs).logits
+        except (torch.OutOfMemoryError, BiasPipelineError):
+            raise
+        except Exception as error:  # whatever the library raises
+            raise DataError(
+                f"{self._model.name}: cannot read its own captions again ({first_line(error)})"
+            ) from error
+        return logits[:, -(longest + 1) :].float()
+
+    def first_token(self, word: str) -> int | None:
+        """See the protocol."""
+        tokenizer = self._processor.tokenizer
+        alone, behind = (
+            tokenizer(text, add_special_tokens=False).input_ids for text in ("a", f"a {word}")
+        )
+        following = behind[len(alone) :]
+        return following[0] if following and following[0] != tokenizer.unk_token_id else None
+
+
+def _lengthened(kind: str, inputs: dict[str, Any], tokens: torch.Tensor) -> dict[str, Any]:
+    """The prompt's inputs with the caption's tokens behind it."""
+    from torch.nn.functional import pad
+
+    before = inputs.get("input_ids")
+    if before is None:
+        return {"input_ids": tokens, _MASK: tokens.new_ones(tokens.shape)}
+    more = tokens.shape[1] - before.shape[1]
+    types = _TYPES if kind == PALIGEMMA else ""  # which reads what is of type 0 in both directions
+    others = {
+        name: pad(value, (0, more), value=int(name in (_MASK, types)))
+        for name, value in inputs.items()
+        if value.shape == before.shape
+    }
+    return {**others, "input_ids": tokens}

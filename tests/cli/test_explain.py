@@ -1,0 +1,100 @@
+"""``explain gradcam`` through the door."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from tests.captioners.test_fitted import write
+from tests.cli.commands import Run
+
+SCENES = ("dataset=scenes", "dataset.n_images=12")
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    """The folder of a SAT with random weights."""
+    return str(write(tmp_path / "sat", "sat"))
+
+
+def test_a_row_an_image_and_pictures_of_the_first_maps(model: str, run: Run) -> None:
+    words = ("--model", model, "--out", "maps", "--pictures", "2", "--maps")
+    code, output = run("explain", "gradcam", *SCENES, *words)
+    assert code == 0, output
+    assert "12 pictures, layer seeing (Grad-CAM, 8 x 8)" in output
+    table = pd.read_parquet("maps/attribution.parquet")
+    assert len(table) == table["image_id"].nunique() == 12
+    assert {"image_id", "word", "attribution_score"} <= set(table.columns)
+    assert len({path.name.split("_")[0] for path in Path("maps/maps").iterdir()}) == 2
+    maps = pd.read_parquet("maps/maps.parquet")
+    assert {len(one) for one in maps["map"]} == {64}
+    assert json.loads(Path("maps/settings.json").read_text())["words"] == "gender"
+
+
+def test_captions_are_those_of_caption(model: str, run: Run) -> None:
+    assert run("data", "draw", "--out", "drawn", "--n-images", "6", "--side", "32")[0] == 0
+    assert run("caption", "drawn/images", "--model", model, "--out", "written")[0] == 0
+    assert run("caption", "--gather", "written", "--no-strict")[0] == 0
+    captions = json.loads(Path("written/captions.json").read_text())
+    notes = "drawn/annotations"
+    data = (
+        *("dataset=coco", "dataset.attributes=drawn/attributes.csv", "dataset.images=drawn/images"),
+        *(f"dataset.captions={notes}/captions.json", f"dataset.instances={notes}/instances.json"),
+        "captioner=drawn/captioners/amplifier.json",
+    )
+    code, output = run("explain", "gradcam", *data, "--model", model, "--out", "maps")
+    assert code == 0, output
+    table = pd.read_parquet("maps/attribution.parquet").set_index("image_id")["caption"]
+    assert {str(row["image_id"]): row["caption"] for row in captions} == table.to_dict()
+
+
+def test_masked_pictures_have_other_maps_and_the_same_masks(run: Run, tmp_path: Path) -> None:
+    model = str(write(tmp_path / "grit", "grit"))
+    for name in ("none", "person_box"):
+        words = (f"image_masking={name}", "--model", model, "--out", name)
+        assert run("explain", "gradcam", *SCENES, *words)[0] == 0
+    plain, masked = (
+        pd.read_parquet(f"{name}/attribution.parquet") for name in ("none", "person_box")
+    )
+    assert plain["uniform_share"].tolist() == masked["uniform_share"].tolist()
+    scores, masked_scores = plain["attribution_score"], masked["attribution_score"]
+    assert not np.allclose(scores, masked_scores, equal_nan=True)
+
+
+def test_captioners_without_gradients_are_refused(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "model.gguf").write_bytes(b"GGUF")
+    code, output = run("explain", "gradcam", "--model", str(tmp_path / "model.gguf"), "--out", "a")
+    assert code == 2
+    assert "a GGUF file is read by a runtime without gradients" in output
+    words = ("--model", "x", "--server", "http://localhost", "--out", "a")
+    code, output = run("explain", "gradcam", *words)
+    assert code == 2
+    assert "a model behind a server gives captions and no gradients" in output
+
+
+def test_photos_of_another_shape_than_their_masks_are_refused(model: str, run: Run) -> None:
+    assert run("data", "draw", "--out", "drawn", "--n-images", "3", "--side", "32")[0] == 0
+    for path in Path("drawn/images").iterdir():
+        Image.new("RGB", (64, 32)).save(path)
+    notes = "drawn/annotations"
+    data = (
+        *("dataset=coco", "dataset.attributes=drawn/attributes.csv", "dataset.images=drawn/images"),
+        *(f"dataset.captions={notes}/captions.json", f"dataset.instances={notes}/instances.json"),
+        "captioner=drawn/captioners/amplifier.json",
+    )
+    code, output = run("explain", "gradcam", *data, "--model", model, "--out", "maps")
+    assert code == 3
+    assert "another shape than 64 x 32" in output
+    assert not Path("maps").exists()
+
+
+def test_words_that_the_captioner_cannot_write_are_refused(model: str, run: Run) -> None:
+    words = ("--model", model, "--out", "maps", "--words", "zebra,lion")
+    code, output = run("explain", "gradcam", *SCENES, *words)
+    assert code == 3
+    assert "its vocabulary has none of the words zebra, lion" in output
