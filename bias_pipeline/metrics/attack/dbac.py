@@ -59,7 +59,9 @@ class DBAC(Metric):
         scoring: the attackers' quality Q, above 0 and larger for better.
         stats: how intervals are made.
         aggregate: see :func:`bias_pipeline.metrics.functional.dbac.dbac_score`.
-        prior: see there.
+        prior: see there; ``labels``: for ``t_to_a``, P(group), the supported groups and the weights
+            of pairs are those of the images' labels on both sides, so that groups count which
+            captions hardly name, such as those of race (``a_to_t`` is as under ``counts``).
         positions: how many human captions of an image are used.
         min_support: the share of people's captions that must name a task; for ``t_to_a``, of
             images that must contain an object and of people's captions that must name a group.
@@ -143,7 +145,7 @@ class DBAC(Metric):
             scoring=scoring,
             stats=stats,
             aggregate=choice("aggregate", aggregate, dbac.AGGREGATES),
-            prior=choice("prior", prior, dbac.PRIORS),
+            prior=choice("prior", prior, (*dbac.PRIORS, dbac.LABELS)),
             positions=positions,
             min_support=support(min_support),
             rare=choice("rare", rare, RARE),

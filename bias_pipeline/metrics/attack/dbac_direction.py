@@ -190,6 +190,18 @@ class Direction:
         return self.name == "a_to_t"
 
     @property
+    def by_labels(self) -> bool:
+        """Whether groups are counted by images' labels, not by who names them."""
+        return not self.to_task and self.settings.prior == dbac.LABELS
+
+    @property
+    def prior(self) -> str:
+        """The prior of the headline, of those that :func:`dbac.dbac_score` knows."""
+        if self.settings.prior != dbac.LABELS:
+            return self.settings.prior
+        return "shared" if self.by_labels else "counts"
+
+    @property
     def by_group(self) -> bool:
         """Whether each group also has a score, as those of an intersection have."""
         return self.settings.attribute.crossed
@@ -265,8 +277,8 @@ class Direction:
     def supported(self) -> BoolArray:
         """(G, O) pairs in people's captions, of groups that people name often enough.
 
-        None if the captioner never names a value of the other variable, or if a group has too few
-        images to learn from.
+        By labels: pairs in images, of groups with enough images. None if the captioner never names
+        a value of the other variable, or if a group has too few images to learn from.
         """
         every = np.ones((1, len(self.images)))
         sizes = self.counts.group.sum(axis=0)
@@ -281,7 +293,7 @@ class Direction:
         if self.to_task:
             given, other = self.counts.group, self.counts.tasks[side]
         else:
-            given, other = self.counts.objects, self.counts.named[side]
+            given, other = self.counts.objects, self._groups(side)
         pairs = (given[:, :, None] * other[:, None, :]).reshape(len(self.images), -1)
         shape = (len(weights), 1, given.shape[1], other.shape[1])
         return (weights @ pairs).reshape(shape)
@@ -291,8 +303,14 @@ class Direction:
         given = self.counts.group if self.to_task else self.counts.objects
         return (weights @ given / weights.sum(axis=1, keepdims=True))[:, None, :]
 
+    def _groups(self, side: str) -> Float64Array:
+        """(M, K) how many of a side's captions name each group; by labels: the image's group."""
+        return self.counts.group if self.by_labels else self.counts.named[side]
+
     def _other(self, side: str, weights: Float64Array) -> Float64Array:
         """(B, 1, O) P(other): share of the side's captions that name each value."""
+        if self.by_labels:
+            return (weights @ self.counts.group / weights.sum(axis=1, keepdims=True))[:, None, :]
         counts = self.counts.tasks[side] if self.to_task else self.counts.named[side]
         captions = weights @ self.counts.captions[side][:, None]
         return (weights @ counts / captions)[:, None, :]
@@ -352,13 +370,14 @@ class Direction:
             )
 
         seeds = np.ones((1, self.n_seeds))
-        values = {self.part(): score(model, human, self.settings.prior)}
-        values |= {self.part(prior): score(model, human, prior) for prior in dbac.PRIORS}
+        values = {self.part(): score(model, human, self.prior)}
+        priors = ("shared", "none") if self.by_labels else dbac.PRIORS
+        values |= {self.part(prior): score(model, human, prior) for prior in priors}
         values[self.part("priors")] = score(louder, alike, "counts") * seeds
         for name, side in (("model", model), ("human", human)):
             values[self.part("quality", side=name)] = side.overall
             values[self.part("prior", side=name)] = side.other.mean(axis=-1) * seeds
-        pairs = dbac.pair_scores(model, human, given, self.settings.prior)
+        pairs = dbac.pair_scores(model, human, given, self.prior)
         values |= {
             self.pair(g, o): pairs[..., g, o]
             for g, o in zip(*np.nonzero(self.supported), strict=True)
@@ -383,5 +402,5 @@ class Direction:
             given,
             self.supported & in_group,
             aggregate="weighted" if how == "marginal" else how,  # marginal has no pairs
-            prior=self.settings.prior,
+            prior=self.prior,
         )

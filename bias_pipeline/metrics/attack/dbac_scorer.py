@@ -129,12 +129,17 @@ class DirectionScorer:
         absent = Estimate(nan, nan, nan, nan, nan, nan, self.direction.n_seeds)
         arrow, what = ("A->T", "task") if self.to_task else ("T->A", "group")
         share = f"{100 * self.direction.least:.2g}"
+        why = (
+            f"no {what} is named both in {share} % of people's captions (metric.min_support) and "
+            "by the captioner"
+        )
+        if self.direction.by_labels:
+            why = f"no group has {share} % of the images (metric.min_support), or one has too few"
+        elif not self.to_task:
+            why += "; metric.prior=labels counts groups by the images' labels instead"
         return Score(
             parts={self.name: self._part(self.direction.part(), absent)},
-            notes=[
-                f"{arrow} cannot be scored: no {what} is named both in {share} % of people's "
-                "captions (metric.min_support) and by the captioner"
-            ],
+            notes=[f"{arrow} cannot be scored: {why}"],
             tables={**self.direction.tables, "examples": [], "resample": []},
         )
 
@@ -156,7 +161,7 @@ class DirectionScorer:
         if not name.group or name.of_pair:
             return self.images
         place = self.view.groups.index(name.group)
-        if self.to_task:
+        if self.to_task or self.direction.by_labels:
             return self.images[self.counts.group[:, place] > 0]
         named = sum(self.counts.named[side][:, place] for side in SIDES)
         return self.images[np.asarray(named) > 0]

@@ -18,6 +18,7 @@ from bias_pipeline.array_types import BoolArray, Float64Array
 EPSILON = 1e-8
 AGGREGATES = ("weighted", "per_pair", "per_caption", "marginal")
 PRIORS = ("counts", "shared", "none")
+LABELS = "labels"  # of images, for both sides: shared, whatever captions name
 
 
 @dataclass(frozen=True, eq=False)

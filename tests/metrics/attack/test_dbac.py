@@ -662,3 +662,59 @@ def test_a_pair_of_few_test_captions_has_an_interval() -> None:
     known = [p.estimate for p in pairs.values() if math.isfinite(p.estimate.value)]
     assert known
     assert all(math.isfinite(e.ci_low) for e in known)
+
+
+NAMELESS = Attribute("race", ("light", "dark"), {"light": ["pale"], "dark": ["brown"]}, {})
+
+
+def test_groups_that_no_caption_names_are_scored_by_labels() -> None:
+    corpus = planted(a_to_t=0.5)
+    silent = compute(corpus, attribute=NAMELESS)
+    assert math.isnan(silent.parts["t_to_a"].estimate.value)
+    assert any("metric.prior=labels counts groups" in note for note in silent.notes)
+    labelled = compute(corpus, attribute=NAMELESS, prior="labels")
+    assert math.isfinite(labelled.parts["t_to_a"].estimate.value)
+    assert labelled.parts["t_to_a"].n_images == len(corpus)
+
+
+def test_by_labels_a_pair_is_its_tasks_qualities() -> None:
+    """P(a) and P(t) are the same on both sides, so the pairs of a task have one score."""
+    parts = compute(planted(t_to_a=0.5), attribute=NAMELESS, prior="labels").parts
+    by_task = {
+        task: {group: parts[f"t_to_a:{task}:{group}"].estimate.value for group in NAMELESS.groups}
+        for task in OBJECTS[:4]
+    }
+    for scores in by_task.values():
+        assert scores["light"] == pytest.approx(scores["dark"], abs=1e-9)
+    assert len({round(scores["light"], 6) for scores in by_task.values()}) == 4
+
+
+def test_by_labels_weights_are_the_images_of_each_pair() -> None:
+    corpus = planted(t_to_a=0.5)
+    parts = compute(corpus, attribute=NAMELESS, prior="labels").parts
+    total = weight = 0.0
+    for name, part in parts.items():
+        _, *pair = str(name).split(":")
+        if len(pair) == 2 and pair[1] in NAMELESS.groups:
+            task, group = pair
+            images = sum(
+                task in record.objects and record.labels["race"] == group  # type: ignore[operator]
+                for record in corpus
+            )
+            total, weight = total + images * part.estimate.value, weight + images
+    assert parts["t_to_a"].estimate.value == pytest.approx(total / weight, abs=1e-6)
+
+
+def test_by_labels_a_to_t_is_as_counted() -> None:
+    counted, labelled = (
+        compute(planted(a_to_t=0.5), prior=prior).parts["a_to_t"].estimate.value
+        for prior in ("counts", "labels")
+    )
+    assert counted == labelled
+
+
+def test_by_labels_people_as_the_captioner_score_zero() -> None:
+    corpus = planted()
+    people = corpus_of([Record(r.id, r.human[0], r.human, r.labels, r.objects) for r in corpus])
+    parts = compute(people, attribute=NAMELESS, prior="labels").parts
+    assert parts["t_to_a"].estimate.value == pytest.approx(0, abs=1e-9)
