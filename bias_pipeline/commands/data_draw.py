@@ -1,22 +1,28 @@
-"""``data draw``: the embedded data set with its pictures and masks, as files in COCO's format."""
+"""``data draw``: the embedded data set with its pictures, in COCO's format or in ArtEmis'."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.declared import Count, NotNegative, Range, Seed
+from bias_pipeline.errors import UsageError, did_you_mean
 from bias_pipeline.io.terminal import print_out
 
-_ABOUT = "Write the embedded data set with its pictures and masks, as files in COCO's format"
+T = TypeVar("T")
+_ABOUT = (
+    "Write the embedded data set with its pictures: the world of people with masks, in COCO's "
+    "format, or the affective world, in ArtEmis'"
+)
 
 
 def parser() -> Parser:
     """The options and their help."""
-    from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
+    from bias_pipeline.datasets.scenes import AFFECT_CAPTIONERS, CAPTIONERS
 
     parser = Parser(f"{PROGRAM} data draw", description=_ABOUT)
     parser.add_argument("--out", type=Path, required=True, help="folder to write to")
@@ -30,9 +36,12 @@ def parser() -> Parser:
             f"--{name}", type=number(kind), default=usual, help=f"{about} ({usual})"
         )
     parser.add_argument(
+        "--world", choices=["people", "affect"], default="people", help="which world (people)"
+    )
+    parser.add_argument(
         "--captioner",
         nargs="+",
-        choices=sorted(CAPTIONERS),
+        choices=sorted({*CAPTIONERS, *AFFECT_CAPTIONERS}),
         default=["amplifier", "faithful"],
         metavar="NAME",
         help="captioners whose captions are written too (amplifier faithful)",
@@ -46,10 +55,28 @@ def command(arguments: Sequence[str]) -> int:
     Raises:
         BiasPipelineError: if the folder cannot be written.
     """
+    options = parser().parse_args(list(arguments))
+    (_affect if options.world == "affect" else _people)(options)
+    return 0
+
+
+def _affect(options: Namespace) -> None:
+    from bias_pipeline.datasets.scenes import AFFECT_CAPTIONERS, write_affect
+
+    if options.leak:
+        raise UsageError("--leak is for --world people only; leave it out")
+    captioners = _chosen(options, AFFECT_CAPTIONERS)
+    write_affect(options.n_images, options.seed, options.out, captioners, options.side)
+    print_out(f"{options.out}: {options.n_images} pictures, read by")
+    words = shlex.join([f"dataset.root={options.out}", f"dataset.images={options.out / 'wikiart'}"])
+    chosen = f"attribute=emotion captioner={options.captioner[0]}"
+    print_out(f"  python -m bias_pipeline dataset=artemis {words} {chosen}")
+
+
+def _people(options: Namespace) -> None:
     from bias_pipeline.datasets.scenes import CAPTIONERS, generate, write_drawn
 
-    options = parser().parse_args(list(arguments))
-    captioners = {name: CAPTIONERS[name] for name in options.captioner}
+    captioners = _chosen(options, CAPTIONERS)
     world = generate(n_images=options.n_images, seed=options.seed)
     write_drawn(world, options.out, captioners, options.side, options.leak)
     folder, notes = options.out, options.out / "annotations"
@@ -63,4 +90,18 @@ def command(arguments: Sequence[str]) -> int:
     chosen = shlex.join(f"dataset.{word}" for word in words)
     captions = shlex.quote(str(folder / "captioners" / f"{options.captioner[0]}.json"))
     print_out(f"  python -m bias_pipeline dataset=coco {chosen} captioner={captions}")
-    return 0
+
+
+def _chosen(options: Namespace, known: Mapping[str, T]) -> dict[str, T]:
+    """The dials of the captioners whose captions are written.
+
+    Raises:
+        UsageError: if the world has no captioner of a name.
+    """
+    for name in options.captioner:
+        if name not in known:
+            raise UsageError(
+                f"--captioner {name}: the world {options.world!r} has none of that name; "
+                f"{did_you_mean(name, known)}"
+            )
+    return {name: known[name] for name in options.captioner}

@@ -17,12 +17,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import Corpus, Record
-from bias_pipeline.corpus.pictures import Region
+from bias_pipeline.corpus.pictures import Pixels, Region
+from bias_pipeline.datasets.artemis_files import FILES
 from bias_pipeline.datasets.base import Dataset
+from bias_pipeline.datasets.scenes.affect_drawing import AffectDrawing
+from bias_pipeline.datasets.scenes.affect_world import (
+    AFFECT_CAPTIONERS,
+    AffectImage,
+    AffectSettings,
+    affect_captions,
+    affect_world,
+)
 from bias_pipeline.datasets.scenes.bias_settings import BiasSettings
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS, world_captions
 from bias_pipeline.datasets.scenes.categories import CATEGORIES
@@ -33,6 +42,8 @@ from bias_pipeline.errors import ResourceError, UsageError, did_you_mean
 
 INSTANCES = "annotations/instances.json"
 COLUMNS = {"bb_gender": "gender", "bb_skin": "skin", "age": "age", "emotion": "emotion"}
+WORLDS = {"people": (BiasSettings, CAPTIONERS), "affect": (AffectSettings, AFFECT_CAPTIONERS)}
+DRAWN = "Drawn"  # the style of the affective world's pictures, where it is written as ArtEmis is
 
 
 def write_scenes(world: World, root: Path, captioners: Mapping[str, BiasSettings]) -> None:
@@ -82,6 +93,58 @@ def write_drawn(
         ResourceError: if the folder cannot be written.
     """
     _place(root, chain(_texts(world, captioners), _drawn(world, side, leak)))
+
+
+def write_affect(
+    n_images: int, seed: int, root: Path, captioners: Mapping[str, AffectSettings], side: int
+) -> None:
+    """Write the affective world with its pictures in ArtEmis' shape.
+
+    The files are ``artemis_dataset_release_v0.csv``, one ``captioners/<name>.json`` each, and
+    ``wikiart/Drawn/<id>.png``.
+
+    Args:
+        n_images: how many pictures.
+        seed: of the world.
+        root: the folder; created if it is missing.
+        captioners: name to dials of the captioners whose captions are written.
+        side: of the square pictures, 32 to 256 pixels.
+
+    Raises:
+        ResourceError: if the folder cannot be written.
+    """
+    world = affect_world(n_images, seed)
+    results = (
+        (f"captioners/{name}.json", _json(_affect_results(affect_captions(n_images, seed, dials))))
+        for name, dials in captioners.items()
+    )
+    pictures = (
+        (f"wikiart/{DRAWN}/{image.id}.png", _png(AffectDrawing(image).draw(side).pixels))
+        for image in world
+    )
+    _place(root, chain([(FILES[1], _release(world).encode())], results, pictures))
+
+
+def _release(world: Sequence[AffectImage]) -> str:
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(["art_style", "painting", "emotion", "utterance", "repetition"])
+    for image in world:
+        for emotion, text in image.utterances:
+            writer.writerow([DRAWN, image.id, emotion, text, len(image.utterances)])
+    return table.getvalue()
+
+
+def _affect_results(captions: Mapping[int, str]) -> list[dict[str, Any]]:
+    return [{"image_id": f"{DRAWN}/{i}", "caption": text} for i, text in captions.items()]
+
+
+def _png(pixels: Pixels) -> bytes:
+    from PIL import Image as Picture
+
+    file = io.BytesIO()
+    Picture.fromarray(pixels).save(file, "PNG")
+    return file.getvalue()
 
 
 def write_scenes_captions(root: Path, name: str, captions: Mapping[int, str]) -> None:
@@ -146,15 +209,11 @@ def _captioner(name: str, captions: Mapping[int, str]) -> tuple[str, bytes]:
 
 def _drawn(world: World, side: int, leak: float) -> Iterator[tuple[str, bytes]]:
     """Pictures, and the instances visible in them."""
-    from PIL import Image as Picture
-
     header, annotations = _header(world), []
     for image, entry in zip(world.images, header["images"], strict=True):
         entry |= {"file_name": f"{image.id:012d}.png", "width": side, "height": side}
         drawn = SceneDrawing(image, "gender", leak).draw(side)
-        file = io.BytesIO()
-        Picture.fromarray(drawn.pixels).save(file, "PNG")
-        yield f"images/{entry['file_name']}", file.getvalue()
+        yield f"images/{entry['file_name']}", _png(drawn.pixels)
         annotations += [_seen(image.id, region) for region in drawn.regions]
     numbered = [
         {"id": number, **annotation} for number, annotation in enumerate(annotations, start=1)
@@ -249,22 +308,27 @@ def _results(captions: Mapping[int, str]) -> list[dict[str, Any]]:
 
 
 class ScenesDataset(Dataset):
-    """People doing things, five human captions each, and captioners whose bias is known.
+    """Pictures with five human captions each, and captioners whose bias is known.
 
-    The same settings make the same captions on every machine. They are also written to disk in
-    COCO's format, each captioner's when first used, for inspection and other tools; they are never
-    read back.
+    The world of ``people`` shows people doing things; ``affect`` has pictures that make people feel
+    one of ArtEmis' nine emotions, and captions that say what they feel and why.
+
+    The same settings make the same captions on every machine. Those of people are also written to
+    disk in COCO's format, each captioner's when first used, for inspection and other tools; they
+    are never read back. ``data draw`` writes both worlds.
 
     Args:
         root: where the files are written.
         n_images: how many images are made, at least 1.
         seed: of the world.
         captioners: more captioners, name to dials, in addition to the built-in ones.
+        world: ``people`` or ``affect``, whose data set is called ``scenes_affect``.
         leak: how far the mark of the group extends beyond a person's edge in the pictures, as a
             share of the person's width, so that masking people does not hide it; for tests.
 
     Raises:
-        UsageError: if a dial is out of range or a name is not a word.
+        UsageError: if a dial is out of range, a name is not a word, or ``leak`` is set for a world
+            without people.
 
     Example:
         >>> ScenesDataset("unused").captioners()[:2]
@@ -281,8 +345,14 @@ class ScenesDataset(Dataset):
         seed: Seed = 0,
         captioners: Mapping[str, Mapping[str, float | str]] | None = None,
         leak: Share = 0.0,
+        world: Literal["people", "affect"] = "people",
     ) -> None:
         self.root = Path(root)
+        self.world = world
+        if world == "affect":
+            self.name, self.shown_under = "scenes_affect", "drawn by bias_pipeline's own generator"
+            if leak:
+                raise UsageError("dataset.leak is for dataset.world=people only; leave it out")
         self.n_images = n_images
         self.seed = seed
         self.leak = leak
@@ -291,8 +361,9 @@ class ScenesDataset(Dataset):
                 raise UsageError(
                     f"dataset.captioners: {captioner!r} names a file; use letters, digits and _"
                 )
-        further = {name: BiasSettings(**dials) for name, dials in (captioners or {}).items()}  # type: ignore[arg-type]
-        self.dials = {**CAPTIONERS, **further}
+        settings, usual = WORLDS[world]
+        further = {name: settings(**dials) for name, dials in (captioners or {}).items()}
+        self.dials: dict[str, Any] = {**usual, **further}
 
     def captioners(self) -> Sequence[str]:
         """The built-in captioners, then the further ones."""
@@ -302,11 +373,33 @@ class ScenesDataset(Dataset):
         """See :meth:`Dataset.load`."""
         self.check_captioner(captioner)
         names, labels = attribute.groups_of(self.name)
-        if labels.field not in COLUMNS:
+        columns = COLUMNS if self.world == "people" else ("emotion",)
+        if labels.field not in columns:
             raise UsageError(
-                f"attribute {attribute.name!r}, labels.scenes.field: there is no column "
-                f"{labels.field!r} in dataset 'scenes'; {did_you_mean(labels.field, COLUMNS)}"
+                f"attribute {attribute.name!r}, labels.{self.name}.field: there is no column "
+                f"{labels.field!r} in dataset {self.name!r}; {did_you_mean(labels.field, columns)}"
             )
+        records = self._people if self.world == "people" else self._affect
+        return Corpus.build(
+            records(captioner, attribute.name, labels.field),
+            dataset=self.name,
+            captioner=captioner,
+            groups={attribute.name: (names, labels)},
+            trained_on_reference=True,
+        )
+
+    def _affect(self, captioner: str, attribute: str, field: str) -> Iterator[Record]:
+        captions = affect_captions(self.n_images, self.seed, self.dials[captioner])
+        for image in affect_world(self.n_images, self.seed):
+            yield Record(
+                id=str(image.id),
+                model=captions[image.id],
+                human=tuple(utterance.text for utterance in image.utterances),
+                labels={attribute: {"emotion": image.emotion}[field]},
+                image=AffectDrawing(image),
+            )
+
+    def _people(self, captioner: str, attribute: str, field: str) -> Iterator[Record]:
         world = _world(self.n_images, self.seed)
         # Files of other dials stay theirs.
         dials = hashlib.sha256(repr(self.dials).encode()).hexdigest()[:8]
@@ -316,13 +409,7 @@ class ScenesDataset(Dataset):
             write_scenes(world, folder, {})
         if not (folder / "captioners" / f"{captioner}.json").is_file():
             write_scenes_captions(folder, captioner, captions)
-        return Corpus.build(
-            _records(world, captions, attribute.name, COLUMNS[labels.field], self.leak),
-            dataset=self.name,
-            captioner=captioner,
-            groups={attribute.name: (names, labels)},
-            trained_on_reference=True,
-        )
+        return _records(world, captions, attribute, COLUMNS[field], self.leak)
 
 
 @lru_cache(maxsize=4)

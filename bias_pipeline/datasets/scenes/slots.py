@@ -232,13 +232,17 @@ def slot_name(kind: str, setting: str) -> str:
     return kind if kind == "activity" else f"{kind} {setting}"
 
 
-def _read_slots(table: str) -> Iterator[Slot]:
-    yield Slot(
+def _activities() -> Slot:
+    return Slot(
         "activity",
         tuple(activity.name for activity in ACTIVITIES),
         tuple(activity.weight for activity in ACTIVITIES),
         tuple(activity.leans for activity in ACTIVITIES),
     )
+
+
+def read_slots(table: str) -> Iterator[Slot]:
+    """Read blocks of a name and a line an option: "weight synonyms @ group factor group factor"."""
     for block in table.strip().split("\n\n"):
         name, *lines = block.splitlines()
         weights, options, leans = zip(*map(_read_option, lines), strict=True)
@@ -253,7 +257,7 @@ def _read_option(line: str) -> tuple[float, str, Mapping[str, float]]:
     return float(weight), option, dict(zip(leans[::2], map(float, leans[1::2]), strict=True))
 
 
-SLOTS: Mapping[str, Slot] = {slot.name: slot for slot in _read_slots(_DETAILS)}
+SLOTS: Mapping[str, Slot] = {slot.name: slot for slot in (_activities(), *read_slots(_DETAILS))}
 SETTING_OF: tuple[int, ...] = tuple(SETTINGS.index(activity.setting) for activity in ACTIVITIES)
 
 

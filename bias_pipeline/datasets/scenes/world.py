@@ -203,15 +203,16 @@ def rows_of(columns: Columns) -> Iterator[dict[str, int]]:
 
 def image_draws(seed: int, keys: Sequence[int]) -> list[dict[str, float]]:
     """Numbers in [0, 1) by purpose, drawn once per image."""
-    return _named(uniforms(seed, keys, _IMAGE, _PURPOSES), _PURPOSES)
+    return named_draws(uniforms(seed, keys, _IMAGE, _PURPOSES), _PURPOSES)
 
 
 def annotator_draws(seed: int, keys: Sequence[int], annotator: int) -> list[dict[str, float]]:
     """Numbers in [0, 1) by purpose, of one annotator for each image."""
-    return _named(uniforms(seed, keys, annotator, grammar.PURPOSES), grammar.PURPOSES)
+    return named_draws(uniforms(seed, keys, annotator, grammar.PURPOSES), grammar.PURPOSES)
 
 
-def _named(numbers: Float64Array, purposes: Sequence[str]) -> list[dict[str, float]]:
+def named_draws(numbers: Float64Array, purposes: Sequence[str]) -> list[dict[str, float]]:
+    """(N, P) numbers as N mappings from purpose to number."""
     return [dict(zip(purposes, row, strict=True)) for row in numbers.tolist()]
 
 
