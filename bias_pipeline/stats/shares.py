@@ -59,7 +59,7 @@ def spread_of_small_shares(counts: Float64Array) -> float:
     simulated in ``experiments/inference``. Ours.
 
     Args:
-        counts: (T,) number of observations of each share; those below two are ignored.
+        counts: (T,) number of observations of each share; 0 are ignored.
 
     Returns:
         A factor of standard deviations, 1 or more.
@@ -69,7 +69,7 @@ def spread_of_small_shares(counts: Float64Array) -> float:
         >>> round(spread_of_small_shares(np.array([2.0, 2.0])), 3)
         1.155
     """
-    few = counts[counts >= 2]
+    few = counts[counts > 0]
     return math.sqrt((1 / (few - 0.5)).sum() / (1 / few).sum()) if len(few) else 1.0
 
 

@@ -121,7 +121,8 @@ class BiasAmplificationMALS(LabelledTaskMetric):
 
         joint = sides.tables()["joint"]
         named = np.asarray(joint.sum(axis=0)).reshape(sides.n_groups, -1).sum(axis=0)
-        factor = spread_of_small_shares(named)
+        # A task named once has no direction from other images, and adds nothing.
+        factor = spread_of_small_shares(named[named >= 2])
         return CountSpec(
             tables=sides.tables_of_folds(view.corpus.keys),
             numbers=numbers,

@@ -37,6 +37,7 @@ from bias_pipeline.metrics.functional.amplification import (
 from bias_pipeline.metrics.references import ZHAO_2023
 from bias_pipeline.metrics.value_names import DIRECTIONS, PartName
 from bias_pipeline.stats.bootstrap import Bootstrap
+from bias_pipeline.stats.shares import spread_of_small_shares
 
 N_SETS = PartName("sets")
 MALS, MALS_VARIANCE = PartName("mals"), PartName("mals", detail="variance")
@@ -50,6 +51,9 @@ class MultiDirectional(LabelledTaskMetric):
     chance alone, and cannot show that bias shrinks. ``<direction>:signed`` is the mean with
     the sign of BA->, ``<direction>:variance`` the population variance of the changes, ``mals`` and
     ``mals:variance`` the pair of Multi_MALS, ``<direction>:undefined`` and ``sets`` counts.
+
+    Half of the sets of tasks are in one image or two, whose spread resampling underestimates;
+    intervals of ``t_to_a`` are wider by that (:mod:`bias_pipeline.stats.shares`).
 
     The corpus has no training labels, so changes are taken against its own labels, as the public
     code does; :mod:`bias_pipeline.metrics.functional.amplification` takes training labels too.
@@ -75,7 +79,7 @@ class MultiDirectional(LabelledTaskMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="multi_directional",
         title="Directional bias amplification of task sets (Multi->)",
-        version=3,
+        version=4,
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
@@ -150,6 +154,7 @@ class MultiDirectional(LabelledTaskMetric):
             return {**values, N_SETS: np.full(len(sums["groups"]), float(n_sets))}
 
         count = ValueBasis(sides.images, unit=COUNT)
+        of_tasks = spread_of_small_shares(np.asarray(sides.labelled.sum(axis=0)))
         headline = ValueBasis(sides.images, range=(0.0, 1.0) if self.absolute else None)
         return CountSpec(
             tables=sides.tables(),
@@ -163,6 +168,7 @@ class MultiDirectional(LabelledTaskMetric):
             },
             audit={"sets": n_sets},
             notes=[self.caution()],
+            widening={PartName(what, direction="t_to_a"): of_tasks for what in ("", "signed")},
         )
 
     def _of_sets(self, view: CorpusView) -> LabelsVsCaptions:
