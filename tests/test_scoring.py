@@ -31,7 +31,7 @@ def test_published_worked_case(name: str) -> None:
     score = {
         "leakage": functional.leakage,
         "lic": functional.lic,
-        "imagecaptioner2": functional.image_captioner2,
+        "imagecaptioner2": functional.imagecaptioner2,
     }[name]
     computed_score = score(probs, truth.astype(np.int64))
     assert computed_score == pytest.approx(case["expected"][name], abs=oracle["tolerance_abs"])
@@ -66,7 +66,7 @@ def test_renaming_groups_changes_nothing(scoring: Scoring, seed: int) -> None:
 def test_lic_never_exceeds_accuracy_nor_confidence(seed: int) -> None:
     probs, truth = guesses(3, seed=seed)
     lic = functional.lic(probs, truth)
-    assert lic <= min(functional.leakage(probs, truth), functional.image_captioner2(probs, truth))
+    assert lic <= min(functional.leakage(probs, truth), functional.imagecaptioner2(probs, truth))
 
 
 def test_a_tie_goes_to_the_last_group() -> None:

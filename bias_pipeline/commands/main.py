@@ -9,8 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from bias_pipeline import __version__
-from bias_pipeline.commands import help
-from bias_pipeline.commands.registry import resolve_command
+from bias_pipeline.commands.registry import group_help, overview, resolve_command, word_help
 from bias_pipeline.errors import (
     NO_MEMORY,
     BiasPipelineError,
@@ -117,15 +116,15 @@ def _command(words: list[str]) -> int:
         UsageError: if there is no such command.
     """
     if words[:1] in (["-h"], ["--help"], ["help"]):
-        return _say(help.overview())
+        return _say(overview())
     if words[:1] == ["--version"]:
         return _say("\n".join([f"bias_pipeline {__version__}", *installation.versions()]))
     word, rest = resolve_command(words)
     if word is None:
         wants_help = bool({"-h", "--help"} & set(rest))
-        return _say(help.group_help(words[0])) or (0 if wants_help else UsageError.exit_code)
+        return _say(group_help(words[0])) or (0 if wants_help else UsageError.exit_code)
     if {"-h", "--help"} & set(rest):
-        return _say(help.word_help(word))
+        return _say(word_help(word))
     _check_memory_limit()
     return word.command(rest)
 

@@ -1,7 +1,7 @@
 """The commands: their names, and the module of each.
 
-A command's module has ``parser()``, from which help and completion are made, and
-``command(words)``, which runs it and returns the exit code.
+``parser()`` of a command's module makes its help and completion, ``command(words)`` runs it and
+returns the exit code. Where commands share a module they are ``NAME_parser`` and ``NAME_command``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import ModuleType
+from typing import Any
 
 from bias_pipeline.commands.arguments import KEYS, PROGRAM, Parser
 from bias_pipeline.errors import UsageError, did_you_mean
@@ -24,28 +24,31 @@ class Command:
         about: what it does, in one line.
         arguments: what follows it, in short.
         keys: whether that may be ``key=value``.
+        module: of :mod:`bias_pipeline.commands`; the first word where it is empty.
     """
 
     name: str
     about: str
     arguments: str = ""
     keys: bool = False
+    module: str = ""
 
     def parser(self) -> Parser:
         """The options and their help."""
-        parser: Parser = self._module.parser()
+        parser: Parser = self._find("parser")()
         return parser
 
     @property
     def command(self) -> Callable[[list[str]], int]:
         """What runs it."""
-        function: Callable[[list[str]], int] = self._module.command
+        function: Callable[[list[str]], int] = self._find("command")
         return function
 
-    @property
-    def _module(self) -> ModuleType:
-        name = self.name.replace(" ", "_")
-        return importlib.import_module(f"bias_pipeline.commands.{name}")
+    def _find(self, role: str) -> Any:
+        first, *others = self.name.split()
+        words = others or ([first] if self.module else [])
+        module = importlib.import_module(f"bias_pipeline.commands.{self.module or first}")
+        return getattr(module, "_".join([*words, role]))
 
 
 WORDS = (
@@ -80,7 +83,7 @@ WORDS = (
         f"--model MODEL --out DIR {KEYS}",
         keys=True,
     ),
-    Command("metrics", "what each metric can detect", "[--cards]"),
+    Command("metrics", "what each metric can detect", "[--cards]", module="analysis"),
     Command("analysis claims", "do the papers' conclusions hold in our runs?"),
     Command("analysis words", "words that give the attribute away", KEYS, keys=True),
     Command("analysis unmasked_words", "revealing words that masking leaves in", KEYS, keys=True),
@@ -91,8 +94,18 @@ WORDS = (
         KEYS,
         keys=True,
     ),
-    Command("analysis sensitivity", "how much scores vary with the attacker", "OUTPUTS ..."),
-    Command("analysis consistency", "whether attackers, or metrics, agree", "OUTPUTS ..."),
+    Command(
+        "analysis sensitivity",
+        "how much scores vary with the attacker",
+        "OUTPUTS ...",
+        module="steadiness",
+    ),
+    Command(
+        "analysis consistency",
+        "whether attackers, or metrics, agree",
+        "OUTPUTS ...",
+        module="steadiness",
+    ),
     Command("analysis power", "how small a bias so many images can show", "--n N|--groups N,N"),
     Command("analysis metrics", "the same as metrics", "[--cards]"),
     Command(
@@ -166,3 +179,35 @@ def list_commands(words: Sequence[Command]) -> list[str]:
         for text, word in zip(written, words, strict=True)
         for line in (f"  {text}", f"      {word.about}")
     ]
+
+
+def overview() -> str:
+    """The text of ``--help``.
+
+    Example:
+        >>> "metric=" in overview()
+        True
+    """
+    run, *others = WORDS
+    head = [
+        "bias_pipeline: does an image captioner amplify societal bias?",
+        "",
+        "Usage:",
+        *list_commands([run, *others]),
+        "",
+        f"{PROGRAM} COMMAND --help explains a command. Options of run:",
+        "",
+    ]
+    return "\n".join([*head, run.parser().format_help().partition("\n\n")[2].rstrip()])
+
+
+def group_help(first: str) -> str:
+    """The commands of a group."""
+    return "\n".join(["usage:", *list_commands(subcommands(first)), "", "Each has its own --help."])
+
+
+def word_help(word: Command) -> str:
+    """The help of a command, and its subcommands."""
+    text = word.parser().format_help().rstrip()
+    others = subcommands(word.name)
+    return "\n".join([text, "", "also:", *list_commands(others)]) if others else text

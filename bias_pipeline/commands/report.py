@@ -1,10 +1,11 @@
-"""``report``: finished runs as one HTML page, and as files for a paper."""
+"""``report``: finished runs as a page, as files for a paper, and as Weights & Biases runs."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from bias_pipeline.commands.arguments import PROGRAM, Parser, file_of
+from bias_pipeline.commands.arguments import PROGRAM, Parser, file_of, number
+from bias_pipeline.declared import Seconds
 from bias_pipeline.io.optional_dependencies import REPORT
 from bias_pipeline.io.terminal import print_out
 
@@ -48,5 +49,63 @@ def parser() -> Parser:
         type=Path,
         metavar="DIR",
         help="also write tables (LaTeX, Markdown, CSV, Parquet), figures (SVG, PNG) and references",
+    )
+    return parser
+
+
+def wandb_command(words: list[str]) -> int:
+    """Write the runs, or send them; returns the exit code.
+
+    Raises:
+        BiasPipelineError: if there are none, or a server does not accept them.
+    """
+    from bias_pipeline.loggers import workspace
+    from bias_pipeline.loggers.push import push
+    from bias_pipeline.report.content import finished_results
+
+    arguments = wandb_parser().parse_args(words)
+    if arguments.workspace:
+        workspace.require_server(arguments.mode)
+    pushed = push(
+        arguments.folder,
+        project=arguments.project,
+        entity=arguments.entity,
+        mode="online" if arguments.workspace else arguments.mode,
+        timeout_s=arguments.timeout,
+    )
+    print_out(pushed.sentence())
+    if arguments.workspace:
+        print_out(
+            workspace.save_workspace(
+                finished_results(arguments.folder),
+                project=arguments.project,
+                entity=arguments.entity,
+            )
+        )
+    return 0
+
+
+def wandb_parser() -> Parser:
+    """The options and their help."""
+    from bias_pipeline.loggers.push import RUN_S
+
+    parser = Parser(f"{PROGRAM} report wandb", description="Write finished runs as W&B runs")
+    parser.add_argument(
+        "folder", type=Path, nargs="?", default=Path("outputs"), help="folder of runs (outputs)"
+    )
+    parser.add_argument("--project", default="bias_pipeline", help="W&B project (bias_pipeline)")
+    parser.add_argument("--entity", help="user or team (your default)")
+    parser.add_argument(
+        "--mode",
+        default="",
+        help="offline or online (WANDB_MODE; else online where a key is set)",
+    )
+    parser.add_argument(
+        "--timeout", type=number(Seconds), default=RUN_S, help=f"seconds a run ({RUN_S:g})"
+    )
+    parser.add_argument(
+        "--workspace",
+        action="store_true",
+        help="also create or update a workspace on the server that compares the project's runs",
     )
     return parser

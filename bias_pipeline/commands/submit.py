@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from bias_pipeline.commands import shorthand
+from bias_pipeline.commands import caption, data, embed, shorthand
 from bias_pipeline.commands.arguments import KEYS, PROGRAM, Parser, keys_parser, number
 from bias_pipeline.config.compose import cell_of
 from bias_pipeline.config.expansion import check_captioners
@@ -82,7 +82,7 @@ def parser() -> Parser:
     return keys_parser("submit", _ABOUT)
 
 
-def submit_shards(
+def _submit_shards(
     name: str, words: Sequence[str], options_of: Callable[[Sequence[str]], Namespace]
 ) -> int:
     """Submit a command on photos, one job for each share.
@@ -110,7 +110,7 @@ def submit_shards(
     return 0
 
 
-def shards_parser(name: str, parser: Parser) -> Parser:
+def _shards_parser(name: str, parser: Parser) -> Parser:
     """The parser of a command on photos, with the options of submitting it."""
     parser.prog = f"{PROGRAM} submit {name}"
     parser.usage = f"%(prog)s --shards N [options of {name}] {KEYS}"
@@ -242,3 +242,55 @@ def _sbatch(script: Path) -> str:
     if not number.isdigit():
         raise DataError(f"sbatch printed {done.stdout!r}, which is no job number")
     return number
+
+
+def embed_command(words: list[str]) -> int:
+    """Submit the jobs and return; prints their numbers and how to get the file in the end.
+
+    Raises:
+        UsageError: if the words are wrong, or Slurm refuses the array.
+    """
+    return _submit_shards("embed", words, embed.options_of)
+
+
+def embed_parser() -> Parser:
+    """The options and their help."""
+    return _shards_parser("embed", embed.parser())
+
+
+def caption_command(words: list[str]) -> int:
+    """Submit the jobs and return; prints their numbers and how to get the file in the end.
+
+    Raises:
+        UsageError: if the words are wrong or name a server, or Slurm refuses the array.
+    """
+    return _submit_shards("caption", words, _caption_options)
+
+
+def _caption_options(words: Sequence[str]) -> Namespace:
+    options = caption.options_of(words)
+    if options.server is not None:
+        raise UsageError(
+            "submit caption takes no --server: the jobs together would ask more at once than one "
+            "server bears, and cluster nodes often reach none; run caption --server on one machine"
+        )
+    return options
+
+
+def caption_parser() -> Parser:
+    """The options and their help."""
+    return _shards_parser("caption", caption.parser())
+
+
+def data_detect_command(words: list[str]) -> int:
+    """Submit the jobs and return; prints their numbers and how to get the file in the end.
+
+    Raises:
+        UsageError: if the words are wrong, or Slurm refuses the array.
+    """
+    return _submit_shards("data detect", words, data.detect_options)
+
+
+def data_detect_parser() -> Parser:
+    """The options and their help."""
+    return _shards_parser("data detect", data.detect_parser())

@@ -15,7 +15,7 @@ from bias_pipeline.metrics.base import UNSURE, EvidenceRule, ExpectedResponse, M
 from bias_pipeline.metrics.corpus_view import CorpusView, group_task_cells
 from bias_pipeline.metrics.counting.base import SHARE, CountingMetric, CountSpec, Sums, ValueBasis
 from bias_pipeline.metrics.functional.groups import (
-    group_ratio,
+    gender_ratio,
     named_shares,
     one_named,
     several_named,
@@ -213,7 +213,7 @@ def _further(sums: Sums, groups: Sequence[str]) -> dict[PartName, Float64Array]:
         return values
     sides = {RATIO: MODEL, RATIO_HUMAN: HUMAN, RATIO_LABELLED: RATIO_LABELLED}
     return values | {
-        name: group_ratio(sums[side][..., :2]) for name, side in sides.items() if side in sums
+        name: gender_ratio(sums[side][..., :2]) for name, side in sides.items() if side in sums
     }
 
 

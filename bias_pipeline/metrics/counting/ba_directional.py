@@ -23,7 +23,7 @@ from bias_pipeline.metrics.functional.amplification import (
     DENOMINATORS,
     TIES,
     UNDEFINED,
-    directional,
+    ba_directional,
     directional_pairs,
 )
 from bias_pipeline.metrics.functional.counts import Counts, nanmean
@@ -59,7 +59,7 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
         unclear: see there.
         tie: see :func:`~bias_pipeline.metrics.functional.amplification.directional_pairs`.
         denominator: see there.
-        undefined: see :func:`~bias_pipeline.metrics.functional.amplification.directional`.
+        undefined: see :func:`~bias_pipeline.metrics.functional.amplification.ba_directional`.
         words: see :class:`~bias_pipeline.metrics.counting.task_labels.LabelledTaskMetric`.
         exclude_tasks: see there.
     """
@@ -161,7 +161,7 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
         )
 
     def _published(self, counts: Counts, denominator: str) -> Float64Array:
-        return directional(
+        return ba_directional(
             counts, "t_to_a", tie=self.tie, denominator=denominator, undefined=self.undefined
         )
 

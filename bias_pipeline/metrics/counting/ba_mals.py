@@ -19,7 +19,7 @@ from bias_pipeline.metrics.counting.task_labels import (
     mentions_about,
 )
 from bias_pipeline.metrics.functional import apart
-from bias_pipeline.metrics.functional.amplification import ABSENT, PREDICTIONS, mals
+from bias_pipeline.metrics.functional.amplification import ABSENT, PREDICTIONS, ba_mals
 from bias_pipeline.metrics.references import ZHAO_2017
 from bias_pipeline.metrics.value_names import SCORE, PartName
 from bias_pipeline.stats.bootstrap import Bootstrap
@@ -51,7 +51,7 @@ class BiasAmplificationMALS(LabelledTaskMetric):
         groups: see there.
         unclear: see there.
         predictions: see :func:`~bias_pipeline.metrics.functional.amplification.mals_tasks`.
-        absent: see :func:`~bias_pipeline.metrics.functional.amplification.mals`.
+        absent: see :func:`~bias_pipeline.metrics.functional.amplification.ba_mals`.
         words: see :class:`~bias_pipeline.metrics.counting.task_labels.LabelledTaskMetric`.
         exclude_tasks: see there.
     """
@@ -113,7 +113,7 @@ class BiasAmplificationMALS(LabelledTaskMetric):
             return {
                 SCORE: means[self.predictions],
                 **{PartName("predictions", detail=how): change for how, change in means.items()},
-                **{_published(how): mals(counts, predictions=how) for how in PREDICTIONS},
+                **{_published(how): ba_mals(counts, predictions=how) for how in PREDICTIONS},
                 UNDEFINED: np.isnan(each).sum(axis=-1),
                 **mention_rates(counts),
                 **{PartName(object=o): each[:, t] for t, o in enumerate(view.tasks)},

@@ -26,7 +26,12 @@ from bias_pipeline.metrics.counting.base import (
 )
 from bias_pipeline.metrics.counting.caption_sides import CaptionSides, mean_of
 from bias_pipeline.metrics.counting.group_tables import by_group, crossed, one_hot
-from bias_pipeline.metrics.functional.fairness import PRIORS, epsilon, epsilons, pseudo_counts
+from bias_pipeline.metrics.functional.fairness import (
+    PRIORS,
+    differential_fairness,
+    epsilons,
+    pseudo_counts,
+)
 from bias_pipeline.metrics.references import FOULDS_2020
 from bias_pipeline.metrics.value_names import (
     HUMAN,
@@ -142,9 +147,9 @@ class DifferentialFairness(TaskMetric):
             whole, single, published = [], [], []
             for table in sides.each(part, sums):
                 joint, groups = by_group(table[:, :-n_groups], n_groups), table[:, -n_groups:]
-                whole.append(epsilon(joint, groups, self.prior))
+                whole.append(differential_fairness(joint, groups, self.prior))
                 single.append(epsilons(joint, groups, self.prior))
-                published.append(epsilon(joint, groups, "laplace"))
+                published.append(differential_fairness(joint, groups, "laplace"))
             return mean_of(whole), mean_of(single), mean_of(published)
 
         def numbers(sums: Sums) -> dict[PartName, Float64Array]:

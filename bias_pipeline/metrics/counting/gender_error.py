@@ -98,12 +98,12 @@ class GenderError(CountingMetric):
             counts = {side: outcomes_of(sums[side], n_groups) for side in sides}
             rates = groups.rates(counts["model"])
             values = {
-                SCORE: groups.error(counts["model"], self.over),
-                NAMED: groups.error(counts["model"], "named"),
+                SCORE: groups.gender_error(counts["model"], self.over),
+                NAMED: groups.gender_error(counts["model"], "named"),
             }
             if "human" in counts:
-                values[HUMAN] = groups.error(counts["human"], self.over)
-                values[NAMED_HUMAN] = groups.error(counts["human"], "named")
+                values[HUMAN] = groups.gender_error(counts["human"], self.over)
+                values[NAMED_HUMAN] = groups.gender_error(counts["human"], "named")
                 values[NAMED_INCREASE] = values[NAMED] - values[NAMED_HUMAN]
             return values | {PartName(group=g): rates[:, a, 1] for a, g in enumerate(view.groups)}
 

@@ -14,7 +14,7 @@ from bias_pipeline.metrics.base import ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView, group_task_cells
 from bias_pipeline.metrics.counting.base import CountingMetric, CountSpec, Sums, ValueBasis, choice
 from bias_pipeline.metrics.counting.group_tables import one_hot
-from bias_pipeline.metrics.functional.groups import group_ratio
+from bias_pipeline.metrics.functional.groups import gender_ratio
 from bias_pipeline.metrics.references import BAKR_2023, HENDRICKS_2018
 from bias_pipeline.metrics.value_names import HUMAN, MODEL, SCORE, PartName
 from bias_pipeline.stats.bootstrap import Bootstrap
@@ -100,7 +100,7 @@ class GenderRatio(CountingMetric):
             tables[CAPTIONS] = _named(view, "human")
 
         def numbers(sums: Sums) -> dict[PartName, Float64Array]:
-            ratios = {name: group_ratio(sums[name], first) for name in tables}
+            ratios = {name: gender_ratio(sums[name], first) for name in tables}
             if CAPTIONS in ratios:
                 ratios[INCREASE] = ratios[MODEL] - ratios[CAPTIONS]
             return {SCORE: ratios[MODEL] - ratios[HUMAN], **ratios}

@@ -9,8 +9,8 @@ Example:
 """
 
 from bias_pipeline.metrics.functional.amplification import (
-    directional,
-    mals,
+    ba_directional,
+    ba_mals,
     multi_directional,
     multi_mals,
 )
@@ -19,7 +19,7 @@ from bias_pipeline.metrics.functional.attack import (
     accuracy_and_confidence_parts,
     difference,
     expected_calibration_error,
-    image_captioner2,
+    imagecaptioner2,
     inverse_cross_entropy,
     leakage,
     lic,
@@ -27,21 +27,24 @@ from bias_pipeline.metrics.functional.attack import (
     ratio,
 )
 from bias_pipeline.metrics.functional.counts import Counts
-from bias_pipeline.metrics.functional.fairness import epsilon
+from bias_pipeline.metrics.functional.fairness import differential_fairness
+from bias_pipeline.metrics.functional.groups import gender_error, gender_ratio
 
 __all__ = [
     "RELATIONS",
     "Counts",
     "accuracy_and_confidence_parts",
+    "ba_directional",
+    "ba_mals",
     "difference",
-    "directional",
-    "epsilon",
+    "differential_fairness",
     "expected_calibration_error",
-    "image_captioner2",
+    "gender_error",
+    "gender_ratio",
+    "imagecaptioner2",
     "inverse_cross_entropy",
     "leakage",
     "lic",
-    "mals",
     "multi_directional",
     "multi_mals",
     "normalised",

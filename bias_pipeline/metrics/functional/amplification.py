@@ -81,7 +81,7 @@ def directional_pairs(
     return np.where(signs == 0, -1 if tie == "negative" else 0, signs) * (predicted - labelled)
 
 
-def directional(
+def ba_directional(
     counts: Counts,
     direction: str,
     *,
@@ -107,7 +107,7 @@ def directional(
         >>> groups = np.array([[0, 1]] * 3 + [[1, 0]] * 5)
         >>> labels = np.array([[0, 1, 1, 0, 0, 0, 0, 1]]).T
         >>> predicted = np.array([[1, 1, 1, 0, 0, 0, 0, 0]]).T
-        >>> directional(Counts.of(groups, labels, groups, predicted), "a_to_t").round(4).item()
+        >>> ba_directional(Counts.of(groups, labels, groups, predicted), "a_to_t").round(4).item()
         0.2667
     """
     pairs = directional_pairs(
@@ -140,7 +140,7 @@ def mals_tasks(
     return np.where(np.isnan(change).any(axis=-2), np.nan, total)
 
 
-def mals(
+def ba_mals(
     counts: Counts,
     *,
     predictions: str = "joint",
@@ -164,7 +164,7 @@ def mals(
     Example:
         >>> a, t = np.array([[1, 0], [1, 0], [0, 1]]), np.ones((3, 1))
         >>> all_men = np.array([[1, 0], [1, 0], [1, 0]])
-        >>> mals(Counts.of(a, t, all_men, t)).round(4).item()
+        >>> ba_mals(Counts.of(a, t, all_men, t)).round(4).item()
         0.3333
     """
     tasks = mals_tasks(counts, predictions=predictions, training=training)

@@ -91,10 +91,10 @@ def mals_tasks_of_folds(folds: Counts, *, predictions: str = "joint") -> Float64
 
 
 def mean_of_tasks(tasks: Float64Array, absent: str) -> Float64Array:
-    """BA_MALS of what tasks add, see :func:`~bias_pipeline.metrics.functional.amplification.mals`.
+    """BA_MALS of what tasks add.
 
     Args:
         tasks: (..., T).
-        absent: see there.
+        absent: see :func:`~bias_pipeline.metrics.functional.amplification.ba_mals`.
     """
     return nanmean(np.nan_to_num(tasks, nan=0.0) if absent == "keep" else tasks, 1)

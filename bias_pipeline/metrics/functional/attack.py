@@ -38,13 +38,13 @@ def leakage(probs: Float64Array, truth: IntArray) -> float:
     return float(scoring.correct(probs, truth).mean())
 
 
-def image_captioner2(probs: Float64Array, truth: IntArray) -> float:
+def imagecaptioner2(probs: Float64Array, truth: IntArray) -> float:
     """Mean probability of the true class, in [0, 1].
 
     Source: ImageCaptioner2, eq. 4.
 
     Example:
-        >>> image_captioner2(np.array([[0.2, 0.8], [0.3, 0.7]]), np.array([1, 0])).__round__(3)
+        >>> imagecaptioner2(np.array([[0.2, 0.8], [0.3, 0.7]]), np.array([1, 0])).__round__(3)
         0.55
     """
     return float(scoring.confidence_of(probs, truth).mean())

@@ -69,11 +69,14 @@ def epsilons(
     return spread
 
 
-def epsilon(joint: Float64Array, groups: Float64Array, prior: str = "proportional") -> Float64Array:
+def differential_fairness(
+    joint: Float64Array, groups: Float64Array, prior: str = "proportional"
+) -> Float64Array:
     """Differential fairness: the largest of :func:`epsilons`, NaN if none is known.
 
     Example:
-        >>> epsilon(np.array([[20.0, 5], [10, 5]]), np.array([100.0, 100]), "none").round(4).item()
+        >>> joint, groups = np.array([[20.0, 5], [10, 5]]), np.array([100.0, 100])
+        >>> differential_fairness(joint, groups, "none").round(4).item()
         0.6931
     """
     each = epsilons(joint, groups, prior)

@@ -46,7 +46,7 @@ def rates(outcomes: Float64Array) -> Float64Array:
     return share(counts, counts.sum(axis=-1, keepdims=True))
 
 
-def error(outcomes: Float64Array, over: str = "all") -> Float64Array:
+def gender_error(outcomes: Float64Array, over: str = "all") -> Float64Array:
     """(...) share of images whose caption names another group than the labelled one.
 
     Args:
@@ -57,7 +57,7 @@ def error(outcomes: Float64Array, over: str = "all") -> Float64Array:
 
     Example:
         >>> counts = np.array([[6.0, 1.0, 3.0], [0.0, 4.0, 6.0]])
-        >>> error(counts).item(), round(error(counts, "named").item(), 4)
+        >>> gender_error(counts).item(), round(gender_error(counts, "named").item(), 4)
         (0.05, 0.0909)
     """
     named = outcomes[..., :-1]
@@ -66,7 +66,7 @@ def error(outcomes: Float64Array, over: str = "all") -> Float64Array:
     return share(wrong, whole.sum(axis=(-2, -1)))
 
 
-def group_ratio(counts: Float64Array, numerator: int = 0) -> Float64Array:
+def gender_ratio(counts: Float64Array, numerator: int = 0) -> Float64Array:
     """(...) captions or labels of one group by those of the other, NaN if the other has none.
 
     Args:
@@ -76,7 +76,7 @@ def group_ratio(counts: Float64Array, numerator: int = 0) -> Float64Array:
 
     Example:
         >>> counts = np.array([30.0, 10.0])
-        >>> group_ratio(counts).item(), round(group_ratio(counts, 1).item(), 2)
+        >>> gender_ratio(counts).item(), round(gender_ratio(counts, 1).item(), 2)
         (3.0, 0.33)
     """
     return share(counts[..., numerator], counts[..., 1 - numerator])

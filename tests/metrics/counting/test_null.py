@@ -40,7 +40,7 @@ from bias_pipeline.metrics.counting.gender_ratio import GenderRatio
 from bias_pipeline.metrics.counting.group_accuracy import GroupAccuracy
 from bias_pipeline.metrics.counting.multi_directional import MultiDirectional
 from bias_pipeline.metrics.counting.task_labels import LabelledTaskMetric, counts_of
-from bias_pipeline.metrics.functional.amplification import directional
+from bias_pipeline.metrics.functional.amplification import ba_directional
 from bias_pipeline.metrics.functional.counts import Counts
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate, summary
 from tests.corpora import GENDER, make_corpus
@@ -286,7 +286,7 @@ def test_t_to_a_of_shuffled_labels_is_0_where_other_labels_say_how_pairs_lean() 
     assert isinstance(metric, LabelledTaskMetric)
     counts = [counted(metric, shuffled(seed)) for seed in range(DATA_SETS)]
     unseen = [
-        directional(one, "t_to_a", denominator="named", training=other).item()
+        ba_directional(one, "t_to_a", denominator="named", training=other).item()
         for one, other in zip(counts, [*counts[1:], counts[0]], strict=True)
     ]
     assert stats.ttest_1samp(unseen, 0).pvalue > TOO_RARE

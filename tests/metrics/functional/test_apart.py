@@ -11,9 +11,9 @@ from bias_pipeline.metrics.functional import apart
 from bias_pipeline.metrics.functional.amplification import (
     DENOMINATORS,
     PREDICTIONS,
-    directional,
+    ba_directional,
+    ba_mals,
     directional_pairs,
-    mals,
     mals_tasks,
 )
 from bias_pipeline.metrics.functional.counts import Counts, nanmean
@@ -81,8 +81,8 @@ def test_labels_that_are_noise_are_no_mitigation() -> None:
     folds = [halves(40, np.random.default_rng(seed)) for seed in range(300)]
     t_to_a = [nanmean(apart.t_to_a_pairs(fold, denominator="named"), 2) for fold in folds]
     of_mals = [apart.mean_of_tasks(apart.mals_tasks_of_folds(fold), "drop") for fold in folds]
-    published = [directional(apart.whole(fold), "t_to_a", denominator="named") for fold in folds]
+    published = [ba_directional(apart.whole(fold), "t_to_a", denominator="named") for fold in folds]
     assert np.mean(published) < -0.05
-    assert np.mean([mals(apart.whole(fold)) for fold in folds]) < -0.05
+    assert np.mean([ba_mals(apart.whole(fold)) for fold in folds]) < -0.05
     assert abs(np.mean(t_to_a)) < 0.01
     assert abs(np.mean(of_mals)) < 0.01

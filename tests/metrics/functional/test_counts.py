@@ -42,7 +42,7 @@ def counts_of(name: str) -> Counts:
 @pytest.mark.parametrize("name", HAND)
 @pytest.mark.parametrize(("direction", "key"), [("a_to_t", "BA_AtoT"), ("t_to_a", "BA_TtoA")])
 def test_ba_directional_of_hand_tables(name: str, direction: str, key: str) -> None:
-    directional = amplification.directional(counts_of(name), direction)
+    directional = amplification.ba_directional(counts_of(name), direction)
     assert directional == pytest.approx(case(name)["expected"][key], abs=1e-9)
 
 
@@ -63,7 +63,7 @@ def test_signs_of_hand_tables(name: str) -> None:
 @pytest.mark.parametrize("name", HAND)
 def test_ba_mals_of_hand_tables(name: str) -> None:
     expected = case(name)["expected"]["BA_MALS"]
-    assert amplification.mals(counts_of(name)) == pytest.approx(expected, abs=1e-9)
+    assert amplification.ba_mals(counts_of(name)) == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", HAND)
@@ -102,14 +102,14 @@ def tied() -> Counts:
 
 
 def test_exact_independence_is_decided_with_integers() -> None:
-    assert amplification.directional(tied(), "a_to_t") == 0.0
+    assert amplification.ba_directional(tied(), "a_to_t") == 0.0
 
 
 def test_a_tie_may_count_as_a_negative_correlation() -> None:
     expected = oracle("counting_hand")["float_noise_tie"][
         "expected_if_tie_means_y0_as_in_the_paper"
     ]
-    directional = amplification.directional(tied(), "a_to_t", tie="negative")
+    directional = amplification.ba_directional(tied(), "a_to_t", tie="negative")
     assert directional == pytest.approx(expected, abs=1e-12)
 
 
@@ -163,15 +163,15 @@ def real_counts(name: str, captioner: str) -> tuple[Counts, dict[str, float]]:
 def test_real_counts_give_the_published_codes_numbers(name: str, captioner: str) -> None:
     counts, expected = real_counts(name, captioner)
     mapping = {
-        "BA_arrow_AtoT_WR": amplification.directional(counts, "a_to_t"),
-        "BA_arrow_TtoA_WR": amplification.directional(counts, "t_to_a"),
-        "bog_task_to_attribute": amplification.directional(
+        "BA_arrow_AtoT_WR": amplification.ba_directional(counts, "a_to_t"),
+        "BA_arrow_TtoA_WR": amplification.ba_directional(counts, "t_to_a"),
+        "bog_task_to_attribute": amplification.ba_directional(
             counts, "t_to_a", denominator="named", undefined="keep"
         ),
-        "bog_attribute_to_task": amplification.directional(counts, "a_to_t"),
-        "BA_MALS_joint_predictions": amplification.mals(counts),
-        "BA_MALS_gtA_predT": amplification.mals(counts, predictions="task"),
-        "BA_MALS_predA_gtT": amplification.mals(counts, predictions="group"),
+        "bog_attribute_to_task": amplification.ba_directional(counts, "a_to_t"),
+        "BA_MALS_joint_predictions": amplification.ba_mals(counts),
+        "BA_MALS_gtA_predT": amplification.ba_mals(counts, predictions="task"),
+        "BA_MALS_predA_gtT": amplification.ba_mals(counts, predictions="group"),
     }
     assert {k: float(v) for k, v in mapping.items()} == pytest.approx(
         {key: expected[key] for key in mapping}, abs=1e-9
@@ -222,9 +222,9 @@ def counted(arrays: tuple[np.ndarray, ...]) -> Counts:
 
 
 def numbers(counts: Counts) -> dict[str, np.ndarray]:
-    values = {"mals": amplification.mals(counts)}
+    values = {"mals": amplification.ba_mals(counts)}
     for direction in DIRECTIONS:
-        values[direction] = amplification.directional(counts, direction)
+        values[direction] = amplification.ba_directional(counts, direction)
         values[f"multi:{direction}"] = amplification.multi_directional(counts, direction)[0]
     return values
 
@@ -278,9 +278,9 @@ def test_complete_sets_are_those_of_whole_images(t: np.ndarray) -> None:
 @given(arrays.arrays(np.float64, (K, T), elements=st.integers(0, 50)))
 def test_epsilon_is_no_smaller_than_that_of_any_pair(joint: np.ndarray) -> None:
     sizes = np.full(K, 50.0)
-    whole = fairness.epsilon(joint, sizes)
+    whole = fairness.differential_fairness(joint, sizes)
     for pair in itertools.combinations(range(K), 2):
-        assert fairness.epsilon(joint[list(pair)], sizes[list(pair)]) <= whole + 1e-12
+        assert fairness.differential_fairness(joint[list(pair)], sizes[list(pair)]) <= whole + 1e-12
     assert whole >= 0
 
 
@@ -317,5 +317,5 @@ def test_an_object_never_predicted_stays_in_the_number_of_objects_or_not(absent:
     a = np.array([[1, 0], [1, 0], [0, 1]])
     t, never = np.array([[1, 1]] * 3), np.array([[1, 0]] * 3)
     men = np.array([[1, 0]] * 3)
-    mals = amplification.mals(Counts.of(a, t, men, never), absent=absent)
+    mals = amplification.ba_mals(Counts.of(a, t, men, never), absent=absent)
     assert mals == pytest.approx({"keep": 1 / 6, "drop": 1 / 3}[absent])

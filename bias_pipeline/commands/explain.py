@@ -37,7 +37,7 @@ _ABOUT = (
 _PEOPLE = ("all", "largest", "foreground")
 
 
-def parser() -> Parser:
+def gradcam_parser() -> Parser:
     """The options and their help."""
     parser = Parser(
         f"{PROGRAM} explain gradcam",
@@ -83,13 +83,13 @@ def parser() -> Parser:
     return parser
 
 
-def command(words: Sequence[str]) -> int:
+def gradcam_command(words: Sequence[str]) -> int:
     """Map and write; returns the exit code.
 
     Raises:
         BiasPipelineError: if the captioner or the data do not permit it.
     """
-    options = parser().parse_intermixed_args(list(words))
+    options = gradcam_parser().parse_intermixed_args(list(words))
     require_new(options.out)
     _require_gradients(options)
     model = find_pretrained(options.model, None, revision=options.revision)

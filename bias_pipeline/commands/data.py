@@ -1,0 +1,340 @@
+"""``data``: check, convert, draw and fetch data sets, and find people in photos."""
+
+from __future__ import annotations
+
+import shlex
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+from bias_pipeline.commands import column_options
+from bias_pipeline.commands.arguments import PROGRAM, Parser, number
+from bias_pipeline.commands.photo_options import check_words
+from bias_pipeline.commands.photo_options import parser as photo_parser
+from bias_pipeline.declared import Count, NotNegative, Range, Seed
+from bias_pipeline.errors import BiasPipelineError, DataError, SweepError, UsageError, did_you_mean
+from bias_pipeline.inference.blocks import BlockStore
+from bias_pipeline.inference.merge_shards import gather, write_detections
+from bias_pipeline.inference.runner import Model, describe_share, report_progress
+from bias_pipeline.inference.shards import photo_stamps
+from bias_pipeline.io.digests import digest_mismatch, digest_of
+from bias_pipeline.io.progress import bar, track
+from bias_pipeline.io.terminal import print_out, warn
+from bias_pipeline.models.detection import KINDS, detector
+from bias_pipeline.models.pretrained import device_of, find_pretrained
+from bias_pipeline.models.torchvision_detection import SUFFIXES, TorchvisionDetector, check_weights
+from bias_pipeline.vision.photos import fault_of, find_photos
+
+if TYPE_CHECKING:
+    from bias_pipeline.corpus.corpus import Corpus
+
+_SHOWN = 5  # broken pictures by name
+
+
+def validate_command(words: Sequence[str]) -> int:
+    """Read a data set as a run would, pictures included, and print what it contains.
+
+    Args:
+        words: overrides, and options of :mod:`.column_options`; ``captioner=``
+            may name several, or ``all``.
+
+    Returns:
+        0, or the exit code of the fault; 4 if some of several captioners have one.
+    """
+    from bias_pipeline.analysis.inventory import print_inventory
+    from bias_pipeline.config import compose
+
+    options, words = validate_parser().parse_known_args(list(words))
+    words = [*words, *column_options.overrides_of(options)]
+    wanted = [w.partition("=")[2] for w in words if w.startswith("captioner=")]
+    cell = compose.cell([word for word in words if not word.startswith("captioner=")])
+    dataset, attribute = cell.build("dataset"), cell.build("attribute")
+    names = wanted[-1].split(",") if wanted else [dataset.captioners()[0]]
+    if names == ["all"]:
+        names = dataset.everyone(attribute)
+    corpora, faults = [], []
+    for name in names:
+        try:
+            limit = cell.tree.get("limit")
+            corpora.append(compose.corpus_of(dataset, name, attribute, limit))
+        except BiasPipelineError as error:
+            if len(names) == 1:
+                raise
+            faults.append(f"captioner={name}: {error}")
+    if corpora:
+        print_inventory(corpora)
+    for fault in faults:
+        warn(f"error: {fault}")
+    _check_pictures(corpora)
+    return SweepError.exit_code if faults else 0
+
+
+def _check_pictures(corpora: Sequence[Corpus]) -> None:
+    """Look for broken and for changed pictures; a run would find them one by one.
+
+    Raises:
+        DataError: naming the first broken ones.
+    """
+    file_lists = [corpus.pictures.files for corpus in corpora if corpus.pictures is not None]
+    files = sorted({file for paths in file_lists for file in paths if isinstance(file, Path)})
+    with bar("pictures' digests"):
+        changed = digest_mismatch(track(files, len(files)))
+    if changed:
+        warn(
+            f"{len(changed)} of {len(files)} pictures have changed since they were last read, "
+            "although "
+            f"nobody wrote to them: {_named(changed)}; run again what was made from them, and have "
+            "the disk checked"
+        )
+    with bar("pictures"):
+        faults = {file: fault_of(file) for file in track(files, len(files))}
+    broken = [f"{file} ({fault})" for file, fault in faults.items() if fault]
+    if broken:
+        raise DataError(
+            f"{len(broken)} of {len(files)} pictures are broken: {_named(broken)}; mend or remove "
+            "them"
+        )
+
+
+def _named(some: Sequence[object]) -> str:
+    return ", ".join([*map(str, some[:_SHOWN]), *(["..."] if len(some) > _SHOWN else [])])
+
+
+def validate_parser() -> Parser:
+    """The options and their help."""
+    parser = Parser(
+        f"{PROGRAM} data validate",
+        usage="%(prog)s [key=value ...] [options]",
+        description="Read a data set as a run would, and print what it contains",
+        allow_abbrev=False,
+    )
+    column_options.add_options(parser)
+    return parser
+
+
+T = TypeVar("T")
+MinScore = Annotated[float, Range(above=0, below=1)]
+_ABOUT = (
+    "Find people and things in photos with a DETR, RT-DETR, YOLOS or Mask2Former of "
+    "transformers, or with torchvision's Mask or Faster R-CNN (--model FILE.pth); dataset.regions "
+    "reads the result"
+)
+JOB = "data detect"
+VERSION = 1  # raise it when the same model would find something else
+
+
+def detect_command(words: Sequence[str]) -> int:
+    """Look at one task's share, or gather all shares; returns the exit code.
+
+    Raises:
+        BiasPipelineError: if something is missing or cannot be read.
+    """
+    options = detect_options(words)
+    if options.gather:
+        gathered = gather(options, JOB, "detections.json")
+        detections, empty = write_detections(gathered)
+        nothing = f"; nothing in {empty} images, which cannot be masked" if empty else ""
+        print_out(f"{gathered.out}: {detections} people and things{nothing}; read by")
+        print_out(f"  {shlex.join([f'dataset.regions={gathered.out}'])}")
+    else:
+        _detect(options)
+    return 0
+
+
+def detect_parser() -> Parser:
+    """The options and their help."""
+    parser = photo_parser(JOB, _ABOUT, "JSON file")
+    parser.add_argument(
+        "--min-score",
+        type=number(MinScore),
+        default=0.1,
+        help="write only detections with at least this score (0.1); image_masking.min_score may "
+        "ask for more",
+    )
+    return parser
+
+
+def detect_options(words: Sequence[str]) -> Namespace:
+    """The command's words, checked.
+
+    Raises:
+        UsageError: if they do not fit together.
+    """
+    options = detect_parser().parse_args(list(words))
+    check_words(options, "folder")
+    return options
+
+
+def _detect(options: Namespace) -> None:
+    photos = find_photos(options.folder)
+    files, load = _detect_named(options)
+    settings = {"job": JOB, "version": VERSION, "min_score": options.min_score, "files": files}
+    store = BlockStore(options.out, settings, options.model)
+    report_progress(
+        describe_share(photos, photo_stamps, store, load, options), "images", JOB, store
+    )
+
+
+def _detect_named(options: Namespace) -> tuple[Mapping[str, str], Callable[[], Model]]:
+    """Digests of the model's files, and a function that loads the model."""
+    path = Path(options.model).expanduser()
+    if path.suffix in SUFFIXES:
+        files = {"weights": digest_of(check_weights(path))}
+        return files, lambda: TorchvisionDetector(
+            path, options.min_score, device_of(options.device)
+        )
+    model = find_pretrained(options.model, KINDS, revision=options.revision)
+    return model.files, lambda: detector(model, options.min_score, device_of(options.device))
+
+
+def convert_command(words: Sequence[str]) -> int:
+    """Turn pickles of LIC and JSON files of COCO into Parquet tables."""
+    from bias_pipeline.datasets.convert import convert as convert_file
+
+    options = convert_parser().parse_args(list(words))
+    for path in options.files:
+        for written in convert_file(path, options.out):
+            print_out(written)
+    return 0
+
+
+def convert_parser() -> Parser:
+    """The options and their help."""
+    parser = Parser(
+        f"{PROGRAM} data convert",
+        description="Convert pickles of LIC and JSON files of COCO to Parquet",
+    )
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="files to convert")
+    parser.add_argument("--out", type=Path, default=Path(), help="folder of the Parquet files (.)")
+    return parser
+
+
+_DRAW_ABOUT = (
+    "Write the embedded data set with its pictures: the world of people with masks, in COCO's "
+    "format, or the affective world, in ArtEmis'"
+)
+
+
+def draw_parser() -> Parser:
+    """The options and their help."""
+    from bias_pipeline.datasets.scenes import AFFECT_CAPTIONERS, CAPTIONERS
+
+    parser = Parser(f"{PROGRAM} data draw", description=_DRAW_ABOUT)
+    parser.add_argument("--out", type=Path, required=True, help="folder to write to")
+    for name, kind, usual, about in (
+        ("n-images", Count, 2000, "number of pictures"),
+        ("seed", Seed, 0, "seed of the scenes"),
+        ("side", Annotated[int, Range(low=32, high=256)], 128, "of the pictures, in pixels"),
+        ("leak", NotNegative, 0.0, "how far the mark of a group extends beyond the person"),
+    ):
+        parser.add_argument(
+            f"--{name}", type=number(kind), default=usual, help=f"{about} ({usual})"
+        )
+    parser.add_argument(
+        "--world", choices=["people", "affect"], default="people", help="which world (people)"
+    )
+    parser.add_argument(
+        "--captioner",
+        nargs="+",
+        choices=sorted({*CAPTIONERS, *AFFECT_CAPTIONERS}),
+        default=["amplifier", "faithful"],
+        metavar="NAME",
+        help="captioners whose captions are written too (amplifier faithful)",
+    )
+    return parser
+
+
+def draw_command(arguments: Sequence[str]) -> int:
+    """Draw and write; returns the exit code.
+
+    Raises:
+        BiasPipelineError: if the folder cannot be written.
+    """
+    options = draw_parser().parse_args(list(arguments))
+    (_draw_affect if options.world == "affect" else _draw_people)(options)
+    return 0
+
+
+def _draw_affect(options: Namespace) -> None:
+    from bias_pipeline.datasets.scenes import AFFECT_CAPTIONERS, write_affect
+
+    if options.leak:
+        raise UsageError("--leak is for --world people only; leave it out")
+    captioners = _dials(options, AFFECT_CAPTIONERS)
+    write_affect(options.n_images, options.seed, options.out, captioners, options.side)
+    print_out(f"{options.out}: {options.n_images} pictures, read by")
+    words = shlex.join([f"dataset.root={options.out}", f"dataset.images={options.out / 'wikiart'}"])
+    chosen = f"attribute=emotion captioner={options.captioner[0]}"
+    print_out(f"  python -m bias_pipeline dataset=artemis {words} {chosen}")
+
+
+def _draw_people(options: Namespace) -> None:
+    from bias_pipeline.datasets.scenes import CAPTIONERS, generate, write_drawn
+
+    captioners = _dials(options, CAPTIONERS)
+    world = generate(n_images=options.n_images, seed=options.seed)
+    write_drawn(world, options.out, captioners, options.side, options.leak)
+    folder, notes = options.out, options.out / "annotations"
+    print_out(f"{folder}: {options.n_images} pictures with masks, read by")
+    words = [
+        f"attributes={folder / 'attributes.csv'}",
+        f"captions={notes / 'captions.json'}",
+        f"instances={notes / 'instances.json'}",
+        f"images={folder / 'images'}",
+    ]
+    chosen = shlex.join(f"dataset.{word}" for word in words)
+    captions = shlex.quote(str(folder / "captioners" / f"{options.captioner[0]}.json"))
+    print_out(f"  python -m bias_pipeline dataset=coco {chosen} captioner={captions}")
+
+
+def _dials(options: Namespace, known: Mapping[str, T]) -> dict[str, T]:
+    """The dials of the captioners whose captions are written.
+
+    Raises:
+        UsageError: if the world has no captioner of a name.
+    """
+    for name in options.captioner:
+        if name not in known:
+            raise UsageError(
+                f"--captioner {name}: the world {options.world!r} has none of that name; "
+                f"{did_you_mean(name, known)}"
+            )
+    return {name: known[name] for name in options.captioner}
+
+
+def fetch_command(words: Sequence[str]) -> int:
+    """Print where the files are and their names; download those that anyone may.
+
+    Raises:
+        UsageError: if a data set is unknown, or there is a folder but not one data set for it.
+        ResourceError: if something could not be downloaded.
+    """
+    from bias_pipeline.datasets.sources import SOURCES, describe_sources, download
+
+    options = fetch_parser().parse_args(list(words))
+    for name in options.names:
+        if name not in SOURCES:
+            raise UsageError(f"data set {name!r} is unknown; {did_you_mean(name, SOURCES)}")
+    if options.out and len(options.names) != 1:
+        raise UsageError("--out is the folder of one data set; name one")
+    for name in options.names or SOURCES:
+        print_out(*describe_sources(name, SOURCES[name]).splitlines(), "")
+    if options.out:
+        archives = SOURCES[options.names[0]].archives
+        written = [path for archive in archives for path in download(archive, options.out)]
+        lines = [f"downloaded {path}" for path in written]
+        print_out(*(lines or ["nothing was downloaded"]))
+    return 0
+
+
+def fetch_parser() -> Parser:
+    """The options and their help."""
+    parser = Parser(
+        f"{PROGRAM} data fetch",
+        description="Print where to get the published files; with --out, download those that "
+        "anyone may",
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="data sets (all)")
+    parser.add_argument("--out", type=Path, help="download into this folder of the data set")
+    return parser
