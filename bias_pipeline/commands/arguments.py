@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn, get_args
@@ -27,8 +27,8 @@ class Parser(ArgumentParser):
 
     @property
     def flags(self) -> list[str]:
-        """The names of all options, the long ones where there are two."""
-        known = [action.option_strings for action in self._actions]
+        """The names of all options that help shows, the long ones where there are two."""
+        known = [action.option_strings for action in self._actions if action.help != SUPPRESS]
         return sorted(options[-1] for options in known if options)
 
     def error(self, message: str) -> NoReturn:
