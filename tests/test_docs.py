@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from bias_pipeline.commands import shorthand
@@ -192,9 +193,19 @@ def test_the_readme_has_the_rows_of_the_study() -> None:
     _, _, after = study.partition("## gender: every metric\n\n")
     lines = [line.strip("| ").split(" | ") for line in after.partition("\n\n")[0].splitlines()]
     table = {name: cells for name, *cells in lines}
-    shown = ("gender", "LIC", "DBAC A→T", "DBAC T→A", "Error", "Quality")
+    table["at equal speech"] = [_at_equal_speech(name) for name in table["gender"]]
+    shown = ("gender", "LIC", "at equal speech", "DBAC A→T", "DBAC T→A", "Error", "Quality")
     expected = {f"| {' | '.join(line)} |" for line in zip(*map(table.get, shown), strict=True)}
     assert expected - set(README.splitlines()) == set()
+
+
+def _at_equal_speech(captioner: str) -> str:
+    rows = pd.read_csv(REPOSITORY / "experiments" / "equal_speech" / "rows.csv")
+    of = {"attribute": "gender", "metric": "lic", "alignment": "matched", "part": "score"}
+    (row,) = rows[(rows[[*of]] == [*of.values()]).all(axis=1)].query("captioner == @captioner").iloc
+    arrow = "↑" if row.ci_low > 0 else "↓" if row.ci_high < 0 else "≈"
+    value, low, high = (f"{100 * x:.1f}" for x in (row.value, row.ci_low, row.ci_high))
+    return f"{value} [{low}, {high}] {arrow} {row.letters}"
 
 
 @pytest.mark.slow
