@@ -90,6 +90,10 @@ reproduce: .venv/installed  ## run the studies of experiments/ on the real capti
 	@$(BIN)/python -m experiments.race_words.reproduce $(DATA)
 	@$(BIN)/python -m experiments.alignment.reproduce $(DATA)
 	@$(BIN)/python -m experiments.encoder_sensitivity.reproduce $(DATA)
+	@$(BIN)/python -m experiments.equal_speech.reproduce $(DATA)
+	@$(BIN)/python -m experiments.flatness.reproduce $(DATA)
+	@$(BIN)/python -m experiments.power.reproduce $(DATA)
+	@$(BIN)/python -m experiments.inference.reproduce $(DATA)
 
 clean:  ## remove what runs and tests have left; the environment stays
 	@rm -rf outputs/[!R]* outputs/.[!.]* .pytest_cache .mypy_cache .ruff_cache .hypothesis
