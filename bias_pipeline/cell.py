@@ -19,6 +19,7 @@ from bias_pipeline.corpus.split import Split, seeds_in
 from bias_pipeline.io.progress import bar
 from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Part, Score
 from bias_pipeline.metrics.counting.declines import declines_note
+from bias_pipeline.metrics.samples import mean_score
 from bias_pipeline.results.store import Result, Row
 from bias_pipeline.stats.bootstrap import LEAST_TESTED, Estimate, against, spanned
 from bias_pipeline.text.caption_statistics import captioned, speeches
@@ -60,14 +61,14 @@ def run_cell(
     """
     started = time.time()
     with bar(f"{metric.info.name} {corpus.captioner}"):
-        scored = _scorable(corpus, metric)
-        splits = metric.draw_splits(scored, seeds)
-        score = _of_all(metric.compute(scored, splits=splits), scored, corpus, metric)
+        samples = [_scored(sample, metric, seeds) for sample in corpus.each_sample]
+    splits, score = samples[0][0], mean_score([score for _, score in samples], metric)
     rows = [
         _row(name, part, corpus, metric, seeds, run_id, origin)
         for name, part in score.parts.items()
     ]
-    account = asdict(Training.total(guesses.training for guesses in score.predictions))
+    trained = (guesses.training for _, each in samples for guesses in each.predictions)
+    account = asdict(Training.total(trained))
     curves = account.pop("curves")  # a line an epoch: a table of its own
     manifest = {
         **_manifest(corpus, metric, score, splits),
@@ -85,6 +86,13 @@ def run_cell(
     }
     tables = {**score.tables, **({"curves": curves} if curves else {})}
     return Result(run_id, rows, manifest, score.predictions, corpus.ids, tables, draws)
+
+
+def _scored(corpus: Corpus, metric: Metric, seeds: Sequence[int]) -> tuple[list[Split], Score]:
+    """The splits and the score of one sample."""
+    scorable = _scorable(corpus, metric)
+    splits = metric.draw_splits(scorable, seeds)
+    return splits, _of_all(metric.compute(scorable, splits=splits), scorable, corpus, metric)
 
 
 def _scorable(corpus: Corpus, metric: Metric) -> Corpus:
@@ -190,11 +198,12 @@ def _manifest(
             "file": corpus.file,
             "n_images": len(corpus),
             "n_labelled": int((corpus.groupings[metric.attribute.name].codes >= 0).sum()),
-            "n_model_captions": len(corpus.model),
+            "n_model_captions": sum(len(sample.model) for sample in corpus.each_sample),
+            "n_samples": len(corpus.each_sample),
             "n_human_captions": len(corpus.human),
             "blanks": dict(corpus.blanks),
             "blank_share": {side: corpus.absent_share(side) for side in SIDES},
-            "declined": int(declined_images(corpus).sum()),
+            "declined": sum(int(declined_images(each).sum()) for each in corpus.each_sample),
             "captioned": captioned(corpus, metric.scope(corpus)),
             "trained_on_reference": corpus.trained_on_reference,
         },

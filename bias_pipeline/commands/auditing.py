@@ -271,8 +271,8 @@ def audit_summary(
     first = next(iter(corpora.values()))
     metrics = dict.fromkeys(result.rows[0].metric for result in results)
     looked = (
-        f"{len(first.model)} captions of {first.captioner} were audited for "
-        f"{' and '.join(corpora)} by {len(metrics)} metrics."
+        f"{sum(len(sample.model) for sample in first.each_sample)} captions of {first.captioner} "
+        f"were audited for {' and '.join(corpora)} by {len(metrics)} metrics."
     )
     declined = [note for name, corpus in corpora.items() if (note := declines_note(corpus, name))]
     notes = [note for corpus in corpora.values() for note in corpus.notes]

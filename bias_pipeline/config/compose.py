@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from bias_pipeline.config.hydra_composer import Loader
     from bias_pipeline.corpus.corpus import Corpus
 
+Samples = Literal["mean", "first"]
 AS_READ = ScoredText()
 INVOCATION = "BIAS_PIPELINE_INVOCATION"
 NEEDED = ("metric", "dataset", "attribute", "seeds", "paths")
@@ -163,7 +164,7 @@ class CellConfig:
 
     def corpus(self) -> Corpus:
         """The corpus to score; read once in a process."""
-        keys = ("dataset", "attribute", "captioner", "limit", "text")
+        keys = ("dataset", "attribute", "captioner", "limit", "text", "samples")
         others = {"metric": {"others": self.tree["metric"].get("others") or {}}}
         return _corpus(json.dumps({key: self.tree.get(key) for key in keys} | others))
 
@@ -191,7 +192,15 @@ def read_corpus(tree: Mapping[str, Any]) -> Corpus:
     attribute = instantiated(tree["attribute"], "attribute")
     others = instantiated(tree["metric"].get("others") or {}, "metric.others")
     scored = instantiated(tree["text"], "text").scored
-    return corpus_of(reader, str(name), attribute, tree.get("limit"), list(others.values()), scored)
+    return corpus_of(
+        reader,
+        str(name),
+        attribute,
+        tree.get("limit"),
+        list(others.values()),
+        scored,
+        tree["samples"],
+    )
 
 
 def corpus_of(
@@ -201,16 +210,23 @@ def corpus_of(
     limit: int | None = None,
     others: Sequence[Attribute] = (),
     scored: ScoredText = AS_READ,
+    samples: Samples = "mean",
 ) -> Corpus:
     """The corpus of a captioner as it is scored, with notes on its captions."""
     from bias_pipeline.text.caption_checks import language_notes
 
     try:
-        corpus = dataset.read(captioner, attribute, limit, others)
+        readers = dataset.samples(captioner)
+        used = readers if samples == "mean" else readers[:1]
+        drawn = [reader.read(captioner, attribute, limit, others) for reader in used]
     except UnlabelledError as error:
         raise UsageError(f"{error}; {dataset.name} has labels of {_labelled(dataset)}") from error
-    corpus = scored.of(corpus, dataset.blank_limit)
-    return replace(corpus, notes=(*corpus.notes, *language_notes(corpus, attribute)))
+    corpus, *more = (scored.of(sample, dataset.blank_limit) for sample in drawn)
+    notes = language_notes(corpus, attribute)
+    if len(readers) > 1:
+        done = "scores are means over them" if more else "the first of each is scored"
+        notes.append(f"{len(readers)} captions an image: {done} (metric.samples={samples})")
+    return replace(corpus, samples=tuple(more), notes=(*corpus.notes, *notes))
 
 
 def _labelled(dataset: Dataset) -> str:
@@ -254,6 +270,7 @@ def cell_of(config: DictConfig, choices: Mapping[str, Any] | None = None) -> Cel
         tree = {str(key): _resolved(config, str(key)) for key in config if key != "hydra"}
     except OmegaConfBaseException as error:
         raise UsageError(f"{str(error).splitlines()[0]}; {_misfit(str(error))}") from error
+    tree["samples"] = _samples(tree.get("metric"))
     written = plain_tree(config, resolve=False)
     try:
         check_task(tree)
@@ -262,6 +279,13 @@ def cell_of(config: DictConfig, choices: Mapping[str, Any] | None = None) -> Cel
         raise UsageError(f"{set_by(written, place)}{equals}{rest}") from error
     used, keys = groups_used(written, "metric"), keys_of(written, "metric")
     return CellConfig(tree, frozenset(used), {str(k): str(v) for k, v in choices.items()}, keys)
+
+
+def _samples(metric: object) -> object:
+    """Take ``samples`` out of a metric's node: it decides what is read, for every metric alike."""
+    samples = metric.pop("samples", "mean") if isinstance(metric, dict) else "mean"
+    check_value(samples, Samples, "metric.samples")
+    return samples
 
 
 def check_task(tree: Mapping[str, Any]) -> None:

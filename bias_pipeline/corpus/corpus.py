@@ -15,6 +15,8 @@ from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.attribute import LabelMap
 from bias_pipeline.corpus.caching import ReadCache
 from bias_pipeline.corpus.captions import Captions, cut, is_blank
+from bias_pipeline.corpus.ids import canonical_id as canonical_id
+from bias_pipeline.corpus.ids import id_key as id_key
 from bias_pipeline.corpus.pictures import Picture, Pictures, Region
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.hashing import UIntArray, hash_ids
@@ -121,6 +123,7 @@ class Corpus(ReadCache, Sequence[Record]):
             (:func:`is_blank`); they are absent.
         declined: (N,) int64, how many of the captioner's captions of each image declined to
             describe it and are absent; empty if none is.
+        samples: the same images with the captioner's further captions of them, if it wrote several.
         tables: name to rows that transforms write about their work; not part of the digest.
         shown_under: the terms under which its pictures may be shown to others; empty: they may not.
             Not part of the digest.
@@ -146,6 +149,7 @@ class Corpus(ReadCache, Sequence[Record]):
     tables: Mapping[str, Sequence[Mapping[str, object]]] = field(default_factory=dict)
     shown_under: str = ""
     picture_ids: tuple[str, ...] | None = None
+    samples: tuple[Corpus, ...] = ()
 
     @classmethod
     def build(
@@ -244,6 +248,11 @@ class Corpus(ReadCache, Sequence[Record]):
         return {"model": self.model, "human": self.human}[name]
 
     @property
+    def each_sample(self) -> tuple[Corpus, ...]:
+        """Each of the captioner's samples with no other; the corpus itself if there is one."""
+        return (replace(self, samples=()), *self.samples) if self.samples else (self,)
+
+    @property
     def blanks(self) -> dict[str, int]:
         """Side to how many of its captions were blank."""
         return {side: int(counts.sum()) for side, counts in self.blank_counts.items()}
@@ -285,6 +294,7 @@ class Corpus(ReadCache, Sequence[Record]):
             blank_counts={side: counts[rows] for side, counts in self.blank_counts.items()},
             picture_ids=self.picture_ids and tuple(self.picture_ids[row] for row in rows),
             declined=self.declined[rows] if len(self.declined) else self.declined,
+            samples=tuple(sample.take(rows) for sample in self.samples),
         )
 
     @cached_property
@@ -314,39 +324,16 @@ class Corpus(ReadCache, Sequence[Record]):
             sha.update("\n".join(self.picture_ids).encode("utf-8", "surrogatepass"))
         if self.declined.any():
             sha.update(f"declined:{np.flatnonzero(self.declined).tolist()}".encode())
+        for sample in self.samples:
+            sha.update(sample.digest.encode())
         return sha.hexdigest()
 
     @cached_property
     def reference(self) -> str:
         """SHA-256 (hex) of what captioners are scored against, which no caption of theirs moves."""
         none, no = Captions.from_texts([]), np.empty(0, np.int64)
-        return replace(self, model=none, vocabulary=None, blank_counts={}, declined=no).digest
-
-
-def canonical_id(raw: object) -> str:
-    """The one form of an image id: digits lose their leading zeros, other text is kept.
-
-    So ``42``, ``"42"`` and ``"000042"`` are one image, and ``"a042"`` is another.
-
-    Raises:
-        DataError: if ``raw`` is neither a whole number nor a non-empty string.
-
-    Example:
-        >>> canonical_id("000042") == canonical_id(42) == "42"
-        True
-    """
-    if isinstance(raw, bool) or not isinstance(raw, int | str | np.integer):
-        raise DataError(f"image id {raw!r} is neither a whole number nor text")
-    text = str(raw).strip()
-    if not text:
-        raise DataError("an image id is empty")
-    return text.lstrip("0") or "0" if text.isascii() and text.isdigit() else text
-
-
-def id_key(identifier: str) -> tuple[int, int, str]:
-    """Sort key of canonical ids: numbers by value (they have no leading zeros), then other text."""
-    numeric = identifier.isascii() and identifier.isdigit()
-    return (0, len(identifier), identifier) if numeric else (1, 0, identifier)
+        people = replace(self, model=none, vocabulary=None, declined=no, samples=())
+        return replace(people, blank_counts={}).digest
 
 
 def _unique(records: Iterable[Record]) -> tuple[list[Record], list[str]]:

@@ -42,6 +42,15 @@ class Dataset(Configurable, ABC):
         del attribute
         return ()
 
+    def samples(self, captioner: str) -> Sequence[Dataset]:
+        """A reader for each of the captions that the captioner wrote of every image.
+
+        Args:
+            captioner: its name.
+        """
+        del captioner
+        return [self]
+
     @abstractmethod
     def load(self, captioner: str, attribute: Attribute) -> Corpus:
         """Read one captioner's captions with the attribute's labels.

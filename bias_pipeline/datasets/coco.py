@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -17,6 +18,7 @@ from bias_pipeline.datasets.coco_files import (
     human_captions,
     model_captions,
     objects_by_id,
+    sample_numbers,
     splits_by_id,
 )
 from bias_pipeline.datasets.columns import LabelWords, Layout, label_words
@@ -55,8 +57,8 @@ class CocoDataset(Dataset):
             ``captioners`` in ``root`` or next to it.
         strict: whether to refuse a captioner's file that does not fit the labels, and images
             without a picture if there is a folder of pictures.
-        multi_caption: whether a captioner's file may have several captions of an image, such as
-            samples; one per image is scored.
+        multi_caption: whether a captioner's file may have several captions of an image without
+            numbering them as samples; one per image is scored.
         caption_index: which of them, in the file's order, from 0; an image with fewer counts as
             having none.
         split_file: the part that each image belongs to; if left out, column ``split`` of the
@@ -124,6 +126,7 @@ class CocoDataset(Dataset):
                 "dataset.multi_caption=true"
             )
         self.caption_index = caption_index if multi_caption else None
+        self.sample = 0  # which of the file's numbered captions is read
         self.split_file = Path(split_file) if split_file else None
         self.split = [split] if isinstance(split, str) else list(split or ())
         self.annotator = annotator
@@ -223,14 +226,25 @@ class CocoDataset(Dataset):
         """See :meth:`Dataset.annotators`."""
         return self._labels(attribute, self.layout.anew()).annotators
 
+    def samples(self, captioner: str) -> Sequence[Dataset]:
+        """See :meth:`Dataset.samples`; a file of ``caption --n`` numbers them."""
+        if self.caption_index is not None:
+            return [self]
+        numbers = sample_numbers(self.folder.file(captioner), self.layout.anew())
+        each = [copy(self) for _ in numbers]
+        for reader, number in zip(each, numbers, strict=True):
+            reader.sample = number
+        return each
+
     def _model(self, path: Path, layout: Layout) -> CaptionerFile:
-        return model_captions(path, self.caption_index, layout)
+        index = self.sample or None if self.caption_index is None else self.caption_index
+        return model_captions(path, index, layout)
 
     def _chosen(self, unused: int) -> tuple[str, ...]:
-        if not unused:
+        if not unused or self.caption_index is None:
             return ()
         return (
-            f"several captions an image: number {self.caption_index or 0} of each is scored, "
+            f"several captions an image: number {self.caption_index} of each is scored, "
             f"{unused} others are not (dataset.caption_index)",
         )
 

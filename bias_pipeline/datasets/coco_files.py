@@ -35,7 +35,7 @@ INSTANCES = (
 SPLITS = "Karpathy's {images: [{cocoid, split}, ...]}, or a table with the columns image_id, split"
 
 _MOST_DIGITS = 1000  # of an annotation id
-_MOST_SAMPLE_DIGITS = 9
+_MOST_SAMPLE_DIGITS, _MOST_SAMPLES = 9, 100
 
 
 class CaptionerFile(NamedTuple):
@@ -103,6 +103,29 @@ def model_captions(
     return CaptionerFile(chosen, repeated, unused, human)
 
 
+def sample_numbers(path: Path, layout: Layout) -> Sequence[int]:
+    """The numbers of a file's samples, ascending; 0 alone if the first row has no number.
+
+    Args:
+        path: the captioner's file.
+        layout: see :func:`model_captions`.
+
+    Raises:
+        DataError: if the file is broken, or has more than 100 samples.
+    """
+    rows, *_ = _captions(path, RESULTS, MODEL, layout)
+    first, rows = rows.begun()
+    if not first or SAMPLE not in first:
+        return [0]
+    numbered = _Numbered(rows, 0)
+    numbers = {numbered.sample(number, row) or 0 for number, row in rows.items}
+    if len(numbers) > _MOST_SAMPLES:
+        raise DataError(
+            f"{path}: has {len(numbers)} captions an image, more than {_MOST_SAMPLES}; keep fewer"
+        )
+    return sorted(numbers)
+
+
 @dataclass
 class _Numbered:
     """The rows of one number, in files of ``caption --gather`` that number an image's captions.
@@ -128,9 +151,9 @@ class _Numbered:
         for number, row in self.rows.items:
             if isinstance(row.get(DECODING), str):
                 self.origins |= {(key, str(row.get(key) or "")) for key in (DECODING, MASKED)}
-                if SAMPLE in row and self._sample(number, row) != self.index:
-                    self.others += 1
-                    continue
+            if self.sample(number, row) not in (None, self.index):
+                self.others += 1
+                continue
             yield number, row
 
     @property
@@ -144,7 +167,10 @@ class _Numbered:
             if value:
                 layout.tell(self.rows.path, f"{key}: {value}")
 
-    def _sample(self, number: int, row: Mapping[str, Any]) -> int:
+    def sample(self, number: int, row: Mapping[str, Any]) -> int | None:
+        """The number of a row's caption, if the file says how captions were decoded."""
+        if SAMPLE not in row or not isinstance(row.get(DECODING), str):
+            return None
         sample = str(row[SAMPLE])
         if not sample.isascii() or not sample.isdigit() or len(sample) > _MOST_SAMPLE_DIGITS:
             fault = f"{SAMPLE!r} must be a whole number from 0, found {sample[:20]!r}"

@@ -97,7 +97,7 @@ def seconds_of(
     info = info_of(metric)
     refused = info is not None and not permitted(info, corpus)
     size = captions(len(corpus), len(corpus.model), len(corpus.human), settings or {})
-    return seconds(metric, 0 if refused else size, seeds)
+    return len(corpus.each_sample) * seconds(metric, 0 if refused else size, seeds)
 
 
 def permitted(info: MetricInfo, corpus: Corpus) -> bool:

@@ -1,4 +1,4 @@
-"""Means over equally good choices, such as word vectors: a third source of error."""
+"""Means over equally good choices, such as word vectors, and over samples of a captioner."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from bias_pipeline.stats.bootstrap import Draws, Estimate, quantile, steady, summary
+from bias_pipeline.stats.bootstrap import (
+    Draws,
+    Estimate,
+    between,
+    quantile,
+    steady,
+    summary,
+)
+from bias_pipeline.stats.compare import merged_p
 
 
 def mean_over_choices(estimates: Sequence[Estimate], level: float) -> Estimate:
@@ -37,13 +45,78 @@ def mean_over_choices(estimates: Sequence[Estimate], level: float) -> Estimate:
     drawn = [estimate.draws for estimate in estimates if estimate.draws is not None]
     if len(drawn) < len(estimates):
         return _without_draws(estimates, float(values.mean()), std)
-    mean = Draws(
+    return _widened(steady(summary(_mean_draws(drawn), level), level), std, len(values), level)
+
+
+def mean_over_samples(estimates: Sequence[Estimate], level: float) -> Estimate:
+    """The mean of one number over samples of a captioner's captions of the same images.
+
+    The draws of the mean are the mean of the draws: in each resampling an image counts equally
+    often in every sample. So the interval contains how much captions of an image differ, and
+    nothing is added for it; ``choice_std`` is the spread between samples. P values of tests of the
+    metric's own are merged (:func:`~bias_pipeline.stats.compare.merged_p`).
+
+    Args:
+        estimates: of each sample, with the same seeds and resamplings.
+        level: coverage of the interval, in (0, 1).
+
+    Returns:
+        The mean; without an interval if some sample has none.
+
+    Example:
+        >>> drawn = np.array([[-1.0], [1.0]])
+        >>> one, two = (summary(Draws(np.full(1, v), v + drawn)) for v in (1.0, 2.0))
+        >>> mean = mean_over_samples([one, two], 0.95)
+        >>> mean.value, round(mean.choice_std, 3), mean.image_std == one.image_std
+        (1.5, 0.707, True)
+    """
+    values = np.array([estimate.value for estimate in estimates])
+    p_value = merged_p([estimate.p_value for estimate in estimates])
+    std = float(values.std(ddof=1)) if len(values) > 1 else math.nan
+    drawn = [estimate.draws for estimate in estimates if estimate.draws is not None]
+    if len(drawn) < len(estimates):
+        return replace(_without_draws(estimates, float(values.mean()), std), p_value=p_value)
+    if any(math.isnan(estimate.error_below) for estimate in estimates):
+        mean = steady(summary(_mean_draws(drawn), level), level)
+    else:
+        mean = _mean_of_uneven(estimates, drawn, level)
+    if any(math.isnan(estimate.ci_low) for estimate in estimates):
+        mean = replace(mean, ci_low=math.nan, ci_high=math.nan)
+    return replace(mean, choice_std=std, p_value=p_value)
+
+
+def _mean_of_uneven(
+    estimates: Sequence[Estimate], drawn: Sequence[Draws], level: float
+) -> Estimate:
+    """The mean of shares, or of differences of two.
+
+    The halves of its interval are the samples' own on average, narrower by as much as the mean
+    varies less under resampling; as wide if nothing varies.
+    """
+    draws = _mean_draws(drawn)
+    spread = float(np.mean([sample.image_std for sample in drawn]))
+    ratio = draws.image_std / spread if spread > 0 else 1.0
+    value = float(draws.per_seed.mean())
+    below, above = (
+        ratio * float(np.mean(ends))
+        for ends in (
+            [estimate.value - estimate.ci_low for estimate in estimates],
+            [estimate.ci_high - estimate.value for estimate in estimates],
+        )
+    )
+    if ratio > 0:
+        trials = float(np.mean([sample.trials for sample in drawn])) / ratio**2
+        draws = replace(draws, trials=trials)
+    return between(value, value - below, value + above, draws.image_std, level, draws)
+
+
+def _mean_draws(drawn: Sequence[Draws]) -> Draws:
+    return Draws(
         np.mean([draws.per_seed for draws in drawn], axis=0),
         np.mean([draws.resampled for draws in drawn], axis=0),
         drawn[0].trained,
         cross_fitted=drawn[0].cross_fitted,
     )
-    return _widened(steady(summary(mean, level), level), std, len(values), level)
 
 
 def _without_draws(estimates: Sequence[Estimate], value: float, std: float) -> Estimate:

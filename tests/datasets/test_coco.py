@@ -324,10 +324,10 @@ def draws(tmp_path: Path) -> Path:
     return write_folder(tmp_path, {MINE: rows})
 
 
-def test_the_first_of_numbered_captions_is_scored_and_told(draws: Path) -> None:
-    corpus = load(draws)
-    assert corpus[0].model == results()[0]["caption"]
-    assert any("number 0 of each is scored, 60 others are not" in note for note in corpus.notes)
+def test_numbered_captions_are_samples(draws: Path) -> None:
+    first, second = load(draws).each_sample
+    assert first[0].model == results()[0]["caption"]
+    assert {record.model for record in second} == {"a dog"}
 
 
 def test_a_numbered_caption_can_be_chosen(draws: Path) -> None:

@@ -134,7 +134,7 @@ VARIANTS = [
         message="number 0 of each is scored, 12 others are not",
     ),
     Variant(
-        "five numbered captions an image, as `caption --n 5` writes",
+        "five numbered captions an image, as `caption --n 5` writes (samples; here the first)",
         {
             "mine.json": json.dumps(
                 [
@@ -149,7 +149,7 @@ VARIANTS = [
                 ]
             )
         },
-        message="number 0 of each is scored, 48 others are not",
+        message="decoding: x",
     ),
     Variant(
         "JSON Lines named `.json`",

@@ -137,7 +137,7 @@ class DBAC(Metric):
         self.attribute = attribute
         self.task = task
         split.check_trains()
-        self.split = split
+        self.split, self.stats = split, stats
         self.settings = DBACSettings(
             attribute=attribute,
             transforms={"a_to_t": tuple(a_to_t), "t_to_a": tuple(map(_all_words, t_to_a))},

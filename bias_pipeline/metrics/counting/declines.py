@@ -13,6 +13,7 @@ from bias_pipeline.metrics.base import MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.base import SHARE, CountingMetric, CountSpec, Sums, ValueBasis
 from bias_pipeline.metrics.value_names import SCORE, PartName
+from bias_pipeline.stats.compare import merged_p
 from bias_pipeline.stats.shares import same_share_p
 from bias_pipeline.text.hedges import hedged
 from bias_pipeline.text.scored_text import declined_images
@@ -118,33 +119,40 @@ def declines_note(corpus: Corpus, attribute: str) -> str:
         corpus: with the captions.
         attribute: whose groups.
     """
-    declined = declined_images(corpus)
-    if not declined.any():
+    samples = [_counts(sample, attribute) for sample in corpus.each_sample]
+    total = np.sum(samples, axis=0)
+    declined, answered = total.sum(axis=1).tolist()
+    if not declined:
         return ""
-    answered, grouping = declined.copy(), corpus.groupings[attribute]
-    answered[corpus.model.image_rows] = True
-    counts = np.array(
-        [
-            [int((flags & (grouping.codes == k)).sum()) for flags in (declined, answered)]
-            for k in range(len(grouping.names))
-        ]
-    )
+    names = corpus.groupings[attribute].names
     shares = ", ".join(
-        f"{events} of {total} ({name})"
-        for name, (events, total) in zip(grouping.names, counts.tolist(), strict=True)
+        f"{events} of {captions} ({name})"
+        for name, events, captions in zip(names, *total[:, 1:].tolist(), strict=True)
     )
-    p_value = same_share_p(counts[:, 0], counts[:, 1])
+    p_value = merged_p([same_share_p(*counts[:, 1:]) for counts in samples])
     alike = "" if np.isnan(p_value) else f" (equal shares: p = {p_value:.2g})"
-    share = declined.sum() / answered.sum()
+    share = declined / answered
     done = (
         "they count as absent, and coverage falls"
-        if corpus.declined.any()
+        if any(sample.declined.any() for sample in corpus.each_sample)
         else "they are scored as captions (text.declined=keep)"
     )
     warning = "warning: " if share > BLANK_WARNING else ""
     return (
-        f"{warning}{int(declined.sum())} of {int(answered.sum())} captions ({share:.1%}) decline "
+        f"{warning}{declined} of {answered} captions ({share:.1%}) decline "
         f"to describe or are errors of a service: {shares}{alike}; {done}"
+    )
+
+
+def _counts(corpus: Corpus, attribute: str) -> IntArray:
+    """(2, 1 + K) declined and all answers: of images of no group, then of each group."""
+    grouping, declined = corpus.groupings[attribute], declined_images(corpus)
+    answered = declined.copy()
+    answered[corpus.model.image_rows] = True
+    group = np.maximum(grouping.codes, -1) + 1
+    n_groups = len(grouping.names) + 1
+    return np.stack(
+        [np.bincount(group[flags], minlength=n_groups) for flags in (declined, answered)]
     )
 
 
