@@ -20,6 +20,7 @@ from bias_pipeline.array_types import Float32Array
 from bias_pipeline.captioners.backbones import PixelBackbone, PixelInputs
 from bias_pipeline.captioners.grit import Grit
 from bias_pipeline.captioners.grit_backbone import DetectorBackbone
+from bias_pipeline.captioners.grounding import PREDICTED, Emotion, check_emotion, emotion_of
 from bias_pipeline.captioners.prompt import N_SPECIAL, PAD, START, UNKNOWN, Prompt
 from bias_pipeline.captioners.prompted import PromptCaptioner
 from bias_pipeline.captioners.sat import Sat
@@ -43,6 +44,7 @@ CLASSES: Mapping[str, type[Sat] | type[Grit]] = {"sat": Sat, "grit": Grit}
 KINDS = tuple(CLASSES)
 SPECIALS = ("<unknown>", "<pad>", "<start>", "<end>")  # numbers 0 to 3
 CONFIG, VOCABULARY, PREPROCESSING = "config.json", "vocab.json", "preprocessor_config.json"
+_EMOTIONS = "emotions"  # the key of a grounded captioner
 # Settings of prompts and files, which are not sizes of a captioner.
 _ELSEWHERE = ("prompt", "cache", "weights", "vocabulary")
 
@@ -55,11 +57,13 @@ class Fitted:
         kind: ``sat`` or ``grit``.
         encoder: its sizes; the prompt is ignored.
         words: that it can write, numbered from ``len(SPECIALS)`` on.
+        emotions: that its captions are grounded in, by name; empty without grounding.
     """
 
     kind: str
     encoder: Sat | Grit
     words: tuple[str, ...]
+    emotions: tuple[str, ...] = ()
 
     @property
     def vocabulary(self) -> Mapping[str, int]:
@@ -74,6 +78,9 @@ class Fitted:
     def network(self) -> Any:
         """Its network with fresh weights."""
         nothing = PixelInputs(np.zeros((0, self.side, self.side, 3), np.uint8))
+        if self.emotions:
+            assert isinstance(self.encoder, Sat)
+            return self.encoder.network(nothing, self.vocabulary, (), len(self.emotions))
         return self.encoder.network(nothing, self.vocabulary, ())
 
     def save(self, folder: Path, weights: Mapping[str, torch.Tensor], card: str) -> None:
@@ -82,6 +89,8 @@ class Fitted:
 
         settings = {k: v for k, v in asdict(self.encoder).items() if k not in _ELSEWHERE}
         config = {"model_type": self.kind, "version": VERSION, "encoder": settings}
+        if self.emotions:
+            config[_EMOTIONS] = list(self.emotions)
         sized = {"size": {"height": self.side, "width": self.side}, "resample": 3}
         numbers = {word: n for n, word in enumerate((*SPECIALS, *self.words))}
         for name, contents in ((CONFIG, config), (PREPROCESSING, sized), (VOCABULARY, numbers)):
@@ -106,7 +115,9 @@ class Fitted:
                 f"version {VERSION}; fit it again"
             )
         settings = expect(config.get("encoder"), dict, path, "encoder")
-        fitted = cls(model.kind, _encoder(model.kind, settings, path), _words(model.folder))
+        encoder = _encoder(model.kind, settings, path)
+        emotions = _emotions(config.get(_EMOTIONS, []), model.kind, path)
+        fitted = cls(model.kind, encoder, _words(model.folder), emotions)
         path = model.folder / PREPROCESSING
         sized = expect(_beside(path), dict, path, "")
         if sized.get("size") != {"height": fitted.side, "width": fitted.side}:
@@ -155,6 +166,21 @@ def _encoder(kind: str, settings: Mapping[str, Any], path: Path) -> Sat | Grit:
     except KeyError as error:
         raise DataError(f"{path}: encoder has an unknown value, {error}") from error
     return encoder
+
+
+def _emotions(names: Any, kind: str, path: Path) -> tuple[str, ...]:
+    """The emotions of a grounded captioner.
+
+    Raises:
+        DataError: if they are not distinct names, or it is no SAT.
+    """
+    listed = expect(names, list, path, _EMOTIONS)
+    distinct = len(set(map(str, listed))) == len(listed)
+    if not all(isinstance(name, str) for name in listed) or not distinct:
+        raise DataError(f"{path}: {_EMOTIONS} must be a list of distinct names")
+    if listed and kind != "sat":
+        raise DataError(f"{path}: a {kind} is not grounded; {_EMOTIONS} belongs to a sat")
+    return tuple(listed)
 
 
 def _words(folder: Path) -> tuple[str, ...]:
@@ -228,6 +254,11 @@ class FittedCaptioner:
         device: where to compute.
         decoding: how words are chosen; its prompt must be empty.
         reader: how photos are read.
+        emotion: what captions are grounded in (:mod:`bias_pipeline.captioners.grounding`); None for
+            a captioner that is not grounded.
+
+    Raises:
+        UsageError: if the emotion does not fit the captioner.
     """
 
     def __init__(
@@ -236,10 +267,13 @@ class FittedCaptioner:
         device: torch.device,
         decoding: Decoding,
         reader: PhotoReader = read_photo,
+        emotion: Emotion | None = None,
     ) -> None:
         assert not decoding.prompt  # refused before
         self._reader = reader
         self._net, self._decoding = FittedNet(model, device), decoding
+        check_emotion(model.name, self._net.fitted.emotions, emotion)
+        self._emotion = emotion
 
     def read(self, path: Path) -> tuple[Pixels, str]:
         """(side, side, 3) a photo as the network takes it, and its id.
@@ -253,8 +287,24 @@ class FittedCaptioner:
         """As many captions for each photo as wanted."""
         picture = self._net.picture([pixels for pixels, _ in photos])
         images = [image for _, image in photos]
+        if self._emotion is not None:
+            picture["group"] = self._group(picture, images)
         texts_of = partial(self._texts, picture)
         return several(self._decoding, images, self._net.device, texts_of)
+
+    def _group(self, picture: Mapping[str, torch.Tensor], images: Sequence[str]) -> torch.Tensor:
+        """(B, K) the vector of each picture's emotion, 1 for it and 0 for the others."""
+        import torch
+
+        emotions, network = self._net.fitted.emotions, self._net.network
+        if self._emotion == PREDICTED:
+            with torch.inference_mode():
+                codes = network.guess(network.means(**picture)).argmax(dim=1)
+        else:
+            assert self._emotion is not None
+            names = [emotion_of(image, self._emotion) for image in images]
+            codes = torch.tensor([emotions.index(name) for name in names], device=self._net.device)
+        return torch.nn.functional.one_hot(codes, len(emotions)).float()
 
     def _texts(
         self, picture: Mapping[str, torch.Tensor], noise: Noise | None, best: int
@@ -284,6 +334,11 @@ class FittedJudge:
 
     def __init__(self, model: Pretrained, device: torch.device) -> None:
         self._net = FittedNet(model, device)
+        if self._net.fitted.emotions:
+            raise NotApplicableError(
+                f"{model.name}: its captions are grounded in the group that it would have to "
+                "guess; take one that was fitted without encoder.grounding"
+            )
         self._numbers = self._net.fitted.vocabulary
 
     def read(self, question: Question) -> tuple[Pixels, list[int], list[list[int]]]:

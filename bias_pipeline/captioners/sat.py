@@ -106,9 +106,13 @@ class Sat(PromptCaptioner):
             network.begin_with(counts)
 
     def network(
-        self, visual: BackboneInputs, vocabulary: Mapping[str, int], answers: AnswerNumbers
+        self,
+        visual: BackboneInputs,
+        vocabulary: Mapping[str, int],
+        answers: AnswerNumbers,
+        n_groups: int = 0,
     ) -> SatNet:
-        """See the base."""
+        """See the base; with ``n_groups`` its captions are grounded in a group."""
         from bias_pipeline.captioners.sat_net import SatNet
 
         seeing = self.visual.build(visual)
@@ -122,6 +126,5 @@ class Sat(PromptCaptioner):
             "he",
         )
         n_words = len(vocabulary) + N_SPECIAL
-        return SatNet(
-            seeing, n_words, answers, DESIGNS[self.recipe], **{k: settings[k] for k in keys}
-        )
+        sizes = {key: settings[key] for key in keys}
+        return SatNet(seeing, n_words, answers, DESIGNS[self.recipe], **sizes, n_groups=n_groups)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -37,12 +37,14 @@ class Looked(NamedTuple):
         keys: (B, R, A) regions projected for attention.
         present: (B, R) which of them are present.
         by_state: weights and biases of all linear layers of the state, concatenated.
+        ground: (B, 4 H) what the group adds to the gates of the cell; None without grounding.
     """
 
     regions: Tensor
     keys: Tensor
     present: Tensor
     by_state: tuple[Tensor, Tensor]
+    ground: Tensor | None
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,9 @@ class SatReading:
         """The state of some of them."""
         (hidden, cell), context, weights = self.step
         step = Step(State(hidden[rows], cell[rows]), context[rows], weights[rows])
-        regions, keys, present, by_state = self.looked
-        return SatReading(step, Looked(regions[rows], keys[rows], present[rows], by_state))
+        regions, keys, present, by_state, ground = self.looked
+        taken = None if ground is None else ground[rows]
+        return SatReading(step, Looked(regions[rows], keys[rows], present[rows], by_state, taken))
 
 
 class SatNet(nn.Module):
@@ -69,8 +72,12 @@ class SatNet(nn.Module):
         answers: K lists of the numbers of words that name each group.
         design: which published version.
         embedding_dim: these and the others: see :class:`~bias_pipeline.captioners.sat.Sat`.
+        n_groups: groups that a caption can be grounded in, 0 for none: the group's vector passes a
+            linear layer and a ReLU and enters the cell at every step (ArtEmis' speaker).
 
     Attributes:
+        guess: from the mean region to the group of a picture; None without grounding. It is fitted
+            after the rest, which then stays as it is (:mod:`bias_pipeline.fitting.guess`).
         penalty: the last batch's attention penalty in the loss.
         together: pictures per batch when it predicts.
     """
@@ -90,6 +97,7 @@ class SatNet(nn.Module):
         dropout: float,
         attention_penalty: float,
         he: bool,
+        n_groups: int = 0,
     ) -> None:
         super().__init__()
         self.seeing, self.design = seeing, design
@@ -106,14 +114,16 @@ class SatNet(nn.Module):
         self.first_hidden = nn.Linear(region_dim, hidden_dim)
         self.first_cell = nn.Linear(region_dim, hidden_dim)
         self.gate = nn.Linear(hidden_dim, region_dim)
-        self.cell = nn.LSTMCell(embedding_dim + region_dim, hidden_dim)
+        self.cell = nn.LSTMCell(embedding_dim + region_dim + n_groups, hidden_dim)
         self.dropout = nn.Dropout(dropout)
         self.next_word = nn.Linear(embedding_dim if design.deep_output else hidden_dim, n_words)
         if design.deep_output:
             self.from_state = nn.Linear(hidden_dim, embedding_dim)
             self.from_context = nn.Linear(region_dim, embedding_dim)
+        self.ground = nn.Linear(n_groups, n_groups) if n_groups else None
         if he:
             begin_as_he(self)
+        self.guess = nn.Linear(region_dim, n_groups).requires_grad_(False) if n_groups else None
 
     def begin_with(self, counts: Sequence[int]) -> None:
         """Initialise word probabilities as word frequencies (ArtEmis).
@@ -142,7 +152,7 @@ class SatNet(nn.Module):
             tail_lengths: (B,) how many there are.
             picture: what :attr:`seeing` takes.
         """
-        looked = self._look(*self.seeing(**picture))
+        looked = self._look(picture, None)
         step = self._start(looked)
         total = torch.zeros_like(looked.present, dtype=torch.float32)
         read = self._read(tokens)
@@ -165,14 +175,15 @@ class SatNet(nn.Module):
         ]
         return torch.stack(scores, dim=1)
 
-    def following(self, tokens: Tensor, **picture: Tensor) -> Tensor:
+    def following(self, tokens: Tensor, group: Tensor | None = None, **picture: Tensor) -> Tensor:
         """(B, L, V) logarithms of how likely each word is to follow each of L words.
 
         Args:
             tokens: (B, L) words, padded at the end.
+            group: (B, K) the vector of each caption's group, if captions are grounded.
             picture: what :attr:`seeing` takes.
         """
-        looked = self._look(*self.seeing(**picture))
+        looked = self._look(picture, group)
         step = self._start(looked)
         total = torch.zeros_like(looked.present, dtype=torch.float32)
         read, scores = self._read(tokens), []
@@ -183,31 +194,42 @@ class SatNet(nn.Module):
         self.penalty = self._unevenness(total, looked.present)
         return torch.stack(scores, dim=1)
 
-    def begun(self, **picture: Tensor) -> SatReading:
+    def begun(self, group: Tensor | None = None, **picture: Tensor) -> SatReading:
         """The state before any word of a caption."""
-        looked = self._look(*self.seeing(**picture))
+        looked = self._look(picture, group)
         return SatReading(self._start(looked), looked)
+
+    def means(self, **picture: Tensor) -> Tensor:
+        """(B, D) the mean region of each picture."""
+        return _mean(*self.seeing(**picture))
 
     def go_on(self, reading: SatReading, words: Tensor) -> tuple[SatReading, Tensor]:
         """Read a word (B,) of each caption; (B, V) log-probabilities of the next."""
         step = self._step(self._read(words), reading.step.state, reading.looked)
         return SatReading(step, reading.looked), self._words(step, words)
 
-    def _look(self, regions: Tensor, present: Tensor) -> Looked:
-        """Regions (B, R, D) and which are present, (B, R), prepared for all steps."""
+    def _look(self, picture: Mapping[str, Tensor], group: Tensor | None) -> Looked:
+        """Pictures, and the group (B, K) of each caption, prepared for all steps."""
+        regions, present = self.seeing(**picture)
         linear = (self.state_key, self.gate)
         weights = torch.cat([self.cell.weight_hh, *(layer.weight for layer in linear)])
         biases = torch.cat([self.cell.bias_hh, *(layer.bias for layer in linear)])
-        return Looked(regions, self.region_key(regions), present, (weights, biases))
+        ground = None if group is None else self._grounded(group)
+        return Looked(regions, self.region_key(regions), present, (weights, biases), ground)
+
+    def _grounded(self, group: Tensor) -> Tensor:
+        """The group's (B, K) contribution to the gates of the cell, (B, 4 H)."""
+        assert self.ground is not None
+        weights = self.cell.weight_ih[:, -group.shape[1] :]
+        return nn.functional.linear(torch.relu(self.ground(group)), weights)
 
     def _start(self, looked: Looked) -> Step:
         """The state before any word, from the mean region."""
-        share = looked.present.to(looked.regions.dtype)[..., None]
-        mean = (looked.regions * share).sum(dim=1) / share.sum(dim=1)
+        mean = _mean(looked.regions, looked.present)
         hidden, cell = self.first_hidden(mean), self.first_cell(mean)
         if self.design.bent_start:
             hidden, cell = torch.tanh(hidden), torch.tanh(cell)
-        return Step(State(hidden, cell), mean, share[..., 0])
+        return Step(State(hidden, cell), mean, looked.present.to(looked.regions.dtype))
 
     def _read(self, words: Tensor) -> Tensor:
         """The words' (...) contribution to the gates of the cell, (..., 4 H)."""
@@ -227,7 +249,10 @@ class SatNet(nn.Module):
         weights = self.attention(scores.masked_fill(~looked.present, -torch.inf))
         context = (weights.to(looked.regions.dtype)[:, None] @ looked.regions).squeeze(1)
         context = torch.sigmoid(gate) * context
-        gates = read + recurrent + nn.functional.linear(context, self.cell.weight_ih[:, size:])
+        end = size + context.shape[1]
+        gates = read + recurrent + nn.functional.linear(context, self.cell.weight_ih[:, size:end])
+        if looked.ground is not None:
+            gates = gates + looked.ground
         let_in, forget, new, out = gates.chunk(4, dim=1)
         cell = torch.sigmoid(forget) * state.cell + torch.sigmoid(let_in) * torch.tanh(new)
         return Step(State(torch.sigmoid(out) * torch.tanh(cell), cell), context, weights)
@@ -273,6 +298,12 @@ class SatNet(nn.Module):
             return 0.0
         off = ((1 - total) ** 2) * present
         return self.attention_penalty * (off.sum(dim=1) / present.sum(dim=1)).mean()
+
+
+def _mean(regions: Tensor, present: Tensor) -> Tensor:
+    """(B, D) the mean of the regions (B, R, D) that are present, (B, R)."""
+    share = present.to(regions.dtype)[..., None]
+    return (regions * share).sum(dim=1) / share.sum(dim=1)
 
 
 def _chosen(live: Tensor, after: Step, before: Step) -> Step:

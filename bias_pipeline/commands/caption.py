@@ -10,6 +10,7 @@ from typing import Annotated
 
 from bias_pipeline.captioners.fitted import KINDS as FITTED
 from bias_pipeline.captioners.fitted import FittedCaptioner
+from bias_pipeline.captioners.grounding import check_emotion, read_emotion
 from bias_pipeline.commands import caption_server
 from bias_pipeline.commands.arguments import Parser, number
 from bias_pipeline.commands.photo_masking import (
@@ -110,6 +111,12 @@ def parser() -> Parser:
         "--limit", type=number(Count), metavar="N", help="only the first N photos of the share"
     )
     add_masking_options(parser)
+    parser.add_argument(
+        "--emotion",
+        metavar="NAME|predicted|FILE",
+        help="what a captioner of fit sat encoder.grounding=emotion writes for: an emotion, the "
+        "one that it predicts of each photo, or a table with image_id, emotion",
+    )
     caption_server.add_server_options(parser)
     parser.set_defaults(batch=None)
     return parser
@@ -129,6 +136,8 @@ def options_of(words: Sequence[str]) -> Namespace:
     options.masking = masking_of(options, settings)
     caption_server.check(options)
     served = options.server is not None
+    if served and options.emotion is not None:
+        raise UsageError("--emotion is for a captioner of fit sat; leave it out with --server")
     if options.batch is None:
         options.batch = caption_server.AT_ONCE if served else BATCH
     if options.max_new_tokens is None:
@@ -167,19 +176,26 @@ def _caption_here(
     decoding: Decoding = options.decoding
     if fitted and decoding.prompt:
         raise UsageError(f"{model.name}: a {model.kind} takes no prompt; leave out --prompt")
+    emotion = None if options.emotion is None else read_emotion(options.emotion)
     if not fitted:
+        check_emotion(model.name, (), emotion)
         decoding = replace(decoding, prompt=decoding.prompt or usual_prompt(model.kind))
         if model.kind not in PUBLISHED:  # asks the library, which takes a second
             require_image_text(model, (*PUBLISHED, *FITTED))
         require_vocabulary(model.folder, model.files)
 
     def load() -> Model:
-        kind = FittedCaptioner if fitted else Captioner
-        return kind(model, device_of(options.device), decoding, masked or read_photo)
+        read = masked or read_photo
+        device = device_of(options.device)
+        if fitted:
+            return FittedCaptioner(model, device, decoding, read, emotion)
+        return Captioner(model, device, decoding, read)
 
     added = {} if fitted else own_settings(model.folder)
     recorded = {"decoding": describe_decoding(decoding, added), **asdict(decoding)}
     shown = masking_settings(masked, options)
+    if emotion is not None:
+        shown = {**shown, "emotion": emotion}
     settings = {"job": JOB, "version": VERSION, **recorded, **shown, "files": model.files}
     store = BlockStore(options.out, settings, model.name)
     return store, describe_share(photos, photo_stamps, store, load, options, options.limit)

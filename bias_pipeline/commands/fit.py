@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bias_pipeline.vision.people import Crop
 
 _MINUTES = 5  # between two checkpoints of a CLIP
+_GROUNDING = "encoder.grounding="
 CLIP, DEBIAS = "clip", "debias"
 KINDS = (CLIP, "sat", "grit", DEBIAS)
 _ABOUT = (
@@ -26,8 +27,10 @@ _ABOUT = (
     "folder "
     "it writes is for encoder.model; a captioner's also for caption --model. Sizes and training of "
     "a captioner are settings of the encoder (encoder.hidden_dim=256, attacker.lr=0.001); "
-    "trainer=ddp and its settings are Lightning's. debias fits a debiasing of a model "
-    "(encoder.model=..., debias=...), as numbers that anybody with the model can apply."
+    "trainer=ddp and its settings are Lightning's. encoder.grounding=emotion grounds the captions "
+    "of a sat in their emotions (dataset=artemis, or scenes with dataset.world=affect). debias "
+    "fits a debiasing of a model (encoder.model=..., debias=...), as numbers that anybody with the "
+    "model can apply."
 )
 
 
@@ -130,17 +133,39 @@ def _captioner(options: Namespace) -> str:
         raise UsageError(
             "--crop is an option of fit clip only; a captioner sees whole pictures, as in caption"
         )
+    options.grounding = _grounding(options)
     cell = _cell_of_captioner(options)
     text: Any = cell.build("text")
     corpus = text(cell.corpus())
     recipe = cell.build("probe").recipe
-    lesson = Lesson.of(options.kind, recipe, corpus, options.captions, options.seed or 0)
+    seed = options.seed or 0
+    lesson = Lesson.of(options.kind, recipe, corpus, options.captions, seed, options.grounding)
     card = {**_data_facts(corpus, options), "captions": len(lesson.captions)}
     losses = fit_captioner(lesson, options.out, card)
     return (
         f"a captioner of {len(lesson.captions)} captions, {_course(losses)}; caption --model "
         f"{options.out}, or encoder=hf encoder.model={options.out}, takes it"
     )
+
+
+def _grounding(options: Namespace) -> str | None:
+    """The attribute of ``encoder.grounding``, whose word is taken out; its labels are read.
+
+    Raises:
+        UsageError: if it is not ``emotion``, or the captioner is no SAT.
+    """
+    words = [word for word in options.overrides if word.startswith(_GROUNDING)]
+    if not words:
+        return None
+    (*_, given) = (word.removeprefix(_GROUNDING) for word in words)
+    if given != "emotion" or options.kind != "sat":
+        raise UsageError(
+            f"{words[-1]}: fit sat can be grounded in emotion alone (encoder.grounding=emotion); "
+            "leave it out"
+        )
+    options.overrides = [word for word in options.overrides if word not in words]
+    options.overrides.insert(0, f"attribute={given}")
+    return given
 
 
 def _debias(options: Namespace) -> str:

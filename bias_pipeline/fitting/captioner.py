@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bias_pipeline.array_types import IntArray
+from bias_pipeline.array_types import Float32Array, IntArray
 from bias_pipeline.attackers.recipe import Recipe
 from bias_pipeline.captioners.backbones import BackboneInputs
 from bias_pipeline.captioners.decoding import END
@@ -61,11 +61,13 @@ class CaptionInputs:
         numbers: N captions as numbers of words, neither start nor end among them.
         images: (N,) the picture that each describes.
         visual: the visual inputs.
+        groups: (N, K) the vector of each caption's group, None without grounding.
     """
 
     numbers: Sequence[Sequence[int]]
     images: IntArray
     visual: BackboneInputs
+    groups: Float32Array | None = None
 
     @classmethod
     def of(
@@ -74,10 +76,11 @@ class CaptionInputs:
         images: IntArray,
         vocabulary: Mapping[str, int],
         visual: BackboneInputs,
+        groups: Float32Array | None = None,
     ) -> CaptionInputs:
         """Captions by their words; those that are in no vocabulary are unknown."""
         numbers = [[vocabulary.get(word, UNKNOWN) for word in words] for words in captions]
-        return cls(numbers, images, visual)
+        return cls(numbers, images, visual, groups)
 
     def counts(self, n_words: int) -> IntArray:
         """(W,) how often each of W words occurs, with an end token after each caption.
@@ -95,12 +98,13 @@ class CaptionInputs:
         return np.array([len(caption) for caption in self.numbers], np.int64)
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """``tokens`` (B, L), with start and end tokens, padded, and the visual inputs."""
+        """``tokens`` (B, L) with start and end, padded, ``group`` (B, K), and the visual inputs."""
         lines = [[START, *self.numbers[row], END] for row in np.asarray(rows).tolist()]
         tokens = np.full((len(lines), max(map(len, lines))), PAD, np.int64)
         for line, caption in zip(tokens, lines, strict=True):
             line[: len(caption)] = caption
-        return {"tokens": tokens, **self.visual.batch(self.images[rows])}
+        grounding = {} if self.groups is None else {"group": self.groups[rows]}
+        return {"tokens": tokens, **grounding, **self.visual.batch(self.images[rows])}
 
 
 _CARD = """# A small {name}
@@ -125,6 +129,8 @@ class Lesson:
         captions: N captions with at least one word and a picture.
         images: the pictures, by the rows that captions name.
         seed: of weights, dropout and batches.
+        grounding: the emotions that captions are grounded in, and (N,) that of each caption; None
+            without grounding.
     """
 
     kind: str
@@ -132,10 +138,28 @@ class Lesson:
     captions: Captions
     images: LabelledCaptions
     seed: int
+    grounding: tuple[tuple[str, ...], IntArray] | None = None
 
     @classmethod
-    def of(cls, kind: str, recipe: Recipe, corpus: Corpus, side: str, seed: int) -> Lesson:
+    def of(
+        cls,
+        kind: str,
+        recipe: Recipe,
+        corpus: Corpus,
+        side: str,
+        seed: int,
+        grounding: str | None = None,
+    ) -> Lesson:
         """The captions of one side that have words and a picture.
+
+        Args:
+            kind: see the class.
+            recipe: see the class.
+            corpus: the data.
+            side: whose captions, ``human`` or ``model``.
+            seed: see the class.
+            grounding: the attribute whose group each caption is grounded in; captions of records
+                of no group are left out.
 
         Raises:
             NotApplicableError: if there are no pictures.
@@ -147,14 +171,23 @@ class Lesson:
             )
         captions = corpus.side(side)
         fit = corpus.pictures.present[captions.image_rows] & (captions.lengths > 0)
+        if grounding is not None:
+            fit &= corpus.groupings[grounding].labelled[captions.image_rows]
         captions = captions.take(np.flatnonzero(fit))
         if not len(captions):
-            raise DataError("no caption has both words and a picture, which a captioner needs")
+            also = "" if grounding is None else f" and an image with a label of {grounding}"
+            raise DataError(
+                f"no caption has both words and a picture{also}, which a captioner needs"
+            )
         rows = np.unique(captions.image_rows)
         first = captions.take(np.searchsorted(captions.image_rows, rows))
         none = np.zeros(len(rows), np.int64)
         images = LabelledCaptions(side, first, none, 1, pictures=corpus.pictures.take(rows))
-        return cls(kind, recipe, captions, images, seed)
+        grounded = None
+        if grounding is not None:
+            groups = corpus.groupings[grounding]
+            grounded = (groups.names, groups.codes[captions.image_rows])
+        return cls(kind, recipe, captions, images, seed, grounded)
 
     @property
     def encoder(self) -> Sat | Grit:
@@ -173,6 +206,9 @@ class Lesson:
         spec = json.dumps(self.recipe.spec, sort_keys=True)
         image_digest = self.encoder.visual.digest(self.images)
         text = f"{VERSION} {self.kind} {spec} {self.captions.digest} {image_digest} {self.seed}"
+        if self.grounding is not None:
+            names, codes = self.grounding
+            text += f" {names} {hashlib.sha256(codes.astype('<i8').tobytes()).hexdigest()}"
         return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -209,15 +245,18 @@ def _fit_into(
 
     from bias_pipeline.attackers.attacker import LengthBatches, SharedBatches
     from bias_pipeline.attackers.training import fit
+    from bias_pipeline.fitting.guess import fit_guess
     from bias_pipeline.fitting.learning import CaptionLearner
 
     recipe, words = lesson.recipe, lesson.words
     torch.set_num_threads(1)
     torch.manual_seed(lesson.seed)
-    fitted = Fitted(lesson.kind, lesson.encoder, vocabulary_of(words))
+    emotions, groups = ((), None) if lesson.grounding is None else lesson.grounding
+    fitted = Fitted(lesson.kind, lesson.encoder, vocabulary_of(words), emotions)
     visual = lesson.encoder.visual.read(lesson.images)
     rows = np.unique(lesson.captions.image_rows, return_inverse=True)[1]
-    inputs: Any = CaptionInputs.of(words, rows, fitted.vocabulary, visual)
+    vectors = None if groups is None else np.eye(len(emotions), dtype=np.float32)[groups]
+    inputs: Any = CaptionInputs.of(words, rows, fitted.vocabulary, visual, vectors)
     network = fitted.network()
     lesson.encoder.begin_to_write(network, inputs.counts(len(fitted.vocabulary) + N_SPECIAL))
     learner = CaptionLearner(network, recipe.optimizer, recipe.schedule)
@@ -235,6 +274,10 @@ def _fit_into(
             "words": len(fitted.words),
             "seed": lesson.seed,
         }
+        if groups is not None:
+            facts["emotions guessed right, of the training captions"] = round(
+                fit_guess(learner.network, visual, rows, groups), 4
+            )
         card = _card(lesson.kind, {**facts, "loss of each epoch": losses})
         fitted.save(draft, learner.network.state_dict(), card)
     return losses

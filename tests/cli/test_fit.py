@@ -41,6 +41,39 @@ def grit(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return folder / "mine", fit(folder, "grit")
 
 
+@pytest.fixture(scope="module")
+def grounded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fitted SAT whose captions are grounded in emotions."""
+    folder = tmp_path_factory.mktemp("grounded")
+    fit(folder, "sat", *TINY, "dataset.world=affect", "encoder.grounding=emotion")
+    return folder / "mine"
+
+
+@pytest.mark.parametrize("emotion", ["anger", "predicted"])
+def test_a_grounded_captioner_writes_for_an_emotion(
+    grounded: Path, run: Run, tmp_path: Path, emotion: str
+) -> None:
+    photos = write_photos(tmp_path / "photos", 3)
+    words = ("--model", str(grounded), "--out", "out", "--emotion", emotion)
+    code, output = run("caption", str(photos), *words)
+    assert code == 0, output
+
+
+def test_a_grounded_captioner_asks_for_an_emotion(grounded: Path, run: Run, tmp_path: Path) -> None:
+    photos = write_photos(tmp_path / "photos", 3)
+    code, output = run("caption", str(photos), "--model", str(grounded), "--out", "out")
+    assert code == 2
+    assert "give --emotion predicted" in output
+
+
+@pytest.mark.parametrize("words", [("grit", "emotion"), ("sat", "gender")])
+def test_only_a_sat_is_grounded_and_only_in_emotion(run: Run, words: tuple[str, str]) -> None:
+    kind, attribute = words
+    code, output = run("fit", kind, f"encoder.grounding={attribute}", "--out", "mine")
+    assert code == 2
+    assert "fit sat can be grounded in emotion alone" in output
+
+
 @pytest.fixture(params=["sat", "grit"])
 def mine(request: pytest.FixtureRequest) -> Path:
     """Either of them."""
