@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from bias_pipeline.analysis.conclusion_checks import caption_statistics_of
 from bias_pipeline.analysis.verdict import JUDGED, WRONG_IF, Finding, Verdict, verdict
+from bias_pipeline.corpus.corpus import SIDES
 from bias_pipeline.metrics.base import LABELLED
 from bias_pipeline.report.examples import NOTHING, Behind
 from bias_pipeline.report.panels import Panel, panels_of_all, panels_of_one
@@ -97,6 +98,10 @@ def facts(results: Sequence[Result]) -> list[tuple[str, str]]:
     whose = names[0] if len(names) == 1 else f"{len(names)} captioners"
     labelled = [_n_labelled(result) for result in results if images_of(result) == LABELLED]
     blanks = {result.rows[0].captioner: _blanks(result) for result in results}
+    declined = {
+        result.rows[0].captioner: int(_number(manifest_corpus(result).get("declined", 0)))
+        for result in results
+    }
     speech = {
         result.rows[0].captioner: 1 - caption_statistics_of(result)["neutral"] for result in results
     }
@@ -112,6 +117,8 @@ def facts(results: Sequence[Result]) -> list[tuple[str, str]]:
             "Blank captions",
             f"{sum(blanks.values()):,}" + f" {BLANK}" * any(map(has_blanks, results)),
         ),
+        *([("Declined captions", f"{sum(declined.values()):,}")] if any(declined.values()) else []),
+        ("Words a caption", _lengths(results)),
         ("That name a group", _span(speech.values())),
         (
             "Seeds",
@@ -138,6 +145,21 @@ def _seeds(rows: Iterable[Row]) -> list[int]:
 def _blanks(result: Result) -> int:
     blanks = manifest_corpus(result).get("blanks", {})
     return int(_number(blanks.get("model"))) if isinstance(blanks, Mapping) and blanks else 0
+
+
+def _lengths(results: Sequence[Result]) -> str:
+    """Mean words of captioners' captions, the fewest and the most, and of people's."""
+    words = {
+        side: [n for r in results if (n := caption_statistics_of(r, side)["words"]) == n]
+        for side in SIDES
+    }
+    ends = {
+        side: "–".join(dict.fromkeys(f"{end:.1f}" for end in (min(numbers), max(numbers))))
+        for side, numbers in words.items()
+        if numbers
+    }
+    people = f" (people {ends['human']})" if "human" in ends else ""
+    return f"{ends.get('model', '–')}{people}"
 
 
 def _number(value: object) -> float:

@@ -13,7 +13,7 @@ from bias_pipeline.declared import TARGET, known_name
 # Keys that do not change numbers: where files are, and how many processes work.
 _PLACES = frozenset({"cache", "checkpoint_minutes", "device", "processes"})
 # Settings of what is read from captions: the corpus's digest has their effect.
-_OF_CORPUS = frozenset({"preambles", "declined"})
+_OF_CORPUS = frozenset({"preambles", "declined", "unit", "subjects"})
 _REFERENCE = re.compile(r"\$\{([a-z_]+)")
 _WHOLE = re.compile(r"\$\{([\w.]+)\}")  # a reference and nothing else
 

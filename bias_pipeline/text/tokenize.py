@@ -6,9 +6,10 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
+from bias_pipeline.corpus.attribute import Context
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus
-from bias_pipeline.text.scored_text import Declined, Preambles, ScoredText
+from bias_pipeline.text.scored_text import Declined, Preambles, ScoredText, Unit
 from bias_pipeline.text.transform import TextTransform
 
 VERSION = 1  # raise it whenever any caption comes out differently
@@ -41,6 +42,8 @@ class Tokenize(TextTransform):
         preambles: see :class:`~bias_pipeline.text.scored_text.ScoredText`, which is applied
             when captions are read, for metrics without a tokenizer too.
         declined: see there.
+        unit: see there.
+        subjects: see there.
 
     Example:
         >>> tokenize_word("man's", keep_punctuation=True, keep_unknown=True)
@@ -55,9 +58,11 @@ class Tokenize(TextTransform):
         version: int = VERSION,
         preambles: Preambles = "keep",
         declined: Declined = "absent",
+        unit: Unit = "caption",
+        subjects: Context | None = None,
     ) -> None:
         super().__init__()
-        self.scored = ScoredText(preambles, declined)
+        self.scored = ScoredText(preambles, declined, unit, subjects)
         if version != VERSION:
             raise ValueError(f"text.version: this is tokenizer version {VERSION}, not {version}")
         self.lowercase = tuple(lowercase)

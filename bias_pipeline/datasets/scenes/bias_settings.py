@@ -29,6 +29,8 @@ class BiasSettings:
         mention_rate: 0 or more, neutral 1: multiplies the probability that an object is named.
         gender_word_rate: 0 or more, neutral 1: multiplies the probability of a gendered rather
             than a neutral word for the person.
+        sentences: a whole number from 1 to 50, neutral 1: how many sentences a caption has. Each is
+            what another person would write of what the captioner perceives, with the other dials.
         attribute: the one that ``a_to_t`` and ``t_to_a`` amplify.
 
     Example:
@@ -42,6 +44,7 @@ class BiasSettings:
     length: float = 1.0
     mention_rate: float = 1.0
     gender_word_rate: float = 1.0
+    sentences: int = 1
     attribute: str = "gender"
 
     def __post_init__(self) -> None:
@@ -59,9 +62,16 @@ class BiasSettings:
             value = getattr(self, name)
             if not (math.isfinite(value) and low <= value <= high):
                 raise UsageError(f"scenes: dial {name} is {value}; it must be in [{low}, {high}]")
+        if self.sentences != int(self.sentences):
+            raise UsageError(f"scenes: dial sentences is {self.sentences}; use a whole number")
 
 
 _RANGES = {
     field.name: (0.0, math.inf) for field in fields(BiasSettings) if field.name != "attribute"
 }
-_RANGES |= {"a_to_t": (-1.0, 1.0), "t_to_a": (0.0, 1.0), "vocabulary": (0.0, 1.0)}
+_RANGES |= {
+    "sentences": (1, 50),
+    "a_to_t": (-1.0, 1.0),
+    "t_to_a": (0.0, 1.0),
+    "vocabulary": (0.0, 1.0),
+}

@@ -43,14 +43,16 @@ CAPTIONERS: Mapping[str, BiasSettings] = {
     "terse": BiasSettings(vocabulary=0.6, length=0.4),
     "talkative": BiasSettings(mention_rate=1.7),
     "neutral_speaker": BiasSettings(gender_word_rate=0.4),
+    "verbose": BiasSettings(sentences=10),
 }
 """Named captioners; the first is the data set's default."""
 
 EVIDENCE = ("activity", "clothing", "carried", "nearby")  # kinds that suggest a group
 _STREAM = HUMANS + 1  # all captioners share it: they differ by their dials, not by chance
+_APART = 1_000  # between the streams of two samples
 
 
-def world_captions(world: World, dials: BiasSettings) -> dict[int, str]:
+def world_captions(world: World, dials: BiasSettings, sample: int = 0) -> dict[int, str]:
     """Let a captioner describe every picture of a world.
 
     All captioners draw the same numbers: two of them differ only where their dials differ.
@@ -58,6 +60,7 @@ def world_captions(world: World, dials: BiasSettings) -> dict[int, str]:
     Args:
         world: any subset or order of its images will do.
         dials: of the captioner.
+        sample: which of its captions of each picture, from 0; each is drawn anew.
 
     Returns:
         Image id to caption.
@@ -71,34 +74,55 @@ def world_captions(world: World, dials: BiasSettings) -> dict[int, str]:
     """
     keys = [image.key for image in world.images]
     codes = group_codes(world.seed, keys)
-    columns = perceived(world.seed, keys, codes, dials)
+    stream = _STREAM + _APART * sample
+    columns = perceived(world.seed, keys, codes, dials, stream)
+    sentences = range(stream, stream + int(dials.sentences))
     rows = zip(
         world.images,
         rows_of(columns),
         image_draws(world.seed, keys),
-        annotator_draws(world.seed, keys, _STREAM),
-        _believed(world.seed, keys, columns, dials),
+        zip(*(annotator_draws(world.seed, keys, each) for each in sentences), strict=True),
+        _believed(world.seed, keys, columns, dials, stream),
         strict=True,
     )
     return {
-        image.id: caption(
-            Telling(stage(options, chosen), _in_mind(image.labels, belief), draws, dials)
+        image.id: _joined(
+            [
+                caption(
+                    Telling(stage(options, chosen), _in_mind(image.labels, belief), draw, dials)
+                )
+                for draw in draws
+            ]
         )
         for image, options, chosen, draws, belief in rows
     }
 
 
+def _joined(sentences: Sequence[str]) -> str:
+    """One caption of some sentences; one alone stays as it is."""
+    if len(sentences) == 1:
+        return sentences[0]
+    return " ".join(f"{sentence.rstrip(' .')}." for sentence in sentences)
+
+
 def perceived(
-    seed: int, keys: Sequence[int], codes: Columns, dials: BiasSettings
+    seed: int, keys: Sequence[int], codes: Columns, dials: BiasSettings, stream: int = _STREAM
 ) -> dict[str, IntArray]:
     """The options that a captioner perceives: the picture's own, some replaced by imagined ones.
+
+    Args:
+        seed: of the world.
+        keys: of the pictures.
+        codes: their groups.
+        dials: of the captioner.
+        stream: of the random numbers.
 
     Returns:
         Slot name to (N,) option numbers.
     """
     actual = choices(seed, keys, codes, world_tables(), 0)
-    imagined = choices(seed, keys, codes, imagined_tables(dials), _STREAM)
-    coins = uniforms(seed, keys, _STREAM, [f"imagines {kind_of(slot)}" for slot in SLOTS])
+    imagined = choices(seed, keys, codes, imagined_tables(dials), stream)
+    coins = uniforms(seed, keys, stream, [f"imagines {kind_of(slot)}" for slot in SLOTS])
     return {
         slot: np.where(coins[:, i] < abs(dials.a_to_t), imagined[slot], actual[slot])
         for i, slot in enumerate(SLOTS)
@@ -181,11 +205,11 @@ def strongest(total: Float64Array) -> IntArray:
 
 
 def _believed(
-    seed: int, keys: Sequence[int], columns: Columns, dials: BiasSettings
+    seed: int, keys: Sequence[int], columns: Columns, dials: BiasSettings, stream: int
 ) -> Iterator[dict[str, str]]:
     """The groups that the captioner takes from the scene instead of the person; mostly none."""
     names = tuple(GROUPS[dials.attribute])
-    coins = uniforms(seed, keys, _STREAM, ["follows the scene"])[:, 0]
+    coins = uniforms(seed, keys, stream, ["follows the scene"])[:, 0]
     for coin, group in zip(
         coins.tolist(), suggested(dials.attribute, columns).tolist(), strict=True
     ):

@@ -1,0 +1,113 @@
+"""Captions as sentences, and which of them are scored."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.attribute import Context
+from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.errors import UsageError
+from bias_pipeline.text.scored_text import ScoredText, Unit
+from bias_pipeline.text.sentences import first_sentence, sentences_of, sentences_with
+from tests.corpora import make_corpus
+
+PERSON = frozenset(["man", "woman"])
+
+SENTENCES = {
+    "A man rides. He wears a hat.": ["A man rides.", "He wears a hat."],
+    "a man . a dog": ["a man .", "a dog"],
+    "Mr. Smith rides, e.g. a horse.": ["Mr. Smith rides, e.g. a horse."],
+    "It costs 3.50 dollars! Really?": ["It costs 3.50 dollars!", "Really?"],
+    'He says "go." Then he goes.': ['He says "go."', "Then he goes."],
+    "Two people... One sits.": ["Two people...", "One sits."],
+    "a man in the u.s. capitol": ["a man in the u.s. capitol"],
+    "one sentence": ["one sentence"],
+    "A man. .": ["A man. ."],
+    "...": [],
+    "": [],
+}
+
+
+@pytest.mark.parametrize("text", SENTENCES)
+def test_a_caption_is_split(text: str) -> None:
+    assert sentences_of(text) == SENTENCES[text]
+
+
+@given(st.text(alphabet="aB .!?\"'", max_size=40))
+def test_no_word_is_lost(text: str) -> None:
+    assert "".join("".join(sentences_of(text)).split()) in ("".join(text.split()), "")
+
+
+def test_a_text_without_a_sentence_stays() -> None:
+    assert first_sentence("...") == "..."
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("A hall. A man sits. It is dark. The man's hat.", "A man sits. The man's hat."),
+        ("A mandate. It is dark.", "A mandate."),
+        ("A Woman sits", "A Woman sits"),
+    ],
+)
+def test_sentences_on_persons(text: str, expected: str) -> None:
+    assert sentences_with(text, PERSON) == expected
+
+
+def long() -> Corpus:
+    caption = "A hall. A man sits. It is dark."
+    return make_corpus(
+        [Record(str(i), caption, (caption, "a dog"), {"gender": "m"}) for i in range(3)]
+    )
+
+
+@pytest.mark.parametrize(
+    ("unit", "expected"),
+    [
+        ("caption", "A hall. A man sits. It is dark."),
+        ("sentence", "A hall."),
+        ("subject", "A man sits."),
+    ],
+)
+def test_both_sides_are_scored_by_the_same_unit(unit: Unit, expected: str) -> None:
+    scored = ScoredText(unit=unit, subjects=Context("man")).of(long())
+    assert scored.model.text(0) == expected
+    assert scored.human.text(0) == expected
+    assert scored.human.text(1) == "a dog"
+
+
+def test_what_is_left_of_the_length_is_noted() -> None:
+    notes = ScoredText(unit="sentence").of(long()).notes
+    assert (
+        "text.unit=sentence: words a caption that are scored: 2.0 of 8.0 (the captioner's), "
+        "2.0 of 5.0 (people's)"
+    ) in notes
+
+
+def test_a_preamble_is_cut_before_the_first_sentence() -> None:
+    text = "Sure! Here is a caption: A man sits. It is dark."
+    corpus = make_corpus([Record("1", text, labels={"gender": "m"})])
+    assert ScoredText(preambles="cut", unit="sentence").of(corpus).model.text(0) == "A man sits."
+
+
+def test_subjects_need_words() -> None:
+    with pytest.raises(UsageError, match=r"needs words for persons in text\.subjects"):
+        ScoredText(unit="subject")
+
+
+def test_a_run_has_the_words_of_the_context() -> None:
+    cell = compose.cell(["text.unit=subject", "captioner=verbose", "dataset.n_images=50"])
+    corpus = cell.corpus()
+    whole = compose.cell(["captioner=verbose", "dataset.n_images=50"]).corpus()
+    assert 0 < len(corpus.model.tokens) < len(whole.model.tokens)
+
+
+def test_a_caption_of_one_sentence_is_the_same_run() -> None:
+    cells = [
+        compose.cell(["metric=lic", "captioner=faithful", "dataset.n_images=50", *more])
+        for more in ((), ("text.unit=sentence",))
+    ]
+    assert len({cell.run_id(cell.corpus()) for cell in cells}) == 1
