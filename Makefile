@@ -1,7 +1,7 @@
 # Everything a newcomer needs. `make demo` and `make test` set up .venv by themselves.
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow check docs-test slurm fuzz oldest oldest-all release-check lint format \
-  bench reproduce clean
+.PHONY: help demo test slow check docs-test slurm fuzz oldest oldest-all release-check docs lint \
+  format bench reproduce clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -35,6 +35,9 @@ slow: .venv/installed  ## run the slow tests: witnesses on real captions, kills,
 check: .venv/installed  ## check style and types, and run the quick tests that a change touches
 	@$(MAKE) -s lint
 	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m 'not slow and not slurm' $$($(BIN)/python -m tests.changed)
+
+docs: .venv/installed  ## build the documentation site into site/, without a network
+	@$(BIN)/python -m docs.builder
 
 docs-test: .venv/installed  ## run every command of README and docs as it is printed; DOCS=README for one
 	@$(BIN)/python -m tests.documented $(DOCS)

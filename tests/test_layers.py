@@ -42,7 +42,7 @@ LAYERS = [
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 PACKAGE = REPOSITORY / "bias_pipeline"
 LOOSE = 8
-FOLDERS = ("bias_pipeline", "experiments", "benchmarks", "tests")
+FOLDERS = ("bias_pipeline", "docs", "experiments", "benchmarks", "tests")
 LONGEST = 450
 GENERATED = {"datasets/scenes/activities.py"}  # the vocabulary of scenes, a line a phrase
 

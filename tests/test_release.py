@@ -36,7 +36,7 @@ def checked(schema: str, *files: Path) -> str:
     "schema", ["vendor.github-workflows", "custom.github-workflows-require-timeout"]
 )
 def test_workflows_fit_their_schema(schema: str) -> None:
-    assert len(WORKFLOWS) == 2
+    assert len(WORKFLOWS) == 3
     assert checked(schema, *WORKFLOWS) == ""
 
 

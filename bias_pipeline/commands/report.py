@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser, file_of, number
 from bias_pipeline.declared import Seconds
+from bias_pipeline.errors import UsageError
 from bias_pipeline.io.optional_dependencies import REPORT
 from bias_pipeline.io.terminal import print_out
 
@@ -20,6 +21,8 @@ def command(words: list[str]) -> int:
     from bias_pipeline.report.page import save_page
 
     arguments = parser().parse_args(words)
+    if arguments.error and not arguments.export:
+        raise UsageError("--error is for the tables of --export DIR; add it, or leave --error out")
     REPORT.require()
     out = arguments.out or arguments.folder / "report.html"
     report = report_of_folder(arguments.folder)
@@ -27,8 +30,9 @@ def command(words: list[str]) -> int:
     print_out(out)
     if arguments.export:
         from bias_pipeline.report.exports import export
+        from bias_pipeline.report.run_errors import RUN_ERRORS
 
-        export(report, arguments.export)
+        export(report, arguments.export, RUN_ERRORS.get(arguments.error))
         print_out(arguments.export / "contents.md")
     return 0
 
@@ -49,6 +53,12 @@ def parser() -> Parser:
         type=Path,
         metavar="DIR",
         help="also write tables (LaTeX, Markdown, CSV, Parquet), figures (SVG, PNG) and references",
+    )
+    parser.add_argument(
+        "--error",
+        choices=("seeds", "interval"),
+        help="in exported tables, instead of our intervals over attackers and images: the standard "
+        "deviation over seeds, or half of the 95%% interval over runs, as papers print them",
     )
     return parser
 

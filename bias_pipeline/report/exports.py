@@ -19,6 +19,7 @@ from bias_pipeline.io.csv_text import csv_text
 from bias_pipeline.io.files import replace_file
 from bias_pipeline.report.content import Report
 from bias_pipeline.report.report_tables import Cell, Section, Sheet, SheetNumber, cell_text
+from bias_pipeline.report.run_errors import RunError, with_run_error
 from bias_pipeline.report.sections import BOLD
 from bias_pipeline.report.text_formats import escape_markdown, latex, markdown_report
 from bias_pipeline.results.settings import further_columns
@@ -27,7 +28,7 @@ from bias_pipeline.results.store import COLUMNS, rows_csv
 Table = Mapping[str, Sequence[Any]]
 
 
-def export(report: Report, folder: Path) -> None:
+def export(report: Report, folder: Path, error: RunError | None = None) -> None:
     """Write a report's tables, figures, rows and references.
 
     Files of an earlier export that this report has no table or figure for are left alone;
@@ -36,12 +37,13 @@ def export(report: Report, folder: Path) -> None:
     Args:
         report: what is written.
         folder: made where it is missing.
+        error: what tables show beside numbers, in place of their intervals.
 
     Raises:
         ResourceError: if the folder cannot be written.
     """
     try:
-        for path, content in files(report):
+        for path, content in files(report, error):
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             replace_file(folder / path, content, sync=False)
     except OSError as error:
@@ -50,11 +52,12 @@ def export(report: Report, folder: Path) -> None:
         ) from error
 
 
-def files(report: Report) -> Iterator[tuple[str, bytes]]:
-    """Every file of an export: its path within the folder and its content."""
+def files(report: Report, error: RunError | None = None) -> Iterator[tuple[str, bytes]]:
+    """Every file of an export: its path within the folder and its content; see :func:`export`."""
     contents = [f"# {escape_markdown(report.title)}\n\n{escape_markdown(report.described)}\n"]
     names: set[str] = set()
-    for section in report.sections:
+    sections = report.sections
+    for section in [with_run_error(s, error) for s in sections] if error else sections:
         section_files = dict(_section_files(section, names))
         contents.append(_contents_of(section, list(section_files)))
         yield from section_files.items()
@@ -145,7 +148,7 @@ def typed(sheet: Sheet) -> dict[str, list[Any]]:
     """A table as columns for files: numbers unrounded, fractions as fractions, None where empty.
 
     A column of numbers with intervals becomes three: ``NAME``, ``NAME ci_low`` and
-    ``NAME ci_high``.
+    ``NAME ci_high``; with errors over runs it becomes ``NAME`` and ``NAME std`` or ``NAME ci95``.
 
     Example:
         >>> score = SheetNumber(0.5, 0.4, 0.6, fraction=True)
@@ -168,6 +171,9 @@ def _typed(cells: Sequence[Cell]) -> dict[str, list[Any]]:
     if any(number.low is not None for number in numbers):
         columns[" ci_low"] = [_finite(getattr(cell, "low", None)) for cell in cells]
         columns[" ci_high"] = [_finite(getattr(cell, "high", None)) for cell in cells]
+    for name in dict.fromkeys(number.half[0] for number in numbers if number.half):
+        halves = [getattr(cell, "half", None) for cell in cells]
+        columns[f" {name}"] = [half[1] if half else None for half in halves]
     return columns
 
 

@@ -23,6 +23,19 @@ STRONGEST = 0.9
 
 
 @dataclass(frozen=True)
+class Runs:
+    """The runs behind a number.
+
+    Attributes:
+        std: standard deviation over them (n - 1), NaN of fewer than two.
+        count: how many.
+    """
+
+    std: float
+    count: int
+
+
+@dataclass(frozen=True)
 class SheetNumber:
     """A number, with its interval if it has one.
 
@@ -35,6 +48,8 @@ class SheetNumber:
         mark: an arrow after it.
         tone: ``worse`` or ``better`` than neutral, ``doubt`` if it is not used.
         best: whether it is significantly fairer than every other of its column.
+        runs: over seeds; None for a number that has none.
+        half: an error of another kind in place of the interval: its name in files and its size.
     """
 
     value: float
@@ -45,13 +60,16 @@ class SheetNumber:
     mark: str = ""
     tone: str = ""
     best: bool = False
+    runs: Runs | None = None
+    half: tuple[str, float] | None = None
 
     @classmethod
     def of(cls, row: Row, mark: str = "", tone: str = "", best: bool = False) -> SheetNumber:
         """Value and interval of a row."""
         fraction = row.unit == "fraction"
         digits = 1 if fraction else 2
-        return cls(row.value, row.ci_low, row.ci_high, fraction, digits, mark, tone, best)
+        runs = Runs(row.seed_std, row.n_seeds)
+        return cls(row.value, row.ci_low, row.ci_high, fraction, digits, mark, tone, best, runs)
 
     @property
     def text(self) -> str:
@@ -65,7 +83,9 @@ class SheetNumber:
         """
         written = percent if self.fraction else number
         text = written(self.value, self.digits)
-        if self.low is not None and self.high is not None:
+        if self.half is not None:
+            text += f" ± {written(self.half[1], self.digits)}"
+        elif self.low is not None and self.high is not None:
             text += f" [{written(self.low, self.digits)}, {written(self.high, self.digits)}]"
         return f"{text} {self.mark}".rstrip()
 

@@ -97,6 +97,7 @@ _LATEX_SIGNS = {
     "↓": r"$\downarrow$",
     "→": r"$\rightarrow$",
     "≈": r"$\approx$",
+    "±": r"$\pm$",
 }
 _LIGATURES = re.compile(r"(?<=[-'`,!?])(?=[-'`,])")
 _MINUS = re.compile(r"-(?=\d)")

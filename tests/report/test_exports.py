@@ -50,6 +50,7 @@ COMMANDS = {
     r"$\downarrow$": "↓",
     r"$\rightarrow$": "→",
     r"$\approx$": "≈",
+    r"$\pm$": "±",
     "{[}": "[",
     "{]}": "]",
     "{*}": "*",

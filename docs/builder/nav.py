@@ -1,0 +1,116 @@
+"""The order of the site: where each page stands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from bias_pipeline.report.catalogue import metric_names
+from docs.builder.sources import REPOSITORY, pages
+
+Nav = list[dict[str, object]]
+
+START = ("README.md", "docs/first_hour.md")
+GUIDES = tuple(
+    f"docs/{name}.md"
+    for name in (
+        "ci",
+        "data",
+        "variants",
+        "images",
+        "sweeping",
+        "scaling",
+        "encoders",
+        "report",
+        "python",
+    )
+)
+UNDERSTAND = tuple(
+    f"docs/{name}.md"
+    for name in (
+        "which_metric",
+        "footguns",
+        "equal_speech",
+        "counting",
+        "dbac",
+        "dpa",
+        "pictures",
+        "language",
+        "quality",
+        "retrieval",
+        "inference",
+    )
+)
+REFERENCE = (
+    "docs/results.md",
+    "docs/faults.md",
+    "SECURITY.md",
+    "docs/versions.md",
+    "CHANGELOG.md",
+    "benchmarks/RESULTS.md",
+)
+
+
+def nav(generated: Sequence[str]) -> Nav:
+    """The tabs of the site, with every page in one of them.
+
+    Args:
+        generated: paths of the pages that are made from code.
+    """
+    known = {*START, *GUIDES, *UNDERSTAND, *REFERENCE, "CONTRIBUTING.md"}
+    here = [str(page) for page in pages()]
+    further = [path for path in here if path.startswith("docs/") and path not in known]
+    metrics = [f"docs/metrics/{name}.md" for name in metric_names()]
+    return [
+        {"Start": [*START]},
+        {"Guides": [*GUIDES, *_listed(further, generated), "CONTRIBUTING.md"]},
+        {"Understand": [*UNDERSTAND, {"Metrics": ["docs/metrics.md", *_named(metrics)]}]},
+        {
+            "Reference": [
+                "docs/commands.md",
+                {"Configuration": _under("docs/configuration", generated)},
+                {"Python": _under("docs/python", generated)},
+                *REFERENCE,
+            ]
+        },
+        {"Results": ["experiments/README.md", "docs/papers.md", *_studies(here)]},
+    ]
+
+
+def _listed(paths: Sequence[str], generated: Sequence[str]) -> list[str]:
+    return [path for path in paths if path not in generated]
+
+
+def _named(paths: Sequence[str]) -> list[dict[str, str]]:
+    return [{Path(path).stem: path} for path in paths]
+
+
+def _under(start: str, generated: Sequence[str]) -> list[object]:
+    """A page that lists others, and those."""
+    first = [path for path in generated if path == f"{start}.md"]
+    return [*first, *sorted(path for path in generated if path.startswith(f"{start}/"))]
+
+
+def _studies(here: Sequence[str]) -> list[object]:
+    """Each study with its pages of tables."""
+    folders = sorted({path.split("/")[1] for path in here if path.count("/") == 2})
+    return [{_title(folder): _pages_of(folder, here)} for folder in folders]
+
+
+def _pages_of(folder: str, here: Sequence[str]) -> list[object]:
+    start = f"experiments/{folder}/"
+    tables = [path for path in here if path.startswith(start) and not path.endswith("README.md")]
+    return [f"{start}README.md", *({_table_title(path): path} for path in tables)]
+
+
+def _title(folder: str) -> str:
+    """A study's heading."""
+    text = (REPOSITORY / "experiments" / folder / "README.md").read_text(encoding="utf-8")
+    match = re.search(r"(?m)^# (.*)$", text)
+    assert match, folder
+    return match[1]
+
+
+def _table_title(path: str) -> str:
+    return "Tables" if path.endswith("RESULTS.md") else Path(path).stem.capitalize()

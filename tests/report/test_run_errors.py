@@ -1,0 +1,100 @@
+"""Errors over runs in exported tables, as papers print them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bias_pipeline.commands.main import main
+from bias_pipeline.report.content import report_of
+from bias_pipeline.report.exports import files
+from bias_pipeline.report.report_tables import Runs, Section, Sheet, SheetNumber
+from bias_pipeline.report.run_errors import RUN_ERRORS, half_width, with_run_error
+from bias_pipeline.results.store import Result, ResultStore
+from tests.report.test_page import result
+
+VALUES = {"value": 0.123, "ci_low": 0.1, "ci_high": 0.15, "seed_std": 0.02, "n_seeds": 10}
+
+
+def shown(number: SheetNumber, error: str) -> tuple[str, str]:
+    """How a number and its table's caption read."""
+    section = Section("s", sheets=[Sheet("Scores", ["who", "score"], [["sat", number]])])
+    (sheet,) = with_run_error(section, RUN_ERRORS[error]).sheets
+    (cell,) = (cell for cell in sheet.rows[0] if isinstance(cell, SheetNumber))
+    return cell.text, sheet.caption
+
+
+NUMBER = SheetNumber(0.123, 0.1, 0.15, fraction=True, digits=1, mark="↑", runs=Runs(0.02, 10))
+
+
+def test_a_standard_deviation_takes_the_place_of_the_interval() -> None:
+    text, caption = shown(NUMBER, "seeds")
+    assert text == "12.3 ± 2.0 ↑"
+    assert caption == "Scores. ± is the standard deviation over seeds"
+
+
+def test_a_half_width_is_that_of_the_mean_over_runs() -> None:
+    """2.262 is Student's 97.5 % point of nine degrees of freedom."""
+    assert half_width(Runs(0.02, 10)) == pytest.approx(2.262 * 0.02 / 10**0.5, rel=1e-3)
+    assert shown(NUMBER, "interval")[0] == "12.3 ± 1.4 ↑"
+
+
+def test_the_half_width_covers_the_mean_as_often_as_it_says() -> None:
+    draws = np.random.default_rng(0).normal(0.5, 0.1, (4000, 5))
+    halves = [half_width(Runs(float(std), 5)) for std in draws.std(axis=1, ddof=1)]
+    assert np.mean(np.abs(draws.mean(axis=1) - 0.5) <= halves) == pytest.approx(0.95, abs=0.012)
+
+
+@pytest.mark.parametrize("runs", [Runs(math.nan, 0), Runs(math.nan, 1)])
+@pytest.mark.parametrize("error", RUN_ERRORS)
+def test_a_number_without_several_runs_has_none(error: str, runs: Runs) -> None:
+    number = SheetNumber(0.123, 0.1, 0.15, fraction=True, digits=1, runs=runs)
+    assert shown(number, error) == ("12.3", "Scores")
+
+
+def test_a_number_of_images_stays() -> None:
+    assert shown(SheetNumber(1939, digits=0), "seeds") == ("1939", "Scores")
+
+
+def exported(error: str) -> dict[str, bytes]:
+    report = report_of([result("sat", **VALUES), result("oscar", **VALUES)], {})
+    return dict(files(report, RUN_ERRORS[error]))
+
+
+@pytest.mark.parametrize(("error", "column"), [("seeds", "std"), ("interval", "ci95")])
+def test_files_have_the_error_in_a_column_of_its_own(error: str, column: str) -> None:
+    tables = [text for path, text in exported(error).items() if path.endswith(".csv")]
+    heads = [next(csv.reader(io.StringIO(table.decode()))) for table in tables]
+    names = [name for head in heads for name in head]
+    assert any(name.endswith(f" {column}") for name in names)
+
+
+def test_latex_has_a_sign_for_it() -> None:
+    latex = "".join(
+        text.decode() for path, text in exported("seeds").items() if path[-4:] == ".tex"
+    )
+    assert r"12.3 $\pm$ 2.0" in latex
+    assert "{[}10.0" not in latex
+
+
+def test_rows_keep_their_intervals() -> None:
+    rows = list(csv.DictReader(io.StringIO(exported("seeds")["rows.csv"].decode())))
+    assert {row["ci_low"] for row in rows} == {"0.1"}
+
+
+def test_the_door_exports_with_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cell = result("sat", **VALUES)
+    ResultStore(tmp_path / "runs").save(Result(cell.run_id, cell.rows, cell.manifest))
+    out = tmp_path / "paper"
+    assert main(["report", str(tmp_path / "runs"), "--export", str(out), "--error", "seeds"]) == 0
+    assert any("12.3 ± 2.0" in path.read_text("utf-8") for path in out.rglob("*.md"))
+
+
+def test_an_error_without_an_export_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", ".", "--error", "seeds"]) == 2
+    assert "--error is for the tables of --export DIR" in capsys.readouterr().err

@@ -1,0 +1,173 @@
+"""The site: generated pages are those of the code, pages have a place, nothing is fetched."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import shlex
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from bias_pipeline.commands.registry import WORDS, resolve_command
+from bias_pipeline.config import compose, overrides
+from bias_pipeline.report.catalogue import metric_names
+from docs.builder.__main__ import generated
+from docs.builder.formulas import FORMULAS
+from docs.builder.nav import Nav, nav
+from docs.builder.papers import Item, Paper, papers
+from docs.builder.sources import pages
+from tests.corpora import REPOSITORY
+
+PAPERS = papers()
+ITEMS = [(paper, item) for paper in PAPERS for item in paper.items]
+NAMES = [f"{paper.title} {item.item}" for paper, item in ITEMS]
+COMMANDS = sorted({command for _, item in ITEMS for command in item.commands})
+
+
+def test_every_table_and_figure_of_the_papers_has_a_row() -> None:
+    kinds = {
+        paper.title: Counter(item.item.partition(" ")[0] for item in paper.items)
+        for paper in PAPERS
+    }
+    assert {title: (kind["Table"], kind["Figure"]) for title, kind in kinds.items()} == {
+        "RELIC": (4, 1),
+        "ImageCaptioner2": (8, 4),
+        "DBAC": (17, 1),
+        "Gender Score": (5, 2),
+        "Vision-language models": (0, 11),
+    }
+
+
+def test_no_table_or_figure_has_two_rows() -> None:
+    assert len(set(NAMES)) == len(NAMES)
+
+
+@pytest.mark.parametrize(("paper", "item"), ITEMS, ids=NAMES)
+def test_a_row_has_numbers_of_ours_or_says_why_not(paper: Paper, item: Item) -> None:
+    assert bool(item.ours) != bool(item.why_not)
+    assert bool(item.ours) == bool(item.differs)
+    for comparison in item.ours:
+        assert len(comparison.pairs(paper.published)) >= 2
+    assert (REPOSITORY / "experiments" / item.study / "README.md").is_file()
+
+
+def test_numbers_stand_beside_those_of_the_same_captioner() -> None:
+    (ratio, _) = next(item for _, item in ITEMS if item.shows.startswith("gender bias of")).ours
+    pairs = ratio.pairs("imagecaptioner2")
+    assert pairs.loc["nic_plus"].round(2).to_dict() == {"ours": 2.89, "printed": 2.89}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_of_the_papers_composes(command: str) -> None:
+    """All its choices, one after another, where a word needs no value of the reader's."""
+    word, words = resolve_command(shlex.split(command))
+    assert word is not None
+    settings = [text for text in words if "=" in text and not text.startswith("--")]
+    if not settings:
+        return
+    options = overrides.options_of(settings)
+    overrides.check_names(options)
+    compose.composed_cell(overrides.representative_overrides(options.overrides), options)
+    for others in overrides.other_overrides(options.overrides):
+        compose.composed_cell(others, options)
+
+
+def test_every_metric_has_a_formula_and_no_other_has() -> None:
+    assert sorted(FORMULAS) == metric_names()
+
+
+@pytest.mark.parametrize("name", sorted(FORMULAS))
+def test_an_example_by_hand_gives_what_it_says(name: str) -> None:
+    example = doctest.DocTestParser().get_doctest(FORMULAS[name].code, {}, name, None, None)
+    assert doctest.DocTestRunner(verbose=False).run(example).failed == 0
+
+
+@pytest.mark.parametrize("name", sorted(FORMULAS))
+def test_an_example_by_hand_is_told_with_its_result(name: str) -> None:
+    """The sentence has the number that the code prints."""
+    numbers = re.findall(r"\d+\.\d+|\d+", FORMULAS[name].code.splitlines()[-1])
+    said = FORMULAS[name].by_hand
+    assert [number for number in numbers if number.rstrip("0").rstrip(".") not in said] == []
+
+
+@pytest.mark.parametrize("name", sorted(FORMULAS))
+def test_a_formula_is_well_formed(name: str) -> None:
+    for line in FORMULAS[name].lines:
+        assert ElementTree.fromstring(line).tag.startswith("m")
+
+
+def listed(entries: Nav | list[object]) -> Iterator[str]:
+    """The paths of a navigation."""
+    for entry in entries:
+        match entry:
+            case str():
+                yield entry
+            case dict():
+                for below in entry.values():
+                    yield from listed(below if isinstance(below, list) else [below])
+
+
+def test_every_page_has_one_place() -> None:
+    made = generated()
+    places = Counter(listed(nav(list(made))))
+    assert set(places) == {str(page) for page in pages()} | set(made)
+    assert [path for path, count in places.items() if count > 1] == []
+
+
+def test_the_reference_has_every_command() -> None:
+    text = generated()["docs/commands.md"]
+    assert [word.name for word in WORDS if f"\n## `{word.name}`\n" not in text] == []
+
+
+class Requests(HTMLParser):
+    """What a browser fetches to show a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        shown = tag != "a" and (
+            tag != "link" or values.get("rel") not in ("canonical", "prev", "next")
+        )
+        addresses = [values.get(name) for name in ("src", "href", "srcset", "data")]
+        self.addresses += [text for text in addresses if text and shown]
+
+
+def fetched(folder: Path) -> set[str]:
+    """The addresses elsewhere that pages and style sheets of a folder fetch."""
+    addresses: set[str] = set()
+    for path in folder.rglob("*.html"):
+        parser = Requests()
+        parser.feed(path.read_text(encoding="utf-8"))
+        addresses.update(parser.addresses)
+    for path in folder.rglob("*.css"):
+        text = path.read_text(encoding="utf-8")
+        addresses.update(re.findall(r"url\(['\"]?([^'\")]+)", text))
+        addresses.update(re.findall(r"@import ['\"]([^'\"]+)", text))
+    return {text for text in addresses if re.match(r"(https?:)?//", text)}
+
+
+def test_a_font_of_another_server_would_be_noticed(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text('<link rel="stylesheet" href="//fonts.example/a.css">')
+    (tmp_path / "b.css").write_text("@font-face { src: url(https://fonts.example/a.woff) }")
+    assert fetched(tmp_path) == {"//fonts.example/a.css", "https://fonts.example/a.woff"}
+
+
+@pytest.mark.slow
+def test_the_site_is_built_strictly_and_fetches_nothing(tmp_path: Path) -> None:
+    """A broken link, an unknown anchor, a page without a place: each ends the build."""
+    command = [sys.executable, "-m", "docs.builder", str(tmp_path / "site")]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert fetched(tmp_path / "site") == set()
+    assert (tmp_path / "site" / "docs" / "metrics" / "lic.html").is_file()
+    assert (tmp_path / "site" / "search" / "search_index.js").is_file()
