@@ -99,5 +99,5 @@ reproduce: .venv/installed  ## run the studies of experiments/ on the real capti
 	@$(BIN)/python -m experiments.inference.reproduce $(DATA)
 
 clean:  ## remove what runs and tests have left; the environment stays
-	@rm -rf outputs/[!R]* outputs/.[!.]* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf outputs/[!R]* outputs/.[!.]* site .site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find . -path ./.venv -prune -o -name __pycache__ -print | xargs rm -rf

@@ -93,8 +93,8 @@ def test_an_example_by_hand_gives_what_it_says(name: str) -> None:
 def test_an_example_by_hand_is_told_with_its_result(name: str) -> None:
     """The sentence has the number that the code prints."""
     numbers = re.findall(r"\d+\.\d+|\d+", FORMULAS[name].code.splitlines()[-1])
-    said = FORMULAS[name].by_hand
-    assert [number for number in numbers if number.rstrip("0").rstrip(".") not in said] == []
+    sentence = FORMULAS[name].by_hand
+    assert [number for number in numbers if number.rstrip("0").rstrip(".") not in sentence] == []
 
 
 @pytest.mark.parametrize("name", sorted(FORMULAS))
