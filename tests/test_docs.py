@@ -38,10 +38,9 @@ README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 CONTRIBUTING = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
 EXAMPLES = [line for line in commands(CONTRIBUTING) if line.startswith(DOOR)]
 FOOTGUNS = (REPOSITORY / "docs" / "footguns.md").read_text(encoding="utf-8")
-GUIDES = [
-    README,
-    *((REPOSITORY / "docs" / f"{page}.md").read_text("utf-8") for page in ("sweeping", "python")),
-]
+START = (REPOSITORY / "docs" / "start.md").read_text(encoding="utf-8")
+PAGES = ("start", "report", "sweeping", "python")
+GUIDES = [README, *((REPOSITORY / "docs" / f"{page}.md").read_text("utf-8") for page in PAGES)]
 DOOR_LINES = [line for text in GUIDES for line in commands(text) if line.startswith(DOOR)]
 OWN_ARGUMENTS = ("audit", "compare", "report")
 DOOR_COMMANDS = list(
@@ -121,7 +120,7 @@ def test_flags_that_the_readme_uses_are_in_the_help(
     assert [flag for flag in used if flag not in known] == []
 
 
-def test_the_readme_shows_the_door() -> None:
+def test_the_first_pages_show_the_door() -> None:
     assert len(DOOR_COMMANDS) >= 10
 
 
@@ -209,7 +208,7 @@ def _at_equal_speech(captioner: str) -> str:
 
 
 @pytest.mark.slow
-def test_the_readme_has_the_table_of_the_demo(
+def test_the_first_page_has_the_table_of_the_demo(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Every number within a tenth of a percentage point, which another machine may round off."""
@@ -217,7 +216,7 @@ def test_the_readme_has_the_table_of_the_demo(
     makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
     (demo,) = re.findall(r"(?m)^demo:.*\n\t@.* -m bias_pipeline (.*)$", makefile)
     assert main(shlex.split(demo)) == 0
-    (block,) = [item for item in blocks(README, "text") if "dampener" in item]
+    (block,) = [item for item in blocks(START, "text") if "dampener" in item]
     shown, printed = _numbers(block), _numbers(capfd.readouterr().out)
     assert len(shown) == 14
     assert max(map(len, block.splitlines())) <= 80

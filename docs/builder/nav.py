@@ -11,7 +11,7 @@ from docs.builder.sources import REPOSITORY, pages
 
 Nav = list[dict[str, object]]
 
-START = ("README.md", "docs/first_hour.md")
+START = ("README.md", "docs/start.md", "docs/first_hour.md", "docs/choosing.md", "docs/limits.md")
 GUIDES = tuple(
     f"docs/{name}.md"
     for name in (
@@ -29,6 +29,7 @@ GUIDES = tuple(
 UNDERSTAND = tuple(
     f"docs/{name}.md"
     for name in (
+        "tables",
         "which_metric",
         "footguns",
         "equal_speech",
