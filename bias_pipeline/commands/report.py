@@ -18,22 +18,28 @@ def command(words: list[str]) -> int:
         BiasPipelineError: if there is nothing to report or it cannot be written.
     """
     from bias_pipeline.report.content import report_of_folder
+    from bias_pipeline.report.exports import check_places, export, write_file
     from bias_pipeline.report.page import save_page
 
     arguments = parser().parse_args(words)
     if arguments.error and not arguments.export:
         raise UsageError("--error is for the tables of --export DIR; add it, or leave --error out")
     REPORT.require()
+    check_places(arguments.card)
     out = arguments.out or arguments.folder / "report.html"
     report = report_of_folder(arguments.folder)
     save_page(report, out)
     print_out(out)
     if arguments.export:
-        from bias_pipeline.report.exports import export
         from bias_pipeline.report.run_errors import RUN_ERRORS
 
         export(report, arguments.export, RUN_ERRORS.get(arguments.error))
         print_out(arguments.export / "contents.md")
+    if arguments.card:
+        from bias_pipeline.report.model_card import model_card
+
+        write_file(arguments.card, model_card(report).encode("utf-8", "replace"))
+        print_out(arguments.card)
     return 0
 
 
@@ -53,6 +59,12 @@ def parser() -> Parser:
         type=Path,
         metavar="DIR",
         help="also write tables (LaTeX, Markdown, CSV, Parquet), figures (SVG, PNG) and references",
+    )
+    parser.add_argument(
+        "--card",
+        type=file_of("Markdown", ".md"),
+        metavar="FILE.md",
+        help="also write the bias section of a model card, for runs of one captioner",
     )
     parser.add_argument(
         "--error",

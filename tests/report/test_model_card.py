@@ -1,0 +1,75 @@
+"""The bias section of a model card, as the hub's own library reads it."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from huggingface_hub import EvalResult, ModelCard
+
+from bias_pipeline.commands.main import main
+from bias_pipeline.errors import DataError
+from bias_pipeline.report.content import Report, report_of
+from bias_pipeline.report.model_card import model_card
+from bias_pipeline.results.store import Result, ResultStore
+from tests.report.test_page import directional, result
+from tests.report.test_tables import HOSTILE
+
+VALUES = {"value": 0.123, "ci_low": 0.1, "ci_high": 0.15, "p_value": 0.01}
+
+
+def results_of(report: Report) -> list[EvalResult]:
+    """The results that the hub finds in a card."""
+    return list(ModelCard(model_card(report)).data.eval_results or [])
+
+
+def test_the_hub_reads_value_interval_and_settings() -> None:
+    (number,) = results_of(report_of([result("sat", **VALUES)], {}))
+    assert (number.metric_type, number.metric_value) == ("lic", 0.123)
+    assert (number.metric_args["ci_low"], number.metric_args["ci_high"]) == (0.1, 0.15)
+    assert number.metric_args["attribute"] == "x"
+    assert number.metric_args["metric_version"] >= 1
+
+
+def test_the_hub_reads_the_captioner_s_name() -> None:
+    assert ModelCard(model_card(report_of([result("sat")], {}))).data.model_name == "sat"
+
+
+def test_every_direction_is_a_result() -> None:
+    parts = [x.metric_args["part"] for x in results_of(report_of([directional("sat")], {}))]
+    assert parts == ["a_to_t", "t_to_a"]
+
+
+def test_a_number_without_an_interval_has_none() -> None:
+    cell = result("sat", **{**VALUES, "ci_low": math.nan, "ci_high": math.nan})
+    card = model_card(report_of([cell], {}))
+    assert "ci_low" not in card
+    assert "| 12.3 |" in card
+
+
+def test_a_card_says_what_it_cannot_say() -> None:
+    card = model_card(report_of([result("sat", **VALUES)], {}))
+    assert "### Limits" in card
+    assert "not how people identify" in card
+    assert "hirota2022lic" in card
+
+
+def test_a_card_of_several_captioners_is_refused() -> None:
+    with pytest.raises(DataError, match=r"these runs are of 2 \(oscar, sat\)"):
+        model_card(report_of([result("sat"), result("oscar")], {}))
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_e9_a_hostile_name_breaks_no_card(name: str) -> None:
+    card = ModelCard(model_card(report_of([result(name, **VALUES)], {})))
+    assert len(card.data.eval_results or []) == 1
+
+
+def test_the_door_writes_a_card(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cell = result("sat", **VALUES)
+    ResultStore(tmp_path / "runs").save(Result(cell.run_id, cell.rows, cell.manifest))
+    path = tmp_path / "card.md"
+    assert main(["report", str(tmp_path / "runs"), "--card", str(path)]) == 0
+    assert ModelCard.load(path).data.model_name == "sat"
+    assert str(path) in capsys.readouterr().out
