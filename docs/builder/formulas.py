@@ -81,7 +81,7 @@ FORMULAS: dict[str, Formula] = {
 >>> import numpy as np
 >>> from bias_pipeline.metrics import functional
 >>> answers = np.array([[0.8, 0.2], [0.4, 0.6], [0.3, 0.7]])
->>> round(functional.image_captioner2(answers, np.array([0, 1, 0])), 3)
+>>> round(functional.imagecaptioner2(answers, np.array([0, 1, 0])), 3)
 0.567""",
         "pictures",
     ),
@@ -144,7 +144,7 @@ FORMULAS: dict[str, Formula] = {
 >>> from bias_pipeline.metrics.functional import Counts
 >>> labelled, riding = np.array([[1, 0], [1, 0], [0, 1]]), np.ones((3, 1))
 >>> named = np.array([[1, 0], [1, 0], [1, 0]])
->>> functional.mals(Counts.of(labelled, riding, named, riding)).round(3).item()
+>>> functional.ba_mals(Counts.of(labelled, riding, named, riding)).round(3).item()
 0.333""",
         "counting",
     ),
@@ -177,7 +177,7 @@ FORMULAS: dict[str, Formula] = {
 >>> labelled = np.array([[0, 1, 1, 0, 0, 0, 0, 1]]).T
 >>> named = np.array([[1, 1, 1, 0, 0, 0, 0, 0]]).T
 >>> counts = Counts.of(groups, labelled, groups, named)
->>> functional.directional(counts, "a_to_t").round(3).item()
+>>> functional.ba_directional(counts, "a_to_t").round(3).item()
 0.267""",
         "counting",
     ),
@@ -222,7 +222,7 @@ FORMULAS: dict[str, Formula] = {
 >>> import numpy as np
 >>> from bias_pipeline.metrics import functional
 >>> named, captions = np.array([[20.0], [10.0]]), np.array([100.0, 100.0])
->>> functional.epsilon(named, captions, "none").round(3).item()
+>>> functional.differential_fairness(named, captions, "none").round(3).item()
 0.693""",
         "counting",
     ),
@@ -258,9 +258,9 @@ FORMULAS: dict[str, Formula] = {
         "One of twenty is wrong: 0.05; of the eleven that name a group 0.091.",
         """\
 >>> import numpy as np
->>> from bias_pipeline.metrics.functional.groups import error
+>>> from bias_pipeline.metrics.functional.groups import gender_error
 >>> named = np.array([[6.0, 1.0, 3.0], [0.0, 4.0, 6.0]])
->>> error(named).item(), error(named, "named").round(3).item()
+>>> gender_error(named).item(), gender_error(named, "named").round(3).item()
 (0.05, 0.091)""",
         "counting",
     ),
@@ -270,8 +270,8 @@ FORMULAS: dict[str, Formula] = {
         "Captions name 8 men and 2 women where 6 men and 4 women are labelled: 4 − 1.5 = 2.5.",
         """\
 >>> import numpy as np
->>> from bias_pipeline.metrics.functional.groups import group_ratio
->>> (group_ratio(np.array([8.0, 2.0])) - group_ratio(np.array([6.0, 4.0]))).item()
+>>> from bias_pipeline.metrics.functional.groups import gender_ratio
+>>> (gender_ratio(np.array([8.0, 2.0])) - gender_ratio(np.array([6.0, 4.0]))).item()
 2.5""",
         "counting",
     ),
