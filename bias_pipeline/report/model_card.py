@@ -16,7 +16,7 @@ import yaml
 from bias_pipeline import __version__
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.terminal import printable
-from bias_pipeline.metrics.value_names import HEADLINES
+from bias_pipeline.metrics.value_names import HEADLINES, MODEL
 from bias_pipeline.report.catalogue import info_of
 from bias_pipeline.report.content import Report
 from bias_pipeline.report.report_tables import SheetNumber, without_places
@@ -56,8 +56,12 @@ def _headlines(report: Report) -> Iterator[Row]:
     """The numbers that stand for each run; its side of the captioner where people's is absent."""
     for run_id in dict.fromkeys(row.run_id for row in report.rows):
         rows = {row.part: row for row in report.rows if row.run_id == run_id}
-        parts = [part for part in HEADLINES if part in rows and math.isfinite(rows[part].value)]
-        yield from (rows[part] for part in parts or ["model"] if part in rows)
+        finite = [rows[part] for part in HEADLINES if part in rows and _is_finite(rows[part])]
+        yield from finite or [rows[part] for part in (MODEL,) if part in rows]
+
+
+def _is_finite(row: Row) -> bool:
+    return math.isfinite(row.value)
 
 
 def _result(row: Row) -> dict[str, Any]:
