@@ -292,19 +292,31 @@ class FittedCaptioner:
         texts_of = partial(self._texts, picture)
         return several(self._decoding, images, self._net.device, texts_of)
 
+    def emotions(self, photos: Sequence[tuple[Pixels, str]]) -> list[str]:
+        """The emotion that the caption of each photo is grounded in."""
+        picture = self._net.picture([pixels for pixels, _ in photos])
+        codes = self._codes(picture, [image for _, image in photos])
+        return [self._net.fitted.emotions[code] for code in codes.tolist()]
+
     def _group(self, picture: Mapping[str, torch.Tensor], images: Sequence[str]) -> torch.Tensor:
         """(B, K) the vector of each picture's emotion, 1 for it and 0 for the others."""
+        import torch
+
+        codes = self._codes(picture, images)
+        return torch.nn.functional.one_hot(codes, len(self._net.fitted.emotions)).float()
+
+    def _codes(self, picture: Mapping[str, torch.Tensor], images: Sequence[str]) -> torch.Tensor:
+        """(B,) the number of each picture's emotion."""
         import torch
 
         emotions, network = self._net.fitted.emotions, self._net.network
         if self._emotion == PREDICTED:
             with torch.inference_mode():
-                codes = network.guess(network.means(**picture)).argmax(dim=1)
-        else:
-            assert self._emotion is not None
-            names = [emotion_of(image, self._emotion) for image in images]
-            codes = torch.tensor([emotions.index(name) for name in names], device=self._net.device)
-        return torch.nn.functional.one_hot(codes, len(emotions)).float()
+                codes: torch.Tensor = network.guess(network.means(**picture)).argmax(dim=1)
+                return codes
+        assert self._emotion is not None
+        names = [emotion_of(image, self._emotion) for image in images]
+        return torch.tensor([emotions.index(name) for name in names], device=self._net.device)
 
     def _texts(
         self, picture: Mapping[str, torch.Tensor], noise: Noise | None, best: int

@@ -267,7 +267,8 @@ class Cleaning(Configurable):
             f"{len(annotations)} of {release.n_rows} utterances are kept: {short} have fewer than "
             f"{self.fewest_tokens} tokens, {long} more than {longest:g}"
         )
-        return replace(release, annotations=annotations, notes=[*release.notes, note]), parts
+        notes = [*release.notes, *([note] if len(annotations) < len(rows) else [])]
+        return replace(release, annotations=annotations, notes=notes), parts
 
 
 def _tokens(text: str) -> list[str]:

@@ -92,3 +92,18 @@ def test_the_sweep_that_a_comment_names_is_composed(
 )
 def test_the_other_columns_of_dbacs_table_3_are_composed(words: list[str]) -> None:
     cell(["experiment=language_bias", "split=dbac", *words]).build("metric")
+
+
+@pytest.mark.parametrize("experiment", ["imagecaptioner2_table7", "imagecaptioner2_table7_lic"])
+def test_table_7_leaves_people_and_pictures_as_they_are(experiment: str) -> None:
+    """So it has one D a version, and no region of a painting is masked."""
+    composed = cell([f"experiment={experiment}"])
+    chosen = {key: composed.choices[key] for key in ("alignment", "image_masking", "split")}
+    assert chosen["alignment"] == "none"
+    assert chosen["split"] == "ic2"
+    assert chosen["image_masking"] == "none" or experiment.endswith("_lic")
+
+
+def test_table_7_is_of_paintings_that_no_speaker_learnt_from() -> None:
+    composed = cell(["experiment=imagecaptioner2_table7"])
+    assert "train" not in composed.tree["dataset"]["split"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bias_pipeline.array_types import BoolArray
+from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus, Grouping
 from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
@@ -22,8 +22,20 @@ from bias_pipeline.stats.choices import mean_over_choices
 from bias_pipeline.text.transform import Transform, alternatives, is_special
 
 WORDLESS_WARNING = 0.05
+_SEVERAL = 3  # groups, of which chance and balance are told
 
 _UNKNOWN = "<unk>"  # alignment writes it for people's words that the captioner does not use
+
+
+def _range(counts: IntArray) -> str:
+    """The smallest and the largest count, one number if they are equal.
+
+    Example:
+        >>> _range(np.array([3, 3])), _range(np.array([3, 5, 4]))
+        ('3', '3 to 5')
+    """
+    low, high = int(counts.min()), int(counts.max())
+    return str(low) if low == high else f"{low} to {high}"
 
 
 def _holding(captions: Captions, types: BoolArray) -> BoolArray:
@@ -143,6 +155,29 @@ class AttackRunner:
         predictions = self.manner.predict(data, self.splits)
         self.trained.append(predictions)
         return predictions
+
+    def group_note(self, images: BoolArray, chance: float) -> list[str]:
+        """What several groups share, for a reader: chance, and the images of each after balancing.
+
+        Args:
+            images: (N,) which of the corpus are attacked.
+            chance: the score of a uniform guess.
+
+        Returns:
+            A sentence; none for two groups.
+        """
+        grouping = self.ready.groupings[self.manner.attribute]
+        n_groups, rows = len(grouping.names), np.flatnonzero(images)
+        if n_groups < _SEVERAL or not len(rows):
+            return []
+        labels = grouping.codes[rows]
+        train, test = self.splits[0].select(rows, labels)
+        learnt, tested = (np.bincount(labels[part], minlength=n_groups) for part in (train, test))
+        fewest = grouping.names[int(np.bincount(labels, minlength=n_groups).argmin())]
+        return [
+            f"{n_groups} groups: a uniform guess scores {chance:.3g}; an attacker learns from "
+            f"{_range(learnt)} images of each and is tested on {_range(tested)} (fewest: {fewest})"
+        ]
 
     def _labelled(self, part: PartName, images: BoolArray) -> list[LabelledCaptions]:
         side, captions = part.side, self.ready.side(part.side)

@@ -227,6 +227,10 @@ class CaptionAttack(Metric, ABC):
             notes=[
                 *ready.notes,
                 *attack.notes,
+                *attack.group_note(
+                    has_model & has_human if paired else has_model | has_human,
+                    self.scoring.chance(len(grouping.names)),
+                ),
                 *self.probe.encoder.notes(grouping.names),
                 *self._missing(has_model, has_human),
                 *self._unnamed(parts),

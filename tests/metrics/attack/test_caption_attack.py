@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from bias_pipeline.attackers.logistic import ConvexProbe
+from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.crossfit import CrossFit
 from bias_pipeline.corpus.hold_out import HoldOut
@@ -279,3 +280,39 @@ def test_a_ratio_of_any_scoring_is_a_ratio() -> None:
 def test_odd_settings_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(UsageError, match="metric"):
         build(**options)  # type: ignore[arg-type]
+
+
+MOODS = ("calm", "glad", "sad")
+
+
+def moody_corpus() -> Corpus:
+    """Images of three groups, of which the last is by far the smallest."""
+    labels = LabelMap("mood", {mood: mood for mood in MOODS})
+    records = [
+        Record(f"{mood}{i}", f"a {('sea', 'sun', 'rain')[k]} {i}", (f"a hill {i}",), {"mood": mood})
+        for k, (mood, n) in enumerate(zip(MOODS, (60, 50, 20), strict=True))
+        for i in range(n)
+    ]
+    groups = {"mood": (MOODS, labels)}
+    return Corpus.build(records, dataset="toy", captioner="toy", groups=groups)
+
+
+@pytest.mark.parametrize(
+    ("kind", "chance"), [(LIC, "a uniform guess scores 0.111"), (Leakage, "scores 0.333")]
+)
+def test_of_several_groups_chance_is_told(kind: type[CaptionAttack], chance: str) -> None:
+    mood = Attribute("mood", MOODS, {}, {})
+    notes = score(moody_corpus(), kind, attribute=mood, transforms=[Tokenize()]).notes
+    assert any(chance in note for note in notes)
+
+
+def test_of_several_groups_the_images_after_balancing_are_told() -> None:
+    """A tenth of the smallest group is tested, and as many of the others."""
+    mood = Attribute("mood", MOODS, {}, {})
+    notes = score(moody_corpus(), attribute=mood, transforms=[Tokenize()]).notes
+    sentence = "learns from 18 images of each and is tested on 2 (fewest: sad)"
+    assert any(sentence in note for note in notes)
+
+
+def test_two_groups_need_no_such_note() -> None:
+    assert not any("a uniform guess" in note for note in score(leaky_corpus()).notes)
