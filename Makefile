@@ -78,6 +78,7 @@ bench: .venv/installed  ## measure speed (benchmarks/)
 	@$(BIN)/python -m benchmarks.photos
 	@$(BIN)/python -m benchmarks.server
 	@$(BIN)/python -m benchmarks.pictures
+	@$(BIN)/python -m benchmarks.gradcam
 	@$(BIN)/python -m benchmarks.grit
 	@$(BIN)/python -m benchmarks.encoders
 	@$(BIN)/python -m benchmarks.install

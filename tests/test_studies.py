@@ -93,9 +93,9 @@ def test_every_program_of_a_study_is_in_its_readme() -> None:
         path for path in sorted(STUDIES.glob("*/*.py")) if "__main__" in path.read_text("utf-8")
     ]
     missing = [
-        f"{path.parent.name}.{path.stem}"
+        name
         for path in programs
-        if f"experiments.{path.parent.name}.{path.stem}"
+        if (name := f"experiments.{path.parent.name}.{path.stem}".removesuffix(".__main__"))
         not in (path.parent / "README.md").read_text("utf-8")
     ]
     assert missing == []
@@ -119,6 +119,7 @@ COMMANDS = {
     "flatness/rows.csv": "experiments.flatness.reproduce DATA",
     "age/rows.csv": "experiments.age.reproduce DATA",
     "assumed_group/rows.csv": "experiments.assumed_group.reproduce DATA",
+    "chain/rows.csv": "experiments.chain --rows OUTPUTS",
     "dbac_readings/contextual_rows.csv": "experiments.dbac_readings.contextual DATA",
     "dbac_readings/rows.csv": "experiments.dbac_readings.reproduce DATA",
     "dbac_readings/support.csv": "experiments.dbac_readings.support DATA",
@@ -148,6 +149,7 @@ COMMANDS = {
     "null_coverage/retrieval.csv": "experiments.null_coverage.retrieval 60",
     "null_coverage/rows.csv": "experiments.null_coverage.reproduce 100",
     "power/rows.csv": "experiments.power.reproduce DATA",
+    "progressive_masking/rows.csv": "experiments.progressive_masking --out DIR --model DIR/model",
     "vl_bias/readings.csv": "experiments.vl_bias.readings OUTPUTS",
     "vl_bias/rows.csv": "experiments.vl_bias.reproduce OUTPUTS",
 }

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from itertools import product
 from typing import TYPE_CHECKING
 
+import yaml
+
 from bias_pipeline.config.compose import composed_cell, instantiated, plain_tree
 from bias_pipeline.config.overrides import (
     ALL_METRICS,
@@ -17,7 +19,7 @@ from bias_pipeline.config.overrides import (
 )
 from bias_pipeline.datasets.label_files import MAJORITY
 from bias_pipeline.errors import UsageError
-from bias_pipeline.io.plugins import group_choices
+from bias_pipeline.io.plugins import conf_file, group_choices
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -27,8 +29,8 @@ ALL_ANNOTATORS = "dataset.annotator=all"
 
 
 def expand(options: Namespace) -> list[str]:
-    """Overrides with ``all`` replaced by its values."""
-    overrides = list(options.overrides)
+    """Overrides with those of an experiment's sweep, and ``all`` replaced by its values."""
+    overrides = [*options.overrides, *_sweep_of_experiment(options.overrides)]
     for number, override in enumerate(overrides):
         if override == ALL_METRICS:
             overrides[number] = "metric=" + ",".join(group_choices("metric"))
@@ -41,6 +43,17 @@ def expand(options: Namespace) -> list[str]:
         swept = ",".join(_all_captioners(rest, options))
         overrides[overrides.index(ALL_CAPTIONERS)] = f"captioner={swept}"
     return overrides
+
+
+def _sweep_of_experiment(overrides: Sequence[str]) -> list[str]:
+    """What an experiment's file sweeps over (``sweep:``), unless the command names the key."""
+    names = [word.partition("=")[2] for word in overrides if word.startswith("experiment=")]
+    if not names or names[-1] not in group_choices("experiment"):
+        return []
+    content = yaml.safe_load(conf_file("experiment", names[-1]).read_text(encoding="utf-8")) or {}
+    named = {word.lstrip("+").partition("=")[0] for word in overrides}
+    swept = content.get("sweep", {}).items()
+    return [f"{key}={values}" for key, values in swept if key not in named]
 
 
 def _all_annotators(overrides: Sequence[str], options: Namespace) -> Sequence[str]:

@@ -1,0 +1,44 @@
+"""The chain from pictures to scores, with a captioner of random weights."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bias_pipeline.datasets.scenes import CAPTIONERS, generate, write_drawn
+from experiments.chain.__main__ import build, naming_of
+from tests.captioners.test_fitted import write
+from tests.cli.commands import Run
+
+
+def drawn(folder: Path) -> Path:
+    captioners = {name: CAPTIONERS[name] for name in ("faithful", "stereotyper")}
+    write_drawn(generate(n_images=60, seed=0), folder, captioners, 32)
+    return folder
+
+
+def test_captions_that_name_the_right_gender_are_counted(tmp_path: Path) -> None:
+    folder = drawn(tmp_path / "scenes")
+    faithful = naming_of(folder, folder / "captioners" / "faithful.json")
+    assert faithful.rightly == faithful.naming > 30
+    path = folder / "captioners" / "all_men.json"
+    captions = json.loads((folder / "captioners" / "faithful.json").read_text())
+    path.write_text(json.dumps([{**row, "caption": "a man"} for row in captions]))
+    men = naming_of(folder, path)
+    assert men.naming == men.images
+    assert 0 < men.rightly < men.images
+
+
+@pytest.mark.slow
+def test_the_chain_writes_what_its_experiment_scores(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = ("--n-images", "60", "--side", "32")
+    monkeypatch.setattr("experiments.chain.__main__.SHOWN", shown)
+    folder = tmp_path / "chain"
+    build(folder, write(tmp_path / "sat", "sat"))
+    code, output = run("experiment=chain", f"dataset.root={folder}", "metric=gender_error")
+    assert code == 0, output
+    assert "chain" in output

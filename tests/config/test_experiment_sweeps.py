@@ -1,0 +1,53 @@
+"""Experiments that are sweeps: their files say over what (``sweep:``)."""
+
+from __future__ import annotations
+
+import pytest
+
+from bias_pipeline.config import compose
+from bias_pipeline.config.expansion import expand
+from bias_pipeline.config.overrides import options_of
+
+
+def expanded(*words: str) -> list[str]:
+    return expand(options_of(list(words)))
+
+
+def test_an_experiment_sweeps_over_what_its_file_says() -> None:
+    assert expanded("experiment=chain", "dataset.root=x") == [
+        "experiment=chain",
+        "dataset.root=x",
+        "metric=lic,dbac,gender_error,imagecaptioner2",
+        "alignment=constant,matched",
+    ]
+
+
+def test_the_command_line_comes_first() -> None:
+    words = expanded("experiment=chain", "metric=lic", "alignment=none")
+    assert words == ["experiment=chain", "metric=lic", "alignment=none"]
+
+
+@pytest.mark.parametrize("words", [["metric=lic"], ["experiment=relic_gender"]])
+def test_other_commands_stay_as_they_are(words: list[str]) -> None:
+    assert expanded(*words) == words
+
+
+def test_a_sweep_does_not_enter_a_runs_identity() -> None:
+    cell = compose.cell(["experiment=chain", "dataset.root=x", "metric=lic"])
+    assert "sweep" not in cell.used
+    assert cell.tree["dataset"]["images"] == "x/images"
+
+
+@pytest.mark.parametrize("metric", ["lic", "dpa", "ba_directional", "dbac"])
+def test_every_metric_of_the_table_composes(metric: str) -> None:
+    words = ["experiment=dbac_table4", "dataset.root=x", f"metric={metric}"]
+    cell = compose.cell([*words, "attribute=race_unsure", "captioner=box"])
+    cell.build("metric")
+    assert cell.tree["image_masking"]["target"] == "foreground"
+
+
+def test_race_is_scored_by_labels_with_the_papers_settings() -> None:
+    words = ["experiment=dbac_table4", "dataset.root=x", "metric=dbac", "metric.prior=labels"]
+    tree = compose.cell([*words, "attribute=race_unsure"]).tree
+    assert tree["metric"]["prior"] == "labels"
+    assert (tree["alignment"]["delta"], tree["alignment"]["vectors"]) == (0.4, "glove")
