@@ -37,6 +37,7 @@ LAYERS = [
     {"sweeps"},
     {"commands"},
     {"api"},
+    {"integrations"},
     {"__main__"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

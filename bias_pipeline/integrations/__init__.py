@@ -1,0 +1,1 @@
+"""Where people already are: pytest, and training loops that log each epoch."""

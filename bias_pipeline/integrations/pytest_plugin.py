@@ -1,0 +1,55 @@
+"""A captioner's fairness as a test: the fixture ``bias_gate``, and a marker of the same name.
+
+pytest loads it by itself where the package is installed. Nothing else is imported before a test
+asks for the fixture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from bias_pipeline.commands.compare import Comparison
+    from bias_pipeline.datasets.memory import Captions, Labels
+
+FIXTURE = "bias_gate"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the marker, so that ``-m bias_gate`` and ``-m 'not bias_gate'`` choose tests."""
+    config.addinivalue_line("markers", f"{FIXTURE}: compares captioners; set by its fixture")
+
+
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Mark every test that uses the fixture."""
+    for item in items:
+        if FIXTURE in getattr(item, "fixturenames", ()):
+            item.add_marker(FIXTURE)
+
+
+@pytest.fixture
+def bias_gate() -> Callable[..., Comparison]:
+    """A function that compares a new captioner with an old one, as ``compare --fail-if-worse``.
+
+    It takes the arguments of :func:`bias_pipeline.compare`, the new captioner's captions first. The
+    test fails if the new captioner is less fair (with a margin: by more than it), and is skipped if
+    nothing can be decided, with the sentences that say so; otherwise it returns the comparison.
+    """
+    return _gate
+
+
+def _gate(
+    new: Captions, old: Captions, labels: Labels, human: Captions | None = None, **settings: Any
+) -> Comparison:
+    """See :func:`bias_gate`."""
+    import bias_pipeline as bp
+
+    comparison = bp.compare(new, old, labels, human, **{"names": ("new", "old"), **settings})
+    if comparison.lost:
+        pytest.fail("\n".join(decision.sentence() for decision in comparison.lost), pytrace=False)
+    if comparison.undecided or not comparison.decided:
+        pytest.skip(str(comparison))
+    return comparison

@@ -1,0 +1,120 @@
+"""Bias of each epoch: what is collected, what is logged by a real trainer of Lightning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from torch import Tensor, nn, tensor
+from torch.optim import SGD
+from torch.utils.data import DataLoader
+
+import bias_pipeline as bp
+from bias_pipeline.errors import UsageError
+from bias_pipeline.integrations.epochs import CaptionBias, bias_callback
+
+LABELS = {i: ("male", "female")[i % 2] for i in range(60)}
+SMALL = {"seeds": 1, "stats": {"resamples": 20}}
+
+
+def written(i: int, right: bool) -> str:
+    return f"a {('man', 'woman')[i % 2 if right else 0]} with a {('dog', 'cake')[i % 2]}"
+
+
+def test_batches_add_up_to_the_score_of_all() -> None:
+    captions = {i: written(i, right=i > 10) for i in LABELS}
+    bias = CaptionBias(LABELS, ["gender_error", "leakage"], **SMALL)
+    for start in range(0, 60, 7):
+        ids = range(start, min(start + 7, 60))
+        bias.update(ids, [captions[i] for i in ids])
+    whole = bp.score("gender_error", captions, LABELS, **SMALL).rows[0]
+    assert bias.compute()["gender_error"] == whole.value > 0
+
+
+def test_a_metric_without_a_score_gives_the_captioner_s_level() -> None:
+    bias = CaptionBias(LABELS, ["leakage"], **SMALL)
+    bias.update(LABELS, [written(i, right=True) for i in LABELS])
+    assert bias.compute()["leakage"] > 0.9
+
+
+def test_two_headlines_have_two_names() -> None:
+    captions = [written(i, right=True) for i in LABELS]
+    objects = {i: [("dog", "cake")[i % 2]] for i in LABELS}
+    bias = CaptionBias(LABELS, ["ba_directional"], objects=objects, **SMALL)
+    bias.update(LABELS, captions)
+    assert set(bias.compute()) == {"ba_directional:a_to_t", "ba_directional:t_to_a"}
+
+
+def test_a_reset_forgets() -> None:
+    bias = CaptionBias(LABELS, ["gender_error"])
+    bias.update([0], ["a man"])
+    bias.reset()
+    with pytest.raises(UsageError, match="no captions were added"):
+        bias.compute()
+
+
+def test_a_batch_of_uneven_lengths_is_refused() -> None:
+    with pytest.raises(UsageError, match="ids and captions of a batch differ"):
+        CaptionBias(LABELS).update([1, 2], ["a man"])
+
+
+def module() -> Any:
+    """A captioner that calls everyone a man in its first epoch, and then does not."""
+    from pytorch_lightning import LightningModule
+
+    class Captioner(LightningModule):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(tensor(1.0))
+
+        def training_step(self, batch: Tensor) -> Tensor:
+            return self.weight**2
+
+        def validation_step(self, batch: Tensor) -> None:
+            pass
+
+        def configure_optimizers(self) -> SGD:
+            return SGD(self.parameters(), lr=0.1)
+
+        def caption(self, i: int) -> str:
+            return written(i, right=self.current_epoch > 0)
+
+    return Captioner()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of Lightning, about loaders without workers
+def test_a_trainer_logs_each_epoch(tmp_path: Path) -> None:
+    from pytorch_lightning import Trainer
+    from pytorch_lightning.loggers import CSVLogger
+
+    def captions_of(captioner: Any, batch: Tensor) -> tuple[list[int], list[str]]:
+        ids = [int(i) for i in batch]
+        return ids, [captioner.caption(i) for i in ids]
+
+    bias = CaptionBias(LABELS, ["gender_error"], **SMALL)
+    images: DataLoader[int] = DataLoader(list(LABELS), batch_size=16)  # type: ignore[arg-type]
+    trainer = Trainer(
+        max_epochs=2,
+        accelerator="cpu",
+        logger=CSVLogger(tmp_path),
+        callbacks=[bias_callback(bias, captions_of)],
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        enable_checkpointing=False,
+    )
+    trainer.fit(module(), images, images)
+    (log,) = tmp_path.rglob("metrics.csv")
+    lines = [line.split(",") for line in log.read_text().splitlines()]
+    column = lines[0].index("bias/gender_error")
+    assert [float(line[column]) for line in lines[1:] if line[column]] == [0.5, 0.0]
+
+
+def test_several_processes_are_refused() -> None:
+    class Parts:
+        world_size = 2
+
+    callback: Any = bias_callback(CaptionBias(LABELS), lambda captioner, batch: ([], []))
+    with pytest.raises(UsageError, match="2 processes each see a part of the images"):
+        callback.setup(Parts(), None, "fit")
