@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from docs.builder.mathml import frac, row, sub, sup, total
+from docs.builder.mathml import frac, row, sub, sup, text, total
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,8 @@ FORMULAS: dict[str, Formula] = {
             row("ω = Q {}", frac("P ( t )", "P ( a )")),
         ),
         "For A→T: Q is the attackers' quality at guessing the group a from captions that name "
-        "the task t, P ( t ) the "
-        "share of a side's captions that name it, P ( a ) the share of images of the group; M is "
+        "the task t, P(t) the "
+        "share of a side's captions that name it, P(a) the share of images of the group; M is "
         "the captioner, H people. "
         "T→A exchanges a and t.",
         "Q 0.8, P(t) 0.2, P(a) 0.5 give ω = 0.32; if people's is 0.35, (0.32 − 0.35) / 0.67 = "
@@ -124,7 +124,7 @@ FORMULAS: dict[str, Formula] = {
     "ba_mals": Formula(
         (
             row(
-                "{} = {} {} {} ( {} − {} )",
+                "{} = {} {} {} ({} − {})",
                 sub("BA", "MALS"),
                 frac("1", "T"),
                 total("t"),
@@ -162,7 +162,7 @@ FORMULAS: dict[str, Formula] = {
         ),
         "y is 1 where group a and task t occur together more often than by chance in the labels, "
         "−1 where less often. "
-        "P ( t | a ) is from labels, P ( t̂ | a ) from captions. T→A has P ( â | t ) − P ( a | t "
+        "P(t | a) is from labels, P(t̂ | a) from captions. T→A has P(â | t) − P( a | t "
         ").",
         "Eight images: of five women one is labelled with the task, of three men two. Captions "
         "name it for all three men and "
@@ -213,7 +213,7 @@ FORMULAS: dict[str, Formula] = {
             row("{} − {}", sub("ε", "M"), sub("ε", "H")),
             row("ε = {} | ln P ( t | a ) − ln P ( t | a′ ) |", total("t , a , a′", "max")),
         ),
-        "P ( t | a ) is the share of group a's captions that name task t, smoothed by a prior; M "
+        "P(t | a) is the share of group a's captions that name task t, smoothed by a prior; M "
         "is the captioner, H people.",
         "20 of 100 captions of one group name a thing, 10 of 100 of the other: ln 0.2 − ln 0.1 = "
         "ln 2 = 0.693 nat, "
@@ -228,7 +228,7 @@ FORMULAS: dict[str, Formula] = {
     ),
     "cooccurrence": Formula(
         (
-            row("{} ( {} − {} )", total("t"), sub("skew", "M , t"), sub("skew", "H , t")),
+            row("{} w_t ( {} − {} )", total("t"), sub("skew", "M , t"), sub("skew", "H , t")),
             row(
                 "{} = {} {} | {} − {} |",
                 sub("skew", "t"),
@@ -238,9 +238,8 @@ FORMULAS: dict[str, Formula] = {
                 frac("1", "K"),
             ),
         ),
-        "c ( t , a ) counts captions that name object t and group a, c ( t ) those that name t "
-        "and one group. The sum is a "
-        "mean weighted by how often people name t; M is the captioner, H people.",
+        "c(t, a) counts captions that name object t and group a, c(t) those that name t and one "
+        "group; w is the share of t in what people name; M is the captioner, H people.",
         "An object is named with men three times and with women once: |3/4 − 1/2| = 0.25.",
         """\
 >>> import numpy as np
@@ -250,7 +249,7 @@ FORMULAS: dict[str, Formula] = {
         "counting",
     ),
     "gender_error": Formula(
-        (frac("captions that name another group than the labelled one", "labelled images"),),
+        (frac(text("captions that name another group than the label"), text("labelled images")),),
         "A caption that names no group, or several, is not wrong; `named` divides by the "
         "captions that name one group.",
         "Of ten images of men six captions say man, one woman, three neither; of ten of women "
@@ -331,10 +330,10 @@ FORMULAS: dict[str, Formula] = {
     "gender_score": Formula(
         (
             row("GS = {}", sup("P ( g )", "α")),
-            row("α = {}", sup(row("( {} )", frac("1 − sim", "1 + sim")), "1 − P ( c )")),
+            row("α = {}", sup(row("(( {} ))", frac("1 − sim", "1 + sim")), "1 − P ( c )")),
         ),
-        "P ( g ) is a caption's likelihood by a language model, sim its similarity to an object "
-        "c in the picture, P ( c ) how "
+        "P(g) is a caption's likelihood by a language model, sim its similarity to an object "
+        "c in the picture, P(c) how "
         "common that object is. The score is the first group's share in mean GS, of the "
         "captioner minus of people.",
         "Likelihood 0.2, similarity 0.5, P(c) 0: α = 0.5 / 1.5 = 1/3, and 0.2 to the power of "

@@ -1,12 +1,16 @@
 """Formulas as MathML, which browsers draw without any script or font of ours.
 
 A formula is a text of words between blanks: letters are names, digits numbers, all else operators;
-``{}`` takes the next argument, which is a formula again.
+``{}`` takes the next argument, which is a formula again. Brackets have the height of a line, ``((``
+and ``))`` that of what they hold.
 """
 
 from __future__ import annotations
 
 import html
+
+_BRACKETS = ("(", ")", "[", "]", "|")
+_TALL = {"((": "(", "))": ")"}
 
 
 def row(text: str, *parts: str) -> str:
@@ -29,8 +33,19 @@ def _element(word: str) -> str:
     name, _, below = word.partition("_")
     if below and name:
         return sub(name, below)
+    if word in ("log", "ln", "max", "min"):
+        return f'<mi>{word}</mi><mspace width="0.2em"/>'
+    if word in _BRACKETS:
+        return f'<mo stretchy="false">{word}</mo>'
+    if word in _TALL:
+        return f"<mo>{_TALL[word]}</mo>"
     kind = "mn" if word[0].isdigit() else "mi" if word[0].isalpha() else "mo"
     return f"<{kind}>{html.escape(word)}</{kind}>"
+
+
+def text(words: str) -> str:
+    """Words, with their blanks."""
+    return f"<mtext>{html.escape(words)}</mtext>"
 
 
 def frac(over: str, under: str) -> str:
