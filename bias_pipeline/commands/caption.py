@@ -38,7 +38,7 @@ from bias_pipeline.models.folders import require_vocabulary
 from bias_pipeline.models.generation import KINDS as PUBLISHED
 from bias_pipeline.models.generation import Captioner, usual_prompt
 from bias_pipeline.models.picture_text import require_image_text
-from bias_pipeline.models.pretrained import device_of, find_pretrained
+from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrained
 from bias_pipeline.models.sampling import Decoding, describe_decoding, own_settings
 from bias_pipeline.vision.masked_photos import MaskedPhotos
 from bias_pipeline.vision.photos import find_photos, read_photo
@@ -108,6 +108,13 @@ def parser() -> Parser:
         help="captions for each photo: draws, or the best of as many --beams (1)",
     )
     parser.add_argument(
+        "--dtype",
+        choices=("float32", "bfloat16"),
+        default="float32",
+        help="precision of the computation; bfloat16 takes half the memory and is for GPUs; "
+        "with it the batch can change a word (float32)",
+    )
+    parser.add_argument(
         "--limit", type=number(Count), metavar="N", help="only the first N photos of the share"
     )
     add_masking_options(parser)
@@ -167,6 +174,14 @@ def _caption(options: Namespace) -> None:
     report_progress(tally, "images", JOB, store, lines)
 
 
+def _check_fitted(model: Pretrained, options: Namespace) -> None:
+    """Refuse options that captioners of fit do not take."""
+    if options.prompt:
+        raise UsageError(f"{model.name}: a {model.kind} takes no prompt; leave out --prompt")
+    if options.dtype != "float32":
+        raise UsageError(f"{model.name}: a {model.kind} computes in float32; leave out --dtype")
+
+
 def _caption_here(
     options: Namespace, photos: Mapping[str, Path], masked: MaskedPhotos | None
 ) -> tuple[BlockStore, ProgressCounts]:
@@ -174,8 +189,8 @@ def _caption_here(
     model = find_pretrained(options.model, None, revision=options.revision)
     fitted = model.kind in FITTED
     decoding: Decoding = options.decoding
-    if fitted and decoding.prompt:
-        raise UsageError(f"{model.name}: a {model.kind} takes no prompt; leave out --prompt")
+    if fitted:
+        _check_fitted(model, options)
     emotion = None if options.emotion is None else read_emotion(options.emotion)
     if not fitted:
         check_emotion(model.name, (), emotion)
@@ -185,14 +200,15 @@ def _caption_here(
         require_vocabulary(model.folder, model.files)
 
     def load() -> Model:
-        read = masked or read_photo
-        device = device_of(options.device)
+        device, reader = device_of(options.device), masked or read_photo
         if fitted:
-            return FittedCaptioner(model, device, decoding, read, emotion)
-        return Captioner(model, device, decoding, read)
+            return FittedCaptioner(model, device, decoding, reader, emotion)
+        return Captioner(model, device, decoding, reader, options.dtype)
 
-    added = {} if fitted else own_settings(model.folder)
-    recorded = {"decoding": describe_decoding(decoding, added), **asdict(decoding)}
+    described = describe_decoding(decoding, {} if fitted else own_settings(model.folder))
+    recorded: dict[str, object] = {"decoding": described, **asdict(decoding)}
+    if options.dtype != "float32":
+        recorded |= {"decoding": f"{described}, in {options.dtype}", "dtype": options.dtype}
     shown = masking_settings(masked, options)
     if emotion is not None:
         shown = {**shown, "emotion": emotion}

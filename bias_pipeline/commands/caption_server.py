@@ -92,7 +92,7 @@ def check(options: Namespace) -> None:
         if given:
             raise UsageError(f"{_flag(given[0])} needs --server URL")
         return
-    defaults = {"revision": "", "device": "auto", "beams": 1}
+    defaults = {"revision": "", "device": "auto", "beams": 1, "dtype": "float32"}
     unfit = [name for name in defaults if getattr(options, name) != defaults[name]]
     if unfit:
         raise UsageError(f"{_flag(unfit[0])}: a server takes none; leave it out")

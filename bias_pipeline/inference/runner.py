@@ -34,10 +34,15 @@ T = TypeVar("T")
 
 UNSETTLED = -1  # a stamp that no source has, for temporary failures
 _SHOWN = 5  # unreadable images named in a message
+_POOL = 8  # batches from which sources of one form are put together
 
 
 class Model(Protocol):
-    """Describes sources: photos or texts."""
+    """Describes sources: photos or texts.
+
+    What it reads may have an attribute ``form``: then only sources of one form are described
+    together.
+    """
 
     def read(self, source: Any, /) -> Any:
         """A source, preprocessed for the network; called from several threads.
@@ -271,7 +276,7 @@ def _outcomes(
     wanted = model.until_failure(sources[image] for image in images)
     reading = ahead(model.read, wanted, options.threads, 2 * options.batch)
     with bar("images"), contextlib.closing(reading):
-        described = _described(model.model, track(reading, len(images)), options.batch)
+        described = in_batches(model.model, track(reading, len(images)), options.batch)
         for ids, of_block in left.blocks:
             pairs = zip(of_block, islice(described, len(of_block)), strict=False)
             outcomes = {image: value for image, value in pairs if not _is_not_yet(value)}
@@ -288,13 +293,32 @@ def _use_threads(number: int) -> None:
         sys.modules["torch"].set_num_threads(number)
 
 
-def _described(model: Model, read: Iterator[Any], batch: int) -> Iterator[Any]:
+def in_batches(model: Model, read: Iterator[Any], batch: int) -> Iterator[Any]:
     """The value of each source, or why there is none; batches span blocks."""
     while sources := list(islice(read, batch)):
-        good = [source for source in sources if not isinstance(source, UnreadableError)]
-        values = iter(_within_memory(model, good, batch) if good else ())
-        for source in sources:
-            yield source if isinstance(source, UnreadableError) else next(values)
+        if len(_by_form(sources)) > 1:  # else they are one batch as they come
+            sources += islice(read, (_POOL - 1) * batch)
+        values = dict(enumerate(sources))
+        for places in _by_form(sources):
+            for first in range(0, len(places), batch):
+                rows = places[first : first + batch]
+                texts = _within_memory(model, [sources[row] for row in rows], batch)
+                values |= zip(rows, texts, strict=True)
+        yield from values.values()
+
+
+def _by_form(sources: Sequence[Any]) -> list[list[int]]:
+    """Places of the sources that were read, those of one form together.
+
+    Example:
+        >>> _by_form([1, UnreadableError("broken"), 2])
+        [[0, 2]]
+    """
+    forms: dict[object, list[int]] = {}
+    for place, source in enumerate(sources):
+        if not isinstance(source, UnreadableError):
+            forms.setdefault(getattr(source, "form", None), []).append(place)
+    return list(forms.values())
 
 
 def _block(

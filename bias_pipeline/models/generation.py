@@ -74,6 +74,7 @@ class Captioner:
         device: where to compute.
         decoding: the prompt, and how words are chosen.
         reader: how photos are read.
+        dtype: the precision it computes in.
 
     Raises:
         BiasPipelineError: if the model or its processor is broken or absent, or the installed
@@ -87,6 +88,7 @@ class Captioner:
         device: torch.device,
         decoding: Decoding,
         reader: PhotoReader = read_photo,
+        dtype: str = "float32",
     ) -> None:
         import transformers
         from PIL import Image
@@ -99,7 +101,7 @@ class Captioner:
         self._lock = Lock()  # processors must not be shared by threads
         self._text = self._question()
         architecture = transformers.AutoModelForImageTextToText
-        self._network = network = load(model, architecture, device)
+        self._network = network = load(model, architecture, device, dtype=dtype)
         text = network.config.get_text_config(decoder=True)
         self._writes_apart = bool(text.is_encoder_decoder) or model.kind == PAIR
         # As some processors say more than their network reads.
@@ -191,21 +193,9 @@ class Captioner:
         return tokens
 
     def describe(self, photos: Sequence[Shown]) -> list[list[str]]:
-        """As many captions for each photo as wanted, without the prompt."""
-        forms: dict[object, list[int]] = {}
-        for place, photo in enumerate(photos):
-            forms.setdefault(photo.form, []).append(place)
-        captions: dict[int, list[str]] = {}
-        for places in forms.values():
-            alike = [photos[place] for place in places]
-            texts = several(
-                self._decoding,
-                [photo.image for photo in alike],
-                self._device,
-                partial(self._written, alike),
-            )
-            captions |= zip(places, texts, strict=True)
-        return [captions[place] for place in range(len(photos))]
+        """As many captions for each photo as wanted, without the prompt; photos of one form."""
+        images = [photo.image for photo in photos]
+        return several(self._decoding, images, self._device, partial(self._written, photos))
 
     def _written(self, photos: Sequence[Shown], noise: Noise | None, best: int) -> list[str]:
         """The best texts of B photos of one form, those of a photo after each other."""
@@ -247,6 +237,11 @@ class Captioner:
         import torch
 
         return {
-            name: torch.cat([photo.inputs[name] for photo in photos]).to(self._device)
+            name: self._placed(torch.cat([photo.inputs[name] for photo in photos]))
             for name in photos[0].inputs
         }
+
+    def _placed(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A batch's input where and as the network computes."""
+        kind = self._network.dtype if tensor.is_floating_point() else None
+        return tensor.to(self._device, kind)

@@ -229,6 +229,38 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def test_half_precision_is_that_of_transformers_and_is_recorded(
+    run: Run, photos: Path, blip: Path, tmp_path: Path
+) -> None:
+    import torch
+    import transformers
+    from PIL import Image
+
+    words = ("--limit", "4", "--dtype", "bfloat16", "--batch", "1")
+    assert run("caption", str(photos), *options_of(blip), *words)[0] == 0
+    written = gathered(run, "--no-strict")
+    network = transformers.AutoModelForImageTextToText.from_pretrained(
+        blip, dtype=torch.bfloat16
+    ).eval()
+    prepare = transformers.AutoImageProcessor.from_pretrained(blip)
+    tokens = transformers.AutoTokenizer.from_pretrained(blip)
+    for number, caption in written.items():
+        with Image.open(photos / f"{number}.png") as photo:
+            pixels = prepare(photo, return_tensors="pt")["pixel_values"].bfloat16()
+        with torch.inference_mode():
+            row = network.generate(pixel_values=pixels, max_new_tokens=12, do_sample=False)[0]
+        assert caption == tokens.decode(row, skip_special_tokens=True)
+    rows = json.loads(Path("out", "captions.json").read_text())
+    assert rows[0]["decoding"] == "greedy, at most 12 tokens, in bfloat16"
+
+
+def test_precisions_are_never_mixed(run: Run, photos: Path, blip: Path) -> None:
+    for dtype in ("float32", "bfloat16"):
+        run("caption", str(photos), *options_of(blip), "--limit", "2", "--dtype", dtype)
+    code, printed = run("caption", "--gather", "out", "--no-strict")
+    assert (code, "dtype='bfloat16'" in printed) == (3, True)
+
+
 # --- captions that are none
 
 

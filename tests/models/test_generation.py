@@ -14,6 +14,7 @@ pytest.importorskip("transformers", reason="extra models is not installed")
 torch = pytest.importorskip("torch")
 
 from bias_pipeline.errors import ResourceError  # noqa: E402
+from bias_pipeline.inference.runner import in_batches  # noqa: E402
 from bias_pipeline.models.generation import KINDS, Captioner, usual_prompt  # noqa: E402
 from bias_pipeline.models.picture_text import require_image_text  # noqa: E402
 from bias_pipeline.models.pretrained import Pretrained, find_pretrained  # noqa: E402
@@ -55,7 +56,7 @@ def question(kind: str, prompt: str = "") -> str:
 
 def captions(kind: str, photos: list[Path], prompt: str = "", **settings: Any) -> list[list[str]]:
     writer = captioner(kind, Decoding(question(kind, prompt), LONGEST, **settings))
-    return writer.describe([writer.read(path) for path in photos])
+    return list(in_batches(writer, map(writer.read, photos), len(photos)))
 
 
 @cache
