@@ -32,7 +32,7 @@ LAYERS = [
     {"cell"},
     {"explain", "analysis"},
     {"report"},
-    {"loggers"},
+    {"loggers", "web"},
     {"config"},
     {"sweeps"},
     {"commands"},

@@ -83,6 +83,11 @@ WORDS = (
         f"--model MODEL --out DIR {KEYS}",
         keys=True,
     ),
+    Command(
+        "rate",
+        "ask people about pictures or captions, in a browser on this machine",
+        "[PHOTOS] --attribute NAME|--question TEXT --out DIR ...",
+    ),
     Command("metrics", "what each metric can detect", "[--cards]", module="analysis"),
     Command("analysis claims", "do the papers' conclusions hold in our runs?"),
     Command("analysis words", "words that give the attribute away", KEYS, keys=True),

@@ -20,7 +20,8 @@ MAJORITY = "majority"
 
 _IDS = ("id", "image_id", "img_id")
 _LONG = ("image_id", "attribute", "value")
-_BESIDE = ("split", "annotator", "confidence")
+_WHO = ("annotator", "rater")  # the second as rate writes it
+_BESIDE = ("split", *_WHO, "confidence")
 _UNSURE = ("Unsure", "unsure")
 _UNDECIDED = (*_UNSURE, "Both", "both", "")
 _SHOWN = 8
@@ -228,7 +229,7 @@ def _long(
         if named not in (attribute.name, labels.field):
             others.add(named)
             continue
-        who = str(row.get("annotator") or "")
+        who = next((str(row[name]) for name in _WHO if row.get(name)), "")
         label = _label(rows, number, row, "value")
         if who in votes[image]:
             repeated += 1

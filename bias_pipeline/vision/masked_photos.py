@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from bias_pipeline.corpus.image_ids import short_id
 from bias_pipeline.corpus.pictures import Region
 from bias_pipeline.errors import DataError
-from bias_pipeline.vision.drawn import with_regions
+from bias_pipeline.vision.drawn import in_size, with_regions
 from bias_pipeline.vision.masking import ImageMasking
 from bias_pipeline.vision.people import Crop, largest_person, squared
 from bias_pipeline.vision.photos import UnreadableError, image_id, read_photo
@@ -59,18 +59,27 @@ class MaskedPhotos:
         from PIL import Image
 
         photo = read_photo(path)
-        regions = self.regions.get(short_id(image_id(path.name)))
-        absent = self.masking.absent(regions, path)
+        absent = self.absent(path)
         if absent is not None:
             raise UnreadableError(f"it has no {absent}")
         try:
-            picture = with_regions(path, photo, regions or ())
+            picture = with_regions(path, photo, self._regions(path) or ())
             shown = Image.fromarray(self.masking.apply(picture))
         except (DataError, ValueError) as error:
             raise UnreadableError(f"its annotations cannot be used: {error}") from error
-        if self.crop == "none":
-            return shown
-        person = largest_person(self.masking.certain(picture.regions))
-        if person is None:
-            raise UnreadableError("it has no box of a person")
-        return squared(shown, person)
+        person = self._person(picture.regions)
+        return shown if person is None else squared(shown, person)
+
+    def absent(self, path: Path) -> str | None:
+        """What a photo lacks to be masked or cropped, in words; None if nothing."""
+        regions = self._regions(path)
+        if self.crop == "person" and self._person(in_size(regions or (), path)) is None:
+            return "box of a person"
+        return self.masking.absent(regions, path)
+
+    def _regions(self, path: Path) -> tuple[Region, ...] | None:
+        return self.regions.get(short_id(image_id(path.name)))
+
+    def _person(self, regions: tuple[Region, ...]) -> Region | None:
+        """Who is cropped to, if anybody is."""
+        return largest_person(self.masking.certain(regions)) if self.crop == "person" else None

@@ -1,0 +1,1 @@
+"""The application of ``rate``: pages, and answers on disk."""

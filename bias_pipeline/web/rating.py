@@ -1,0 +1,267 @@
+"""The pages of ``rate``: consent, one item a page, the end."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from dataclasses import dataclass, field
+from functools import lru_cache
+from http import HTTPStatus
+from importlib.resources import files
+from typing import Any
+
+import anyio.to_thread
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from bias_pipeline.errors import ResourceError
+from bias_pipeline.io.terminal import warn
+from bias_pipeline.vision.photos import UnreadableError
+from bias_pipeline.web.answers import NAME, AnswerStore, NameTakenError
+from bias_pipeline.web.safety import Guard, form_of, form_token, same
+
+_PICTURES = 64  # kept in memory
+_WRONG_CODE_S = 1.0  # so that codes cannot be tried out
+
+
+@dataclass
+class RatingPages:
+    """The application.
+
+    Attributes:
+        store: the study and its answers.
+        token: that new raters must bring; empty if nobody needs one.
+        unreadable: image to the reason why it cannot be shown.
+        cookie: its name, since other studies on this machine have cookies too.
+    """
+
+    store: AnswerStore
+    token: str = ""
+    unreadable: dict[str, str] = field(default_factory=dict)
+    _shown: dict[tuple[str, str], float] = field(default_factory=dict)
+    _codes: dict[str, str] = field(default_factory=dict)  # of new raters
+
+    def __post_init__(self) -> None:
+        """Make the templates ready."""
+        self._pages = Environment(
+            loader=PackageLoader("bias_pipeline.web"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        settings = json.dumps(self.store.study.settings, sort_keys=True).encode()
+        self.cookie = f"rating_{hashlib.sha256(settings).hexdigest()[:8]}"
+        self._picture = lru_cache(_PICTURES)(self.store.study.picture)
+
+    def application(self, hosts: frozenset[str]) -> Starlette:
+        """The pages at their addresses.
+
+        Args:
+            hosts: names by which the server may be called.
+        """
+        routes = [
+            Route("/", self.welcome),
+            Route("/start", self.start, methods=["POST"]),
+            Route("/item/{place:int}", self.item),
+            Route("/code", self.code),
+            # Another address than the item's, or the answer would take its place in the history.
+            Route("/answer/{place:int}", self.answer, methods=["POST"]),
+            Route("/picture/{place:int}", self.picture),
+            Route("/end", self.end),
+            Route("/style.css", _static("style.css", "text/css")),
+            Route("/keys.js", _static("keys.js", "text/javascript")),
+        ]
+        return Starlette(
+            routes=routes,
+            middleware=[Middleware(BaseHTTPMiddleware, dispatch=Guard(hosts))],
+            exception_handlers={HTTPException: self._refused},
+        )
+
+    async def welcome(self, request: Request) -> Response:
+        """The consent text and the form of a name; a rater who is known goes on."""
+        rater = self._rater(request)
+        if rater is not None:
+            return _to(self._next(rater))
+        self._check_token(request.query_params.get("token", ""))
+        return self._welcome("")
+
+    def _welcome(self, fault: str, status: int = 200) -> Response:
+        consent = [part.split("\n") for part in self.store.study.consent.strip().split("\n\n")]
+        return self._page("welcome", status, consent=consent, token=self.token, fault=fault)
+
+    async def start(self, request: Request) -> Response:
+        """Admit a rater."""
+        form = await form_of(request)
+        self._check_token(form.get("token", ""))
+        name, code = form.get("name", "").strip(), form.get("code", "")
+        if form.get("agree") != "yes":
+            return self._welcome("Please agree to the text above, or close this page.", 400)
+        if not NAME.fullmatch(name):
+            fault = (
+                "A name has up to 40 letters, digits, - and _, and begins with a letter or a digit."
+            )
+            return self._welcome(fault, 400)
+        try:
+            visit, fresh = self.store.join(name, code)
+        except NameTakenError:
+            await anyio.sleep(_WRONG_CODE_S)
+            return self._welcome(
+                f"The name {name} is taken. If it is yours, give the code that you were given; "
+                "else choose another name.",
+                409,
+            )
+        except ResourceError as error:
+            warn(f"a rater could not join: {error}")
+            fault = "You cannot begin now. Please tell the person who invited you."
+            return self._welcome(fault, HTTPStatus.INSUFFICIENT_STORAGE)
+        if fresh:
+            self._codes[name] = fresh
+        page = _to("/code" if fresh else self._next(name))
+        page.set_cookie(self.cookie, visit, httponly=True, samesite="strict")
+        return page
+
+    async def code(self, request: Request) -> Response:
+        """The code of a rater who has just joined."""
+        rater, _ = self._visitor(request)
+        code, first = self._codes.get(rater), self._next(rater)
+        return self._page("code", name=rater, code=code, first=first) if code else _to(first)
+
+    async def item(self, request: Request) -> Response:
+        """A picture or caption with the question."""
+        rater, place = self._visitor(request)
+        image = self.store.study.order(rater)[place - 1]
+        if not await self._readable(image):
+            return _to(self._next(rater, place))
+        return self._item(request, rater, place)
+
+    def _item(
+        self, request: Request, rater: str, place: int, fault: str = "", status: int = 200
+    ) -> Response:
+        study = self.store.study
+        image = study.order(rater)[place - 1]
+        self._shown[rater, image] = time.monotonic()
+        return self._page(
+            "item",
+            status,
+            question=study.question,
+            place=place,
+            back=place - 1,
+            picture=bool(study.photos),
+            caption=study.captions.get(image),
+            chosen=self.store.value(rater, image),
+            n_answered=self.store.n_answers(rater),
+            n_items=len(study.images) - len(self.unreadable),
+            form=form_token(request.cookies[self.cookie]),
+            fault=fault,
+        )
+
+    async def answer(self, request: Request) -> Response:
+        """Store an answer and go to the next item."""
+        rater, place = self._visitor(request)
+        form = await form_of(request)
+        if not same(form.get("form", ""), form_token(request.cookies[self.cookie])):
+            raise HTTPException(403, "this form is not of your visit; reload the page")
+        value = form.get("value", "")
+        if value not in self.store.study.question.values:
+            raise HTTPException(400, "this is none of the answers; reload the page")
+        image = self.store.study.order(rater)[place - 1]
+        shown = self._shown.get((rater, image))
+        seconds = None if shown is None else time.monotonic() - shown
+        try:
+            self.store.put(rater, image, value, seconds)
+        except ResourceError as error:
+            warn(f"an answer of {rater} could not be stored: {error}")
+            fault = (
+                "Your answer could not be stored and does not count. Please tell the person who "
+                "invited you, and try again later."
+            )
+            return self._item(request, rater, place, fault, HTTPStatus.INSUFFICIENT_STORAGE)
+        return _to(self._next(rater, place))
+
+    async def picture(self, request: Request) -> Response:
+        """The picture of an item."""
+        rater, place = self._visitor(request)
+        image = self.store.study.order(rater)[place - 1]
+        if not self.store.study.photos or not await self._readable(image):
+            raise HTTPException(404, "there is no such picture")
+        return Response(self._picture(image), media_type="image/jpeg")
+
+    async def end(self, request: Request) -> Response:
+        """Thanks, and how to go on."""
+        rater, _ = self._visitor(request)
+        n_items = len(self.store.study.images) - len(self.unreadable)
+        return self._page("end", n_answered=self.store.n_answers(rater), n_items=n_items)
+
+    async def _readable(self, image: str) -> bool:
+        """Whether an item can be shown; pictures are read by a thread."""
+        if not self.store.study.photos:
+            return True
+        try:
+            await anyio.to_thread.run_sync(self._picture, image)
+        except UnreadableError as error:
+            if image not in self.unreadable:
+                warn(f"image {image} cannot be shown and is left out: {error}")
+            self.unreadable[image] = str(error)
+            return False
+        self.unreadable.pop(image, None)
+        return True
+
+    def _next(self, rater: str, after: int = 0) -> str:
+        """The address of the first item without an answer, those after a place first."""
+        order = self.store.study.order(rater)
+        places = [*range(after + 1, len(order) + 1), *range(1, after + 1)]
+        for place in places:
+            image = order[place - 1]
+            if image not in self.unreadable and self.store.value(rater, image) is None:
+                return f"/item/{place}"
+        return "/end"
+
+    def _rater(self, request: Request) -> str | None:
+        return self.store.rater(request.cookies.get(self.cookie, ""))
+
+    def _visitor(self, request: Request) -> tuple[str, int]:
+        """Who asks, and for which place.
+
+        Raises:
+            HTTPException: if nobody knows the visitor, or there is no such place.
+        """
+        rater, place = self._rater(request), request.path_params.get("place", 1)
+        if rater is None:
+            raise HTTPException(403, "please begin at the first page")
+        if not 1 <= place <= len(self.store.study.images):
+            raise HTTPException(404, "there is no such page")
+        return rater, place
+
+    def _check_token(self, token: str) -> None:
+        if self.token and not same(token, self.token):
+            raise HTTPException(403, "open the whole link that you were sent")
+
+    async def _refused(self, request: Request, error: Exception) -> Response:
+        del request
+        assert isinstance(error, HTTPException)
+        return self._page("refused", error.status_code, reason=error.detail)
+
+    def _page(self, name: str, status: int = 200, /, **values: Any) -> Response:
+        return HTMLResponse(self._pages.get_template(f"{name}.html.j2").render(values), status)
+
+
+def _to(address: str) -> Response:
+    return RedirectResponse(address, 303)
+
+
+def _static(name: str, kind: str) -> Any:
+    content = files("bias_pipeline.web").joinpath("templates", name).read_text(encoding="utf-8")
+
+    async def read(request: Request) -> Response:
+        del request
+        return Response(content, media_type=kind)
+
+    return read

@@ -1,0 +1,89 @@
+"""What keeps a page of this machine from being used by other sites, and a study from strangers."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Awaitable, Callable
+from urllib.parse import parse_qs
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+LONGEST_FORM = 10_000  # bytes
+_FORM = "application/x-www-form-urlencoded"
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; img-src 'self'; style-src 'self'; "
+    "script-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+Next = Callable[[Request], Awaitable[Response]]
+
+
+class Guard:
+    """Answers requests that name this server, with headers that let a page do little.
+
+    Args:
+        hosts: names by which the server may be called, without ports.
+    """
+
+    def __init__(self, hosts: frozenset[str]) -> None:
+        self._hosts = hosts
+
+    async def __call__(self, request: Request, call_next: Next) -> Response:
+        """The answer, or a refusal of another site's page (DNS rebinding)."""
+        if _name(request.headers.get("host", "")) in self._hosts:
+            response = await call_next(request)
+        else:
+            response = PlainTextResponse("this server is not called that\n", 421)
+        response.headers.update(HEADERS)
+        return response
+
+
+def _name(host: str) -> str:
+    """A host without its port.
+
+    Example:
+        >>> _name("127.0.0.1:8000"), _name("[::1]:80"), _name("LocalHost")
+        ('127.0.0.1', '[::1]', 'localhost')
+    """
+    name, colon, port = host.rpartition(":")
+    return (name if colon and port.isdigit() else host).lower()
+
+
+def form_token(visit: str) -> str:
+    """The token that every form of a visit carries; another site cannot know it.
+
+    Args:
+        visit: the secret in the cookie.
+    """
+    return hashlib.sha256(f"form {visit}".encode()).hexdigest()
+
+
+async def form_of(request: Request) -> dict[str, str]:
+    """The fields of a form, the first of each name.
+
+    Raises:
+        HTTPException: if it is an upload, too long, or not text.
+    """
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
+        raise HTTPException(415, "only forms are taken, no files")
+    content = b""
+    async for part in request.stream():
+        content += part
+        if len(content) > LONGEST_FORM:
+            raise HTTPException(413, "the form is too long")
+    try:
+        fields = parse_qs(content.decode("utf-8"), keep_blank_values=True, max_num_fields=20)
+    except ValueError as error:
+        raise HTTPException(400, "the form is not text") from error
+    return {name: values[0] for name, values in fields.items()}
+
+
+def same(one: str, other: str) -> bool:
+    """Whether two secrets are the same, in constant time."""
+    return secrets.compare_digest(one.encode("utf-8", "replace"), other.encode("utf-8", "replace"))

@@ -1,0 +1,118 @@
+"""What raters are asked: a question, its answers, and the pictures or captions it is about."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.resources import files
+from io import BytesIO
+from pathlib import Path
+
+from bias_pipeline.corpus.corpus import id_key
+from bias_pipeline.vision.masked_photos import PhotoReader
+from bias_pipeline.vision.photos import read_photo
+
+CANNOT_TELL = "Unsure"  # as data sets write it
+CONSENT = files("bias_pipeline.web").joinpath("consent.txt").read_text(encoding="utf-8")
+_LONGEST_SIDE, _QUALITY = 1600, 90
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question with a few answers.
+
+    Attributes:
+        text: what raters read.
+        attribute: what the answers are labels of.
+        answers: in the order of the page; "cannot tell" is added, unless "unsure" is one of them.
+        ordinal: whether the answers are ordered.
+    """
+
+    text: str
+    attribute: str
+    answers: tuple[str, ...]
+    ordinal: bool = False
+
+    @property
+    def values(self) -> dict[str, str]:
+        """Stored value to what its button says.
+
+        Example:
+            >>> Question("Emotion?", "emotion", ("awe", "something_else")).values
+            {'awe': 'awe', 'something_else': 'something else', 'Unsure': 'cannot tell'}
+        """
+        words = {answer: answer.replace("_", " ") for answer in self.answers}
+        return words if "unsure" in words else {**words, CANNOT_TELL: "cannot tell"}
+
+
+@dataclass(frozen=True)
+class Study:
+    """A question about pictures, captions or both.
+
+    Attributes:
+        question: that is asked about each.
+        photos: image id to file; empty if only captions are shown.
+        captions: image id to caption; empty if only pictures are shown.
+        read: how photos are read.
+        masking: how they are masked, in words; empty if they are whole.
+        consent: the text that raters agree to.
+        gold: image id to a known answer.
+        limit: only so many items, the first by their ids; None for all.
+    """
+
+    question: Question
+    photos: Mapping[str, Path]
+    captions: Mapping[str, str]
+    read: PhotoReader = read_photo
+    masking: str = ""
+    consent: str = CONSENT
+    gold: Mapping[str, str] = field(default_factory=dict)
+    limit: int | None = None
+
+    @cached_property
+    def images(self) -> tuple[str, ...]:
+        """The ids of all items, in their own order."""
+        shown = [set(items) for items in (self.photos, self.captions) if items]
+        return tuple(sorted(set.intersection(*shown), key=id_key)[: self.limit])
+
+    @cached_property
+    def settings(self) -> dict[str, object]:
+        """What must stay the same while answers are collected."""
+        shown = [(image, self.captions.get(image)) for image in self.images]
+        return {
+            "question": self.question.text,
+            "attribute": self.question.attribute,
+            "answers": list(self.question.answers),
+            "ordinal": self.question.ordinal,
+            "masking": self.masking,
+            "pictures": bool(self.photos),
+            "items": hashlib.sha256(repr(shown).encode()).hexdigest(),
+            "consent": self.consent_digest,
+        }
+
+    @property
+    def consent_digest(self) -> str:
+        """SHA-256 (hex) of the text that raters agree to."""
+        return hashlib.sha256(self.consent.encode()).hexdigest()
+
+    def order(self, rater: str) -> tuple[str, ...]:
+        """The items in a rater's order, always the same for a name."""
+        return tuple(sorted(self.images, key=lambda image: _mixed(rater, image)))
+
+    def picture(self, image: str) -> bytes:
+        """An image as a JPEG of at most 1600 pixels a side, without metadata.
+
+        Raises:
+            UnreadableError: with the reason.
+        """
+        photo = self.read(self.photos[image])
+        photo.thumbnail((_LONGEST_SIDE, _LONGEST_SIDE))
+        content = BytesIO()
+        photo.save(content, "JPEG", quality=_QUALITY)
+        return content.getvalue()
+
+
+def _mixed(rater: str, image: str) -> bytes:
+    return hashlib.sha256(f"{rater}\0{image}".encode()).digest()

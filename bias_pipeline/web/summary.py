@@ -1,0 +1,123 @@
+"""What the answers of a study say of raters: agreement, and known answers that they gave."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from bias_pipeline.array_types import IntArray
+from bias_pipeline.errors import ResourceError
+from bias_pipeline.io.json_files import expect, load_json
+from bias_pipeline.stats.agreement import (
+    Agreement,
+    answer_counts,
+    fleiss,
+    krippendorff,
+    with_interval,
+)
+from bias_pipeline.stats.shares import wilson
+from bias_pipeline.web.answers import GOLD, STUDY, Rating, read_ratings
+from bias_pipeline.web.study import CANNOT_TELL
+
+_Z = 1.96
+
+
+def agreement_lines(folder: Path) -> list[str]:
+    """Agreement of a study's raters, a sentence a line.
+
+    Args:
+        folder: of the study.
+
+    Raises:
+        DataError: if a file is damaged.
+        ResourceError: if it holds no study, or no answer.
+    """
+    path = folder / STUDY
+    if not path.is_file():
+        raise ResourceError(f"{folder}: holds no study; start one with rate ... --out {folder}")
+    study = expect(load_json(path, what="settings of a study"), dict, path, "")
+    answers = [str(answer) for answer in expect(study.get("answers"), list, path, "answers")]
+    ratings = read_ratings(folder)
+    if not ratings:
+        raise ResourceError(f"{folder}: nobody has answered yet")
+    ballots: defaultdict[str, list[str]] = defaultdict(list)
+    for rating in ratings:
+        ballots[rating.image_id].append(rating.value)
+    raters = sorted({rating.rater for rating in ratings})
+    unsure = sum(rating.value == CANNOT_TELL for rating in ratings)
+    lines = [
+        f"{study.get('question')}",
+        f"{len(ratings)} answers of {len(raters)} raters about {len(ballots)} items; "
+        f"cannot tell: {unsure}",
+        *_coefficients(list(ballots.values()), answers, ordinal=bool(study.get("ordinal"))),
+    ]
+    return [*lines, *_right(ratings, _gold(folder))]
+
+
+def _coefficients(
+    ballots: Sequence[Sequence[str]], answers: Sequence[str], *, ordinal: bool
+) -> list[str]:
+    named = answer_counts(ballots, [*answers, CANNOT_TELL])
+    n_paired = int((named.sum(axis=1) > 1).sum())
+    if not n_paired:
+        return ["no item has answers of two raters, so agreement is unknown"]
+    lines = [
+        f"{n_paired} items have two answers or more; 95 % intervals over items",
+        f"Fleiss' kappa {_shown(with_interval(named, fleiss))}",
+        f"Krippendorff's alpha {_shown(with_interval(named, krippendorff))}",
+    ]
+    if ordinal:
+        ranks = answer_counts(ballots, answers)
+        alpha = with_interval(ranks, partial(krippendorff, ordinal=True))
+        lines.append(f"Krippendorff's alpha of ranks, without 'cannot tell' {_shown(alpha)}")
+    return lines
+
+
+def _shown(agreement: Agreement) -> str:
+    """A coefficient in words.
+
+    Example:
+        >>> _shown(Agreement(0.5, float("nan"), float("nan"))), _shown(Agreement(0.5, 0.25, 0.75))
+        ('0.50 (no interval)', '0.50 [0.25, 0.75]')
+    """
+    value, low, high = agreement
+    if np.isnan(value):
+        return "unknown (all answers are the same)"
+    return f"{value:.2f} " + ("(no interval)" if np.isnan(low) else f"[{low:.2f}, {high:.2f}]")
+
+
+def _gold(folder: Path) -> dict[str, str]:
+    """Image id to known answer."""
+    path = folder / GOLD
+    return expect(load_json(path, what="known answers"), dict, path, "") if path.is_file() else {}
+
+
+def _right(ratings: Sequence[Rating], gold: dict[str, str]) -> list[str]:
+    """How many known answers each rater and all of them gave."""
+    known = [rating for rating in ratings if rating.image_id in gold]
+    by_rater: defaultdict[str, list[bool]] = defaultdict(list)
+    by_image: defaultdict[str, list[bool]] = defaultdict(list)
+    for rating in known:
+        right = rating.value == gold[rating.image_id]
+        by_rater[rating.rater].append(right)
+        by_image[rating.image_id].append(right)
+    lines = []
+    for rater, rights in sorted(by_rater.items()):
+        low, high = wilson(sum(rights) / len(rights), len(rights), _Z)
+        lines.append(
+            f"{rater}: {sum(rights)} of {len(rights)} known answers [{low:.0%}, {high:.0%}]"
+        )
+    if lines:
+        counts = np.array([[sum(one), len(one) - sum(one)] for one in by_image.values()], np.int64)
+        share, low, high = with_interval(counts, _share)
+        interval = "" if np.isnan(low) else f" [{low:.0%}, {high:.0%}]"
+        lines.append(f"all raters: {share:.0%} of known answers{interval}")
+    return lines
+
+
+def _share(counts: IntArray) -> float:
+    return float(counts[:, 0].sum() / counts.sum())

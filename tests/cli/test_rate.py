@@ -1,0 +1,192 @@
+"""``rate``: serves a study until it is stopped, goes on after a kill, and refuses bad words."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.cookiejar import CookieJar
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+
+from bias_pipeline.io.csv_text import read_csv
+from tests.cli.commands import Run, wait_for
+from tests.corpora import REPOSITORY
+from tests.photo_folder import write_photos
+
+pytest.importorskip("starlette", reason="needs the extra web")
+
+Browser = Callable[..., str]
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    return write_photos(tmp_path / "photos", 4)
+
+
+@contextmanager
+def serving(
+    folder: Path, *words: str, end: int = signal.SIGINT
+) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """The address of a study in ``out`` of a folder, while it is served."""
+    log = folder / "rate.log"
+    command = [sys.executable, "-m", "bias_pipeline", "rate", *words, "--out", "out", "--port=0"]
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )
+    try:
+        wait_for(lambda: b"stop with" in log.read_bytes() or process.poll() is not None)
+        yield re.findall(r"http://\S+", log.read_text())[0], process
+    finally:
+        process.send_signal(end)
+        process.wait(timeout=60)
+
+
+def browser(address: str) -> Browser:
+    """Reads pages and sends forms, with cookies."""
+    opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
+
+    def visit(path: str, **fields: str) -> str:
+        data = urlencode(fields).encode() if fields else None
+        with opener.open(address.partition("?")[0].rstrip("/") + path, data, timeout=20) as reply:
+            return str(reply.read().decode())
+
+    return visit
+
+
+def answer(visit: Browser, place: int, value: str) -> None:
+    form = re.search(r'name="form" value="(\w+)"', visit(f"/item/{place}"))
+    assert form
+    visit(f"/answer/{place}", form=form[1], value=value)
+
+
+@pytest.mark.slow
+def test_a_kill_loses_no_answer(photos: Path, tmp_path: Path) -> None:
+    words = (str(photos), "--question", "A dog?", "--answers", "yes,no")
+    with serving(tmp_path, *words, end=signal.SIGKILL) as (address, _):
+        visit = browser(address)
+        code = re.search(r'class="code">(\w+)<', visit("/start", name="anna", agree="yes"))
+        assert code
+        for place in (1, 2, 3):
+            answer(visit, place, "yes")
+    with serving(tmp_path, *words) as (address, _):
+        visit = browser(address)
+        assert "3 of 4 answered" in visit("/start", name="anna", agree="yes", code=code[1])
+        answer(visit, 4, "no")
+    rows = read_csv((tmp_path / "out" / "answers.csv").read_text())
+    assert sorted(row["value"] for row in rows) == ["no", "yes", "yes", "yes"]
+
+
+def test_ctrl_c_ends_with_130_and_says_where_answers_are(photos: Path, tmp_path: Path) -> None:
+    with serving(tmp_path, str(photos), "--question", "?") as (_, process):
+        pass
+    printed = (tmp_path / "rate.log").read_text()
+    assert (process.returncode, "answers.csv: 0 answers" in printed) == (130, True), printed
+
+
+def test_the_link_for_others_holds_the_token(photos: Path, tmp_path: Path) -> None:
+    words = (str(photos), "--question", "?", "--host", "localhost", "--token")
+    with serving(tmp_path, *words) as (address, _):
+        assert re.fullmatch(r"http://localhost:\d+/\?token=[\w-]{16}", address)
+        with pytest.raises(urllib.error.HTTPError, match="403"):
+            browser(address)("/")
+        token = address.partition("token=")[2]
+        assert "Before you begin" in browser(address)(f"/?token={token}")
+
+
+def test_agreement_is_printed(run: Run, photos: Path, tmp_path: Path) -> None:
+    from bias_pipeline.vision.photos import find_photos
+    from bias_pipeline.web.answers import AnswerStore
+    from bias_pipeline.web.study import Question, Study
+
+    study = Study(Question("A dog?", "dog", ("yes", "no")), find_photos(photos), {})
+    store = AnswerStore(tmp_path / "study", study)
+    for rater in ("anna", "ben"):
+        for image in study.images:
+            store.put(rater, image, "yes" if image < "3" else "no", None)
+    store.close()
+    code, printed = run("rate", "--gather", str(tmp_path / "study"))
+    assert (code, "Krippendorff's alpha 1.00" in printed) == (0, True), printed
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        ((), 2, "name a folder of photos"),
+        (("PHOTOS",), 2, "--out is missing"),
+        (("PHOTOS", "--out", "o"), 2, "name what is asked"),
+        (("PHOTOS", "--out", "o", "--attribute", "mood"), 2, "mood"),
+        (("PHOTOS", "--out", "o", "--question", "?", "--answers", "a"), 2, "two different answers"),
+        (("PHOTOS", "--out", "o", "--question", "?", "--answers", "a,a"), 2, "two different"),
+        (
+            ("PHOTOS", "--out", "o", "--attribute", "gender", "--answers", "a,b"),
+            2,
+            "an attribute has its groups",
+        ),
+        (
+            ("PHOTOS", "--out", "o", "--question", "?", "--mask-captions"),
+            2,
+            "--mask-captions needs",
+        ),
+        (("PHOTOS", "--out", "o", "--question", "?", "--host", "x"), 2, "needs --token"),
+        (("PHOTOS", "--out", "o", "--question", "?", "--host", "0.0.0.0"), 2, "--host takes"),
+        (
+            ("PHOTOS", "--out", "o", "--question", "?", "--host", "localhost", "--token", "short"),
+            2,
+            "12 characters",
+        ),
+        (("PHOTOS", "--out", "o", "--question", "?", "--port", "70000"), 2, "--port"),
+        (("PHOTOS", "--out", "o", "--question", "?", "--crop", "person"), 2, "--regions"),
+        (("EMPTY", "--out", "o", "--question", "?"), 5, "no photos in it"),
+        (("PHOTOS", "--out", "o", "--question", "?", "--captions", "no.json"), 5, "no.json"),
+        (("PHOTOS", "--out", "o", "--question", "?", "--captions", "OTHER"), 3, "fits none"),
+        (("PHOTOS", "--out", "o", "--question", "?", "--gold", "GOLD"), 3, "none of the ans"),
+        (("PHOTOS", "--out", "o", "--question", "?", "--consent", "BLANK"), 3, "is empty"),
+        (("PHOTOS", "--out", "FILE", "--question", "?"), 5, "cannot be written"),
+        (("--gather", "EMPTY"), 5, "holds no study"),
+        (("--gather", "EMPTY", "--out", "o"), 2, "takes no photos"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    words: tuple[str, ...], code: int, message: str, run: Run, photos: Path
+) -> None:
+    Path("empty").mkdir()
+    Path("other.json").write_text(json.dumps([{"image_id": 77, "caption": "a dog"}]))
+    Path("gold.csv").write_text("image_id,value\n1,perhaps\n")
+    for name in ("blank.txt", "file"):
+        Path(name).write_text(" \n")
+    names = {"PHOTOS": str(photos), "EMPTY": "empty", "OTHER": "other.json", "GOLD": "gold.csv"}
+    names |= {"BLANK": "blank.txt", "FILE": "file"}
+    outcome, printed = run("rate", *(names.get(word, word) for word in words))
+    assert (outcome, message in printed) == (code, True), printed
+    assert "Traceback" not in printed
+
+
+def test_a_port_in_use_is_named(run: Run, photos: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = str(listener.getsockname()[1])
+        code, printed = run("rate", str(photos), "--question", "?", "--out", "o", "--port", port)
+    assert (code, "cannot be used" in printed) == (5, True), printed
+    assert not Path("o").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_named(run: Run, photos: Path) -> None:
+    Path("o").write_text("")
+    code, printed = run("rate", str(photos), "--question", "?", "--out", "o/p", "--port", "0")
+    assert (code, "cannot be written" in printed) == (5, True), printed

@@ -1,0 +1,104 @@
+"""Agreement against worked examples of the literature."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from bias_pipeline.datasets.label_values import agreement
+from bias_pipeline.stats.agreement import answer_counts, fleiss, krippendorff, with_interval
+
+# Four observers, twelve units, five values; 0 for a missing one (Krippendorff 2011, section E).
+OBSERVERS = np.array(
+    [
+        [1, 2, 3, 3, 2, 1, 4, 1, 2, 0, 0, 0],
+        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, 0, 3],
+        [0, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, 0],
+        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, 0],
+    ]
+)
+COUNTS = np.array([[(unit == value).sum() for value in range(1, 6)] for unit in OBSERVERS.T])
+# Fourteen raters, ten subjects, five categories.
+SUBJECTS = np.array(
+    [
+        [0, 0, 0, 0, 14],
+        [0, 2, 6, 4, 2],
+        [0, 0, 3, 5, 6],
+        [0, 3, 9, 2, 0],
+        [2, 2, 8, 1, 1],
+        [7, 7, 0, 0, 0],
+        [3, 2, 6, 3, 0],
+        [2, 5, 3, 2, 2],
+        [6, 5, 2, 1, 0],
+        [0, 2, 2, 3, 7],
+    ]
+)
+
+
+def test_alpha_of_names_is_that_of_the_worked_example() -> None:
+    assert krippendorff(COUNTS) == pytest.approx(0.743, abs=5e-4)
+
+
+def test_alpha_of_ranks_is_that_of_the_worked_example() -> None:
+    assert krippendorff(COUNTS, ordinal=True) == pytest.approx(0.815, abs=5e-4)
+
+
+def test_kappa_is_that_of_the_worked_example() -> None:
+    assert fleiss(SUBJECTS) == pytest.approx(0.210, abs=5e-4)
+
+
+def test_kappa_is_that_of_labels() -> None:
+    ballots = [[str(k) for k in range(5) for _ in range(row[k])] for row in COUNTS.tolist()]
+    assert fleiss(COUNTS) == pytest.approx(agreement(ballots))
+
+
+def direct_alpha(units: list[list[int]]) -> float:
+    """By pairs, as the definition says: mean disagreement within units over that of all values."""
+    units = [unit for unit in units if len(unit) > 1]
+    values = [value for unit in units for value in unit]
+    within = sum(sum(a != b for a in unit for b in unit) / (len(unit) - 1) for unit in units) / len(
+        values
+    )
+    among = sum(a != b for a in values for b in values) / (len(values) * (len(values) - 1))
+    return 1 - within / among
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_alpha_is_that_of_all_pairs(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    units = [generator.integers(0, 3, generator.integers(1, 5)).tolist() for _ in range(20)]
+    counts = answer_counts([list(map(str, unit)) for unit in units], ["0", "1", "2"])
+    assert krippendorff(counts) == pytest.approx(direct_alpha(units))
+
+
+def test_agreement_of_all_is_one() -> None:
+    assert krippendorff(np.array([[3, 0], [0, 3]])) == fleiss(np.array([[3, 0], [0, 3]])) == 1.0
+
+
+@pytest.mark.parametrize("counts", [[[1, 0], [0, 1]], [[2, 0], [3, 0]]])
+def test_where_nothing_can_disagree_there_is_no_number(counts: list[list[int]]) -> None:
+    assert math.isnan(krippendorff(np.array(counts)))
+    assert math.isnan(fleiss(np.array(counts)))
+
+
+@pytest.mark.slow
+def test_intervals_cover_what_raters_of_known_agreement_have() -> None:
+    """Two raters who agree on 8 of 10 images of two equal answers: alpha tends to 0.6."""
+    covered = 0
+    for seed in range(100):
+        generator = np.random.default_rng(seed)
+        first = generator.integers(0, 2, 100)
+        second = np.where(generator.random(100) < 0.8, first, 1 - first)
+        counts = np.stack([(first == k).astype(int) + (second == k) for k in (0, 1)], axis=1)
+        _, low, high = with_interval(counts, krippendorff)
+        covered += low <= 0.6 <= high
+    assert covered >= 88
+
+
+def test_one_image_has_no_interval() -> None:
+    value, low, high = with_interval(np.array([[2, 1]]), krippendorff)
+    assert math.isfinite(value)
+    assert math.isnan(low)
+    assert math.isnan(high)

@@ -1,0 +1,258 @@
+"""Answers on disk: none is lost, none is mixed up, and data sets read them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bias_pipeline.config.compose import cell
+from bias_pipeline.datasets.label_files import read_labels
+from bias_pipeline.errors import DataError, ResourceError, UsageError
+from bias_pipeline.io.csv_text import read_csv
+from bias_pipeline.io.plugins import group_choices
+from bias_pipeline.web.answers import LOG, TABLE, AnswerStore, NameTakenError
+from bias_pipeline.web.study import CANNOT_TELL, Question, Study
+from bias_pipeline.web.summary import agreement_lines
+
+
+def table(store: AnswerStore) -> list[dict[str, str]]:
+    """The table at the end."""
+    store.close()
+    return read_csv((store.folder / TABLE).read_text())
+
+
+Again = Callable[..., AnswerStore]
+
+
+@pytest.fixture
+def again() -> Iterator[Again]:
+    """Opens a store as the next process does."""
+    with ExitStack() as stack:
+
+        def opened(store: AnswerStore, study: Study | None = None) -> AnswerStore:
+            store.close()
+            after = AnswerStore(store.folder, study or store.study)
+            stack.callback(after.close)
+            return after
+
+        yield opened
+
+
+def test_an_answer_is_in_the_log_at_once(store: AnswerStore) -> None:
+    store.put("anna", "3", "yes", 1.26)
+    (line,) = (store.folder / LOG).read_text().splitlines()
+    assert json.loads(line)["value"] == "yes"
+
+
+def test_many_answers_are_stored_in_time_that_grows_with_their_number(
+    store: AnswerStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So the table, which is written whole, is not written for each of them."""
+    written = []
+    monkeypatch.setattr(store, "_replace", lambda *file: written.append(file))
+    monkeypatch.setattr("bias_pipeline.web.answers._PAUSE", 1000)
+    for rater in range(50):
+        store.put(f"r{rater}", "1", "yes", None)
+    assert len(written) < 25
+
+
+def test_an_answer_is_in_the_table(store: AnswerStore) -> None:
+    store.put("anna", "3", "yes", 1.26)
+    (row,) = table(store)
+    assert (row["image_id"], row["rater"], row["value"]) == ("3", "anna", "yes")
+    assert (row["attribute"], row["seconds"]) == ("dog", "1.3")
+
+
+def test_the_next_process_knows_all_answers(store: AnswerStore, again: Again) -> None:
+    for image in "321":
+        store.put("anna", image, "yes", None)
+    assert again(store).n_answers("anna") == 3
+
+
+def test_half_a_line_of_a_kill_is_dropped(store: AnswerStore, again: Again) -> None:
+    store.put("anna", "1", "yes", None)
+    with (store.folder / LOG).open("ab") as file:
+        file.write(b'{"image_id": "2", "rat')
+    after = again(store)
+    after.put("anna", "3", "no", None)
+    assert again(after).n_answers("anna") == 2
+
+
+def test_another_answer_takes_the_place_of_the_first(store: AnswerStore, again: Again) -> None:
+    store.put("anna", "1", "yes", None)
+    store.put("anna", "1", "no", None)
+    assert [row["value"] for row in table(store)] == ["no"]
+    assert again(store).value("anna", "1") == "no"
+
+
+def test_a_page_that_is_sent_twice_is_one_answer(store: AnswerStore) -> None:
+    store.put("anna", "1", "yes", 1.0)
+    store.put("anna", "1", "yes", 9.0)
+    assert [row["seconds"] for row in table(store)] == ["1.0"]
+
+
+def test_a_full_disk_stores_nothing_of_the_answer(
+    store: AnswerStore, monkeypatch: pytest.MonkeyPatch, again: Again
+) -> None:
+    store.put("anna", "1", "yes", None)
+    before = (store.folder / LOG).read_bytes()
+
+    def full(handle: int) -> None:
+        raise OSError(28, os.strerror(28))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(ResourceError, match="No space left"):
+            store.put("anna", "2", "yes", None)
+    assert (store.folder / LOG).read_bytes() == before
+    assert store.value("anna", "2") is None
+    store.put("anna", "2", "no", None)
+    assert again(store).value("anna", "2") == "no"
+
+
+@pytest.mark.parametrize("change", ["text", "answers"])
+def test_a_folder_of_another_question_is_refused(
+    store: AnswerStore, change: str, again: Again
+) -> None:
+    other = {"text": "Is it a cat?", "answers": ("yes", "no", "perhaps")}
+    question = replace(store.study.question, **{change: other[change]})
+    with pytest.raises(UsageError, match=r"another (question|answers)"):
+        again(store, replace(store.study, question=question))
+
+
+def test_a_folder_about_other_photos_is_refused(store: AnswerStore, again: Again) -> None:
+    fewer = dict(list(store.study.photos.items())[:2])
+    with pytest.raises(UsageError, match="another items"):
+        again(store, replace(store.study, photos=fewer))
+
+
+def test_two_processes_do_not_share_a_folder(store: AnswerStore) -> None:
+    with pytest.raises(ResourceError, match="another rate uses it"):
+        AnswerStore(store.folder, store.study)
+
+
+def test_a_damaged_log_is_named(store: AnswerStore) -> None:
+    store.close()
+    (store.folder / LOG).write_text("what\n")
+    with pytest.raises(DataError, match=r"answers\.jsonl, line 1"):
+        AnswerStore(store.folder, store.study)
+
+
+def test_a_name_is_one_raters(store: AnswerStore) -> None:
+    store.join("anna", "")
+    with pytest.raises(NameTakenError):
+        store.join("anna", "00000000")
+
+
+def test_the_code_lets_a_rater_go_on_after_a_restart(store: AnswerStore, again: Again) -> None:
+    visit, code = store.join("anna", "")
+    after = again(store)
+    later, fresh = after.join("anna", f" {code.upper()} ")
+    assert (after.rater(visit), after.rater(later), fresh) == ("anna", "anna", "")
+
+
+def test_neither_codes_nor_visits_are_readable_on_disk(store: AnswerStore) -> None:
+    visit, code = store.join("anna", "")
+    text = "".join(path.read_text() for path in store.folder.iterdir())
+    assert visit not in text
+    assert code not in text
+
+
+def test_each_rater_has_an_order_that_lasts(study: Study) -> None:
+    orders = {study.order(name) for name in ("anna", "ben", "cleo", "dan")}
+    assert len(orders) == 4
+    assert study.order("anna") == study.order("anna")
+    assert {tuple(sorted(order)) for order in orders} == {tuple(sorted(study.images))}
+
+
+# --- what reads them
+
+
+@pytest.fixture
+def labelled(tmp_path: Path, study: Study) -> Path:
+    """Three raters' genders of six photos."""
+    question = Question("Whom do you see?", "gender", ("male", "female"))
+    store = AnswerStore(tmp_path / "genders", replace(study, question=question))
+    for rater in ("anna", "ben", "cleo"):
+        for image in study.images:
+            value = "female" if int(image) < 4 else "male"
+            value = CANNOT_TELL if image == "6" and rater != "ben" else value
+            store.put(rater, image, "male" if (rater, image) == ("ben", "1") else value, None)
+    store.close()
+    return store.folder
+
+
+def test_data_sets_read_the_answers_with_their_raters(labelled: Path) -> None:
+    gender = cell(["attribute=gender"]).build("attribute")
+    labels = read_labels(labelled / TABLE, "coco", gender, {})
+    assert labels.annotators == ("anna", "ben", "cleo")
+    assert [labels.raw[image] for image in "12345"] == ["female"] * 3 + ["male"] * 2
+    assert labels.map.is_unsure(labels.raw["6"])
+    assert "Fleiss' kappa" in labels.notes[-1]
+
+
+@pytest.mark.parametrize("name", group_choices("attribute"))
+def test_answers_about_every_attribute_are_read_as_its_groups(name: str, tmp_path: Path) -> None:
+    attribute = cell([f"attribute={name}"]).build("attribute")
+    question = Question("?", attribute.name, tuple(attribute.groups))
+    items = {str(number): value for number, value in enumerate(question.values)}
+    store = AnswerStore(tmp_path, Study(question, {}, items))
+    for image, value in items.items():
+        store.put("anna", image, value, None)
+    store.close()
+    labels = read_labels(tmp_path / TABLE, "coco", attribute, {})
+    groups = [labels.map.group_of(labels.raw[image]) for image in items]
+    assert [group for group in groups if group] == list(attribute.groups)
+
+
+def test_one_raters_answers_can_be_chosen(labelled: Path) -> None:
+    gender = cell(["attribute=gender"]).build("attribute")
+    assert read_labels(labelled / TABLE, "coco", gender, {}, "ben").raw["1"] == "male"
+
+
+def test_agreement_is_that_of_the_answers(labelled: Path) -> None:
+    lines = agreement_lines(labelled)
+    assert "18 answers of 3 raters about 6 items; cannot tell: 2" in lines
+    (kappa,) = (line for line in lines if line.startswith("Fleiss"))
+    assert kappa.startswith("Fleiss' kappa 0.62 [")
+
+
+def test_known_answers_are_scored(store: AnswerStore, again: Again) -> None:
+    gold = {"1": "yes", "2": "yes"}
+    after = again(store, replace(store.study, gold=gold))
+    for image, value in zip("123", ("yes", "no", "yes"), strict=True):
+        after.put("anna", image, value, None)
+    lines = agreement_lines(after.folder)
+    assert "anna: 1 of 2 known answers [9%, 91%]" in lines
+    assert lines[-1].startswith("all raters: 50% of known answers")
+
+
+def test_ranks_have_an_alpha_of_their_own(store: AnswerStore) -> None:
+    question = Question("How large?", "size", ("1", "2", "3"), ordinal=True)
+    ranked = AnswerStore(store.folder.with_name("ranks"), replace(store.study, question=question))
+    for image, (one, other) in zip("1234", ("11", "22", "33", "23"), strict=True):
+        ranked.put("anna", image, one, None)
+        ranked.put("ben", image, other, None)
+    assert any("alpha of ranks" in line for line in agreement_lines(ranked.folder))
+    ranked.close()
+
+
+@pytest.mark.parametrize("started", [False, True])
+def test_a_study_without_answers_says_so(started: bool, store: AnswerStore, tmp_path: Path) -> None:
+    with pytest.raises(ResourceError, match="nobody has answered" if started else "holds no study"):
+        agreement_lines(store.folder if started else tmp_path)
+
+
+def test_a_cell_that_a_spreadsheet_would_run_is_quoted(store: AnswerStore) -> None:
+    question = Question("Formula?", "sum", ("=1+1", "no"))
+    other = AnswerStore(store.folder.with_name("sums"), replace(store.study, question=question))
+    other.put("anna", "1", "=1+1", None)
+    other.close()
+    assert "'=1+1" in (other.folder / TABLE).read_text()
+    assert json.loads((other.folder / LOG).read_text())["value"] == "=1+1"

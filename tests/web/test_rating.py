@@ -1,0 +1,268 @@
+"""The pages: consent first, one item a page, forms that other sites cannot send."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from bias_pipeline.web.answers import AnswerStore
+from bias_pipeline.web.rating import RatingPages
+from bias_pipeline.web.safety import LONGEST_FORM
+from bias_pipeline.web.study import Question, Study
+from tests.web.conftest import Visit, Visitor
+
+
+def test_the_first_page_is_the_consent_text(visit: Visit) -> None:
+    page = visit().client.get("/")
+    assert (page.status_code, "What is stored" in page.text) == (200, True)
+
+
+def test_nobody_sees_an_item_before_consent(visit: Visit) -> None:
+    for address in ("/item/1", "/picture/1", "/end"):
+        assert visit().client.get(address).status_code == 403
+
+
+def test_without_consent_nobody_begins(visit: Visit, store: AnswerStore) -> None:
+    visitor = visit()
+    assert visitor.join("anna", agree="") == 400
+    assert "Please agree" in visitor.page.text
+    assert store.ratings() == []
+
+
+def test_answers_lead_through_all_items_to_the_end(visit: Visit, study: Study) -> None:
+    anna, place = visit("anna"), "/item/1"
+    for _ in study.images:
+        place = anna.answer(int(place.rpartition("/")[2]), "yes")
+    assert place == "/end"
+    assert "6 of 6 answered" in anna.client.get("/end").text
+
+
+def test_an_answer_is_about_the_picture_that_was_shown(
+    visit: Visit, store: AnswerStore, study: Study
+) -> None:
+    anna = visit("anna")
+    for place in range(1, 7):
+        image = study.order("anna")[place - 1]
+        assert anna.client.get(f"/picture/{place}").content == study.picture(image)
+        anna.answer(place, "yes" if place % 2 else "no")
+        assert store.value("anna", image) == ("yes" if place % 2 else "no")
+
+
+def test_raters_go_on_where_they_stopped(visit: Visit) -> None:
+    anna = visit("anna")
+    anna.answer(1, "yes")
+    assert anna.client.get("/").headers["location"] == "/item/2"
+
+
+def test_after_going_back_the_answer_is_marked_and_can_change(
+    visit: Visit, store: AnswerStore, study: Study
+) -> None:
+    anna = visit("anna")
+    anna.answer(1, "yes")
+    assert 'value="yes" data-key="1" aria-pressed="true"' in anna.client.get("/item/1").text
+    assert 'href="/item/1"' in anna.client.get("/item/2").text
+    assert anna.answer(1, "no") == "/item/2"
+    assert store.value("anna", study.order("anna")[0]) == "no"
+
+
+def test_two_raters_at_a_time_do_not_mix(visit: Visit, store: AnswerStore, study: Study) -> None:
+    anna, ben = visit("anna"), visit("ben")
+    for place in range(1, 4):
+        anna.answer(place, "yes")
+        ben.answer(place, "no")
+    values = {rating.value for rating in store.ratings() if rating.rater == "anna"}
+    assert values == {"yes"}
+    assert {rating.image_id for rating in store.ratings() if rating.rater == "ben"} == set(
+        study.order("ben")[:3]
+    )
+
+
+def test_a_taken_name_needs_its_code(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bias_pipeline.web.rating._WRONG_CODE_S", 0)
+    anna, other = visit("anna"), visit()
+    assert other.join("anna") == 409
+    assert "is taken" in other.page.text
+    assert other.join("anna", anna.code) == 303
+
+
+@pytest.mark.parametrize("name", ["", "=1+1", "a b", "<b>", "x" * 41, "-x", "ä"])
+def test_names_are_plain(name: str, visit: Visit) -> None:
+    visitor = visit()
+    assert visitor.join(name) == 400
+    assert "<b>" not in visitor.page.text
+
+
+def test_a_rater_survives_a_restart(visit: Visit, study: Study, store: AnswerStore) -> None:
+    anna = visit("anna")
+    anna.answer(1, "yes")
+    store.close()
+    restarted = Visitor(RatingPages(AnswerStore(store.folder, study)))
+    restarted.client.cookies = anna.client.cookies
+    assert restarted.client.get("/").headers["location"] == "/item/2"
+    restarted.pages.store.close()
+
+
+# --- what other sites and strangers try
+
+
+def test_a_form_of_another_site_changes_nothing(visit: Visit, store: AnswerStore) -> None:
+    anna = visit("anna")
+    for form in ("", "0" * 64, visit("ben").form(1)):
+        reply = anna.client.post("/answer/1", data={"form": form, "value": "yes"})
+        assert reply.status_code == 403
+    assert store.ratings() == []
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "127.0.0.1@evil"])
+def test_another_name_of_the_server_is_refused(host: str, visit: Visit) -> None:
+    """So that a page whose name is bound anew to this machine (DNS rebinding) reads nothing."""
+    reply = visit().client.get("/", headers={"host": host})
+    assert (reply.status_code, "What is stored" in reply.text) == (421, False)
+
+
+@pytest.mark.parametrize("address", ["/", "/item/1", "/keys.js", "/nowhere", "/picture/1"])
+def test_pages_may_do_little(address: str, visit: Visit) -> None:
+    headers = visit("anna").client.get(address).headers
+    policy = headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "frame-ancestors 'none'" in policy
+    assert (headers["x-content-type-options"], headers["cache-control"]) == ("nosniff", "no-store")
+
+
+def test_the_cookie_is_for_this_server_alone(visit: Visit) -> None:
+    fields = {"name": "anna", "agree": "yes"}
+    cookie = visit().client.post("/start", data=fields).headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+
+
+def test_pages_hold_no_script_and_no_style(visit: Visit) -> None:
+    anna = visit("anna")
+    for address in ("/item/1", "/end"):
+        text = anna.client.get(address).text
+        assert "<style" not in text
+        assert " style=" not in text
+        assert "<script src=" in text
+        assert text.count("<script") == 1
+
+
+def test_uploads_are_refused(visit: Visit) -> None:
+    anna = visit("anna")
+    reply = anna.client.post("/answer/1", files={"value": b"x"})
+    assert reply.status_code == 415
+
+
+def test_a_long_form_is_refused(visit: Visit) -> None:
+    anna = visit("anna")
+    reply = anna.client.post("/answer/1", data={"value": "x" * (LONGEST_FORM + 1)})
+    assert reply.status_code == 413
+
+
+def test_other_answers_are_refused(visit: Visit, store: AnswerStore) -> None:
+    anna = visit("anna")
+    reply = anna.client.post("/answer/1", data={"form": anna.form(1), "value": "perhaps"})
+    assert (reply.status_code, store.ratings()) == (400, [])
+
+
+@pytest.mark.parametrize(
+    "address", ["/item/0", "/item/7", "/picture/99", "/picture/..%2f..%2fetc%2fpasswd", "/item/x"]
+)
+def test_no_other_page_or_file_is_served(address: str, visit: Visit) -> None:
+    assert visit("anna").client.get(address).status_code == 404
+
+
+def test_captions_and_questions_are_escaped(tmp_path: Path) -> None:
+    evil = "<script>alert(1)</script>"
+    study = Study(Question(evil, "x", (f'"{evil}', "no")), {}, {"1": evil})
+    store = AnswerStore(tmp_path / "evil", study)
+    visitor = Visitor(RatingPages(store))
+    visitor.join("anna")
+    text = visitor.client.get("/item/1").text
+    assert evil not in text
+    assert text.count("&lt;script&gt;") >= 3
+    store.close()
+
+
+def test_strangers_without_the_token_do_not_join(store: AnswerStore) -> None:
+    visitor = Visitor(RatingPages(store, "correct horse"))
+    assert visitor.client.get("/").status_code == 403
+    assert visitor.client.get("/?token=wrong").status_code == 403
+    assert visitor.join("anna", token="wrong") == 403
+    assert visitor.client.get("/?token=correct horse").status_code == 200
+    assert visitor.join("anna", token="correct horse") == 303
+    assert visitor.client.get("/item/1").status_code == 200
+
+
+# --- what goes wrong
+
+
+def test_a_full_disk_is_said_and_the_answer_can_be_given_again(
+    visit: Visit, store: AnswerStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anna = visit("anna")
+    form = anna.form(1)
+
+    def full(handle: int) -> None:
+        raise OSError(28, os.strerror(28))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        reply = anna.client.post("/answer/1", data={"form": form, "value": "yes"})
+    assert (reply.status_code, "could not be stored" in reply.text) == (507, True)
+    assert str(store.folder) not in reply.text
+    assert anna.answer(1, "yes") == "/item/2"
+
+
+def test_a_full_disk_lets_nobody_begin(
+    visit: Visit, store: AnswerStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, os.strerror(28))
+
+    with monkeypatch.context() as patched:
+        patched.setattr("bias_pipeline.web.answers.replace_file", full)
+        visitor = visit()
+        assert visitor.join("anna") == 507
+    assert "You cannot begin now" in visitor.page.text
+    assert visitor.join("anna") == 303
+
+
+def test_a_picture_that_vanishes_is_left_out(
+    visit: Visit, study: Study, capfd: pytest.CaptureFixture[str]
+) -> None:
+    anna = visit("anna")
+    study.photos[study.order("anna")[0]].unlink()
+    assert anna.client.get("/").headers["location"] == "/item/1"
+    assert anna.client.get("/item/1").headers["location"] == "/item/2"
+    assert "0 of 5 answered" in anna.client.get("/item/2").text
+    assert "is left out" in capfd.readouterr().err
+
+
+def test_pictures_hold_no_metadata(visit: Visit, study: Study) -> None:
+    anna = visit("anna")
+    path = study.photos[study.order("anna")[0]]
+    exif = Image.Exif()
+    exif[0x010E] = "where it was taken"
+    Image.new("RGB", (8, 8)).save(path, "JPEG", exif=exif)
+    assert b"where it was taken" not in anna.client.get("/picture/1").content
+
+
+def test_only_captions_have_no_picture(tmp_path: Path) -> None:
+    study = Study(Question("A dog?", "dog", ("yes", "no")), {}, {"1": "a dog", "2": "a cat"})
+    store = AnswerStore(tmp_path / "captions", study)
+    visitor = Visitor(RatingPages(store))
+    visitor.join("anna")
+    text = visitor.client.get("/item/1").text
+    assert ("<img" in text, "<blockquote>a " in text) == (False, True)
+    assert visitor.client.get("/picture/1").status_code == 404
+    store.close()
+
+
+def test_items_have_both_where_both_are_given(study: Study) -> None:
+    both = replace(study, captions={"2": "a dog", "5": "a cat", "77": "elsewhere"})
+    assert both.images == ("2", "5")
