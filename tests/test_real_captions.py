@@ -10,6 +10,8 @@ import pytest
 
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.split import seeds_of
+from bias_pipeline.text.phrases import declines, openings, preamble_of
+from bias_pipeline.text.scored_text import declined_images
 from tests.corpora import REPOSITORY
 
 CAPTIONERS = ("nic", "sat", "fc", "att2in", "transformer", "oscar", "nic_plus")
@@ -70,6 +72,24 @@ def test_every_captioner_describes_all_images(data_root: Path) -> None:
     cell = compose.cell(["dataset=lic", f"dataset.root={data_root}/lic/bias_data"])
     dataset, attribute = cell.build("dataset"), cell.build("attribute")
     assert {len(dataset.load(name, attribute).model) for name in CAPTIONERS[:2]} == {10_780}
+
+
+@pytest.mark.real
+def test_what_language_models_write_is_rare_among_people(data_root: Path) -> None:
+    """The numbers of docs/language_models.md."""
+    cell = compose.cell(["dataset=lic", f"dataset.root={data_root}/lic/bias_data"])
+    human = openings(cell.corpus().human)
+    assert (int(declines(human).sum()), len(human)) == (10, 39_945)
+    assert 0.0075 < sum(map(bool, map(preamble_of, human))) / len(human) < 0.0085
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("captioner", CAPTIONERS)
+def test_no_published_captioner_declines_or_has_a_habit(data_root: Path, captioner: str) -> None:
+    root = f"dataset.root={data_root}/lic/bias_data"
+    corpus = compose.cell(["dataset=lic", root, f"captioner={captioner}"]).corpus()
+    assert not declined_images(corpus).any()
+    assert not any("open with" in note for note in corpus.notes)
 
 
 @pytest.mark.real

@@ -141,6 +141,7 @@ COMMANDS = {
     "leaderboard/rows.csv": "experiments.leaderboard.reproduce DATA",
     "lic_reproduction/lstm_rows.csv": "experiments.lic_reproduction.lstm DATA",
     "lic_reproduction/rows.csv": "experiments.lic_reproduction.reproduce DATA",
+    "long_captions/rows.csv": "experiments.long_captions.reproduce OUTPUTS",
     "metric_comparison/rows.csv": "experiments.metric_comparison.reproduce DATA",
     "null_coverage/counting.csv": "experiments.null_coverage.counting 40",
     "null_coverage/groups.csv": "experiments.null_coverage.further groups 40",

@@ -9,6 +9,7 @@ import numpy as np
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.pictures import Elsewhere
 from bias_pipeline.io.terminal import print_table, print_text
+from bias_pipeline.text.scored_text import declined_images
 
 
 def inventory(corpus: Corpus) -> dict[str, str]:
@@ -19,6 +20,7 @@ def inventory(corpus: Corpus) -> dict[str, str]:
         described = len(np.unique(captions.image_rows))
         facts[f"{side} captions"] = f"{len(captions)} of {described} images"
         facts[f"blank {side} captions"] = _blanks(corpus, side)
+    facts["captions that decline"] = str(int(declined_images(corpus).sum()))
     for attribute, grouping in corpus.groupings.items():
         labelled = grouping.codes >= 0
         for code, group in enumerate(grouping.names):

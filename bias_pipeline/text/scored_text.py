@@ -37,7 +37,7 @@ class ScoredText:
         preambles: whether phrases before the content ("The image depicts") stay; ``cut`` removes
             them from the captioner's captions and people's alike.
         declined: whether the captioner's captions that decline to describe are ``absent``, as blank
-            ones are. Those of people stay: nine in 40,000 of COCO's.
+            ones are. Those of people stay: ten in 40,000 of LIC's data.
         unit: what of each caption is scored, on both sides alike: all of it, its first
             ``sentence``, or the sentences with a word for a person (``subject``; a heuristic: the
             first sentence if none has one).
