@@ -150,6 +150,7 @@ COMMANDS = {
     "null_coverage/retrieval.csv": "experiments.null_coverage.retrieval 60",
     "null_coverage/rows.csv": "experiments.null_coverage.reproduce 100",
     "power/rows.csv": "experiments.power.reproduce DATA",
+    "progressive_masking/real_rows.csv": "experiments.progressive_masking --real DATA",
     "progressive_masking/rows.csv": "experiments.progressive_masking --out DIR --model DIR/model",
     "vl_bias/readings.csv": "experiments.vl_bias.readings OUTPUTS",
     "vl_bias/rows.csv": "experiments.vl_bias.reproduce OUTPUTS",

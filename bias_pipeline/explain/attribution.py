@@ -164,7 +164,8 @@ class Attribution:
             DataError: if a picture or its mask cannot be read, or the captioner's vocabulary has
                 none of the words.
         """
-        numbers = {self.captioner.first_token(word) for word in self.words.listed}
+        single = [word for word in self.words.listed if " " not in word]  # "light" names no group
+        numbers = {self.captioner.first_token(word) for word in single or self.words.listed}
         known = sorted(number for number in numbers if number is not None)
         if not known:
             raise DataError(

@@ -147,7 +147,8 @@ def attribution(folder: Path, model: Path, stage: str, attribute: str) -> pd.Dat
 def real(data: Path, outputs: Path) -> pd.DataFrame:
     """Rows of the published captions of whole and masked photos; only gender is labelled."""
     words = (*lic_data(data), *PROTOCOL, f"captioner={','.join(REAL)}", "logger=csv", "seeds=3")
-    return sweep("real", outputs, *words, "metric=lic,dpa,ba_directional,dbac,gender_error")
+    rows = sweep("real", outputs, *words, "metric=lic,dpa,ba_directional,dbac,gender_error")
+    return rows[rows["part"].isin([part for _, part, _ in SHOWN])]
 
 
 def _share(count: int, total: int) -> dict[str, object]:

@@ -263,6 +263,18 @@ def test_a_vocabulary_without_the_words_is_refused() -> None:
         rows_of(PlantedCaptioner(), corpus_of(CORNER), Words(GENDER, ("zebra",)))
 
 
+def test_a_phrase_does_not_lend_its_first_word_to_captions_without_it() -> None:
+    model = PlantedCaptioner()
+    layer = layer_of(model, corpus_of(CORNER))
+
+    def heat(*words: str) -> Any:
+        (one,) = Attribution(model, layer, Words(GENDER, words)).of(corpus_of(CORNER))
+        return one.words[0].heat
+
+    assert heat("woman", "man").max() > 0
+    assert heat("woman", "man runs").max() == heat("woman").max() == 0
+
+
 def test_pictures_without_a_mask_or_of_nothing_but_people_have_no_score() -> None:
     everywhere = np.ones((8, 8))
     rows = rows_of(PlantedCaptioner(), corpus_of(1 - CORNER, None, everywhere))
