@@ -23,6 +23,7 @@ from docs.builder.formulas import FORMULAS
 from docs.builder.nav import Nav, nav
 from docs.builder.papers import Item, Paper, papers
 from docs.builder.sources import pages
+from experiments.browser import PROGRAM, browser
 from tests.corpora import REPOSITORY
 
 PAPERS = papers()
@@ -162,12 +163,36 @@ def test_a_font_of_another_server_would_be_noticed(tmp_path: Path) -> None:
     assert fetched(tmp_path) == {"//fonts.example/a.css", "https://fonts.example/a.woff"}
 
 
-@pytest.mark.slow
-def test_the_site_is_built_strictly_and_fetches_nothing(tmp_path: Path) -> None:
-    """A broken link, an unknown anchor, a page without a place: each ends the build."""
-    command = [sys.executable, "-m", "docs.builder", str(tmp_path / "site")]
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built strictly: a broken link or a page without a place would end the build."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "docs.builder", str(folder)]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    assert fetched(tmp_path / "site") == set()
-    assert (tmp_path / "site" / "docs" / "metrics" / "lic.html").is_file()
-    assert (tmp_path / "site" / "search" / "search_index.js").is_file()
+    return folder
+
+
+@pytest.mark.slow
+def test_the_site_fetches_nothing(site: Path) -> None:
+    assert (site / "docs" / "metrics" / "lic.html").is_file()
+    assert fetched(site) == set()
+
+
+SEARCH = """
+const field = document.querySelector('.md-search__input');
+field.focus();
+field.value = 'misgender';
+for (const kind of ['input', 'keyup']) field.dispatchEvent(new Event(kind, {bubbles: true}));
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(PROGRAM is None, reason="no Chromium")
+def test_search_works_in_a_page_opened_from_disk(site: Path) -> None:
+    with browser(120) as opened:
+        opened.show(site / "index.html")
+        opened.run(SEARCH)
+        opened.wait_for("document.querySelectorAll('.md-search-result__item').length > 2", 60)
+        elsewhere = [address for address in opened.requests if address.startswith("http")]
+    assert (elsewhere, opened.complaints) == ([], [])
