@@ -35,6 +35,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
         (("hydra/launcher=joblib", *PAIR), "hydra-joblib-launcher"),
         (("hydra/launcher=submitit_local", *PAIR), "hydra-submitit-launcher"),
         (("cluster=slurm", *PAIR), "a run on Slurm needs the packages submitit and hydra-"),
+        (("rate", ".", "--question", "?", "--out", "o"), "pip install 'bias_pipeline[web]'"),
         (("submit", *PAIR), "pip install 'bias_pipeline[slurm]'"),
     ],
 )
