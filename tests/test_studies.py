@@ -124,6 +124,7 @@ COMMANDS = {
     "dbac_readings/rows.csv": "experiments.dbac_readings.reproduce DATA",
     "dbac_readings/support.csv": "experiments.dbac_readings.support DATA",
     "equal_speech/rows.csv": "experiments.equal_speech.reproduce DATA",
+    "emotion/rows.csv": "experiments.emotion.reproduce OUTPUTS",
     "encoder_sensitivity/debiased_rows.csv": "experiments.encoder_sensitivity.debiased DATA OUT",
     "encoder_sensitivity/rows.csv": "experiments.encoder_sensitivity.reproduce DATA",
     "gender_score/context_rows.csv": "experiments.gender_score.contexts DATA OUTPUTS",

@@ -1,0 +1,1 @@
+"""A study of emotion: see README.md."""
