@@ -81,7 +81,11 @@ def keys_of(group: str) -> frozenset[str]:
         tree = OmegaConf.load(path)
         subtree = tree[group] if isinstance(tree, DictConfig) and group in tree else tree
         keys |= set(_paths(subtree, "".join(f"{name}." for name in below))) | set(_paths(tree))
-    return frozenset(keys)
+    if group == "encoder":
+        keys.add("grounding")  # `fit sat` reads this word itself
+    whole = OmegaConf.load(conf_dir() / "config.yaml")
+    assert isinstance(whole, DictConfig)
+    return frozenset(keys | set(_paths(whole.get(group))))
 
 
 def _paths(tree: Any, start: str = "") -> Iterator[str]:

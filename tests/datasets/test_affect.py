@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bias_pipeline.commands.data_draw import command
 
+from bias_pipeline.commands.data import draw_command
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.datasets import artemis_files
@@ -138,7 +138,7 @@ def test_the_leak_of_people_is_refused() -> None:
 
 def test_what_is_drawn_is_read_as_artemis(tmp_path: Path) -> None:
     words = ["--world", "affect", "--n-images", "40", "--side", "32", "--out", str(tmp_path)]
-    assert command(words) == 0
+    assert draw_command(words) == 0
     read = composed.corpus(
         "dataset=artemis",
         "attribute=emotion",
@@ -153,4 +153,6 @@ def test_what_is_drawn_is_read_as_artemis(tmp_path: Path) -> None:
 
 def test_a_captioner_of_the_other_world_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="the world 'affect' has none of that name"):
-        command(["--world", "affect", "--captioner", "stereotyper", "--out", str(tmp_path / "a")])
+        draw_command(
+            ["--world", "affect", "--captioner", "stereotyper", "--out", str(tmp_path / "a")]
+        )
