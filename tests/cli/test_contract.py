@@ -251,7 +251,7 @@ def test_all_captioners_of_several_attributes(run: Run, tmp_path: Path) -> None:
     code, text = run(*words)
     assert (code, len(results(tmp_path))) == (0, 14), text
     table = csv.DictReader(io.StringIO((tmp_path / "outputs" / "table.csv").read_text()))
-    assert {row["captioner"] for row in table} == set(CAPTIONERS)
+    assert {row["captioner"] for row in table} == set(CAPTIONERS) - {"verbose"}  # ten times as long
 
 
 def test_what_a_sweep_varies_is_a_column(run: Run) -> None:
