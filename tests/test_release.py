@@ -18,7 +18,7 @@ import bias_pipeline
 from bias_pipeline.io import installation
 from tests.corpora import REPOSITORY
 from tests.environments import interpreter_of
-from tests.release import faults_of, lowest
+from tests.release import CONTENT, faults_of, lowest
 
 PROJECT: dict[str, Any] = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))[
     "project"
@@ -84,6 +84,13 @@ def test_the_section_of_a_release_takes_two_minutes_to_read() -> None:
     changelog = (REPOSITORY / "CHANGELOG.md").read_text("utf-8")
     sections = re.split(r"(?m)^## \[\d", changelog)[1:]
     assert [len(text.split()) for text in sections if len(text.split()) > 480] == []  # 240 a minute
+
+
+def test_every_file_of_the_package_may_be_in_the_wheel() -> None:
+    """A new table in the package is named in tests/release.py, or is no part of it."""
+    files = [path for path in (REPOSITORY / "bias_pipeline").rglob("*") if path.is_file()]
+    names = [str(path.relative_to(REPOSITORY)) for path in files if path.suffix != ".pyc"]
+    assert [name for name in names if not CONTENT.fullmatch(name)] == []
 
 
 def test_a_wheel_with_tests_or_data_is_refused(tmp_path: Path) -> None:
