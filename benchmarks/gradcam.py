@@ -21,7 +21,7 @@ from bias_pipeline.captioners.fitted import CLASSES, Fitted
 from bias_pipeline.captioners.forced import FittedForced
 from bias_pipeline.captioners.prompt import Prompt
 from bias_pipeline.explain.gradcam import Target, maps
-from bias_pipeline.explain.layers import Layer, LayerSearch
+from bias_pipeline.explain.layers import LayerSearch, MapLayer
 from bias_pipeline.models.forced_captions import WrittenCaption
 from bias_pipeline.models.pretrained import find_pretrained
 
@@ -64,7 +64,7 @@ def measured(kind: str, folder: Path) -> list[str]:
     ]
     tokens = generator.integers(4, N_WORDS, (BATCH, N_TOKENS)).tolist()
     captions = [WrittenCaption("", [2], line, []) for line in tokens]
-    layer: Layer = LayerSearch(model, pictures[:2], captions[0]).find()
+    layer: MapLayer = LayerSearch(model, pictures[:2], captions[0]).find()
     rounds = -(-N_CAPTIONS // BATCH)
 
     @torch.no_grad()

@@ -148,7 +148,7 @@ def _explain(
     corpus: Any,
     attribute: Any,
 ) -> None:
-    from bias_pipeline.explain.attribution import Attribution, Words, layer_of
+    from bias_pipeline.explain.attribution import Attribution, ExplainedWords, layer_of
     from bias_pipeline.report.attribution_maps import (
         TABLE,
         describe_attribution,
@@ -157,7 +157,9 @@ def _explain(
 
     chosen = [word.strip() for word in options.words.split(",") if word.strip()]
     layer = layer_of(captioner, corpus, options.layer)
-    how = Attribution(captioner, layer, Words(attribute, chosen), options.people, options.batch)
+    how = Attribution(
+        captioner, layer, ExplainedWords(attribute, chosen), options.people, options.batch
+    )
     settings = {
         "version": VERSION,
         "model": {"name": model.name, "files": dict(model.files)},

@@ -178,7 +178,7 @@ def _listening(options: Namespace) -> socket.socket:
 
 def _study(options: Namespace) -> Any:
     """The study that the options describe."""
-    from bias_pipeline.web.study import CONSENT, Question, Study
+    from bias_pipeline.web.study import CONSENT, RatingQuestion, Study
 
     cell = compose.cell([f"attribute={options.attribute}"] if options.attribute else [])
     attribute = cell.build("attribute")
@@ -188,12 +188,14 @@ def _study(options: Namespace) -> Any:
             f"What is the {attribute.name} of the person in the {shown}, as far as you can tell?"
         )
         groups = tuple(attribute.groups)
-        question = Question(options.question or usual, attribute.name, groups, options.ordinal)
+        question = RatingQuestion(
+            options.question or usual, attribute.name, groups, options.ordinal
+        )
     else:
         answers = tuple(filter(None, map(str.strip, (options.answers or "yes,no").split(","))))
         if len(set(answers)) < max(2, len(answers)):
             raise UsageError("--answers takes two different answers or more, with commas between")
-        question = Question(options.question, "question", answers, options.ordinal)
+        question = RatingQuestion(options.question, "question", answers, options.ordinal)
     photos = find_photos(options.folder) if options.folder else {}
     captions = _captions(options, cell) if options.captions else {}
     masked = masked_photos(options, photos)

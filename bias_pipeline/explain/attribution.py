@@ -23,7 +23,7 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.pictures import PERSON, Drawn, Pixels
 from bias_pipeline.errors import DataError, NotApplicableError
 from bias_pipeline.explain.gradcam import Shares, Target, area_means, maps, shares_outside
-from bias_pipeline.explain.layers import Layer, LayerSearch
+from bias_pipeline.explain.layers import LayerSearch, MapLayer
 from bias_pipeline.text.mentions import listed_words
 from bias_pipeline.vision.drawn import drawn
 from bias_pipeline.vision.masking import ImageMasking
@@ -71,7 +71,7 @@ class Explained:
 
 
 @dataclass(frozen=True)
-class Words:
+class ExplainedWords:
     """The words that maps are of.
 
     Attributes:
@@ -95,7 +95,7 @@ class Words:
 
         Example:
             >>> gender = Attribute("gender", ("m", "f"), {"m": ["man"], "f": ["woman"]}, {})
-            >>> Words(gender).spans("A woman and the man's hat")
+            >>> ExplainedWords(gender).spans("A woman and the man's hat")
             [('woman', 2, 7), ('man', 16, 19)]
         """
         text = text.lower()
@@ -148,8 +148,8 @@ class Attribution:
     """
 
     captioner: ForcedCaptioner[Any]
-    layer: Layer
-    words: Words
+    layer: MapLayer
+    words: ExplainedWords
     target: str = "all"
     together: int = 32
 
@@ -172,7 +172,7 @@ class Attribution:
                 f"{self.captioner.name}: its vocabulary has none of the words "
                 f"{', '.join(self.words.listed[:5])}; name other words (--words)"
             )
-        pictures = pictures_of(self.captioner, corpus)
+        pictures = captioned_pictures(self.captioner, corpus)
         while batch := list(islice(pictures, self.together)):
             forms: dict[object, list[Picture]] = {}
             for picture in batch:
@@ -237,7 +237,7 @@ class Attribution:
         return area_means(self._masks.of(mask), self.layer.grid)
 
 
-def pictures_of(captioner: ForcedCaptioner[Any], corpus: Corpus) -> Iterator[Picture]:
+def captioned_pictures(captioner: ForcedCaptioner[Any], corpus: Corpus) -> Iterator[Picture]:
     """The pictures of a corpus with their edits, as the captioner takes them.
 
     Raises:
@@ -295,7 +295,7 @@ class SeenMasks:
         return pixels.double().cpu().numpy().mean(axis=0)
 
 
-def layer_of(captioner: ForcedCaptioner[Any], corpus: Corpus, name: str = AUTO) -> Layer:
+def layer_of(captioner: ForcedCaptioner[Any], corpus: Corpus, name: str = AUTO) -> MapLayer:
     """The layer of a captioner in which maps of a corpus are read.
 
     Args:
@@ -310,7 +310,7 @@ def layer_of(captioner: ForcedCaptioner[Any], corpus: Corpus, name: str = AUTO) 
     """
     from PIL import Image as Pillow
 
-    first = next(pictures_of(captioner, corpus))
+    first = next(captioned_pictures(captioner, corpus))
     noise = np.random.default_rng(0).integers(0, 256, first.drawn.pixels.shape, np.uint8)
     other = captioner.shown(Pillow.fromarray(noise))
     (caption,) = captioner.write([first.shown])

@@ -20,7 +20,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bias_pipeline.array_types import Float64Array
-from bias_pipeline.explain.layers import ATTENTION, Layer, as_channels, hooked, outputs_of, replaced
+from bias_pipeline.explain.layers import (
+    ATTENTION,
+    MapLayer,
+    as_channels,
+    hooked,
+    layer_outputs,
+    replaced,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -45,7 +52,7 @@ class Target:
 
 def maps(
     captioner: ForcedCaptioner[Any],
-    layer: Layer,
+    layer: MapLayer,
     pictures: Sequence[Any],
     captions: Sequence[WrittenCaption],
     targets: Sequence[Sequence[Target]],
@@ -107,7 +114,7 @@ def _value(
 
 
 def _map(
-    layer: Layer,
+    layer: MapLayer,
     values: Sequence[Tensor],
     gradients: Sequence[Tensor],
     row: int,
@@ -139,7 +146,7 @@ def _attended(values: Sequence[Tensor], row: int, step: int, n_steps: int) -> Te
 
 
 @contextmanager
-def _read(network: Any, layer: Layer) -> Iterator[list[Tensor]]:
+def _read(network: Any, layer: MapLayer) -> Iterator[list[Tensor]]:
     """The outputs of a layer in one forward pass, so that gradients reach them.
 
     A grid is cut off from what is before it, which then needs no memory for gradients.
@@ -148,7 +155,7 @@ def _read(network: Any, layer: Layer) -> Iterator[list[Tensor]]:
     trained = [weight.requires_grad for weight in network.parameters()]
 
     def read(_: str, output: Any) -> Any:
-        value = dict(outputs_of(output))[layer.item]
+        value = dict(layer_outputs(output))[layer.item]
         if layer.kind == ATTENTION:
             values.append(value)
             return output

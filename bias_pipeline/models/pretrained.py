@@ -27,7 +27,7 @@ from bias_pipeline.models.folders import (
     require_preprocessing,
     require_vocabulary,
 )
-from bias_pipeline.models.model_location import MAIN, Place, find_place, prefetch_command
+from bias_pipeline.models.model_location import MAIN, Place, find_place, prefetch_advice
 
 if TYPE_CHECKING:
     import torch
@@ -179,7 +179,7 @@ def weight_names(model: Pretrained) -> set[str]:
 def _unfinished(name: str, place: Place, file: str) -> ResourceError:
     """The error for a model with a missing file, as after an incomplete download."""
     if place.revision:
-        remedy = f"{prefetch_command(name, place.revision)} fetches the rest"
+        remedy = f"{prefetch_advice(name, place.revision)} fetches the rest"
     else:
         remedy = "fetch it into this folder"
     return ResourceError(f"{place.folder}: {file} is absent; {remedy}")

@@ -16,7 +16,7 @@ from bias_pipeline.io.digests import digest_of
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.io.optional_dependencies import TIMM
 from bias_pipeline.models.folders import check_config
-from bias_pipeline.models.model_location import find_place, prefetch_command
+from bias_pipeline.models.model_location import find_place, prefetch_advice
 from bias_pipeline.models.pretrained import WEIGHTS
 from bias_pipeline.vision.torchvision import make_importable
 
@@ -68,7 +68,7 @@ def find_timm(name: str) -> TimmModel:
     for file in (CONFIG, WEIGHTS):
         if not (folder / file).is_file():
             raise ResourceError(
-                f"{folder}: {file} is absent; {prefetch_command(known)} fetches it, or fetch it "
+                f"{folder}: {file} is absent; {prefetch_advice(known)} fetches it, or fetch it "
                 "into this folder"
             )
     path = folder / CONFIG

@@ -14,7 +14,7 @@ _RESAMPLES = 1000
 _LEAST_VALID = 0.9  # of resamples; with fewer there is no interval
 
 
-class Agreement(NamedTuple):
+class RaterAgreement(NamedTuple):
     """A coefficient with its interval; NaN where there is none."""
 
     value: float
@@ -82,7 +82,7 @@ def fleiss(counts: IntArray) -> float:
     return float((observed - chance) / (1 - chance)) if chance < 1 else math.nan
 
 
-def with_interval(counts: IntArray, coefficient: Callable[[IntArray], float]) -> Agreement:
+def with_interval(counts: IntArray, coefficient: Callable[[IntArray], float]) -> RaterAgreement:
     """A coefficient with its 95 % percentile interval over resampled images.
 
     Args:
@@ -96,9 +96,9 @@ def with_interval(counts: IntArray, coefficient: Callable[[IntArray], float]) ->
     ]
     valid = [drawn for drawn in values if not math.isnan(drawn)]
     if len(valid) < max(1, _LEAST_VALID * _RESAMPLES):
-        return Agreement(value, math.nan, math.nan)
+        return RaterAgreement(value, math.nan, math.nan)
     low, high = np.quantile(valid, [0.025, 0.975])
-    return Agreement(value, float(low), float(high))
+    return RaterAgreement(value, float(low), float(high))
 
 
 def answer_counts(ballots: Sequence[Sequence[str]], answers: Sequence[str]) -> IntArray:

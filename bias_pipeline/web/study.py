@@ -20,7 +20,7 @@ _LONGEST_SIDE, _QUALITY = 1600, 90
 
 
 @dataclass(frozen=True)
-class Question:
+class RatingQuestion:
     """A question with a few answers.
 
     Attributes:
@@ -40,7 +40,7 @@ class Question:
         """Stored value to what its button says.
 
         Example:
-            >>> Question("Emotion?", "emotion", ("awe", "something_else")).values
+            >>> RatingQuestion("Emotion?", "emotion", ("awe", "something_else")).values
             {'awe': 'awe', 'something_else': 'something else', 'Unsure': 'cannot tell'}
         """
         words = {answer: answer.replace("_", " ") for answer in self.answers}
@@ -62,7 +62,7 @@ class Study:
         limit: only so many items, the first by their ids; None for all.
     """
 
-    question: Question
+    question: RatingQuestion
     photos: Mapping[str, Path]
     captions: Mapping[str, str]
     read: PhotoReader = read_photo

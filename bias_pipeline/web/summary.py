@@ -13,7 +13,7 @@ from bias_pipeline.array_types import IntArray
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.stats.agreement import (
-    Agreement,
+    RaterAgreement,
     answer_counts,
     fleiss,
     krippendorff,
@@ -77,11 +77,12 @@ def _coefficients(
     return lines
 
 
-def _shown(agreement: Agreement) -> str:
+def _shown(agreement: RaterAgreement) -> str:
     """A coefficient in words.
 
     Example:
-        >>> _shown(Agreement(0.5, float("nan"), float("nan"))), _shown(Agreement(0.5, 0.25, 0.75))
+        >>> nan = float("nan")
+        >>> _shown(RaterAgreement(0.5, nan, nan)), _shown(RaterAgreement(0.5, 0.25, 0.75))
         ('0.50 (no interval)', '0.50 [0.25, 0.75]')
     """
     value, low, high = agreement

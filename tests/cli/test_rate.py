@@ -113,9 +113,9 @@ def test_the_link_for_others_holds_the_token(photos: Path, tmp_path: Path) -> No
 def test_agreement_is_printed(run: Run, photos: Path, tmp_path: Path) -> None:
     from bias_pipeline.vision.photos import find_photos
     from bias_pipeline.web.answers import AnswerStore
-    from bias_pipeline.web.study import Question, Study
+    from bias_pipeline.web.study import RatingQuestion, Study
 
-    study = Study(Question("A dog?", "dog", ("yes", "no")), find_photos(photos), {})
+    study = Study(RatingQuestion("A dog?", "dog", ("yes", "no")), find_photos(photos), {})
     store = AnswerStore(tmp_path / "study", study)
     for rater in ("anna", "ben"):
         for image in study.images:

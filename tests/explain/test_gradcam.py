@@ -15,9 +15,9 @@ from bias_pipeline.corpus.attribute import Attribute, Context
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.pictures import Drawn, Pictures, Region
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError
-from bias_pipeline.explain.attribution import Attribution, SeenMasks, Words, layer_of
+from bias_pipeline.explain.attribution import Attribution, ExplainedWords, SeenMasks, layer_of
 from bias_pipeline.explain.gradcam import Target, area_means, maps, shares_outside
-from bias_pipeline.explain.layers import Layer, LayerSearch, form_of
+from bias_pipeline.explain.layers import LayerSearch, MapLayer, form_of
 from bias_pipeline.models.forced_captions import WrittenCaption
 from bias_pipeline.report.attribution_maps import attribution_row, describe_attribution
 from tests.corpora import make_corpus
@@ -61,10 +61,13 @@ def corpus_of(*people: np.ndarray[Any, Any] | None) -> Corpus:
     return replace(make_corpus(records), pictures=Pictures(tuple(Square(one) for one in people)))
 
 
-def rows_of(model: Any, corpus: Corpus, words: Words | None = None) -> list[dict[str, Any]]:
+def rows_of(
+    model: Any, corpus: Corpus, words: ExplainedWords | None = None
+) -> list[dict[str, Any]]:
     layer = layer_of(model, corpus)
     return [
-        attribution_row(one) for one in Attribution(model, layer, words or Words(GENDER)).of(corpus)
+        attribution_row(one)
+        for one in Attribution(model, layer, words or ExplainedWords(GENDER)).of(corpus)
     ]
 
 
@@ -148,7 +151,7 @@ def sat_maps(model: Any, word: int, layer: str) -> tuple[torch.Tensor, list[Any]
     caption = WrittenCaption("", [2], [4, 5, 6], [])
     pixels = model.picture(pictures)["pixels"].float()
     target = [[Target("x", [word])]] * 2
-    read = Layer(layer, "grid", 0, (8, 8))
+    read = MapLayer(layer, "grid", 0, (8, 8))
     return pixels, [m[0] for m in maps(model, read, pictures, [caption, caption], target, [4])]
 
 
@@ -207,7 +210,7 @@ def test_shuffled_weights_change_the_map() -> None:
 
 def test_attention_times_gradient_is_that_of_finite_differences() -> None:
     model, step = captioner("sat"), 1
-    layer = Layer("attention", "attention", 0, (8, 8))
+    layer = MapLayer("attention", "attention", 0, (8, 8))
     pictures = [model.shown(photos(1)[0])]
     caption = WrittenCaption("", [2], [4, 5, 6], [])
     ((ours,),) = maps(model, layer, pictures, [caption], [[Target("x", [step])]], [4])
@@ -242,7 +245,7 @@ def test_a_word_of_several_tokens_has_the_gradient_of_their_sum() -> None:
     captions = model.write(pictures)
     targets = [[Target("man", [1]), Target("man walks", [1, 2])]]
     ((one, both),) = maps(
-        model, Layer("quarter", "grid", 0, (8, 8)), pictures, captions, targets, [2]
+        model, MapLayer("quarter", "grid", 0, (8, 8)), pictures, captions, targets, [2]
     )
     # Brightness moves the logit of a man alone: by 1 - P(man) and by -P(man) after it.
     man = model.logits(pictures, captions).softmax(dim=-1)[0, :, 2].tolist()
@@ -252,15 +255,15 @@ def test_a_word_of_several_tokens_has_the_gradient_of_their_sum() -> None:
 
 def test_a_caption_without_the_words_is_mapped_where_they_are_likeliest() -> None:
     corpus = corpus_of(CORNER)
-    (row,) = rows_of(PlantedCaptioner(), corpus, Words(GENDER, ("woman",)))
+    (row,) = rows_of(PlantedCaptioner(), corpus, ExplainedWords(GENDER, ("woman",)))
     assert row["word"] is None
-    (row,) = rows_of(PlantedCaptioner(), corpus, Words(GENDER, ("man",)))
+    (row,) = rows_of(PlantedCaptioner(), corpus, ExplainedWords(GENDER, ("man",)))
     assert row["word"] == "man"
 
 
 def test_a_vocabulary_without_the_words_is_refused() -> None:
     with pytest.raises(DataError, match="its vocabulary has none of the words zebra"):
-        rows_of(PlantedCaptioner(), corpus_of(CORNER), Words(GENDER, ("zebra",)))
+        rows_of(PlantedCaptioner(), corpus_of(CORNER), ExplainedWords(GENDER, ("zebra",)))
 
 
 def test_a_phrase_does_not_lend_its_first_word_to_captions_without_it() -> None:
@@ -268,7 +271,7 @@ def test_a_phrase_does_not_lend_its_first_word_to_captions_without_it() -> None:
     layer = layer_of(model, corpus_of(CORNER))
 
     def heat(*words: str) -> Any:
-        (one,) = Attribution(model, layer, Words(GENDER, words)).of(corpus_of(CORNER))
+        (one,) = Attribution(model, layer, ExplainedWords(GENDER, words)).of(corpus_of(CORNER))
         return one.words[0].heat
 
     assert heat("woman", "man").max() > 0
@@ -305,7 +308,9 @@ def test_a_captioner_of_nan_is_refused() -> None:
 
 
 def test_words_never_written_are_named() -> None:
-    rows = rows_of(PlantedCaptioner(), corpus_of(1 - CORNER), Words(GENDER, ("man", "woman")))
+    rows = rows_of(
+        PlantedCaptioner(), corpus_of(1 - CORNER), ExplainedWords(GENDER, ("man", "woman"))
+    )
     assert describe_attribution(rows, ["man", "woman"])[-1] == (
         "'woman' is the first word in no caption"
     )
@@ -314,7 +319,7 @@ def test_words_never_written_are_named() -> None:
 def test_a_word_counts_only_in_its_context() -> None:
     words = {"light": ["white"], "dark": ["black"]}
     race = Attribute("race", tuple(words), words, {}, applies_to=Context("man, woman"))
-    assert Words(race).spans("a black dog and a black man") == [("black", 18, 23)]
+    assert ExplainedWords(race).spans("a black dog and a black man") == [("black", 18, 23)]
 
 
 @pytest.mark.parametrize("grid", [(1, 1), (4, 4), (3, 5), (8, 8)])

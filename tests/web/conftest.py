@@ -10,7 +10,7 @@ import pytest
 
 from bias_pipeline.vision.photos import find_photos
 from bias_pipeline.web.answers import AnswerStore
-from bias_pipeline.web.study import Question, Study
+from bias_pipeline.web.study import RatingQuestion, Study
 from tests.photo_folder import write_photos
 
 pytest.importorskip("starlette", reason="needs the extra web")
@@ -20,7 +20,7 @@ from starlette.testclient import TestClient
 
 from bias_pipeline.web.rating import RatingPages
 
-QUESTION = Question("Is it a dog?", "dog", ("yes", "no"))
+QUESTION = RatingQuestion("Is it a dog?", "dog", ("yes", "no"))
 HOSTS = frozenset({"127.0.0.1"})
 _FORM = re.compile(r'name="form" value="([0-9a-f]+)"')
 

@@ -17,7 +17,7 @@ from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io.csv_text import read_csv
 from bias_pipeline.io.plugins import group_choices
 from bias_pipeline.web.answers import LOG, TABLE, AnswerStore, NameTakenError
-from bias_pipeline.web.study import CANNOT_TELL, Question, Study
+from bias_pipeline.web.study import CANNOT_TELL, RatingQuestion, Study
 from bias_pipeline.web.summary import agreement_lines
 
 
@@ -177,7 +177,7 @@ def test_each_rater_has_an_order_that_lasts(study: Study) -> None:
 @pytest.fixture
 def labelled(tmp_path: Path, study: Study) -> Path:
     """Three raters' genders of six photos."""
-    question = Question("Whom do you see?", "gender", ("male", "female"))
+    question = RatingQuestion("Whom do you see?", "gender", ("male", "female"))
     store = AnswerStore(tmp_path / "genders", replace(study, question=question))
     for rater in ("anna", "ben", "cleo"):
         for image in study.images:
@@ -200,7 +200,7 @@ def test_data_sets_read_the_answers_with_their_raters(labelled: Path) -> None:
 @pytest.mark.parametrize("name", group_choices("attribute"))
 def test_answers_about_every_attribute_are_read_as_its_groups(name: str, tmp_path: Path) -> None:
     attribute = cell([f"attribute={name}"]).build("attribute")
-    question = Question("?", attribute.name, tuple(attribute.groups))
+    question = RatingQuestion("?", attribute.name, tuple(attribute.groups))
     items = {str(number): value for number, value in enumerate(question.values)}
     store = AnswerStore(tmp_path, Study(question, {}, items))
     for image, value in items.items():
@@ -234,7 +234,7 @@ def test_known_answers_are_scored(store: AnswerStore, again: Again) -> None:
 
 
 def test_ranks_have_an_alpha_of_their_own(store: AnswerStore) -> None:
-    question = Question("How large?", "size", ("1", "2", "3"), ordinal=True)
+    question = RatingQuestion("How large?", "size", ("1", "2", "3"), ordinal=True)
     ranked = AnswerStore(store.folder.with_name("ranks"), replace(store.study, question=question))
     for image, (one, other) in zip("1234", ("11", "22", "33", "23"), strict=True):
         ranked.put("anna", image, one, None)
@@ -250,7 +250,7 @@ def test_a_study_without_answers_says_so(started: bool, store: AnswerStore, tmp_
 
 
 def test_a_cell_that_a_spreadsheet_would_run_is_quoted(store: AnswerStore) -> None:
-    question = Question("Formula?", "sum", ("=1+1", "no"))
+    question = RatingQuestion("Formula?", "sum", ("=1+1", "no"))
     other = AnswerStore(store.folder.with_name("sums"), replace(store.study, question=question))
     other.put("anna", "1", "=1+1", None)
     other.close()

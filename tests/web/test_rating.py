@@ -12,7 +12,7 @@ from PIL import Image
 from bias_pipeline.web.answers import AnswerStore
 from bias_pipeline.web.rating import RatingPages
 from bias_pipeline.web.safety import LONGEST_FORM
-from bias_pipeline.web.study import Question, Study
+from bias_pipeline.web.study import RatingQuestion, Study
 from tests.web.conftest import Visit, Visitor
 
 
@@ -178,7 +178,7 @@ def test_no_other_page_or_file_is_served(address: str, visit: Visit) -> None:
 
 def test_captions_and_questions_are_escaped(tmp_path: Path) -> None:
     evil = "<script>alert(1)</script>"
-    study = Study(Question(evil, "x", (f'"{evil}', "no")), {}, {"1": evil})
+    study = Study(RatingQuestion(evil, "x", (f'"{evil}', "no")), {}, {"1": evil})
     store = AnswerStore(tmp_path / "evil", study)
     visitor = Visitor(RatingPages(store))
     visitor.join("anna")
@@ -253,7 +253,7 @@ def test_pictures_hold_no_metadata(visit: Visit, study: Study) -> None:
 
 
 def test_only_captions_have_no_picture(tmp_path: Path) -> None:
-    study = Study(Question("A dog?", "dog", ("yes", "no")), {}, {"1": "a dog", "2": "a cat"})
+    study = Study(RatingQuestion("A dog?", "dog", ("yes", "no")), {}, {"1": "a dog", "2": "a cat"})
     store = AnswerStore(tmp_path / "captions", study)
     visitor = Visitor(RatingPages(store))
     visitor.join("anna")
