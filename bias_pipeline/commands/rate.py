@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import secrets
-import socket
-import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.commands.photo_masking import (
@@ -17,25 +14,26 @@ from bias_pipeline.commands.photo_masking import (
     masking_of,
     without_settings,
 )
+from bias_pipeline.commands.serving import (
+    add_address_options,
+    check_address,
+    hosts_of,
+    listening,
+    serve,
+    token_of,
+)
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.image_ids import short_id
 from bias_pipeline.datasets.coco_files import model_captions
 from bias_pipeline.datasets.tables import check_file, open_rows
-from bias_pipeline.declared import Count, Range
-from bias_pipeline.errors import DataError, ResourceError, UsageError, did_you_mean
+from bias_pipeline.declared import Count
+from bias_pipeline.errors import DataError, UsageError, did_you_mean
 from bias_pipeline.io.optional_dependencies import WEB
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.text.tokenize import tokenize_word
 from bias_pipeline.vision.photos import find_photos, read_photo
 
-Port = Annotated[int, Range(low=0, high=65_535)]
-PORT = 8000
-_LOOPBACK = "127.0.0.1"
-_HERE = frozenset({"localhost", _LOOPBACK, "[::1]"})
-_EVERYWHERE = ("0.0.0.0", "::", "*", "")  # noqa: S104 - refused
-_LEAST_TOKEN = 12  # characters
-_AT_ONCE = 64  # requests
 _ABOUT = (
     "Ask people about pictures, captions or both, in a browser; nothing leaves the machine. "
     "Answers are written to answers.csv, which dataset.attributes reads"
@@ -67,19 +65,7 @@ def parser() -> Parser:
         "--gold", type=Path, metavar="FILE", help="known answers: a table of image_id, value"
     )
     parser.add_argument("--consent", type=Path, metavar="FILE", help="text that raters agree to")
-    parser.add_argument(
-        "--port", type=number(Port), default=PORT, help=f"0 takes any free one ({PORT})"
-    )
-    parser.add_argument(
-        "--host", metavar="NAME", help="name or address of this machine, for raters elsewhere"
-    )
-    parser.add_argument(
-        "--token",
-        nargs="?",
-        const="",
-        metavar="SECRET",
-        help="what raters' links must hold, needed with --host; one is made if none is given",
-    )
+    add_address_options(parser, "raters")
     parser.add_argument(
         "--gather", type=Path, metavar="DIR", help="print agreement of the answers in DIR"
     )
@@ -120,60 +106,28 @@ def _check(options: Namespace) -> None:
         "--mask-captions needs --captions FILE and --attribute NAME": options.mask_captions
         and not (options.attribute and options.captions),
         "--image-masking, --crop and --regions need a folder of photos": alone and masks,
-        "--host takes the name or address by which raters reach this machine": options.host
-        in _EVERYWHERE,
-        "--host lets others in and needs --token": options.host and options.token is None,
-        f"--token: give {_LEAST_TOKEN} characters or more, or none": options.token
-        and len(options.token) < _LEAST_TOKEN,
     }
     for words, applies in refused.items():
         if applies:
             raise UsageError(words)
+    check_address(options)
 
 
 def _serve(options: Namespace) -> None:
-    import uvicorn
-
     from bias_pipeline.web.answers import AnswerStore
     from bias_pipeline.web.rating import RatingPages
 
     study = _study(options)
-    with _listening(options) as listener:
-        port = listener.getsockname()[1]
+    with listening(options) as listener:
         store = AnswerStore(options.out, study)
         try:
-            token = "" if options.token is None else options.token or secrets.token_urlsafe(12)
-            pages = RatingPages(store, token)
-            hosts = _HERE | ({options.host.lower()} if options.host else set())
-            config = uvicorn.Config(
-                pages.application(frozenset(hosts)),
-                log_level="error",
-                access_log=False,
-                limit_concurrency=_AT_ONCE,
-                server_header=False,
-                proxy_headers=False,
-                timeout_graceful_shutdown=2,
-            )
-            link = f"http://{options.host or _LOOPBACK}:{port}/"
-            print_out(f"{link}{f'?token={token}' if token else ''}  ({len(study.images)} items)")
-            print_out("stop with Ctrl-C; the same command goes on")
-            sys.stdout.flush()
-            uvicorn.Server(config).run(sockets=[listener])
+            token = token_of(options)
+            application = RatingPages(store, token).application(hosts_of(options))
+            about, stop = f"({len(study.images)} items)", "the same command goes on"
+            serve(application, listener, options, token, about=about, stop=stop)
         finally:
             print_out(f"{options.out / 'answers.csv'}: {len(store.ratings())} answers")
             store.close()
-
-
-def _listening(options: Namespace) -> socket.socket:
-    """A socket at the address."""
-    place = (options.host or _LOOPBACK, options.port)
-    try:
-        return socket.create_server(place)
-    except OSError as error:
-        raise ResourceError(
-            f"{place[0]}:{place[1]} cannot be used ({error.strerror or error}); choose another "
-            "--port, or 0 for any"
-        ) from error
 
 
 def _study(options: Namespace) -> Any:

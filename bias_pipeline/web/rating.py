@@ -8,11 +8,9 @@ import time
 from dataclasses import dataclass, field
 from functools import lru_cache
 from http import HTTPStatus
-from importlib.resources import files
 from typing import Any
 
 import anyio.to_thread
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -26,6 +24,7 @@ from bias_pipeline.io.terminal import warn
 from bias_pipeline.vision.photos import UnreadableError
 from bias_pipeline.web.answers import NAME, AnswerStore, NameTakenError
 from bias_pipeline.web.safety import Guard, form_of, form_token, same
+from bias_pipeline.web.templating import static, templates
 
 _PICTURES = 64  # kept in memory
 _WRONG_CODE_S = 1.0  # so that codes cannot be tried out
@@ -50,13 +49,7 @@ class RatingPages:
 
     def __post_init__(self) -> None:
         """Make the templates ready."""
-        self._pages = Environment(
-            loader=PackageLoader("bias_pipeline.web"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
+        self._pages = templates()
         settings = json.dumps(self.store.study.settings, sort_keys=True).encode()
         self.cookie = f"rating_{hashlib.sha256(settings).hexdigest()[:8]}"
         self._picture = lru_cache(_PICTURES)(self.store.study.picture)
@@ -76,8 +69,8 @@ class RatingPages:
             Route("/answer/{place:int}", self.answer, methods=["POST"]),
             Route("/picture/{place:int}", self.picture),
             Route("/end", self.end),
-            Route("/style.css", _static("style.css", "text/css")),
-            Route("/keys.js", _static("keys.js", "text/javascript")),
+            Route("/style.css", static("style.css", "text/css")),
+            Route("/keys.js", static("keys.js", "text/javascript")),
         ]
         return Starlette(
             routes=routes,
@@ -255,13 +248,3 @@ class RatingPages:
 
 def _to(address: str) -> Response:
     return RedirectResponse(address, 303)
-
-
-def _static(name: str, kind: str) -> Any:
-    content = files("bias_pipeline.web").joinpath("templates", name).read_text(encoding="utf-8")
-
-    async def read(request: Request) -> Response:
-        del request
-        return Response(content, media_type=kind)
-
-    return read
