@@ -21,7 +21,7 @@ import torch
 from pytorch_lightning.utilities.types import OptimizerLRScheduler
 from torch import Tensor, nn
 
-from bias_pipeline.array_types import IntArray
+from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.attackers.recipe import Optimizer, Schedule
 from bias_pipeline.attackers.stacked import decide, encode
 from bias_pipeline.encoders.base import Inputs
@@ -64,6 +64,8 @@ class LengthBatches:
         batch_size: captions in a batch.
         seed: of the permutations.
         pool: batches sorted together.
+        shares: (N,) with which probability each caption is drawn, N times an epoch; None: each
+            once.
 
     Attributes:
         order: draws the permutations, epoch after epoch.
@@ -77,8 +79,9 @@ class LengthBatches:
         batch_size: int,
         seed: int,
         pool: int = 100,
+        shares: Float64Array | None = None,
     ) -> None:
-        self.inputs, self.rows, self.targets = inputs, rows, targets
+        self.inputs, self.rows, self.targets, self.shares = inputs, rows, targets, shares
         self.lengths = inputs.lengths[rows]
         self.batch_size, self.pool = batch_size, pool
         self.order = np.random.default_rng(seed)
@@ -88,7 +91,12 @@ class LengthBatches:
         return whole * self.pool + -(-rest // self.batch_size)
 
     def __iter__(self) -> Iterator[Batch]:
-        order = self.order.permutation(len(self.lengths))
+        n = len(self.lengths)
+        order = (
+            self.order.permutation(n)
+            if self.shares is None
+            else self.order.choice(n, n, p=self.shares)
+        )
         width = self.batch_size * self.pool
         batches = []
         for start in range(0, len(order), width):

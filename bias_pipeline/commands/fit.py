@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
-from bias_pipeline.declared import Count, Seed
+from bias_pipeline.declared import Count, NotNegative, Seed
 from bias_pipeline.errors import NotApplicableError, UsageError
+from bias_pipeline.fitting.equalizer import Equalizer, EqualizerWeights
 from bias_pipeline.io.terminal import print_out
 
 if TYPE_CHECKING:
@@ -63,6 +65,7 @@ def parser() -> Parser:
         "text "
         "model, by the edit of CLIP's outputs, or by one fitted to the states of tokens",
     )
+    _add_captioner_options(parser)
     for name, kind, about in (
         (
             "epochs",
@@ -74,6 +77,41 @@ def parser() -> Parser:
     ):
         parser.add_argument(f"--{name}", type=number(kind), help=about)
     return parser
+
+
+def _add_captioner_options(parser: Parser) -> None:
+    group = parser.add_argument_group("captioners (sat, grit)")
+    group.add_argument(
+        "--weights",
+        type=Path,
+        metavar="FILE",
+        help="draw captions in proportion to their image's weight: a table with image, weight, as "
+        "analysis rebalance writes it; images that are not in it have weight 1",
+    )
+    group.add_argument(
+        "--each-epoch",
+        action="store_true",
+        help="also write the captioner after every epoch: OUT/epochs/01, ...",
+    )
+    usual = EqualizerWeights()
+    group.add_argument(
+        "--equalizer",
+        action="store_true",
+        help="name a group by the person, not the scene: the two losses of Hendricks et al. 2018, "
+        "for attribute=gender, with people hidden by image_masking=",
+    )
+    group.add_argument(
+        "--confusion-weight",
+        type=number(NotNegative),
+        metavar="WEIGHT",
+        help=f"of the loss with people hidden ({usual.confusion:g})",
+    )
+    group.add_argument(
+        "--confident-weight",
+        type=number(NotNegative),
+        metavar="WEIGHT",
+        help=f"of the loss of whole pictures ({usual.confident:g})",
+    )
 
 
 def command(words: Sequence[str]) -> int:
@@ -88,9 +126,22 @@ def command(words: Sequence[str]) -> int:
     require_new(options.out)
     if options.prompts and options.kind != DEBIAS:
         raise UsageError("--prompts is an option of fit debias only; leave it out")
+    _check_captioner_options(options)
     fit = {CLIP: _clip, DEBIAS: _debias}.get(options.kind, _captioner)
     print_out(f"{options.out}: {fit(options)}")
     return 0
+
+
+def _check_captioner_options(options: Namespace) -> None:
+    """Refuse options of captioners that do not fit the others."""
+    keys = ("weights", "each_epoch", "equalizer", "confusion_weight", "confident_weight")
+    given = [key for key in keys if getattr(options, key) not in (None, False)]
+    if given and options.kind in (CLIP, DEBIAS):
+        flag = given[0].replace("_", "-")
+        raise UsageError(f"--{flag} is an option of fit sat and fit grit only; leave it out")
+    losses = [key for key in given if key.endswith("_weight")]
+    if losses and not options.equalizer:
+        raise UsageError(f"--{losses[0].replace('_', '-')} belongs to --equalizer; give that too")
 
 
 def _clip(options: Namespace) -> str:
@@ -128,6 +179,8 @@ def _course_of(cell: CellConfig) -> tuple[Mapping[str, Any], Survival]:
 
 def _captioner(options: Namespace) -> str:
     from bias_pipeline.fitting.captioner import Lesson, fit_captioner
+    from bias_pipeline.fitting.sampling import caption_shares, read_weights
+    from bias_pipeline.io.digests import digest_of
 
     if options.crop:
         raise UsageError(
@@ -141,11 +194,27 @@ def _captioner(options: Namespace) -> str:
     seed = options.seed or 0
     lesson = Lesson.of(options.kind, recipe, corpus, options.captions, seed, options.grounding)
     card = {**_data_facts(corpus, options), "captions": len(lesson.captions)}
-    losses = fit_captioner(lesson, options.out, card)
+    if options.weights is not None:
+        shares = caption_shares(read_weights(options.weights, corpus), lesson.captions)
+        lesson = replace(lesson, shares=shares)
+        card["weights of images, SHA-256 of the file"] = digest_of(options.weights)
+    if options.equalizer:
+        equalizer = _equalizer(options, cell, corpus)
+        lesson = replace(lesson, equalizer=equalizer)
+        card["equalizer"] = equalizer.spec
+    losses = fit_captioner(lesson, options.out, card, each_epoch=options.each_epoch)
     return (
         f"a captioner of {len(lesson.captions)} captions, {_course(losses)}; caption --model "
         f"{options.out}, or encoder=hf encoder.model={options.out}, takes it"
     )
+
+
+def _equalizer(options: Namespace, cell: CellConfig, corpus: Corpus) -> Equalizer:
+    """The losses of ``--equalizer``; their weights are as given, else the usual ones."""
+    given = {"confusion": options.confusion_weight, "confident": options.confident_weight}
+    weights = EqualizerWeights(**{key: value for key, value in given.items() if value is not None})
+    attribute, masking = cell.build("attribute"), cell.build("image_masking")
+    return Equalizer.of(weights, attribute, corpus, masking)
 
 
 def _grounding(options: Namespace) -> str | None:

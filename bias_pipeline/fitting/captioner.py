@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bias_pipeline.array_types import Float32Array, IntArray
+from bias_pipeline.array_types import Float32Array, Float64Array, IntArray
 from bias_pipeline.attackers.recipe import Recipe
 from bias_pipeline.captioners.backbones import BackboneInputs
 from bias_pipeline.captioners.decoding import END
@@ -29,15 +29,19 @@ from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.errors import DataError, NotApplicableError
+from bias_pipeline.fitting.equalizer import Equalizer, HiddenInputs
 from bias_pipeline.io.files import drafted
 from bias_pipeline.io.hashing import derived_seed
 from bias_pipeline.learning.distributed import Share, together, world_size
 
 if TYPE_CHECKING:
     from pytorch_lightning import Callback
+    from torch import Tensor
 
     from bias_pipeline.attackers.attacker import LengthBatches, SharedBatches
+    from bias_pipeline.fitting.learning import CaptionLearner
 
+EPOCHS = "epochs"
 FEWEST = 2  # a word in the vocabulary is in at least so many captions
 
 
@@ -62,12 +66,14 @@ class CaptionInputs:
         images: (N,) the picture that each describes.
         visual: the visual inputs.
         groups: (N, K) the vector of each caption's group, None without grounding.
+        hidden: the pictures with people hidden, None without an equalizer.
     """
 
     numbers: Sequence[Sequence[int]]
     images: IntArray
     visual: BackboneInputs
     groups: Float32Array | None = None
+    hidden: HiddenInputs | None = None
 
     @classmethod
     def of(
@@ -77,10 +83,11 @@ class CaptionInputs:
         vocabulary: Mapping[str, int],
         visual: BackboneInputs,
         groups: Float32Array | None = None,
+        hidden: HiddenInputs | None = None,
     ) -> CaptionInputs:
         """Captions by their words; those that are in no vocabulary are unknown."""
         numbers = [[vocabulary.get(word, UNKNOWN) for word in words] for words in captions]
-        return cls(numbers, images, visual, groups)
+        return cls(numbers, images, visual, groups, hidden)
 
     def counts(self, n_words: int) -> IntArray:
         """(W,) how often each of W words occurs, with an end token after each caption.
@@ -98,13 +105,15 @@ class CaptionInputs:
         return np.array([len(caption) for caption in self.numbers], np.int64)
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """``tokens`` (B, L) with start and end, padded, ``group`` (B, K), and the visual inputs."""
+        """``tokens`` (B, L) with start and end, padded, ``group`` (B, K), and pictures."""
         lines = [[START, *self.numbers[row], END] for row in np.asarray(rows).tolist()]
         tokens = np.full((len(lines), max(map(len, lines))), PAD, np.int64)
         for line, caption in zip(tokens, lines, strict=True):
             line[: len(caption)] = caption
         grounding = {} if self.groups is None else {"group": self.groups[rows]}
-        return {"tokens": tokens, **grounding, **self.visual.batch(self.images[rows])}
+        images = self.images[rows]
+        hidden = {} if self.hidden is None else self.hidden.batch(images)
+        return {"tokens": tokens, **grounding, **hidden, **self.visual.batch(images)}
 
 
 _CARD = """# A small {name}
@@ -131,6 +140,9 @@ class Lesson:
         seed: of weights, dropout and batches.
         grounding: the emotions that captions are grounded in, and (N,) that of each caption; None
             without grounding.
+        shares: (N,) with which probability each caption is drawn, N times an epoch; None: each
+            once an epoch.
+        equalizer: further losses, None for none.
     """
 
     kind: str
@@ -139,6 +151,8 @@ class Lesson:
     images: LabelledCaptions
     seed: int
     grounding: tuple[tuple[str, ...], IntArray] | None = None
+    shares: Float64Array | None = None
+    equalizer: Equalizer | None = None
 
     @classmethod
     def of(
@@ -209,11 +223,16 @@ class Lesson:
         if self.grounding is not None:
             names, codes = self.grounding
             text += f" {names} {hashlib.sha256(codes.astype('<i8').tobytes()).hexdigest()}"
+        if self.shares is not None:
+            text += f" {hashlib.sha256(self.shares.astype('<f8').tobytes()).hexdigest()}"
+        if self.equalizer is not None:
+            words = [sorted(group_words) for group_words in self.equalizer.words]
+            text += f" {sorted(self.equalizer.spec.items())} {words}"
         return hashlib.sha256(text.encode()).hexdigest()
 
 
 def fit_captioner(
-    lesson: Lesson, folder: Path, provenance: Mapping[str, object]
+    lesson: Lesson, folder: Path, provenance: Mapping[str, object], *, each_epoch: bool = False
 ) -> Sequence[float]:
     """Fit a captioner and write its folder, completely or not at all.
 
@@ -223,6 +242,8 @@ def fit_captioner(
         lesson: the data and settings.
         folder: a new one.
         provenance: of the data, for the card.
+        each_epoch: also write the captioner after every epoch (``epochs/01``, ...); a killed
+            training then begins anew.
 
     Returns:
         The mean loss of each epoch.
@@ -234,11 +255,17 @@ def fit_captioner(
     side_of(lesson.encoder)
     with drafted(folder) as draft:
         lesson.encoder.prepare(lesson.images)  # reads the pictures once, if there is a cache
-        return together(world_size(lesson.recipe.trainer), _fit_into, lesson, draft, provenance)
+        epochs = draft / EPOCHS if each_epoch else None
+        world = world_size(lesson.recipe.trainer)
+        return together(world, _fit_into, lesson, draft, epochs, provenance)
 
 
 def _fit_into(
-    lesson: Lesson, draft: Path, provenance: Mapping[str, object], share: Share
+    lesson: Lesson,
+    draft: Path,
+    epochs: Path | None,
+    provenance: Mapping[str, object],
+    share: Share,
 ) -> Sequence[float]:
     """The training in one process; the first process writes the files."""
     import torch
@@ -246,7 +273,6 @@ def _fit_into(
     from bias_pipeline.attackers.attacker import LengthBatches, SharedBatches
     from bias_pipeline.attackers.training import fit
     from bias_pipeline.fitting.guess import fit_guess
-    from bias_pipeline.fitting.learning import CaptionLearner
 
     recipe, words = lesson.recipe, lesson.words
     torch.set_num_threads(1)
@@ -256,16 +282,23 @@ def _fit_into(
     visual = lesson.encoder.visual.read(lesson.images)
     rows = np.unique(lesson.captions.image_rows, return_inverse=True)[1]
     vectors = None if groups is None else np.eye(len(emotions), dtype=np.float32)[groups]
-    inputs: Any = CaptionInputs.of(words, rows, fitted.vocabulary, visual, vectors)
-    network = fitted.network()
-    lesson.encoder.begin_to_write(network, inputs.counts(len(fitted.vocabulary) + N_SPECIAL))
-    learner = CaptionLearner(network, recipe.optimizer, recipe.schedule)
+    hidden = None
+    if lesson.equalizer is not None:
+        hidden = lesson.equalizer.inputs(lesson.encoder.visual, lesson.images)
+    inputs: Any = CaptionInputs.of(words, rows, fitted.vocabulary, visual, vectors, hidden)
+    learner = _learner(lesson, fitted, inputs.counts(len(fitted.vocabulary) + N_SPECIAL))
     order, nothing = np.arange(len(words)), torch.zeros(len(words))
-    batches: Any = LengthBatches(inputs, order, nothing, recipe.batch_size, lesson.seed)
+    batches: Any = LengthBatches(
+        inputs, order, nothing, recipe.batch_size, lesson.seed, shares=lesson.shares
+    )
     if share.world > 1:
         batches = SharedBatches(batches, share)
         torch.manual_seed(derived_seed("dropout", lesson.seed, share.rank))
-    fit(learner, batches, recipe, _callbacks(lesson, batches))
+    if epochs is None:
+        callbacks = _checkpoints(lesson, batches)
+    else:
+        callbacks = [_epoch_writer(fitted, lesson.kind, epochs, provenance)]
+    fit(learner, batches, recipe, callbacks)
     losses = learner.losses
     if share.rank == 0:
         facts = {
@@ -283,10 +316,43 @@ def _fit_into(
     return losses
 
 
-def _callbacks(lesson: Lesson, batches: LengthBatches | SharedBatches) -> list[Callback]:
+def _learner(lesson: Lesson, fitted: Fitted, counts: IntArray) -> CaptionLearner:
+    """What is trained, with fresh weights.
+
+    Args:
+        lesson: the data and settings.
+        fitted: its vocabulary and sizes.
+        counts: (W,) how often captions have each word.
+    """
+    from bias_pipeline.fitting.learning import CaptionLearner, EqualizedLearner
+
+    network = fitted.network()
+    lesson.encoder.begin_to_write(network, counts)
+    moves = (lesson.recipe.optimizer, lesson.recipe.schedule)
+    if lesson.equalizer is None:
+        return CaptionLearner(network, *moves)
+    members = lesson.equalizer.members(fitted.vocabulary, len(counts))
+    return EqualizedLearner(network, *moves, lesson.equalizer.weights, members)
+
+
+def _checkpoints(lesson: Lesson, batches: LengthBatches | SharedBatches) -> list[Callback]:
     """Checkpoints from which a killed training continues."""
     how = lesson.recipe.survival
     return [] if how is None else [how.of(lesson.key, batches)]
+
+
+def _epoch_writer(
+    fitted: Fitted, kind: str, folder: Path, provenance: Mapping[str, object]
+) -> Callback:
+    """Writes a captioner's folder after each epoch."""
+    from bias_pipeline.fitting.learning import EachEpoch
+
+    def write(epoch: int, weights: dict[str, Tensor]) -> None:
+        place = folder / f"{epoch:02d}"
+        place.mkdir(parents=True)
+        fitted.save(place, weights, _card(kind, {**provenance, "epoch": epoch}))
+
+    return EachEpoch(write)
 
 
 def _card(kind: str, facts: Mapping[str, object]) -> str:

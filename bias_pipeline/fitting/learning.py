@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import pytorch_lightning as pl
+import torch
 from pytorch_lightning.utilities.types import OptimizerLRScheduler
 from torch import Tensor
 
+from bias_pipeline.array_types import Float32Array
 from bias_pipeline.attackers.attacker import Batch, optimization
 from bias_pipeline.attackers.recipe import Optimizer, Schedule
 from bias_pipeline.captioners.prompt import PAD
+from bias_pipeline.fitting.equalizer import CAN_HIDE, HIDDEN, EqualizerWeights
 from bias_pipeline.learning.learner import Learner
+
+_EPSILON = 1e-5  # of the confident loss, as in the authors' code
 
 
 class CaptionLearner(Learner):
@@ -41,12 +48,94 @@ class CaptionLearner(Learner):
 
         So a caption's weight does not depend on its batch.
         """
-        likely = self.network.following(tokens[:, :-1], **picture)
-        wanted = tokens[:, 1:]
-        present = wanted != PAD
-        log_probs = likely.gather(2, wanted[..., None]).squeeze(2) * present
-        return -(log_probs.sum(dim=1) / present.sum(dim=1)).mean()
+        return words_loss(self.network.following(tokens[:, :-1], **picture), tokens[:, 1:])
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
         """The recipe's optimiser and schedule."""
         return optimization(self, self.optimizer, self.schedule)
+
+
+def words_loss(likely: Tensor, wanted: Tensor) -> Tensor:
+    """The mean cross-entropy of captions (B, L), given log-probabilities (B, L, V)."""
+    present = wanted != PAD
+    log_probs = likely.gather(2, wanted[..., None]).squeeze(2) * present
+    return -(log_probs.sum(dim=1) / present.sum(dim=1)).mean()
+
+
+class EqualizedLearner(CaptionLearner):
+    """Also learns to name a group by the person (:mod:`~bias_pipeline.fitting.equalizer`).
+
+    Args:
+        network: see :class:`CaptionLearner`.
+        optimizer: see there.
+        schedule: see there.
+        weights: of the two losses.
+        members: (V, 2) 1 where a word names a group.
+    """
+
+    members: Tensor
+
+    def __init__(
+        self,
+        network: Any,
+        optimizer: Optimizer,
+        schedule: Schedule | None,
+        weights: EqualizerWeights,
+        members: Float32Array,
+    ) -> None:
+        super().__init__(network, optimizer, schedule)
+        self.weights = weights
+        self.register_buffer("members", torch.from_numpy(members), persistent=False)
+
+    def loss(self, tokens: Tensor, **picture: Tensor) -> Tensor:
+        """The three losses of a batch."""
+        can_hide = picture.pop(CAN_HIDE)
+        hidden = {
+            name.removeprefix(HIDDEN): picture.pop(name)
+            for name in list(picture)
+            if name.startswith(HIDDEN)
+        }
+        named = self.members[tokens[:, 1:]]  # (B, L, 2)
+        confusion = self._confusion(tokens, named, can_hide, hidden)
+        # After the other, so that the network's penalty is that of the whole picture.
+        likely = self.network.following(tokens[:, :-1], **picture)
+        by_group = self._by_group(likely)
+        unsure = named * by_group.flip(2) / (by_group + _EPSILON)
+        return (
+            words_loss(likely, tokens[:, 1:])
+            + self.weights.confusion * confusion
+            + self.weights.confident * unsure.sum() / len(tokens)
+        )
+
+    def _confusion(
+        self, tokens: Tensor, named: Tensor, can_hide: Tensor, hidden: dict[str, Tensor]
+    ) -> Tensor:
+        """How far the groups differ at the words that name one, with people hidden."""
+        rows = (can_hide & named.flatten(1).any(dim=1)).nonzero().squeeze(1)
+        if not len(rows):
+            return named.new_zeros(())
+        shown = {name: item[rows] for name, item in hidden.items()}
+        by_group = self._by_group(self.network.following(tokens[rows, :-1], **shown))
+        apart = (by_group[..., 0] - by_group[..., 1]).abs() * named[rows].sum(dim=2)
+        return apart.sum() / len(tokens)
+
+    def _by_group(self, likely: Tensor) -> Tensor:
+        """(B, L, 2) the probability of each group's words."""
+        return likely.float().exp() @ self.members
+
+
+class EachEpoch(pl.Callback):
+    """Writes the network after every epoch.
+
+    Args:
+        write: takes the number of the epoch, from 1, and the network's weights.
+    """
+
+    def __init__(self, write: Callable[[int, dict[str, Tensor]], None]) -> None:
+        self.write = write
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Write."""
+        if trainer.is_global_zero:
+            assert isinstance(pl_module, CaptionLearner)
+            self.write(trainer.current_epoch + 1, pl_module.network.state_dict())
