@@ -111,6 +111,13 @@ WORDS = (
         "OUTPUTS ...",
         module="steadiness",
     ),
+    Command(
+        "analysis rebalance",
+        "weights of training images against pairs that a captioner overdoes",
+        f"RUN --out FILE.parquet {KEYS}",
+        keys=True,
+        module="rebalance",
+    ),
     Command("analysis power", "how small a bias so many images can show", "--n N|--groups N,N"),
     Command("analysis metrics", "the same as metrics", "[--cards]"),
     Command(

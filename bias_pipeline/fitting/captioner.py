@@ -327,7 +327,7 @@ def _learner(lesson: Lesson, fitted: Fitted, counts: IntArray) -> CaptionLearner
     from bias_pipeline.fitting.learning import CaptionLearner, EqualizedLearner
 
     network = fitted.network()
-    lesson.encoder.begin_to_write(network, counts)
+    lesson.encoder.begin_to_write(network, counts.tolist())
     moves = (lesson.recipe.optimizer, lesson.recipe.schedule)
     if lesson.equalizer is None:
         return CaptionLearner(network, *moves)

@@ -44,11 +44,13 @@ def read_weights(path: Path, corpus: Corpus) -> Float64Array:
             )
         if not np.isnan(weights[place[image]]):
             rows.refuse(number, f"image {image} has two weights; keep one")
-        weight = _number(rows.value(number, row, WEIGHT))
+        cell = rows.value(number, row, WEIGHT)
+        weight = _number(cell)
         if not (math.isfinite(weight) and weight >= 0):
+            written = "absent" if cell is None else cell
             rows.refuse(
                 number,
-                f"{WEIGHT} of image {image} is {row[WEIGHT]}; give a number from 0 on (0: never)",
+                f"{WEIGHT} of image {image} is {written}; give a number from 0 on (0: never)",
             )
         weights[place[image]] = weight
     return np.nan_to_num(weights, nan=1.0)

@@ -19,6 +19,8 @@ GUIDES = tuple(
         "data",
         "variants",
         "images",
+        "explain",
+        "mitigation",
         "sweeping",
         "scaling",
         "encoders",

@@ -123,6 +123,42 @@ def test_sizes_are_settings_and_another_captioners_captions_are_learnt(tmp_path:
     assert '"captioner": "amplifier"' in (tmp_path / "mine" / "README.md").read_text()
 
 
+def test_the_captioner_of_the_last_epoch_is_the_fitted_one(tmp_path: Path) -> None:
+    fit(tmp_path, "sat", *TINY, "--epochs", "2", "--each-epoch", "--equalizer")
+    weights = [
+        (tmp_path / "mine" / place / "model.safetensors").read_bytes()
+        for place in ("epochs/01", "epochs/02", ".")
+    ]
+    assert weights[0] != weights[1] == weights[2]
+
+
+def test_the_card_says_what_is_equalized(tmp_path: Path) -> None:
+    fit(tmp_path, "grit", "--equalizer", "--confusion-weight", "3")
+    text = (tmp_path / "mine" / "README.md").read_text()
+    assert '"confusion": 3.0' in text
+    assert '"person": "segment"' in text
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["clip", "--equalizer"], "--equalizer is an option of fit sat"),
+        (["debias", "--each-epoch"], "--each-epoch is an option of fit sat"),
+        (["sat", "--confident-weight", "2"], "--confident-weight belongs to --equalizer"),
+        (["sat", "--equalizer", "--confusion-weight", "-1"], "--confusion-weight"),
+        (["sat", "--equalizer", "image_masking=none"], "hides people"),
+        (["sat", "--weights", "absent.parquet"], "absent.parquet"),
+    ],
+)
+def test_options_of_captioners_that_do_not_fit_are_refused(
+    words: list[str], message: str, run: Run
+) -> None:
+    code, printed = run("fit", *words, *FEW[:1], "--out", "mine")
+    assert code != 0
+    assert message in printed
+    assert not Path("mine").exists()
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

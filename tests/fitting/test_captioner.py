@@ -189,8 +189,9 @@ def test_what_decides_the_weights_names_the_checkpoint() -> None:
         lesson(side="human"),
         lesson("grit"),
         replace(built_lesson, recipe=replace(built_lesson.recipe, batch_size=17)),
+        replace(built_lesson, shares=np.full(N, 1 / N)),
     ]
-    assert len({built_lesson.key, *(other.key for other in others)}) == 6
+    assert len({built_lesson.key, *(other.key for other in others)}) == 7
     survival = Survival("elsewhere", 1, 5)
     assert (
         replace(built_lesson, recipe=replace(built_lesson.recipe, survival=survival)).key

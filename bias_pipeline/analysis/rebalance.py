@@ -1,0 +1,184 @@
+"""Weights of training images that pull a captioner's pairs of group and object back to people's.
+
+A finished run of ``cooccurrence`` says how often captions name an object o together with the first
+of two groups: q_M(o) for the captioner, q_H(o) for people. Where the interval of the object's
+increase in skew lies above 0, and that of the mean over objects too, the captioner puts the two
+together too often, and the captions of a group g that name o are drawn
+
+    r(g, o) = q_H(g | o) / q_M(g | o), at least 1/5 and at most 5,
+
+times as often. A caption's factor is the mean of r over such objects that it names, 1 if it names
+none; an image's weight is the mean of its captions' factors, divided by the mean of its group's
+images. So every group keeps its share, and images of no group have weight 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bias_pipeline.array_types import Float64Array
+from bias_pipeline.corpus.attribute import TaskVocabulary
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.errors import NotApplicableError, UsageError, did_you_mean
+from bias_pipeline.metrics.value_names import HUMAN, MODEL, SCORE, PartName
+from bias_pipeline.results.store import Result
+from bias_pipeline.text.mentions import task_mentions
+
+METRIC = "cooccurrence"
+_MOST = 5.0  # a factor; ours, so that an object that is never named with a group cannot rule
+
+
+@dataclass(frozen=True)
+class TooOften:
+    """An object that a captioner puts together with one of two groups more than people do.
+
+    Attributes:
+        name: of the object.
+        model: the first group's share of the captioner's captions that name it and a group.
+        human: the same of people's captions.
+
+    Example:
+        >>> TooOften("skateboard", model=0.9, human=0.75).factors.round(2).tolist()
+        [0.83, 2.5]
+    """
+
+    name: str
+    model: float
+    human: float
+
+    @property
+    def factors(self) -> Float64Array:
+        """(2,) how many times as often captions of each group that name it are drawn."""
+        people = np.array([self.human, 1 - self.human])
+        captioner = np.array([self.model, 1 - self.model])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = people / captioner
+        bounded: Float64Array = np.clip(np.nan_to_num(ratio, nan=1.0), 1 / _MOST, _MOST)
+        return bounded
+
+
+def too_often(result: Result) -> list[TooOften]:
+    """The objects of a run whose skew exceeds people's, with intervals above 0.
+
+    Some objects of a fair captioner have such an interval by chance; the interval of the mean over
+    all objects must be above 0 too.
+
+    Args:
+        result: a finished run of ``cooccurrence``.
+
+    Raises:
+        UsageError: if it is of another metric, or of other than two groups.
+        NotApplicableError: if there are no human captions, or no such object.
+    """
+    if result.rows[0].metric != METRIC:
+        raise UsageError(
+            f"{result.run_id}: is a run of {result.rows[0].metric}; name one of metric={METRIC}"
+        )
+    groups_of(result)
+    rows = {row.part: row for row in result.rows}
+    if HUMAN not in rows:
+        raise NotApplicableError(
+            f"{result.run_id}: has no captions of people to compare with; score a data set that has"
+        )
+    objects = [part for part in rows if part.startswith("object:") and f"{part}:model" in rows]
+    increased = [part.partition(":")[2] for part in objects if rows[part].ci_low > 0]
+    if not (rows[SCORE].ci_low > 0 and increased):
+        raise NotApplicableError(
+            f"{result.run_id}: objects go with a group no more often than in people's captions, up "
+            "to chance; there is nothing to rebalance"
+        )
+    return [
+        TooOften(
+            name,
+            rows[PartName(object=name, side=MODEL.side)].value,
+            rows[PartName(object=name, side=HUMAN.side)].value,
+        )
+        for name in increased
+    ]
+
+
+def groups_of(result: Result) -> tuple[str, str]:
+    """The two groups of a run of ``cooccurrence``; the first is the one that shares are of.
+
+    Raises:
+        UsageError: if there are more.
+    """
+    config: Any = result.manifest.get("config")
+    attribute = config.get("attribute", {}) if isinstance(config, Mapping) else {}
+    groups = list(attribute.get("groups", ()))
+    if len(groups) != 2:
+        raise UsageError(
+            f"{result.run_id}: has {len(groups)} groups; weights are made for two groups"
+        )
+    first = config.get("numerator") or groups[0]
+    (second,) = set(groups) - {first}
+    return first, second
+
+
+def image_weights(
+    corpus: Corpus,
+    side: str,
+    attribute: str,
+    vocabulary: TaskVocabulary,
+    groups: Sequence[str],
+    objects: Sequence[TooOften],
+) -> Float64Array:
+    """(N,) the weight of each image of the data that a captioner is fitted to.
+
+    Args:
+        corpus: the data.
+        side: whose captions are learnt, ``human`` or ``model``.
+        attribute: whose labels are read.
+        vocabulary: the words of objects.
+        groups: the two groups, the first one first.
+        objects: as from :func:`too_often`.
+
+    Raises:
+        UsageError: if the vocabulary lacks an object, or the data label other groups.
+        NotApplicableError: if no caption names one of the objects.
+    """
+    for item in objects:
+        if item.name not in vocabulary.tasks:
+            hint = did_you_mean(item.name, vocabulary.tasks)
+            raise UsageError(f"the task vocabulary has no object {item.name!r}; {hint}")
+    grouping = corpus.groupings[attribute]
+    if set(grouping.names) != set(groups):
+        raise UsageError(
+            f"dataset {corpus.dataset!r} labels {', '.join(grouping.names)}, the run's groups are "
+            f"{', '.join(groups)}; fit to data with labels of the same groups"
+        )
+    captions = corpus.side(side)
+    named = task_mentions(captions, vocabulary, tuple(item.name for item in objects))
+    counts = np.asarray(named.sum(axis=1))
+    if not counts.any():
+        raise NotApplicableError(
+            f"dataset {corpus.dataset!r}: no caption names {objects[0].name} or another object "
+            "of the run's; fit to captions of the same objects"
+        )
+    totals = named @ np.stack([item.factors for item in objects])  # (C, 2)
+    column = np.array([groups.index(name) for name in grouping.names])
+    codes = grouping.codes[captions.image_rows]
+    own_group = totals[np.arange(len(codes)), column[np.maximum(codes, 0)]]
+    factors = np.where((counts > 0) & (codes >= 0), own_group / np.maximum(counts, 1), 1.0)
+    n_captions = np.bincount(captions.image_rows, minlength=len(corpus))
+    sums = np.bincount(captions.image_rows, weights=factors, minlength=len(corpus))
+    weights = np.where(n_captions > 0, sums / np.maximum(n_captions, 1), 1.0)
+    for group in range(len(grouping.names)):
+        members = grouping.codes == group
+        if members.any():
+            weights[members] /= weights[members].mean()
+    return weights
+
+
+def effective_share(weights: Float64Array) -> float:
+    """How many equally weighted images tell as much, as a share: (sum w)^2 / (N sum w^2).
+
+    Example:
+        >>> effective_share(np.array([1.0, 1.0])), effective_share(np.array([1.0, 0.0]))
+        (1.0, 0.5)
+    """
+    return float(weights.sum() ** 2 / (len(weights) * (weights**2).sum()))

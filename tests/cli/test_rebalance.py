@@ -1,0 +1,46 @@
+"""``analysis rebalance`` through the door, and ``fit`` that reads what it wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from tests.cli.commands import Run
+
+SCORED = ("dataset.n_images=800", "stats.resamples=100", "seeds=1", "logger=csv")
+
+
+def test_the_command_writes_what_fit_reads(run: Run, tmp_path: Path) -> None:
+    assert run("metric=cooccurrence", "captioner=amplifier", *SCORED)[0] == 0
+    (run_folder,) = tmp_path.glob("outputs/cooccurrence-*")
+    learnt = ("dataset.n_images=90", "dataset.seed=3", "captioner=amplifier", "--captions", "model")
+    code, output = run("analysis", "rebalance", str(run_folder), *learnt, "--out", "w.parquet")
+    assert code == 0, output
+    assert "fit sat --weights w.parquet takes it" in output
+    table = pd.read_parquet("w.parquet")
+    assert (list(table), len(table), table["weight"].nunique() > 9) == (
+        ["image", "weight"],
+        90,
+        True,
+    )
+    small = ("--epochs", "1", "encoder.side=32", "encoder.width=4", "--weights", "w.parquet")
+    code, output = run("fit", "sat", *learnt, *small, "--out", "mine")
+    assert code == 0, output
+
+
+def test_other_runs_and_fair_captioners_are_refused(run: Run, tmp_path: Path) -> None:
+    assert run("metric=gender_error,cooccurrence", "captioner=faithful", *SCORED)[0] == 0
+    for metric, message in (
+        ("gender_error", "is a run of gender_error"),
+        ("cooccurrence", "nothing to rebalance"),
+    ):
+        (run_folder,) = tmp_path.glob(f"outputs/{metric}-*")
+        code, output = run("analysis", "rebalance", str(run_folder), "--out", "w.parquet")
+        assert code != 0
+        assert message in output
+
+
+def test_a_folder_without_a_run_is_refused(run: Run) -> None:
+    code, output = run("analysis", "rebalance", "nowhere", "--out", "w.parquet")
+    assert (code != 0, "nowhere: holds no finished run" in output) == (True, True)
