@@ -88,6 +88,11 @@ WORDS = (
         "ask people about pictures or captions, in a browser on this machine",
         "[PHOTOS] --attribute NAME|--question TEXT --out DIR ...",
     ),
+    Command(
+        "browse",
+        "look through finished runs in a browser, down to the captions behind a number",
+        "[OUTPUTS] ...",
+    ),
     Command("metrics", "what each metric can detect", "[--cards]", module="analysis"),
     Command("analysis claims", "do the papers' conclusions hold in our runs?"),
     Command("analysis words", "words that give the attribute away", KEYS, keys=True),

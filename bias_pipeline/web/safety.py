@@ -9,7 +9,7 @@ from urllib.parse import parse_qs
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 LONGEST_FORM = 10_000  # bytes
 _FORM = "application/x-www-form-urlencoded"
@@ -41,6 +41,31 @@ class Guard:
         else:
             response = PlainTextResponse("this server is not called that\n", 421)
         response.headers.update(HEADERS)
+        return response
+
+
+class Gate:
+    """Lets in those whose link held the token; a cookie remembers them.
+
+    Links from other pages bring the cookie too (``lax``), so it must guard nothing that a link
+    could change.
+
+    Args:
+        token: empty: everybody is let in.
+    """
+
+    def __init__(self, token: str) -> None:
+        self._token, self._visit = token, secrets.token_urlsafe(24)
+        self._cookie = f"browse_{hashlib.sha256(self._visit.encode()).hexdigest()[:8]}"
+
+    async def __call__(self, request: Request, call_next: Next) -> Response:
+        """The answer, the way to it without the token, or a refusal."""
+        if not self._token or same(request.cookies.get(self._cookie, ""), self._visit):
+            return await call_next(request)
+        if not same(request.query_params.get("token", ""), self._token):
+            return PlainTextResponse("open the whole link that you were sent\n", 403)
+        response = RedirectResponse(str(request.url.remove_query_params("token")), 303)
+        response.set_cookie(self._cookie, self._visit, httponly=True, samesite="lax")
         return response
 
 

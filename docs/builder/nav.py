@@ -25,6 +25,8 @@ GUIDES = tuple(
         "scaling",
         "encoders",
         "report",
+        "browse",
+        "people",
         "python",
     )
 )

@@ -1,0 +1,137 @@
+"""The pages of ``browse``: runs, a run's numbers, and what is behind them; nothing is changed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import anyio.to_thread
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from bias_pipeline.errors import BiasPipelineError
+from bias_pipeline.io.terminal import printable
+from bias_pipeline.report.report_tables import cell_text, shareable, without_places
+from bias_pipeline.report.tables import p_cell, reading
+from bias_pipeline.results.store import Result
+from bias_pipeline.web.run_folder import RunFolder, version_note
+from bias_pipeline.web.run_table import (
+    KNOWN,
+    RunLine,
+    choices,
+    headlines,
+    number_of,
+    run_lines,
+    shown_lines,
+)
+from bias_pipeline.web.safety import Gate, Guard
+from bias_pipeline.web.templating import static, templates
+from bias_pipeline.web.views import View, page_of
+
+_OF_NUMBERS = ("find", "page")
+
+
+class BrowsePages:
+    """The application.
+
+    Args:
+        folder: the runs.
+        token: that links must hold; empty if none.
+    """
+
+    def __init__(self, folder: RunFolder, token: str = "") -> None:
+        self.folder, self._token = folder, token
+        self._pages = templates()
+        self._pages.filters["text"] = lambda cell: without_places(printable(cell_text(cell)))
+        self._pages.filters["p"] = p_cell
+
+    def application(self, hosts: frozenset[str]) -> Starlette:
+        """The pages at their addresses.
+
+        Args:
+            hosts: names by which the server may be called.
+        """
+        routes = [
+            Route("/", self.runs),
+            Route("/run/{run}", self.run),
+            Route("/style.css", static("browse.css", "text/css")),
+            Route("/keys.js", static("keys.js", "text/javascript")),
+        ]
+        return Starlette(
+            routes=routes,
+            middleware=[
+                Middleware(BaseHTTPMiddleware, dispatch=Guard(hosts)),
+                Middleware(BaseHTTPMiddleware, dispatch=Gate(self._token)),
+            ],
+            exception_handlers={HTTPException: self._refused, BiasPipelineError: self._refused},
+        )
+
+    async def runs(self, request: Request) -> Response:
+        """All runs, filtered and sorted."""
+        await anyio.to_thread.run_sync(self.folder.refresh)
+        view = View.of("/", request.query_params, KNOWN)
+        lines = run_lines(self.folder.runs.values())
+        shown = shown_lines(lines, view)
+        return self._page(
+            "runs",
+            page=page_of(view, shown),
+            view=view,
+            choices=choices(lines),
+            differ=any(line.settings for line in lines),
+            n_lines=len(lines),
+            n_runs=len(self.folder.runs),
+            faults=self.folder.faults,
+        )
+
+    async def run(self, request: Request) -> Response:
+        """A run: its headlines, what was noted, and all its numbers."""
+        result = self._result(request)
+        view = View.of(f"/run/{result.run_id}", request.query_params, _OF_NUMBERS)
+        wanted = view["find"].lower().split()
+        rows = [row for row in result.rows if all(word in row.part.lower() for word in wanted)]
+        return self._page(
+            "run",
+            result=result,
+            headlines=[RunLine(result, row) for row in headlines(result)],
+            reading=reading(result),
+            notes=[*filter(None, [version_note(result)]), *_notes(result)],
+            page=page_of(view, [(row, number_of(row, result)) for row in rows]),
+            view=view,
+            manifest=json.dumps(_settings(result), indent=1, ensure_ascii=False),
+        )
+
+    def _result(self, request: Request) -> Result:
+        """The run that an address names.
+
+        Raises:
+            HTTPException: if there is none; a name is looked up, never made a path.
+        """
+        result = self.folder.runs.get(request.path_params["run"])
+        if result is None:
+            raise HTTPException(404, "there is no such run in this folder")
+        return result
+
+    async def _refused(self, request: Request, error: Exception) -> Response:
+        del request
+        status = error.status_code if isinstance(error, HTTPException) else 409
+        reason = error.detail if isinstance(error, HTTPException) else str(error)
+        return self._page("refused_view", status, reason=reason)
+
+    def _page(self, name: str, status: int = 200, /, **values: Any) -> Response:
+        return HTMLResponse(self._pages.get_template(f"{name}.html.j2").render(values), status)
+
+
+def _notes(result: Result) -> list[str]:
+    notes = result.manifest.get("notes", [])
+    return [str(note) for note in notes] if isinstance(notes, list) else []
+
+
+def _settings(result: Result) -> dict[str, Any]:
+    """The manifest without what the page shows elsewhere."""
+    left = {"image_std", "notes", "metric"}
+    return shareable({key: value for key, value in result.manifest.items() if key not in left})
