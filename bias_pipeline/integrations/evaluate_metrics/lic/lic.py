@@ -1,0 +1,5 @@
+"""LIC, for ``evaluate.load``."""
+
+from bias_pipeline.integrations.evaluate_metrics.caption_metric import caption_metric
+
+Metric = caption_metric("lic", human=True)

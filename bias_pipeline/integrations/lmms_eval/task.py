@@ -1,0 +1,68 @@
+"""What ``caption_bias.yaml`` beside it calls; nothing of lmms-eval is imported."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+log = logging.getLogger(__name__)
+
+METRICS = ("gender_error", "lic")
+
+
+def picture(doc: Mapping[str, Any]) -> list[Any]:
+    """The picture that the model sees."""
+    return [doc["image"].convert("RGB")]
+
+
+def prompt(doc: Mapping[str, Any]) -> str:
+    """What the model is told to do, the same for every picture and as ``coco_cap`` has it."""
+    from bias_pipeline.models.generation import usual_prompt
+
+    return usual_prompt(kind="")
+
+
+def entry(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """What metrics need of a picture, under the keys of ``coco_cap`` and ``gender``.
+
+    ``audit`` reads it from the samples that ``--log_samples`` writes.
+
+    Example:
+        >>> doc = {"question_id": "7.jpg", "answer": ["a man"], "gender": "male"}
+        >>> entry(doc, ["a woman"])["bias_lic"]["pred"]
+        'a woman'
+    """
+    content = {
+        "image_id": doc["question_id"],
+        "pred": results[0] if results else "",
+        "answer": list(doc["answer"]),
+        "gender": doc["gender"],
+    }
+    return {f"bias_{metric}": content for metric in METRICS}
+
+
+def gender_error(entries: Sequence[Mapping[str, Any]]) -> float:
+    """The share of captions with the wrong gender, in [0, 1]; see :func:`_score`."""
+    return _score("gender_error", entries)
+
+
+def lic(entries: Sequence[Mapping[str, Any]]) -> float:
+    """LIC, a fraction; see :func:`_score`."""
+    return _score("lic", entries)
+
+
+def _score(metric: str, entries: Sequence[Mapping[str, Any]]) -> float:
+    """A metric's score; NaN, with a warning, where it has none, so that other tasks go on."""
+    from bias_pipeline.errors import BiasPipelineError
+    from bias_pipeline.integrations.epochs import CaptionBias
+
+    labels = {e["image_id"]: e["gender"] for e in entries if e["gender"]}
+    bias = CaptionBias(labels, [metric], {e["image_id"]: e["answer"] for e in entries})
+    bias.update([e["image_id"] for e in entries], [e["pred"] for e in entries])
+    try:
+        return bias.compute()[metric]
+    except BiasPipelineError as error:
+        log.warning("bias_%s: %s", metric, error)
+        return math.nan
