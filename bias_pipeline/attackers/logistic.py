@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -295,6 +295,8 @@ class ConvexProbe(Probe):
     Raises:
         UsageError: if the penalty is out of its range.
     """
+
+    quick: ClassVar[bool] = True
 
     def __init__(
         self, encoder: FeatureEncoder, inverse_penalty: Positive = 0.1, cache: str | None = None

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from scipy import special
@@ -73,9 +73,12 @@ class Probe(Configurable, ABC):
 
     Attributes:
         encoder: gives its attackers' inputs.
+        quick: whether training takes so little time that more attackers than a score needs are
+            trained, for its learning curve.
     """
 
     encoder: Encoder
+    quick: ClassVar[bool] = False
 
     def __init__(self, cache: str | None = None) -> None:
         self.cache = None if cache is None else ArrayCache(cache)

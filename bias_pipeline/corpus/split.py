@@ -189,6 +189,11 @@ def seeds_in(splits: Sequence[Split]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(split.seed for split in splits))
 
 
+def with_fewer_images(splits: Sequence[Split], share: float) -> list[Split]:
+    """The splits of the first seed, with a share of their training images."""
+    return [split.with_fewer(share) for split in splits if split.seed == splits[0].seed]
+
+
 def every_image_tested(splits: Sequence[Split]) -> bool:
     """Whether several folds of a seed are tested (cross-fitting)."""
     return len(splits) > len(seeds_in(splits))

@@ -57,8 +57,8 @@ def _lines(data: Path, outputs: Path) -> Iterator[dict[str, object]]:
                 built = compose.cell([*common, *words, f"paths.outputs={outputs}"])
                 metric, corpus = built.build("metric"), sample(built.corpus(), *part)
                 splits = metric.draw_splits(corpus, SEEDS)
-                direction = Direction(metric.settings, "a_to_t", metric.see(corpus), splits)
-                score = DirectionScorer(direction).score()
+                direction = Direction(metric.settings, "a_to_t", metric.see(corpus))
+                score = DirectionScorer(direction, splits).score()
                 part_score = score.parts["a_to_t"]
                 line = {"captioner": captioner, "sample": name, "min_support": share}
                 line |= {"metric": metric.info.name, "metric_version": metric.info.version}

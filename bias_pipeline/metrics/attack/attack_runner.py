@@ -14,7 +14,7 @@ from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus, Grouping
 from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
-from bias_pipeline.corpus.split import SMALLEST_GROUP, Split, seeds_in
+from bias_pipeline.corpus.split import SMALLEST_GROUP, Split, seeds_in, with_fewer_images
 from bias_pipeline.errors import DataError, NotApplicableError
 from bias_pipeline.metrics.base import HEADLINES, Part, Score
 from bias_pipeline.metrics.value_names import HUMAN, MODEL, PartName
@@ -131,9 +131,7 @@ class AttackRunner:
 
     def with_fewer_images(self, share: float) -> AttackRunner:
         """Attackers of the first seed that learn from a share of its training images."""
-        first = self.splits[0].seed
-        splits = [split.with_fewer(share) for split in self.splits if split.seed == first]
-        return AttackRunner(self.manner, self.ready, splits)
+        return AttackRunner(self.manner, self.ready, with_fewer_images(self.splits, share))
 
     def on(self, part: PartName, images: BoolArray) -> list[Predictions]:
         """Predictions on one side of some images, one item a caption position.

@@ -33,6 +33,11 @@ from bias_pipeline.metrics.attack.equal_speech import (
     one_person_as_captioner,
     rename_predictions,
 )
+from bias_pipeline.metrics.attack.learning_curve import (
+    learning_note,
+    learning_parts,
+    smaller_shares,
+)
 from bias_pipeline.metrics.attack.worst_group import NO_LESS_THAN_NONE, gap_of, sentence
 from bias_pipeline.metrics.base import Metric, Part, Score
 from bias_pipeline.metrics.functional import RELATIONS, accuracy_and_confidence_parts
@@ -52,9 +57,6 @@ from bias_pipeline.text.mentions import neutral_rate
 from bias_pipeline.text.transform import Transform, applied
 
 GAP = PartName("gap")
-LEARNING_SHARES = {"half": 1 / 2, "quarter": 1 / 4}
-_OF_THEM = {"half": "half", "quarter": "a quarter"}
-LEAST_TO_LEARN_FROM = 20  # images of each group
 
 
 class CaptionAttack(Metric, ABC):
@@ -210,8 +212,10 @@ class CaptionAttack(Metric, ABC):
         parts = self._parts(attack, corpus, {MODEL: has_model, HUMAN: has_human})
         paired = self._pair(attack, has_model, has_human)
         parts |= self._paired_parts(paired, corpus, has_model & has_human)
+        curve: dict[str, Part] = {}
         if self.learning_curve and paired is not None:
-            parts |= self._learning(attack, corpus, has_model & has_human)
+            curve = self._learning(attack, corpus, has_model & has_human)
+        parts |= learning_parts(curve)
         groups = self._groups(paired, corpus, has_model & has_human)
         parts |= groups.parts
         parts |= self.further(attack, has_model | has_human)
@@ -234,7 +238,7 @@ class CaptionAttack(Metric, ABC):
                 *self.probe.encoder.notes(grouping.names),
                 *self._missing(has_model, has_human),
                 *self._unnamed(parts),
-                *_learning_note(parts),
+                *self._learning_note(parts, curve),
                 *groups.notes,
             ],
             tables=ready.tables,
@@ -285,15 +289,18 @@ class CaptionAttack(Metric, ABC):
         return parts
 
     def _learning(self, attack: AttackRunner, corpus: Corpus, both: BoolArray) -> dict[str, Part]:
-        """The score of attackers that learn from fewer images; none where groups are too small."""
-        parts: dict[str, Part] = {}
+        """Share to the score of attackers that learn from so many of their images."""
         codes = corpus.groupings[self.attribute.name].codes[both]
-        for name, share in LEARNING_SHARES.items():
-            if np.bincount(codes).min() * share < LEAST_TO_LEARN_FROM:
-                continue
+        curve: dict[str, Part] = {}
+        for name, share in smaller_shares(codes).items():
             pair = self._pair(attack.with_fewer_images(share), both, both)
-            parts[PartName("learning", detail=name)] = self._paired_parts(pair, corpus, both)[SCORE]
-        return parts
+            curve[name] = self._paired_parts(pair, corpus, both)[SCORE]
+        return curve
+
+    def _learning_note(self, parts: Mapping[str, Part], curve: Mapping[str, Part]) -> list[str]:
+        if SCORE not in parts:
+            return []
+        return learning_note(parts[SCORE], curve, parts[SCORE].estimate.image_std)
 
     def _groups(self, pair: _Pair | None, corpus: Corpus, both: BoolArray) -> Score:
         """The score of each group of an intersection, and the largest gap between two."""
@@ -403,24 +410,6 @@ class _Pair:
             for how in (scoring, Accuracy(scoring.average), Lic(scoring.average))
             for side in (self.model, self.human)
         ]
-
-
-def _learning_note(parts: Mapping[str, Part]) -> list[str]:
-    """How far the score is from level as attackers learn from more images."""
-    curve = [
-        (name, parts[f"learning:{name}"].estimate)
-        for name in LEARNING_SHARES
-        if f"learning:{name}" in parts
-    ]
-    if not curve:
-        return []
-    score = parts[SCORE].estimate
-    values = ", ".join(
-        f"{100 * estimate.value:.1f} on {_OF_THEM[name]} of them" for name, estimate in curve
-    )
-    grows = not abs(score.value) <= abs(curve[0][1].value) + score.image_std
-    meaning = "it still grows: compare captioners on equally many images" if grows else "level"
-    return [f"learning curve: {100 * score.value:.1f} on all training images, {values}; {meaning}"]
 
 
 def _calibration(predictions: Sequence[Predictions]) -> Estimate:

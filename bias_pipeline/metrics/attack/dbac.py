@@ -45,6 +45,9 @@ class DBAC(Metric):
     difference of the sides, in (-1, 1), 0 for a captioner that adds no bias. Each headline also has
     the qualities, the priors, the score under all three priors, and ``<direction>:priors``, the
     score of the priors alone; ``<direction>:<given>:<other>`` is the score of a pair.
+    ``<direction>:learning:all``, ``:half`` and ``:quarter`` are the scores of attackers that learn
+    from a share of the images, of the first seed and human caption, without intervals; attackers
+    that are networks have none.
 
     Both directions use only images with captions of both sides (and known objects, for
     ``t_to_a``). Every caption position of the human side has its own attackers.
@@ -187,14 +190,14 @@ class DBAC(Metric):
 
         def under(transforms: Sequence[Transform]) -> Score:
             settings = replace(self.settings, transforms={direction: transforms})
-            findings = DirectionScorer(Direction(settings, direction, view, splits))
+            findings = DirectionScorer(Direction(settings, direction, view), splits)
             if not at_equal_speech(transforms):
-                return findings.score()
+                return findings.with_learning_curve(findings.score())
             people = one_person_as_captioner(view.corpus, self.attribute.name)
             if people is None:
                 return findings.at_equal_speech(None)
             return findings.at_equal_speech(
-                DirectionScorer(Direction(settings, direction, self.see(people), splits))
+                DirectionScorer(Direction(settings, direction, self.see(people)), splits)
             )
 
         settings_of = self.settings

@@ -1,11 +1,11 @@
-"""One direction of DBAC: its images, pairs and attackers, and its numbers under any weights.
+"""One direction of DBAC: its images, pairs, priors, and what attackers read and guess.
 
 Groups and tasks of the images are tables for weighted sums.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,9 +16,8 @@ from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import SIDES, Corpus
-from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
-from bias_pipeline.corpus.split import SMALLEST_GROUP, Split, seeds_in
-from bias_pipeline.errors import DataError, NotApplicableError
+from bias_pipeline.corpus.split import SMALLEST_GROUP
+from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.attack.equal_speech import at_equal_speech
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.base import least_share
@@ -85,31 +84,17 @@ class DBACSettings:
     rare: str
 
 
-@dataclass(frozen=True, eq=False)
-class _Block:
-    """One attacker's guesses on M test images, in C columns that give its qualities."""
-
-    seed: int
-    rows: IntArray
-    scores: Float64Array  # (M, C) score of a guess where it belongs to a column, else 0
-    counts: Float64Array  # (M, C) 1 where it belongs to a column
-
-
 class Direction:
-    """One direction, on the images that allow it; attackers are trained when first needed.
+    """One direction, on the images that allow it.
 
     Args:
         settings: how both directions are scored.
         name: ``a_to_t`` or ``t_to_a``.
         view: of all tasks in raw captions and labels.
-        splits: one a seed, or one a fold.
     """
 
-    def __init__(
-        self, settings: DBACSettings, name: str, view: CorpusView, splits: Sequence[Split]
-    ) -> None:
-        self.settings, self.name, self.splits = settings, name, splits
-        self.corpus, self.n_seeds = view.corpus, len(seeds_in(splits))
+    def __init__(self, settings: DBACSettings, name: str, view: CorpusView) -> None:
+        self.settings, self.name, self.corpus = settings, name, view.corpus
         self._all_tasks = view
 
     @cached_property
@@ -169,21 +154,6 @@ class Direction:
             for table, lines in self.ready.tables.items()
         }
 
-    @cached_property
-    def predictions(self) -> dict[str, list[Predictions]]:
-        """Side to its attackers' predictions, one for each caption position.
-
-        Raises:
-            DataError: if no caption position covers all images.
-        """
-        sides = SIDES if self.supported.any() else ()
-        return {side: self._attack(self.ready, side) for side in sides}
-
-    @cached_property
-    def blocks(self) -> dict[str, list[_Block]]:
-        """Side to its attackers' guesses."""
-        return {side: list(self._blocks(side)) for side in self.predictions}
-
     @property
     def to_task(self) -> bool:
         """Whether the attribute is given and the task is the other variable."""
@@ -217,25 +187,6 @@ class Direction:
         """The share that a task or group must reach."""
         return least_share(self.settings.min_support, len(self.images))
 
-    def _attack(self, ready: Corpus, side: str) -> list[Predictions]:
-        captions = ready.side(side)
-        usable = np.zeros(len(ready), bool)
-        usable[self.images] = True
-        captions = captions.take(usable[captions.image_rows])
-        predictions = []
-        classes = self.values[0]
-        for k, of_position in enumerate(captions.by_position(self.settings.positions)):
-            if len(of_position) == len(self.images):
-                name = f"{self.name}:{side}:{k}"
-                data = LabelledCaptions(name, of_position, self.labels, len(classes), classes)
-                predictions.append(self.settings.probe.fit_predict(data, self.splits))
-        if not predictions:
-            raise DataError(
-                f"captioner {self.corpus.captioner!r}: no {side} caption position covers all "
-                f"{len(self.images)} images that have both sides"
-            )
-        return predictions
-
     @property
     def labels(self) -> IntArray:
         """What attackers guess: (M,) the group of each image, or (M, T) its objects."""
@@ -243,28 +194,7 @@ class Direction:
             return self.view.codes[self.images]
         return self.counts.objects.astype(np.int64)
 
-    def _blocks(self, side: str) -> Iterator[_Block]:
-        """Columns: the pairs (A->T) or the tasks (T->A), then all guesses together."""
-        place = np.full(len(self.corpus), -1, np.int64)
-        place[self.images] = np.arange(len(self.images))
-        for k, predictions in enumerate(self.predictions[side]):
-            for seed, (images, truth, probs) in enumerate(predictions):
-                guess = self.settings.scoring.per_guess(probs, truth)
-                if self.to_task:
-                    counts = self._pairs(side, k, images, truth)
-                    scores = counts * guess[:, None]
-                    guess = guess[:, None]
-                else:
-                    counts, scores = np.ones_like(guess), guess
-                all_guesses = guess.mean(axis=1, keepdims=True)
-                yield _Block(
-                    seed,
-                    place[images],
-                    np.hstack([scores, all_guesses]),
-                    np.hstack([counts, np.ones_like(all_guesses)]),
-                )
-
-    def _pairs(self, side: str, k: int, images: IntArray, truth: IntArray) -> Float64Array:
+    def pairs_named(self, side: str, k: int, images: IntArray, truth: IntArray) -> Float64Array:
         """(M, K * T) 1 where the caption's image is of group a and the caption names task t."""
         captions = self.view.corpus.side(side)
         first = np.searchsorted(captions.image_rows, images)
@@ -282,13 +212,13 @@ class Direction:
         """
         every = np.ones((1, len(self.images)))
         sizes = self.counts.group.sum(axis=0)
-        supported_pairs: BoolArray = self._mentions("human", every)[0, 0] > 0
+        supported_pairs: BoolArray = self.mentions("human", every)[0, 0] > 0
         if not self.to_task:
-            supported_pairs = supported_pairs & (self._other("human", every)[0] >= self.least)
-        speaks = self._mentions("model", every)[0, 0][supported_pairs].sum() > 0
+            supported_pairs = supported_pairs & (self.other("human", every)[0] >= self.least)
+        speaks = self.mentions("model", every)[0, 0][supported_pairs].sum() > 0
         return supported_pairs & speaks & (sizes.min() >= SMALLEST_GROUP)
 
-    def _mentions(self, side: str, weights: Float64Array) -> Float64Array:
+    def mentions(self, side: str, weights: Float64Array) -> Float64Array:
         """(B, 1, G, O) weighted number of captions of each pair."""
         if self.to_task:
             given, other = self.counts.group, self.counts.tasks[side]
@@ -298,7 +228,7 @@ class Direction:
         shape = (len(weights), 1, given.shape[1], other.shape[1])
         return (weights @ pairs).reshape(shape)
 
-    def _given(self, weights: Float64Array) -> Float64Array:
+    def given(self, weights: Float64Array) -> Float64Array:
         """(B, 1, G) P(given) from image labels."""
         given = self.counts.group if self.to_task else self.counts.objects
         return (weights @ given / weights.sum(axis=1, keepdims=True))[:, None, :]
@@ -307,44 +237,13 @@ class Direction:
         """(M, K) how many of a side's captions name each group; by labels: the image's group."""
         return self.counts.group if self.by_labels else self.counts.named[side]
 
-    def _other(self, side: str, weights: Float64Array) -> Float64Array:
+    def other(self, side: str, weights: Float64Array) -> Float64Array:
         """(B, 1, O) P(other): share of the side's captions that name each value."""
         if self.by_labels:
             return (weights @ self.counts.group / weights.sum(axis=1, keepdims=True))[:, None, :]
         counts = self.counts.tasks[side] if self.to_task else self.counts.named[side]
         captions = weights @ self.counts.captions[side][:, None]
         return (weights @ counts / captions)[:, None, :]
-
-    def _quality(self, side: str, weights: Float64Array) -> tuple[Float64Array, Float64Array]:
-        """(B, S, G, O) quality on pairs and (B, S) on all captions, mean over positions."""
-        n_columns = self.blocks[side][0].scores.shape[1]
-        total = np.zeros((len(weights), self.n_seeds, n_columns))
-        n_known = np.zeros_like(total)
-        for block in self.blocks[side]:
-            block_weights = weights[:, block.rows]
-            with np.errstate(divide="ignore", invalid="ignore"):
-                quality = self.settings.scoring.link(
-                    (block_weights @ block.scores) / (block_weights @ block.counts)
-                )
-            known = np.isfinite(quality)
-            total[:, block.seed] += np.where(known, quality, 0.0)
-            n_known[:, block.seed] += known
-        with np.errstate(divide="ignore", invalid="ignore"):
-            mean = total / n_known
-        return self._shaped(mean[..., :-1]), mean[..., -1]
-
-    def _shaped(self, columns: Float64Array) -> Float64Array:
-        """(B, S, G, O) from the columns of the blocks."""
-        given, other = map(len, self.values)
-        if self.to_task:
-            return columns.reshape(*columns.shape[:2], given, other)
-        return np.broadcast_to(columns[..., None], (*columns.shape, other))
-
-    def _side(self, side: str, weights: Float64Array) -> dbac.Side:
-        quality, overall = self._quality(side, weights)
-        return dbac.Side(
-            quality, overall, self._other(side, weights), self._mentions(side, weights)
-        )
 
     def part(self, what: str = "", **fields: str) -> PartName:
         """The name of a number of this direction."""
@@ -354,53 +253,3 @@ class Direction:
         """The name of the score of a pair: value ``g`` is given, ``o`` of the other variable."""
         group, task = (g, o) if self.to_task else (o, g)
         return self.part(group=self.view.groups[group], object=self.view.tasks[task])
-
-    def evaluate(self, weights: Float64Array) -> dict[PartName, Float64Array]:
-        """All numbers of the direction under weights of the images, (B, S) each."""
-        model, human = (self._side(side, weights) for side in SIDES)
-        given = self._given(weights)
-        alike = dbac.Side(
-            np.ones_like(human.quality), np.ones_like(human.overall), human.other, human.mentions
-        )
-        louder = dbac.Side(alike.quality, alike.overall, model.other, model.mentions)
-
-        def score(one: dbac.Side, two: dbac.Side, prior: str) -> Float64Array:
-            return dbac.dbac_score(
-                one, two, given, self.supported, aggregate=self.settings.aggregate, prior=prior
-            )
-
-        seeds = np.ones((1, self.n_seeds))
-        values = {self.part(): score(model, human, self.prior)}
-        priors = ("shared", "none") if self.by_labels else dbac.PRIORS
-        values |= {self.part(prior): score(model, human, prior) for prior in priors}
-        values[self.part("priors")] = score(louder, alike, "counts") * seeds
-        for name, side in (("model", model), ("human", human)):
-            values[self.part("quality", side=name)] = side.overall
-            values[self.part("prior", side=name)] = side.other.mean(axis=-1) * seeds
-        pairs = dbac.pair_scores(model, human, given, self.prior)
-        values |= {
-            self.pair(g, o): pairs[..., g, o]
-            for g, o in zip(*np.nonzero(self.supported), strict=True)
-        }
-        if self.by_group:
-            values |= {
-                self.part(group=name): self._of_group(g, model, human, given)
-                for g, name in enumerate(self.view.groups)
-            }
-        return values
-
-    def _of_group(
-        self, group: int, model: dbac.Side, human: dbac.Side, given: Float64Array
-    ) -> Float64Array:
-        """(B, S) the score over the pairs of one group."""
-        in_group = np.zeros_like(self.supported)
-        in_group[(group, slice(None)) if self.to_task else (slice(None), group)] = True
-        how = self.settings.aggregate
-        return dbac.dbac_score(
-            model,
-            human,
-            given,
-            self.supported & in_group,
-            aggregate="weighted" if how == "marginal" else how,  # marginal has no pairs
-            prior=self.prior,
-        )

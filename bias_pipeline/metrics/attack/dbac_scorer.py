@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.corpus.corpus import SIDES
-from bias_pipeline.corpus.split import every_image_tested
+from bias_pipeline.corpus.split import Split, every_image_tested
+from bias_pipeline.metrics.attack.dbac_attackers import DirectionAttackers
 from bias_pipeline.metrics.attack.dbac_direction import Direction
 from bias_pipeline.metrics.attack.equal_speech import (
     NO_SECOND_PERSON,
     equal_speech_parts,
     rename_predictions,
+)
+from bias_pipeline.metrics.attack.learning_curve import (
+    learning_note,
+    learning_parts,
+    smaller_shares,
 )
 from bias_pipeline.metrics.attack.worst_group import NO_LESS_THAN_NONE, gap_of, sentence
 from bias_pipeline.metrics.base import Part, Score
@@ -30,11 +36,13 @@ class DirectionScorer:
     """Computes the score of a direction.
 
     Args:
-        direction: with its attackers' predictions.
+        direction: what attackers guess.
+        splits: one a seed, or one a fold.
     """
 
-    def __init__(self, direction: Direction) -> None:
+    def __init__(self, direction: Direction, splits: Sequence[Split]) -> None:
         self.direction = direction
+        self.attackers = DirectionAttackers(direction, splits)
         self.name, self.settings, self.to_task = (
             direction.name,
             direction.settings,
@@ -51,8 +59,8 @@ class DirectionScorer:
         level = self.settings.stats.level
         drawn = self.settings.stats.estimate_weighted(
             self.corpus.keys[self.images],
-            self.direction.evaluate,
-            cross_fitted=every_image_tested(self.direction.splits),
+            self.attackers.evaluate,
+            cross_fitted=every_image_tested(self.attackers.splits),
         )
         estimates = {name: steady(estimate, level) for name, estimate in drawn.items()}
         estimates |= self._descriptive()
@@ -60,7 +68,7 @@ class DirectionScorer:
         parts: dict[str, Part] = {n: self._part(n, estimate) for n, estimate in estimates.items()}
         return Score(
             parts=parts,
-            predictions=[p for side in SIDES for p in self.direction.predictions[side]],
+            predictions=[p for side in SIDES for p in self.attackers.predictions[side]],
             audit={
                 f"{self.name}:pairs": int(self.supported.sum()),
                 f"{self.name}:pairs_without_support": int((~self.supported).sum()),
@@ -73,13 +81,40 @@ class DirectionScorer:
             },
         )
 
+    def with_learning_curve(self, score: Score) -> Score:
+        """The score with those of attackers that learn from fewer images, without intervals.
+
+        They are of the first seed and the first human caption of each image, as is
+        ``learning:all``, with which they are compared: a curve of all seeds and positions would
+        take longer than everything else.
+        """
+        if not (self.settings.probe.quick and self.supported.any()):
+            return score
+        shares = smaller_shares(self.view.codes[self.images])
+        if not shares:
+            return score
+        curve = {name: self._of_fewer(share) for name, share in shares.items()}
+        whole, error = self._of_fewer(1.0), score.parts[self.name].estimate.image_std
+        return replace(
+            score,
+            parts={**score.parts, **learning_parts({"all": whole, **curve}, self.name)},
+            notes=[*score.notes, *learning_note(whole, curve, error, self.name)],
+        )
+
+    def _of_fewer(self, share: float) -> Part:
+        """The headline of attackers that learn from a share of the images."""
+        headline = self.direction.part()
+        values = self.attackers.with_fewer_images(share).headline(np.ones((1, len(self.images))))
+        nan = float("nan")
+        return self._part(headline, Estimate(values.item(), nan, nan, nan, nan, nan, 1))
+
     def at_equal_speech(self, people: DirectionScorer | None) -> Score:
         """The score with the extra parts of a score at equal speech.
 
         Args:
             people: of one person as the captioner; None where there is no second person.
         """
-        score, headline = self.score(), self.direction.part()
+        score, headline = self.with_learning_curve(self.score()), self.direction.part()
         null = Score({}, notes=[NO_SECOND_PERSON]) if people is None else people.score()
         parts = equal_speech_parts(
             headline, score.parts[headline], self.direction.ready, null.parts.get(headline)
@@ -112,8 +147,8 @@ class DirectionScorer:
         """
         if not (self.to_task and isinstance(self.settings.scoring, Accuracy)):
             return []
-        tested = sum(block.counts[:, :-1].sum(axis=0) for block in self.direction.blocks["model"])
-        per_seed = (np.asarray(tested) / self.direction.n_seeds)[self.supported.ravel()]
+        tested = sum(block.counts[:, :-1].sum(axis=0) for block in self.attackers.blocks["model"])
+        per_seed = (np.asarray(tested) / self.attackers.n_seeds)[self.supported.ravel()]
         few = int((per_seed < SMALL_PAIR).sum())
         if not few:
             return []
@@ -126,7 +161,7 @@ class DirectionScorer:
     def _nothing(self) -> Score:
         """A headline without a value, and the reason; no attacker was trained."""
         nan = float("nan")
-        absent = Estimate(nan, nan, nan, nan, nan, nan, self.direction.n_seeds)
+        absent = Estimate(nan, nan, nan, nan, nan, nan, self.attackers.n_seeds)
         arrow, what = ("A->T", "task") if self.to_task else ("T->A", "group")
         share = f"{100 * self.direction.least:.2g}"
         why = (
@@ -181,7 +216,7 @@ class DirectionScorer:
             values[of("mentions", side=side)] = float(named)
         nan = float("nan")
         return {
-            name: Estimate(value, nan, nan, nan, nan, nan, self.direction.n_seeds)
+            name: Estimate(value, nan, nan, nan, nan, nan, self.attackers.n_seeds)
             for name, value in values.items()
         }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
@@ -12,7 +11,6 @@ import numpy as np
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
-from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
 from bias_pipeline.corpus.split import (
@@ -21,10 +19,17 @@ from bias_pipeline.corpus.split import (
     SplitRule,
     every_image_tested,
     seeds_in,
+    with_fewer_images,
 )
 from bias_pipeline.declared import NotNegative
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.hashing import hash_ids, random_words
+from bias_pipeline.metrics.attack.dpa_task import PredictionTask, common_groups, written
+from bias_pipeline.metrics.attack.learning_curve import (
+    learning_note,
+    learning_parts,
+    smaller_shares,
+)
 from bias_pipeline.metrics.base import (
     Cost,
     EvidenceRule,
@@ -61,7 +66,8 @@ class DPA(Metric):
 
     ``a_to_t`` is above 0 for people's captions too and has no p: flipped labels make rare tasks
     frequent. It also depends on the number of images, since attackers of few images guess rare
-    tasks worse.
+    tasks worse: ``<direction>:learning:half`` and ``:quarter`` are the scores of attackers of the
+    first seed that learn from fewer, without intervals; attackers that are networks have none.
 
     Attackers read label vectors written as words (the group's name; the tasks' names), so any
     probe and encoder can be used.
@@ -211,7 +217,7 @@ class DPA(Metric):
         supported = np.flatnonzero(labels[rows].mean(axis=0) >= least)
         return PredictionTask(
             name="a_to_t",
-            inputs=_written([[view.groups[code]] for code in view.codes[rows]], rows),
+            inputs=written([[view.groups[code]] for code in view.codes[rows]], rows),
             labels=labels[np.ix_(rows, supported)],
             predicted=named[np.ix_(rows, supported)],
             classes=tuple(view.tasks[t] for t in supported),
@@ -224,7 +230,7 @@ class DPA(Metric):
         named = np.full(len(view.corpus), -1)
         named[view.images("model")] = view.named("model")
         rows = np.flatnonzero(usable & (named >= 0))
-        groups = _common(view.codes[rows], named[rows], len(view.groups))
+        groups = common_groups(view.codes[rows], named[rows], len(view.groups))
         place = np.full(len(view.groups), -1)
         place[groups] = np.arange(len(groups))
         rows = rows[(place[view.codes[rows]] >= 0) & (place[named[rows]] >= 0)]
@@ -237,7 +243,7 @@ class DPA(Metric):
         rare = [name for k, name in enumerate(view.groups) if k not in groups]
         return PredictionTask(
             name="t_to_a",
-            inputs=_written(tasks_of_images, rows),
+            inputs=written(tasks_of_images, rows),
             labels=place[view.codes[rows]],
             predicted=place[named[rows]],
             classes=tuple(view.groups[k] for k in groups),
@@ -252,43 +258,6 @@ class DPA(Metric):
         if question.lacking:
             return _absent(question, view, len(seeds_in(splits)))
         return _Direction(self, question, view, splits).score()
-
-
-@dataclass(frozen=True, eq=False)
-class PredictionTask:
-    """What attackers of one direction guess, on M images.
-
-    Attributes:
-        name: the direction.
-        inputs: M label vectors written as words.
-        labels: (M,) true classes, or (M, T) 0/1 for several tasks.
-        predicted: classes by the model's captions, in the same shape.
-        classes: names of the classes or tasks.
-        lacking: why the direction cannot be scored, empty if it can.
-        note: a sentence for readers, empty if there is none.
-    """
-
-    name: str
-    inputs: Captions
-    labels: IntArray
-    predicted: IntArray
-    classes: tuple[str, ...]
-    lacking: str = ""
-    note: str = ""
-
-    def part(self, what: str = "", **fields: str) -> PartName:
-        """The name of a number of this direction."""
-        return PartName(what, direction=self.name, **fields)
-
-    @property
-    def images(self) -> IntArray:
-        """(M,) rows of the corpus."""
-        return self.inputs.image_rows
-
-    @property
-    def several(self) -> bool:
-        """Whether there are several tasks rather than one variable."""
-        return self.labels.ndim == 2
 
 
 class _Direction:
@@ -385,15 +354,34 @@ class _Direction:
             keys, self.evaluate, cross_fitted=every_image_tested(self.splits)
         )
         estimates |= {of: spanned(estimates[of])}
+        parts: dict[str, Part] = {
+            n: _part(n, one, self.question, self.view) for n, one in estimates.items()
+        }
+        curve = self._learning_curve()
         return Score(
-            parts={n: _part(n, one, self.question, self.view) for n, one in estimates.items()},
+            parts={**parts, **learning_parts(curve, self.question.name)},
             predictions=list(self.predictions.values()),
             audit={f"{self.question.name}:classes": list(self.question.classes)},
             notes=[
                 *([self._caution(estimates)] if self.question.several else []),
                 *filter(None, [self.question.note]),
+                *learning_note(parts[of], curve, estimates[of].image_std, self.question.name),
             ],
         )
+
+    def _learning_curve(self) -> dict[str, Part]:
+        """Share to the score of attackers of the first seed that learn from so many images."""
+        if not self.metric.probe.quick:
+            return {}
+        images, headline = self.question.images, self.question.part()
+        curve, nan = {}, float("nan")
+        for name, share in smaller_shares(self.view.codes[images]).items():
+            fewer = with_fewer_images(self.splits, share)
+            one = _Direction(self.metric, self.question, self.view, fewer)
+            value = one.evaluate(np.ones((1, len(images))))[headline].item()
+            estimate = Estimate(value, nan, nan, nan, nan, nan, 1)
+            curve[name] = _part(headline, estimate, self.question, self.view)
+        return curve
 
     def _caution(self, estimates: dict[PartName, Estimate]) -> str:
         of = self.question.part
@@ -402,18 +390,6 @@ class _Direction:
             f"A→T: captions name {model:.2f} tasks an image, labels contain {human:.2f}; rare "
             "tasks are easy to guess, so a captioner that says less scores higher"
         )
-
-
-def _common(labels: IntArray, predicted: IntArray, n_groups: int) -> IntArray:
-    """The groups that are labelled and named often enough for attackers, without the others."""
-    groups = np.arange(n_groups)
-    while True:
-        both = np.isin(labels, groups) & np.isin(predicted, groups)
-        sizes = [np.bincount(classes[both], minlength=n_groups) for classes in (labels, predicted)]
-        frequent = np.flatnonzero(np.min(sizes, axis=0) >= SMALLEST_GROUP)
-        if len(frequent) == len(groups):
-            return groups
-        groups = frequent
 
 
 def _absent(question: PredictionTask, view: CorpusView, n_seeds: int) -> Score:
@@ -436,9 +412,3 @@ def _part(name: PartName, estimate: Estimate, question: PredictionTask, view: Co
         coverage=float(len(question.images) / view.labelled.sum()),
         neutral_rate=view.neutral_rate(name.side or "model", images),
     )
-
-
-def _written(vectors: Sequence[Sequence[str]], rows: IntArray) -> Captions:
-    """Label vectors as captions, one word a label that is set."""
-    texts = [" ".join(name.replace(" ", "_") for name in vector) for vector in vectors]
-    return Captions.from_texts(texts, rows.tolist())

@@ -47,7 +47,7 @@ def score(captioner: str, support: float = 0.005, part: int = 0, of: int = 1) ->
     cell = compose.cell([*COMMON, f"captioner={captioner}", f"metric.min_support={support}"])
     corpus, metric = sample(cell.corpus(), part, of), cell.build("metric")
     splits = metric.draw_splits(corpus, (0, 12, 456))
-    return DirectionScorer(Direction(metric.settings, "a_to_t", metric.see(corpus), splits)).score()
+    return DirectionScorer(Direction(metric.settings, "a_to_t", metric.see(corpus)), splits).score()
 
 
 def a_to_t(*args: object) -> Estimate:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,8 +12,9 @@ from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.crossfit import CrossFit
 from bias_pipeline.encoders.ngram import Ngram
+from bias_pipeline.metrics.attack.dbac import DBAC
 from bias_pipeline.metrics.attack.lic import LIC
-from bias_pipeline.metrics.base import Score
+from bias_pipeline.metrics.base import Metric, Score
 from bias_pipeline.scoring import Lic
 from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.text.mask import MaskWords
@@ -88,3 +91,76 @@ def test_half_of_a_split_leaves_no_group_out() -> None:
     codes = captions.groupings["gender"].codes
     sizes = [np.bincount(codes[one.train]) for one in (split, split.with_fewer(1 / 2))]
     assert np.abs(sizes[0] - 2 * sizes[1]).max() <= 1
+
+
+class Slow(ConvexProbe):
+    """Attackers that count as slow to train."""
+
+    quick = False
+
+
+def of_tasks(name: str, *words: str) -> tuple[Metric, Corpus]:
+    cell = compose.cell(
+        [f"metric={name}", "captioner=amplifier", "dataset.n_images=1200", "seeds=1", *words]
+    )
+    return cell.build("metric"), cell.corpus()
+
+
+def of_metric(metric: Metric, captions: Corpus) -> Score:
+    return metric.compute(captions, splits=metric.draw_splits(captions, (0,)))
+
+
+@pytest.fixture(scope="module")
+def dbac() -> Score:
+    return of_metric(*of_tasks("dbac", "metric.positions=2"))
+
+
+@pytest.mark.parametrize("direction", ["a_to_t", "t_to_a"])
+def test_dbac_has_a_curve_in_both_directions(dbac: Score, direction: str) -> None:
+    values = [
+        abs(dbac.parts[f"{direction}:learning:{share}"].estimate.value)
+        for share in ("all", "half", "quarter")
+    ]
+    assert values == sorted(values, reverse=True)
+
+
+def test_the_curve_of_dbac_is_of_one_position() -> None:
+    score = of_metric(*of_tasks("dbac", "metric.positions=1"))
+    whole = score.parts["a_to_t:learning:all"].estimate.value
+    assert whole == pytest.approx(score.parts["a_to_t"].estimate.value, abs=1e-12)
+
+
+def test_the_note_of_dbac_names_the_direction(dbac: Score) -> None:
+    notes = [note for note in dbac.notes if note.startswith("learning curve of T→A")]
+    assert len(notes) == 1
+
+
+@pytest.fixture(scope="module")
+def slow() -> Score:
+    metric, captions = of_tasks("dbac", "metric.positions=2")
+    assert isinstance(metric, DBAC)
+    probe = metric.settings.probe
+    assert isinstance(probe, ConvexProbe)
+    metric.settings = replace(metric.settings, probe=Slow(probe.encoder, probe.inverse_penalty))
+    return of_metric(metric, captions)
+
+
+def test_attackers_that_are_slow_to_train_have_no_curve(slow: Score) -> None:
+    assert not [name for name in slow.parts if ":learning:" in name]
+
+
+def test_no_other_number_of_dbac_depends_on_the_curve(slow: Score, dbac: Score) -> None:
+    values = {
+        name: (dbac.parts[name].estimate.value, dbac.parts[name].estimate.ci_low)
+        for name in slow.parts
+    }
+    np.testing.assert_equal(
+        values,
+        {name: (one.estimate.value, one.estimate.ci_low) for name, one in slow.parts.items()},
+    )
+
+
+@pytest.mark.parametrize("direction", ["a_to_t", "t_to_a"])
+def test_dpa_has_a_curve_in_both_directions(direction: str) -> None:
+    parts = of_metric(*of_tasks("dpa")).parts
+    assert {f"{direction}:learning:half", f"{direction}:learning:quarter"} <= set(parts)
