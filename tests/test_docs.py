@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from bias_pipeline.commands import shorthand
+from bias_pipeline.commands import arguments
 from bias_pipeline.commands.main import main
 from bias_pipeline.commands.registry import WORDS
 from bias_pipeline.config import compose, overrides
@@ -60,7 +60,7 @@ def test_a_command_of_the_readme_composes(
         words += ["dataset.n_images=50", "seeds=2"]
         words += ["--resamples=2"] if words[1] == "words" else []
     elif words[:1] != ["metrics"]:
-        assert parse_sweep(shorthand.expand_flags(words)).config
+        assert parse_sweep(arguments.expand_flags(words)).config
         return
     assert main(words) == 0
     assert capfd.readouterr().out

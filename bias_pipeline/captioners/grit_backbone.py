@@ -100,7 +100,7 @@ class ReleasedBackbone(PictureBackbone):
 
     def read(self, data: LabelledCaptions) -> VisualInputs:
         """Grid and regions of each picture."""
-        from bias_pipeline.inference.regions import regions_of
+        from bias_pipeline.inference.pictures import regions_of
 
         pictures = pictures_of(data)
         name = self.path.name

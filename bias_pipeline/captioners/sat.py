@@ -11,12 +11,12 @@ from bias_pipeline.captioners.backbones import (
     Backbone,
     BackboneInputs,
     PixelBackbone,
+    TimmBackbone,
 )
 from bias_pipeline.captioners.box_backbone import BoxBackbone
 from bias_pipeline.captioners.designs import DESIGNS
 from bias_pipeline.captioners.prompt import N_SPECIAL, Prompt
 from bias_pipeline.captioners.prompted import AnswerNumbers, PromptCaptioner
-from bias_pipeline.captioners.timm_backbone import TimmBackbone
 from bias_pipeline.declared import Count, Dropout, NotNegative, Range, Text
 from bias_pipeline.models.timm_networks import find_timm
 

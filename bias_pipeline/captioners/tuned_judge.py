@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bias_pipeline.array_types import IntArray
-from bias_pipeline.captioners.published_judge import VERSION as ASKED_VERSION
-from bias_pipeline.captioners.published_judge import PublishedJudge
+from bias_pipeline.captioners.judge import VERSION as ASKED_VERSION
+from bias_pipeline.captioners.judge import PublishedJudge
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.declared import Count, Dropout
 from bias_pipeline.encoders.base import Items, NetEncoder

@@ -21,8 +21,8 @@ from bias_pipeline.explain.gradients import BASELINES, Gradients
 from bias_pipeline.explain.words import DEFAULT, RESAMPLES, words
 from bias_pipeline.io.terminal import print_out, print_table
 from bias_pipeline.metrics.meteor import ABSENT, available
+from bias_pipeline.report.figures import AXIS, substitution_curves
 from bias_pipeline.report.smallest_bias import planted_shares, table_lines
-from bias_pipeline.report.substitution_curves import AXIS, substitution_curves
 from bias_pipeline.report.tables import number as decimal
 from bias_pipeline.report.tables import percent
 from bias_pipeline.report.word_attribution import print_words, save_words

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bias_pipeline.analysis import baseline
 from bias_pipeline.analysis.conclusion_checks import COVERAGE, Limits
-from bias_pipeline.commands import column_options, shorthand
+from bias_pipeline.commands import arguments
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.commands.auditing import (
     FIRST,
@@ -149,16 +149,16 @@ def parser() -> Parser:
         help="time for each attribute (1; with more than 10,000 captions 5)",
     )
     parser.add_argument(
-        shorthand.LIMIT,
+        arguments.LIMIT,
         type=number(Count),
         metavar="N",
         help="score only N labelled images, for a first look",
     )
     parser.add_argument(
-        shorthand.QUICK, action="store_true", help=f"the same as --limit {shorthand.QUICK_IMAGES}"
+        arguments.QUICK, action="store_true", help=f"the same as --limit {arguments.QUICK_IMAGES}"
     )
     parser.add_argument(
-        shorthand.DRY_RUN,
+        arguments.DRY_RUN,
         action="store_true",
         help="print what would run, what is finished and how long it takes; run nothing",
     )
@@ -175,7 +175,7 @@ def parser() -> Parser:
         metavar="SHARE",
         help=f"least share of the labelled images that an answer must use ({COVERAGE})",
     )
-    column_options.add_options(parser)
+    arguments.add_column_options(parser)
     return parser
 
 
@@ -193,8 +193,8 @@ def _overrides(options: Namespace, out: Path) -> list[str]:
         if path is not None:
             overrides.append(f"dataset.{key}={quoted(str(path))}")
     columns = Namespace(**{**vars(options), "label_column": None, "map": []})
-    overrides += column_options.overrides_of(columns)  # labels differ from attribute to attribute
-    limit = shorthand.QUICK_IMAGES if options.quick and options.limit is None else options.limit
+    overrides += arguments.column_overrides(columns)  # labels differ from attribute to attribute
+    limit = arguments.QUICK_IMAGES if options.quick and options.limit is None else options.limit
     if limit is not None:
         overrides.append(f"limit={limit}")
     return [*overrides, f"captioner={quoted(str(options.file))}"]
@@ -242,7 +242,7 @@ def _own_labels(options: Namespace, attribute: Attribute) -> list[str]:
     maps = [text for text in options.map if _meant(text) in groups | strata]
     if options.map and not maps:
         return []
-    return column_options.overrides_of(Namespace(label_column=options.label_column, map=maps))
+    return arguments.column_overrides(Namespace(label_column=options.label_column, map=maps))
 
 
 def _check_map(texts: Sequence[str], attributes: Mapping[str, Attribute]) -> None:

@@ -24,7 +24,7 @@ from bias_pipeline.report.tables import percent
 from bias_pipeline.report.verdict_sentences import sentences
 from bias_pipeline.results.settings import Results, with_settings
 from bias_pipeline.results.store import Result
-from bias_pipeline.text.caption_checks import FOREIGN_WORDS
+from bias_pipeline.text.caption_statistics import FOREIGN_WORDS
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -12,7 +12,13 @@ from bias_pipeline.captioners.fitted import KINDS as FITTED
 from bias_pipeline.captioners.fitted import FittedCaptioner
 from bias_pipeline.captioners.grounding import check_emotion, read_emotion
 from bias_pipeline.commands import caption_server
-from bias_pipeline.commands.arguments import Parser, number
+from bias_pipeline.commands.arguments import (
+    BATCH,
+    Parser,
+    check_photo_options,
+    number,
+    photo_parser,
+)
 from bias_pipeline.commands.photo_masking import (
     add_masking_options,
     masked_photos,
@@ -20,8 +26,6 @@ from bias_pipeline.commands.photo_masking import (
     masking_settings,
     without_settings,
 )
-from bias_pipeline.commands.photo_options import BATCH, check_words
-from bias_pipeline.commands.photo_options import parser as photo_parser
 from bias_pipeline.declared import Count, Range
 from bias_pipeline.errors import UsageError
 from bias_pipeline.inference.blocks import BlockStore
@@ -137,7 +141,7 @@ def options_of(words: Sequence[str]) -> Namespace:
     """
     words, settings = without_settings(words)
     options = parser().parse_args(words)
-    check_words(options, "folder")
+    check_photo_options(options, "folder")
     if options.gather:
         return options
     options.masking = masking_of(options, settings)

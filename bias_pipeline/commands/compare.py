@@ -13,7 +13,7 @@ from bias_pipeline.analysis.compare import Leaderboard, rank_captioners
 from bias_pipeline.analysis.conclusion_checks import COVERAGE, LIMITS, Limits
 from bias_pipeline.analysis.gate import Decision, decisions
 from bias_pipeline.analysis.name_collisions import resolve_name_collisions
-from bias_pipeline.commands import column_options, shorthand
+from bias_pipeline.commands import arguments
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.config.compose import cell
 from bias_pipeline.config.overrides import choices_in, quoted, representative_overrides, sweeps
@@ -21,7 +21,7 @@ from bias_pipeline.declared import NotNegative, Share
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.report.exports import check_places, write_file
-from bias_pipeline.report.leaderboard_table import print_leaderboards
+from bias_pipeline.report.tables import print_leaderboards
 from bias_pipeline.report.text_formats import junit
 from bias_pipeline.results.settings import with_settings
 from bias_pipeline.results.store import Result, ResultStore
@@ -51,9 +51,9 @@ def command(words: Sequence[str]) -> int:
     Raises:
         BiasPipelineError: if the words are wrong or nothing can be compared.
     """
-    options, rest = parser().parse_known_args(shorthand.expand_flags(words))
+    options, rest = parser().parse_known_args(arguments.expand_flags(words))
     names = [word for word in rest if "=" not in word and not word.startswith("-")]
-    rest = [*(word for word in rest if word not in names), *column_options.overrides_of(options)]
+    rest = [*(word for word in rest if word not in names), *arguments.column_overrides(options)]
     if len(set(names)) < (1 if options.baseline else 2):
         raise UsageError(
             "compare needs two captioners or more, or one and --baseline; you gave "
@@ -200,7 +200,7 @@ def parser() -> Parser:
         help="how much caption length and vocabulary may differ between captioners where attackers "
         f"read captions ({LIMITS.speech})",
     )
-    column_options.add_options(parser)
+    arguments.add_column_options(parser)
     return parser
 
 

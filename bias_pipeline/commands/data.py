@@ -8,10 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
-from bias_pipeline.commands import column_options
-from bias_pipeline.commands.arguments import PROGRAM, Parser, number
-from bias_pipeline.commands.photo_options import check_words
-from bias_pipeline.commands.photo_options import parser as photo_parser
+from bias_pipeline.commands import arguments
+from bias_pipeline.commands.arguments import (
+    PROGRAM,
+    Parser,
+    check_photo_options,
+    number,
+    photo_parser,
+)
 from bias_pipeline.declared import Count, NotNegative, Range, Seed
 from bias_pipeline.errors import BiasPipelineError, DataError, SweepError, UsageError, did_you_mean
 from bias_pipeline.inference.blocks import BlockStore
@@ -46,7 +50,7 @@ def validate_command(words: Sequence[str]) -> int:
     from bias_pipeline.config import compose
 
     options, words = validate_parser().parse_known_args(list(words))
-    words = [*words, *column_options.overrides_of(options)]
+    words = [*words, *arguments.column_overrides(options)]
     wanted = [w.partition("=")[2] for w in words if w.startswith("captioner=")]
     cell = compose.cell([word for word in words if not word.startswith("captioner=")])
     dataset, attribute = cell.build("dataset"), cell.build("attribute")
@@ -109,7 +113,7 @@ def validate_parser() -> Parser:
         description="Read a data set as a run would, and print what it contains",
         allow_abbrev=False,
     )
-    column_options.add_options(parser)
+    arguments.add_column_options(parser)
     return parser
 
 
@@ -162,7 +166,7 @@ def detect_options(words: Sequence[str]) -> Namespace:
         UsageError: if they do not fit together.
     """
     options = detect_parser().parse_args(list(words))
-    check_words(options, "folder")
+    check_photo_options(options, "folder")
     return options
 
 

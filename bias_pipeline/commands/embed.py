@@ -7,9 +7,7 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from bias_pipeline.commands.arguments import Parser
-from bias_pipeline.commands.photo_options import check_words
-from bias_pipeline.commands.photo_options import parser as photo_parser
+from bias_pipeline.commands.arguments import Parser, check_photo_options, photo_parser
 from bias_pipeline.datasets.coco_files import model_captions
 from bias_pipeline.errors import UsageError
 from bias_pipeline.inference.blocks import BlockStore
@@ -75,7 +73,7 @@ def options_of(words: Sequence[str]) -> Namespace:
         UsageError: if they do not fit together.
     """
     options = parser().parse_args(list(words))
-    check_words(options, "folder", "texts")
+    check_photo_options(options, "folder", "texts")
     return options
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.captioners.fitted import KINDS as FITTED
-from bias_pipeline.commands.arguments import PROGRAM, Parser, number
-from bias_pipeline.commands.photo_options import BATCH, Batch
+from bias_pipeline.commands.arguments import BATCH, PROGRAM, Batch, Parser, number
 from bias_pipeline.config import compose
 from bias_pipeline.declared import NotNegativeCount
 from bias_pipeline.errors import UsageError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import RawDescriptionHelpFormatter
 
-from bias_pipeline.commands import shorthand
+from bias_pipeline.commands import arguments
 from bias_pipeline.commands.arguments import KEYS, PROGRAM, Parser
 from bias_pipeline.io.plugins import FLAG, group_choices
 
@@ -54,9 +54,9 @@ def command(words: list[str]) -> int:
     """
     from bias_pipeline.sweeps import launch, planning
 
-    words = shorthand.expand_flags(words)
-    if shorthand.DRY_RUN in words:
-        return planning.dry_run([word for word in words if word != shorthand.DRY_RUN])
+    words = arguments.expand_flags(words)
+    if arguments.DRY_RUN in words:
+        return planning.dry_run([word for word in words if word != arguments.DRY_RUN])
     return launch.run(words).exit_code
 
 
@@ -69,19 +69,19 @@ def parser() -> Parser:
         epilog=_EPILOG.format(program=PROGRAM, choices="\n".join(_choices())),
     )
     parser.add_argument(
-        shorthand.DRY_RUN,
+        arguments.DRY_RUN,
         action="store_true",
         help="print which cells would run, which are finished, how long it takes; run nothing",
     )
     parser.add_argument(
-        shorthand.LIMIT,
+        arguments.LIMIT,
         metavar="N",
         help="score only N labelled images, the same for all captioners; results are marked",
     )
     parser.add_argument(
-        shorthand.QUICK,
+        arguments.QUICK,
         action="store_true",
-        help=f"{shorthand.LIMIT} {shorthand.QUICK_IMAGES} and two seeds",
+        help=f"{arguments.LIMIT} {arguments.QUICK_IMAGES} and two seeds",
     )
     parser.add_argument(
         "--config-dir", metavar="DIR", help="your own YAML files: DIR/attribute/..."

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from bias_pipeline.commands import caption, data, embed, shorthand
+from bias_pipeline.commands import arguments, caption, data, embed
 from bias_pipeline.commands.arguments import KEYS, PROGRAM, Parser, keys_parser, number
 from bias_pipeline.config.compose import cell_of
 from bias_pipeline.config.expansion import check_captioners
@@ -68,7 +68,7 @@ def command(words: Sequence[str]) -> int:
         UsageError: if a job does not compose, or Slurm refuses the array.
         ResourceError: if there is no Slurm, or nothing can be written.
     """
-    sweep = _prepare(shorthand.expand_flags(words))
+    sweep = _prepare(arguments.expand_flags(words))
     check_captioners(sweep.overrides, sweep.config)
     _submit(sweep, [["run", *flags(), *_config_dir(sweep), *job] for job in _jobs(sweep)])
     ready = [word for word in sweep.words if word.partition("=")[0] != "cluster"]

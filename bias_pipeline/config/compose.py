@@ -213,7 +213,7 @@ def corpus_of(
     samples: Samples = "mean",
 ) -> Corpus:
     """The corpus of a captioner as it is scored, with notes on its captions."""
-    from bias_pipeline.text.caption_checks import language_notes
+    from bias_pipeline.text.caption_statistics import language_notes
 
     try:
         readers = dataset.samples(captioner)

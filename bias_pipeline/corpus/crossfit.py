@@ -10,8 +10,7 @@ import numpy as np
 
 from bias_pipeline.array_types import IntArray
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.corpus.image_ids import originals
-from bias_pipeline.corpus.split import Copies, Split, SplitRule, reunited, rows_by_group
+from bias_pipeline.corpus.split import Copies, Split, SplitRule, originals, reunited, rows_by_group
 from bias_pipeline.declared import Count, Range
 from bias_pipeline.errors import UsageError
 from bias_pipeline.io.hashing import random_words
@@ -35,7 +34,7 @@ class CrossFit(SplitRule):
         balanced: whether every group is cut to the size of the smallest in the training part; each
             fold leaves other images out. The test part is never cut.
         together: keep images that are copies of one another in one fold
-            (:mod:`bias_pipeline.corpus.image_ids`).
+            (:func:`~bias_pipeline.corpus.split.originals`).
 
     Example:
         >>> CrossFit(folds=5).tested

@@ -11,8 +11,7 @@ import numpy as np
 
 from bias_pipeline.array_types import IntArray
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.corpus.image_ids import originals
-from bias_pipeline.corpus.split import Copies, Split, SplitRule, reunited, rows_by_group
+from bias_pipeline.corpus.split import Copies, Split, SplitRule, originals, reunited, rows_by_group
 from bias_pipeline.declared import PositiveShare, Range
 from bias_pipeline.errors import UsageError, did_you_mean
 from bias_pipeline.io.hashing import random_words
@@ -32,7 +31,7 @@ class HoldOut(SplitRule):
             few images still share the split; ``file`` pops images at random from the captioner's
             own file, as the published LIC code does (so with the same seed every captioner gets a
             different split).
-        together: keep copies of an image together (:mod:`bias_pipeline.corpus.image_ids`)
+        together: keep copies of an image together (:func:`~bias_pipeline.corpus.split.originals`)
             in one part, that of the first; otherwise attackers are tested on images they memorised
             (ours). Without copies a split is the same either way. Copies are separated, with a
             note, where a group would be left without test or training images. Ignored where

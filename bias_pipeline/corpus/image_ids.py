@@ -1,24 +1,13 @@
-"""Ids of images, and images that are copies of one another.
-
-Files write ids differently: as file names, paths or bare numbers. An attacker must not learn from
-an image and be tested on its copy. Two images are copies if people wrote the same captions for
-them, two different ones at least, or if their pictures are the same files or have the same
-``picture_id``. One caption in common is not enough: many pictures of a surfer get the same five
-words. Captions that more than ten images share do not count either: they are set phrases, as in
-data made from a few templates.
-"""
+"""Ids of images; files write them differently: as file names, paths or bare numbers."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
-from scipy import sparse
 
-from bias_pipeline.array_types import IntArray
-from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.corpus.corpus import Corpus, canonical_id, id_key
+from bias_pipeline.errors import DataError
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")  # of pictures
 
@@ -30,13 +19,39 @@ _QUERY = re.compile(r"[?#].*", re.DOTALL)  # of an address
 _WHOLE = re.compile(r"\d+\.0")
 
 
+def canonical_id(raw: object) -> str:
+    """The one form of an image id: digits lose their leading zeros, other text is kept.
+
+    So ``42``, ``"42"`` and ``"000042"`` are one image, and ``"a042"`` is another.
+
+    Raises:
+        DataError: if ``raw`` is neither a whole number nor a non-empty string.
+
+    Example:
+        >>> canonical_id("000042") == canonical_id(42) == "42"
+        True
+    """
+    if isinstance(raw, bool) or not isinstance(raw, int | str | np.integer):
+        raise DataError(f"image id {raw!r} is neither a whole number nor text")
+    text = str(raw).strip()
+    if not text:
+        raise DataError("an image id is empty")
+    return text.lstrip("0") or "0" if text.isascii() and text.isdigit() else text
+
+
+def id_key(identifier: str) -> tuple[int, int, str]:
+    """Sort key of canonical ids: numbers by value (they have no leading zeros), then other text."""
+    numeric = identifier.isascii() and identifier.isdigit()
+    return (0, len(identifier), identifier) if numeric else (1, 0, identifier)
+
+
 def short_id(identifier: str) -> str:
     """The image id in a file name, a path, a URL or a number such as "42.0".
 
     Other ids stay as they are.
 
     Args:
-        identifier: canonical, see :func:`~bias_pipeline.corpus.corpus.canonical_id`.
+        identifier: canonical, see :func:`~canonical_id`.
 
     Example:
         >>> short_id("val2014/COCO_val2014_000000000042.jpg"), short_id("000000000139.png")
@@ -94,68 +109,3 @@ def few(identifiers: Iterable[str]) -> str:
         '9, 10, a'
     """
     return ", ".join(sorted(identifiers, key=id_key)[:_FEW])
-
-
-_FEWEST_TEXTS = 2
-_MOST_IMAGES = 10
-
-
-def originals(corpus: Corpus) -> IntArray:
-    """The first image that each one is a copy of.
-
-    Args:
-        corpus: raw captions.
-
-    Returns:
-        (N,) rows of the corpus, read-only; an image that is no copy stands for itself.
-    """
-    return corpus.read(_originals)
-
-
-def _originals(corpus: Corpus) -> IntArray:
-    pairs = [
-        (copies[0], row)
-        for copies in (
-            *_same_captions(corpus.human),
-            *_same_ids(corpus.picture_ids or ()),
-            *(corpus.pictures.copies() if corpus.pictures else ()),
-        )
-        for row in copies[1:]
-    ]
-    one, two = np.array(pairs, np.int64).reshape(-1, 2).T
-    shape = (len(corpus), len(corpus))
-    graph = sparse.csr_array((np.ones(len(pairs)), (one, two)), shape=shape)
-    _, member = sparse.csgraph.connected_components(graph, directed=False)
-    _, first = np.unique(member, return_index=True)
-    original_rows: IntArray = first[member]
-    original_rows.setflags(write=False)  # all callers get the same array
-    return original_rows
-
-
-def _same_ids(pictures: Sequence[str]) -> Iterator[IntArray]:
-    """Rows of each picture that several records share."""
-    _, which, counts = np.unique(pictures, return_inverse=True, return_counts=True)
-    order = np.argsort(which, kind="stable")
-    for rows in np.split(order, np.cumsum(counts)[:-1]):
-        if len(rows) > 1:
-            yield rows
-
-
-def _same_captions(captions: Captions) -> Iterator[IntArray]:
-    """Rows of images with the same captions in any order, each set of two images or more."""
-    images, starts, counts = np.unique(captions.image_rows, return_index=True, return_counts=True)
-    for count in np.unique(counts[counts >= _FEWEST_TEXTS]):
-        chosen = counts == count
-        texts = np.sort(captions.identities[starts[chosen][:, None] + np.arange(count)], axis=1)
-        several = 1 + (np.diff(texts, axis=1) > 0).sum(axis=1) >= _FEWEST_TEXTS
-        sets = _alike(images[chosen][several], texts[several])
-        yield from (rows for rows in sets if len(rows) <= _MOST_IMAGES)
-
-
-def _alike(rows: IntArray, keys: IntArray) -> Iterator[IntArray]:
-    """Those of (M,) rows whose (M, C) keys are equal, in sets of two or more."""
-    _, which, counts = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
-    order = np.argsort(which.ravel(), kind="stable")
-    for alike in np.split(rows[order], np.cumsum(counts)[:-1]):
-        if len(alike) > 1:
-            yield alike

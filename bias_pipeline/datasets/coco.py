@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Annotated, TypeVar
 
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
-from bias_pipeline.corpus.corpus import BLANK_LIMIT, Corpus, Record, id_key
-from bias_pipeline.corpus.image_ids import short_forms
+from bias_pipeline.corpus.corpus import BLANK_LIMIT, Corpus, Record
+from bias_pipeline.corpus.image_ids import id_key, short_forms
 from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.datasets.captioner_folder import CaptionerFolder, safe_name
 from bias_pipeline.datasets.coco_files import (

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bias_pipeline.corpus.corpus import canonical_id
+from bias_pipeline.corpus.image_ids import canonical_id
 from bias_pipeline.datasets.coco_files import (
     human_captions,
     model_captions,

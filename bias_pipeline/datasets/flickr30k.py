@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
-from bias_pipeline.corpus.corpus import BLANK_LIMIT, canonical_id
+from bias_pipeline.corpus.corpus import BLANK_LIMIT
+from bias_pipeline.corpus.image_ids import canonical_id
 from bias_pipeline.datasets.coco import CocoDataset
 from bias_pipeline.datasets.coco_files import CaptionerFile
 from bias_pipeline.datasets.columns import LabelWords, Layout

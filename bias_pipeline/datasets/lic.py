@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
-from bias_pipeline.corpus.corpus import BLANK_LIMIT, Corpus, Record, canonical_id
+from bias_pipeline.corpus.corpus import BLANK_LIMIT, Corpus, Record
+from bias_pipeline.corpus.image_ids import canonical_id
 from bias_pipeline.datasets.base import Dataset, check_folder
 from bias_pipeline.datasets.pickles import load_pickle
 from bias_pipeline.datasets.picture_files import PictureFiles, readable_pictures

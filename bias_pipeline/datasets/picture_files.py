@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from bias_pipeline.corpus.corpus import id_key
-from bias_pipeline.corpus.image_ids import few, short_id
+from bias_pipeline.corpus.image_ids import few, id_key, short_id
 from bias_pipeline.corpus.pictures import Elsewhere, Region, extent
 from bias_pipeline.datasets.scenes.categories import NAMES_BY_NUMBER
 from bias_pipeline.datasets.tables import Rows, check_file, open_rows

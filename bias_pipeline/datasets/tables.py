@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
 
-from bias_pipeline.corpus.corpus import canonical_id
+from bias_pipeline.corpus.image_ids import canonical_id
 from bias_pipeline.datasets.columns import IMAGE, plain_name
 from bias_pipeline.datasets.parquet_files import file_of, is_saved, parquet_rows, saved_rows
 from bias_pipeline.datasets.spreadsheets import sheet_rows

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bias_pipeline.corpus.attribute import Attribute
-from bias_pipeline.datasets.scenes.english import with_article
+from bias_pipeline.datasets.scenes.lexicon import with_article
 from bias_pipeline.errors import NotApplicableError
 
 _GENDER: Mapping[str, Sequence[str]] = {

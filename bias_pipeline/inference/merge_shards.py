@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bias_pipeline.array_types import Float32Array, IntArray
-from bias_pipeline.corpus.corpus import id_key
+from bias_pipeline.corpus.image_ids import id_key
 from bias_pipeline.datasets.columns import DECODING, MASKED, SAMPLE
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.inference.blocks import (

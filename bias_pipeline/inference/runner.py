@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice, takewhile
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from bias_pipeline.corpus.corpus import id_key
+from bias_pipeline.corpus.image_ids import id_key
 from bias_pipeline.errors import BiasPipelineError, ResourceError
 from bias_pipeline.inference.blocks import NOT_YET, Block, BlockStore, block_notes, block_values
 from bias_pipeline.inference.shards import Shard, blocks_of, is_of_content

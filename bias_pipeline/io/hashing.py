@@ -7,10 +7,13 @@ label noise with the numbers of the split once fell only on test images.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
+
+from bias_pipeline.array_types import Float64Array
 
 UIntArray = npt.NDArray[np.uint64]
 
@@ -93,3 +96,29 @@ def derived_seed(purpose: str, seed: int, number: int) -> int:
         True
     """
     return int(random_words(purpose, seed, np.array([number], np.uint64))[0] >> np.uint64(1))
+
+
+# P(Poisson(1) <= k) for k = 0, 1, ... in steps of 2^-32; larger k are below that precision.
+LIMITS = (np.cumsum([math.exp(-1) / math.factorial(k) for k in range(12)]) * 2.0**32).astype(
+    np.uint32
+)
+
+
+def poisson(words: UIntArray) -> Float64Array:
+    """Poisson(1) numbers from the upper half of random 64-bit words, by inversion.
+
+    A table gives them from 16 bits, except next to a limit, where all 32 bits are used.
+    """
+    counts = _TABLE[words >> np.uint64(48)]
+    unsure = np.isnan(counts)
+    counts[unsure] = _inverted((words[unsure] >> np.uint64(32)).astype(np.uint32))
+    return counts
+
+
+def _inverted(high: npt.NDArray[np.uint32]) -> npt.NDArray[np.intp]:
+    return np.searchsorted(LIMITS, high, side="right")
+
+
+_FIRST = np.arange(1 << 16, dtype=np.uint32) << np.uint32(16)  # of those that share 16 bits
+_LAST = _FIRST + np.uint32(0xFFFF)
+_TABLE = np.where(_inverted(_FIRST) == _inverted(_LAST), _inverted(_FIRST), math.nan)

@@ -25,8 +25,7 @@ from bias_pipeline.models.open_clip_folder import (
     tokenizing,
 )
 from bias_pipeline.models.pretrained import Pretrained, first_line, numbers_of
-from bias_pipeline.models.weight_files import read_numbers
-from bias_pipeline.models.weight_names import check_fit
+from bias_pipeline.models.weight_files import check_fit, read_numbers
 from bias_pipeline.vision.torchvision import make_importable
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import product
+from itertools import cycle, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -370,3 +370,28 @@ def _unit(row: Row) -> str:
 def ends(row: Row) -> tuple[float, float]:
     """The interval of a row as it is drawn."""
     return scale(row) * row.ci_low, scale(row) * row.ci_high
+
+
+AXIS = tuple(np.linspace(0, 1, 101).tolist())  # of delta
+_LINES = ("-", "--", ":", "-.")
+
+
+def substitution_curves(curves: Mapping[str, Float64Array], enough: float) -> Plot:
+    """The share of contextual substitutions at each delta, a line for each captioner.
+
+    Args:
+        curves: captioner to the (101,) shares at each delta of ``AXIS``, in [0, 1].
+        enough: the share at which a line is drawn.
+    """
+
+    def draw(axes: Axes, colours: Colours) -> None:
+        axes.axhline(100 * enough, color=colours.faint, linewidth=1)
+        for (captioner, shares), line in zip(curves.items(), cycle(_LINES), strict=False):
+            axes.plot(AXIS, 100 * shares, line, linewidth=1.5, label=printable(captioner))
+        axes.set_xlim(0, 1)
+        axes.set_ylim(0, 100)
+        axes.set_xlabel("delta, the largest cosine distance of a substitution")
+        axes.set_ylabel("contextual substitutions, per cent of all")
+        axes.legend(frameon=False, loc="lower right")
+
+    return Plot("Contextual substitutions by delta", (6.4, 4.4), draw, Points((), (), ()))

@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bias_pipeline.analysis.compare import Leaderboard
 from bias_pipeline.analysis.conclusion_checks import COVERAGE
+from bias_pipeline.analysis.gate import Decision
 from bias_pipeline.analysis.pareto import fronts
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.files import replace_file
@@ -338,3 +340,25 @@ def _amplifies(result: Result) -> bool:
 def _list(manifest: Mapping[str, object], key: str) -> list[object]:
     entries = manifest.get(key, [])
     return entries if isinstance(entries, list) else []
+
+
+def print_leaderboards(leaderboards: Sequence[Leaderboard], decisions: Sequence[Decision]) -> None:
+    """Print each leaderboard's leaderboard, then the decisions on the first captioner."""
+    several = len({decision.attribute for decision in decisions}) > 1
+    for leaderboard in leaderboards:
+        of = f"({leaderboard.ranks[0].row.attribute})" if several else ""
+        print_out(
+            " ".join(filter(None, [leaderboard.metric, leaderboard.part, leaderboard.settings, of]))
+        )
+        lines = [
+            [rank.row.captioner, interval(rank.row), rank.letters] for rank in leaderboard.ranks
+        ]
+        print_table(["captioner", leaderboard.part, "group"], lines, keys=1, left=3)
+        print_out()
+    print_text(
+        "captioners that share a letter do not differ significantly; fairest (or best) first"
+    )
+    print_out()
+    for decision in decisions:
+        whose = f"{decision.attribute}: " if several else ""
+        print_text(whose + decision.sentence())

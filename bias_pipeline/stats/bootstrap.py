@@ -13,8 +13,7 @@ import numpy as np
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.declared import Configurable, InnerShare, Resamples, Seed
 from bias_pipeline.errors import UsageError
-from bias_pipeline.io.hashing import UIntArray, random_words
-from bias_pipeline.stats.poisson import poisson
+from bias_pipeline.io.hashing import UIntArray, poisson, random_words
 from bias_pipeline.stats.scores import ScoreTable
 from bias_pipeline.stats.shares import effective_trials, wilson
 

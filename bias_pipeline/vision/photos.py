@@ -13,8 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bias_pipeline.corpus.corpus import canonical_id
-from bias_pipeline.corpus.image_ids import ENDINGS, short_id
+from bias_pipeline.corpus.image_ids import ENDINGS, canonical_id, short_id
 from bias_pipeline.errors import DataError, ResourceError
 
 if TYPE_CHECKING:

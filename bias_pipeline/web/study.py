@@ -10,7 +10,7 @@ from importlib.resources import files
 from io import BytesIO
 from pathlib import Path
 
-from bias_pipeline.corpus.corpus import id_key
+from bias_pipeline.corpus.image_ids import id_key
 from bias_pipeline.vision.masked_photos import PhotoReader
 from bias_pipeline.vision.photos import read_photo
 

@@ -14,8 +14,8 @@ torch = pytest.importorskip("torch")
 
 from safetensors.torch import save_file  # noqa: E402
 
-from bias_pipeline.captioners import timm_backbone  # noqa: E402
-from bias_pipeline.captioners.timm_backbone import TimmBackbone  # noqa: E402
+from bias_pipeline.captioners import backbones  # noqa: E402
+from bias_pipeline.captioners.backbones import TimmBackbone  # noqa: E402
 from bias_pipeline.corpus.pictures import Pictures  # noqa: E402
 from bias_pipeline.errors import DataError, ResourceError  # noqa: E402
 from bias_pipeline.models.timm_networks import TimmRegions, find_timm  # noqa: E402
@@ -63,7 +63,7 @@ def test_pictures_are_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
     labelled = data(40)
     backbone = TimmBackbone(network(tmp_path / "net"), str(tmp_path / "cache"))
     first = np.array(backbone.read(labelled).table)
-    monkeypatch.setattr(timm_backbone, "TimmRegions", None)
+    monkeypatch.setattr(backbones, "TimmRegions", None)
     assert (backbone.read(labelled).table == first).all()
 
 

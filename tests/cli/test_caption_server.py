@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from bias_pipeline.captioners import pace
+from bias_pipeline.captioners import chat_server
 from bias_pipeline.captioners.chat_server import ChatServer
 from bias_pipeline.captioners.served import ServedBar, ServedCaptioner
 from bias_pipeline.commands import caption_server
@@ -53,7 +53,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(pace, "FIRST_WAIT_S", 0.005)
+    monkeypatch.setattr(chat_server, "FIRST_WAIT_S", 0.005)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     secrets.cache_clear()
     yield
@@ -429,7 +429,7 @@ def test_a_server_that_dies_half_way_loses_nothing(ask: Ask, run: Run) -> None:
 def test_a_server_that_is_started_again_goes_on_answering(
     ask: Ask, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pace, "FIRST_WAIT_S", 0.1)  # six seconds in all
+    monkeypatch.setattr(chat_server, "FIRST_WAIT_S", 0.1)  # six seconds in all
     port = unused_port()
     half = threading.Event()
 

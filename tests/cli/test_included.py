@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 import bias_pipeline as bp
-from bias_pipeline.config import expansion, overrides, targets
+from bias_pipeline.config import overrides, targets
 from bias_pipeline.config.targets import is_allowed
 from bias_pipeline.io.plugins import VARIABLE
 from bias_pipeline.report import catalogue
@@ -102,7 +102,7 @@ def test_help_offers_what_is_included(run: Run) -> None:
 
 def test_all_metrics_are_those_of_ones_own_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "mine")
-    (word,) = expansion.expand(overrides.options_of(["metric=all"]))
+    (word,) = overrides.expand(overrides.options_of(["metric=all"]))
     assert "silence" in word.partition("=")[2].split(",")
 
 

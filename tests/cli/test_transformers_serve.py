@@ -17,7 +17,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from bias_pipeline.captioners import pace
+from bias_pipeline.captioners import chat_server
 from bias_pipeline.captioners.chat_server import ChatServer
 from tests.cli.commands import Run, wait_for
 from tests.corpora import REPOSITORY
@@ -109,7 +109,7 @@ def ask(
     run: Run, photos: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., tuple[int, str]]:
     """Caption the photos by the server."""
-    monkeypatch.setattr(pace, "FIRST_WAIT_S", 0.05)
+    monkeypatch.setattr(chat_server, "FIRST_WAIT_S", 0.05)
 
     def command(*words: str, out: str = "out") -> tuple[int, str]:
         options = ("--server", server.url, "--model", str(server.model), "--out", out)

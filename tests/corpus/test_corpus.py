@@ -8,7 +8,8 @@ import pytest
 
 from bias_pipeline.corpus.attribute import LabelMap
 from bias_pipeline.corpus.captions import is_blank
-from bias_pipeline.corpus.corpus import Record, canonical_id
+from bias_pipeline.corpus.corpus import Record
+from bias_pipeline.corpus.image_ids import canonical_id
 from bias_pipeline.errors import DataError, UsageError
 from tests.corpora import make_corpus
 

@@ -10,7 +10,7 @@ import pytest
 
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.hold_out import HoldOut
-from bias_pipeline.corpus.image_ids import originals
+from bias_pipeline.corpus.split import originals
 from bias_pipeline.datasets.artemis_files import (
     EMOTIONS,
     Annotation,

@@ -15,7 +15,7 @@ from bias_pipeline.datasets.scenes import (
     world_captions,
 )
 from bias_pipeline.errors import UsageError
-from bias_pipeline.text.sentences import sentences_of
+from bias_pipeline.text.scored_text import sentences_of
 
 LONG = CAPTIONERS["verbose"]
 WORDS = {"Male": {"man", "guy", "male", "boy"}, "Female": {"woman", "lady", "female", "girl"}}

@@ -34,8 +34,12 @@ from bias_pipeline.datasets.scenes import (
 from bias_pipeline.datasets.scenes.activities import ACTIVITIES
 from bias_pipeline.datasets.scenes.categories import CATEGORIES
 from bias_pipeline.datasets.scenes.dataset import ScenesDataset
-from bias_pipeline.datasets.scenes.english import plural
-from bias_pipeline.datasets.scenes.lexicon import NEUTRAL_ADULTS, NEUTRAL_CHILDREN, REVEALING
+from bias_pipeline.datasets.scenes.lexicon import (
+    NEUTRAL_ADULTS,
+    NEUTRAL_CHILDREN,
+    REVEALING,
+    plural,
+)
 from bias_pipeline.datasets.scenes.slots import GROUPS, world_tables
 from bias_pipeline.errors import ResourceError, UsageError
 

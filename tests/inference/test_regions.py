@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bias_pipeline.corpus.pictures import Drawn, Pictures, Pixels
-from bias_pipeline.inference.regions import regions_of
+from bias_pipeline.inference.pictures import regions_of
 
 N = 250  # some blocks
 

@@ -11,7 +11,7 @@ from scipy import stats as scipy_stats
 
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.errors import UsageError
-from bias_pipeline.io.hashing import hash_ids
+from bias_pipeline.io.hashing import LIMITS, hash_ids, poisson
 from bias_pipeline.scoring import Accuracy, InverseCrossEntropy, Scoring
 from bias_pipeline.stats.bootstrap import (
     Bootstrap,
@@ -23,7 +23,6 @@ from bias_pipeline.stats.bootstrap import (
     steady,
     summary,
 )
-from bias_pipeline.stats.poisson import LIMITS, poisson
 from bias_pipeline.stats.scores import ScoreTable
 
 

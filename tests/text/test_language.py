@@ -9,7 +9,7 @@ import pytest
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.corpus import Corpus, Record
-from bias_pipeline.text.caption_checks import language_notes
+from bias_pipeline.text.caption_statistics import language_notes
 
 LABELS = LabelMap("g", {"m": "male", "f": "female"})
 ENGLISH = Attribute("gender", ("male", "female"), {"male": ["man"], "female": ["woman"]}, {})

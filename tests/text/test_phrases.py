@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.text.hedges import hedged
+from bias_pipeline.text.mentions import hedged
 from bias_pipeline.text.phrases import (
     declines,
     preamble_of,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bias_pipeline.commands import column_options
+from bias_pipeline.commands import arguments
 from bias_pipeline.commands.arguments import Parser
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute
@@ -96,7 +96,7 @@ def read(folder: Path, variant: Variant) -> Corpus:
 def _dataset(places: Mapping[str, Path], words: Sequence[str]) -> CocoDataset:
     """Built as a run builds it, but without composing a configuration for every variant."""
     parser = Parser("variant")
-    column_options.add_options(parser)
+    arguments.add_column_options(parser)
     options, rest = parser.parse_known_args(list(words))
     settings: dict[str, Any] = {key: value for key, value in vars(options).items() if key != "map"}
     settings |= {word.removeprefix("dataset.").partition("=")[0]: True for word in rest}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from bias_pipeline.datasets.scenes.english import Verb
+from bias_pipeline.datasets.scenes.lexicon import Verb
 
 SETTINGS = ("sport", "street", "home")
 

@@ -23,8 +23,7 @@ from bias_pipeline.datasets.scenes.affect_motifs import (
     shares,
     tables,
 )
-from bias_pipeline.datasets.scenes.english import enumeration
-from bias_pipeline.datasets.scenes.lexicon import options, pick
+from bias_pipeline.datasets.scenes.lexicon import enumeration, options, pick
 from bias_pipeline.datasets.scenes.slots import draw
 from bias_pipeline.datasets.scenes.world import HUMANS, named_draws, rows_of, uniforms
 from bias_pipeline.errors import UsageError

@@ -13,14 +13,14 @@ from typing import NamedTuple, TypeVar
 from bias_pipeline.datasets.scenes import lexicon
 from bias_pipeline.datasets.scenes.bias_settings import BiasSettings
 from bias_pipeline.datasets.scenes.categories import CATEGORIES
-from bias_pipeline.datasets.scenes.english import (
+from bias_pipeline.datasets.scenes.lexicon import (
     Verb,
     enumeration,
     noun_phrase,
+    pick,
     plural,
     with_article,
 )
-from bias_pipeline.datasets.scenes.lexicon import pick
 from bias_pipeline.datasets.scenes.scene import Scene
 
 _Option = TypeVar("_Option")

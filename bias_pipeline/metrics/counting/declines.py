@@ -15,7 +15,7 @@ from bias_pipeline.metrics.counting.base import SHARE, CountingMetric, CountSpec
 from bias_pipeline.metrics.value_names import SCORE, PartName
 from bias_pipeline.stats.compare import merged_p
 from bias_pipeline.stats.shares import same_share_p
-from bias_pipeline.text.hedges import hedged
+from bias_pipeline.text.mentions import hedged
 from bias_pipeline.text.scored_text import declined_images
 
 OVERALL = PartName("overall")

@@ -26,7 +26,7 @@ from bias_pipeline.metrics.counting.base import (
 )
 from bias_pipeline.metrics.counting.caption_sides import CaptionSides, mean_of
 from bias_pipeline.metrics.counting.group_tables import by_group, crossed, one_hot
-from bias_pipeline.metrics.functional.fairness import (
+from bias_pipeline.metrics.functional.groups import (
     PRIORS,
     differential_fairness,
     epsilons,
@@ -67,7 +67,7 @@ class DifferentialFairness(TaskMetric):
         attribute: whose labelled groups are compared.
         task: whose tasks count.
         stats: how intervals are made.
-        prior: see :func:`~bias_pipeline.metrics.functional.fairness.epsilons`.
+        prior: see :func:`~bias_pipeline.metrics.functional.groups.epsilons`.
         min_support: the share of people's captions (of the captioner's where there are none) that
             must name a task; a maximum over rarer ones is noise. Ours. See
             :func:`~bias_pipeline.metrics.counting.base.least_share`.

@@ -27,8 +27,11 @@ from bias_pipeline.metrics.functional.attack import (
     ratio,
 )
 from bias_pipeline.metrics.functional.counts import Counts
-from bias_pipeline.metrics.functional.fairness import differential_fairness
-from bias_pipeline.metrics.functional.groups import gender_error, gender_ratio
+from bias_pipeline.metrics.functional.groups import (
+    differential_fairness,
+    gender_error,
+    gender_ratio,
+)
 
 __all__ = [
     "RELATIONS",

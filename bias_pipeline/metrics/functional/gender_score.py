@@ -1,10 +1,14 @@
-"""Belief revision and bias ratios of the Gender Score (Sabir and Padro 2023)."""
+"""Belief revision and bias ratios of the Gender Score, and the gender-object distance.
+
+Both are by Sabir and Padro (2023).
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.metrics.functional.counts import share
 
 
 def revision(similarity: Float64Array, probability: Float64Array) -> Float64Array:
@@ -109,3 +113,41 @@ def estimated(scores: Float64Array) -> tuple[IntArray, BoolArray]:
     best = np.where(known, sound.argmax(axis=1), -1)
     several = (sound == sound.max(axis=1, keepdims=True)).sum(axis=1) > 1
     return best.astype(np.int64), known & several
+
+
+def cosines(objects: Float64Array, groups: Float64Array) -> Float64Array:
+    """(T, K) cosines; NaN where either vector is missing or 0.
+
+    Args:
+        objects: (T, D) vectors, NaN or 0 for one that has none.
+        groups: (K, D) the same.
+
+    Example:
+        >>> cosines(np.array([[3.0, 4.0]]), np.array([[1.0, 0.0], [0.0, 0.0]])).tolist()
+        [[0.6, nan]]
+    """
+    units = []
+    for vectors in (objects, groups):
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        units.append(
+            np.divide(vectors, lengths, out=np.full(vectors.shape, np.nan), where=lengths > 0)
+        )
+    cosine: Float64Array = units[0] @ units[1].T
+    return cosine
+
+
+def mean_cosines(counts: Float64Array, near: Float64Array) -> Float64Array:
+    """(..., K) mean cosine over all mentions; objects without a cosine are left out.
+
+    Args:
+        counts: (..., T) how often each object is counted.
+        near: (T, K) cosines of objects and groups, NaN where there is none.
+
+    Example:
+        >>> near = np.array([[0.2, 0.1], [0.4, 0.3], [np.nan, 0.9]])
+        >>> mean_cosines(np.array([3.0, 1.0, 5.0]), near).round(3).tolist()
+        [0.25, 0.15]
+    """
+    known = np.isfinite(near).all(axis=1)
+    counted = counts[..., known]
+    return share(counted @ near[known], counted.sum(axis=-1, keepdims=True))

@@ -29,8 +29,12 @@ from bias_pipeline.metrics.counting.base import (
 from bias_pipeline.metrics.counting.caption_sides import CaptionSides, mean_of
 from bias_pipeline.metrics.counting.group_tables import by_group, crossed, one_hot
 from bias_pipeline.metrics.functional.counts import share
-from bias_pipeline.metrics.functional.gender_distance import cosines, mean_cosines
-from bias_pipeline.metrics.functional.gender_score import bias_ratio, ratio_to_neutral
+from bias_pipeline.metrics.functional.gender_score import (
+    bias_ratio,
+    cosines,
+    mean_cosines,
+    ratio_to_neutral,
+)
 from bias_pipeline.metrics.references import SABIR_2023, ZHAO_2017
 from bias_pipeline.metrics.value_names import (
     HUMAN,

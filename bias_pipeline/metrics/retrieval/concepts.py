@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from bias_pipeline.datasets.scenes.activities import ACTIVITIES
 from bias_pipeline.datasets.scenes.dataset import ScenesDataset
-from bias_pipeline.datasets.scenes.english import Verb, noun_phrase
+from bias_pipeline.datasets.scenes.lexicon import Verb, noun_phrase
 from bias_pipeline.errors import UsageError
 
 Concepts = Mapping[str, str]  # name to query

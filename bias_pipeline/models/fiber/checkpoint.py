@@ -21,8 +21,7 @@ from torch import Tensor
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.models.fiber.folder import TEXT_HEAD, FiberSize, Head
 from bias_pipeline.models.fiber.net import FiberNet
-from bias_pipeline.models.weight_files import read_numbers
-from bias_pipeline.models.weight_names import check_fit, renamed
+from bias_pipeline.models.weight_files import check_fit, read_numbers, renamed
 
 TABLE = "attn.relative_position_bias_table"
 _SWIN = r"vit_model\.layers\.(\d+)\.blocks\.(\d+)\."

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.models import weight_names
+from bias_pipeline.models import weight_files
 from bias_pipeline.models.weight_files import read_numbers
 
 DETECTOR, CAPTIONS = "detector.", ("grid_net.", "cap_generator.")
@@ -119,8 +119,8 @@ def read_checkpoint(path: Path) -> GritCheckpoint:
 
 
 def rename_grit_weights(weights: Mapping[str, Tensor], path: Path) -> dict[str, Tensor]:
-    """Weights under our names, see :func:`~bias_pipeline.models.weight_names.renamed`."""
-    return weight_names.renamed(weights, _NAMES, _UNUSED, path, "GRIT")
+    """Weights under our names, see :func:`~bias_pipeline.models.weight_files.renamed`."""
+    return weight_files.renamed(weights, _NAMES, _UNUSED, path, "GRIT")
 
 
 def check_grit_fit(
@@ -128,7 +128,7 @@ def check_grit_fit(
 ) -> None:
     """The same of a network whose size ``what`` has set."""
     why = f"with {what} the file is of another size"
-    weight_names.check_fit(weights, shapes, path, why)
+    weight_files.check_fit(weights, shapes, path, why)
 
 
 def load_detector(net: nn.Module, checkpoint: GritCheckpoint, what: str) -> None:

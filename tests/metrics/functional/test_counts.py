@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy import sparse
 
-from bias_pipeline.metrics.functional import amplification, cooccurrence, fairness, groups
+from bias_pipeline.metrics.functional import amplification, cooccurrence, groups
 from bias_pipeline.metrics.functional.amplification import holds, task_sets
 from bias_pipeline.metrics.functional.counts import Counts, nanmean
 from bias_pipeline.metrics.value_names import DIRECTIONS
@@ -278,14 +278,14 @@ def test_complete_sets_are_those_of_whole_images(t: np.ndarray) -> None:
 @given(arrays.arrays(np.float64, (K, T), elements=st.integers(0, 50)))
 def test_epsilon_is_no_smaller_than_that_of_any_pair(joint: np.ndarray) -> None:
     sizes = np.full(K, 50.0)
-    whole = fairness.differential_fairness(joint, sizes)
+    whole = groups.differential_fairness(joint, sizes)
     for pair in itertools.combinations(range(K), 2):
-        assert fairness.differential_fairness(joint[list(pair)], sizes[list(pair)]) <= whole + 1e-12
+        assert groups.differential_fairness(joint[list(pair)], sizes[list(pair)]) <= whole + 1e-12
     assert whole >= 0
 
 
 def test_epsilon_without_a_prior_is_unknown_for_a_group_never_given_the_task() -> None:
-    epsilons = fairness.epsilons(np.array([[5.0], [0.0]]), np.array([9.0, 9.0]), "none")
+    epsilons = groups.epsilons(np.array([[5.0], [0.0]]), np.array([9.0, 9.0]), "none")
     assert np.isnan(epsilons).all()
 
 

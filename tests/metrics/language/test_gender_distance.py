@@ -12,8 +12,12 @@ import pytest
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.errors import NotApplicableError, ResourceError, UsageError
-from bias_pipeline.metrics.functional.gender_distance import cosines, mean_cosines
-from bias_pipeline.metrics.functional.gender_score import bias_ratio, ratio_to_neutral
+from bias_pipeline.metrics.functional.gender_score import (
+    bias_ratio,
+    cosines,
+    mean_cosines,
+    ratio_to_neutral,
+)
 from bias_pipeline.metrics.language.gender_distance import GenderDistance
 from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.text.vectors import word_vectors
