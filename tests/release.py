@@ -32,7 +32,7 @@ LEARNING = ("torch", "pytorch-lightning")
 CONTENT = re.compile(
     r"(bias_pipeline|hydra_plugins/device_pool)/[\w./]+\.(py|yaml|css|js|j2|txt)"
     r"|bias_pipeline/py\.typed"
-    r"|bias_pipeline/analysis/(flatness|power)\.csv"  # rows of studies, which cards quote
+    r"|bias_pipeline/analysis/(features|flatness|power)\.csv"  # rows of studies, which cards quote
     r"|bias_pipeline/(models/published_captioners|text/phrases)\.csv"  # names, phrases of refusal
     r"|bias_pipeline-[\w.]+\.dist-info/[\w./]+"
 )

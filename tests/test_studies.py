@@ -127,6 +127,7 @@ COMMANDS = {
     "emotion/rows.csv": "experiments.emotion.reproduce OUTPUTS",
     "encoder_sensitivity/debiased_rows.csv": "experiments.encoder_sensitivity.debiased DATA OUT",
     "encoder_sensitivity/rows.csv": "experiments.encoder_sensitivity.reproduce DATA",
+    "feature_sensitivity/rows.csv": "experiments.feature_sensitivity --out DIR",
     "gender_score/context_rows.csv": "experiments.gender_score.contexts DATA OUTPUTS",
     "gender_score/rows.csv": "experiments.gender_score.reproduce DATA",
     "gender_score/whole_rows.csv": "experiments.gender_score.whole DATA OUTPUTS sat",
@@ -207,6 +208,11 @@ def test_the_package_ships_what_the_study_of_power_measured() -> None:
 def test_the_package_ships_what_the_study_of_flatness_measured() -> None:
     shipped = REPOSITORY / "bias_pipeline" / "analysis" / "flatness.csv"
     assert shipped.read_text() == flatness_tables.shipped(pd.read_csv(flatness.ROWS))
+
+
+def test_the_package_ships_what_the_study_of_features_measured() -> None:
+    shipped = REPOSITORY / "bias_pipeline" / "analysis" / "features.csv"
+    assert shipped.read_text() == (STUDIES / "feature_sensitivity" / "rows.csv").read_text()
 
 
 def test_the_page_that_advises_on_metrics_is_that_of_the_figures() -> None:

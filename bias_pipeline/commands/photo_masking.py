@@ -28,7 +28,7 @@ def add_masking_options(parser: Parser) -> None:
         "--image-masking",
         metavar="NAME",
         help="paint over, as for attackers: person_segment, person_box, person_part, objects, "
-        f"person_objects (nothing); {_GROUP}=NAME is the same",
+        f"person_objects, background, some_objects (nothing); {_GROUP}=NAME is the same",
     )
     group.add_argument(
         "--crop", choices=("person",), help="show the box of the largest person, nothing else"

@@ -117,6 +117,13 @@ WORDS = (
         module="steadiness",
     ),
     Command(
+        "analysis feature_sensitivity",
+        "whether scores depend on backgrounds and single objects",
+        f"PHOTOS --model MODEL --regions FILE --out DIR {KEYS}",
+        keys=True,
+        module="feature_sensitivity",
+    ),
+    Command(
         "analysis rebalance",
         "weights of training images against pairs that a captioner overdoes",
         f"RUN --out FILE.parquet {KEYS}",

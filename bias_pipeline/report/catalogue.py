@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from bias_pipeline.analysis.behaviour import VERDICTS
+from bias_pipeline.analysis.feature_sensitivity import TITLES, Shift, is_steady, shifts_of
 from bias_pipeline.analysis.usability import Movement, Usability, movements_of, usability
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.declared import TARGET
@@ -226,8 +227,13 @@ finds may be concluded; that it finds nothing says nothing, for it did not find 
 [experiments/power](../experiments/power/README.md). The amounts are of
 [experiments/flatness](../experiments/flatness/README.md), in points, or in the unit of the score:
 the largest change between speakers without bias, with half of the interval, and the largest change
-by planted bias. [which_metric.md](which_metric.md) says what to use for which question, and from
-how many images.
+by planted bias.
+
+*Background and objects* says whether a number stays within its interval if the pictures that are
+captioned have their background slightly blurred, or one object in ten hidden
+([experiments/feature_sensitivity](../experiments/feature_sensitivity/README.md)): the number with
+its interval, and by how much each change shifts it, per cent where it is a fraction.
+[which_metric.md](which_metric.md) says what to use for which question, and from how many images.
 """
 
 _MEANINGS = {
@@ -273,6 +279,7 @@ def card(name: str) -> str:
         "read": f"{info.direction}; {info.neutral:g} means no bias",
         "asks": QUESTIONS[info.question],
         "usable for a conclusion": _usable(info),
+        "background and objects": _features(info),
         "planted habits": _responses(info),
         "range": _range(info),
         "source": _sources(info),
@@ -344,6 +351,44 @@ def _amounts(lines: Sequence[Movement]) -> str:
         f"speakers without bias move it by up to {moved} ±{half} ({most.speaker}), planted bias by "
         f"{planted} ({biased.bias})"
     )
+
+
+_FINE = 0.02  # fractions below it have two digits after the point
+
+
+def _features(info: MetricInfo) -> str:
+    """Whether each headline stays within its interval in ``experiments/feature_sensitivity``."""
+    texts = [
+        f"`{answer.part}`{_where(lines[0])}: {'steady' if is_steady(lines) else 'not steady'} "
+        f"({_shifted(lines)})"
+        for answer in usability(info)
+        for lines in shifts_of(info.name, answer.part)
+    ]
+    return "; ".join(texts) or "not in the study"
+
+
+def _where(line: Shift) -> str:
+    return " under `alignment=matched`" if line.alignment == "matched" else ""
+
+
+def _shifted(lines: Sequence[Shift]) -> str:
+    """A number's interval, and by how much each change shifts it."""
+    first = lines[0]
+    fraction = first.unit == "fraction"
+    digits = 2 if not fraction or abs(first.score) < _FINE else 1
+
+    def written(value: float, low: float, high: float) -> str:
+        texts = [
+            f"{round(100 * x if fraction else x, digits) + 0.0:.{digits}f}"
+            for x in (value, low, high)
+        ]
+        return texts[0] if math.isnan(low) else f"{texts[0]} [{texts[1]}, {texts[2]}]"
+
+    shifted = (
+        f"{TITLES[line.change]} {written(line.shift, line.shift_low, line.shift_high)}"
+        for line in lines
+    )
+    return f"{written(first.score, first.ci_low, first.ci_high)}; {', '.join(shifted)}"
 
 
 def _responses(info: MetricInfo) -> str:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 PhotoReader: TypeAlias = Callable[[Path], "Image"]
 VERSION = 1  # raise it whenever any pixel changes
-_NOTHING = ImageMasking(person="none")
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class MaskedPhotos:
     def __str__(self) -> str:
         """The settings that differ from those of whole photos."""
         settings = {**asdict(self.masking), "crop": self.crop}
-        usual = {**asdict(_NOTHING), "crop": "none"}
+        usual = {**asdict(type(self.masking)(person="none")), "crop": "none"}
         return " ".join(f"{key}={value}" for key, value in settings.items() if value != usual[key])
 
     def __call__(self, path: Path) -> Image:

@@ -20,6 +20,7 @@ from bias_pipeline.vision.drawn import in_size
 from bias_pipeline.vision.people import box_mask, grown, region_mask, union
 
 _GREY = 127
+_STRONG = 1 / 8  # of a picture's larger side: the radius of a strong blur
 _FOREGROUND = 0.5  # of the largest person's box
 _GRAINS = 256  # pixels per noise cell each way, in larger pictures
 
@@ -195,7 +196,7 @@ class ImageMasking(Configurable):
         if self.fill == "mean":
             return pixels[~mask].mean(axis=0).round().astype(np.uint8)
         if self.fill == "blur":
-            return _blurred(pixels)[mask]
+            return blurred(pixels, _STRONG)[mask]
         return _noise(*mask.shape)[mask]
 
 
@@ -244,11 +245,11 @@ class Blank:
         return True
 
 
-def _blurred(pixels: Pixels) -> Pixels:
-    """A strongly blurred picture."""
+def blurred(pixels: Pixels, share: float) -> Pixels:
+    """A picture under a Gaussian blur, whose radius is a share of its larger side."""
     from PIL import Image, ImageFilter
 
-    radius = max(pixels.shape[:2]) / 8
+    radius = max(pixels.shape[:2]) * share
     soft = Image.fromarray(pixels).filter(ImageFilter.GaussianBlur(radius))
     return np.asarray(soft)
 

@@ -1,0 +1,54 @@
+"""``analysis feature_sensitivity`` through the door: from photos to a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tests.cli.commands import Run
+
+DATA = (
+    "dataset.attributes=d/attributes.csv", "dataset.captions=d/annotations/captions.json",
+    "dataset.instances=d/annotations/instances.json",
+)  # fmt: skip
+REGIONS = ("--regions", "d/annotations/instances.json")
+
+
+@pytest.fixture
+def model(run: Run) -> str:
+    """A SAT that has seen a few scenes once, and 60 scenes in the folder d."""
+    assert run("data", "draw", "--out", "d", "--n-images", "60", "--side", "32")[0] == 0
+    tiny = ("encoder.side=32", "encoder.width=4", "encoder.hidden_dim=16", "--epochs", "1")
+    code, output = run("fit", "sat", "dataset=scenes", "dataset.n_images=60", *tiny, "--out", "m")
+    assert code == 0, output
+    return "m"
+
+
+def test_pictures_are_changed_captioned_and_scored(run: Run, model: str) -> None:
+    options = ("d/images", "--model", model, *REGIONS, "--out", "f", "--max-new-tokens", "9")
+    cheap = ("metric=quality,gender_error", "seeds=1", "stats.resamples=50")
+    words = ("analysis", "feature_sensitivity", *options, *DATA, *cheap, "image_masking.blur=0.3")
+    code, output = run(*words)
+    assert code == 0, output
+    assert {path.stem for path in Path("f/captioners").iterdir()} == {
+        "whole", "background", "objects",
+    }  # fmt: skip
+    assert "blur=0.3" in Path("f/captioners/background.json").read_text()
+    table = pd.read_csv("f/feature_sensitivity.csv")
+    assert set(table["change"]) == {"background", "objects"}
+    assert "steady" in output
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--out", "f"], "--regions FILE and --out DIR are needed"),
+        ([*REGIONS, "--out", "f", "--crop", "person"], "--crop: this analysis sets it"),
+        ([*REGIONS, "--out", "f", "--image-masking", "objects"], "this analysis sets it"),
+    ],
+)
+def test_what_does_not_fit_is_refused(words: list[str], message: str, run: Run) -> None:
+    code, output = run("analysis", "feature_sensitivity", "photos", "--model", "m", *words)
+    assert (code, message in output) == (2, True)
