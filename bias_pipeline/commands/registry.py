@@ -93,6 +93,13 @@ WORDS = (
         "look through finished runs in a browser, down to the captions behind a number",
         "[OUTPUTS] ...",
     ),
+    Command(
+        "anonymous build",
+        "make pictures in which no group shows",
+        "--scenes --out DIR [dataset.key=value ...]",
+        keys=True,
+    ),
+    Command("anonymous filter", "keep the pictures in which raters can tell no group", "DIR"),
     Command("metrics", "what each metric can detect", "[--cards]", module="analysis"),
     Command("analysis claims", "do the papers' conclusions hold in our runs?"),
     Command("analysis words", "words that give the attribute away", KEYS, keys=True),

@@ -11,10 +11,10 @@ from io import BytesIO
 from pathlib import Path
 
 from bias_pipeline.corpus.image_ids import id_key
+from bias_pipeline.datasets.rater_answers import CANNOT_TELL
 from bias_pipeline.vision.masked_photos import PhotoReader
 from bias_pipeline.vision.photos import read_photo
 
-CANNOT_TELL = "Unsure"  # as data sets write it
 CONSENT = files("bias_pipeline.web").joinpath("consent.txt").read_text(encoding="utf-8")
 _LONGEST_SIDE, _QUALITY = 1600, 90
 

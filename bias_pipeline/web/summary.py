@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from bias_pipeline.array_types import IntArray
+from bias_pipeline.datasets.rater_answers import CANNOT_TELL
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.stats.agreement import (
@@ -21,7 +22,6 @@ from bias_pipeline.stats.agreement import (
 )
 from bias_pipeline.stats.shares import wilson
 from bias_pipeline.web.answers import GOLD, STUDY, Rating, read_ratings
-from bias_pipeline.web.study import CANNOT_TELL
 
 _Z = 1.96
 

@@ -13,11 +13,12 @@ import pytest
 
 from bias_pipeline.config.compose import cell
 from bias_pipeline.datasets.label_files import read_labels
+from bias_pipeline.datasets.rater_answers import CANNOT_TELL
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io.csv_text import read_csv
 from bias_pipeline.io.plugins import group_choices
 from bias_pipeline.web.answers import LOG, TABLE, AnswerStore, NameTakenError
-from bias_pipeline.web.study import CANNOT_TELL, RatingQuestion, Study
+from bias_pipeline.web.study import RatingQuestion, Study
 from bias_pipeline.web.summary import agreement_lines
 
 

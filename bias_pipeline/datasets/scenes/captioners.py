@@ -73,28 +73,70 @@ def world_captions(world: World, dials: BiasSettings, sample: int = 0) -> dict[i
         True
     """
     keys = [image.key for image in world.images]
-    codes = group_codes(world.seed, keys)
     stream = _STREAM + _APART * sample
-    columns = perceived(world.seed, keys, codes, dials, stream)
+    columns = perceived(world.seed, keys, group_codes(world.seed, keys), dials, stream)
+    beliefs = _believed(world.seed, keys, columns, dials, stream)
+    minds = [
+        _in_mind(image.labels, belief) for image, belief in zip(world.images, beliefs, strict=True)
+    ]
+    return _written(world, columns, minds, dials, stream)
+
+
+def captions_without_marks(world: World, dials: BiasSettings) -> dict[int, str]:
+    """Let a captioner describe pictures in which nothing on a person shows a group.
+
+    The share ``t_to_a`` of its captions assumes the group that the scene suggests, all others
+    assume none. What it imagines (``a_to_t``) follows that group too, said or not. All else is as
+    in :func:`world_captions`.
+
+    Args:
+        world: whose people are drawn without marks.
+        dials: of the captioner.
+
+    Returns:
+        Image id to caption.
+
+    Example:
+        >>> from bias_pipeline.datasets.scenes.world import generate
+        >>> captions = captions_without_marks(generate(n_images=40), BiasSettings())
+        >>> any({"man", "woman"} & set(text.lower().split()) for text in captions.values())
+        False
+    """
+    keys = [image.key for image in world.images]
+    codes = group_codes(world.seed, keys)
+    actual = choices(world.seed, keys, codes, world_tables(), 0)
+    assumed = {attribute: suggested(attribute, actual) for attribute in GROUPS}
+    columns = perceived(world.seed, keys, codes, dials, assumed=assumed)
+    minds = [
+        {**dict.fromkeys(GROUPS, ""), **belief}
+        for belief in _believed(world.seed, keys, columns, dials, _STREAM)
+    ]
+    return _written(world, columns, minds, dials, _STREAM)
+
+
+def _written(
+    world: World,
+    columns: Columns,
+    minds: Sequence[Mapping[str, str]],
+    dials: BiasSettings,
+    stream: int,
+) -> dict[int, str]:
+    """Image id to the caption of what is perceived, with the groups that are in mind."""
+    keys = [image.key for image in world.images]
     sentences = range(stream, stream + int(dials.sentences))
     rows = zip(
         world.images,
         rows_of(columns),
         image_draws(world.seed, keys),
         zip(*(annotator_draws(world.seed, keys, each) for each in sentences), strict=True),
-        _believed(world.seed, keys, columns, dials, stream),
+        minds,
         strict=True,
     )
     return {
         image.id: _joined(
-            [
-                caption(
-                    Telling(stage(options, chosen), _in_mind(image.labels, belief), draw, dials)
-                )
-                for draw in draws
-            ]
+            [caption(Telling(stage(options, chosen), mind, draw, dials)) for draw in draws]
         )
-        for image, options, chosen, draws, belief in rows
+        for image, options, chosen, draws, mind in rows
     }
 
 
@@ -106,7 +148,12 @@ def _joined(sentences: Sequence[str]) -> str:
 
 
 def perceived(
-    seed: int, keys: Sequence[int], codes: Columns, dials: BiasSettings, stream: int = _STREAM
+    seed: int,
+    keys: Sequence[int],
+    codes: Columns,
+    dials: BiasSettings,
+    stream: int = _STREAM,
+    assumed: Columns | None = None,
 ) -> dict[str, IntArray]:
     """The options that a captioner perceives: the picture's own, some replaced by imagined ones.
 
@@ -116,12 +163,13 @@ def perceived(
         codes: their groups.
         dials: of the captioner.
         stream: of the random numbers.
+        assumed: the groups for which it imagines; the pictures' own if left out.
 
     Returns:
         Slot name to (N,) option numbers.
     """
     actual = choices(seed, keys, codes, world_tables(), 0)
-    imagined = choices(seed, keys, codes, imagined_tables(dials), stream)
+    imagined = choices(seed, keys, assumed or codes, imagined_tables(dials), stream)
     coins = uniforms(seed, keys, stream, [f"imagines {kind_of(slot)}" for slot in SLOTS])
     return {
         slot: np.where(coins[:, i] < abs(dials.a_to_t), imagined[slot], actual[slot])

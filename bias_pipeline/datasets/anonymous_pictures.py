@@ -1,0 +1,127 @@
+"""A folder of anonymous pictures: the pictures, a table of them, and captions of captioners."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bias_pipeline.corpus.image_ids import short_id
+from bias_pipeline.datasets.coco_files import model_captions
+from bias_pipeline.datasets.tables import open_rows
+from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.io.csv_text import table_csv
+from bias_pipeline.io.files import replace_file
+
+PICTURES, TABLE = "images", "pictures.csv"
+KEPT, KEPT_TABLE = "kept", "kept.csv"  # those in which people could tell no group
+CAPTIONERS = "captioners"
+_WHAT = "the pictures of anonymous build: a table of image_id and file"
+
+
+@dataclass(frozen=True)
+class AnonymousPictures:
+    """Anonymous pictures.
+
+    Attributes:
+        folder: that ``anonymous build`` wrote.
+        photos: image id to file.
+        lines: image id to its line of the table: prompt and seed, or its groups.
+    """
+
+    folder: Path
+    photos: Mapping[str, Path]
+    lines: Mapping[str, Mapping[str, Any]]
+
+    def keep(self, images: Sequence[str]) -> None:
+        """Write those that are kept: their table, and a folder of their files.
+
+        Raises:
+            ResourceError: if they cannot be written.
+        """
+        place = self.folder / KEPT
+        try:
+            place.mkdir(exist_ok=True)
+            names = {self.photos[image].name for image in images}
+            for path in place.iterdir():
+                if path.name not in names:
+                    path.unlink()
+            for image in images:
+                replace_file(
+                    place / self.photos[image].name, self.photos[image].read_bytes(), sync=False
+                )
+            text = table_csv([self.lines[image] for image in images])
+            replace_file(self.folder / KEPT_TABLE, text.encode())
+        except OSError as error:
+            raise ResourceError(f"cannot write {place}: {error.strerror}") from error
+
+    def captions(self, captioner: str) -> dict[str, str]:
+        """Image id to caption, of all pictures.
+
+        Raises:
+            DataError: if the file is broken, or some pictures have no caption.
+            ResourceError: if there is no file of the captioner.
+        """
+        path = self.folder / CAPTIONERS / f"{captioner}.json"
+        texts = {short_id(i): text for i, text in model_captions(path).captions.items()}
+        absent = [image for image in self.photos if image not in texts]
+        if absent:
+            raise DataError(
+                f"{path}: no caption of {len(absent)} of {len(self.photos)} pictures, such as "
+                f"{absent[0]}; caption all of {self.shown}"
+            )
+        return {image: texts[image] for image in self.photos}
+
+    @property
+    def captioners(self) -> list[str]:
+        """The names of captioners with a file of captions."""
+        return sorted(path.stem for path in (self.folder / CAPTIONERS).glob("*.json"))
+
+    @property
+    def shown(self) -> Path:
+        """The folder of the pictures."""
+        return next(iter(self.photos.values())).parent
+
+
+def built_pictures(folder: Path) -> AnonymousPictures:
+    """All pictures that were built.
+
+    Raises:
+        DataError: if the table is broken, or names a file that is absent.
+        ResourceError: if the folder has no pictures.
+    """
+    return _pictures(folder, TABLE, PICTURES, "go on with anonymous build")
+
+
+def scored_pictures(folder: Path) -> AnonymousPictures:
+    """The pictures that people kept; all, where nobody was asked.
+
+    Raises:
+        DataError: if the table is broken, or names a file that is absent.
+        ResourceError: if the folder has no pictures.
+    """
+    if (folder / KEPT_TABLE).is_file():
+        return _pictures(folder, KEPT_TABLE, KEPT, "run anonymous filter again")
+    return built_pictures(folder)
+
+
+def _pictures(folder: Path, table: str, within: str, remedy: str) -> AnonymousPictures:
+    path = folder / table
+    if not path.is_file():
+        raise ResourceError(
+            f"{folder}: holds no anonymous pictures ({table}); make them with anonymous build "
+            f"--out {folder}"
+        )
+    rows = open_rows(path, what=_WHAT)
+    rows.require("image_id", "file")
+    lines, photos = {}, {}
+    for number, row in rows.items:
+        image = short_id(rows.id(number, row, "image_id"))
+        file = folder / within / Path(rows.text(number, row, "file")).name
+        if not file.is_file():
+            rows.refuse(number, f"{file} is absent; {remedy}, or remove the line")
+        lines[image], photos[image] = row, file
+    if not photos:
+        raise ResourceError(f"{path}: lists no pictures; make them with anonymous build")
+    return AnonymousPictures(folder, photos, lines)

@@ -1,0 +1,51 @@
+"""``anonymous`` from pictures to what is kept, answered in a real browser."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from bias_pipeline.commands.main import main
+from bias_pipeline.io.csv_text import read_csv
+from tests.cli.test_rate import serving
+from tests.web.chromium import BROWSER, DRIVER
+from tests.web.test_browser import Browse, browse, driver, join
+
+__all__ = ["browse", "driver"]  # fixtures
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not (DRIVER and BROWSER), reason="needs Debian's chromium and chromium-driver"
+    ),
+]
+
+
+def printed_words(capfd: pytest.CaptureFixture[str]) -> list[str]:
+    """The options of the printed ``rate``, without its folder, which ``serving`` chooses."""
+    words = shlex.split(capfd.readouterr().out.splitlines()[-1])
+    place = words.index("--out")
+    return words[words.index("rate") + 1 : place] + words[place + 2 :]
+
+
+def test_pictures_are_kept_by_keys(
+    browse: Browse,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    build = ["anonymous", "build", "--scenes", "--out", "a", "dataset.n_images=3"]
+    assert main(build) == main(["anonymous", "filter", "a"]) == 0
+    browser = browse()
+    with serving(tmp_path, *printed_words(capfd)) as (address, _):
+        join(browser, address, "anna")
+        assert "no person" in browser.text
+        for number, key in enumerate("313", 1):  # cannot tell, can tell, cannot tell
+            browser.press(key)
+            browser.wait_for_text("Thank you" if number == 3 else f"{number} of 3 answered")
+    shutil.copytree("out", "a/filter")
+    assert main(["anonymous", "filter", "a"]) == 0
+    assert len(read_csv((tmp_path / "a" / "kept.csv").read_text())) == 2
