@@ -100,6 +100,12 @@ WORDS = (
         keys=True,
     ),
     Command("anonymous filter", "keep the pictures in which raters can tell no group", "DIR"),
+    Command(
+        "anonymous score",
+        "what people and attackers make of captions of such pictures",
+        "DIR [--reference dataset=...] ...",
+        module="anonymous_score",
+    ),
     Command("metrics", "what each metric can detect", "[--cards]", module="analysis"),
     Command("analysis claims", "do the papers' conclusions hold in our runs?"),
     Command("analysis words", "words that give the attribute away", KEYS, keys=True),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.image_ids import short_id
 from bias_pipeline.datasets.coco_files import model_captions
 from bias_pipeline.datasets.tables import open_rows
@@ -14,6 +15,7 @@ from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.io.csv_text import table_csv
 from bias_pipeline.io.files import replace_file
 
+SCENES = "scenes"
 PICTURES, TABLE = "images", "pictures.csv"
 KEPT, KEPT_TABLE = "kept", "kept.csv"  # those in which people could tell no group
 CAPTIONERS = "captioners"
@@ -72,6 +74,17 @@ class AnonymousPictures:
                 f"{absent[0]}; caption all of {self.shown}"
             )
         return {image: texts[image] for image in self.photos}
+
+    def groups(self, attribute: Attribute) -> dict[str, str] | None:
+        """Image id to the group that the picture does not show; None where there is none.
+
+        Only scenes have one.
+        """
+        labels = attribute.labels.get(SCENES)
+        if labels is None or not all(labels.field in line for line in self.lines.values()):
+            return None
+        groups = {i: labels.group_of(str(line[labels.field])) for i, line in self.lines.items()}
+        return {image: group for image, group in groups.items() if group is not None}
 
     @property
     def captioners(self) -> list[str]:

@@ -59,7 +59,7 @@ def _line(values: Sequence[object]) -> str:
 
 def _cell(value: object) -> object:
     if isinstance(value, float):
-        return "" if math.isnan(value) else repr(value)
+        return "" if math.isnan(value) else repr(float(value))
     if isinstance(value, tuple | list):
         value = " ".join(map(str, value))
     return _guarded(value) if isinstance(value, str) else value

@@ -12,7 +12,7 @@ from bias_pipeline.commands.main import main
 from bias_pipeline.io.csv_text import read_csv
 from tests.cli.test_rate import serving
 from tests.web.chromium import BROWSER, DRIVER
-from tests.web.test_browser import Browse, browse, driver, join
+from tests.web.test_browser import PHONE, Browse, browse, driver, join
 
 __all__ = ["browse", "driver"]  # fixtures
 pytestmark = [
@@ -49,3 +49,26 @@ def test_pictures_are_kept_by_keys(
     shutil.copytree("out", "a/filter")
     assert main(["anonymous", "filter", "a"]) == 0
     assert len(read_csv((tmp_path / "a" / "kept.csv").read_text())) == 2
+
+
+def test_captions_are_rated_on_a_phone(
+    browse: Browse,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    build = ["anonymous", "build", "--scenes", "--out", "a", "dataset.n_images=3"]
+    assert main(build) == main(["anonymous", "score", "a"]) == 0
+    words = shlex.split(capfd.readouterr().out.splitlines()[-2])  # of the last captioner
+    folder = words[-1]
+    browser = browse(PHONE)
+    with serving(tmp_path, *words[words.index("rate") + 1 : -2]) as (address, _):
+        join(browser, address, "anna")
+        for number, value in enumerate(("female", "Unsure", "male"), 1):
+            browser.click(f"button[value={value}]")
+            browser.wait_for_text("Thank you" if number == 3 else f"{number} of 3 answered")
+    shutil.copy("out/answers.csv", folder)
+    assert main(["anonymous", "score", "a"]) == 0
+    lines = read_csv((tmp_path / "a" / "scores.csv").read_text())
+    assert {line["part"]: line["value"] for line in lines}["gt"] == str(2 / 3)
