@@ -34,6 +34,7 @@ CONTENT = re.compile(
     r"|bias_pipeline/py\.typed"
     r"|bias_pipeline/analysis/(features|flatness|power)\.csv"  # rows of studies, which cards quote
     r"|bias_pipeline/(models/published_captioners|text/phrases)\.csv"  # names, phrases of refusal
+    r"|bias_pipeline/models/anonymous_prompts\.csv"
     r"|bias_pipeline-[\w.]+\.dist-info/[\w./]+"
 )
 

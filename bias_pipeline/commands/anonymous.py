@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,18 +13,18 @@ from bias_pipeline.config import compose
 from bias_pipeline.declared import Count, Range
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.io.files import drafted
+from bias_pipeline.io.optional_dependencies import DIFFUSION
 from bias_pipeline.io.terminal import print_out
 
 if TYPE_CHECKING:
     from bias_pipeline.analysis.anonymous_filter import Filtered
 
 ASKED = "filter"  # the folder of raters' answers about the pictures
-_SIDE = 128
 _LIMIT = 1000  # pictures that the paper keeps
 _SCENES = ("dataset=scenes", "dataset.n_images=200", "dataset.seed=1")
 _BUILD_ABOUT = (
     "Make pictures in which nobody can tell a person's group: scenes whose people bear no mark, "
-    "with captions of the embedded captioners"
+    "with captions of the embedded captioners, or pictures of prompts by a diffusion pipeline"
 )
 _FILTER_ABOUT = (
     "Print the command that asks people whether they can tell the gender or race in each picture. "
@@ -36,25 +37,37 @@ def build_parser() -> Parser:
     """The options and their help."""
     parser = Parser(
         f"{PROGRAM} anonymous build",
-        usage="%(prog)s --scenes --out DIR [dataset.key=value ...] [options]",
+        usage="%(prog)s --scenes|--model FOLDER --out DIR [dataset.key=value ...] [options]",
         description=_BUILD_ABOUT,
     )
     parser.add_argument(
         "overrides",
         nargs="*",
         metavar="dataset.key=value",
-        help="of dataset=scenes (dataset.n_images=200 dataset.seed=1)",
-    )
-    parser.add_argument("--out", type=Path, required=True, help="a new folder")
-    parser.add_argument(
-        "--scenes", action="store_true", required=True, help="draw people of the embedded data set"
+        help="with --scenes: of dataset=scenes (dataset.n_images=200 dataset.seed=1)",
     )
     parser.add_argument(
-        "--side",
-        type=number(Annotated[int, Range(low=32, high=256)]),
-        default=_SIDE,
-        help=f"of the pictures, in pixels ({_SIDE})",
+        "--out", type=Path, required=True, help="a new folder; --model goes on with one"
     )
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument(
+        "--scenes", action="store_true", help="draw people of the embedded data set"
+    )
+    source.add_argument(
+        "--model", type=Path, metavar="FOLDER", help="a diffusion pipeline, as diffusers saves it"
+    )
+    for name, kind, usual, about in (
+        ("side", Annotated[int, Range(low=32, high=256)], 128, "of scenes, in pixels"),
+        ("per-prompt", Count, 10, "pictures of each prompt"),
+        ("steps", Count, 50, "of denoising"),
+    ):
+        parser.add_argument(
+            f"--{name}", type=number(kind), default=usual, metavar="N", help=f"{about} ({usual})"
+        )
+    parser.add_argument(
+        "--prompts", type=Path, metavar="FILE", help="a table with the column prompt (500 of ours)"
+    )
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (auto)")
     return parser
 
 
@@ -64,10 +77,16 @@ def build_command(words: Sequence[str]) -> int:
     Raises:
         BiasPipelineError: if something does not fit, or cannot be written.
     """
+    options = build_parser().parse_intermixed_args(list(words))
+    (_draw_scenes if options.scenes else _make_pictures)(options)
+    print_out(f"  {PROGRAM} anonymous filter {shlex.quote(str(options.out))}")
+    return 0
+
+
+def _draw_scenes(options: Namespace) -> None:
     from bias_pipeline.datasets.scenes import generate
     from bias_pipeline.datasets.scenes.unmarked import write_unmarked
 
-    options = build_parser().parse_intermixed_args(list(words))
     for word in options.overrides:
         if not word.lstrip("+~").startswith("dataset.") or "dataset.world=" in word:
             raise UsageError(
@@ -80,8 +99,30 @@ def build_command(words: Sequence[str]) -> int:
     with drafted(options.out) as draft:
         write_unmarked(world, draft, {name: scenes.dials[name] for name in names}, options.side)
     print_out(f"{options.out}: {len(world.images)} pictures, captions of {', '.join(names)}")
-    print_out(f"  {PROGRAM} anonymous filter {shlex.quote(str(options.out))}")
-    return 0
+
+
+def _make_pictures(options: Namespace) -> None:
+    from bias_pipeline.models.anonymous_prompts import (
+        make_pictures,
+        planned,
+        read_prompts,
+        usual_prompts,
+    )
+    from bias_pipeline.models.pretrained import device_of
+    from bias_pipeline.models.text_to_image import find_image_model
+
+    if options.overrides:
+        raise UsageError(f"{options.overrides[0]}: --model takes no settings of a data set")
+    DIFFUSION.require()
+    prompts = read_prompts(options.prompts) if options.prompts else usual_prompts()
+    pictures = planned(prompts, options.per_prompt)
+    model, device = find_image_model(options.model), device_of(options.device)
+    made = make_pictures(options.out, model, pictures, device, options.steps)
+    before = len(pictures) - made
+    print_out(
+        f"{options.out}: {len(pictures)} pictures of {len(prompts)} prompts"
+        + (f", {before} of them made before" if before else "")
+    )
 
 
 def filter_parser() -> Parser:

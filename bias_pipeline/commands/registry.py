@@ -96,7 +96,7 @@ WORDS = (
     Command(
         "anonymous build",
         "make pictures in which no group shows",
-        "--scenes --out DIR [dataset.key=value ...]",
+        "--scenes|--model FOLDER --out DIR ...",
         keys=True,
     ),
     Command("anonymous filter", "keep the pictures in which raters can tell no group", "DIR"),

@@ -36,6 +36,10 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
         (("hydra/launcher=submitit_local", *PAIR), "hydra-submitit-launcher"),
         (("cluster=slurm", *PAIR), "a run on Slurm needs the packages submitit and hydra-"),
         (("rate", ".", "--question", "?", "--out", "o"), "pip install 'bias_pipeline[web]'"),
+        (
+            ("anonymous", "build", "--model", "m", "--out", "o"),
+            "pip install 'bias_pipeline[diffusion]'",
+        ),
         (("submit", *PAIR), "pip install 'bias_pipeline[slurm]'"),
     ],
 )
