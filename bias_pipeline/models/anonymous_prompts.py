@@ -15,7 +15,7 @@ from bias_pipeline.datasets.tables import check_file, open_rows
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io.csv_text import table_csv
 from bias_pipeline.io.files import replace_file
-from bias_pipeline.io.json_files import load_json
+from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.io.progress import bar, track
 from bias_pipeline.models.text_to_image import ImageModel, TextToImage
 
@@ -145,7 +145,7 @@ def _check_settings(
     settings = {"version": VERSION, "model": dict(model.files), "pictures": plan, "steps": steps}
     path = folder / SETTINGS
     if path.is_file():
-        known = load_json(path, what="settings of anonymous build")
+        known = expect(load_json(path, what="settings of anonymous build"), dict, path, "")
         differ = [key for key in settings if known.get(key) != settings[key]]
         if differ:
             raise UsageError(
