@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import pandas as pd
 from scipy import stats
 
+from bias_pipeline.stats.correlation import pearson
 from experiments.study import cell, markdown, published
 
 NUMBERS = {
@@ -82,24 +81,12 @@ def agreement(rows: pd.DataFrame) -> pd.DataFrame:
     people = table.pop("people's judgement")
     lines = {}
     for name, column in table.items():
-        low, high = pearson_interval(column.corr(people), len(people))
+        value, low, high, *_ = pearson(column.tolist(), people.tolist())
         lines[name] = {
-            "Pearson": f"{column.corr(people):.2f} [{low:.2f}, {high:.2f}]",
+            "Pearson": f"{value:.2f} [{low:.2f}, {high:.2f}]",
             "Spearman": f"{stats.spearmanr(column, people).statistic:.2f}",
         }
     return pd.DataFrame(lines).T.rename_axis(f"with people's judgement, {len(people)} captioners")
-
-
-def pearson_interval(correlation: float, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Fisher's interval of a correlation of n pairs.
-
-    Example:
-        >>> [round(end, 2) for end in pearson_interval(0.9, 7)]
-        [0.46, 0.99]
-    """
-    half = stats.norm.ppf((1 + level) / 2) / math.sqrt(n - 3)
-    centre = math.atanh(correlation)
-    return math.tanh(centre - half), math.tanh(centre + half)
 
 
 def table_texts(rows: pd.DataFrame) -> dict[str, str]:
