@@ -94,9 +94,14 @@ def _check(options: Namespace) -> None:
     for name, *settings in options.metric or ():
         if name not in METRICS:
             raise UsageError(f"--metric {name}: name one of {', '.join(METRICS)}")
-        for word in settings:
-            if "=" not in word:
-                raise UsageError(f"--metric {name} {word}: settings are written key=value")
+        _check_settings(f"--metric {name}", settings)
+    _check_settings("--reference", options.reference)
+
+
+def _check_settings(option: str, settings: Sequence[str]) -> None:
+    for word in settings:
+        if "=" not in word:
+            raise UsageError(f"{option} {word}: settings are written key=value")
 
 
 def _rows(

@@ -45,10 +45,8 @@ class AnonymousPictures:
         place = self.folder / KEPT
         try:
             place.mkdir(exist_ok=True)
-            names = {self.photos[image].name for image in images}
-            for path in place.iterdir():
-                if path.name not in names:
-                    path.unlink()
+            for image in self.photos.keys() - set(images):
+                (place / self.photos[image].name).unlink(missing_ok=True)
             for image in images:
                 replace_file(
                     place / self.photos[image].name, self.photos[image].read_bytes(), sync=False

@@ -70,8 +70,10 @@ def test_filter_keeps_pictures_in_which_raters_cannot_tell(run: Run, built: Path
 def test_filter_again_drops_what_is_no_longer_kept(run: Run, built: Path) -> None:
     answer_filter(built, lambda image: CANNOT_TELL)
     assert run("anonymous", "filter", str(built))[0] == 0
+    (built / "kept" / "notes.txt").write_text("mine")
     assert run("anonymous", "filter", str(built), "--limit", "2")[0] == 0
-    assert len(list((built / "kept").iterdir())) == 2
+    assert len(list((built / "kept").glob("*.png"))) == 2
+    assert (built / "kept" / "notes.txt").is_file()
     assert len(images(built / "kept.csv")) == 2
 
 

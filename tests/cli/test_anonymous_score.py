@@ -224,6 +224,7 @@ def test_fewer_than_three_captioners_have_no_correlation(run: Run, answered: Pat
         (("--metric", "lic"), 2, "--metric needs --reference"),
         (("--reference", "dataset=scenes", "--metric", "dba"), 2, "name one of lic"),
         (("--reference", "dataset=scenes", "--metric", "lic", "x"), 2, "key=value"),
+        (("--reference", "scenes"), 2, "--reference scenes: settings are written key=value"),
         (("--attribute", "mood"), 2, "mood"),
         (("--runs", "nowhere"), 5, "nowhere is not a folder"),
         (
