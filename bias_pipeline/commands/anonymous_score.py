@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from bias_pipeline.commands.arguments import PROGRAM, Parser
 from bias_pipeline.config import compose
 from bias_pipeline.errors import NotApplicableError, ResourceError, UsageError
@@ -19,6 +21,7 @@ from bias_pipeline.io.terminal import print_out
 if TYPE_CHECKING:
     from bias_pipeline.analysis.anonymous_scores import AnonymousRow, CorrelationRow
     from bias_pipeline.corpus.attribute import Attribute
+    from bias_pipeline.corpus.corpus import Corpus
     from bias_pipeline.datasets.anonymous_pictures import AnonymousPictures
 
 ANSWERS, CAPTIONS = "answers", "captions.json"
@@ -181,7 +184,8 @@ def _attacked(
         cell = compose.cell([*words, f"captioner={captioner}"])
         cell.require()
         reference = cell.corpus()
-        _check_apart(reference, pictures)
+        attribute = cell.build("attribute").name
+        _check_apart(reference, attribute, pictures)
         text: Any = cell.build("text")
         score = anonymous_attack(
             cell.build("metric"),
@@ -190,14 +194,14 @@ def _attacked(
             anonymous_corpus(captioner, texts, pictures.photos, text.scored),
             cell.seeds,
         )
-        attribute = cell.build("attribute").name
         rows.append(attack_row(captioner, attribute, cell.metric.name, score))
     return rows
 
 
-def _check_apart(reference: Any, pictures: AnonymousPictures) -> None:
+def _check_apart(reference: Corpus, attribute: str, pictures: AnonymousPictures) -> None:
     """Refuse labelled images that are the anonymous ones."""
-    both = set(reference.ids) & set(pictures.photos)
+    labelled = reference.groupings[attribute].labelled
+    both = {reference.ids[row] for row in np.flatnonzero(labelled)} & set(pictures.photos)
     if 2 * len(both) > len(pictures.photos):
         raise NotApplicableError(
             f"--reference: {len(both)} of {len(pictures.photos)} anonymous pictures are among the "
