@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from bias_pipeline.datasets.scenes import CAPTIONERS, generate, write_scenes
 from bias_pipeline.inference.merge_shards import read_embeddings
 from tests.cli.commands import SMALL, part, results, rows, wait_for
 from tests.corpora import REPOSITORY
@@ -185,6 +186,25 @@ def test_tasks_of_an_array_embed_the_photos_of_a_folder(
     assert len(read_embeddings(tmp_path / "out" / "embeddings.parquet")[0]) == 60
     logs = [(tmp_path / f"{task}.log").read_text() for task in (5, 6, 7)]
     assert sum(int(log.partition(" images in ")[0]) for log in logs) == 60
+
+
+def test_the_sbatch_example_audits_each_captioner_of_a_folder(
+    slurm: Mapping[str, str], tmp_path: Path
+) -> None:
+    shown = {name: CAPTIONERS[name] for name in ("faithful", "terse")}
+    write_scenes(generate(n_images=60), tmp_path / "data", shown)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    subprocess.run(
+        ["sbatch", "--array=0-1", "--mem=2G", str(REPOSITORY / "cluster/audit.sbatch"), "data"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "PATH": path, **slurm},
+        check=True,
+        timeout=PATIENCE,
+    )
+    reports = [tmp_path / "data/outputs" / name / "report.html" for name in shown]
+    logs = "*.log"
+    wait_for(lambda: all(map(Path.is_file, reports)), PATIENCE)
+    assert "were audited" in "".join(log.read_text() for log in tmp_path.glob(logs))
 
 
 # --- jobs that are killed, or asked to make room
