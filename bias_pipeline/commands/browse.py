@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser
 from bias_pipeline.commands.serving import (
@@ -13,8 +16,17 @@ from bias_pipeline.commands.serving import (
     serve,
     token_of,
 )
+from bias_pipeline.config import compose
+from bias_pipeline.config.overrides import quoted
+from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.io.optional_dependencies import WEB
 from bias_pipeline.io.terminal import warn
+
+if TYPE_CHECKING:
+    from bias_pipeline.results.store import Result
+    from bias_pipeline.web.captions_behind import CaptionsBehind
+
+_ALIGNMENT = "alignment"  # it changes people's captions, by the words of all of the captioner's
 
 
 def parser() -> Parser:
@@ -26,6 +38,12 @@ def parser() -> Parser:
     )
     parser.add_argument(
         "folder", type=Path, nargs="?", default=Path("outputs"), help="folder of runs (outputs)"
+    )
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="DIR",
+        help="folder with the files that were scored, where they are no longer where they were",
     )
     add_address_options(parser, "readers")
     return parser
@@ -39,17 +57,70 @@ def command(words: list[str]) -> int:
     """
     options = parser().parse_args(words)
     check_address(options)
+    if options.data and not options.data.is_dir():
+        raise ResourceError(f"--data {options.data} is not a folder")
     WEB.require()
     from bias_pipeline.web.browsing import BrowsePages
+    from bias_pipeline.web.captions_behind import Library
     from bias_pipeline.web.run_folder import RunFolder
 
     folder = RunFolder(options.folder)
     for fault in folder.faults:
         warn(fault)
     token = token_of(options)
-    pages = BrowsePages(folder, token)
+    pages = BrowsePages(folder, Library(ScoredFiles(options.data)), token)
     with listening(options) as listener:
         about = f"({len(folder.runs)} runs)"
         application = pages.application(hosts_of(options))
         serve(application, listener, options, token, about=about, stop="nothing was changed")
     return 0
+
+
+@dataclass(frozen=True)
+class ScoredFiles:
+    """Reads what runs scored, from the files that their manifests name.
+
+    Attributes:
+        data: folder in which files of the same name are taken instead; None for none.
+    """
+
+    data: Path | None = None
+
+    def __call__(self, result: Result) -> CaptionsBehind:
+        """What a run scored, not yet checked against its digest.
+
+        Raises:
+            BiasPipelineError: if its files cannot be read.
+        """
+        from bias_pipeline.web.captions_behind import CaptionsBehind
+
+        given = result.manifest.get("overrides")
+        if not isinstance(given, list) or not all(isinstance(word, str) for word in given):
+            raise DataError(
+                "this run was made in Python and names no files, so only its numbers are shown"
+            )
+        words = [word for word in given if not word.startswith("-")]
+        cell = compose.cell([*map(self._here, words), *self._root(words)])
+        keys = cell.keys
+        transforms = getattr(cell.build("metric"), "transforms", ())
+        of_captions = [
+            transform
+            for number, transform in enumerate(transforms)
+            if keys.get(f"transforms.{number}") != _ALIGNMENT
+        ]
+        return CaptionsBehind(cell.corpus(), cell.build("attribute"), of_captions)
+
+    def _here(self, word: str) -> str:
+        """An override of a file, with the file of that name in the folder if there is one."""
+        key, equals, value = word.partition("=")
+        name = Path(value.strip("'\"")).name
+        file = key.startswith("dataset.") or key == "captioner"
+        if not (self.data and equals and name and file and (self.data / name).exists()):
+            return word
+        return f"{key}={quoted(str((self.data / name).absolute()))}"
+
+    def _root(self, words: Sequence[str]) -> list[str]:
+        """The override of the data set's own folder, if it has one."""
+        if self.data is None or "root" not in compose.cell(words).tree["dataset"]:
+            return []
+        return [f"dataset.root={quoted(str(self.data.absolute()))}"]

@@ -19,6 +19,9 @@ from bias_pipeline.io.terminal import printable
 from bias_pipeline.report.report_tables import cell_text, shareable, without_places
 from bias_pipeline.report.tables import p_cell, reading
 from bias_pipeline.results.store import Result
+from bias_pipeline.web.captions_behind import Library
+from bias_pipeline.web.image_pages import ImagePages
+from bias_pipeline.web.part_links import images_link
 from bias_pipeline.web.run_folder import RunFolder, version_note
 from bias_pipeline.web.run_table import (
     KNOWN,
@@ -41,14 +44,17 @@ class BrowsePages:
 
     Args:
         folder: the runs.
+        library: the captions behind them.
         token: that links must hold; empty if none.
     """
 
-    def __init__(self, folder: RunFolder, token: str = "") -> None:
+    def __init__(self, folder: RunFolder, library: Library, token: str = "") -> None:
         self.folder, self._token = folder, token
+        self._images = ImagePages(folder, library, self._find, self._page)
         self._pages = templates()
         self._pages.filters["text"] = lambda cell: without_places(printable(cell_text(cell)))
         self._pages.filters["p"] = p_cell
+        self._pages.globals["images_link"] = images_link
 
     def application(self, hosts: frozenset[str]) -> Starlette:
         """The pages at their addresses.
@@ -59,6 +65,7 @@ class BrowsePages:
         routes = [
             Route("/", self.runs),
             Route("/run/{run}", self.run),
+            *self._images.routes,
             Route("/style.css", static("browse.css", "text/css")),
             Route("/keys.js", static("keys.js", "text/javascript")),
         ]
@@ -90,7 +97,7 @@ class BrowsePages:
 
     async def run(self, request: Request) -> Response:
         """A run: its headlines, what was noted, and all its numbers."""
-        result = self._result(request)
+        result = self._find(request.path_params["run"])
         view = View.of(f"/run/{result.run_id}", request.query_params, _OF_NUMBERS)
         wanted = view["find"].lower().split()
         rows = [row for row in result.rows if all(word in row.part.lower() for word in wanted)]
@@ -105,13 +112,13 @@ class BrowsePages:
             manifest=json.dumps(_settings(result), indent=1, ensure_ascii=False),
         )
 
-    def _result(self, request: Request) -> Result:
-        """The run that an address names.
+    def _find(self, run_id: str) -> Result:
+        """A run by its name, which is looked up and never becomes a path.
 
         Raises:
-            HTTPException: if there is none; a name is looked up, never made a path.
+            HTTPException: if there is none.
         """
-        result = self.folder.runs.get(request.path_params["run"])
+        result = self.folder.runs.get(run_id)
         if result is None:
             raise HTTPException(404, "there is no such run in this folder")
         return result

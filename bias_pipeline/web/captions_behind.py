@@ -1,0 +1,191 @@
+"""The captions and pictures behind runs: read from the files that their manifests name."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from io import BytesIO
+
+import numpy as np
+
+from bias_pipeline.array_types import BoolArray, IntArray
+from bias_pipeline.corpus.attribute import Attribute
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.errors import BiasPipelineError, DataError
+from bias_pipeline.report.report_tables import manifest_corpus
+from bias_pipeline.results.store import Result
+from bias_pipeline.text.mentions import Listed, listed_words, lowered_words, named_group
+from bias_pipeline.text.tokenize import tokenize_word
+from bias_pipeline.text.transform import Transform, applied
+from bias_pipeline.vision.drawn import drawn
+
+NO_CAPTION = -3  # beside the codes of named_group
+_KEPT = 8  # runs whose captions stay in memory
+_SIDE, _SMALL, _QUALITY = 900, 220, 85  # pixels of a picture and of a small one; of JPEG
+_DRAWN = 256  # pixels of a picture that is drawn
+
+
+@dataclass(frozen=True, eq=False)
+class CaptionsBehind:
+    """What a run scored.
+
+    Attributes:
+        corpus: as it was read.
+        attribute: whose groups are counted.
+        transforms: what attackers' captions go through, caption by caption.
+    """
+
+    corpus: Corpus
+    attribute: Attribute
+    transforms: Sequence[Transform] = ()
+
+    @cached_property
+    def groups(self) -> tuple[str, ...]:
+        """Of the attribute, as the data set labels them."""
+        return self.corpus.groupings[self.attribute.name].names
+
+    @cached_property
+    def named(self) -> IntArray:
+        """(N,) number of the one group that each image's caption names, or a code below 0."""
+        captions = self.corpus.model
+        named = np.full(len(self.corpus), NO_CAPTION)
+        named[captions.image_rows] = named_group(captions, self.attribute, self.groups)
+        return named
+
+    def holding(self, phrase: str) -> BoolArray:
+        """(N,) images whose caption has a word or phrase, in whatever case."""
+        words = " ".join(_tokens(phrase))
+        captions = lowered_words(self.corpus.model)
+        joined = captions.join([words]) if " " in words else captions
+        flags = np.zeros(len(self.corpus), bool)
+        flags[captions.image_rows[joined.mentions([words])]] = True
+        return flags
+
+    @cached_property
+    def objects(self) -> list[str]:
+        """The objects that any image has, the most frequent first."""
+        counts: dict[str, int] = {}
+        for objects in self.corpus.objects or ():
+            for name in objects:
+                counts[name] = counts.get(name, 0) + 1
+        return sorted(counts, key=lambda name: (-counts[name], name))
+
+    def with_object(self, name: str) -> BoolArray:
+        """(N,) images with an object."""
+        known = self.corpus.objects or [frozenset[str]()] * len(self.corpus)
+        return np.array([name in objects for objects in known], bool)
+
+    def naming_words(self, texts: Sequence[str]) -> list[list[tuple[str, int]]]:
+        """Each caption's words, with the number of the group that a word names, else -1."""
+        captions = Captions.from_texts(list(texts))
+        marked = []
+        listed = [listed_words(captions, naming) for naming in self.attribute.namings()[:1]]
+        for row, text in enumerate(texts):
+            words = text.split()
+            pieces = [_tokens(word) for word in words]
+            groups = [group for one in listed for group in _groups_at(one, row)]
+            codes = iter(groups if len(groups) == sum(map(len, pieces)) else [])
+            marked.append(
+                [
+                    (word, max((next(codes, -1) for _ in piece), default=-1))
+                    for word, piece in zip(words, pieces, strict=True)
+                ]
+            )
+        return marked
+
+    def as_attackers_read(self, rows: IntArray) -> list[list[str]]:
+        """The words of images' captions after the transforms; none where there is no caption."""
+        part = self.corpus.take(np.sort(rows))
+        ready = applied(self.transforms, part).model
+        words = {part.ids[ready.image_rows[row]]: ready.words(row) for row in range(len(ready))}
+        return [words.get(self.corpus.ids[row], []) for row in rows.tolist()]
+
+    @property
+    def has_pictures(self) -> bool:
+        """Whether any image has a picture."""
+        return self.corpus.pictures is not None
+
+    def picture(self, row: int, *, small: bool) -> bytes:
+        """A picture as a JPEG without metadata.
+
+        Raises:
+            DataError: if there is none, or it cannot be read.
+        """
+        from PIL import Image
+
+        side = _SMALL if small else _SIDE
+        if self.corpus.pictures is None or self.corpus.pictures.files[row] is None:
+            raise DataError("this image has no picture")
+        photo = Image.fromarray(drawn(self.corpus.pictures, row, _DRAWN).pixels)
+        photo.thumbnail((side, side))
+        content = BytesIO()
+        photo.save(content, "JPEG", quality=_QUALITY)
+        return content.getvalue()
+
+
+def _tokens(text: str) -> list[str]:
+    pieces = (
+        tokenize_word(word.lower(), keep_punctuation=False, keep_unknown=True)
+        for word in text.split()
+    )
+    return [token for piece in pieces for token in piece]
+
+
+def _groups_at(listed: Listed, row: int) -> list[int]:
+    """The group that each token of a caption names, else -1; a phrase counts for all its tokens."""
+    first, last = listed.captions.starts[row : row + 2].tolist()
+    named = dict(zip(listed.places[listed.names], listed.groups[listed.names], strict=True))
+    groups: list[int] = []
+    for place in range(first, last):
+        width = len(listed.captions.types[listed.captions.tokens[place]].split())
+        groups += [int(named.get(place, -1))] * width
+    return groups
+
+
+Reader = Callable[[Result], CaptionsBehind]
+
+
+class Library:
+    """Reads what is behind runs, once for all runs of the same captions.
+
+    Args:
+        read: reads what a run scored; an error says why that is not possible.
+    """
+
+    def __init__(self, read: Reader) -> None:
+        self._read = read
+        self._known: dict[str, CaptionsBehind] = {}
+        self._lock = threading.Lock()
+
+    def of(self, result: Result) -> CaptionsBehind | str:
+        """What is behind a run, or a sentence on why it cannot be shown.
+
+        What could not be read is tried again, since the files may be there later.
+        """
+        with self._lock:
+            known = self._known.get(result.run_id)
+            if known is None:
+                try:
+                    known = self._checked(result)
+                except BiasPipelineError as error:
+                    return str(error)
+                self._known = dict([*self._known.items(), (result.run_id, known)][-_KEPT:])
+            return known
+
+    def _checked(self, result: Result) -> CaptionsBehind:
+        """What is behind a run.
+
+        Raises:
+            DataError: if the files hold other captions than the run scored.
+        """
+        behind = self._read(result)
+        if behind.corpus.digest != manifest_corpus(result).get("digest"):
+            raise DataError(
+                f"the files of {behind.corpus.dataset} and {behind.corpus.captioner} hold other "
+                "captions, labels or pictures than this run scored (their digest differs), so only "
+                "numbers are shown; name a folder with the run's files: --data DIR"
+            )
+        return behind

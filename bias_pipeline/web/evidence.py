@@ -1,0 +1,255 @@
+"""The images behind a run's numbers: what attackers guessed, what captions name, what they add."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from starlette.exceptions import HTTPException
+
+from bias_pipeline import scoring
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.errors import DataError
+from bias_pipeline.io.digests import sha256_of
+from bias_pipeline.results.image_scores import ImageScores, image_scores
+from bias_pipeline.results.parquet import EXCLUSIVE
+from bias_pipeline.results.store import Result
+from bias_pipeline.text.mentions import NO_GROUP, SEVERAL_GROUPS
+from bias_pipeline.web.captions_behind import NO_CAPTION, CaptionsBehind
+from bias_pipeline.web.views import View
+
+SUMS = ("score", "model", "human")  # parts that may be sums over images
+GUESSES = ("right", "wrong")
+NAMES = ("right", "wrong", "none", "several")
+ORDERS = {
+    "-share": "raises the number most",
+    "share": "lowers it most",
+    "-sure": "attackers surest of the group",
+    "sure": "attackers least sure",
+    "image": "image",
+}
+_SCORINGS: Mapping[str, Callable[..., scoring.Scoring]] = {
+    kind.__name__: kind for kind in (scoring.Accuracy, scoring.Lic, scoring.Confidence)
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """N images that a run scored.
+
+    Attributes:
+        result: of the run.
+        scores: of attackers' guesses; None if the run has none that are sums over images.
+        captions: what was scored, None if it cannot be read.
+        reason: why ``captions`` is None; empty otherwise.
+    """
+
+    result: Result
+    scores: ImageScores | None
+    captions: CaptionsBehind | None
+    reason: str = ""
+
+    @cached_property
+    def rows(self) -> IntArray:
+        """(N,) the image's row in the corpus; -1 where it is unknown."""
+        if self.captions is None:
+            return np.full(0 if self.scores is None else len(self.scores.ids), -1)
+        if self.scores is None:
+            return np.arange(len(self.captions.corpus))
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        known = pa.array(self.captions.corpus.ids, pa.string())
+        places = pc.fill_null(pc.index_in(self.scores.ids, value_set=known), -1)
+        return np.asarray(places.to_numpy(), np.int64)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def id_of(self, place: int) -> str:
+        """An image's id."""
+        if self.scores is not None:
+            return str(self.scores.ids[place].as_py())
+        assert self.captions is not None  # or there is no image
+        return self.captions.corpus.ids[self.rows[place]]
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Names of the groups."""
+        if self.captions is not None:
+            return self.captions.groups
+        return () if self.scores is None else self.scores.groups
+
+    @cached_property
+    def group(self) -> IntArray:
+        """(N,) the group of each image, below 0 for none."""
+        if self.captions is None:
+            return np.empty(0, np.int64) if self.scores is None else self.scores.truth
+        codes = self.captions.corpus.groupings[self.captions.attribute.name].codes
+        return codes[self.rows]
+
+    @cached_property
+    def named(self) -> IntArray | None:
+        """(N,) the group that each image's caption names; None without captions."""
+        return None if self.captions is None else self.captions.named[self.rows]
+
+    def shares(self, part: str) -> Float64Array | None:
+        """(N,) what each image adds to a part, None if the part is no sum over images."""
+        if self.scores is None or (part == "score" and not self._is_difference):
+            return None
+        return self.scores.shares(part)
+
+    @property
+    def _is_difference(self) -> bool:
+        return _settings(self.result).get("relation", "difference") == "difference"
+
+    def value(self, part: str) -> float:
+        """The run's number, NaN if it has none of that name."""
+        values = {row.part: row.value for row in self.result.rows}
+        return values.get(f"{part}:paired", values.get(part, math.nan))
+
+    def places(self, view: View) -> IntArray:
+        """The images that a view shows, in its order.
+
+        Raises:
+            HTTPException: if the view asks for what these images do not have.
+        """
+        part = part_of(view)
+        keep = np.ones(len(self), bool)
+        for name in ("group", "names", "guess", "object", "word"):
+            if view[name]:
+                keep &= getattr(self, f"_by_{name}")(view[name])
+        places = np.flatnonzero(keep)
+        return places[self._order(view["sort"] or self.usual_order(part), part)(places)]
+
+    def usual_order(self, part: str) -> str:
+        """The order if a view names none."""
+        return "image" if self.shares(part) is None else "-share"
+
+    def _order(self, order: str, part: str) -> Callable[[IntArray], IntArray]:
+        if order not in ORDERS:
+            raise HTTPException(400, f"sort={order} is unknown; choose {', '.join(ORDERS)}")
+        if order == "image":
+            return lambda places: np.arange(len(places))
+        numbers = self.shares(part)
+        if order.endswith("sure"):
+            numbers = None if self.scores is None else self.scores.confidence
+        if numbers is None:
+            raise HTTPException(400, "this number is no mean of guesses; sort=image")
+        sign = -1 if order.startswith("-") else 1
+        return lambda places: np.argsort(sign * numbers[places], kind="stable")
+
+    def _by_group(self, name: str) -> BoolArray:
+        return self.group == _known(name, self.groups)
+
+    def _by_names(self, which: str) -> BoolArray:
+        named, _ = self._with_captions(), _known(which, NAMES)
+        codes = {"none": NO_GROUP, "several": SEVERAL_GROUPS}
+        if which in codes:
+            return named == codes[which]
+        return (named >= 0) & (self.group >= 0) & ((named == self.group) == (which == "right"))
+
+    def _by_guess(self, which: str) -> BoolArray:
+        _known(which, GUESSES)
+        if self.scores is None:
+            raise HTTPException(400, "this run has no guesses of attackers from captions")
+        right = self.scores.right
+        return right >= 0.5 if which == "right" else right < 0.5
+
+    def _by_object(self, name: str) -> BoolArray:
+        self._with_captions()
+        assert self.captions is not None
+        return self.captions.with_object(name)[self.rows]
+
+    def _by_word(self, word: str) -> BoolArray:
+        self._with_captions()
+        assert self.captions is not None
+        return self.captions.holding(word)[self.rows]
+
+    def _with_captions(self) -> IntArray:
+        if self.named is None:
+            raise HTTPException(409, self.reason)
+        return self.named
+
+
+def _known(name: str, names: Sequence[str]) -> int:
+    if name not in names:
+        raise HTTPException(400, f"{name} is unknown; choose {', '.join(names)}")
+    return names.index(name)
+
+
+def part_of(view: View) -> str:
+    """The part whose images a view shows, without ``paired``.
+
+    Raises:
+        HTTPException: if it is no sum over images.
+    """
+    part = (view["part"] or "score").removesuffix(":paired")
+    _known(part, SUMS)
+    return part
+
+
+def scores_of(result: Result, root: Path) -> ImageScores | None:
+    """The guesses of a run's attackers, added up by image; None if its numbers are no such sums.
+
+    Args:
+        result: of the run.
+        root: the folder of runs.
+
+    Raises:
+        DataError: if its file of predictions is damaged.
+    """
+    settings = _settings(result)
+    node = settings.get("scoring")
+    node = node if isinstance(node, Mapping) else {}
+    kind = _SCORINGS.get(str(node.get("_target_", "")).rpartition(".")[2])
+    checksum = _files(result).get(EXCLUSIVE)
+    if kind is None or checksum is None:
+        return None
+    path = root / result.run_id / EXCLUSIVE
+    try:
+        if sha256_of(path) != checksum:
+            raise DataError(
+                f"{path}: is damaged (its checksum does not fit), so its guesses are not shown; "
+                "run its cell again"
+            )
+        return image_scores(path, kind(node.get("average", "captions")), paired=True)
+    except ValueError:  # no guesses from captions, such as those of DBAC
+        return None
+    except (ArithmeticError, LookupError, OSError, RuntimeError, TypeError) as error:
+        raise DataError(f"{path}: cannot be read ({error}); run its cell again") from error
+
+
+def _settings(result: Result) -> Mapping[str, Any]:
+    config = result.manifest.get("config")
+    return config if isinstance(config, Mapping) else {}
+
+
+def _files(result: Result) -> Mapping[str, str]:
+    files = result.manifest.get("files")
+    return files if isinstance(files, Mapping) else {}
+
+
+def evidence_of(
+    result: Result, scores: ImageScores | None, captions: CaptionsBehind | str
+) -> Evidence:
+    """What is known of a run's images."""
+    if isinstance(captions, str):
+        return Evidence(result, scores, None, captions)
+    return Evidence(result, scores, captions)
+
+
+def named_text(code: int, groups: Sequence[str]) -> str:
+    """What a caption names, in words.
+
+    Example:
+        >>> named_text(1, ("male", "female")), named_text(-2, ("male", "female"))
+        ('female', 'several groups')
+    """
+    others = {NO_GROUP: "no group", SEVERAL_GROUPS: "several groups", NO_CAPTION: "no caption"}
+    return groups[code] if code >= 0 else others[code]

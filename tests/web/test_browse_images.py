@@ -1,0 +1,338 @@
+"""``browse``: from a number to the images, captions and guesses behind it, on runs of scenes."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("starlette", reason="needs the extra web")
+
+from starlette.testclient import TestClient
+
+from bias_pipeline.commands.browse import ScoredFiles
+from bias_pipeline.config import compose
+from bias_pipeline.io.digests import sealed, unsealed
+from bias_pipeline.results.parquet import EXCLUSIVE
+from bias_pipeline.results.store import RESULT, Result, ResultStore
+from bias_pipeline.scoring import Lic
+from bias_pipeline.stats.scores import ScoreTable
+from bias_pipeline.sweeps.job import load_or_run
+from bias_pipeline.web.browsing import BrowsePages
+from bias_pipeline.web.captions_behind import Library
+from bias_pipeline.web.evidence import scores_of
+from bias_pipeline.web.run_folder import RunFolder
+from tests.web.conftest import HOSTS
+
+Runs = tuple[Path, Result, Result, Result]
+_SMALL = ("limit=160", "seeds=2", "logger=[]", "metric.learning_curve=false", "metric.positions=2")
+
+
+def computed(root: Path, *words: str) -> Result:
+    """The result of a cell that is run as on the command line."""
+    overrides = [*words, f"paths.outputs={root}"]
+    cell = compose.cell(overrides)
+    run_id = load_or_run(cell, cell.corpus(), overrides=overrides)[0].run_id
+    result = ResultStore(root).read(run_id)
+    assert result is not None
+    return result
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    root = tmp_path_factory.mktemp("runs")
+    lic = computed(root, "metric=lic", "captioner=amplifier", *_SMALL)
+    other = computed(root, "metric=lic", "captioner=faithful", *_SMALL)
+    error = computed(root, "metric=gender_error", "captioner=stereotyper", *_SMALL[:3])
+    return root, lic, other, error
+
+
+def client_of(root: Path, data: Path | None = None) -> TestClient:
+    pages = BrowsePages(RunFolder(root), Library(ScoredFiles(data)))
+    return TestClient(pages.application(HOSTS), base_url="http://127.0.0.1", follow_redirects=False)
+
+
+@pytest.fixture(scope="module")
+def client(runs: Runs) -> TestClient:
+    return client_of(runs[0])
+
+
+@pytest.fixture
+def copied(runs: Runs, tmp_path: Path) -> Path:
+    """The runs, to be damaged."""
+    shutil.copytree(runs[0], tmp_path / "runs")
+    return tmp_path / "runs"
+
+
+def images(text: str) -> list[str]:
+    """The ids of the images on a page."""
+    return re.findall(r'<p class="head"><a [^>]*>(\w+)</a>', text)
+
+
+def added(text: str) -> list[float]:
+    return [float(number) for number in re.findall(r"adds ([+-][\d.e-]+)<", text)]
+
+
+def count(text: str) -> int:
+    match = re.search(r"of ([\d,]+) images|no images fit", text)
+    assert match
+    return int((match[1] or "0").replace(",", ""))
+
+
+# --- what an image adds
+
+
+def test_what_images_add_is_the_score(runs: Runs) -> None:
+    root, lic, *_ = runs
+    scores = scores_of(lic, root)
+    assert scores is not None
+    values = {row.part: row.value for row in lic.rows}
+    for part in ("score", "model", "human"):
+        shares = scores.shares(part)
+        assert shares is not None
+        assert shares.sum() == pytest.approx(values[part], abs=1e-12)
+
+
+def test_without_an_image_the_score_lacks_what_it_added(runs: Runs) -> None:
+    """Against the metric's own arithmetic, its mean over captions."""
+    root, lic, *_ = runs
+    ids = sorted({str(one) for one in scores_of(lic, root).ids.to_pylist()})  # type: ignore[union-attr]
+    model = [p for p in ResultStore(root).predictions(lic.run_id, ids) if p.name == "model"]
+    table = ScoreTable.of(model, Lic())
+    config = {**lic.manifest["config"], "scoring": {"_target_": "x.Lic", "average": "captions"}}  # type: ignore[dict-item]
+    scores = scores_of(replace(lic, manifest={**lic.manifest, "config": config}), root)
+    assert scores is not None
+    place = scores.ids.to_pylist().index(ids[7])
+    row = list(table.images).index(7)
+    tested = np.isfinite(table.values)
+    expected = np.mean(np.nan_to_num(table.values)[row] / tested.sum(axis=0))
+    assert scores.side_shares["model"][place] == pytest.approx(expected)
+
+
+def test_the_page_says_that_the_shares_are_the_score(client: TestClient, runs: Runs) -> None:
+    score = next(row.value for row in runs[1].rows if row.part == "score")
+    text = client.get(f"/run/{runs[1].run_id}/images").text
+    assert f"all together {100 * score:.2f}" in text
+
+
+def test_images_that_raise_the_score_most_come_first(client: TestClient, runs: Runs) -> None:
+    address = f"/run/{runs[1].run_id}/images"
+    up, down = added(client.get(address).text), added(client.get(f"{address}?sort=share").text)
+    assert len(up) == len(down) == 50
+    assert up == sorted(up, reverse=True)
+    assert down == sorted(down)
+    assert up[0] > 0 > down[0]
+
+
+def test_pages_show_every_image_once(client: TestClient, runs: Runs) -> None:
+    address = f"/run/{runs[1].run_id}/images?page="
+    first = client.get(address + "1").text
+    n_pages = -(-count(first) // 50)
+    ids = [i for page in range(1, n_pages + 1) for i in images(client.get(f"{address}{page}").text)]
+    assert len(ids) == len(set(ids)) == count(first)
+
+
+# --- filters
+
+
+def test_filters_by_group_word_and_guess_are_true_of_all_that_they_show(
+    client: TestClient, runs: Runs
+) -> None:
+    address = f"/run/{runs[1].run_id}/images"
+    text = client.get(f"{address}?group=female&guess=right&word=WOMAN").text
+    captions = re.findall(r'<p class="caption">(.*?)</p>', text)
+    assert 0 < count(text) < count(client.get(address).text)
+    assert all(">woman<" in caption.lower() for caption in captions)
+    assert set(re.findall(r'</a> <span class="chip">(\w+)<', text)) == {"female"}
+    assert all(int(share) >= 50 for share in re.findall(r"guesses (\d+) % right", text))
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("group", ["male", "female"]), ("guess", ["right", "wrong"]),
+     ("names", ["right", "wrong", "none", "several"])],
+)  # fmt: skip
+def test_the_values_of_a_filter_split_the_images(
+    name: str, values: list[str], client: TestClient, runs: Runs
+) -> None:
+    address = f"/run/{runs[1].run_id}/images"
+    counts = [count(client.get(f"{address}?{name}={value}").text) for value in values]
+    assert sum(counts) == count(client.get(address).text)
+
+
+def test_a_phrase_is_searched_as_one(client: TestClient, runs: Runs) -> None:
+    text = client.get(f"/run/{runs[1].run_id}/images?word=potted+plant").text
+    captions = re.findall(r'<p class="caption">(.*?)</p>', text)
+    assert captions
+    assert all("potted plant" in re.sub("<.*?>", "", caption).lower() for caption in captions)
+
+
+def test_an_object_is_in_every_image_that_is_shown(client: TestClient, runs: Runs) -> None:
+    corpus = compose.cell(runs[1].manifest["overrides"]).corpus()  # type: ignore[arg-type]
+    text = client.get(f"/run/{runs[1].run_id}/images?object=umbrella").text
+    ids = images(text)
+    assert ids
+    assert all("umbrella" in corpus.objects[corpus.ids.index(i)] for i in ids)  # type: ignore[index]
+
+
+def test_a_number_leads_to_its_images(client: TestClient, runs: Runs) -> None:
+    error = runs[3].run_id
+    text = html.unescape(client.get(f"/run/{error}").text)
+    assert f"/run/{error}/images?group=female&names=wrong" in text
+    assert f"/run/{error}/images?names=wrong" in text
+
+
+def test_misnamed_images_are_those_that_the_error_counts(client: TestClient, runs: Runs) -> None:
+    values = {row.part: row.value for row in runs[3].rows}
+    n_images = runs[3].rows[0].n_images
+    text = client.get(f"/run/{runs[3].run_id}/images?names=wrong").text
+    assert count(text) == round(values["score"] * n_images)
+
+
+# --- captions, pictures, guesses
+
+
+def test_words_that_name_a_group_are_marked(client: TestClient, runs: Runs) -> None:
+    text = client.get(f"/run/{runs[1].run_id}/images?word=woman").text
+    assert '<mark class="g1">woman</mark>' in text.lower()
+
+
+def test_an_image_has_its_picture_people_s_captions_and_guesses(
+    client: TestClient, runs: Runs
+) -> None:
+    run = runs[1].run_id
+    link = re.search(rf'href="(/run/{run}/image/\d+)"', client.get(f"/run/{run}/images").text)
+    assert link
+    text = client.get(link[1]).text
+    picture = re.search(r'<img src="(/picture/[^"]+)"', text)
+    assert picture
+    assert client.get(picture[1]).content[:2] == b"\xff\xd8"  # a JPEG
+    people = text.partition("People's captions")[2].partition("</ul>")[0]
+    assert people.count("<li>") == 5
+    assert text.count('<th scope="row">model</th>') == 2  # seeds
+
+
+def test_two_captioners_stand_side_by_side(client: TestClient, runs: Runs) -> None:
+    _, lic, other, _ = runs
+    text = client.get(f"/run/{lic.run_id}/images?beside={other.run_id}").text
+    first = text.partition('<ol class="images"')[2].partition("</li>")[0]
+    assert re.findall(r'<p class="note">(\w+)</p>', first) == ["amplifier", "faithful"]
+    image = images(text)[0]
+    listed = client.get(f"/run/{other.run_id}/images?sort=image").text
+    n_pages = -(-count(listed) // 50)
+    pages = (client.get(f"/run/{other.run_id}/images?page={n}").text for n in range(1, n_pages + 1))
+    captions = {
+        i: caption
+        for page in pages
+        for i, caption in zip(
+            images(page), re.findall(r'<p class="caption">(.*?)</p>', page), strict=True
+        )
+    }
+    assert captions[image] == re.findall(r'<p class="caption">(.*?)</p>', first)[1]
+
+
+# --- what goes wrong
+
+
+def test_changed_data_show_numbers_alone(copied: Path, runs: Runs) -> None:
+    path = copied / runs[1].run_id / RESULT
+    content = unsealed(json.loads(path.read_text()), within="manifest")
+    content["manifest"]["corpus"]["digest"] = "0" * 64
+    path.write_bytes(sealed(content, within="manifest"))
+    text = client_of(copied).get(f"/run/{runs[1].run_id}/images").text
+    assert "their digest differs" in text
+    assert "<img" not in text
+    assert len(added(text)) == 50
+
+
+def test_a_damaged_file_of_guesses_is_named(copied: Path, runs: Runs) -> None:
+    path = copied / runs[1].run_id / EXCLUSIVE
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    text = client_of(copied).get(f"/run/{runs[1].run_id}/images").text
+    assert "is damaged (its checksum does not fit)" in text
+    assert len(images(text)) == 50
+
+
+def test_a_run_that_names_no_files_has_numbers_alone(copied: Path, runs: Runs) -> None:
+    store = ResultStore(copied)
+    result = store.read(runs[3].run_id)
+    assert result is not None
+    shutil.rmtree(copied / result.run_id)
+    manifest = {key: value for key, value in result.manifest.items() if key != "overrides"}
+    store.save(replace(result, manifest=manifest))
+    text = client_of(copied).get(f"/run/{result.run_id}/images").text
+    assert "was made in Python and names no files" in text
+
+
+def test_files_are_taken_from_another_folder(tmp_path: Path) -> None:
+    """``--data DIR`` finds files of the same names, wherever they were."""
+    files = tmp_path / "old"
+    files.mkdir()
+    labels = [f"{i},{'Male' if i % 2 else 'Female'}" for i in range(60)]
+    (files / "labels.csv").write_text("id,bb_gender\n" + "\n".join(labels) + "\n")
+    captions = [
+        {"image_id": i, "caption": f"a {'man' if i % 3 else 'woman'} number {i}"} for i in range(60)
+    ]
+    (files / "mine.json").write_text(json.dumps(captions))
+    words = (f"dataset.attributes={files}/labels.csv", f"captioner={files}/mine.json")
+    root = tmp_path / "runs"
+    run = computed(root, "metric=gender_error", "dataset=coco", "logger=[]", *words).run_id
+    files.rename(tmp_path / "new")
+    compose._corpus.cache_clear()
+    assert "mine.json" in client_of(root).get(f"/run/{run}/images").text.partition("</form>")[0]
+    text = client_of(root, tmp_path / "new").get(f"/run/{run}/images").text
+    assert "number 0" in re.sub("<.*?>", "", text)
+
+
+@pytest.mark.parametrize(
+    ("address", "status"),
+    [
+        ("images?group=purple", 400),
+        ("images?part=ece", 400),
+        ("images?sort=colour", 400),
+        ("images?beside=absent", 404),
+        ("images?page=999", 404),
+        ("image/99999", 404),
+        ("image/x", 404),
+    ],
+)
+def test_an_address_that_is_wrong_is_one_sentence(
+    address: str, status: int, client: TestClient, runs: Runs
+) -> None:
+    assert client.get(f"/run/{runs[1].run_id}/{address}").status_code == status
+
+
+@pytest.mark.parametrize("address", ["99999", "-1", "..%2f..%2fetc%2fpasswd", "x"])
+def test_no_other_file_is_a_picture(address: str, client: TestClient, runs: Runs) -> None:
+    assert client.get(f"/picture/{runs[1].run_id}/{address}").status_code == 404
+
+
+def test_captions_are_escaped(tmp_path: Path) -> None:
+    evil = "<script>alert(1)</script> a man <img src=x onerror=alert(1)>"
+    labels = [f"{i},{'Male' if i % 2 else 'Female'}" for i in range(60)]
+    (tmp_path / "labels.csv").write_text("id,bb_gender\n" + "\n".join(labels) + "\n")
+    (tmp_path / "evil.json").write_text(
+        json.dumps([{"image_id": i, "caption": f"{evil} {i}"} for i in range(60)])
+    )
+    words = (f"dataset.attributes={tmp_path}/labels.csv", f"captioner={tmp_path}/evil.json")
+    root = tmp_path / "runs"
+    run = computed(root, "metric=gender_error", "dataset=coco", "logger=[]", *words).run_id
+    client = client_of(root)
+    for address in (f"/run/{run}/images", f"/run/{run}/image/3"):
+        text = client.get(address).text
+        assert "&lt;script&gt;" in text
+        assert "<img src=x" not in text
+        assert text.count("<script") == 1
+
+
+def test_a_manifest_cannot_pass_flags(runs: Runs) -> None:
+    """A run folder of others names data, never code (``--include``, ``--config-dir``)."""
+    manifest = {**runs[1].manifest, "overrides": ["--config-dir=/tmp", "metric=lic", *_SMALL]}
+    behind = ScoredFiles()(replace(runs[1], manifest=manifest))
+    assert len(behind.corpus) == 160
