@@ -77,6 +77,7 @@ bench: .venv/installed  ## measure speed (benchmarks/)
 	@$(BIN)/python -m benchmarks.audit
 	@$(BIN)/python -m benchmarks.photos
 	@$(BIN)/python -m benchmarks.server
+	@$(BIN)/python -m benchmarks.browse
 	@$(BIN)/python -m benchmarks.pictures
 	@$(BIN)/python -m benchmarks.gradcam
 	@$(BIN)/python -m benchmarks.grit

@@ -39,6 +39,7 @@ class ImageScores:
     right: Float64Array
     confidence: Float64Array
     side_shares: Mapping[str, Float64Array] = field(default_factory=dict)
+    _orders: dict[tuple[str, bool], IntArray] = field(default_factory=dict)
 
     def shares(self, part: str) -> Float64Array | None:
         """(N,) what each image adds to a part; None if the part is no sum over images.
@@ -53,6 +54,21 @@ class ImageScores:
         if part == "score" and len(self.side_shares) == 2:
             return self.side_shares["model"] - self.side_shares["human"]
         return None
+
+    def order(self, by: str, *, descending: bool) -> IntArray | None:
+        """(N,) the images sorted once and for all, NaN last; None if there is nothing to sort by.
+
+        Args:
+            by: a part whose shares are compared, or ``sure``.
+            descending: whether the largest come first.
+        """
+        if (by, descending) not in self._orders:
+            numbers = self.confidence if by == "sure" else self.shares(by)
+            if numbers is None:
+                return None
+            signed = -numbers if descending else numbers
+            self._orders[by, descending] = np.argsort(signed, kind="stable")
+        return self._orders[by, descending]
 
 
 def image_scores(path: Path, scoring: Scoring, *, paired: bool) -> ImageScores:

@@ -108,6 +108,17 @@ class Evidence:
     def _is_difference(self) -> bool:
         return _settings(self.result).get("relation", "difference") == "difference"
 
+    def part(self, view: View) -> str:
+        """The part whose images a view shows, without ``paired``; the model's without a score.
+
+        Raises:
+            HTTPException: if it is no sum over images.
+        """
+        usual = "model" if self.shares("score") is None and self.scores is not None else "score"
+        part = (view["part"] or usual).removesuffix(":paired")
+        _known(part, SUMS)
+        return part
+
     def value(self, part: str) -> float:
         """The run's number, NaN if it has none of that name."""
         values = {row.part: row.value for row in self.result.rows}
@@ -119,30 +130,29 @@ class Evidence:
         Raises:
             HTTPException: if the view asks for what these images do not have.
         """
-        part = part_of(view)
+        part = self.part(view)
         keep = np.ones(len(self), bool)
         for name in ("group", "names", "guess", "object", "word"):
             if view[name]:
                 keep &= getattr(self, f"_by_{name}")(view[name])
-        places = np.flatnonzero(keep)
-        return places[self._order(view["sort"] or self.usual_order(part), part)(places)]
+        order = self._order(view["sort"] or self.usual_order(part), part)
+        return np.flatnonzero(keep) if order is None else order[keep[order]]
 
     def usual_order(self, part: str) -> str:
         """The order if a view names none."""
         return "image" if self.shares(part) is None else "-share"
 
-    def _order(self, order: str, part: str) -> Callable[[IntArray], IntArray]:
-        if order not in ORDERS:
-            raise HTTPException(400, f"sort={order} is unknown; choose {', '.join(ORDERS)}")
-        if order == "image":
-            return lambda places: np.arange(len(places))
-        numbers = self.shares(part)
-        if order.endswith("sure"):
-            numbers = None if self.scores is None else self.scores.confidence
-        if numbers is None:
+    def _order(self, name: str, part: str) -> IntArray | None:
+        """(N,) all images in an order; None for that of their ids."""
+        if name not in ORDERS:
+            raise HTTPException(400, f"sort={name} is unknown; choose {', '.join(ORDERS)}")
+        if name == "image":
+            return None
+        by = "sure" if name.endswith("sure") else part
+        shared = by == "sure" or self.shares(part) is not None
+        if self.scores is None or not shared:
             raise HTTPException(400, "this number is no mean of guesses; sort=image")
-        sign = -1 if order.startswith("-") else 1
-        return lambda places: np.argsort(sign * numbers[places], kind="stable")
+        return self.scores.order(by, descending=name.startswith("-"))
 
     def _by_group(self, name: str) -> BoolArray:
         return self.group == _known(name, self.groups)
@@ -181,17 +191,6 @@ def _known(name: str, names: Sequence[str]) -> int:
     if name not in names:
         raise HTTPException(400, f"{name} is unknown; choose {', '.join(names)}")
     return names.index(name)
-
-
-def part_of(view: View) -> str:
-    """The part whose images a view shows, without ``paired``.
-
-    Raises:
-        HTTPException: if it is no sum over images.
-    """
-    part = (view["part"] or "score").removesuffix(":paired")
-    _known(part, SUMS)
-    return part
 
 
 def scores_of(result: Result, root: Path) -> ImageScores | None:

@@ -27,7 +27,6 @@ from bias_pipeline.web.evidence import (
     SUMS,
     Evidence,
     evidence_of,
-    part_of,
     scores_of,
 )
 from bias_pipeline.web.marks import TellingWords, telling_words
@@ -78,7 +77,7 @@ class ImagePages:
         evidence, fault = self._evidence(result)
         other = self._find(view["beside"]) if view["beside"] else None
         beside = None if other is None else self._evidence(other)[0]
-        part = part_of(view)
+        part = evidence.part(view)
         places = evidence.places(view)
         shares = evidence.shares(part)
         known = Shown(evidence, part, self._words(result))
