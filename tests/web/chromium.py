@@ -15,7 +15,7 @@ from tests.cli.commands import wait_for
 
 DRIVER, BROWSER = shutil.which("chromedriver"), shutil.which("chromium")
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the protocol's name of an element's number
-ENTER, TAB, LEFT = "\ue007", "\ue004", "\ue012"
+ENTER, TAB, LEFT, RIGHT = "\ue007", "\ue004", "\ue012", "\ue014"
 
 
 class Chromium:
@@ -24,15 +24,21 @@ class Chromium:
     Args:
         driver: the driver's address.
         size: width and height in pixels.
+        scripts: whether pages may run theirs.
     """
 
-    def __init__(self, driver: str, size: tuple[int, int]) -> None:
+    def __init__(self, driver: str, size: tuple[int, int], *, scripts: bool = True) -> None:
         self._driver = driver
         arguments = ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
-        options = {"binary": BROWSER, "args": [*arguments, f"--window-size={size[0]},{size[1]}"]}
+        options: dict[str, Any] = {
+            "binary": BROWSER,
+            "args": [*arguments, f"--window-size={size[0]},{size[1]}"],
+        }
         if size[0] < 500:  # narrower than a window can be
             metrics = {"width": size[0], "height": size[1], "pixelRatio": 1.0, "touch": True}
             options["mobileEmulation"] = {"deviceMetrics": metrics}
+        if not scripts:
+            options["prefs"] = {"profile.managed_default_content_settings.javascript": 2}
         wanted = {"browserName": "chrome", "goog:chromeOptions": options}
         session = self._send("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
         self._session = f"/session/{session['sessionId']}"

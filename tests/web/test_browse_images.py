@@ -31,7 +31,7 @@ from bias_pipeline.web.run_folder import RunFolder
 from tests.web.conftest import HOSTS
 
 Runs = tuple[Path, Result, Result, Result]
-_SMALL = ("limit=160", "seeds=2", "logger=[]", "metric.learning_curve=false", "metric.positions=2")
+SMALL = ("limit=160", "seeds=2", "logger=[]", "metric.learning_curve=false", "metric.positions=2")
 
 
 def computed(root: Path, *words: str) -> Result:
@@ -47,9 +47,9 @@ def computed(root: Path, *words: str) -> Result:
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     root = tmp_path_factory.mktemp("runs")
-    lic = computed(root, "metric=lic", "captioner=amplifier", *_SMALL)
-    other = computed(root, "metric=lic", "captioner=faithful", *_SMALL)
-    error = computed(root, "metric=gender_error", "captioner=stereotyper", *_SMALL[:3])
+    lic = computed(root, "metric=lic", "captioner=amplifier", *SMALL)
+    other = computed(root, "metric=lic", "captioner=faithful", *SMALL)
+    error = computed(root, "metric=gender_error", "captioner=stereotyper", *SMALL[:3])
     return root, lic, other, error
 
 
@@ -333,6 +333,6 @@ def test_captions_are_escaped(tmp_path: Path) -> None:
 
 def test_a_manifest_cannot_pass_flags(runs: Runs) -> None:
     """A run folder of others names data, never code (``--include``, ``--config-dir``)."""
-    manifest = {**runs[1].manifest, "overrides": ["--config-dir=/tmp", "metric=lic", *_SMALL]}
+    manifest = {**runs[1].manifest, "overrides": ["--config-dir=/tmp", "metric=lic", *SMALL]}
     behind = ScoredFiles()(replace(runs[1], manifest=manifest))
     assert len(behind.corpus) == 160

@@ -37,8 +37,8 @@ def browse(driver: str) -> Iterator[Browse]:
     """Opens browsers, which end with the test."""
     with ExitStack() as stack:
 
-        def opened(size: tuple[int, int] = DESK) -> Chromium:
-            browser = Chromium(driver, size)
+        def opened(size: tuple[int, int] = DESK, *, scripts: bool = True) -> Chromium:
+            browser = Chromium(driver, size, scripts=scripts)
             stack.callback(browser.close)
             return browser
 
