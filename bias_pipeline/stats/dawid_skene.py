@@ -1,0 +1,118 @@
+"""How often labels err when nobody knows the truth: from the answers of several raters.
+
+The true group of an item is hidden. Each rater has a confusion matrix, and raters err independently
+of each other given the truth (Dawid and Skene 1979). With three raters or more, expectation
+maximisation finds the matrices under which the answers are most likely. With two only a range can
+be said (:func:`error_range`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+
+LEAST_RATERS = 3  # of an item; with fewer the truth is not identified
+_ROUNDS, _CLOSE = 200, 1e-7
+_SMOOTH = 0.01  # answers added to each cell, so that no matrix has a 0 for good
+
+
+class Consensus(NamedTuple):
+    """What answers say of the truth.
+
+    Attributes:
+        posterior: (N, K) probability of each group for each item; rows sum to 1.
+        prior: (K,) share of each group.
+        confusions: (R, K, K) for each rater, the probability of an answer (last) given the truth.
+    """
+
+    posterior: Float64Array
+    prior: Float64Array
+    confusions: Float64Array
+
+
+def consensus(answers: IntArray, n_groups: int) -> Consensus:
+    """The hidden truth and each rater's errors (Dawid and Skene 1979, eq. 2.3 to 2.5).
+
+    Starts from the shares of the answers, so raters must be right more often than not.
+
+    Args:
+        answers: (N, R) the group that each rater gave each item, below 0 for none.
+        n_groups: K.
+
+    Example:
+        >>> answers = np.array([[0, 0, 0]] * 6 + [[1, 1, 1]] * 5 + [[1, 1, 0]])
+        >>> consensus(answers, 2).posterior[-1].round(2).tolist()
+        [0.0, 1.0]
+    """
+    gave = answers[:, :, None] == np.arange(n_groups)  # (N, R, K)
+    votes = gave.sum(axis=1)
+    posterior = (votes + 1e-9) / (votes + 1e-9).sum(axis=1, keepdims=True)
+    for _ in range(_ROUNDS):
+        prior = posterior.mean(axis=0)
+        counts = np.einsum("nt,nrk->rtk", posterior, gave) + _SMOOTH
+        confusions = counts / counts.sum(axis=2, keepdims=True)
+        likelihood = np.einsum("nrk,rtk->nt", gave, np.log(confusions))
+        joint = likelihood + np.log(np.maximum(prior, 1e-300))
+        weight = np.exp(joint - joint.max(axis=1, keepdims=True))
+        before, posterior = posterior, weight / weight.sum(axis=1, keepdims=True)
+        if np.abs(posterior - before).max() < _CLOSE:
+            break
+    return Consensus(posterior, prior, confusions)
+
+
+def label_confusion(answers: IntArray, n_groups: int) -> Float64Array:
+    """How often the majority's label errs: (K, K) its probability (last) given the truth.
+
+    An item whose answers have no majority has no label and does not count; of items with a label,
+    the truth is the posterior of :func:`consensus`. A group that nobody has is a row of NaN.
+
+    Args:
+        answers: see :func:`consensus`.
+        n_groups: K.
+
+    Example:
+        >>> answers = np.array([[0, 0, 0]] * 6 + [[1, 1, 1]] * 6)
+        >>> label_confusion(answers, 2).round(2).tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+    """
+    labels, labelled = majority(answers, n_groups)
+    posterior = consensus(answers, n_groups).posterior[labelled]
+    counts = posterior.T @ (labels[labelled, None] == np.arange(n_groups))
+    with np.errstate(invalid="ignore"):
+        return np.asarray(counts / posterior.sum(axis=0)[:, None], np.float64)
+
+
+def majority(answers: IntArray, n_groups: int) -> tuple[IntArray, BoolArray]:
+    """(N,) the group that most answers name, and (N,) whether there is one such group.
+
+    Example:
+        >>> labels, labelled = majority(np.array([[0, 0, 1], [0, 1, -1]]), 2)
+        >>> labels[labelled].tolist()
+        [0]
+    """
+    votes = (answers[:, :, None] == np.arange(n_groups)).sum(axis=1)
+    most = votes.max(axis=1, keepdims=True)
+    return votes.argmax(axis=1), (votes == most).sum(axis=1) == 1
+
+
+def error_range(disagreement: float, n_groups: int) -> tuple[float, float]:
+    """How often an answer errs, from two raters alone: the least and the most, in [0, 1].
+
+    Both ends suppose that the two err independently: the least if one of them makes all errors, the
+    most if both err alike, are right more often than not, and spread wrong answers evenly. Raters
+    who err together err more often, and nothing in their answers shows it.
+
+    Args:
+        disagreement: share of items on which they differ, in [0, 1].
+        n_groups: K.
+
+    Example:
+        >>> [round(end, 3) for end in error_range(0.18, 2)]
+        [0.09, 0.1]
+    """
+    others = (n_groups - 1) / n_groups
+    return disagreement / 2, others * (1 - math.sqrt(max(0.0, 1 - disagreement / others)))
