@@ -115,7 +115,8 @@ class ScoredFiles:
         key, equals, value = word.partition("=")
         name = Path(value.strip("'\"")).name
         file = key.startswith("dataset.") or key == "captioner"
-        if not (self.data and equals and name and file and (self.data / name).exists()):
+        known = self.data is not None and name not in ("", "..") and (self.data / name).exists()
+        if not (self.data and equals and file and known):
             return word
         return f"{key}={quoted(str((self.data / name).absolute()))}"
 

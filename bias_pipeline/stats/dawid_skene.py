@@ -48,20 +48,23 @@ def consensus(answers: IntArray, n_groups: int) -> Consensus:
         >>> consensus(answers, 2).posterior[-1].round(2).tolist()
         [0.0, 1.0]
     """
-    gave = answers[:, :, None] == np.arange(n_groups)  # (N, R, K)
+    # Items of the same answers have the same posterior, and many are alike.
+    patterns, item_of, times = np.unique(answers, axis=0, return_inverse=True, return_counts=True)
+    gave = patterns[:, :, None] == np.arange(n_groups)  # (P, R, K)
     votes = gave.sum(axis=1)
     posterior = (votes + 1e-9) / (votes + 1e-9).sum(axis=1, keepdims=True)
     for _ in range(_ROUNDS):
-        prior = posterior.mean(axis=0)
-        counts = np.einsum("nt,nrk->rtk", posterior, gave) + _SMOOTH
+        counted = posterior * times[:, None]
+        prior = counted.sum(axis=0) / len(answers)
+        counts = np.einsum("pt,prk->rtk", counted, gave) + _SMOOTH
         confusions = counts / counts.sum(axis=2, keepdims=True)
-        likelihood = np.einsum("nrk,rtk->nt", gave, np.log(confusions))
+        likelihood = np.einsum("prk,rtk->pt", gave, np.log(confusions))
         joint = likelihood + np.log(np.maximum(prior, 1e-300))
         weight = np.exp(joint - joint.max(axis=1, keepdims=True))
         before, posterior = posterior, weight / weight.sum(axis=1, keepdims=True)
         if np.abs(posterior - before).max() < _CLOSE:
             break
-    return Consensus(posterior, prior, confusions)
+    return Consensus(posterior[item_of], prior, confusions)
 
 
 def label_confusion(answers: IntArray, n_groups: int) -> Float64Array:

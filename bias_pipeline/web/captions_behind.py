@@ -11,7 +11,7 @@ from io import BytesIO
 import numpy as np
 
 from bias_pipeline.array_types import BoolArray, IntArray
-from bias_pipeline.corpus.attribute import Attribute
+from bias_pipeline.corpus.attribute import Attribute, Naming
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.errors import BiasPipelineError, DataError
@@ -22,6 +22,7 @@ from bias_pipeline.text.tokenize import tokenize_word
 from bias_pipeline.text.transform import Transform, applied
 from bias_pipeline.vision.drawn import drawn
 
+OTHER = 5  # the mark of a word of no labelled group
 NO_CAPTION = -3  # beside the codes of named_group
 _KEPT = 8  # runs whose captions stay in memory
 _SIDE, _SMALL, _QUALITY = 900, 220, 85  # pixels of a picture and of a small one; of JPEG
@@ -79,22 +80,35 @@ class CaptionsBehind:
         return np.array([name in objects for objects in known], bool)
 
     def naming_words(self, texts: Sequence[str]) -> list[list[tuple[str, int]]]:
-        """Each caption's words, with the number of the group that a word names, else -1."""
+        """Each caption's words, with the number of the group that a word names, else -1.
+
+        ``OTHER`` for a word of a group that the data set does not label, or of any group of an
+        intersection.
+        """
         captions = Captions.from_texts(list(texts))
+        namings = self.attribute.namings()
+        named = [self._named_at(listed_words(captions, naming), naming) for naming in namings]
         marked = []
-        listed = [listed_words(captions, naming) for naming in self.attribute.namings()[:1]]
         for row, text in enumerate(texts):
             words = text.split()
             pieces = [_tokens(word) for word in words]
-            groups = [group for one in listed for group in _groups_at(one, row)]
-            codes = iter(groups if len(groups) == sum(map(len, pieces)) else [])
+            size = sum(map(len, pieces))
+            known = [groups[row] for groups in named if len(groups[row]) == size]
+            codes = iter(np.max([[-1] * size, *known], axis=0).tolist())
             marked.append(
                 [
-                    (word, max((next(codes, -1) for _ in piece), default=-1))
+                    (word, max((next(codes) for _ in piece), default=-1))
                     for word, piece in zip(words, pieces, strict=True)
                 ]
             )
         return marked
+
+    def _named_at(self, listed: Listed, naming: Naming) -> list[list[int]]:
+        """For each caption the group that each token names, else -1."""
+        codes = [
+            self.groups.index(group) if group in self.groups else OTHER for group, _ in naming.words
+        ]
+        return [_groups_at(listed, row, codes) for row in range(len(listed.captions))]
 
     def as_attackers_read(self, rows: IntArray) -> list[list[str]]:
         """The words of images' captions after the transforms; none where there is no caption."""
@@ -134,14 +148,21 @@ def _tokens(text: str) -> list[str]:
     return [token for piece in pieces for token in piece]
 
 
-def _groups_at(listed: Listed, row: int) -> list[int]:
-    """The group that each token of a caption names, else -1; a phrase counts for all its tokens."""
+def _groups_at(listed: Listed, row: int, codes: Sequence[int]) -> list[int]:
+    """The group that each token of a caption names, else -1; a phrase counts for all its tokens.
+
+    Args:
+        listed: the listed words of captions.
+        row: of the caption.
+        codes: what to call each group of the list.
+    """
     first, last = listed.captions.starts[row : row + 2].tolist()
-    named = dict(zip(listed.places[listed.names], listed.groups[listed.names], strict=True))
+    here = (listed.places >= first) & (listed.places < last) & listed.names
+    named = dict(zip(listed.places[here].tolist(), listed.groups[here].tolist(), strict=True))
     groups: list[int] = []
     for place in range(first, last):
         width = len(listed.captions.types[listed.captions.tokens[place]].split())
-        groups += [int(named.get(place, -1))] * width
+        groups += [codes[named[place]] if place in named else -1] * width
     return groups
 
 

@@ -204,19 +204,13 @@ def scores_of(result: Result, root: Path) -> ImageScores | None:
         DataError: if its file of predictions is damaged.
     """
     settings = _settings(result)
+    path = predictions_path(result, root)
     node = settings.get("scoring")
     node = node if isinstance(node, Mapping) else {}
     kind = _SCORINGS.get(str(node.get("_target_", "")).rpartition(".")[2])
-    checksum = _files(result).get(EXCLUSIVE)
-    if kind is None or checksum is None:
+    if kind is None or path is None:
         return None
-    path = root / result.run_id / EXCLUSIVE
     try:
-        if sha256_of(path) != checksum:
-            raise DataError(
-                f"{path}: is damaged (its checksum does not fit), so its guesses are not shown; "
-                "run its cell again"
-            )
         return image_scores(path, kind(node.get("average", "captions")), paired=True)
     except ValueError:  # no guesses from captions, such as those of DBAC
         return None
@@ -224,14 +218,36 @@ def scores_of(result: Result, root: Path) -> ImageScores | None:
         raise DataError(f"{path}: cannot be read ({error}); run its cell again") from error
 
 
+def predictions_path(result: Result, root: Path) -> Path | None:
+    """The file of a run's guesses, None if it has none.
+
+    Args:
+        result: of the run.
+        root: the folder of runs.
+
+    Raises:
+        DataError: if the file is not as it was written.
+    """
+    files = result.manifest.get("files")
+    checksum = files.get(EXCLUSIVE) if isinstance(files, Mapping) else None
+    path = root / result.run_id / EXCLUSIVE
+    if checksum is None:
+        return None
+    try:
+        unchanged = sha256_of(path) == checksum
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}); run its cell again") from error
+    if not unchanged:
+        raise DataError(
+            f"{path}: is damaged (its checksum does not fit), so its guesses are not shown; run "
+            "its cell again"
+        )
+    return path
+
+
 def _settings(result: Result) -> Mapping[str, Any]:
     config = result.manifest.get("config")
     return config if isinstance(config, Mapping) else {}
-
-
-def _files(result: Result) -> Mapping[str, str]:
-    files = result.manifest.get("files")
-    return files if isinstance(files, Mapping) else {}
 
 
 def evidence_of(

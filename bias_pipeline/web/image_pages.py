@@ -17,7 +17,6 @@ from starlette.routing import Route
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.errors import BiasPipelineError, DataError
 from bias_pipeline.results.image_scores import guesses_of
-from bias_pipeline.results.parquet import EXCLUSIVE
 from bias_pipeline.results.store import Result
 from bias_pipeline.web.captions_behind import Library
 from bias_pipeline.web.evidence import (
@@ -27,6 +26,7 @@ from bias_pipeline.web.evidence import (
     SUMS,
     Evidence,
     evidence_of,
+    predictions_path,
     scores_of,
 )
 from bias_pipeline.web.marks import TellingWords, telling_words
@@ -133,7 +133,7 @@ class ImagePages:
             fault=fault,
             others=self._others(result),
             beside=view["beside"],
-            guesses=self._guesses(result, shown.id),
+            guesses=[] if fault else self._guesses(result, shown.id),
         )
 
     async def picture(self, request: Request) -> Response:
@@ -169,8 +169,8 @@ class ImagePages:
         return telling_words(self._folder.store.root, result.run_id)
 
     def _guesses(self, result: Result, image: str) -> list[dict[str, Any]]:
-        path = self._folder.store.root / result.run_id / EXCLUSIVE
-        return guesses_of(path, image) if path.is_file() else []
+        path = predictions_path(result, self._folder.store.root)
+        return guesses_of(path, image) if path is not None else []
 
     def _others(self, result: Result) -> list[Result]:
         """Runs of the same metric on other captions of the same data set."""

@@ -22,6 +22,7 @@ from bias_pipeline.stats.agreement import (
 )
 from bias_pipeline.stats.shares import wilson
 from bias_pipeline.web.answers import GOLD, STUDY, Rating, read_ratings
+from bias_pipeline.web.label_errors import error_lines
 
 _Z = 1.96
 
@@ -54,6 +55,7 @@ def agreement_lines(folder: Path) -> list[str]:
         f"{len(ratings)} answers of {len(raters)} raters about {len(ballots)} items; "
         f"cannot tell: {unsure}",
         *_coefficients(list(ballots.values()), answers, ordinal=bool(study.get("ordinal"))),
+        *error_lines(ratings, answers),
     ]
     return [*lines, *_right(ratings, _gold(folder))]
 

@@ -254,9 +254,13 @@ def test_changed_data_show_numbers_alone(copied: Path, runs: Runs) -> None:
 def test_a_damaged_file_of_guesses_is_named(copied: Path, runs: Runs) -> None:
     path = copied / runs[1].run_id / EXCLUSIVE
     path.write_bytes(path.read_bytes()[:-1] + b"x")
-    text = client_of(copied).get(f"/run/{runs[1].run_id}/images").text
+    client = client_of(copied)
+    text = client.get(f"/run/{runs[1].run_id}/images").text
     assert "is damaged (its checksum does not fit)" in text
     assert len(images(text)) == 50
+    text = client.get(f"/run/{runs[1].run_id}/image/3").text
+    assert "is damaged (its checksum does not fit)" in text
+    assert "What attackers guessed" not in text
 
 
 def test_a_run_that_names_no_files_has_numbers_alone(copied: Path, runs: Runs) -> None:

@@ -1,0 +1,50 @@
+"""What a study says of the errors of its labels, from answers whose errors are planted."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from bias_pipeline.web.answers import Rating
+from bias_pipeline.web.label_errors import error_lines
+
+GROUPS = ("male", "female")
+
+
+def ratings(n_items: int, errors: dict[str, float]) -> list[Rating]:
+    """Answers of raters who err independently, half of the items of each group."""
+    generator = np.random.default_rng(0)
+    return [
+        Rating(str(item), rater, GROUPS[(item + (generator.random() < error)) % 2], 1.0, "")
+        for item in range(n_items)
+        for rater, error in errors.items()
+    ]
+
+
+def test_three_raters_tell_how_often_the_majority_errs() -> None:
+    """Of three who err in a tenth, two or three err together in 2.8 %."""
+    (line,) = error_lines(ratings(2000, dict.fromkeys("abc", 0.1)), GROUPS)
+    shares = re.findall(r"of (\w+) ([\d.]+)% \[([\d.]+)%, ([\d.]+)%\]", line)
+    assert [group for group, *_ in shares] == list(GROUPS)
+    for _, error, low, high in shares:
+        assert float(error) == pytest.approx(2.8, abs=1.0)
+        assert float(low) < 2.8 < float(high)
+
+
+def test_two_raters_give_a_range_with_its_assumption() -> None:
+    (line,) = error_lines(ratings(2000, {"a": 0.0, "b": 0.1}), GROUPS)
+    assert "if they err independently" in line
+    low, high = (float(end) for end in re.findall(r"([\d.]+)% \((?:one|both)", line))
+    assert (low, high) == (pytest.approx(5.0, abs=0.7), pytest.approx(5.3, abs=0.8))
+
+
+def test_few_items_say_nothing() -> None:
+    assert error_lines(ratings(29, dict.fromkeys("abc", 0.1)), GROUPS) == []
+
+
+def test_cannot_tell_is_no_answer() -> None:
+    silent = [Rating(str(n), "c", "Unsure", 1.0, "") for n in range(100)]
+    (line,) = error_lines([*ratings(100, dict.fromkeys("ab", 0.1)), *silent], GROUPS)
+    assert line.startswith("two raters differ")
