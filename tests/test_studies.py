@@ -126,6 +126,7 @@ COMMANDS = {
     "equal_speech/rows.csv": "experiments.equal_speech.reproduce DATA",
     "emotion/rows.csv": "experiments.emotion.reproduce OUTPUTS",
     "encoder_sensitivity/debiased_rows.csv": "experiments.encoder_sensitivity.debiased DATA OUT",
+    "encoder_sensitivity/preset_rows.csv": "experiments.encoder_sensitivity.presets DATA",
     "encoder_sensitivity/rows.csv": "experiments.encoder_sensitivity.reproduce DATA",
     "feature_sensitivity/rows.csv": "experiments.feature_sensitivity --out DIR",
     "gender_score/context_rows.csv": "experiments.gender_score.contexts DATA OUTPUTS",

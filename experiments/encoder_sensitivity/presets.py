@@ -1,0 +1,156 @@
+"""DBAC's Tables 5, 6, 9 to 11, 13 and 14 by the presets: contextual alignment, three layers.
+
+Usage: python -m experiments.encoder_sensitivity.presets [DATA_ROOT [OUTPUTS]]
+
+With DATA_ROOT every sweep is run, and after each its rows go to preset_rows.csv, so a stopped study
+resumes; attackers stay in OUTPUTS, so more seeds train only the new ones. Without it, PRESETS.md is
+made from the rows that are there. Needs real GloVe (extra ``offline-models``).
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import product
+from pathlib import Path
+
+import pandas as pd
+
+from bias_pipeline.analysis.sensitivity import coefficient_of_variation
+from bias_pipeline.report.tables import number
+from experiments.study import attempted, lic_data, markdown, published, read_rows, write_page
+
+HERE = Path(__file__).resolve().parent
+ROWS, PAGE = HERE / "preset_rows.csv", HERE / "PRESETS.md"
+# One human caption an image and one seed: networks that embed and learn are slow on a processor.
+CHEAPER = ("metric.positions=1", "logger=csv", "stats.resamples=200", "seeds=1")
+# Ours to the paper's column, in the order in which they are run.
+SCRATCH = {
+    "lstm": "lstm",
+    "rnn": "rnn",
+    "transformer1": "transformer_1_head",
+    "bilstm": "lstm_bidirectional",
+    "birnn": "rnn_bidirectional",
+    "transformer5": "transformer_5_head",
+}
+PRESETS = {"gender": "dbac_table5", "race_unsure": "dbac_table6"}
+# Of race, those whose files have images labelled Unsure.
+CAPTIONERS = {"gender": "all", "race_unsure": "sat,fc,att2in,transformer"}
+# Captions hardly name skin tone, so the groups of T->A are those of the images' labels.
+PRIOR = {"gender": "counts", "race_unsure": "labels"}
+# The paper's tables of DBAC, of LIC, and of their coefficients of variation.
+PRINTED = {"gender": ("10", "11", "5a"), "race_unsure": ("13", "14", "6a")}
+PARTS = {"a_to_t": "DBAC A→T", "t_to_a": "DBAC T→A", "score": "LIC"}
+FEWEST = 3  # encoders of which a coefficient of variation is given
+KEYS = ["preset", "attribute", "metric", "encoder", "captioner", "part"]
+COLUMNS = [*KEYS, "metric_version", "value", "ci_low", "ci_high", "n_images", "n_seeds", "coverage"]
+
+
+def plan() -> Iterator[tuple[str, list[str]]]:
+    """Preset and overrides of every sweep; what trains nothing new comes after what it reads."""
+    for encoder, attribute in product(SCRATCH, PRESETS):
+        preset = PRESETS[attribute]
+        words = [f"experiment={preset}", f"captioner={CAPTIONERS[attribute]}", f"encoder={encoder}"]
+        yield preset, [*words, "metric=dbac", f"metric.prior={PRIOR[attribute]}"]
+        yield preset, [*words, "metric=lic", "metric.learning_curve=false"]
+        if (encoder, attribute) == ("lstm", "gender"):
+            yield "dbac_table9", ["experiment=dbac_table9", "captioner=all"]
+
+
+def run(data: Path, outputs: Path) -> None:
+    """Run every sweep, and store the rows of each as it ends."""
+    for preset, words in plan():
+        swept, _ = attempted(" ".join(words), outputs, *words, *lic_data(data), *CHEAPER)
+        fresh = swept[swept["part"].isin(PARTS)].assign(preset=preset)[COLUMNS]
+        known = [read_rows(ROWS)] if ROWS.is_file() else []
+        rows = pd.concat([*known, fresh]).drop_duplicates(KEYS, keep="last")
+        rows.to_csv(ROWS, index=False, float_format="%.5g")
+
+
+def scores(rows: pd.DataFrame, preset: str, part: str) -> pd.DataFrame:
+    """Captioners by encoders, under the paper's names of encoders."""
+    chosen = rows[(rows["preset"] == preset) & (rows["part"] == part)]
+    table = chosen.pivot_table(index="captioner", columns="encoder", values="value", sort=False)
+    return table[[name for name in SCRATCH if name in table]].rename(columns=SCRATCH)
+
+
+def beside_printed(rows: pd.DataFrame, attribute: str) -> Iterator[tuple[str, str]]:
+    """Our score and the printed one in every cell, and how well they agree by encoder."""
+    dbac, lic, _ = PRINTED[attribute]
+    for part, name in PARTS.items():
+        table = lic if part == "score" else dbac
+        ours, printed = scores(rows, PRESETS[attribute], part), published("dbac", table, "")
+        if ours.empty:
+            continue
+        printed = printed.reindex(index=ours.index, columns=ours.columns)
+        texts = {
+            encoder: [
+                f"{number(mine, 3)} ({number(theirs, 3)})"
+                for mine, theirs in zip(ours[encoder], printed[encoder], strict=True)
+            ]
+            for encoder in ours
+        }
+        cells = pd.DataFrame(texts, index=ours.index)
+        cells.loc["Spearman"] = [
+            f"{ours[encoder].corr(printed[encoder], method='spearman'):.2f}" for encoder in ours
+        ]
+        yield f"{name}, {attribute}: ours (printed, Table {table})", markdown(cells)
+
+
+def variation(rows: pd.DataFrame, attribute: str) -> str:
+    """Coefficients of variation over encoders, ours and the printed ones."""
+    printed = published("dbac", PRINTED[attribute][2], "")
+    columns = {}
+    for part, name in PARTS.items():
+        table = scores(rows, PRESETS[attribute], part).dropna(axis=1)
+        if table.shape[1] >= FEWEST:
+            columns[f"{name} ({table.shape[1]} encoders)"] = pd.Series(
+                coefficient_of_variation(table.to_numpy()), index=table.index
+            )
+    if not columns:
+        return ""
+    ours = pd.DataFrame(columns)
+    ours["DBAC, printed"] = printed["cv_dbac"].reindex(ours.index)
+    ours["LIC, printed"] = printed["cv_lic"].reindex(ours.index)
+    ours.loc["mean"] = ours.mean()
+    return markdown(ours.rename_axis("captioner"))
+
+
+def table9(rows: pd.DataFrame) -> str:
+    """Both directions for gender, in points, beside the printed ones."""
+    chosen = rows[rows["preset"] == "dbac_table9"]
+    printed = published("dbac", "9", "")
+    lines = {}
+    for captioner, of_captioner in chosen.groupby("captioner", sort=False):
+        by_part = of_captioner.set_index("part")
+        line = {}
+        for part in ("a_to_t", "t_to_a"):
+            value, low, high = 100 * by_part.loc[part, ["value", "ci_low", "ci_high"]].astype(float)
+            line[PARTS[part]] = f"{value:.1f} [{low:.1f}, {high:.1f}]"
+            line[f"{PARTS[part]}, printed"] = number(printed[part].get(captioner, math.nan), 1)
+        lines[captioner] = line
+    return markdown(pd.DataFrame(lines).T.rename_axis("captioner"))
+
+
+def page(rows: pd.DataFrame) -> dict[str, str]:
+    """Title to table."""
+    texts = {"Table 9: gender, mean of pairs, LSTM (points)": table9(rows)}
+    for attribute, preset in PRESETS.items():
+        if (rows["preset"] == preset).any():
+            texts |= dict(beside_printed(rows, attribute))
+            title = f"Coefficient of variation over encoders, {attribute}"
+            texts |= {title: table} if (table := variation(rows, attribute)) else {}
+    return texts
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run what is missing if data are named; write the page."""
+    if arguments:
+        default = f"outputs/{HERE.name}_presets"
+        run(Path(arguments[0]), Path(arguments[1] if len(arguments) > 1 else default))
+    write_page(PAGE, "DBAC's tables by the presets", __file__, page(read_rows(ROWS)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
