@@ -126,9 +126,16 @@ class _Design:
     def __init__(self, x: Matrix, inverse_penalty: float) -> None:
         self.x = x
         self.transposed = x.T.tocsr() if sparse.issparse(x) else np.ascontiguousarray(x.T)
-        self.single = self.x.astype(np.float32), self.transposed.astype(np.float32)
+        self.single = _single(self.x), _single(self.transposed)
         self.inverse_penalty = inverse_penalty
         self.ridge = np.append(np.ones(x.shape[1]), 0.0)[:, None, None]
+
+
+def _single(x: Matrix) -> Matrix:
+    """The same in single precision; a sparse matrix shares its places."""
+    if not sparse.issparse(x):
+        return x.astype(np.float32)
+    return sparse.csr_array((x.data.astype(np.float32), x.indices, x.indptr), shape=x.shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,6 +285,7 @@ class _System:
 
 VERSION = 3  # raise it whenever any prediction changes
 TOGETHER = 64  # regressions in one batch: more would not fit the processor's cache
+NUMBERS = 1 << 21  # of all items in one batch: a solver's dozen arrays of them fit in memory
 
 
 class ConvexProbe(Probe):
@@ -374,6 +382,7 @@ class ConvexProbe(Probe):
         _, n_attackers, n_tasks, n_outputs = truths.shape
         owner = np.repeat(np.arange(n_attackers), n_tasks)
         flat = truths.reshape(len(truths), -1, n_outputs)
+        together = min(TOGETHER, max(n_outputs, NUMBERS // max(1, len(truths))))
         fitted = [
             fit(
                 x,
@@ -383,7 +392,7 @@ class ConvexProbe(Probe):
                 None if known is None else known[:, owner[columns]],
             )
             for columns in np.array_split(
-                np.arange(len(owner)), -(-len(owner) * n_outputs // TOGETHER)
+                np.arange(len(owner)), -(-len(owner) * n_outputs // together)
             )
         ]
         return np.concatenate(fitted, axis=1).reshape(-1, n_attackers, n_tasks, n_outputs)

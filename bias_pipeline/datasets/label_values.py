@@ -1,8 +1,8 @@
 """Interprets labels written differently from the attribute's own, and annotators' votes.
 
-An unmapped label is accepted only if it is unambiguous: the same word in another case, the first
-letter of only one group, or a word listed for one of two groups. Numbers never are. Of several
-annotators the majority's label counts.
+An unmapped label is accepted only if it is unambiguous: the same words in another case or with
+underscores, the first letter of only one group, or a word listed for one of two groups. Numbers
+never are. Of several annotators the majority's label counts.
 """
 
 from __future__ import annotations
@@ -83,10 +83,15 @@ def _known(label: str, labels: LabelMap) -> bool:
 def _meant(label: str, labels: LabelMap, attribute: Attribute) -> str:
     """The only group, or label of no group, that this label can mean; empty if there is none."""
     read = {**labels.groups, **{stratum: stratum for stratum in labels.strata if stratum}}
-    same = {meaning for name, meaning in read.items() if name.casefold() == label.casefold()}
+    same = {meaning for name, meaning in read.items() if _plain(name) == _plain(label)}
     first = {meaning for name, meaning in read.items() if _begins(name, label)}
     listed = {group for group in _groups_of(label, attribute) if group in read.values()}
     return next((_only(candidates) for candidates in (same, first, listed) if candidates), "")
+
+
+def _plain(label: str) -> str:
+    """A label in lower case, blanks for underscores: "Something else" is something_else."""
+    return label.casefold().replace("_", " ")
 
 
 def _begins(name: str, letter: str) -> bool:

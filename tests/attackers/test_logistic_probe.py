@@ -7,12 +7,13 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
+from bias_pipeline.attackers import logistic
 from bias_pipeline.attackers.logistic import ConvexProbe, decide, fit
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.hold_out import HoldOut
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.corpus.split import Split
-from bias_pipeline.encoders.ngram import Ngram, NgramItems
+from bias_pipeline.encoders.ngram import Ngram, NgramItems, dense
 from tests.corpora import leaky_corpus
 
 
@@ -70,6 +71,23 @@ def test_tasks_are_independent_sigmoids() -> None:
 def test_probabilities_sum_to_one(n_classes: int) -> None:
     predictions = ConvexProbe(Ngram()).fit_predict(labelled(n_classes), splits())
     np.testing.assert_allclose(predictions.probs[0].sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_how_many_are_fitted_at_once_changes_no_digit(
+    n_classes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = ConvexProbe(Ngram()).fit_predict(labelled(n_classes), splits())
+    monkeypatch.setattr(logistic, "NUMBERS", 1)
+    alone = ConvexProbe(Ngram()).fit_predict(labelled(n_classes), splits())
+    assert np.array_equal(together.probs[0], alone.probs[0])
+
+
+def test_runs_of_words_have_the_same_numbers_with_and_without_a_table() -> None:
+    codes = np.random.default_rng(0).integers(0, 300, 100)
+    expected = np.unique(codes, return_inverse=True)[1]
+    assert np.array_equal(dense(codes), expected)
+    assert np.array_equal(dense(codes * 10), expected)
 
 
 def test_a_planted_word_is_found() -> None:

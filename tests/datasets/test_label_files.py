@@ -63,6 +63,12 @@ def test_an_attribute_without_a_map_is_read_plainly(tmp_path: Path) -> None:
     assert [content.map.group_of(label) for label in content.raw.values()] == ["low", "high", None]
 
 
+def test_blanks_stand_for_underscores_in_names_of_groups(tmp_path: Path) -> None:
+    kind = Attribute("kind", ("big_dog", "cat"), {}, {})
+    content = read(tmp_path, "id,kind\n7,Big dog\n8,cat\n", kind)
+    assert content.map.group_of(content.raw["7"]) == "big_dog"
+
+
 def test_the_data_set_may_say_how_its_labels_are_written(tmp_path: Path) -> None:
     mapping = {"gender": LabelMap("sex", {"m": "male", "f": "female"})}
     content = read(tmp_path, "id,sex\n7,m\n8,f\n", own=mapping)

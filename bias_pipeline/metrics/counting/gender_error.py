@@ -59,7 +59,7 @@ class GenderError(CountingMetric):
         unit="fraction",
         range=(0.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; 0: nobody is misgendered",
+        direction="lower is fairer; 0: no caption names the wrong group",
         family="counting",
         question="misgendering",
         sources={HENDRICKS_2018: "section 4", BAKR_2023: "Table 3"},
