@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser, file_of, number
 from bias_pipeline.declared import Seconds
 from bias_pipeline.errors import UsageError
 from bias_pipeline.io.optional_dependencies import REPORT
 from bias_pipeline.io.terminal import print_out
+
+if TYPE_CHECKING:
+    from bias_pipeline.report.content import Report
 
 
 def command(words: list[str]) -> int:
@@ -28,7 +32,7 @@ def command(words: list[str]) -> int:
     check_places(arguments.card)
     out = arguments.out or arguments.folder / "report.html"
     report = report_of_folder(arguments.folder)
-    save_page(report, out)
+    save_page(_illustrated(report, arguments.images), out)
     print_out(out)
     if arguments.export:
         from bias_pipeline.report.run_errors import RUN_ERRORS
@@ -41,6 +45,16 @@ def command(words: list[str]) -> int:
         write_file(arguments.card, model_card(report).encode("utf-8", "replace"))
         print_out(arguments.card)
     return 0
+
+
+def _illustrated(report: Report, folder: Path | None) -> Report:
+    """The report with pictures beside its examples, if there is a folder of photos."""
+    if folder is None:
+        return report
+    from bias_pipeline.report.thumbnails import with_thumbnails
+    from bias_pipeline.vision.photos import find_photos
+
+    return with_thumbnails(report, find_photos(folder))
 
 
 def parser() -> Parser:
@@ -59,6 +73,13 @@ def parser() -> Parser:
         type=Path,
         metavar="DIR",
         help="also write tables (LaTeX, Markdown, CSV, Parquet), figures (SVG, PNG) and references",
+    )
+    parser.add_argument(
+        "--images",
+        type=Path,
+        metavar="DIR",
+        help="photos by image id: small pictures of at most 200 are put into the page, beside the "
+        "captions that are examples; see that you may pass them on",
     )
     parser.add_argument(
         "--card",

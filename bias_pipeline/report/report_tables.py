@@ -120,7 +120,20 @@ def _level(weight: float) -> int:
     return int(math.copysign(strength, weight))
 
 
-Cell = str | SheetNumber | Weighted | None  # None is written as a dash
+@dataclass(frozen=True)
+class Illustrated:
+    """An image id with a small picture.
+
+    Attributes:
+        text: the id.
+        picture: a thumbnail as base64 of a JPEG.
+    """
+
+    text: str
+    picture: str
+
+
+Cell = str | SheetNumber | Weighted | Illustrated | None  # None is written as a dash
 
 
 def cell_text(cell: Cell) -> str:

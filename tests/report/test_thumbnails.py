@@ -1,0 +1,90 @@
+"""``report --images``: small pictures of the photos that a page's examples are of."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from bias_pipeline.errors import DataError
+from bias_pipeline.report import thumbnails
+from bias_pipeline.report.content import Report, report_of
+from bias_pipeline.report.examples import Behind
+from bias_pipeline.report.page import html
+from bias_pipeline.report.report_tables import Section, Sheet
+from bias_pipeline.report.thumbnails import with_thumbnails
+from bias_pipeline.results.store import Result
+from bias_pipeline.vision.photos import find_photos
+from tests.photo_folder import write_photos
+from tests.report.test_page import LOWER
+from tests.report.test_tables import row
+
+PICTURE = 'src="data:image/jpeg;base64,'
+
+
+def report_on(*images: str) -> Report:
+    sheet = Sheet("Examples", ["image", "caption"], [[image, "a man"] for image in images])
+    return Report("t", "", [Section("Words", sheets=[sheet])], [])
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> dict[str, Path]:
+    return find_photos(write_photos(tmp_path / "photos", 6))
+
+
+def test_examples_have_their_pictures(photos: dict[str, Path]) -> None:
+    text = html(with_thumbnails(report_on("1", "2", "777"), photos))
+    assert text.count(PICTURE) == 2
+    assert "777" in text
+
+
+def test_captions_of_the_first_screen_have_pictures(photos: dict[str, Path]) -> None:
+    rows = [
+        row(run_id="r", metric="gender_error", part=part, attribute="gender", value=0.3)
+        for part in ("score", "named", "human", "named:human", "named:increase")
+    ]
+    readings = {"score": {"part": "named", "follows": [], "named": True, "matched": False}}
+    manifest = {"metric": {**LOWER, "question": "misgendering", "readings": readings}, "notes": []}
+    line = {"image_id": "3", "labelled": "male", "named": "female", "caption": "a woman"}
+    behind = Behind({"r": [{**line, "wrong": "9"}]})
+    report = report_of([Result("r", rows, manifest)], {}, behind=behind)
+    assert any(panel.sheets for summary in report.summaries for panel in summary.panels)
+    assert html(with_thumbnails(report, photos)).count(PICTURE) == 1
+
+
+def test_a_page_has_no_more_pictures_than_its_limit(
+    photos: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(thumbnails, "MOST", 2)
+    assert html(with_thumbnails(report_on(*"1234"), photos)).count(PICTURE) == 2
+
+
+def test_an_image_of_several_examples_counts_once(
+    photos: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(thumbnails, "MOST", 1)
+    assert html(with_thumbnails(report_on("1", "1", "1"), photos)).count(PICTURE) == 3
+
+
+def test_photos_of_another_data_set_are_refused(photos: dict[str, Path]) -> None:
+    with pytest.raises(DataError, match="none of the 2 images that examples are of"):
+        with_thumbnails(report_on("777", "778"), photos)
+
+
+def test_a_broken_photo_is_named_and_left_out(
+    photos: dict[str, Path], capfd: pytest.CaptureFixture[str]
+) -> None:
+    photos["1"].write_bytes(b"no picture")
+    assert html(with_thumbnails(report_on("1", "2"), photos)).count(PICTURE) == 1
+    assert "the report does not show it" in capfd.readouterr().err
+
+
+def test_pictures_hold_no_metadata(photos: dict[str, Path]) -> None:
+    exif = Image.Exif()
+    exif[0x010E] = "where it was taken"
+    Image.new("RGB", (8, 8)).save(photos["1"], "JPEG", exif=exif)
+    text = html(with_thumbnails(report_on("1"), photos))
+    picture = text.partition(PICTURE)[2].partition('"')[0]
+    assert b"where it was taken" not in base64.b64decode(picture)
