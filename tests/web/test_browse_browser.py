@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import re
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
 
 from tests.cli.commands import wait_for
-from tests.corpora import REPOSITORY
+from tests.cli.test_browse import browsing
 from tests.web.chromium import BROWSER, DRIVER, ENTER, LEFT, RIGHT, TAB
 from tests.web.test_browse_images import SMALL, computed
 from tests.web.test_browser import PHONE, Browse, browse, driver
@@ -32,22 +27,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]
     root = tmp_path_factory.mktemp("runs")
     run = computed(root, "metric=lic", "captioner=amplifier", *SMALL).run_id
     computed(root, "metric=lic", "captioner=faithful", *SMALL)
-    log = root / "log.txt"
-    command = [sys.executable, "-m", "bias_pipeline", "browse", str(root), "--port=0"]
-    with log.open("wb") as file:
-        process = subprocess.Popen(
-            command,
-            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-            stdout=file,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        wait_for(lambda: b"stop with" in log.read_bytes() or process.poll() is not None)
-        address = re.findall(r"http://\S+", log.read_text())[0]
+    with browsing(root) as (address, _):
         yield address, f"{address}run/{run}/images"
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(timeout=60)
 
 
 def test_the_keyboard_is_enough(browse: Browse, pages: tuple[str, str]) -> None:
@@ -108,6 +89,8 @@ def test_a_phone_shows_all_without_scrolling_sideways(
 ) -> None:
     browser = browse(PHONE)
     browser.open(pages[place])
+    if place:
+        browser.click("summary")  # of the filters, which a wide page shows at once
     assert browser.run("return window.innerWidth") == PHONE[0]
     assert browser.run("return document.documentElement.scrollWidth") <= PHONE[0]
     heights = browser.run(

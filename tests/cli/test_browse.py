@@ -1,0 +1,119 @@
+"""``browse``: serves finished runs until it is stopped, and refuses bad words in one sentence."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bias_pipeline.results.store import ResultStore
+from tests.cli.commands import Run, wait_for
+from tests.corpora import REPOSITORY
+from tests.report.test_page import result
+
+pytest.importorskip("starlette", reason="needs the extra web")
+
+AT_ONCE = 64  # requests that are answered
+
+
+@contextmanager
+def browsing(root: Path, *words: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """The address of a folder of runs while it is served."""
+    log = root / "browse.log"
+    command = [sys.executable, "-m", "bias_pipeline", "browse", str(root), "--port=0", *words]
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            command,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )
+    try:
+        wait_for(lambda: b"stop with" in log.read_bytes() or process.poll() is not None)
+        yield re.findall(r"http://\S+", log.read_text())[0], process
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=60)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    one = result("sat")
+    ResultStore(tmp_path / "runs").save(replace(one, manifest={**one.manifest, "corpus": {}}))
+    return tmp_path / "runs"
+
+
+def test_it_serves_until_ctrl_c_and_changes_nothing(root: Path) -> None:
+    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    with browsing(root) as (address, process), urllib.request.urlopen(address, timeout=20) as page:
+        assert b">sat" in page.read()
+    (root / "browse.log").unlink()
+    assert process.returncode == 130
+    assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.slow
+def test_the_link_for_others_holds_the_token(root: Path) -> None:
+    with browsing(root, "--host", "localhost", "--token") as (address, _):
+        assert re.fullmatch(r"http://localhost:\d+/\?token=[\w-]{16}", address)
+        with pytest.raises(urllib.error.HTTPError, match="403"):
+            urllib.request.urlopen(address.partition("?")[0], timeout=20)
+        opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        with opener.open(address, timeout=20) as reply:
+            assert (b">sat" in reply.read(), "token" in reply.url) == (True, False)
+
+
+@pytest.mark.slow
+def test_too_many_requests_at_a_time_are_refused(root: Path) -> None:
+    """So that a page that asks without end does not use up the machine."""
+    with browsing(root) as (address, _), ExitStack() as stack:
+        host, port = address.removeprefix("http://").rstrip("/").split(":")
+        for _ in range(AT_ONCE):
+            waiting = stack.enter_context(socket.create_connection((host, int(port))))
+            waiting.sendall(b"GET / HTTP/1.1\r\n")  # and never the rest
+        time.sleep(0.5)
+        with pytest.raises(urllib.error.HTTPError, match="503"):
+            urllib.request.urlopen(address, timeout=20)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("absent",), 5, "absent is not a folder; name the folder that runs were written to"),
+        (("empty",), 3, "empty contains no finished run; run one first"),
+        (("damaged",), 3, "contains no finished run that can be read (damaged/x/result.json: is"),
+        (("empty", "--data", "absent"), 5, "--data absent is not a folder"),
+        (("empty", "--host", "x"), 2, "needs --token"),
+        (("empty", "--host", "0.0.0.0"), 2, "--host takes"),
+        (("empty", "--host", "x", "--token", "short"), 2, "12 characters"),
+        (("empty", "--port", "70000"), 2, "--port"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    words: tuple[str, ...], code: int, message: str, run: Run
+) -> None:
+    Path("empty").mkdir()
+    Path("damaged/x").mkdir(parents=True)
+    Path("damaged/x/result.json").write_text('{"schema": 1}')
+    outcome, printed = run("browse", *words)
+    assert (outcome, message in printed) == (code, True), printed
+    assert "Traceback" not in printed
+
+
+def test_a_port_in_use_is_named(run: Run, root: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        code, printed = run("browse", str(root), "--port", str(listener.getsockname()[1]))
+    assert (code, "cannot be used" in printed) == (5, True), printed
