@@ -37,8 +37,8 @@ def with_thumbnails(report: Report, photos: Mapping[str, Path]) -> Report:
     )
     if pictures.wanted and not pictures.read:
         raise DataError(
-            f"none of the {len(pictures.wanted)} images that examples are of is among the photos of "
-            "--images, whose names are image ids; name the folder of the data set's photos"
+            f"none of the {len(pictures.wanted)} images that examples are of is among the photos "
+            "of --images, whose names are image ids; name the folder of the data set's photos"
         )
     return shown
 
