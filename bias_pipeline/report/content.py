@@ -72,8 +72,8 @@ class Report:
 log = logging.getLogger(__name__)
 
 LIMITS = (
-    "Labels of gender, race, age and emotion are what annotators saw in a picture, not how people "
-    "identify. The data sets have only two or three groups.",
+    "Labels of gender, race and age are what annotators saw in a picture, not how people identify, "
+    "and have only two or three groups; labels of emotion are what annotators felt.",
     "Word lists and tokens are English; a caption in another language counts as one that names no "
     "group.",
     "A captioner that names no group cannot name the wrong one: read every number together with "

@@ -230,15 +230,16 @@ def _ranking(leaderboard: Leaderboard) -> Sheet:
 
 
 def _parts(leaderboard: Leaderboard, results: Mapping[str, Result]) -> Iterable[Sheet]:
-    """The parts of a headline: a line a part, a column a captioner."""
-    names: dict[str, None] = {}
+    """The parts of a headline that some captioner has: a line a part, a column a captioner."""
+    names: dict[str, bool] = {}  # whether it has a value
     parts_by_captioner: dict[str, dict[str, Row]] = {}
     for rank in leaderboard.ranks:
         rows = results[rank.row.run_id].rows
         parts = {row.part: row for row in rows if _belongs(row.part, leaderboard.part)}
         parts_by_captioner[rank.row.captioner] = parts
-        names |= dict.fromkeys(parts)
-    chosen = list(names)[:MOST_PARTS]
+        for name, row in parts.items():
+            names[name] = names.get(name, False) or not math.isnan(row.value)
+    chosen = [name for name, valued in names.items() if valued][:MOST_PARTS]
     if not chosen:
         return
     lines: list[list[Cell]] = [
@@ -251,7 +252,8 @@ def _parts(leaderboard: Leaderboard, results: Mapping[str, Result]) -> Iterable[
         ]
         for name in chosen
     ]
-    left = f"; {len(names) - MOST_PARTS} more in rows.csv" if len(names) > MOST_PARTS else ""
+    more = len(names) - len(chosen)
+    left = f"; {more} more in rows.csv" if more else ""
     head = ["part", *parts_by_captioner]
     yield Sheet(
         f"Parts beside the headline{left}", head, lines, True, captioners=["", *parts_by_captioner]

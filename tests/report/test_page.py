@@ -133,6 +133,16 @@ def test_an_absent_number_is_a_dash() -> None:
     assert "nan" not in Elements(page([result(**nan)], {})).text.lower()
 
 
+def test_a_part_that_no_captioner_has_is_left_to_the_rows() -> None:
+    whole = result()
+    absent = replace(whole.rows[0], part="object:tie", value=math.nan)
+    results = [replace(whole, rows=[*whole.rows, absent])]
+    text = Elements(page(results, {whole.run_id: {"score": draw(0.5)}})).text
+    assert "group:a" in text
+    assert "object:tie" not in text
+    assert "1 more in rows.csv" in text
+
+
 def test_captioners_of_unknown_training_are_marked() -> None:
     assert "cap †" in page([result()], {})
 
