@@ -13,6 +13,7 @@ import pytest
 
 from bias_pipeline.report.catalogue import infos, metric_class
 from bias_pipeline.stats import bootstrap
+from experiments.anonymous.reproduce import answers
 from experiments.flatness import reproduce as flatness
 from experiments.flatness import tables as flatness_tables
 from experiments.inference import seeds
@@ -118,6 +119,7 @@ def test_intervals_in_prose_stand_in_the_tables(study: str) -> None:
 COMMANDS = {
     "flatness/rows.csv": "experiments.flatness.reproduce DATA",
     "age/rows.csv": "experiments.age.reproduce DATA",
+    "anonymous/rows.csv": "experiments.anonymous.reproduce OUTPUTS DATA",
     "assumed_group/rows.csv": "experiments.assumed_group.reproduce DATA",
     "chain/rows.csv": "experiments.chain --rows OUTPUTS",
     "dbac_readings/contextual_rows.csv": "experiments.dbac_readings.contextual DATA",
@@ -231,3 +233,14 @@ def test_a_study_of_power_that_was_stopped_goes_on(
     monkeypatch.setattr(power.designs, "corpus", lambda *_: pytest.fail("computed anew"))
     done.to_csv(tmp_path / "rows.csv", index=False, na_rep="nan")
     power.go_on(tmp_path, math.inf, tmp_path / "rows.csv")
+
+
+def test_simulated_raters_err_as_often_as_planned_and_either_way() -> None:
+    codes = np.tile([-1, 0, 1], 3000)  # no group, men, women
+    votes = answers(codes, 2, 0.3, np.random.default_rng(0))
+    for code, right in ((-1, "Unsure"), (0, "male"), (1, "female")):
+        rows = np.flatnonzero(codes == code).tolist()
+        given = pd.Series([value for row in rows for value in votes[str(row)].values()])
+        shares = given.value_counts(normalize=True)
+        assert shares[right] == pytest.approx(0.7, abs=0.02)
+        assert shares.drop(right).tolist() == pytest.approx([0.15, 0.15], abs=0.02)

@@ -77,9 +77,10 @@ def anonymous_attack(
 ) -> AttackScore:
     """Attackers learn from captions of labelled images and read those of anonymous pictures.
 
-    Each learns from all labelled images, as many of each group, with the metric's masked words; one
-    of ImageCaptioner2 with their masked pictures too. It then reads the masked captions of
-    anonymous pictures, and looks at these as they are, since they show no group.
+    Each learns from all labelled images but those of a validation part, as many of each group, with
+    the metric's masked words; one of ImageCaptioner2 with their masked pictures too. It then reads
+    the masked captions of anonymous pictures, and looks at these as they are, since they show no
+    group.
 
     Args:
         metric: LIC or ImageCaptioner2, with its attackers.
@@ -150,7 +151,7 @@ def joined(data: LabelledCaptions, anonymous: Corpus, n_images: int) -> Labelled
 
 
 def _splits(splits: Sequence[Split], n_images: int, n_anonymous: int) -> list[Split]:
-    """For each seed one split that learns from all labelled images and tests all anonymous ones."""
+    """For each seed one split that learns from labelled images and tests all anonymous ones."""
     tested = np.arange(n_images, n_images + n_anonymous)
     first = {split.seed: split for split in reversed(splits)}
     return [
