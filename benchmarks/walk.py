@@ -23,7 +23,7 @@ from types import FrameType
 
 from benchmarks.record import REPOSITORY, publish, table
 
-OURS = (str(REPOSITORY / "bias_pipeline"), str(REPOSITORY / "hydra_plugins"))
+OURS = str(REPOSITORY / "bias_pipeline")
 SMALL = ("seeds=1", "stats.resamples=50")
 N_IMAGES = 300
 FEW_IMAGES = 60  # for ImageCaptioner2, whose attackers are networks

@@ -30,7 +30,7 @@ ONE = f"{sys.version_info.major}.{sys.version_info.minor}"
 # Neither counting metrics nor encoder=ngram need them.
 LEARNING = ("torch", "pytorch-lightning")
 CONTENT = re.compile(
-    r"(bias_pipeline|hydra_plugins/device_pool)/[\w./]+\.(py|yaml|css|js|j2|txt)"
+    r"bias_pipeline/[\w./]+\.(py|yaml|css|js|j2|txt)"
     r"|bias_pipeline/py\.typed"
     r"|bias_pipeline/analysis/(features|flatness|power)\.csv"  # rows of studies, which cards quote
     r"|bias_pipeline/(models/published_captioners|text/phrases)\.csv"  # names, phrases of refusal

@@ -31,7 +31,7 @@ Examples:
   {program}
   {program} metric=lic,leakage captioner=all seeds=10
   {program} dataset=lic dataset.root=DIR captioner=all attribute=race
-  {program} -m encoder=ngram attribute=gender,race hydra/launcher=joblib
+  {program} -m encoder=ngram attribute=gender,race processes=2
 
 A comma makes a sweep; captioner=all and metric=all run all there are. --cfg job prints every key.
 

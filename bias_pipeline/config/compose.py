@@ -32,7 +32,7 @@ from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.split import SplitRule, seeds_of
 from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.debias.base import Debias
-from bias_pipeline.declared import ConfiguredAs, Count, Text
+from bias_pipeline.declared import ConfiguredAs, Count, Range, Text
 from bias_pipeline.encoders.base import Encoder, Head, NetEncoder
 from bias_pipeline.errors import AbsentModelError, ResourceError, UnlabelledError, UsageError
 from bias_pipeline.io.plugins import group_choices
@@ -57,6 +57,7 @@ AS_READ = ScoredText()
 INVOCATION = "BIAS_PIPELINE_INVOCATION"
 NEEDED = ("metric", "dataset", "attribute", "seeds", "paths")
 
+Uuid = Annotated[str, Text(r"[A-Za-z0-9_.:-]+", "the number or UUID of a device")]
 Folder = Annotated[str, Text(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]+", "a folder on one line")]
 
 
@@ -68,6 +69,7 @@ class ConfigSchema(TypedDict, total=False):
     captioner: str | int | float | None
     limit: Count | None
     processes: Literal["auto"] | Count
+    devices: Sequence[Annotated[int, Range(low=0)] | Uuid] | None
     attribute: Attribute
     task: TaskVocabulary
     text: Tokenize

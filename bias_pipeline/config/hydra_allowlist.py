@@ -160,36 +160,6 @@ class Sweeper(TypedDict, total=False):
     params: Mapping[str, Line] | None
 
 
-class Joblib(TypedDict, total=False):
-    """Options of joblib's ``Parallel``."""
-
-    n_jobs: Annotated[int, Range(low=-64, high=-1)] | Annotated[int, Range(low=1, high=1024)]
-    backend: Literal["loky"] | None
-    prefer: Literal["processes"] | None
-    require: None
-    verbose: Annotated[int, Range(low=0, high=100)]
-    timeout: None  # a timeout would end the sweep
-    # joblib evaluates this text.
-    pre_dispatch: (
-        Count | Annotated[str, Text(r"all|[1-9][0-9]{0,3}(\*n_jobs)?", "all or as 2*n_jobs")]
-    )
-    batch_size: Count | Annotated[str, Text(r"auto|[1-9][0-9]{0,5}", "auto or a number")]
-    temp_folder: Line | None
-    max_nbytes: Size | None
-    mmap_mode: Literal["r", "r+", "w+", "c"] | None
-
-
-class DevicePool(TypedDict, total=False):
-    """Options of ``hydra_plugins.device_pool``."""
-
-    devices: Sequence[Annotated[int, Range(low=0)] | Line]
-    variable: Annotated[
-        str,
-        Text(r"[A-Z]+_VISIBLE_DEVICES|ZE_AFFINITY_MASK", "such as CUDA_VISIBLE_DEVICES"),
-    ]
-    locks: Line | None
-
-
 class Queue(TypedDict, total=False):
     """Options of all of submitit's launchers."""
 
@@ -248,8 +218,6 @@ class Slurm(Queue, total=False):
 
 LAUNCHERS: Mapping[str, type] = {
     "hydra._internal.core_plugins.basic_launcher.BasicLauncher": Basic,
-    "hydra_plugins.device_pool.launcher.DevicePoolLauncher": DevicePool,
-    "hydra_plugins.hydra_joblib_launcher.joblib_launcher.JoblibLauncher": Joblib,
     "hydra_plugins.hydra_submitit_launcher.submitit_launcher.LocalLauncher": Queue,
     "hydra_plugins.hydra_submitit_launcher.submitit_launcher.SlurmLauncher": Slurm,
 }
@@ -293,7 +261,9 @@ def _check_factories(node: Any, where: str) -> None:
         for key, item in node.items():
             if key in _FACTORIES and item not in _FACTORIES[key]:
                 raise UsageError(
-                    f"{where}: target {item!r} is not allowed; Hydra's launchers and sweepers are"
+                    f"{where}: target {item!r} is not allowed; launchers are basic, "
+                    "submitit_local and submitit_slurm (several cells at once here: processes=4), "
+                    "the sweeper is basic"
                 )
             _check_factories(item, f"{where}.{key}")
     elif isinstance(node, list):

@@ -89,10 +89,6 @@ FASTTEXT = Extra("vectors", "reading vectors from a .bin file", ("gensim",))
 STATIC = Extra("vectors", "reading vectors from a static sentence model", ("model2vec",))
 # Hydra's launchers, by the name in hydra/launcher=NAME.
 LAUNCHERS = {
-    "device_pool": Extra("slurm", "hydra/launcher=device_pool", ("cloudpickle",)),
-    "joblib": Extra(
-        "slurm", "hydra/launcher=joblib", ("joblib", "hydra_plugins.hydra_joblib_launcher")
-    ),
     "submitit_local": Extra(
         "slurm",
         "hydra/launcher=submitit_local",

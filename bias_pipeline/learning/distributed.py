@@ -15,12 +15,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from multiprocessing import (
     active_children,
-    get_all_start_methods,
     get_context,
-    get_start_method,
-    set_start_method,
 )
-from multiprocessing.context import SpawnContext, SpawnProcess
+from multiprocessing.context import SpawnContext
 from multiprocessing.util import Finalize
 from typing import Any, TypeVar
 
@@ -31,14 +28,8 @@ from bias_pipeline.io import signals
 
 
 def context() -> SpawnContext:
-    """A context that starts fresh interpreters, as a fork with threads or a GPU may hang.
-
-    A fresh interpreter inherits the name of its parent's start method, and that of joblib's workers
-    ("loky") would be unknown to it.
-    """
-    if get_start_method(allow_none=True) not in (None, *get_all_start_methods()):
-        set_start_method("spawn", force=True)
-    # Without this a worker of joblib would wait, at its end, for processes that wait for work.
+    """A context that starts fresh interpreters, as a fork with threads or a GPU may hang."""
+    # Without this a helper of a sweep would wait, at its end, for processes that wait for work.
     Finalize(None, kill_workers, exitpriority=1)
     return get_context("spawn")
 
@@ -52,12 +43,10 @@ def pool(processes: int) -> ProcessPoolExecutor:
 def kill_workers() -> None:
     """Kill trainings that are no longer needed, as the program would wait for them at its end.
 
-    They are killed, since Lightning catches SIGTERM while it trains. A launcher's own processes
-    (joblib's) are left running.
+    They are killed, since Lightning catches SIGTERM while it trains.
     """
     for child in active_children():
-        if isinstance(child, SpawnProcess):
-            child.kill()
+        child.kill()
     pool.cache_clear()
 
 

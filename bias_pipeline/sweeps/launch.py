@@ -37,7 +37,7 @@ from bias_pipeline.results.settings import CHOICES, with_settings
 from bias_pipeline.results.store import Result, ResultStore
 from bias_pipeline.sweeps import slurm
 from bias_pipeline.sweeps.job import OUTCOME, job, sweep_bar
-from bias_pipeline.sweeps.worker_processes import check_devices, helped
+from bias_pipeline.sweeps.worker_processes import VISIBLE, check_devices, helped
 
 if TYPE_CHECKING:
     from hydra._internal.hydra import Hydra
@@ -82,6 +82,8 @@ def run(words: Sequence[str], *, lenient: bool = False) -> SweepOutcome:
         warn(f"note: {override} has no effect: nothing that runs here uses it")
     slurm.check_slurm(config)
     check_captioners(overrides, config)
+    if sweep.devices:
+        os.environ[VISIBLE] = sweep.devices[0]  # helpers have the others
     check_devices(overrides, loader, config)
     os.environ[SWEPT] = json.dumps(swept_names(_captioners(overrides)))
     folder = _job_folder(config, multirun)
@@ -89,7 +91,7 @@ def run(words: Sequence[str], *, lenient: bool = False) -> SweepOutcome:
     started = time.monotonic()
     progress = showing(sweep_bar(folder, overrides, config.seeds)) if multirun else nullcontext()
     more = multirun and launcher == slurm.HERE and sweep.processes != 1
-    shared = (sweep.options, overrides, sweep.processes, folder)
+    shared = (sweep.options, overrides, sweep.processes, folder, sweep.devices)
     helpers = helped(*shared) if more else nullcontext()
     with progress, helpers, slurm.waiting(launcher, folder):
         _hydra(loader, overrides, multirun)
@@ -130,7 +132,14 @@ class SweepRequest:
     @property
     def processes(self) -> int | str:
         """How many processes it may use, ``auto`` for one a core."""
-        return 1 if self.networks else self.config.processes
+        if self.devices:
+            return len(self.devices)
+        return 1 if self.networks and self.config.processes == "auto" else self.config.processes
+
+    @property
+    def devices(self) -> list[str]:
+        """The GPUs that its processes share out, one each; empty if none are named."""
+        return [str(device) for device in self.config.devices or ()]
 
     @property
     def shows(self) -> bool:

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bias_pipeline.errors import ResourceError, SweepError, UsageError
-from bias_pipeline.io import signals
+from bias_pipeline.errors import ResourceError, UsageError
 from bias_pipeline.io.optional_dependencies import LAUNCHERS
 
 if TYPE_CHECKING:
@@ -27,12 +26,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SLURM, LOCAL, POOL, JOBLIB = "submitit_slurm", "submitit_local", "device_pool", "joblib"
+SLURM, LOCAL = "submitit_slurm", "submitit_local"
 HERE = "basic"  # in this process
 _NAMES = {
     "BasicLauncher": HERE,
-    "JoblibLauncher": JOBLIB,
-    "DevicePoolLauncher": POOL,
     "LocalLauncher": LOCAL,
     "SlurmLauncher": SLURM,
 }
@@ -102,16 +99,19 @@ def check_slurm(config: DictConfig) -> None:
     """Refuse what a launcher cannot do, before anything is written.
 
     Raises:
-        UsageError: if a cell would run in several tasks, or there are no devices to distribute.
+        UsageError: if a cell would run in several tasks, or devices are named for another machine.
         ResourceError: if there is no Slurm.
     """
     launcher = launcher_of(config)
     if launcher in LAUNCHERS:
         LAUNCHERS[launcher].require()
-    if launcher == POOL:
-        _check_devices(config)
     if launcher not in (SLURM, LOCAL):
         return
+    if config.devices:
+        raise UsageError(
+            f"devices names GPUs for cells that run in this process's helpers; with "
+            f"hydra/launcher={launcher} ask for them with hydra.launcher.gpus_per_node"
+        )
     tasks = int(config.hydra.launcher.tasks_per_node) * int(config.hydra.launcher.nodes)
     if tasks != 1:
         raise UsageError(
@@ -122,17 +122,8 @@ def check_slurm(config: DictConfig) -> None:
     if launcher == SLURM and shutil.which("sbatch") is None:
         raise ResourceError(
             "hydra/launcher=submitit_slurm: sbatch is absent, so there is no Slurm here; run it on "
-            "a login node, or choose hydra/launcher=joblib"
+            "a login node, or here, without a launcher"
         )
-
-
-def _check_devices(config: DictConfig) -> None:
-    from hydra_plugins.device_pool.launcher import device_names
-
-    try:
-        device_names(list(config.hydra.launcher.devices), config.hydra.launcher.variable)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
 
 
 @contextmanager
@@ -145,25 +136,13 @@ def waiting(launcher: str, folder: Path) -> Iterator[None]:
 
     Raises:
         UsageError: if nothing could be submitted.
-        SweepError: if a process of joblib was killed, which ends the others too.
     """
     if launcher == SLURM:
         _watch_queue()
-    if launcher == JOBLIB:
-        _watch_parent()
     try:
         yield
     except RuntimeError as error:
-        module = type(error).__module__
-        if module.startswith("hydra_plugins.device_pool."):
-            return  # all have ended; each has its outcome in its folder
-        if module.startswith("joblib."):
-            raise SweepError(
-                "a process of the sweep was killed, perhaps for lack of memory; run it again "
-                "(finished "
-                "cells are cached) with a lower hydra.launcher.n_jobs"
-            ) from error
-        if not module.startswith("submitit."):
+        if not type(error).__module__.startswith("submitit."):
             raise
         jobs = submitted(folder)
         if not jobs:
@@ -189,7 +168,6 @@ def job_folders(folder: Path) -> list[Path]:
     """A folder for each job of a sweep, in its order; absent for jobs that never started."""
     started = {path.name for path in folder.glob("*") if (path / ".hydra").is_dir()}
     names = started | {str(number) for number in range(len(submitted(folder)))}
-    names |= {path.name for path in folder.glob(".device_pool/*")}  # killed before they started
     return [folder / name for name in sorted(names, key=lambda name: (len(name), name))]
 
 
@@ -248,24 +226,6 @@ def _is_over(job: Submitted, launcher: str) -> bool:
         return os.waitpid(int(job.id), os.WNOHANG)[0] != 0
     except ChildProcessError:  # waited for already
         return True
-
-
-def _watch_parent() -> None:
-    """Make joblib's workers end with this process.
-
-    If it is killed, they would finish their cells and then wait for ever.
-    """
-    from joblib import register_parallel_backend
-    from joblib.parallel import LokyBackend
-
-    class Watching(LokyBackend):  # type: ignore[misc]
-        """joblib's backend with workers that watch their parent."""
-
-        def configure(self, *args: Any, **settings: Any) -> Any:
-            """See joblib's."""
-            return super().configure(*args, initializer=signals.end_with_parent, **settings)
-
-    register_parallel_backend("loky", Watching)
 
 
 def _watch_queue() -> None:

@@ -41,22 +41,28 @@ log = logging.getLogger(__name__)
 WORTH_S = 10.0  # with less work left no helper starts, which takes about two seconds
 COMPUTED_S = 1.0  # a cell that takes longer is not cached: a cached one takes a third
 POLL_S = 0.25
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 LAST_WORD_S = 5.0  # time for a helper to end once all cells are done
 
 
 @contextmanager
 def helped(
-    options: Namespace, overrides: Sequence[str], processes: int | str, folder: Path
+    options: Namespace,
+    overrides: Sequence[str],
+    processes: int | str,
+    folder: Path,
+    devices: Sequence[str] = (),
 ) -> Iterator[None]:
     """Start helpers once the first cells show that they pay off; end them after the block.
 
     Args:
         options: Hydra's flags.
-        overrides: of a sweep whose cells use one core each.
+        overrides: of the sweep.
         processes: how many may run, this one included; ``auto``: one a core, as memory allows.
         folder: contains the folders of the sweep's jobs.
+        devices: a GPU for each process, this one first; then helpers start at once.
     """
-    helpers = _Helpers(options, overrides, processes, folder)
+    helpers = _Helpers(options, overrides, processes, folder, devices)
     over = threading.Event()
     watch = threading.Thread(target=helpers.watch, args=(over,), daemon=True)
     watch.start()
@@ -75,10 +81,15 @@ class _Helpers:
     """The helpers of a sweep; see :func:`helped`."""
 
     def __init__(
-        self, options: Namespace, overrides: Sequence[str], processes: int | str, folder: Path
+        self,
+        options: Namespace,
+        overrides: Sequence[str],
+        processes: int | str,
+        folder: Path,
+        devices: Sequence[str],
     ) -> None:
         self.options, self.overrides, self.folder = options, overrides, folder
-        self.processes = processes
+        self.processes, self.devices = processes, devices
         self.started: list[SpawnProcess] = []
 
     def watch(self, over: threading.Event) -> None:
@@ -90,14 +101,15 @@ class _Helpers:
             if self.started:
                 continue
             seconds, n_ended = pace.look()
-            if seconds * (n_jobs - n_ended) >= WORTH_S:
+            if self.devices or seconds * (n_jobs - n_ended) >= WORTH_S:
                 self.start(min(_wanted(self.processes), n_jobs - n_ended) - 1)
 
     def start(self, number: int) -> None:
         """Start ``number`` helpers."""
-        words = self.options, self.overrides, self.folder
-        for _ in range(number):
-            helper = context().Process(target=_help, args=words, daemon=True)
+        for rank in range(1, number + 1):
+            device = self.devices[rank] if self.devices else None
+            words = self.options, self.overrides, self.folder, device
+            helper = context().Process(target=_help, args=words)
             helper.start()
             self.started.append(helper)
 
@@ -153,32 +165,35 @@ def _wanted(processes: int | str) -> int:
     return n_cores() if room is None else min(n_cores(), 1 + room // own_memory())
 
 
-def _help(options: Namespace, overrides: Sequence[str], folder: Path) -> None:
+def _help(options: Namespace, overrides: Sequence[str], folder: Path, device: str | None) -> None:
     """Run a helper."""
     prepare_worker()
+    if device is not None:
+        os.environ[VISIBLE] = device
     with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
         _take_cells(options, overrides, folder)
 
 
 def _take_cells(options: Namespace, overrides: Sequence[str], folder: Path) -> None:
     compose = composer(options)
-    for number, job in reversed(list(enumerate(jobs_of(overrides)))):
+    job = {"launcher": slurm.HERE, "device": os.environ.get(VISIBLE)}
+    for number, words in reversed(list(enumerate(jobs_of(overrides)))):
         job_folder = folder / str(number)
         if (job_folder / OUTCOME).exists():
             continue
         try:
-            here = cell_of(compose.job(job))
+            here = cell_of(compose.job(words))
             corpus = here.corpus()
             store = ResultStore(here.tree["paths"]["outputs"])
             if store.is_claimed(here.run_id(corpus)):
                 continue
-            result, cached = load_or_run(here, corpus, overrides=job, job={"launcher": "basic"})
+            result, cached = load_or_run(here, corpus, overrides=words, job=job)
         except Exception:
             log.debug("left to the sweep's own process", exc_info=True)
             continue
         if not cached:
             job_folder.mkdir(parents=True, exist_ok=True)
-            outcome = {"overrides": redacted_data(job), **outcome_of(result, cached=False)}
+            outcome = {"overrides": redacted_data(words), **outcome_of(result, cached=False)}
             replace_file(job_folder / OUTCOME, json.dumps(outcome).encode(), sync=False)
 
 

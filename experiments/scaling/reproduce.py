@@ -34,8 +34,6 @@ WRITERS, JOBS = 16, 100
 QUEUED = ("hydra/launcher=submitit_slurm", "-m")
 WAYS: Mapping[str, Sequence[str]] = {
     "one process": (),
-    "joblib, 1 process": ("hydra/launcher=joblib", "hydra.launcher.n_jobs=1", "-m"),
-    "joblib, 2 processes": ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "-m"),
     "Slurm, 1 job at a time": (*QUEUED, "hydra.launcher.array_parallelism=1"),
     "Slurm, 2 jobs at a time": (*QUEUED, "hydra.launcher.array_parallelism=2"),
 }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,9 +12,7 @@ from tests.tiny_models import write_blip, write_clip, write_pair
 
 
 @pytest.fixture
-def run(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Run]:
+def run(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run a command in its own folder; returns exit code and what was printed."""
     monkeypatch.chdir(tmp_path)
 
@@ -25,11 +21,7 @@ def run(
         printed = capfd.readouterr()
         return code, printed.out + printed.err
 
-    yield command
-    if "joblib.externals.loky" in sys.modules:  # its workers would keep this folder for the next
-        from joblib.externals.loky import get_reusable_executor
-
-        get_reusable_executor().shutdown(kill_workers=True)
+    return command
 
 
 @pytest.fixture(scope="session")

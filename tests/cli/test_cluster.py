@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from submitit.core.utils import DelayedSubmission, FailedJobError, UncompletedJobError
 
-from bias_pipeline.errors import SweepError, UsageError
+from bias_pipeline.errors import UsageError
 from bias_pipeline.sweeps import slurm
 from tests.cli.commands import SMALL, Run, results
 
@@ -116,16 +116,6 @@ def test_a_refusal_is_told_in_slurms_words(tmp_path: Path) -> None:
         slurm.waiting(slurm.LOCAL, tmp_path),
     ):
         raise FailedJobError(refusal)
-
-
-def test_a_killed_process_of_joblib_is_told(tmp_path: Path) -> None:
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
-
-    with (
-        pytest.raises(SweepError, match=r"lower hydra\.launcher\.n_jobs"),
-        slurm.waiting("joblib", tmp_path),
-    ):
-        raise TerminatedWorkerError("a worker was killed")
 
 
 def test_errors_that_are_not_the_launchers_pass(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from bias_pipeline.attackers import neural
-from tests.cli.commands import Run, results, start
+from tests.cli.commands import Run, results
 
 # Without dropout, of which each process draws its own.
 CELL = (
@@ -73,14 +73,6 @@ def test_a_sweep_has_a_folder_for_each_job_and_no_other(run: Run, tmp_path: Path
     assert code == 0, text
     assert [manifest(path)["training"]["world_size"] for path in results(tmp_path)] == [2, 2]
     assert len(list(tmp_path.glob("outputs/.hydra_jobs/*"))) == 1
-
-
-@pytest.mark.slow
-def test_a_worker_of_joblib_starts_and_ends_its_own(tmp_path: Path) -> None:
-    """It once could not start them, and then waited for them at its end."""
-    words = ("-m", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "probe.processes=2")
-    assert start(tmp_path, *CELL, *words, "seeds=2").wait(100) == 0
-    assert len(results(tmp_path)) == 1
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ def test_without_slurm_it_ends_with_5(run: Run, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_another_launcher_is_refused(run: Run) -> None:
-    code, printed = run("submit", *SMALL, "hydra/launcher=joblib")
+    code, printed = run("submit", *SMALL, "hydra/launcher=submitit_local")
     assert (code, "submit needs Slurm" in printed) == (2, True)
 
 

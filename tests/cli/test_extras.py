@@ -31,8 +31,6 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
             "matplotlib, which are not installed: pip install 'bias_pipeline[report]'",
         ),
         (("audit", "x.json", "--attributes", "y.csv"), "pip install 'bias_pipeline[report]'"),
-        (("hydra/launcher=device_pool", "hydra.launcher.devices=[0]", *PAIR), "cloudpickle"),
-        (("hydra/launcher=joblib", *PAIR), "hydra-joblib-launcher"),
         (("hydra/launcher=submitit_local", *PAIR), "hydra-submitit-launcher"),
         (("cluster=slurm", *PAIR), "a run on Slurm needs the packages submitit and hydra-"),
         (("rate", ".", "--question", "?", "--out", "o"), "pip install 'bias_pipeline[web]'"),
@@ -57,7 +55,7 @@ def test_an_absent_extra_is_named_before_any_work(
 @pytest.mark.usefixtures("bare")
 def test_a_launcher_that_hydra_does_not_find_is_an_extra() -> None:
     with pytest.raises(ResourceError, match=r"bias_pipeline\[slurm\]"):
-        _check_launcher("In 'hydra/config': Could not find 'hydra/launcher/joblib' Available ...")
+        _check_launcher("In 'hydra/config': Could not find 'hydra/launcher/submitit_local' A ...")
 
 
 def torchvision(folder: Path, monkeypatch: pytest.MonkeyPatch, source: str) -> None:

@@ -430,7 +430,7 @@ def test_e21_the_same_command_gives_the_same_rows_elsewhere(run: Run, tmp_path: 
 def test_e21_two_workers_make_the_table_of_one(run: Run, tmp_path: Path) -> None:
     sweep = [*SMALL, "captioner=faithful,terse", "metric=lic,leakage"]
     run(*sweep, "paths.outputs=one")
-    run(*sweep, "paths.outputs=two", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
+    run(*sweep, "paths.outputs=two", "hydra/launcher=submitit_local")
     one, two = ((tmp_path / name / "table.csv").read_bytes() for name in ("one", "two"))
     assert one == two
 

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 import bias_pipeline as bp
-from bias_pipeline.config import overrides, targets
+from bias_pipeline.config import expansion, overrides, targets
 from bias_pipeline.config.targets import is_allowed
 from bias_pipeline.io.plugins import VARIABLE
 from bias_pipeline.report import catalogue
@@ -102,12 +102,12 @@ def test_help_offers_what_is_included(run: Run) -> None:
 
 def test_all_metrics_are_those_of_ones_own_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "mine")
-    (word,) = overrides.expand(overrides.options_of(["metric=all"]))
+    (word,) = expansion.expand(overrides.options_of(["metric=all"]))
     assert "silence" in word.partition("=")[2].split(",")
 
 
 def test_workers_of_a_sweep_have_it(run: Run, tmp_path: Path) -> None:
-    words = ["metric=silence", "captioner=terse,faithful", "hydra/launcher=joblib"]
+    words = ["metric=silence", "captioner=terse,faithful", "hydra/launcher=submitit_local"]
     code, printed = run(*INCLUDE, *words, *CELL)
     assert (code, len(results(tmp_path))) == (0, 2), printed
 

@@ -14,7 +14,6 @@ from tests.cli.commands import SMALL, Run
 from tests.cli.one_cell import with_values
 
 NEURAL = ("encoder=lstm",)
-JOBLIB = ("hydra/launcher=joblib",)
 
 WRONG = [
     ((*NEURAL, "attacker.lr=-1"), "attacker.lr=-1 must be above 0"),
@@ -82,11 +81,10 @@ WRONG = [
     (("encoder=[]",), "a cell has one encoder"),
     (("dataset=[scenes]",), "a cell has one dataset"),
     (("logger=[csv,wnadb]",), "did you mean 'wandb'"),
-    ((*JOBLIB, "hydra.launcher.n_jobs=0"), "n_jobs=0 must be at least -64 and at most -1"),
-    ((*JOBLIB, "hydra.launcher.pre_dispatch=0"), "pre_dispatch='0' must be"),
-    ((*JOBLIB, "hydra.launcher.pre_dispatch=0*n_jobs"), "pre_dispatch='0*n_jobs' must be"),
-    ((*JOBLIB, "hydra.launcher.batch_size=0"), "batch_size='0' must be"),
-    ((*JOBLIB, "hydra.launcher.timeout=9"), "hydra.launcher.timeout=9.0 must be null"),
+    (("devices=0",), "devices=0 must be a list or null"),
+    (("devices=[-1]",), "devices.0=-1 must be"),
+    (("devices=['0,1']",), "devices.0='0,1' must be"),
+    (("hydra/launcher=submitit_local", "devices=[0]"), "hydra.launcher.gpus_per_node"),
     (("attribute.groups=male",), "attribute.groups='male' must be a list"),
     (("attribute.labels=null",), "attribute.labels=None must be a mapping"),
     (("captioner=[a]",), "captioner=['a'] must be"),

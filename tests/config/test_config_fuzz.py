@@ -146,7 +146,7 @@ def end_of(way: Callable[[Any], None], tree: Any) -> str:
 @pytest.fixture(scope="module")
 def bases() -> list[Base]:
     slurm = base("hydra/launcher=submitit_slurm", "encoder=lstm")
-    return [base(), base("metric=dbac", "hydra/launcher=joblib"), slurm]
+    return [base(), base("metric=dbac", "hydra/launcher=submitit_local"), slurm]
 
 
 @pytest.mark.slow

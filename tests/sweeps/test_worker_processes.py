@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,46 @@ def test_helpers_start_where_the_first_cell_shows_that_they_are_worth_it(
     assert sorted(outcomes(tmp_path / "jobs")) == ["0", "1", "2"]
 
 
+def wait_for_outcomes(folder: Path, n_jobs: int, seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while len(outcomes(folder)) < n_jobs and time.monotonic() < deadline:
+        time.sleep(0.1)
+
+
+def devices_of(outputs: Path) -> set[str]:
+    """The devices of the runs in a folder."""
+    manifests = [json.loads(path.read_text())["manifest"] for path in outputs.glob("*/result.json")]
+    return {manifest["job"]["device"] for manifest in manifests}
+
+
+def test_a_helper_sees_its_own_device_alone(tmp_path: Path) -> None:
+    sweep, jobs = prepared(tmp_path, "devices=[a,b]"), tmp_path / "jobs"
+    with worker_processes.helped(sweep.options, sweep.overrides, 2, jobs, sweep.devices):
+        wait_for_outcomes(jobs, 3)
+    assert devices_of(tmp_path) == {"b"}
+
+
+def test_the_sweeps_own_process_has_the_first_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(worker_processes.VISIBLE, "all of them")
+    one = ["captioner=terse", *SWEEP[1:]]
+    assert launch.run([*one, f"paths.outputs={tmp_path}", "devices=[a,b]"]).exit_code == 0
+    assert devices_of(tmp_path) == {"a"}
+
+
+@pytest.mark.slow
+def test_a_helper_has_processes_of_its_own(tmp_path: Path) -> None:
+    """It once could not start them, and once waited for them at its end."""
+    attackers = ("encoder=lstm", "probe.processes=2", "trainer.max_epochs=1", "seeds=2")
+    words = ["captioner=terse,faithful", "metric=lic", *SWEEP[2:], *attackers]
+    sweep = launch.parse_sweep([*words, f"paths.outputs={tmp_path}", "devices=[a,b]"])
+    jobs = tmp_path / "jobs"
+    with worker_processes.helped(sweep.options, sweep.overrides, 2, jobs, sweep.devices):
+        wait_for_outcomes(jobs, 2, 100)
+    assert devices_of(tmp_path) == {"b"}
+
+
 def test_no_helper_outlives_a_sweep_that_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,10 +173,12 @@ def test_short_sweeps_stay_in_one_process(tmp_path: Path, monkeypatch: pytest.Mo
         ((), "auto"),
         (("encoder=lstm", "metric=lic"), 1),
         (("processes=3",), 3),
+        (("encoder=lstm", "metric=lic", "processes=3"), 3),
+        (("encoder=lstm", "metric=lic", "devices=[0,1]"), 2),
         (("metric=gender_distance",), 1),
     ],
 )
-def test_networks_share_no_cores(
+def test_networks_share_no_cores_unless_requested(
     tmp_path: Path, words: tuple[str, ...], processes: int | str
 ) -> None:
     assert prepared(tmp_path, *words).processes == processes
