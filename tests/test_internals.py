@@ -58,8 +58,8 @@ _PRIVATE = re.compile(
 def test_a_private_part_that_we_use_is_there(
     package: str, module: str, name: str, member: str
 ) -> None:
-    computed_getattr = getattr(importlib.import_module(module), name, None)
-    assert hasattr(computed_getattr, member), (
+    attribute = getattr(importlib.import_module(module), name, None)
+    assert hasattr(attribute, member), (
         f"{package} {version(package)} has no {module}.{name}.{member}; it was last seen in "
         f"{SEEN[package]}*"
     )

@@ -33,8 +33,8 @@ def test_published_worked_case(name: str) -> None:
         "lic": functional.lic,
         "imagecaptioner2": functional.imagecaptioner2,
     }[name]
-    computed_score = score(probs, truth.astype(np.int64))
-    assert computed_score == pytest.approx(case["expected"][name], abs=oracle["tolerance_abs"])
+    result = score(probs, truth.astype(np.int64))
+    assert result == pytest.approx(case["expected"][name], abs=oracle["tolerance_abs"])
 
 
 @pytest.mark.parametrize("scoring", SCORINGS)

@@ -41,12 +41,12 @@ def test_a_sweep_that_fails_for_another_reason_is_no_result(tmp_path: Path) -> N
 
 def test_rank_agreement_is_corrected_for_the_number_of_pairs() -> None:
     table = pd.DataFrame({"one": range(7), "two": range(7), "three": [3, 1, 6, 0, 5, 2, 4]})
-    computed_rank_agreement = rank_agreement(table)
-    assert computed_rank_agreement.loc["one and two", "Kendall"] == 1
-    assert computed_rank_agreement.loc["one and two", "p (Holm)"] == pytest.approx(
-        3 * computed_rank_agreement.loc["one and two", "p"]
+    result = rank_agreement(table)
+    assert result.loc["one and two", "Kendall"] == 1
+    assert result.loc["one and two", "p (Holm)"] == pytest.approx(
+        3 * result.loc["one and two", "p"]
     )
-    assert list(beyond_chance(computed_rank_agreement).index) == ["one and two"]
+    assert list(beyond_chance(result).index) == ["one and two"]
 
 
 def headlines(study: str) -> pd.Series:
@@ -181,10 +181,10 @@ def _version(metric: str) -> int:
 def test_the_study_of_few_seeds_has_p_as_results_have_it() -> None:
     n_seeds, spread = 3, 2.0
     random = np.random.default_rng([n_seeds, round(10 * spread)])
-    item = spread * random.normal(size=(50, n_seeds))
+    draws = spread * random.normal(size=(50, n_seeds))
     images = random.normal(size=50)
     lines = []
-    for scores, shift in zip(item, images, strict=True):
+    for scores, shift in zip(draws, images, strict=True):
         error, freedom = bootstrap.combined_error(float(scores.std(ddof=1)), 1.0, n_seeds)
         value = float(scores.mean() + shift)
         nan = math.nan

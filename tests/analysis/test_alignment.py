@@ -32,8 +32,8 @@ def corpus() -> Corpus:
 
 
 def test_shares_are_of_running_words_signs_left_out(vectors: str) -> None:
-    computed_reach = reach(corpus(), ContextualAlignment(vectors), [0.2, 0.5, 1.5])
-    assert computed_reach.shares.tolist() == pytest.approx([3 / 7, 5 / 7, 6 / 7])
+    result = reach(corpus(), ContextualAlignment(vectors), [0.2, 0.5, 1.5])
+    assert result.shares.tolist() == pytest.approx([3 / 7, 5 / 7, 6 / 7])
 
 
 def test_the_delta_that_reaches_enough(vectors: str) -> None:
@@ -54,8 +54,8 @@ def test_the_own_delta_plays_no_part(vectors: str) -> None:
 def test_contextual_captions_are_liker_than_constant_ones(vectors: str) -> None:
     Path(vectors).write_text(VECTORS + "dogs 1 0.01\n")
     raw = make_corpus([Record("1", "a dog on a couch", ("two dogs on a couch",))])
-    computed_likeness = likeness(raw, ContextualAlignment(vectors), 5)
-    assert computed_likeness.contextual > computed_likeness.constant
+    result = likeness(raw, ContextualAlignment(vectors), 5)
+    assert result.contextual > result.constant
 
 
 def test_the_command_prints_every_captioner(

@@ -114,8 +114,8 @@ def test_readings_are_put_together(item: list[str], follows: str) -> None:
 
 
 def test_holm_counts_what_is_beyond_chance() -> None:
-    computed_all_lower = all_lower(series(1, 2, half=0.1), series(2, 2.05, half=0.1))
-    assert computed_all_lower.finding == "2 of 2 lower, 1 significantly (Holm)"
+    result = all_lower(series(1, 2, half=0.1), series(2, 2.05, half=0.1))
+    assert result.finding == "2 of 2 lower, 1 significantly (Holm)"
 
 
 @pytest.mark.parametrize(

@@ -40,8 +40,8 @@ def test_captions_words_and_what_follows_are_counted() -> None:
 
 def test_both_attributes_of_an_intersection_are_told() -> None:
     cell = compose.cell(["attribute=[gender,race]", "dataset.n_images=1200"])
-    computed_beside = collocations(cell.corpus(), cell.build("attribute"))
-    assert [(item.attribute, item.side) for item in computed_beside] == [
+    result = collocations(cell.corpus(), cell.build("attribute"))
+    assert [(item.attribute, item.side) for item in result] == [
         ("gender", "model"), ("gender", "human"), ("race", "model"), ("race", "human")
     ]  # fmt: skip
 

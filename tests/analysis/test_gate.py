@@ -83,9 +83,9 @@ def rare(wrong: tuple[int, int], n: int, margin: float | None = None) -> Decisio
     ],
 )
 def test_who_wins(values: tuple[float, float], winner: str, message: str) -> None:
-    computed_decided = decided(cell("a", values[0]), cell("b", values[1]))
-    assert computed_decided.winner == winner
-    assert computed_decided.sentence().startswith(message)
+    decision = decided(cell("a", values[0]), cell("b", values[1]))
+    assert decision.winner == winner
+    assert decision.sentence().startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -110,8 +110,8 @@ def test_quality_is_compared_by_what_is_better(values: tuple[float, float], mess
     ],
 )
 def test_who_speaks_or_covers_otherwise_wins_nothing(other: Result, doubt: str) -> None:
-    computed_decided = decided(cell("a", 0.5), other)
-    assert (computed_decided.winner, doubt in computed_decided.sentence()) == ("", True)
+    decision = decided(cell("a", 0.5), other)
+    assert (decision.winner, doubt in decision.sentence()) == ("", True)
 
 
 def test_attackers_of_fewer_images_are_not_compared() -> None:
@@ -126,10 +126,10 @@ def test_counts_of_fewer_images_are_compared() -> None:
 
 
 def test_a_headline_that_follows_how_much_is_said_decides_nothing() -> None:
-    computed_decided = decided(cell("a", 0.5, reading=None), cell("b", 0.1, reading=None))
+    decision = decided(cell("a", 0.5, reading=None), cell("b", 0.1, reading=None))
     assert (
-        computed_decided.winner,
-        "changes when captions say more or less" in computed_decided.sentence(),
+        decision.winner,
+        "changes when captions say more or less" in decision.sentence(),
     ) == (
         "",
         True,
@@ -142,22 +142,22 @@ def test_a_silent_loser_is_a_loser() -> None:
 
 
 def test_the_reading_decides_and_not_the_headline() -> None:
-    computed_decided = decided(cell("a", 0.5, COUNTED), cell("b", 0.1, COUNTED))
-    assert (computed_decided.winner, computed_decided.part) == ("other", "named")
-    assert computed_decided.sentence().startswith("lic (by named): a is less fair than b")
+    decision = decided(cell("a", 0.5, COUNTED), cell("b", 0.1, COUNTED))
+    assert (decision.winner, decision.part) == ("other", "named")
+    assert decision.sentence().startswith("lic (by named): a is less fair than b")
 
 
 def test_who_hardly_names_a_group_decides_nothing() -> None:
     speech = {**ALIKE, "neutral": 0.97}
-    computed_decided = decided(cell("a", 0.5, COUNTED, speech), cell("b", 0.1, COUNTED, speech))
-    assert "3% of the captions name a group" in computed_decided.sentence()
+    decision = decided(cell("a", 0.5, COUNTED, speech), cell("b", 0.1, COUNTED, speech))
+    assert "3% of the captions name a group" in decision.sentence()
 
 
 def test_nothing_wrong_on_either_side_of_few_images_is_no_difference_that_was_ruled_out() -> None:
-    computed_rare = rare((0, 0), 30)
-    assert (computed_rare.outcome, computed_rare.difference.p_value) == ("passed", 1.0)
-    assert "this test usually misses one below 1" in computed_rare.sentence()
-    assert " points (difference" in computed_rare.sentence()
+    decision = rare((0, 0), 30)
+    assert (decision.outcome, decision.difference.p_value) == ("passed", 1.0)
+    assert "this test usually misses one below 1" in decision.sentence()
+    assert " points (difference" in decision.sentence()
 
 
 @pytest.mark.parametrize(
@@ -173,9 +173,9 @@ def test_nothing_wrong_on_either_side_of_few_images_is_no_difference_that_was_ru
 def test_with_a_margin_the_whole_interval_decides(
     wrong: tuple[int, int], n: int, outcome: str, sentence: str
 ) -> None:
-    computed_rare = rare(wrong, n, margin=0.01)
-    assert (computed_rare.outcome, sentence in computed_rare.sentence()) == (outcome, True), (
-        computed_rare.sentence()
+    decision = rare(wrong, n, margin=0.01)
+    assert (decision.outcome, sentence in decision.sentence()) == (outcome, True), (
+        decision.sentence()
     )
 
 
@@ -195,8 +195,8 @@ def test_the_limits_are_parameters() -> None:
 def test_results_of_an_earlier_version_decide_nothing() -> None:
     old = cell("a", 0.5)
     manifest = {**old.manifest, "metric": {"direction": "lower is fairer"}}
-    computed_decided = decided(Result("a", old.rows, manifest), cell("b", 0.1))
-    assert "earlier version" in computed_decided.sentence()
+    decision = decided(Result("a", old.rows, manifest), cell("b", 0.1))
+    assert "earlier version" in decision.sentence()
 
 
 def test_p_is_adjusted_for_all_that_decides() -> None:

@@ -60,8 +60,8 @@ def test_where_lower_is_not_fairer_the_distance_from_neutral_counts() -> None:
 
 
 def test_a_poor_captioner_that_says_nothing_is_no_better_than_a_good_fair_one() -> None:
-    computed_front = front({"silent": (-3, 0.0), "good": (1, 0.0), "biased": (2, 0.5)})
-    assert beaten(computed_front) == {"biased": (), "good": (), "silent": ("good",)}
+    result = front({"silent": (-3, 0.0), "good": (1, 0.0), "biased": (2, 0.5)})
+    assert beaten(result) == {"biased": (), "good": (), "silent": ("good",)}
 
 
 def test_the_best_stands_first() -> None:
@@ -70,8 +70,8 @@ def test_the_best_stands_first() -> None:
 
 
 def test_a_captioner_without_a_value_takes_no_part() -> None:
-    computed_front = front({"a": (0, 0.1), "b": (2, 0.3), "c": (math.nan, 0.0)})
-    assert set(beaten(computed_front)) == {"a", "b"}
+    result = front({"a": (0, 0.1), "b": (2, 0.3), "c": (math.nan, 0.0)})
+    assert set(beaten(result)) == {"a", "b"}
 
 
 def test_one_captioner_makes_no_front() -> None:

@@ -73,13 +73,13 @@ def test_printed_coefficients_follow_from_printed_scores(
 
 
 def test_the_printed_reduction_is_the_mean_over_captioners() -> None:
-    item = reductions().iloc[0]
-    assert item["from scores"] == pytest.approx(item["printed"], abs=0.01)
+    row = reductions().iloc[0]
+    assert row["from scores"] == pytest.approx(row["printed"], abs=0.01)
 
 
 def test_a_printed_mean_that_is_not_that_of_its_rows() -> None:
-    item = reductions().iloc[1]
-    assert (round(item["mean of printed rows"], 1), item["printed"]) == (75.8, 69.88)
+    row = reductions().iloc[1]
+    assert (round(row["mean of printed rows"], 1), row["printed"]) == (75.8, 69.88)
 
 
 @pytest.mark.parametrize(
@@ -94,8 +94,8 @@ def test_a_printed_mean_that_is_not_that_of_its_rows() -> None:
 def test_conflicts_and_correlations_of_printed_tables(
     line: str, share: float, pearson: float, spearman: float
 ) -> None:
-    item = consistency().loc[line]
-    assert item[["conflicts (%)", "Pearson", "Spearman"]].tolist() == pytest.approx(
+    row = consistency().loc[line]
+    assert row[["conflicts (%)", "Pearson", "Spearman"]].tolist() == pytest.approx(
         [share, pearson, spearman], abs=0.006
     )
 
@@ -141,8 +141,8 @@ def test_numbers_of_other_captioners_are_not_compared() -> None:
 
 
 def test_the_interval_of_a_mean_holds_it() -> None:
-    computed_results = results({f"c{i}": {"lstm": 0.1 * i, "ngram": 0.2 * i} for i in range(1, 6)})
-    (variant,) = variants(computed_results, drawn(computed_results), ["encoder"])
+    result = results({f"c{i}": {"lstm": 0.1 * i, "ngram": 0.2 * i} for i in range(1, 6)})
+    (variant,) = variants(result, drawn(result), ["encoder"])
     mean = sensitivity(variant).mean
     assert mean.low < mean.value < mean.high
 
@@ -214,13 +214,12 @@ def test_each_setting_of_a_metric_is_a_variant_where_metrics_are() -> None:
 
 
 def test_two_runs_of_one_variant_are_refused() -> None:
-    computed_results = results()
+    result = results()
     again = [
-        Result(f"{one.run_id}-2", [renamed(one, f"{one.run_id}-2")], one.manifest)
-        for one in computed_results
+        Result(f"{one.run_id}-2", [renamed(one, f"{one.run_id}-2")], one.manifest) for one in result
     ]
     with pytest.raises(DataError, match="are both sat with lstm"):
-        variants([*computed_results, *again], {}, ["encoder"])
+        variants([*result, *again], {}, ["encoder"])
 
 
 def renamed(one: Result, name: str) -> Row:
@@ -305,8 +304,8 @@ def test_a_single_captioner_has_no_order_to_keep() -> None:
 
 def test_two_captioners_have_no_correlation() -> None:
     table = {"sat": {"a": 0.1, "b": 0.2}, "nic": {"a": 0.3, "b": 0.5}}
-    computed_results = results({c: {"lstm": v["a"], "ngram": v["b"]} for c, v in table.items()})
-    (agreement,) = agreements(variants(computed_results, drawn(computed_results), ["encoder"])[0])
+    result = results({c: {"lstm": v["a"], "ngram": v["b"]} for c, v in table.items()})
+    (agreement,) = agreements(variants(result, drawn(result), ["encoder"])[0])
     for measure in (agreement.pearson, agreement.spearman, agreement.kendall):
         assert np.isnan([measure.value, measure.low, measure.high]).all()
     assert agreement.conflicts.value == 0

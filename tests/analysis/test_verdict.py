@@ -94,16 +94,16 @@ def test_p_is_adjusted_among_those_that_answer_one_question() -> None:
 
 
 def test_other_attributes_are_answered_apart() -> None:
-    computed_verdict = verdict([cell({"score": 0.3}), cell({"score": 0.0}, attribute="race")])
-    assert [computed_verdict.answer("leakage", name) for name in computed_verdict.attributes] == [
+    conclusion = verdict([cell({"score": 0.3}), cell({"score": 0.0}, attribute="race")])
+    assert [conclusion.answer("leakage", name) for name in conclusion.attributes] == [
         "more",
         "none",
     ]
 
 
 def test_questions_stand_in_their_order() -> None:
-    computed_verdict = verdict([cell({"score": 0.3}, question="tasks"), cell({"score": 0.3})])
-    assert [finding.question for finding in computed_verdict.findings] == ["leakage", "tasks"]
+    conclusion = verdict([cell({"score": 0.3}, question="tasks"), cell({"score": 0.3})])
+    assert [finding.question for finding in conclusion.findings] == ["leakage", "tasks"]
 
 
 @pytest.mark.parametrize(
@@ -216,13 +216,11 @@ def test_the_people_of_equal_speech_are_explained() -> None:
 
 def test_where_there_is_a_score_at_equal_speech_it_decides() -> None:
     plain, matched = cell({"score": 0.3}, MATCHED), at_equal_speech(0.0)
-    computed_verdict = verdict([plain, matched])
-    assert computed_verdict.answer("leakage", "gender") == "no"
-    assert "its score at equal speech decides" in {
-        finding.doubt for finding in computed_verdict.findings
-    }
+    conclusion = verdict([plain, matched])
+    assert conclusion.answer("leakage", "gender") == "no"
+    assert "its score at equal speech decides" in {finding.doubt for finding in conclusion.findings}
 
 
 def test_beyond_reach_a_captioner_like_people_is_judged_as_published() -> None:
-    computed_verdict = verdict([cell({"score": 0.3}, MATCHED), at_equal_speech(0.0, reach=0.5)])
-    assert computed_verdict.answer("leakage", "gender") == "more"
+    conclusion = verdict([cell({"score": 0.3}, MATCHED), at_equal_speech(0.0, reach=0.5)])
+    assert conclusion.answer("leakage", "gender") == "more"

@@ -110,8 +110,8 @@ def test_bfloat16_products_move_predictions_by_their_rounding_alone() -> None:
 
 
 def test_gradients_are_clipped_member_by_member() -> None:
-    mapping = {"gradient_clip_val": 0.05, "max_epochs": 1}
-    together, alone = (probe(n, **mapping).fit_predict(labelled(), splits(0, 12)) for n in (2, 1))
+    settings = {"gradient_clip_val": 0.05, "max_epochs": 1}
+    together, alone = (probe(n, **settings).fit_predict(labelled(), splits(0, 12)) for n in (2, 1))
     assert_alike(together.probs, alone.probs)
     free = probe(1, max_epochs=1).fit_predict(labelled(), splits())
     assert np.abs(alone.probs[0] - free.probs[0]).max() > 100 * TOLERANCE
@@ -165,9 +165,9 @@ def test_a_gpu_trains_all_at_once_and_a_processor_each_alone() -> None:
 
 @pytest.mark.parametrize("trainer", [{"precision": "16-mixed"}, {"devices": 2}])
 def test_what_would_tie_members_to_each_other_is_refused(trainer: dict[str, Any]) -> None:
-    mapping = {**flags(), "accelerator": "gpu", **trainer}
+    settings = {**flags(), "accelerator": "gpu", **trainer}
     with pytest.raises(ValueError, match=r"probe\.ensemble=2"):
-        NeuralProbe(ENCODERS["lstm"], Mlp(), Adam(0.1), 32, mapping, ensemble=2)
+        NeuralProbe(ENCODERS["lstm"], Mlp(), Adam(0.1), 32, settings, ensemble=2)
 
 
 def test_the_size_of_an_ensemble_is_no_part_of_the_spec_but_stacking_is() -> None:

@@ -44,9 +44,9 @@ def weights_of(x: sparse.csr_array, truths: np.ndarray) -> np.ndarray:
 
 def test_two_groups_agree_with_scikit_learn() -> None:
     x, y = indicators(2)
-    item = decide(x, weights_of(x, y[:, None]))[:, 0, 0]
+    scores = decide(x, weights_of(x, y[:, None]))[:, 0, 0]
     oracle = LogisticRegression(C=0.1, tol=1e-10, max_iter=10_000).fit(x, y).decision_function(x)
-    np.testing.assert_allclose(item, oracle, atol=1e-4)
+    np.testing.assert_allclose(scores, oracle, atol=1e-4)
 
 
 def test_three_groups_agree_with_scikit_learn() -> None:

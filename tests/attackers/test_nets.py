@@ -200,8 +200,8 @@ def loss(outputs: list[list[int]], targets: object, *, exclusive: bool) -> float
 
 
 def test_the_loss_of_two_groups_is_cross_entropy() -> None:
-    computed_loss = loss([[2], [2]], [1, 0], exclusive=True)
-    assert computed_loss == pytest.approx(-(math.log(sigmoid(2)) + math.log(sigmoid(-2))) / 2)
+    result = loss([[2], [2]], [1, 0], exclusive=True)
+    assert result == pytest.approx(-(math.log(sigmoid(2)) + math.log(sigmoid(-2))) / 2)
 
 
 def test_the_loss_of_three_groups_is_cross_entropy() -> None:
@@ -210,8 +210,8 @@ def test_the_loss_of_three_groups_is_cross_entropy() -> None:
 
 
 def test_the_loss_of_tasks_is_the_mean_of_theirs() -> None:
-    computed_loss = loss([[2, -1]], [[1, 1]], exclusive=False)
-    assert computed_loss == pytest.approx(-(math.log(sigmoid(2)) + math.log(sigmoid(-1))) / 2)
+    result = loss([[2, -1]], [[1, 1]], exclusive=False)
+    assert result == pytest.approx(-(math.log(sigmoid(2)) + math.log(sigmoid(-1))) / 2)
 
 
 def test_settings_of_the_optimiser_reach_adam() -> None:

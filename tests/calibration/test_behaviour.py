@@ -118,11 +118,11 @@ def scored(name: str, model: Speaker, people: Speaker) -> dict[str, Part]:
 
 @pytest.mark.parametrize(("behaviour", "line", "expected"), LINES)
 def test_a_metric_sees_what_the_table_says(behaviour: str, line: str, expected: str) -> None:
-    item = BEHAVIOURS[behaviour]
+    case = BEHAVIOURS[behaviour]
     name, _, part = line.partition(" ")
     before, planted = (
         scored(name, *speakers)[part or "score"].estimate
-        for speakers in (item.before, (item.planted, item.people))
+        for speakers in (case.before, (case.planted, case.people))
     )
     assert behaviour_verdict(before, planted) == expected, (before, planted)
 
@@ -145,12 +145,12 @@ def test_what_is_said_of_other_images_moves_nothing(name: str) -> None:
 
 def test_a_language_models_metric_sees_what_was_measured() -> None:
     rows = pd.read_csv(planted.ROWS)
-    mapping = {
+    directions = {
         behaviour: verdicts(behaviour, [infos()[MEASURED]])[MEASURED]
         for behaviour, item in BEHAVIOURS.items()
         if item.images == infos()[MEASURED].images
     }
-    assert mapping == dict(zip(rows["behaviour"], rows["verdict"], strict=True))
+    assert directions == dict(zip(rows["behaviour"], rows["verdict"], strict=True))
 
 
 def test_what_was_measured_is_of_todays_metric() -> None:

@@ -73,10 +73,10 @@ def test_who_stands_beside_a_picture_plays_no_part(name: str, beams: int) -> Non
 @pytest.mark.parametrize("name", ["paper", "grit"])
 def test_with_every_beam_it_finds_the_likeliest_caption_of_all(name: str) -> None:
     item, picture = writer(name)
-    computed_written = written(item, picture, beams=8**3, longest=3)
+    captions = written(item, picture, beams=8**3, longest=3)
     for row in range(2):
         alone = {key: value[row : row + 1] for key, value in picture.items()}
-        assert computed_written[row] == likeliest(item, alone, longest=3)
+        assert captions[row] == likeliest(item, alone, longest=3)
 
 
 @torch.no_grad()

@@ -289,10 +289,10 @@ def fresh(he: bool) -> GritNet:
 
 
 def test_weights_of_he_leave_the_places_that_regions_begin_with() -> None:
-    plain, item = (fresh(he).state_dict() for he in (False, True))
-    places = [name for name in item if "sampling_offsets" in name]
+    plain, begun = (fresh(he).state_dict() for he in (False, True))
+    places = [name for name in begun if "sampling_offsets" in name]
     assert places
-    assert all(torch.equal(plain[name], item[name]) for name in places)
+    assert all(torch.equal(plain[name], begun[name]) for name in places)
 
 
 def test_weights_of_he_have_their_spread() -> None:

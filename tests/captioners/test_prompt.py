@@ -26,41 +26,39 @@ def words(captioner: Prompted, numbers: np.ndarray) -> list[str]:
 
 
 def test_the_prompt_follows_the_caption() -> None:
-    built_prompted = prompted(Prompt("gender"), "a dog")
-    computed_words = words(built_prompted, built_prompted.batch(np.array([0]))["tokens"][0])
-    assert computed_words == ["<start>", "a", "dog", "therefore", "the", "gender", "is"]
+    captioner = prompted(Prompt("gender"), "a dog")
+    result = words(captioner, captioner.batch(np.array([0]))["tokens"][0])
+    assert result == ["<start>", "a", "dog", "therefore", "the", "gender", "is"]
 
 
 def test_shorter_captions_are_filled_up() -> None:
-    built_prompted = prompted(Prompt("race"), "a dog", "dog")
-    batch = built_prompted.batch(np.array([0, 1]))
-    assert words(built_prompted, batch["tokens"][1])[-1] == "."
-    assert batch["lengths"].tolist() == built_prompted.lengths.tolist() == [7, 6]
+    captioner = prompted(Prompt("race"), "a dog", "dog")
+    batch = captioner.batch(np.array([0, 1]))
+    assert words(captioner, batch["tokens"][1])[-1] == "."
+    assert batch["lengths"].tolist() == captioner.lengths.tolist() == [7, 6]
 
 
 def test_words_that_are_not_learnt_from_are_unknown() -> None:
-    built_prompted = prompted(Prompt("gender"), "a dog", "a cat")
-    assert words(built_prompted, built_prompted.batch(np.array([1]))["tokens"][0])[2] == "?"
+    captioner = prompted(Prompt("gender"), "a dog", "a cat")
+    assert words(captioner, captioner.batch(np.array([1]))["tokens"][0])[2] == "?"
 
 
 def test_answers_of_several_words_have_a_number_each() -> None:
-    built_prompted = prompted(Prompt("race", answers={"male": "Light skin"}), "a dog")
-    assert [len(numbers) for numbers in built_prompted.answers] == [2, 1]
+    captioner = prompted(Prompt("race", answers={"male": "Light skin"}), "a dog")
+    assert [len(numbers) for numbers in captioner.answers] == [2, 1]
 
 
 def test_a_question_stands_before_the_caption() -> None:
-    built_prompted = prompted(
-        Prompt("age", "what is the {attribute} of {caption} ? {answer}"), "a dog"
-    )
-    computed_words = words(built_prompted, built_prompted.batch(np.array([0]))["tokens"][0])
-    assert computed_words == ["<start>", "what", "is", "the", "age", "of", "a", "dog", "?"]
+    captioner = prompted(Prompt("age", "what is the {attribute} of {caption} ? {answer}"), "a dog")
+    result = words(captioner, captioner.batch(np.array([0]))["tokens"][0])
+    assert result == ["<start>", "what", "is", "the", "age", "of", "a", "dog", "?"]
 
 
 def test_a_caption_after_the_answer_is_scored_too() -> None:
-    built_prompted = prompted(Prompt("gender", "the {answer} : {caption}"), "a dog", "dog")
-    batch = built_prompted.batch(np.array([0, 1]))
-    assert words(built_prompted, batch["tokens"][0]) == ["<start>", "the"]
-    assert words(built_prompted, batch["tail"][0]) == [":", "a", "dog"]
+    captioner = prompted(Prompt("gender", "the {answer} : {caption}"), "a dog", "dog")
+    batch = captioner.batch(np.array([0, 1]))
+    assert words(captioner, batch["tokens"][0]) == ["<start>", "the"]
+    assert words(captioner, batch["tail"][0]) == [":", "a", "dog"]
     assert batch["tail_lengths"].tolist() == [3, 2]
 
 

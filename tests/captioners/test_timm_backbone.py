@@ -47,15 +47,15 @@ def network(folder: Path, architecture: str = "test_resnet", side: int = 64, **m
     ("architecture", "side"), [("test_resnet", 64), ("test_vit", 160), ("test_convnext", 64)]
 )
 def test_regions_are_what_timm_computes(tmp_path: Path, architecture: str, side: int) -> None:
-    computed_find_timm = find_timm(network(tmp_path, architecture, side))
+    backbone = find_timm(network(tmp_path, architecture, side))
     pixels = np.random.default_rng(0).integers(0, 256, (2, side, side, 3), np.uint8)
     torch.manual_seed(0)
-    item = timm.create_model(architecture, pretrained=False, num_classes=3).eval()
+    net = timm.create_model(architecture, pretrained=False, num_classes=3).eval()
     number = torch.from_numpy(pixels).permute(0, 3, 1, 2).float() / 127.5 - 1
     with torch.inference_mode():
-        wanted = item.forward_features(number)
+        wanted = net.forward_features(number)
     wanted = wanted[:, 1:] if architecture == "test_vit" else wanted.flatten(2).transpose(1, 2)
-    regions = TimmRegions(computed_find_timm, torch.device("cpu")).regions(pixels)
+    regions = TimmRegions(backbone, torch.device("cpu")).regions(pixels)
     assert np.abs(regions - wanted.numpy()).max() < 1e-5
 
 

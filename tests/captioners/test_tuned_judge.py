@@ -63,39 +63,24 @@ def test_it_learns_what_it_does_not_say_and_leaves_the_models_weights(
     kind: str, data: LabelledCaptions, tmp_path: Path
 ) -> None:
     net = built(write(tmp_path, kind), data).eval()  # four captions bear no dropout
-    learnt = [
-        built_cross_entropy
-        for built_cross_entropy in net.parameters()
-        if built_cross_entropy.requires_grad
-    ]
-    mapping = {
-        name: built_cross_entropy.clone()
-        for name, built_cross_entropy in net.named_parameters()
-        if not built_cross_entropy.requires_grad
-    }
+    learnt = [weight for weight in net.parameters() if weight.requires_grad]
+    frozen = {n: weight.clone() for n, weight in net.named_parameters() if not weight.requires_grad}
     optimizer, rows = torch.optim.Adam(learnt, 0.01), torch.from_numpy(ALL)
     labels = torch.from_numpy(data.labels)
     first = net(rows=rows).detach()
-    truth = max(
-        labels,
-        1 - labels,
-        key=lambda built_cross_entropy: cross_entropy(first, built_cross_entropy),
-    )
+    truth = max(labels, 1 - labels, key=lambda answers: cross_entropy(first, answers))
     before = loss = cross_entropy(first, truth).item()
     for _ in range(60):
         if loss < before / 2:
             break
-        built_cross_entropy = cross_entropy(net(rows=rows), truth)
+        error = cross_entropy(net(rows=rows), truth)
         optimizer.zero_grad()
-        built_cross_entropy.backward()
+        error.backward()
         optimizer.step()
-        loss = built_cross_entropy.item()
+        loss = error.item()
     assert loss < before / 2
-    assert all(
-        torch.equal(built_cross_entropy, mapping[n])
-        for n, built_cross_entropy in net.named_parameters()
-        if n in mapping
-    )
+    now = dict(net.named_parameters())
+    assert all(torch.equal(now[name], weight) for name, weight in frozen.items())
 
 
 def test_little_of_it_is_learnt(data: LabelledCaptions, tmp_path: Path) -> None:
@@ -134,8 +119,8 @@ def test_two_processes_learn_as_one(data: LabelledCaptions, tmp_path: Path) -> N
     curves = []
     for settings in ({"devices": 1}, {"devices": 2, "strategy": "ddp"}):
         judge = TunedJudge(PROMPT, str(folder), side=32, dropout=0.0)
-        mapping = {**FLAGS, "max_epochs": 3, "precision": "32-true", **settings}
-        probe = NeuralProbe(judge, Answers(), Adam(0.01), 2, mapping, ensemble=1)
+        flags = {**FLAGS, "max_epochs": 3, "precision": "32-true", **settings}
+        probe = NeuralProbe(judge, Answers(), Adam(0.01), 2, flags, ensemble=1)
         predictions = probe.fit_predict(data, [Split(0, ALL, ALL[2:], ALL[:0], False)])
         curves.append([line["train_loss"] for line in predictions.training.curves])
     assert curves[1] == pytest.approx(curves[0], rel=1e-4)

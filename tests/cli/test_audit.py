@@ -173,10 +173,10 @@ def test_ids_that_fit_by_accident_permit_no_conclusion(
     path = tmp_path / "accident.json"
     path.write_text(json.dumps(moved))
     people = ("--captions", str(scenes / "annotations" / "captions.json"))
-    computed_audit = audit(tmp_path / "out", str(path), "--attributes", labels, *people)
-    assert "There is no answer on gender" in computed_audit.text, computed_audit.text
-    assert "of its images, less than 50%" in computed_audit.text
-    assert "§ covers less than 50% of its images: no verdict" in computed_audit.text
+    result = audit(tmp_path / "out", str(path), "--attributes", labels, *people)
+    assert "There is no answer on gender" in result.text, result.text
+    assert "of its images, less than 50%" in result.text
+    assert "§ covers less than 50% of its images: no verdict" in result.text
 
 
 @pytest.mark.slow
@@ -186,9 +186,9 @@ def test_blank_captions_are_announced(scenes: Path, labels: str, tmp_path: Path)
         row["caption"] = "NaN"
     path = tmp_path / "blank.json"
     path.write_text(json.dumps(content))
-    computed_audit = audit(tmp_path / "out", str(path), "--attributes", labels)
-    assert "blank captions: 70 model, 0 human" in computed_audit.text, computed_audit.text
-    assert "warning: 70 of 700 model captions (10.0%) are blank" in computed_audit.text
+    result = audit(tmp_path / "out", str(path), "--attributes", labels)
+    assert "blank captions: 70 model, 0 human" in result.text, result.text
+    assert "warning: 70 of 700 model captions (10.0%) are blank" in result.text
 
 
 @pytest.mark.slow
@@ -259,13 +259,9 @@ def test_captions_of_another_language_fail_no_job(
     path = tmp_path / "german.json"
     path.write_text(json.dumps(rows))
     people = str(few / "annotations" / "captions.json")
-    computed_audit = audit(
-        tmp_path / "out", str(path), "--attributes", few_labels, "--captions", people
-    )
-    assert (computed_audit.code, "jobs failed" in computed_audit.text) == (0, False), (
-        computed_audit.text
-    )
-    assert "\n100% of the captioner's captions hold no English word" in computed_audit.text
+    result = audit(tmp_path / "out", str(path), "--attributes", few_labels, "--captions", people)
+    assert (result.code, "jobs failed" in result.text) == (0, False), result.text
+    assert "\n100% of the captioner's captions hold no English word" in result.text
 
 
 @pytest.mark.usefixtures("counting")
@@ -464,15 +460,15 @@ def unseen(scenes: Path, tmp_path: Path, *, known: bool) -> Audited:
 
 @pytest.mark.slow
 def test_who_assumes_what_nobody_can_see_is_told(scenes: Path, tmp_path: Path) -> None:
-    computed_unseen = unseen(scenes, tmp_path, known=False)
+    sentence = unseen(scenes, tmp_path, known=False)
     text = "Does it assume what nobody can see? Yes, beyond chance: assumed_group (model) (gender 1"
-    assert (computed_unseen.code, text in computed_unseen.text) == (0, True), computed_unseen.text
+    assert (sentence.code, text in sentence.text) == (0, True), sentence.text
 
 
 @pytest.mark.slow
 def test_where_everybodys_group_is_known_the_audit_goes_on(scenes: Path, tmp_path: Path) -> None:
-    computed_unseen = unseen(scenes, tmp_path, known=True)
-    assert computed_unseen.code == 0
-    assert "annotators could not tell the group of 'gender'" in computed_unseen.text
-    assert "Does it assume" not in computed_unseen.text
-    assert "Does it name the wrong group? " in computed_unseen.text
+    sentence = unseen(scenes, tmp_path, known=True)
+    assert sentence.code == 0
+    assert "annotators could not tell the group of 'gender'" in sentence.text
+    assert "Does it assume" not in sentence.text
+    assert "Does it name the wrong group? " in sentence.text

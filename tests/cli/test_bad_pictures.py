@@ -166,8 +166,8 @@ def test_weights_of_another_network_or_with_code_are_a_sentence(
     words = written(tmp_path, lambda *_: None)
     net = tmp_path / "net"
     net.mkdir()
-    mapping = {"input_size": [3, 64, 64], "mean": [0.5] * 3, "std": [0.5] * 3}
-    config = {"architecture": "test_resnet", "num_classes": 3, "pretrained_cfg": mapping}
+    preprocessing = {"input_size": [3, 64, 64], "mean": [0.5] * 3, "std": [0.5] * 3}
+    config = {"architecture": "test_resnet", "num_classes": 3, "pretrained_cfg": preprocessing}
     (net / "config.json").write_text(json.dumps(config))
     other = timm.create_model("test_convnext", pretrained=False, num_classes=3)
     contents = {"another": save(other.state_dict()), "code": pickle.dumps(Code())}

@@ -50,16 +50,16 @@ def predictions(path: Path) -> pd.DataFrame:
 @pytest.mark.slow
 def test_two_processes_give_the_result_of_one(run: Run, tmp_path: Path) -> None:
     """The same batches, so within what the order of float32 sums moves; each caption once."""
-    mapping = {}
+    values = {}
     for words in (TWO, ONE):
         before = set(results(tmp_path))
         code, text = run(*CELL, *words)
         assert code == 0, text
         (path,) = set(results(tmp_path)) - before
-        mapping[words] = path
-    assert manifest(mapping[TWO])["training"]["world_size"] == 2
-    assert manifest(mapping[ONE])["training"]["world_size"] == 1
-    two, one = predictions(mapping[TWO]), predictions(mapping[ONE])
+        values[words] = path
+    assert manifest(values[TWO])["training"]["world_size"] == 2
+    assert manifest(values[ONE])["training"]["world_size"] == 1
+    two, one = predictions(values[TWO]), predictions(values[ONE])
     numbers = [name for name in two if two[name].dtype.kind == "f"]
     others = [name for name in two if name not in numbers]
     pd.testing.assert_frame_equal(two[others], one[others])

@@ -45,15 +45,15 @@ def test_a_job_is_a_line_of_overrides(run: Run, sbatch: Any, tmp_path: Path) -> 
 def test_a_job_is_told_of_the_users_own_configuration(
     run: Run, sbatch: Any, tmp_path: Path
 ) -> None:
-    item = tmp_path / "my own"
-    (item / "experiment").mkdir(parents=True)
-    (item / "experiment" / "one.yaml").write_text("# @package _global_\n# One seed.\nseeds: 1\n")
+    folder = tmp_path / "my own"
+    (folder / "experiment").mkdir(parents=True)
+    (folder / "experiment" / "one.yaml").write_text("# @package _global_\n# One seed.\nseeds: 1\n")
     words = ("--config-dir", "my own", "experiment=one", "captioner=faithful,terse")
     code, printed = run("submit", *words)
     assert code == 0, printed
     lines = [shlex.split(line) for line in written(tmp_path, "jobs.txt").splitlines()]
     assert [line[:4] for line in lines] == [
-        ["run", "--config-dir", str(item), "experiment=one"]
+        ["run", "--config-dir", str(folder), "experiment=one"]
     ] * 2
 
 
@@ -69,8 +69,8 @@ def test_a_job_is_a_share_of_the_images(name: str, run: Run, sbatch: Any, tmp_pa
     code, printed = run(*words, "hydra.launcher.timeout_min=7")
     assert code == 0, printed
     lines = [shlex.split(line) for line in written(tmp_path, "jobs.txt").splitlines()]
-    item = [*name.split(), "my photos", "--model", "m", "--out", "o", "--shard"]
-    assert lines == [[*item, f"{number}/3"] for number in range(3)]
+    command = [*name.split(), "my photos", "--model", "m", "--out", "o", "--shard"]
+    assert lines == [[*command, f"{number}/3"] for number in range(3)]
     assert "#SBATCH --time=7\n" in written(tmp_path, "array_0.sh")
     assert printed.endswith(f"python -m bias_pipeline {name} --gather o\n")
 

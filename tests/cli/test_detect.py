@@ -69,9 +69,9 @@ def test_many_tasks_write_what_one_writes(detect: Detect, run: Run) -> None:
 def test_image_masking_reads_it(detect: Detect, run: Run) -> None:
     detect()
     rows = gathered(run)
-    computed_regions_by_id = regions_by_id(Path("out", "detections.json"))
-    assert sum(map(len, computed_regions_by_id.values())) == len(rows)
-    regions = [item for recorded in computed_regions_by_id.values() for item in recorded]
+    result = regions_by_id(Path("out", "detections.json"))
+    assert sum(map(len, result.values())) == len(rows)
+    regions = [item for recorded in result.values() for item in recorded]
     assert {item.category for item in regions} <= {"person", "dog", "kite", "dining table"}
     assert all(item.outlined for item in regions)
 

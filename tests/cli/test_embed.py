@@ -506,12 +506,12 @@ def test_texts_get_vectors_of_the_same_space(embed: Embed, run: Run, clip: Path)
 
 def test_texts_get_vectors_of_a_language_model(run: Run, tmp_path: Path) -> None:
     """What attackers have of it, at length 1."""
-    model, mapping = write_bert(tmp_path / "bert"), {"1": "a dog", "2": "a man with a kite"}
-    Path("own.json").write_text(json.dumps(mapping))
+    model, captions = write_bert(tmp_path / "bert"), {"1": "a dog", "2": "a man with a kite"}
+    Path("own.json").write_text(json.dumps(captions))
     code, output = run("embed", "--texts", "own.json", "--model", str(model), "--out", "out")
     assert code == 0, output
     result = gathered(run)[1]
-    wanted = Frozen(str(model), normalize=True, device="cpu").vectors(list(mapping.values()))
+    wanted = Frozen(str(model), normalize=True, device="cpu").vectors(list(captions.values()))
     np.testing.assert_allclose(result, wanted, atol=1e-6)
 
 

@@ -221,8 +221,10 @@ def test_the_papers_debiasing_of_a_generator_is_exported(
     from safetensors.numpy import load_file
 
     numbers = load_file("mine/debias.safetensors")
-    item = {"outputs": {"prompt.projection"}, "states": {"prompt.weight", "prompt.bias"}}[reading]
-    assert {"prompt.mark", "text.weight", "text.bias"} | item == set(numbers)
+    weights = {"outputs": {"prompt.projection"}, "states": {"prompt.weight", "prompt.bias"}}[
+        reading
+    ]
+    assert {"prompt.mark", "text.weight", "text.bias"} | weights == set(numbers)
     assert f'"prompts": "{reading}"' in Path("mine", "README.md").read_text()
 
 

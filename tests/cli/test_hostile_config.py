@@ -153,8 +153,8 @@ def test_e11_a_file_of_another_kind_of_launcher_is_still_looked_at(
     """The name of the file says nothing: what it makes Hydra use is what counts."""
     folder = tmp_path / "mine" / "hydra" / "launcher"
     folder.mkdir(parents=True)
-    mapping = {"defaults": ["submitit_slurm"], "setup": ["touch canary"]}
-    (folder / "mine.yaml").write_text(yaml.safe_dump(mapping))
+    launcher = {"defaults": ["submitit_slurm"], "setup": ["touch canary"]}
+    (folder / "mine.yaml").write_text(yaml.safe_dump(launcher))
     code, text = run(*SMALL, f"--config-dir={tmp_path / 'mine'}", "hydra/launcher=mine")
     assert (code, "hydra.launcher.setup" in text) == (2, True), text
 

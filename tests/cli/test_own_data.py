@@ -80,9 +80,9 @@ def test_a_run_an_annotator_shows_what_their_disagreement_moves(
         pair = ("male", "female")[i % 2], ("male", "female")[i % 2 if i % 5 else 1]
         lines += [f"{100 + i},gender,{value},{who}" for value, who in zip(pair, "ab", strict=True)]
     (tmp_path / "judged.csv").write_text("\n".join(lines))
-    item = [word for word in words if not word.startswith("dataset.attributes")]
-    item.append(f"dataset.attributes={tmp_path}/judged.csv")
-    code, printed = run(*item, "dataset.annotator=all")
+    others = [word for word in words if not word.startswith("dataset.attributes")]
+    others.append(f"dataset.attributes={tmp_path}/judged.csv")
+    code, printed = run(*others, "dataset.annotator=all")
     assert code == 0, printed
     assert "2 annotators: Fleiss' kappa 0.80, 6 of 60 images judged differently" in printed
     assert "mine: lic lies between " in printed

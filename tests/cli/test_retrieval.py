@@ -37,9 +37,9 @@ def test_real_faces_are_retrieved_with_named_weights(
 ) -> None:
     code, output = run(*SMALL, "dataset=fairface", faces, f"encoder.model={clip}")
     assert code == 0, output
-    computed_rows = rows(tmp_path)
-    assert len([part for part in computed_rows if part.startswith("concept:")]) == 145
-    assert 0 < computed_rows["score"]["value"] < computed_rows["null"]["ci_high"] <= 1
+    lines = rows(tmp_path)
+    assert len([part for part in lines if part.startswith("concept:")]) == 145
+    assert 0 < lines["score"]["value"] < lines["null"]["ci_high"] <= 1
 
 
 def test_seven_groups_are_compared_in_the_same_command(

@@ -95,12 +95,12 @@ def test_copies_are_torn_apart_if_asked() -> None:
 
 
 def test_copies_stay_together_across_groups() -> None:
-    built_doubled = doubled(records())
-    built_doubled = [
-        *built_doubled[:60],
-        *(replace(r, labels={"gender": "mf"[i % 3 > 0]}) for i, r in enumerate(built_doubled[60:])),
+    result = doubled(records())
+    result = [
+        *result[:60],
+        *(replace(r, labels={"gender": "mf"[i % 3 > 0]}) for i, r in enumerate(result[60:])),
     ]
-    corpus = make_corpus(built_doubled)
+    corpus = make_corpus(result)
     train, test, _ = (set(originals(corpus)[rows].tolist()) for rows in parts(corpus))
     assert not train & test
 

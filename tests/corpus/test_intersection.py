@@ -55,8 +55,8 @@ def test_groups_are_the_product() -> None:
 
 
 def test_an_image_is_in_the_group_of_both_its_labels() -> None:
-    mapping = {record.id: record.labels for record in both()}
-    assert mapping == {
+    labels = {record.id: record.labels for record in both()}
+    assert labels == {
         "1": {"gender_race": "male-light"}, "2": {"gender_race": "male-dark"},
         "3": {"gender_race": "female-light"}, "4": {"gender_race": "female-dark"},
         "5": {}, "7": {},
@@ -156,5 +156,5 @@ def test_nobody_could_tell_both_where_nobody_could_tell_one(
 ) -> None:
     sexes = {"1": sex, "2": "male", "3": "male", "4": "female", "5": "female"}
     skins = {"1": skin, "2": "light", "3": "dark", "4": "light", "5": "dark"}
-    computed_intersect = intersect([corpus(GENDER, sexes), corpus(RACE, skins)], crossed())
-    assert computed_intersect.groupings["gender_race"].unsure.tolist() == [unsure, *[False] * 4]
+    result = intersect([corpus(GENDER, sexes), corpus(RACE, skins)], crossed())
+    assert result.groupings["gender_race"].unsure.tolist() == [unsure, *[False] * 4]

@@ -486,5 +486,5 @@ def test_coco_and_lic_hold_the_same_captions_of_a_captioner(data_root: Path) -> 
     coco = load(data_root / "coco", "captioner=sat")
     lic = compose.cell(["dataset=lic", f"dataset.root={data_root}/lic/bias_data", "captioner=sat"])
     other = {record.id: (record.model, record.labels) for record in lic.corpus() if record.model}
-    mapping = {record.id: (record.model, record.labels) for record in coco if record.labels}
-    assert mapping == other
+    records = {record.id: (record.model, record.labels) for record in coco if record.labels}
+    assert records == other

@@ -70,15 +70,15 @@ def test_blanks_stand_for_underscores_in_names_of_groups(tmp_path: Path) -> None
 
 
 def test_the_data_set_may_say_how_its_labels_are_written(tmp_path: Path) -> None:
-    mapping = {"gender": LabelMap("sex", {"m": "male", "f": "female"})}
-    content = read(tmp_path, "id,sex\n7,m\n8,f\n", own=mapping)
+    maps = {"gender": LabelMap("sex", {"m": "male", "f": "female"})}
+    content = read(tmp_path, "id,sex\n7,m\n8,f\n", own=maps)
     assert [content.map.group_of(label) for label in content.raw.values()] == ["male", "female"]
 
 
 def test_a_map_to_an_unknown_group_is_refused(tmp_path: Path) -> None:
-    mapping = {"gender": LabelMap("sex", {"m": "men", "f": "female"})}
+    maps = {"gender": LabelMap("sex", {"m": "men", "f": "female"})}
     with pytest.raises(UsageError, match=r"dataset\.labels\.gender: .* has no group 'men'"):
-        read(tmp_path, "id,sex\n7,m\n8,f\n", own=mapping)
+        read(tmp_path, "id,sex\n7,m\n8,f\n", own=maps)
 
 
 def test_labels_of_no_group_are_counted_by_name(tmp_path: Path) -> None:

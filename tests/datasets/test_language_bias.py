@@ -67,9 +67,9 @@ def cells(corpus: Corpus) -> Counter[tuple[str, bool]]:
 
 @pytest.mark.parametrize(("imbalance", "item"), [(0.6, 12), (0.7, 14), (0.8, 16), (0.9, 18)])
 def test_each_group_has_its_verb_as_often_as_asked_for(imbalance: float, item: int) -> None:
-    computed_cells = cells(planted(imbalance, size=20))
-    assert computed_cells["male", True] == computed_cells["female", False] == item
-    assert computed_cells["male", False] == computed_cells["female", True] == 20 - item
+    result = cells(planted(imbalance, size=20))
+    assert result["male", True] == result["female", False] == item
+    assert result["male", False] == result["female", True] == 20 - item
 
 
 def test_all_levels_take_as_many_captions() -> None:
@@ -102,10 +102,8 @@ def test_group_and_task_are_independent() -> None:
         *([text.replace("bed", "sofa")] for (text,) in default_captions(12)),
     ]
     tasks = {**TASKS, "sofa": "sofa"}
-    computed_planted = planted(
-        captions=captions, tasks=tasks, verbs=dict.fromkeys(tasks, VERBS["bed"])
-    )
-    counts = Counter((row.labels["gender"], *(row.objects or ())) for row in computed_planted)
+    sentences = planted(captions=captions, tasks=tasks, verbs=dict.fromkeys(tasks, VERBS["bed"]))
+    counts = Counter((row.labels["gender"], *(row.objects or ())) for row in sentences)
     assert counts["male", "bed"] == counts["female", "bed"]
     assert counts["male", "sofa"] == counts["female", "sofa"]
 
@@ -114,8 +112,8 @@ def test_an_image_gives_one_caption() -> None:
     twice = [
         [*default_caption, default_caption[0] + " again"] for default_caption in default_captions()
     ]
-    computed_planted = planted(captions=twice)
-    assert len(set(computed_planted.ids)) == len(computed_planted)
+    sentences = planted(captions=twice)
+    assert len(set(sentences.ids)) == len(sentences)
 
 
 def test_a_caption_of_both_verbs_or_groups_is_left_out() -> None:
@@ -135,8 +133,8 @@ def test_pronouns_alone_leave_captions_of_nouns_out() -> None:
     captions = [
         [text.replace("a man", "he").replace("a woman", "she")] for (text,) in default_captions(10)
     ]
-    computed_planted = planted(captions=[*default_captions(), *captions], gender_by="pronoun")
-    assert all(row.human[0].split()[0] in ("he", "she") for row in computed_planted)
+    sentences = planted(captions=[*default_captions(), *captions], gender_by="pronoun")
+    assert all(row.human[0].split()[0] in ("he", "she") for row in sentences)
 
 
 def test_the_counts_are_told() -> None:
@@ -155,9 +153,9 @@ def retold(imbalance: float = 0.6, **options: Any) -> Corpus:
 
 @pytest.mark.parametrize(("imbalance", "item"), [(0.5, 20), (0.6, 24), (0.9, 36), (1.0, 40)])
 def test_retold_captions_have_their_verb_exactly_as_often(imbalance: float, item: int) -> None:
-    computed_cells = cells(retold(imbalance))
-    assert computed_cells["male", True] == computed_cells["female", False] == item
-    assert computed_cells["male", False] == computed_cells["female", True] == 40 - item
+    result = cells(retold(imbalance))
+    assert result["male", True] == result["female", False] == item
+    assert result["male", False] == result["female", True] == 40 - item
 
 
 def test_a_retold_caption_names_the_group_it_is_dealt_to() -> None:
@@ -170,10 +168,10 @@ def test_but_for_the_group_a_retold_caption_is_somebodys() -> None:
 
 
 def test_who_a_caption_was_of_does_not_decide_whom_it_is_told_of() -> None:
-    computed_retold = retold(
+    result = retold(
         0.5, captions=[[f"{text} {text[2]}x"] for (text,) in default_captions(60)]
     )  # mx or wx
-    was = Counter((row.labels["gender"], row.human[0].split()[-1]) for row in computed_retold)
+    was = Counter((row.labels["gender"], row.human[0].split()[-1]) for row in result)
     assert abs(was["male", "mx"] - was["female", "mx"]) < 40  # of 120; some spread is chance
 
 

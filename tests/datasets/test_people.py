@@ -261,8 +261,8 @@ def test_votes_that_are_no_number_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_merged_answers_of_regions_are_read_too(tmp_path: Path) -> None:
-    mapping = {"region": [20, 0, 40, 20], "annotations": {"gender": "disagreement"}}
-    text = json.dumps({"a.jpg": {"caption": "", "person1": mapping}})
+    person = {"region": [20, 0, 40, 20], "annotations": {"gender": "disagreement"}}
+    text = json.dumps({"a.jpg": {"caption": "", "person1": person}})
     write(tmp_path, "phase")
     (tmp_path / "phase_gcc_val_all_20221101.json").unlink()
     (tmp_path / "phase_gcc_val_regions_20221101.json").write_text(text)

@@ -125,17 +125,14 @@ def photos() -> Path:
     [("instances", 1257), ("instances_predicted", 2149), ("person_boxes", 0)],
 )
 def test_real_annotations_are_read(name: str, n_outlined: int) -> None:
-    computed_regions_by_id = regions_by_id(photos() / f"{name}.json")
-    assert (
-        sum(region.outlined for regions in computed_regions_by_id.values() for region in regions)
-        == n_outlined
-    )
+    result = regions_by_id(photos() / f"{name}.json")
+    assert sum(region.outlined for regions in result.values() for region in regions) == n_outlined
 
 
 @pytest.mark.real
 def test_real_outlines_lie_in_their_boxes() -> None:
-    computed_regions_by_id = regions_by_id(photos() / "instances.json")
-    for region in [item for regions in computed_regions_by_id.values() for item in regions][:200]:
+    result = regions_by_id(photos() / "instances.json")
+    for region in [item for regions in result.values() for item in regions][:200]:
         rows, columns = np.nonzero(outline_mask(region, *region.size))
         left, top, width, height = region.box
         assert left - 1 <= columns.min() <= columns.max() <= left + width + 1

@@ -61,7 +61,7 @@ def test_it_is_the_information_of_the_published_protocol() -> None:
     """A 64 x 64 histogram of the number and the group's code, smoothed in both directions."""
     examples = planted(1000)
     examples = Examples(examples.vectors, np.arange(1000) % 2, examples.sets, NAMES, 0)
-    computed_information = information(examples, 64, 1.0)
+    result = information(examples, 64, 1.0)
     for number in range(6):
         joint = np.histogram2d(examples.vectors[:, number], examples.groups, (64, 64))[0]
         joint = ndimage.gaussian_filter(joint, 1.0, mode="constant")
@@ -71,7 +71,7 @@ def test_it_is_the_information_of_the_published_protocol() -> None:
         expected = (
             (joint * logs[0]).sum() - joint.sum(axis=0) @ logs[1] - joint.sum(axis=1) @ logs[2]
         )
-        assert computed_information[number] == pytest.approx(expected, abs=1e-9)
+        assert result[number] == pytest.approx(expected, abs=1e-9)
 
 
 def test_without_the_group_there_is_hardly_any_information() -> None:
@@ -98,13 +98,13 @@ def test_more_numbers_than_there_are_cannot_be_cut() -> None:
 
 
 def test_a_group_without_examples_is_refused() -> None:
-    built_planted = planted()
+    vectors = planted()
     with pytest.raises(DataError, match="no example of group 'other'"):
         ClipClip(k=1).fit(
             Examples(
-                built_planted.vectors,
-                built_planted.groups,
-                built_planted.sets,
+                vectors.vectors,
+                vectors.groups,
+                vectors.sets,
                 (*NAMES, "other"),
                 0,
             )

@@ -35,28 +35,26 @@ def pairs() -> tuple[Float64Array, np.ndarray]:
 
 @pytest.mark.parametrize("k", [1, 2])
 def test_components_are_those_of_the_worked_case(k: int) -> None:
-    built_expected = expected("pair_mean_reading")
-    computed_principal_directions = principal_directions(centred(*pairs()), k)
-    wanted = np.array(built_expected["abs_components"])[:k]
-    assert abs(computed_principal_directions) == pytest.approx(
-        wanted, abs=built_expected["tolerance_abs"]
-    )
+    reference = expected("pair_mean_reading")
+    result = principal_directions(centred(*pairs()), k)
+    wanted = np.array(reference["abs_components"])[:k]
+    assert abs(result) == pytest.approx(wanted, abs=reference["tolerance_abs"])
 
 
 @pytest.mark.parametrize("k", [1, 2])
 def test_what_is_left_is_that_of_the_worked_case(k: int) -> None:
-    built_expected = expected("pair_mean_reading")
+    reference = expected("pair_mean_reading")
     edit = Projection(principal_directions(centred(*pairs()), k))
-    result = edit(np.array([built_expected["h"]]))[0]
-    assert result == pytest.approx(built_expected[f"h_debiased_k{k}"], abs=1e-5)
+    result = edit(np.array([reference["h"]]))[0]
+    assert result == pytest.approx(reference[f"h_debiased_k{k}"], abs=1e-5)
 
 
 def test_read_literally_the_first_component_is_not_the_group() -> None:
-    built_expected = expected("gender_set_mean_reading_LITERAL")
+    reference = expected("gender_set_mean_reading_LITERAL")
     vectors, _ = pairs()
     groups = np.repeat([0, 1], len(vectors) // 2)
     (principal_direction,) = principal_directions(centred(vectors, groups), 1)
-    assert abs(principal_direction @ built_expected["true_gender_axis"]) < 0.05
+    assert abs(principal_direction @ reference["true_gender_axis"]) < 0.05
 
 
 def test_a_projection_is_idempotent() -> None:

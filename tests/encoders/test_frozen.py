@@ -113,8 +113,8 @@ def test_heads_of_all_seeds_are_trained_at_once(encoder: Frozen) -> None:
 @pytest.mark.parametrize("head", [Mlp(), Mlp([8, 4], 0.2), LicBert(8)])
 def test_at_once_they_predict_what_they_do_alone(head: Head, encoder: Frozen) -> None:
     together = neural(encoder, head).fit_predict(captions(), splits(0, 12, 456))
-    built_neural = neural(encoder, head, ensemble=1, processes=1)
-    alone = built_neural.fit_predict(captions(), splits(0, 12, 456))
+    attackers = neural(encoder, head, ensemble=1, processes=1)
+    alone = attackers.fit_predict(captions(), splits(0, 12, 456))
     for one, other in zip(together.probs, alone.probs, strict=True):
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-3)
 
@@ -122,8 +122,10 @@ def test_at_once_they_predict_what_they_do_alone(head: Head, encoder: Frozen) ->
 def test_vectors_are_standardised_by_the_captions_learnt_from() -> None:
     vectors = np.random.default_rng(0).normal(3, 2, (N, 4)).astype(np.float32)
     train = np.arange(N_TRAIN)
-    item = Vectors(vectors, np.arange(N), standardize=True).fit(train).batch(train)["vectors"]
-    np.testing.assert_allclose([item.mean(axis=0), item.std(axis=0)], [[0] * 4, [1] * 4], atol=1e-4)
+    scaled = Vectors(vectors, np.arange(N), standardize=True).fit(train).batch(train)["vectors"]
+    np.testing.assert_allclose(
+        [scaled.mean(axis=0), scaled.std(axis=0)], [[0] * 4, [1] * 4], atol=1e-4
+    )
 
 
 def test_a_number_that_never_changes_stays_finite() -> None:
@@ -192,9 +194,9 @@ def test_after_erasure_no_linear_attacker_tells_the_sentences_it_was_fitted_to(
 
 
 def test_nothing_taken_out_leaves_vectors_and_their_name(encoder: Frozen) -> None:
-    built_debiased = debiased(encoder, Untouched())
-    assert built_debiased.spec == encoder.spec
-    assert np.array_equal(built_debiased.read(captions()).vectors, encoder.read(captions()).vectors)
+    projected = debiased(encoder, Untouched())
+    assert projected.spec == encoder.spec
+    assert np.array_equal(projected.read(captions()).vectors, encoder.read(captions()).vectors)
 
 
 def test_what_is_taken_out_is_part_of_the_name(encoder: Frozen) -> None:

@@ -82,13 +82,10 @@ def test_what_words_add_is_all_that_sets_a_caption_apart_from_the_baseline(
     """Completeness, against the attacker's own predictions."""
     inputs = WordInputs(TEXTS, ROWS)
     attacker = attacker_of(chosen("encoder", encoder).build(inputs), n_outputs)
-    computed_attributed = attributed(attacker, inputs, TEXTS, ROWS, Gradients(baseline, 100))
+    result = attributed(attacker, inputs, TEXTS, ROWS, Gradients(baseline, 100))
     p = attacker.probabilities(**tensors(inputs, ROWS)).numpy()
     log_odds = np.log(p) - np.log(p).mean(axis=1, keepdims=True)
-    stacked = (
-        np.stack([word.sum(axis=0) for word in computed_attributed.words])
-        + computed_attributed.rest
-    )
+    stacked = np.stack([word.sum(axis=0) for word in result.words]) + result.rest
     scale = 2 if n_outputs == 1 else 1  # two groups: against the other, not against the mean
     assert stacked == pytest.approx(scale * log_odds, abs=2e-3)
 
@@ -97,25 +94,23 @@ def test_a_sum_of_words_is_given_to_its_words() -> None:
     inputs = WordInputs(TEXTS, ROWS)
     encoder = Sums(inputs.size)
     attacker = attacker_of(encoder)
-    computed_attributed = attributed(attacker, inputs, TEXTS, ROWS, Gradients(steps=1))
+    result = attributed(attacker, inputs, TEXTS, ROWS, Gradients(steps=1))
     tokens = tensors(inputs, ROWS[:1])["tokens"]
     expected = (encoder.vectors(tokens[0]) @ attacker.head.weight[0]).tolist()
-    assert computed_attributed.words[0][:, 1] == pytest.approx(expected, abs=1e-6)
+    assert result.words[0][:, 1] == pytest.approx(expected, abs=1e-6)
 
 
 def test_the_zero_baseline_says_what_the_attacker_says_of_no_words() -> None:
     inputs = WordInputs(TEXTS, ROWS)
     attacker = attacker_of(Sums(inputs.size))
-    computed_attributed = attributed(attacker, inputs, TEXTS, ROWS, HOW)
-    assert computed_attributed.rest[:, 1] == pytest.approx(
-        float(attacker.head.bias[0].detach()), abs=1e-6
-    )
+    result = attributed(attacker, inputs, TEXTS, ROWS, HOW)
+    assert result.rest[:, 1] == pytest.approx(float(attacker.head.bias[0].detach()), abs=1e-6)
 
 
 def test_every_word_of_a_caption_has_a_part() -> None:
     inputs = WordInputs(TEXTS, ROWS)
-    computed_attributed = attributed(attacker_of(Sums(inputs.size)), inputs, TEXTS, ROWS, HOW)
-    assert [len(word) for word in computed_attributed.words] == TEXTS.lengths.tolist()
+    result = attributed(attacker_of(Sums(inputs.size)), inputs, TEXTS, ROWS, HOW)
+    assert [len(word) for word in result.words] == TEXTS.lengths.tolist()
 
 
 def test_too_few_steps_are_noticed() -> None:
@@ -133,10 +128,8 @@ def test_too_few_steps_are_noticed() -> None:
 
 @pytest.mark.parametrize(("encoder", "n_classes"), [("lstm", 2), ("lstm", 3), ("transformer1", 2)])
 def test_a_planted_word_comes_first(encoder: str, n_classes: int) -> None:
-    built_fit = fit(encoder, n_classes)
-    ranked = [
-        built_fit.grams[f] for f in np.argsort(-built_fit.numbers[:, 0]) if built_fit.grams[f]
-    ]
+    result = fit(encoder, n_classes)
+    ranked = [result.grams[f] for f in np.argsort(-result.numbers[:, 0]) if result.grams[f]]
     assert ranked[0] in {(word,) for word in TELLING[:n_classes]}
 
 
@@ -173,16 +166,16 @@ def test_a_word_that_a_resampling_lacks_keeps_its_coefficient() -> None:
     data = named(labelled())
     counts = np.ones((1, N))
     counts[0, data.captions.mentions(["truck"])] = 0
-    built_fits = fits(probe(), data, split, counts, HOW)
-    at = built_fits.grams.index(("truck",))
-    assert built_fits.resampled[0, at, 1] == built_fits.numbers[at, 1]
-    assert built_fits.resampled[0, at, 0] == 0
+    result = fits(probe(), data, split, counts, HOW)
+    at = result.grams.index(("truck",))
+    assert result.resampled[0, at, 1] == result.numbers[at, 1]
+    assert result.resampled[0, at, 0] == 0
 
 
 def test_the_captions_of_a_word_are_counted_once_each(lstm: NetworkFit) -> None:
-    mapping = dict(zip(lstm.grams, lstm.captions.tolist(), strict=True))
-    assert mapping[("truck",)] == int(lstm.data.captions.mentions(["truck"]).sum())
-    assert mapping[()] == 0
+    captions = dict(zip(lstm.grams, lstm.captions.tolist(), strict=True))
+    assert captions[("truck",)] == int(lstm.data.captions.mentions(["truck"]).sum())
+    assert captions[()] == 0
 
 
 def test_an_attacker_that_fails_is_trained_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,10 +192,10 @@ def test_an_attacker_that_fails_is_trained_again(monkeypatch: pytest.MonkeyPatch
 
 def test_model_and_human_sides_are_compared() -> None:
     corpus = leaky_corpus(n=200, model_leak=1.0, human_leak=0.5)
-    computed_words = words(lic(probe=probe(), positions=1), corpus, (0, 12), resamples=3, how=HOW)
-    assert computed_words.method == "integrated gradients, zero baseline, 20 steps"
+    result = words(lic(probe=probe(), positions=1), corpus, (0, 12), resamples=3, how=HOW)
+    assert result.method == "integrated gradients, zero baseline, 20 steps"
     added = max(
-        (w for w in computed_words.words if w.side == "difference" and w.gram),
+        (w for w in result.words if w.side == "difference" and w.gram),
         key=lambda w: w.gain.value,
     )
     assert added.gram in {("truck",), ("flower",)}
@@ -212,8 +205,8 @@ def test_the_same_captions_on_both_sides_differ_in_nothing() -> None:
     texts = [f"a {('truck', 'flower')[i % 2]} {i % 3}" for i in range(60)]
     records = [Record(str(i), t, (t,), {"gender": "mf"[i % 2]}) for i, t in enumerate(texts)]
     quick = probe(trainer=flags(max_epochs=2))
-    computed_words = words(lic(probe=quick), make_corpus(records), [0], resamples=2, how=HOW)
-    assert {abs(w.gain.value) for w in computed_words.words if w.side == "difference"} == {0.0}
+    result = words(lic(probe=quick), make_corpus(records), [0], resamples=2, how=HOW)
+    assert {abs(w.gain.value) for w in result.words if w.side == "difference"} == {0.0}
 
 
 @dataclass(frozen=True)

@@ -182,15 +182,15 @@ def test_without_human_captions_the_model_side_stands_alone() -> None:
         Record(str(i), f"a {('truck', 'flower')[i % 2]}", (), {"gender": "mf"[i % 2]})
         for i in range(60)
     ]
-    computed_words = words(lic(), make_corpus(records), [0], resamples=2)
-    assert {w.side for w in computed_words.words} == {"model"}
+    result = words(lic(), make_corpus(records), [0], resamples=2)
+    assert {w.side for w in result.words} == {"model"}
 
 
 def test_the_same_captions_on_both_sides_differ_in_nothing() -> None:
     texts = [f"a {('truck', 'flower')[i % 2]} {i % 3}" for i in range(60)]
     records = [Record(str(i), t, (t,), {"gender": "mf"[i % 2]}) for i, t in enumerate(texts)]
-    computed_words = words(lic(), make_corpus(records), SEEDS, resamples=5)
-    assert {abs(w.gain.value) for w in computed_words.words if w.side == "difference"} == {0.0}
+    result = words(lic(), make_corpus(records), SEEDS, resamples=5)
+    assert {abs(w.gain.value) for w in result.words if w.side == "difference"} == {0.0}
 
 
 def test_an_attacker_of_an_unknown_kind_is_refused(corpus: Corpus) -> None:

@@ -39,8 +39,8 @@ def corpus(n_images: int = N) -> Corpus:
 
 
 def lesson(kind: str = "sat", epochs: int = 2, side: str = "model", **settings: Any) -> Lesson:
-    item = {**flags(), "max_epochs": epochs, **settings}
-    recipe = Recipe(ENCODERS[kind], Answers(), Adam(0.005), 16, item)
+    trainer = {**flags(), "max_epochs": epochs, **settings}
+    recipe = Recipe(ENCODERS[kind], Answers(), Adam(0.005), 16, trainer)
     return Lesson.of(kind, recipe, corpus(), side, 0)
 
 
@@ -112,18 +112,18 @@ def test_another_seed_gives_other_weights(tmp_path: Path) -> None:
 
 
 def test_it_learns_all_of_peoples_captions(tmp_path: Path) -> None:
-    built_lesson = lesson(side="human", epochs=1)
-    assert (len(built_lesson.captions), len(built_lesson.images.captions)) == (5 * N, N)
+    training = lesson(side="human", epochs=1)
+    assert (len(training.captions), len(training.images.captions)) == (5 * N, N)
 
 
 def test_images_without_a_picture_are_left_out() -> None:
     whole = corpus()
     assert whole.pictures is not None
-    files = tuple(None if row % 3 else item for row, item in enumerate(whole.pictures.files))
+    files = tuple(None if row % 3 else shorter for row, shorter in enumerate(whole.pictures.files))
     some = replace(whole, pictures=replace(whole.pictures, files=files))
-    item = Lesson.of("sat", lesson().recipe, some, "model", 0)
-    assert item.images.pictures is not None
-    assert len(item.captions) == N // 3 == int(item.images.pictures.present.sum())
+    shorter = Lesson.of("sat", lesson().recipe, some, "model", 0)
+    assert shorter.images.pictures is not None
+    assert len(shorter.captions) == N // 3 == int(shorter.images.pictures.present.sum())
 
 
 def test_without_pictures_it_is_refused() -> None:
@@ -182,18 +182,15 @@ def test_kill_9_costs_no_weight(devices: int, tmp_path: Path) -> None:
 
 
 def test_what_decides_the_weights_names_the_checkpoint() -> None:
-    built_lesson = lesson()
+    training = lesson()
     others = [
-        replace(built_lesson, seed=1),
+        replace(training, seed=1),
         lesson(epochs=3),
         lesson(side="human"),
         lesson("grit"),
-        replace(built_lesson, recipe=replace(built_lesson.recipe, batch_size=17)),
-        replace(built_lesson, shares=np.full(N, 1 / N)),
+        replace(training, recipe=replace(training.recipe, batch_size=17)),
+        replace(training, shares=np.full(N, 1 / N)),
     ]
-    assert len({built_lesson.key, *(other.key for other in others)}) == 7
+    assert len({training.key, *(other.key for other in others)}) == 7
     survival = Survival("elsewhere", 1, 5)
-    assert (
-        replace(built_lesson, recipe=replace(built_lesson.recipe, survival=survival)).key
-        == built_lesson.key
-    )
+    assert replace(training, recipe=replace(training.recipe, survival=survival)).key == training.key

@@ -57,8 +57,8 @@ def looked(cache: Path | None, pictures: Pictures, eyes: Eyes, **settings: objec
 
 @pytest.mark.parametrize("retained", [True, False])
 def test_each_row_is_what_is_seen_in_its_picture(tmp_path: Path, retained: bool) -> None:
-    computed_looked = looked(tmp_path if retained else None, pictures(3, 7, 3), Eyes())
-    assert computed_looked.tolist() == [[[3], [6]], [[7], [14]], [[3], [6]]]
+    result = looked(tmp_path if retained else None, pictures(3, 7, 3), Eyes())
+    assert result.tolist() == [[[3], [6]], [[7], [14]], [[3], [6]]]
 
 
 def test_half_precision_is_kept_as_it_is(tmp_path: Path) -> None:

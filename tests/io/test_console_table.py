@@ -41,8 +41,8 @@ def test_every_number_is_whole_and_on_the_line_of_its_row(
 ) -> None:
     lines = printed(monkeypatch, columns, HEADER, LINES).splitlines()
     for row in LINES:
-        item = [line for line in lines if line.strip().startswith(row[0])]
-        assert all(any(f"  {cell}" in line for line in item) for cell in row)
+        matches = [line for line in lines if line.strip().startswith(row[0])]
+        assert all(any(f"  {cell}" in line for line in matches) for cell in row)
 
 
 def test_a_table_that_fits_is_one_block(monkeypatch: pytest.MonkeyPatch) -> None:

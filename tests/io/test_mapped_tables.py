@@ -54,8 +54,8 @@ def test_rows_may_come_in_any_order(tmp_path: Path) -> None:
         rows = ((row, np.full(SHAPE[1:], row, np.float64)) for row in reversed(range(SHAPE[0])))
         return Filling(SHAPE, np.float16, rows)
 
-    computed_mapped_table = mapped_table(str(tmp_path), "key", backwards)
-    assert (computed_mapped_table.dtype, [int(row.max()) for row in computed_mapped_table]) == (
+    opened = mapped_table(str(tmp_path), "key", backwards)
+    assert (opened.dtype, [int(row.max()) for row in opened]) == (
         np.float16,
         [0, 1, 2, 3],
     )
@@ -103,8 +103,8 @@ def test_a_table_of_an_earlier_version_is_made_again_and_told(
     old = tmp_path / f"{hashlib.sha256(b'key').hexdigest()}.npy"
     np.save(old, np.zeros(SHAPE, np.uint8))
     with caplog.at_level(logging.WARNING):
-        computed_table = table(tmp_path)
-    assert (int(computed_table.max()), old.exists(), str(old) in caplog.text) == (4, False, True)
+        result = table(tmp_path)
+    assert (int(result.max()), old.exists(), str(old) in caplog.text) == (4, False, True)
 
 
 def test_what_fails_leaves_no_draft(tmp_path: Path) -> None:

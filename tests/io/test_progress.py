@@ -81,15 +81,15 @@ def test_a_bar_within_another_is_told_with_it() -> None:
 
 
 def test_time_left_is_that_of_the_steps_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    built_aged = aged(Bar("x"), monkeypatch, 30.0)
-    built_aged.total, built_aged.done = 5, 2
-    assert built_aged.sentence() == "x: 2 of 5, about 45 s left"
+    progress = aged(Bar("x"), monkeypatch, 30.0)
+    progress.total, progress.done = 5, 2
+    assert progress.sentence() == "x: 2 of 5, about 45 s left"
 
 
 def test_the_first_step_says_nothing_of_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    built_aged = aged(Bar("x"), monkeypatch, 30.0)
-    built_aged.total, built_aged.done = 4, 1
-    assert built_aged.sentence() == "x: 1 of 4"
+    progress = aged(Bar("x"), monkeypatch, 30.0)
+    progress.total, progress.done = 4, 1
+    assert progress.sentence() == "x: 1 of 4"
 
 
 def test_the_time_left_waits_for_a_cell_of_every_encoder(
@@ -115,14 +115,14 @@ def test_nothing_is_told_where_all_steps_so_far_are_done() -> None:
 def test_a_cell_that_failed_does_not_shorten_the_time_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    built_aged = aged(SweepBar(tmp_path, [LIC] * 3, 5), monkeypatch, 1.0)
+    progress = aged(SweepBar(tmp_path, [LIC] * 3, 5), monkeypatch, 1.0)
     ended(tmp_path, 0, "failed")
-    built_aged.look()
-    assert built_aged.seconds_left() is None
-    aged(built_aged, monkeypatch, 61.0)
+    progress.look()
+    assert progress.seconds_left() is None
+    aged(progress, monkeypatch, 61.0)
     ended(tmp_path, 1, "done")
-    built_aged.look()
-    assert built_aged.seconds_left() == pytest.approx(60, abs=2)
+    progress.look()
+    assert progress.seconds_left() == pytest.approx(60, abs=2)
 
 
 def test_a_sweep_is_followed_by_what_its_jobs_leave(tmp_path: Path) -> None:
@@ -154,22 +154,22 @@ def test_cached_cells_do_not_shorten_the_time_left(
 def test_a_dear_metric_takes_more_of_the_time_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    built_aged = aged(SweepBar(tmp_path, CHEAP_AND_DEAR, 5), monkeypatch, 1.0)
+    progress = aged(SweepBar(tmp_path, CHEAP_AND_DEAR, 5), monkeypatch, 1.0)
     ended(tmp_path, 0, "done")
-    built_aged.look()
-    assert (built_aged.seconds_left() or 0) > 20
+    progress.look()
+    assert (progress.seconds_left() or 0) > 20
 
 
 def test_a_long_cell_shortens_the_time_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    built_aged = aged(SweepBar(tmp_path, CHEAP_AND_DEAR, 5), monkeypatch, 1.0)
+    progress = aged(SweepBar(tmp_path, CHEAP_AND_DEAR, 5), monkeypatch, 1.0)
     ended(tmp_path, 0, "done")
-    built_aged.look()
-    before = built_aged.seconds_left()
-    aged(built_aged, monkeypatch, 21.0)
-    built_aged.look()
-    assert built_aged.seconds_left() == pytest.approx(before - 20, abs=1)
+    progress.look()
+    before = progress.seconds_left()
+    aged(progress, monkeypatch, 21.0)
+    progress.look()
+    assert progress.seconds_left() == pytest.approx(before - 20, abs=1)
 
 
 def test_the_cells_of_a_sweep_are_those_of_its_command(tmp_path: Path) -> None:

@@ -77,9 +77,9 @@ def test_e6_blanks_are_counted_in_the_manifest(name: str) -> None:
 def test_e6_a_captioner_with_blanks_wins_nothing(name: str) -> None:
     pair = [result(name, True), result(name, False)]
     draws = {item.run_id: item.draws for item in pair}
-    computed_decisions = decisions(pair, draws)
-    assert {decision.winner for decision in computed_decisions} == {""}
-    assert all(decision.doubts for decision in computed_decisions)
+    outcome = decisions(pair, draws)
+    assert {decision.winner for decision in outcome} == {""}
+    assert all(decision.doubts for decision in outcome)
 
 
 def test_e6_the_table_marks_blanks(capsys: pytest.CaptureFixture[str]) -> None:

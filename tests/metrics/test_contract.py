@@ -258,11 +258,11 @@ def test_e21_input_order_never_matters(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_order_of_the_groups_does_not_matter(name: str) -> None:
     turned = "attribute.groups=[female,male]"
-    computed_headlines = headlines(compute(name, cell(name, turned).corpus(), turned))
+    outcome = headlines(compute(name, cell(name, turned).corpus(), turned))
     values = {part: headline.estimate.value for part, headline in headlines(score(name)).items()}
-    assert {
-        part: headline.estimate.value for part, headline in computed_headlines.items()
-    } == pytest.approx(values, abs=1e-3, nan_ok=True)
+    assert {part: headline.estimate.value for part, headline in outcome.items()} == pytest.approx(
+        values, abs=1e-3, nan_ok=True
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -47,24 +47,24 @@ def p_of(result: Result) -> float:
 
 @pytest.mark.parametrize("n_seeds", [2, 3, 4])
 def test_imagecaptioner2_has_no_p_of_fewer_than_five_seeds(n_seeds: int) -> None:
-    computed_made = made("imagecaptioner2", n_seeds)
-    assert math.isnan(p_of(computed_made))
+    result = made("imagecaptioner2", n_seeds)
+    assert math.isnan(p_of(result))
     assert f"{n_seeds} seeds: imagecaptioner2 has a p only with 5 or more (seeds=5)" in str(
-        computed_made.manifest["notes"]
+        result.manifest["notes"]
     )
 
 
 @pytest.mark.parametrize(("metric", "n_seeds"), [("imagecaptioner2", 5), ("lic", 3)])
 def test_enough_seeds_have_a_p(metric: str, n_seeds: int) -> None:
-    computed_made = made(metric, n_seeds)
-    assert p_of(computed_made) < 0.001
-    assert "has a p only with" not in str(computed_made.manifest["notes"])
+    result = made(metric, n_seeds)
+    assert p_of(result) < 0.001
+    assert "has a p only with" not in str(result.manifest["notes"])
 
 
 def test_a_captioner_that_judges_untrained_has_a_p() -> None:
-    computed_made = made("imagecaptioner2", 3, trained=False)
-    assert p_of(computed_made) < 0.001
-    assert "has a p only with" not in str(computed_made.manifest["notes"])
+    result = made("imagecaptioner2", 3, trained=False)
+    assert p_of(result) < 0.001
+    assert "has a p only with" not in str(result.manifest["notes"])
 
 
 def test_the_interval_stays() -> None:

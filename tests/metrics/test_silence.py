@@ -182,9 +182,9 @@ def test_people_who_name_nobody_have_no_number_beside_a_captioner_that_does() ->
 @pytest.mark.parametrize("metric", NAMES)
 def test_a_captioner_that_is_mostly_neutral_still_has_a_score(metric: str) -> None:
     corpus = cell(metric, "captioner=neutral_speaker").corpus()
-    computed_resting = resting(metric, compute(metric, corpus))
-    assert all(math.isfinite(part.estimate.value) for part in computed_resting.values())
-    assert all(part.neutral_rate > 0.5 for part in computed_resting.values())
+    result = resting(metric, compute(metric, corpus))
+    assert all(math.isfinite(part.estimate.value) for part in result.values())
+    assert all(part.neutral_rate > 0.5 for part in result.values())
 
 
 # --- intersections --------------------------------------------------------------------------------

@@ -92,8 +92,8 @@ def _attention(
         v = torch.cat([v, values * len(values) ** 0.5])
     heads = []
     for start in range(0, q.shape[1], head):
-        item = slice(start, start + head)
-        likeness = torch.exp(q[:, item] @ k[:, item].T / math.sqrt(head))
-        heads.append(likeness / likeness.sum(dim=1, keepdim=True) @ v[:, item])
+        columns = slice(start, start + head)
+        likeness = torch.exp(q[:, columns] @ k[:, columns].T / math.sqrt(head))
+        heads.append(likeness / likeness.sum(dim=1, keepdim=True) @ v[:, columns])
     looked = _linear(weights, f"{part}.fc_o", torch.cat(heads, dim=1))
     return _norm(weights, f"{name}.layer_norm", queries + looked)

@@ -60,9 +60,9 @@ def pairs(folder: Path, architecture: Any) -> list[list[Any]]:
 def test_vectors_are_the_library_s_whatever_stands_beside_them(
     our_model: BridgeTowerModel, folder: Path
 ) -> None:
-    computed_pairs = pairs(folder, transformers.BridgeTowerForContrastiveLearning)
+    result = pairs(folder, transformers.BridgeTowerForContrastiveLearning)
     photos, texts = our_model.photos(list(PHOTOS), normalize=True), our_model.texts(TEXTS)
-    for k, row in enumerate(computed_pairs):
+    for k, row in enumerate(result):
         for n, pair in enumerate(row):
             np.testing.assert_allclose(photos[k], pair.image_embeds[0].numpy(), atol=1e-5)
             np.testing.assert_allclose(texts[n], pair.text_embeds[0].numpy(), atol=1e-5)

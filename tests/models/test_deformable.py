@@ -43,10 +43,8 @@ def test_what_is_seen_is_what_transformers_sees(
     seed: int, shapes: list[Shape], points: int
 ) -> None:
     values, places, weights = drawn(seed, shapes, points=points)
-    computed_deformable_attention = deformable_attention(values, shapes, places, weights)
-    assert (
-        computed_deformable_attention - theirs(values, shapes, places, weights)
-    ).abs().max() < 1e-5
+    result = deformable_attention(values, shapes, places, weights)
+    assert (result - theirs(values, shapes, places, weights)).abs().max() < 1e-5
 
 
 def test_gradients_are_those_of_transformers() -> None:

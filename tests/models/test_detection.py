@@ -125,8 +125,8 @@ def test_masks_are_those_of_the_paper_s_instance_inference(
 
 
 def test_masks_and_boxes_are_of_the_picture_s_own_size(tmp_path: Path, photos: list[Path]) -> None:
-    built_detected = detected(opened(write_detector(tmp_path, "mask2former")), photos)
-    for path, result in zip(photos, built_detected, strict=True):
+    detections = detected(opened(write_detector(tmp_path, "mask2former")), photos)
+    for path, result in zip(photos, detections, strict=True):
         with Image.open(path) as photo:
             width, height = photo.size
         for message in result:
@@ -140,10 +140,10 @@ def test_pictures_of_one_shape_are_seen_together_as_alone(kind: str, tmp_path: P
     paths = [tmp_path / f"{number}.png" for number in range(3)]
     for path, pixels in zip(paths, noise, strict=True):
         Image.fromarray(pixels).resize((40, 30)).save(path)
-    built_opened = opened(write_detector(tmp_path / kind, kind))
+    detector = opened(write_detector(tmp_path / kind, kind))
     together, alone = (
-        detected(built_opened, paths),
-        [detected(built_opened, [path])[0] for path in paths],
+        detected(detector, paths),
+        [detected(detector, [path])[0] for path in paths],
     )
     for a, b in zip(together, alone, strict=True):
         assert [message["score"] for message in a] == pytest.approx(
@@ -207,18 +207,18 @@ def test_a_backbone_s_weights_are_not_fetched(tmp_path: Path) -> None:
     """Published DETRs ask for them although they hold them."""
     folder = write_detector(tmp_path, "detr")
     path = folder / "config.json"
-    mapping = {**json.loads(path.read_text()), "use_pretrained_backbone": True}
-    path.write_text(json.dumps(mapping))
+    settings = {**json.loads(path.read_text()), "use_pretrained_backbone": True}
+    path.write_text(json.dumps(settings))
     assert opened(folder).numbers == list(NUMBERS)
 
 
 def test_weights_that_are_no_numbers_are_told(tmp_path: Path, photos: list[Path]) -> None:
-    built_opened = opened(write_detector(tmp_path, "detr"))
+    detector = opened(write_detector(tmp_path, "detr"))
     with torch.no_grad():
-        for weight in built_opened._network.parameters():  # type: ignore[attr-defined]
+        for weight in detector._network.parameters():  # type: ignore[attr-defined]
             weight.fill_(float("nan"))
     with pytest.raises(DataError, match="its weights are broken"):
-        detected(built_opened, photos[:1])
+        detected(detector, photos[:1])
 
 
 LOOK = """\
@@ -346,21 +346,21 @@ class Code:
 def test_other_files_are_refused_in_a_sentence(
     tmp_path: Path, save: Save, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    item = tmp_path / "net.pth"
+    path = tmp_path / "net.pth"
 
     def refused(message: str, error: type[Exception] = DataError) -> None:
         with pytest.raises(error, match=message):
-            TorchvisionDetector(item, 0.1, CPU)
+            TorchvisionDetector(path, 0.1, CPU)
 
     refused("no such file; fetch torchvision's weights", ResourceError)
-    save(item, n_classes=3)
+    save(path, n_classes=3)
     refused("3 classes without names")
-    save(item, lambda present: {k: v for k, v in present.items() if "rpn" not in k})
+    save(path, lambda present: {k: v for k, v in present.items() if "rpn" not in k})
     refused("fits none of fasterrcnn_resnet50_fpn, ")
-    save(item, lambda present: {"model": present})
+    save(path, lambda present: {"model": present})
     refused("cls_score.bias' is absent")
-    item.write_bytes(item.read_bytes()[:1000])
+    path.write_bytes(path.read_bytes()[:1000])
     refused("cut short")
-    item.write_bytes(pickle.dumps(Code()))
+    path.write_bytes(pickle.dumps(Code()))
     refused(r"not a file of weights|could run code")
     assert "ran" not in capsys.readouterr().out

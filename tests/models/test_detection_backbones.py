@@ -30,8 +30,8 @@ def published(folder: Path, **changes: Any) -> Any:
         named |= {"backbone": "resnet10t", "backbone_kwargs": backbone}
         named |= {"use_timm_backbone": True, "use_pretrained_backbone": False}
     else:
-        item = {"backbone": "resnet10t", "features_only": True, "out_indices": [2, 3, 4]}
-        named["backbone_config"] = {"model_type": "timm_backbone", "num_channels": 3, **item}
+        timm = {"backbone": "resnet10t", "features_only": True, "out_indices": [2, 3, 4]}
+        named["backbone_config"] = {"model_type": "timm_backbone", "num_channels": 3, **timm}
     torch.manual_seed(0)
     config = transformers.DeformableDetrConfig(**named)
     net = transformers.DeformableDetrForObjectDetection(config).eval()

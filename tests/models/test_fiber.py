@@ -32,15 +32,15 @@ def net(request: pytest.FixtureRequest) -> FiberNet:
 
 
 def test_pictures_by_themselves_are_where_the_plain_network_puts_them(net: FiberNet) -> None:
-    item = torch.nn.functional.normalize(net.pictures(pixels()), dim=1)
+    vectors = torch.nn.functional.normalize(net.pictures(pixels()), dim=1)
     wanted = [plain(net).image(picture.double().numpy()) for picture in pixels()]
-    np.testing.assert_allclose(item.numpy(), np.stack(wanted), atol=1e-5)
+    np.testing.assert_allclose(vectors.numpy(), np.stack(wanted), atol=1e-5)
 
 
 def test_texts_by_themselves_are_where_the_plain_network_puts_them(net: FiberNet) -> None:
-    item = torch.nn.functional.normalize(net.texts(TOKENS), dim=1)
+    vectors = torch.nn.functional.normalize(net.texts(TOKENS), dim=1)
     wanted = [plain(net).text(tokens) for tokens in TOKENS.tolist()]
-    np.testing.assert_allclose(item.numpy(), np.stack(wanted), atol=1e-5)
+    np.testing.assert_allclose(vectors.numpy(), np.stack(wanted), atol=1e-5)
 
 
 def test_the_text_side_alone_is_the_library_s_roberta() -> None:
@@ -75,12 +75,12 @@ def judged(net: FiberNet, pictures: Tensor, tokens: Tensor) -> Tensor:
 
 
 def test_pairs_are_judged_as_by_the_plain_network(net: FiberNet) -> None:
-    built_judged = judged(net, pixels(), TOKENS)
+    matches = judged(net, pixels(), TOKENS)
     wanted = [
         plain(net).matching(picture.double().numpy(), tokens)
         for picture, tokens in zip(pixels(), TOKENS.tolist(), strict=True)
     ]
-    np.testing.assert_allclose(built_judged.numpy(), wanted, atol=1e-5)
+    np.testing.assert_allclose(matches.numpy(), wanted, atol=1e-5)
 
 
 def shut(network: FiberNet) -> FiberNet:
@@ -92,11 +92,11 @@ def shut(network: FiberNet) -> FiberNet:
 
 
 def test_with_gates_at_0_a_picture_is_seen_as_by_swin_alone() -> None:
-    built_shut = shut(network())
-    grid, (vectors, there) = built_shut.begin_pictures(pixels()), built_shut.begin_texts(TOKENS)
-    for place in built_shut.size.fused_blocks:
-        grid = built_shut._left(place, built_shut._read(place, grid, vectors, there))
-    assert torch.equal(grid, built_shut.swin(pixels())[-1])
+    gated = shut(network())
+    grid, (vectors, there) = gated.begin_pictures(pixels()), gated.begin_texts(TOKENS)
+    for place in gated.size.fused_blocks:
+        grid = gated._left(place, gated._read(place, grid, vectors, there))
+    assert torch.equal(grid, gated.swin(pixels())[-1])
 
 
 def test_with_open_gates_it_is_not() -> None:

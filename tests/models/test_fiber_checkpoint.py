@@ -126,9 +126,9 @@ def test_tables_of_places_are_interpolated_for_another_side(tmp_path: Path) -> N
     name = f"swin.layers.1.blocks.1.{TABLE}"
     small, large = before.state_dict()[name], after.state_dict()[name]
     for head in range(small.shape[1]):
-        item = large[:, head].reshape(5, 5)
+        columns = large[:, head].reshape(5, 5)
         wanted = enlarged(small[:, head].reshape(3, 3), 5)
-        assert (item - wanted).abs().max() < 1e-5
+        assert (columns - wanted).abs().max() < 1e-5
     assert after.pictures(torch.randn(1, 3, 96, 96)).shape == (1, TINY.joint)
 
 

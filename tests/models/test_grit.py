@@ -126,12 +126,12 @@ def test_later_words_do_not_change_what_was_read() -> None:
 
 
 def test_the_grid_network_is_that_of_the_equations() -> None:
-    built_random = random(GridNet(6, TINY))
+    network = random(GridNet(6, TINY))
     grid = torch.randn(2, 5, 6)
-    wanted = built_random.layer_norm(built_random.fc(grid).clamp(min=0))[1]
-    for layer in built_random.layers:
+    wanted = network.layer_norm(network.fc(grid).clamp(min=0))[1]
+    for layer in network.layers:
         wanted = fed(layer.pwff, attended(layer.mhatt, wanted, wanted))
-    assert (built_random(grid)[1] - wanted).abs().max() < 1e-5
+    assert (network(grid)[1] - wanted).abs().max() < 1e-5
 
 
 def test_boxes_that_do_not_change_stay() -> None:

@@ -41,11 +41,10 @@ class Code:
 @pytest.mark.parametrize("n_memories", [0, 1, 3])
 def test_every_name_of_a_captioner_is_one_of_ours_or_unused(n_memories: int) -> None:
     built_network = network(n_memories=n_memories)
-    computed_renamed = rename_grit_weights(released(built_network), Path("grit.pth"))
-    assert set(computed_renamed) == set(built_network.state_dict())
+    weights = rename_grit_weights(released(built_network), Path("grit.pth"))
+    assert set(weights) == set(built_network.state_dict())
     assert all(
-        torch.equal(computed_renamed[name], value)
-        for name, value in built_network.state_dict().items()
+        torch.equal(weights[name], value) for name, value in built_network.state_dict().items()
     )
 
 
@@ -71,14 +70,14 @@ def test_a_detector_with_attributes_is_one(tmp_path: Path) -> None:
 
 
 def test_a_captioner_has_the_file_s_weights_and_the_words_that_both_know(tmp_path: Path) -> None:
-    saved, item = network(), network(n_words=6, seed=1)
-    before = item.cap_generator.word_emb.weight.clone()
+    saved, other = network(), network(n_words=6, seed=1)
+    before = other.cap_generator.word_emb.weight.clone()
     rows = shared_rows({"man": 3, "gender": 4, "female": 5}, {w: n for n, w in enumerate(WORDS)})
-    load_captions(item, read_checkpoint(write_captioner(tmp_path / "g.pth", saved)), rows, WHAT)
-    table, theirs = item.cap_generator.word_emb.weight, saved.cap_generator.word_emb.weight
+    load_captions(other, read_checkpoint(write_captioner(tmp_path / "g.pth", saved)), rows, WHAT)
+    table, theirs = other.cap_generator.word_emb.weight, saved.cap_generator.word_emb.weight
     assert torch.equal(table[[0, 1, 2, 3, 5]], theirs[[0, 1, 2, 4, 8]])
     assert torch.equal(table[4], before[4])
-    assert torch.equal(item.grid_net.fc.weight, saved.grid_net.fc.weight)
+    assert torch.equal(other.grid_net.fc.weight, saved.grid_net.fc.weight)
 
 
 def refusal(weights: dict[str, object], path: Path) -> str:

@@ -101,8 +101,8 @@ def test_a_caption_that_fills_all_positions_is_read(tmp_path: Path) -> None:
     most = N_POSITIONS - len(["<bos>", *Prompt("gender").before])  # which has the caption's place
     net = grit.build(inputs(grit, most)).eval()
     batch = inputs(grit, most).batch(np.arange(8))
-    computed_net = net(**{name: torch.from_numpy(item) for name, item in batch.items()})
-    assert computed_net.isfinite().all()
+    result = net(**{name: torch.from_numpy(item) for name, item in batch.items()})
+    assert result.isfinite().all()
 
 
 def test_a_caption_beyond_all_positions_is_refused(tmp_path: Path) -> None:

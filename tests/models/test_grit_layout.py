@@ -20,5 +20,5 @@ def test_names_and_shapes_are_those_of_the_authors_modules(name: str) -> None:
     if not path.is_file():
         pytest.skip(f"{path} is absent")
     of = grit_layout.captioner if "captioner" in name else grit_layout.detector
-    mapping = {key: list(shape) for key, shape in of(SIZES["released"], RELEASED[name]).items()}
-    assert mapping == json.loads(path.read_text())
+    shapes = {key: list(shape) for key, shape in of(SIZES["released"], RELEASED[name]).items()}
+    assert shapes == json.loads(path.read_text())

@@ -195,8 +195,8 @@ def test_a_network_that_heeds_no_such_masks_reads_texts_one_by_one(
 
 
 def test_without_a_beginning_the_first_token_is_not_scored(causal: Path) -> None:
-    mapping = dict(zip(COLUMNS, model(causal, bos=False).embed(["a man rides"])[0], strict=True))
-    assert mapping["tokens"] == 2
+    values = dict(zip(COLUMNS, model(causal, bos=False).embed(["a man rides"])[0], strict=True))
+    assert values["tokens"] == 2
 
 
 def test_pseudo_likelihood_hides_one_token_at_a_time(masked: Path) -> None:
@@ -249,8 +249,8 @@ def test_the_last_word_may_have_several_tokens(tmp_path: Path) -> None:
         tokenizer_object=tokenizer, bos_token="[BOS]", eos_token="[SEP]", unk_token="[UNK]"
     ).save_pretrained(tmp_path)
     (logs,) = logs_of(tmp_path, ["a dog"])
-    mapping = dict(zip(COLUMNS, model(tmp_path).embed(["a dog"])[0], strict=True))
-    assert mapping["last_word"] == pytest.approx(logs[1:5].sum(), rel=1e-4)
+    values = dict(zip(COLUMNS, model(tmp_path).embed(["a dog"])[0], strict=True))
+    assert values["last_word"] == pytest.approx(logs[1:5].sum(), rel=1e-4)
 
 
 # --- beginnings

@@ -75,8 +75,8 @@ def test_a_vector_is_what_transformers_computes_for_the_text_alone(
 def test_padding_plays_no_part_in_pooling(how: How) -> None:
     hidden = torch.arange(12.0).reshape(1, 4, 3)
     padded = torch.cat([hidden[:, :2], torch.full((1, 2, 3), 99.0)], dim=1)
-    computed_pooled = pool_tokens(padded, how, torch.tensor([2]))
-    assert computed_pooled.tolist() == pool_tokens(hidden[:, :2], how, torch.tensor([2])).tolist()
+    result = pool_tokens(padded, how, torch.tensor([2]))
+    assert result.tolist() == pool_tokens(hidden[:, :2], how, torch.tensor([2])).tolist()
 
 
 def test_order_and_company_change_nothing(bert: Path) -> None:
@@ -195,10 +195,10 @@ def test_weights_that_are_no_numbers_are_refused(bert: Path) -> None:
 
 def test_a_missing_pooler_is_not_missed(bert: Path) -> None:
     file = load_file(bert / "model.safetensors")
-    mapping = {key: value for key, value in file.items() if not key.startswith("pooler")}
-    assert len(mapping) < len(file)
+    weights_left = {key: value for key, value in file.items() if not key.startswith("pooler")}
+    assert len(weights_left) < len(file)
     before = sentences(bert).embed(TEXTS)
-    save_file(mapping, bert / "model.safetensors", metadata={"format": "pt"})
+    save_file(weights_left, bert / "model.safetensors", metadata={"format": "pt"})
     np.testing.assert_array_equal(sentences(bert).embed(TEXTS), before)
 
 

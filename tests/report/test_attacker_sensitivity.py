@@ -24,8 +24,8 @@ def test_scores_stand_beside_their_coefficient() -> None:
 
 
 def test_coefficients_have_intervals_where_draws_are_stored() -> None:
-    computed_results = results()
-    (section,) = steadiness(computed_results, drawn(computed_results))
+    result = results()
+    (section,) = steadiness(result, drawn(result))
     assert "[" in cell_text(section.sheets[0].rows[0][-1])
 
 

@@ -14,8 +14,8 @@ def run(run_id: str, captioner: str, started: str) -> Result:
 
 
 def test_of_two_runs_of_a_cell_the_later_is_shown() -> None:
-    computed_latest = latest([run("late", "sat", "2026-01-02"), run("early", "sat", "2026-01-01")])
-    assert [item.run_id for item in computed_latest] == ["late"]
+    result = latest([run("late", "sat", "2026-01-02"), run("early", "sat", "2026-01-01")])
+    assert [item.run_id for item in result] == ["late"]
 
 
 def test_runs_of_other_settings_are_all_shown() -> None:

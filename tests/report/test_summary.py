@@ -212,16 +212,14 @@ def test_metrics_are_lines_of_one_captioner() -> None:
 
 
 def test_captioners_are_lines_of_several_the_fairest_first() -> None:
-    computed_first_screen = first_screen(
-        [result(captioner="a", value=0.3), result(captioner="b", value=0.2)]
-    )
-    assert [words_of(line)[0] for line in lines_of(computed_first_screen)] == ["b", "a"]
+    outcome = first_screen([result(captioner="a", value=0.3), result(captioner="b", value=0.2)])
+    assert [words_of(line)[0] for line in lines_of(outcome)] == ["b", "a"]
 
 
 def test_what_follows_how_much_is_said_is_grey_and_says_so() -> None:
-    computed_first_screen = first_screen([result("lic", words=5.0)])
-    assert '<div class="line doubt">' in computed_first_screen
-    assert "it changes with the style of captions" in lines_of(computed_first_screen)[0]
+    outcome = first_screen([result("lic", words=5.0)])
+    assert '<div class="line doubt">' in outcome
+    assert "it changes with the style of captions" in lines_of(outcome)[0]
 
 
 @pytest.mark.parametrize(("value", "tone"), [(0.2, "better"), (-0.2, "worse")])

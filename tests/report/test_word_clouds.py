@@ -28,9 +28,9 @@ def test_words_stand_within_it() -> None:
 
 def test_of_very_many_the_largest_are_there() -> None:
     many = {f"concept {k}": (k + 1) / 200 for k in range(200)}
-    computed_laid_out = laid_out(many)
-    assert len(computed_laid_out) <= MOST
-    assert "concept 199" in {word.text for word in computed_laid_out}
+    cloud = laid_out(many)
+    assert len(cloud) <= MOST
+    assert "concept 199" in {word.text for word in cloud}
 
 
 def test_a_page_takes_its_colours_and_no_markup() -> None:

@@ -308,11 +308,9 @@ def test_foreign_draws_with_a_fitting_checksum_end_no_report(
             )
         )
     (tmp_path / "a" / "draws.parquet").write_bytes(content)
-    computed_unsealed = unsealed(
-        json.loads((tmp_path / "a" / "result.json").read_text()), within="manifest"
-    )
-    computed_unsealed["manifest"]["files"]["draws.parquet"] = sha256(content)
-    (tmp_path / "a" / "result.json").write_bytes(sealed(computed_unsealed, within="manifest"))
+    outcome = unsealed(json.loads((tmp_path / "a" / "result.json").read_text()), within="manifest")
+    outcome["manifest"]["files"]["draws.parquet"] = sha256(content)
+    (tmp_path / "a" / "result.json").write_bytes(sealed(outcome, within="manifest"))
     assert "Its numbers are shown, but not compared" in str(report_of_folder(tmp_path))
 
 
@@ -345,10 +343,10 @@ def test_conclusions_that_rest_on_nothing_make_a_run_unreadable(
 ) -> None:
     """Sealed all the same: whoever writes a folder can write any manifest."""
     built_result = result()
-    mapping = {key: value for key, value in {**READING, **changes}.items() if value is not None}
+    reading = {key: value for key, value in {**READING, **changes}.items() if value is not None}
     manifest = {
         **built_result.manifest,
-        "metric": {"question": "leakage", "readings": {"score": mapping}},
+        "metric": {"question": "leakage", "readings": {"score": reading}},
     }
     ResultStore(tmp_path).save(replace(built_result, manifest=manifest))
     with pytest.raises(DataError, match=r"metric\.readings"):

@@ -60,8 +60,8 @@ def test_seed_std_is_the_sample_deviation_of_seeds() -> None:
 
 
 def test_image_std_matches_the_textbook_for_one_attacker() -> None:
-    computed_one_sided = one_sided([table([0.7], n=400)], resamples=4000)
-    assert computed_one_sided.image_std == pytest.approx(math.sqrt(0.7 * 0.3 / 400), rel=0.08)
+    result = one_sided([table([0.7], n=400)], resamples=4000)
+    assert result.image_std == pytest.approx(math.sqrt(0.7 * 0.3 / 400), rel=0.08)
 
 
 def test_one_seed_has_no_seed_deviation() -> None:
@@ -138,8 +138,8 @@ def test_the_link_is_applied_to_means_not_to_guesses() -> None:
         probs,
     )
     loss = InverseCrossEntropy().per_guess(soft.probs[0], soft.truth[0])
-    computed_one_sided = one_sided([ScoreTable.of([soft], InverseCrossEntropy())])
-    assert computed_one_sided.value == pytest.approx(1 / loss.mean())
+    result = one_sided([ScoreTable.of([soft], InverseCrossEntropy())])
+    assert result.value == pytest.approx(1 / loss.mean())
 
 
 def test_the_formula_of_the_interval() -> None:
@@ -151,8 +151,8 @@ def test_the_formula_of_the_interval() -> None:
 
 
 def test_without_any_variance_the_interval_is_a_point() -> None:
-    computed_summary = summary(Draws(np.full(5, 0.3), np.full((9, 5), 0.3)))
-    assert (computed_summary.ci_low, computed_summary.ci_high) == (0.3, 0.3)
+    interval = summary(Draws(np.full(5, 0.3), np.full((9, 5), 0.3)))
+    assert (interval.ci_low, interval.ci_high) == (0.3, 0.3)
 
 
 def test_the_interval_covers_in_a_simulation_of_seeds_and_images() -> None:
@@ -160,8 +160,8 @@ def test_the_interval_covers_in_a_simulation_of_seeds_and_images() -> None:
     covered = 0
     for trial in range(200):
         accuracies = np.random.default_rng(trial).normal(0.7, 0.02, 5).tolist()
-        computed_one_sided = one_sided([table(accuracies, n=200, seed=trial)], resamples=200)
-        covered += computed_one_sided.ci_low <= 0.7 <= computed_one_sided.ci_high
+        result = one_sided([table(accuracies, n=200, seed=trial)], resamples=200)
+        covered += result.ci_low <= 0.7 <= result.ci_high
     assert scipy_stats.binomtest(covered, 200, 0.95, alternative="less").pvalue > 0.01
 
 
@@ -207,9 +207,9 @@ def test_a_count_has_a_p_though_it_has_no_seeds() -> None:
 
 
 def test_one_seed_has_a_wider_interval_than_its_images_give() -> None:
-    computed_drawn = drawn(0.5, n_seeds=1)
-    width = 2 * 1.96 * math.sqrt(2) * computed_drawn.image_std
-    assert computed_drawn.ci_high - computed_drawn.ci_low == pytest.approx(width, rel=1e-3)
+    result = drawn(0.5, n_seeds=1)
+    width = 2 * 1.96 * math.sqrt(2) * result.image_std
+    assert result.ci_high - result.ci_low == pytest.approx(width, rel=1e-3)
 
 
 @given(
@@ -219,12 +219,8 @@ def test_one_seed_has_a_wider_interval_than_its_images_give() -> None:
     trained=st.booleans(),
 )
 def test_interval_and_p_agree(neutral: float, seed: int, n_seeds: int, trained: bool) -> None:
-    computed_against = against(
-        drawn(0.0, seed, n_seeds if trained else 1, trained=trained), neutral
-    )
-    assert (computed_against.p_value < 0.05) == (
-        not computed_against.ci_low <= neutral <= computed_against.ci_high
-    )
+    result = against(drawn(0.0, seed, n_seeds if trained else 1, trained=trained), neutral)
+    assert (result.p_value < 0.05) == (not result.ci_low <= neutral <= result.ci_high)
 
 
 INFLATED = Draws(np.array([0.2]), np.array([[0.21], [0.23], [0.25]]), trained=False)
@@ -235,11 +231,9 @@ def test_what_resampling_adds_to_a_count_is_taken_off_twice() -> None:
 
 
 def test_the_interval_of_a_count_reaches_beyond_its_value_and_the_corrected_one() -> None:
-    computed_summary = summary(INFLATED)
-    half = 1.96 * computed_summary.image_std
-    assert (computed_summary.ci_low, computed_summary.ci_high) == pytest.approx(
-        (0.14 - half, 0.2 + half), rel=1e-3
-    )
+    interval = summary(INFLATED)
+    half = 1.96 * interval.image_std
+    assert (interval.ci_low, interval.ci_high) == pytest.approx((0.14 - half, 0.2 + half), rel=1e-3)
 
 
 def test_attackers_scores_are_taken_as_they_are() -> None:
@@ -249,9 +243,9 @@ def test_attackers_scores_are_taken_as_they_are() -> None:
 @given(shift=st.floats(-1, 1))
 def test_an_interval_holds_its_value_however_much_resampling_adds(shift: float) -> None:
     resampled = np.random.default_rng(0).normal(0.2 + shift, 0.01, (200, 3))
-    computed_summary = summary(Draws(np.full(3, 0.2), resampled))
-    assert computed_summary.ci_low <= computed_summary.value + 1e-12
-    assert computed_summary.value - 1e-12 <= computed_summary.ci_high
+    interval = summary(Draws(np.full(3, 0.2), resampled))
+    assert interval.ci_low <= interval.value + 1e-12
+    assert interval.value - 1e-12 <= interval.ci_high
 
 
 def noisy_maximum(truth: float, n: int, seed: int) -> Estimate:
@@ -274,9 +268,9 @@ def test_the_interval_covers_what_noise_makes_larger() -> None:
 
 def test_a_resampling_without_a_test_image_leaves_an_interval() -> None:
     draws = Draws(np.array([0.1, 0.3]), np.array([[0.1, np.nan], [0.2, 0.3], [0.1, 0.4]]))
-    computed_steady = steady(summary(draws), 0.95)
-    assert math.isfinite(computed_steady.ci_low)
-    assert computed_steady.value == pytest.approx(0.2)
+    result = steady(summary(draws), 0.95)
+    assert math.isfinite(result.ci_low)
+    assert result.value == pytest.approx(0.2)
 
 
 def test_whole_draws_are_left_alone() -> None:

@@ -21,8 +21,8 @@ def estimate(value: float, spread: float = 0.01) -> Estimate:
 
 def test_one_choice_changes_no_interval() -> None:
     built_estimate = estimate(0.2)
-    computed_mean_over = mean_over_choices([built_estimate], 0.95)
-    assert (computed_mean_over.value, computed_mean_over.ci_low, computed_mean_over.ci_high) == (
+    mean = mean_over_choices([built_estimate], 0.95)
+    assert (mean.value, mean.ci_low, mean.ci_high) == (
         built_estimate.value,
         built_estimate.ci_low,
         built_estimate.ci_high,
@@ -31,27 +31,23 @@ def test_one_choice_changes_no_interval() -> None:
 
 def test_choices_that_agree_add_nothing() -> None:
     built_estimate = estimate(0.2)
-    computed_mean_over = mean_over_choices([built_estimate, built_estimate, built_estimate], 0.95)
-    assert (computed_mean_over.choice_std, computed_mean_over.error) == (
+    mean = mean_over_choices([built_estimate, built_estimate, built_estimate], 0.95)
+    assert (mean.choice_std, mean.error) == (
         0.0,
         pytest.approx(built_estimate.error),
     )
 
 
 def test_the_variance_of_choices_is_added() -> None:
-    computed_mean_over = mean_over_choices([estimate(v) for v in (0.1, 0.2, 0.4)], 0.95)
-    without = summary(computed_mean_over.draws)  # type: ignore[arg-type]
-    assert computed_mean_over.error == pytest.approx(
-        math.hypot(without.error, computed_mean_over.choice_std / math.sqrt(3))
-    )
+    mean = mean_over_choices([estimate(v) for v in (0.1, 0.2, 0.4)], 0.95)
+    without = summary(mean.draws)  # type: ignore[arg-type]
+    assert mean.error == pytest.approx(math.hypot(without.error, mean.choice_std / math.sqrt(3)))
 
 
 def test_two_choices_that_differ_say_little() -> None:
     """One degree of freedom: a t quantile of nearly 12.7 of their standard error."""
-    computed_mean_over = mean_over_choices([estimate(0.1, 1e-6), estimate(0.2, 1e-6)], 0.95)
-    assert (computed_mean_over.ci_high - computed_mean_over.ci_low) / 2 == pytest.approx(
-        12.706 * 0.05, rel=1e-3
-    )
+    mean = mean_over_choices([estimate(0.1, 1e-6), estimate(0.2, 1e-6)], 0.95)
+    assert (mean.ci_high - mean.ci_low) / 2 == pytest.approx(12.706 * 0.05, rel=1e-3)
 
 
 def test_intervals_cover_the_mean_of_all_choices() -> None:
@@ -59,17 +55,15 @@ def test_intervals_cover_the_mean_of_all_choices() -> None:
     covered = 0
     for _ in range(400):
         truths = 0.05 * RNG.normal(size=5)
-        computed_mean_over = mean_over_choices(
-            [estimate(float(truth), 0.02) for truth in truths], 0.95
-        )
-        covered += computed_mean_over.ci_low <= 0 <= computed_mean_over.ci_high
+        mean = mean_over_choices([estimate(float(truth), 0.02) for truth in truths], 0.95)
+        covered += mean.ci_low <= 0 <= mean.ci_high
     assert 0.92 <= covered / 400 <= 0.99
 
 
 def test_p_is_that_of_the_wider_interval() -> None:
-    computed_against = against(mean_over_choices([estimate(0.1), estimate(0.3)], 0.95), 0.0)
-    assert computed_against.p_value > 0.05
-    assert computed_against.ci_low < 0
+    result = against(mean_over_choices([estimate(0.1), estimate(0.3)], 0.95), 0.0)
+    assert result.p_value > 0.05
+    assert result.ci_low < 0
 
 
 def test_without_draws_what_the_choice_leaves_alone_stays() -> None:

@@ -68,8 +68,8 @@ def test_the_paired_interval_covers_in_a_simulation() -> None:
     missed = 0
     for trial in range(150):
         one, two = (draws(0.7, seed=1000 * k + trial, resamples=100) for k in (1, 2))
-        computed_paired_difference = paired_difference(one, two)
-        missed += not computed_paired_difference.ci_low <= 0 <= computed_paired_difference.ci_high
+        result = paired_difference(one, two)
+        missed += not result.ci_low <= 0 <= result.ci_high
     assert scipy_stats.binomtest(missed, 150, 0.05, alternative="greater").pvalue > 0.01
 
 
@@ -88,10 +88,8 @@ def test_holm_leaves_nan_out() -> None:
 
 
 def test_captioners_that_all_differ_have_a_letter_each() -> None:
-    computed_significance_groups = significance_groups(
-        "abc", dict.fromkeys(combinations("abc", 2), True)
-    )
-    assert sorted(computed_significance_groups.values()) == ["a", "b", "c"]
+    letters = significance_groups("abc", dict.fromkeys(combinations("abc", 2), True))
+    assert sorted(letters.values()) == ["a", "b", "c"]
 
 
 @given(st.integers(1, 7).flatmap(lambda n: st.tuples(st.just(n), st.data())))

@@ -54,10 +54,8 @@ def test_rare_events_are_covered_in_a_simulation() -> None:
     rng = np.random.default_rng(0)
     covered = 0
     for _ in range(400):
-        computed_summary = summary(
-            counted((rng.random(100) < 0.017) * 1.0, rng.poisson(1.0, (200, 100)))
-        )
-        covered += computed_summary.ci_low <= 0.017 <= computed_summary.ci_high
+        interval = summary(counted((rng.random(100) < 0.017) * 1.0, rng.poisson(1.0, (200, 100))))
+        covered += interval.ci_low <= 0.017 <= interval.ci_high
     assert covered >= 0.93 * 400
 
 
@@ -88,9 +86,5 @@ def test_p_falls_below_a_level_where_the_interval_leaves_0() -> None:
     for k in range(20):
         events = np.zeros(200)
         events[:k] = 1
-        computed_paired_difference = paired_difference(
-            counted(events, weights), counted(np.zeros(200), weights)
-        )
-        assert (computed_paired_difference.p_value < 0.05) == (
-            computed_paired_difference.ci_low > 0
-        )
+        result = paired_difference(counted(events, weights), counted(np.zeros(200), weights))
+        assert (result.p_value < 0.05) == (result.ci_low > 0)

@@ -100,9 +100,9 @@ def test_the_context_can_be_left_out(name: str) -> None:
 
 
 def test_any_attribute_can_have_it() -> None:
-    item = attribute("age", "+context@attribute.applies_to=person")
+    everywhere = attribute("age", "+context@attribute.applies_to=person")
     texts = ["an old truck", "a little table", "an old man", "a child", "a young giraffe"]
-    assert [named(text, item) for text in texts] == [[], [], ["old"], ["young"], []]
+    assert [named(text, everywhere) for text in texts] == [[], [], ["old"], ["young"], []]
 
 
 def test_a_context_that_is_a_name_alone_is_refused() -> None:
@@ -246,29 +246,19 @@ def captions_of(name: str) -> Captions:
 @pytest.mark.real
 @pytest.mark.parametrize("name", ["sat", "nic", "transformer"])
 def test_real_captioners_have_colours_and_name_nobody(name: str) -> None:
-    computed_listed_words = listed_words(
-        captions_of(f"captioners/{name}.json"), attribute("race").namings()[0]
-    )
-    assert len(computed_listed_words.places) > 300
-    assert not computed_listed_words.names.any()
+    result = listed_words(captions_of(f"captioners/{name}.json"), attribute("race").namings()[0])
+    assert len(result.places) > 300
+    assert not result.names.any()
 
 
 @pytest.mark.real
 def test_people_name_skin_tone_in_one_caption_in_a_thousand() -> None:
-    computed_listed_words = listed_words(
+    result = listed_words(
         captions_of("coco/annotations/captions_val2014.json"), attribute("race").namings()[0]
     )
-    n_named = int(computed_listed_words.holding(computed_listed_words.names).sum())
+    n_named = int(result.holding(result.names).sum())
     assert 40 <= n_named <= 80  # of 97,074; an audit found 41 right before a word for a person
-    before = computed_listed_words.captions.tokens[
-        computed_listed_words.places[computed_listed_words.names] + 1
-    ]
+    before = result.captions.tokens[result.places[result.names] + 1]
     assert (
-        np.mean(
-            [
-                computed_listed_words.captions.types[t] in attribute("gender").all_words
-                for t in before
-            ]
-        )
-        > 0.5
+        np.mean([result.captions.types[t] in attribute("gender").all_words for t in before]) > 0.5
     )

@@ -73,10 +73,8 @@ def test_phrases_of_excluded_tasks_still_take_their_words(text: str) -> None:
 
 
 def test_columns_are_in_the_order_asked_for() -> None:
-    computed_task_mentions = task_mentions(
-        Captions.from_texts(["a car"]), VOCABULARY, ("car", "dog")
-    )
-    assert computed_task_mentions.toarray().tolist() == [[1, 0]]
+    mentions = task_mentions(Captions.from_texts(["a car"]), VOCABULARY, ("car", "dog"))
+    assert mentions.toarray().tolist() == [[1, 0]]
 
 
 @pytest.mark.parametrize("texts", [[], [""], ["a dog"]])
@@ -115,17 +113,13 @@ def test_our_objects_know_a_hot_dog_from_a_dog() -> None:
     ],
 )
 def test_groups_are_named_by_their_words(text: str, groups: list[int]) -> None:
-    computed_attribute_mentions = attribute_mentions(
-        Captions.from_texts([text]), GENDER, ("male", "female")
-    )
-    assert computed_attribute_mentions.toarray().tolist() == [groups]
+    mentions = attribute_mentions(Captions.from_texts([text]), GENDER, ("male", "female"))
+    assert mentions.toarray().tolist() == [groups]
 
 
 def test_a_group_without_words_is_never_named() -> None:
-    computed_attribute_mentions = attribute_mentions(
-        Captions.from_texts(["a man"]), GENDER, GENDER.groups
-    )
-    assert computed_attribute_mentions.toarray().tolist() == [[1, 0, 0]]
+    mentions = attribute_mentions(Captions.from_texts(["a man"]), GENDER, GENDER.groups)
+    assert mentions.toarray().tolist() == [[1, 0, 0]]
 
 
 @pytest.mark.parametrize(

@@ -54,8 +54,8 @@ def test_the_published_protocol_splits_unknown_words() -> None:
 
 @given(st.text())
 def test_no_text_makes_a_special_token(text: str) -> None:
-    computed_tokens = tokens(text, keep_unknown=False)
-    assert not any(is_special(token) for token in computed_tokens)
+    result = tokens(text, keep_unknown=False)
+    assert not any(is_special(token) for token in result)
 
 
 @given(st.text(alphabet=st.characters(codec="ascii")))

@@ -19,8 +19,8 @@ def written(folder: Path, content: str | bytes, name: str = "tiny.txt") -> str:
 
 
 def test_vectors_have_length_one(tmp_path: Path) -> None:
-    computed_word_vectors = word_vectors(written(tmp_path, LINES), {"puppy"})
-    assert computed_word_vectors.units.tolist() == [pytest.approx([0.5**0.5, 0.5**0.5])]
+    vectors = word_vectors(written(tmp_path, LINES), {"puppy"})
+    assert vectors.units.tolist() == [pytest.approx([0.5**0.5, 0.5**0.5])]
 
 
 def test_words_without_a_vector_are_absent(tmp_path: Path) -> None:
@@ -106,8 +106,8 @@ def test_fasttext_makes_vectors_of_unknown_words(tmp_path: Path) -> None:
     model = fasttext.FastText(vector_size=4, min_count=1, seed=1, workers=1)
     model.build_vocab([["puppy", "dog"]])
     fasttext.save_facebook_model(model, str(tmp_path / "tiny.bin"))
-    computed_word_vectors = word_vectors(str(tmp_path / "tiny.bin"), {"puppy", "puppies"})
-    assert computed_word_vectors.words == ("puppies", "puppy")
+    vectors = word_vectors(str(tmp_path / "tiny.bin"), {"puppy", "puppies"})
+    assert vectors.words == ("puppies", "puppy")
 
 
 def test_word2vec_knows_its_own_words_alone(tmp_path: Path) -> None:

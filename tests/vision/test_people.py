@@ -37,11 +37,11 @@ def shown(path: Path, *regions: Region, crop: Crop = "person") -> np.ndarray:
 
 
 def test_a_person_stands_in_the_middle_of_a_grey_square(picture: Path) -> None:
-    computed_shown = shown(picture, person())
-    assert computed_shown.shape == (20, 20, 3)
-    assert (computed_shown[:, 5:15] == RED).all()
-    assert (computed_shown[:, :5] == computed_shown[:, 15:]).all()
-    assert not (computed_shown[:, :5] == GREEN).all(axis=-1).any()
+    crop = shown(picture, person())
+    assert crop.shape == (20, 20, 3)
+    assert (crop[:, 5:15] == RED).all()
+    assert (crop[:, :5] == crop[:, 15:]).all()
+    assert not (crop[:, :5] == GREEN).all(axis=-1).any()
 
 
 def test_a_box_of_a_larger_picture_is_scaled(picture: Path) -> None:

@@ -98,23 +98,17 @@ def test_the_side_that_is_not_aligned_is_as_with_one(sources: list[str]) -> None
 
 
 def test_what_each_set_of_vectors_gives_is_a_table(sources: list[str]) -> None:
-    computed_score = score(lic(sources))
-    lines = [line for line in computed_score.tables["choices"] if line["part"] == "score"]
+    result = score(lic(sources))
+    lines = [line for line in result.tables["choices"] if line["part"] == "score"]
     assert [line["choice"] for line in lines] == ["faithful", "blind"]
-    assert (
-        "score is the mean over faithful, blind, between which it varies"
-        in computed_score.notes[-1]
-    )
+    assert "score is the mean over faithful, blind, between which it varies" in result.notes[-1]
 
 
 def test_substitutions_and_predictions_say_with_which_vectors(sources: list[str]) -> None:
-    computed_score = score(lic(sources))
-    near = {
-        (line["choice"], line["word"]): line["near"]
-        for line in computed_score.tables["substitutions"]
-    }
+    result = score(lic(sources))
+    near = {(line["choice"], line["word"]): line["near"] for line in result.tables["substitutions"]}
     assert (near["faithful", "lorry"], near["blind", "lorry"]) == (True, True)
-    assert {predictions.name.partition(":")[0] for predictions in computed_score.predictions} == {
+    assert {predictions.name.partition(":")[0] for predictions in result.predictions} == {
         "faithful",
         "blind",
     }

@@ -133,8 +133,8 @@ def test_an_unknown_relation_is_refused() -> None:
 
 
 def test_both_sides_are_tested_on_the_same_images() -> None:
-    computed_score = score(leaky_corpus())
-    images = [p.images[0].tolist() for p in computed_score.predictions]
+    result = score(leaky_corpus())
+    images = [p.images[0].tolist() for p in result.predictions]
     assert all(image == images[0] for image in images)
 
 
@@ -153,9 +153,9 @@ def test_the_model_side_keeps_images_without_human_captions() -> None:
 
 
 def test_a_hold_out_counts_the_images_that_were_tested() -> None:
-    computed_score = score(leaky_corpus())
-    tested = {image for one in computed_score.predictions[0].images for image in one.tolist()}
-    assert computed_score.parts["model"].n_images == len(tested) < 400
+    result = score(leaky_corpus())
+    tested = {image for one in result.predictions[0].images for image in one.tolist()}
+    assert result.parts["model"].n_images == len(tested) < 400
 
 
 def test_the_score_rests_on_images_with_both() -> None:
@@ -177,30 +177,30 @@ def test_missing_human_captions_are_noted() -> None:
 
 def test_without_human_captions_there_is_no_score() -> None:
     corpus = leaky_corpus()
-    computed_score = score(without(corpus, lambda i: record(corpus, i, human=())))
-    assert set(computed_score.parts) == {"model"}
+    result = score(without(corpus, lambda i: record(corpus, i, human=())))
+    assert set(result.parts) == {"model"}
 
 
 def test_without_human_captions_it_says_what_cannot_be_said() -> None:
     corpus = leaky_corpus()
-    computed_score = score(without(corpus, lambda i: record(corpus, i, human=())))
-    assert "nothing can be said of amplification" in computed_score.notes[0]
+    result = score(without(corpus, lambda i: record(corpus, i, human=())))
+    assert "nothing can be said of amplification" in result.notes[0]
 
 
 def test_fewer_than_five_captions_use_fewer_positions() -> None:
     corpus = leaky_corpus()
-    computed_score = score(without(corpus, lambda i: record(corpus, i, human=corpus[i].human[:2])))
-    assert [p.name for p in computed_score.predictions] == ["model", "human:0", "human:1"]
+    result = score(without(corpus, lambda i: record(corpus, i, human=corpus[i].human[:2])))
+    assert [p.name for p in result.predictions] == ["model", "human:0", "human:1"]
 
 
 def test_e6_a_few_wordless_captions_are_noted() -> None:
     corpus = leaky_corpus()
-    computed_score = score(
+    result = score(
         without(
             corpus, lambda i: record(corpus, i, model="man" if i % 10 == 0 else corpus[i].model)
         )
     )
-    assert any("10% of the model captions contain no word" in note for note in computed_score.notes)
+    assert any("10% of the model captions contain no word" in note for note in result.notes)
 
 
 def test_e6_mostly_wordless_captions_are_refused() -> None:
@@ -211,16 +211,14 @@ def test_e6_mostly_wordless_captions_are_refused() -> None:
 
 def test_an_attacker_that_learns_nothing_scores_chance() -> None:
     corpus = leaky_corpus()
-    computed_score = score(without(corpus, lambda i: record(corpus, i, model="a dog")))
-    assert computed_score.parts["model"].estimate.value == pytest.approx(
-        computed_score.audit["chance"]
-    )
+    result = score(without(corpus, lambda i: record(corpus, i, model="a dog")))
+    assert result.parts["model"].estimate.value == pytest.approx(result.audit["chance"])
 
 
 def test_verbatim_share_of_one_caption_is_all() -> None:
     corpus = leaky_corpus()
-    computed_score = score(without(corpus, lambda i: record(corpus, i, model="a dog")))
-    assert computed_score.audit["verbatim_share"]["model"] == 1  # type: ignore[index]
+    result = score(without(corpus, lambda i: record(corpus, i, model="a dog")))
+    assert result.audit["verbatim_share"]["model"] == 1  # type: ignore[index]
 
 
 def test_three_groups_work_and_chance_is_a_ninth() -> None:
@@ -235,8 +233,8 @@ def test_three_groups_work_and_chance_is_a_ninth() -> None:
     three = Corpus.build(
         records, dataset="toy", captioner="toy", groups={"hair": (("a", "b", "c"), labels)}
     )
-    computed_score = score(three, attribute=hair, transforms=[Tokenize()])
-    assert computed_score.parts["model"].estimate.value == pytest.approx(1 / 9, abs=0.06)
+    result = score(three, attribute=hair, transforms=[Tokenize()])
+    assert result.parts["model"].estimate.value == pytest.approx(1 / 9, abs=0.06)
 
 
 def test_descriptive_parts_have_no_interval() -> None:
@@ -269,8 +267,8 @@ def test_a_score_that_is_no_fraction_says_so() -> None:
 
 
 def test_a_ratio_of_any_scoring_is_a_ratio() -> None:
-    computed_score = score(leaky_corpus(), scoring=InverseCrossEntropy(), relation="ratio")
-    assert computed_score.parts["score"].unit == "ratio"
+    result = score(leaky_corpus(), scoring=InverseCrossEntropy(), relation="ratio")
+    assert result.parts["score"].unit == "ratio"
 
 
 @pytest.mark.parametrize(

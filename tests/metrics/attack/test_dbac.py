@@ -147,8 +147,8 @@ def altered(corpus: Corpus, change: Callable[[int, Record], Record]) -> Corpus:
 @pytest.mark.parametrize("aggregate", AGGREGATES)
 @pytest.mark.parametrize("strength", [0.3, 0.9])
 def test_planted_a_to_t_moves_a_to_t_up(aggregate: str, strength: float) -> None:
-    computed_score = score(a_to_t=strength, aggregate=aggregate)
-    assert estimate(computed_score, "a_to_t").ci_low > 0
+    result = score(a_to_t=strength, aggregate=aggregate)
+    assert estimate(result, "a_to_t").ci_low > 0
 
 
 @pytest.mark.parametrize("aggregate", AGGREGATES)
@@ -162,8 +162,8 @@ def test_more_of_it_moves_a_to_t_further(aggregate: str) -> None:
 
 @pytest.mark.parametrize("scoring", [InverseCrossEntropy, Confidence, Accuracy])
 def test_weighed_by_captions_every_scoring_sees_a_mild_a_to_t(scoring: type) -> None:
-    computed_score = score(a_to_t=0.3, aggregate="per_caption", scoring=scoring())
-    assert estimate(computed_score, "a_to_t").ci_low > 0
+    result = score(a_to_t=0.3, aggregate="per_caption", scoring=scoring())
+    assert estimate(result, "a_to_t").ci_low > 0
 
 
 def test_the_mean_of_pairs_misreads_a_mild_a_to_t_of_calibrated_confidence() -> None:
@@ -171,22 +171,22 @@ def test_the_mean_of_pairs_misreads_a_mild_a_to_t_of_calibrated_confidence() -> 
 
     So the loss weighs more in a mean of normalised differences. A limit of the published form.
     """
-    computed_score = score(a_to_t=0.3, aggregate="per_pair", scoring=Confidence())
-    assert estimate(computed_score, "a_to_t").ci_high < 0
+    result = score(a_to_t=0.3, aggregate="per_pair", scoring=Confidence())
+    assert estimate(result, "a_to_t").ci_high < 0
 
 
 @pytest.mark.parametrize("aggregate", AGGREGATES)
 @pytest.mark.parametrize("prior", PRIORS)
 def test_planted_a_to_t_leaves_t_to_a_at_zero(aggregate: str, prior: str) -> None:
-    computed_score = score(a_to_t=0.9, aggregate=aggregate)
-    assert estimate(computed_score, f"t_to_a:{prior}").value == 0
+    result = score(a_to_t=0.9, aggregate=aggregate)
+    assert estimate(result, f"t_to_a:{prior}").value == 0
 
 
 @pytest.mark.parametrize("aggregate", AGGREGATES)
 @pytest.mark.parametrize("prior", PRIORS)
 def test_planted_t_to_a_moves_t_to_a_up(aggregate: str, prior: str) -> None:
-    computed_score = score(t_to_a=1.0, aggregate=aggregate)
-    assert estimate(computed_score, f"t_to_a:{prior}").ci_low > 0
+    result = score(t_to_a=1.0, aggregate=aggregate)
+    assert estimate(result, f"t_to_a:{prior}").ci_low > 0
 
 
 @pytest.mark.parametrize("aggregate", AGGREGATES)
@@ -199,8 +199,8 @@ def test_planted_t_to_a_leaves_a_to_t_as_it_was(aggregate: str, prior: str) -> N
 
 
 def test_another_choice_among_the_objects_there_is_no_a_to_t() -> None:
-    computed_estimate = estimate(score(), "a_to_t")
-    assert computed_estimate.ci_low <= 0 <= computed_estimate.ci_high
+    interval = estimate(score(), "a_to_t")
+    assert interval.ci_low <= 0 <= interval.ci_high
 
 
 LOUDER = {"says": (0.8, 0.4), "n": 2000}
@@ -208,15 +208,15 @@ LOUDER = {"says": (0.8, 0.4), "n": 2000}
 
 @pytest.mark.parametrize("aggregate", ["per_pair", "per_caption"])
 def test_saying_twice_as_much_is_a_third_under_the_published_prior(aggregate: str) -> None:
-    computed_score = score(**LOUDER, aggregate=aggregate)  # type: ignore[arg-type]
-    assert estimate(computed_score, "a_to_t:counts").value == pytest.approx(1 / 3, abs=0.05)
+    result = score(**LOUDER, aggregate=aggregate)  # type: ignore[arg-type]
+    assert estimate(result, "a_to_t:counts").value == pytest.approx(1 / 3, abs=0.05)
 
 
 @pytest.mark.parametrize("aggregate", ["per_pair", "per_caption"])
 @pytest.mark.parametrize("prior", ["shared", "none"])
 def test_saying_twice_as_much_is_nothing_under_the_other_priors(aggregate: str, prior: str) -> None:
-    computed_score = score(**LOUDER, aggregate=aggregate)  # type: ignore[arg-type]
-    assert estimate(computed_score, f"a_to_t:{prior}").value == pytest.approx(0, abs=0.03)
+    result = score(**LOUDER, aggregate=aggregate)  # type: ignore[arg-type]
+    assert estimate(result, f"a_to_t:{prior}").value == pytest.approx(0, abs=0.03)
 
 
 def test_saying_twice_as_much_is_told_by_the_priors_alone() -> None:
@@ -244,8 +244,8 @@ def copying(aggregate: str) -> Score:
 def test_peoples_own_captions_score_exactly_zero(
     direction: str, prior: str, aggregate: str
 ) -> None:
-    computed_estimate = estimate(copying(aggregate), f"{direction}:{prior}")
-    assert (computed_estimate.value, computed_estimate.ci_low, computed_estimate.ci_high) == (
+    interval = estimate(copying(aggregate), f"{direction}:{prior}")
+    assert (interval.value, interval.ci_low, interval.ci_high) == (
         0,
         0,
         0,
@@ -272,8 +272,8 @@ def test_every_number_stands_beside_the_headline(direction: str, part: str) -> N
 
 @pytest.mark.parametrize("prior", PRIORS)
 def test_the_headline_is_the_score_under_the_chosen_prior(prior: str) -> None:
-    computed_score = score(a_to_t=0.3, prior=prior)
-    assert estimate(computed_score, "a_to_t") == estimate(computed_score, f"a_to_t:{prior}")
+    result = score(a_to_t=0.3, prior=prior)
+    assert estimate(result, "a_to_t") == estimate(result, f"a_to_t:{prior}")
 
 
 def pair_names(score: Score, direction: str) -> set[tuple[str, str]]:
@@ -295,12 +295,9 @@ def test_t_to_a_names_its_pairs_the_other_way_round() -> None:
 
 
 def test_the_printed_headline_is_the_mean_of_its_pairs() -> None:
-    computed_score = score(a_to_t=0.3, aggregate="per_pair")
-    pairs = [
-        estimate(computed_score, f"a_to_t:{g}:{o}").value
-        for g, o in pair_names(computed_score, "a_to_t")
-    ]
-    assert estimate(computed_score, "a_to_t").value == pytest.approx(np.mean(pairs))
+    result = score(a_to_t=0.3, aggregate="per_pair")
+    pairs = [estimate(result, f"a_to_t:{g}:{o}").value for g, o in pair_names(result, "a_to_t")]
+    assert estimate(result, "a_to_t").value == pytest.approx(np.mean(pairs))
 
 
 def test_a_pair_weighs_as_much_as_people_name_it() -> None:
@@ -314,11 +311,11 @@ def test_a_pair_weighs_as_much_as_people_name_it() -> None:
 
 
 def test_the_pairs_that_were_planted_are_the_amplified_ones() -> None:
-    computed_score = score(a_to_t=0.6)
+    result = score(a_to_t=0.6)
     up = {
         (g, o)
-        for g, o in pair_names(computed_score, "a_to_t")
-        if estimate(computed_score, f"a_to_t:{g}:{o}").value > 0
+        for g, o in pair_names(result, "a_to_t")
+        if estimate(result, f"a_to_t:{g}:{o}").value > 0
     }
     assert up == {("light", "umbrella"), ("light", "laptop"), ("dark", "kite"), ("dark", "bicycle")}
 
@@ -387,10 +384,8 @@ def test_the_baseline_of_two_equal_groups_is_a_coin() -> None:
 
 
 def test_attackers_of_people_beat_the_baseline_where_tasks_tell_the_group() -> None:
-    computed_score = score()
-    sides = [
-        estimate(computed_score, f"a_to_t:quality:{who}").value for who in ("human", "baseline")
-    ]
+    result = score()
+    sides = [estimate(result, f"a_to_t:quality:{who}").value for who in ("human", "baseline")]
     assert sides[0] > sides[1]
 
 
@@ -524,8 +519,8 @@ def test_each_position_is_judged_by_what_its_own_captions_name() -> None:
     """A second human caption that names no object says nothing of any pair."""
     corpus = altered(planted(), lambda _, item: replace(item, human=(*item.human, "somebody")))
     name = "a_to_t:light:umbrella"
-    computed_compute = compute(corpus, prior="none")
-    assert estimate(computed_compute, name) == estimate(score(prior="none"), name)
+    result = compute(corpus, prior="none")
+    assert estimate(result, name) == estimate(score(prior="none"), name)
 
 
 def test_the_neutral_rate_is_the_share_that_names_no_group() -> None:

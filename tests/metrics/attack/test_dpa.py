@@ -180,8 +180,8 @@ def test_the_accuracy_that_labels_are_equalised_to_is_told() -> None:
 
 def test_without_equalising_labels_stay_as_they_are() -> None:
     expected = ideal_dpa(table(AMPLIFIED, 1), table(AMPLIFIED, 2), 1.0).item()
-    computed_value = value(in_sample(group_to_task(AMPLIFIED), metric(equalise="none")), "a_to_t")
-    assert computed_value == pytest.approx(expected, abs=1e-9)
+    result = value(in_sample(group_to_task(AMPLIFIED), metric(equalise="none")), "a_to_t")
+    assert result == pytest.approx(expected, abs=1e-9)
 
 
 def test_one_over_cross_entropy_is_a_quality_and_stays_finite() -> None:
@@ -208,9 +208,9 @@ def test_equalised_labels_are_right_as_often_as_predictions(n_classes: int) -> N
     generator = np.random.default_rng(0)
     labels, predicted = generator.integers(0, n_classes, (2, 500))
     keys = generator.integers(0, 2**63, 500).astype(np.uint64)
-    computed_equalised = equalised(labels, predicted, n_classes, keys)
-    assert (computed_equalised == labels).sum() == (predicted == labels).sum()
-    assert set(computed_equalised.tolist()) <= set(range(n_classes))
+    result = equalised(labels, predicted, n_classes, keys)
+    assert (result == labels).sum() == (predicted == labels).sum()
+    assert set(result.tolist()) <= set(range(n_classes))
 
 
 def test_flips_reach_every_other_class() -> None:
@@ -226,11 +226,9 @@ def test_exchanged_labels_are_as_frequent_as_before_and_about_as_right_as_predic
     labels = (generator.random(5000) < 0.1).astype(np.int64)
     predicted = np.where(generator.random(5000) < 0.1, 1 - labels, labels)
     keys = generator.integers(0, 2**63, 5000).astype(np.uint64)
-    computed_exchanged = exchanged(labels, predicted, 2, keys)
-    assert computed_exchanged.sum() == labels.sum()
-    assert (computed_exchanged == labels).mean() == pytest.approx(
-        (predicted == labels).mean(), abs=0.01
-    )
+    result = exchanged(labels, predicted, 2, keys)
+    assert result.sum() == labels.sum()
+    assert (result == labels).mean() == pytest.approx((predicted == labels).mean(), abs=0.01)
 
 
 def test_labels_of_one_class_cannot_be_exchanged() -> None:

@@ -130,8 +130,8 @@ def test_other_alignments_have_no_such_parts() -> None:
 
 
 def test_one_caption_an_image_has_no_people_to_hold_against() -> None:
-    computed_score = score(corpus(plain, 400, n_people=1))
-    assert ("matched:people" in computed_score.parts, NO_SECOND_PERSON in computed_score.notes) == (
+    result = score(corpus(plain, 400, n_people=1))
+    assert ("matched:people" in result.parts, NO_SECOND_PERSON in result.notes) == (
         False,
         True,
     )

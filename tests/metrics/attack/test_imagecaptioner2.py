@@ -63,10 +63,10 @@ def test_pictures_alone_have_no_rate_of_captions() -> None:
 
 def test_a_side_is_the_mean_probability_of_the_true_answer() -> None:
     """Equation 2, from the predictions themselves."""
-    computed_score = score(*TINY)
-    (item,) = (p for p in computed_score.predictions if p.name == "model")
+    result = score(*TINY)
+    (item,) = (p for p in result.predictions if p.name == "model")
     per_seed = [probs[np.arange(len(truth)), truth].mean() for _, truth, probs in item]
-    assert value(computed_score, "model") == pytest.approx(np.mean(per_seed), abs=1e-12)
+    assert value(result, "model") == pytest.approx(np.mean(per_seed), abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -74,14 +74,14 @@ def test_a_side_is_the_mean_probability_of_the_true_answer() -> None:
     [("score", Confidence()), ("score:accuracy", Accuracy()), ("score:lic", Lic())],
 )
 def test_table_2_has_three_scores_of_one_set_of_predictions(part: str, scoring: object) -> None:
-    computed_score = score(*TINY)
-    sides = {p.name: p for p in computed_score.predictions}
+    result = score(*TINY)
+    sides = {p.name: p for p in result.predictions}
 
     def mean(name: str) -> float:
         side = sides[name]
         return float(np.mean([scoring.per_guess(p, t).mean() for _, t, p in side]))  # type: ignore[attr-defined]
 
-    assert value(computed_score, part) == pytest.approx(mean("model") - mean("human:0"), abs=1e-12)
+    assert value(result, part) == pytest.approx(mean("model") - mean("human:0"), abs=1e-12)
 
 
 def test_without_masking_there_is_no_silhouette() -> None:
@@ -94,8 +94,8 @@ def test_answers_among_all_words_are_less_likely() -> None:
 
 
 def test_annotations_take_the_place_of_pixels() -> None:
-    computed_score = score(*QUICK_CAPTIONER)
-    assert "leak:masked" in computed_score.parts
+    result = score(*QUICK_CAPTIONER)
+    assert "leak:masked" in result.parts
 
 
 def test_images_without_a_picture_are_not_scored() -> None:

@@ -77,8 +77,8 @@ def test_no_other_numbers_are_told() -> None:
 
 
 def test_an_image_counts_once_however_many_captions_people_wrote() -> None:
-    computed_values = values([record(1, NOBODY, *[MAN] * 5), record(2, NOBODY, NOBODY)])
-    assert computed_values["human"] == 0.5
+    outcome = values([record(1, NOBODY, *[MAN] * 5), record(2, NOBODY, NOBODY)])
+    assert outcome["human"] == 0.5
 
 
 def test_the_score_rests_on_the_images_that_both_describe() -> None:
@@ -97,10 +97,10 @@ def test_the_ratio_of_labelled_images_covers_those() -> None:
 
 
 def test_without_peoples_captions_there_is_no_score() -> None:
-    computed_values = values([record(1, MAN), record(2, NOBODY)])
-    assert math.isnan(computed_values["score"])
-    assert computed_values["model"] == 0.5
-    assert "human" not in computed_values
+    outcome = values([record(1, MAN), record(2, NOBODY)])
+    assert math.isnan(outcome["score"])
+    assert outcome["model"] == 0.5
+    assert "human" not in outcome
 
 
 def test_without_peoples_captions_that_is_said() -> None:
@@ -108,8 +108,8 @@ def test_without_peoples_captions_that_is_said() -> None:
 
 
 def test_one_who_names_nobody_assumes_nothing() -> None:
-    computed_values = values([record(i, NOBODY, MAN) for i in range(30)])
-    assert (computed_values["model"], computed_values["score"]) == (0.0, -1.0)
+    outcome = values([record(i, NOBODY, MAN) for i in range(30)])
+    assert (outcome["model"], outcome["score"]) == (0.0, -1.0)
 
 
 @pytest.mark.parametrize("label", ["m", "f"])
@@ -225,8 +225,8 @@ def alone(corpus: Corpus) -> Corpus:
 @pytest.mark.parametrize("people", [True, False])
 def test_who_assumes_less_is_fairer_with_and_without_people(people: bool) -> None:
     corpora = [planted(share, 0.3) for share in (0.35, 0.42)]
-    computed_decision = decision(*(corpora if people else map(alone, corpora)))
-    assert (computed_decision.part, computed_decision.winner) == ("model", "first")
+    conclusion = decision(*(corpora if people else map(alone, corpora)))
+    assert (conclusion.part, conclusion.winner) == ("model", "first")
 
 
 def test_two_alike_are_not_told_apart() -> None:
@@ -234,8 +234,8 @@ def test_two_alike_are_not_told_apart() -> None:
 
 
 def test_who_names_nobody_at_all_does_not_win_by_silence() -> None:
-    computed_decision = decision(planted(0.0, 0.3), planted(0.4, 0.3))
-    assert any("names no group" in doubt for doubt in computed_decision.doubts)
+    conclusion = decision(planted(0.0, 0.3), planted(0.4, 0.3))
+    assert any("names no group" in doubt for doubt in conclusion.doubts)
 
 
 def test_captioners_of_other_images_are_not_compared() -> None:
@@ -256,9 +256,9 @@ def parts(*words: str) -> Mapping[str, Part]:
     "words", [(), ("attribute=race",), ("attribute=[gender,race]", "attribute.min_images=20")]
 )
 def test_simulated_captioners_assume_nothing(words: tuple[str, ...]) -> None:
-    computed_parts = parts(*words)
-    assert computed_parts["model"].estimate.value == 0
-    assert computed_parts["model"].n_images > 5
+    outcome = parts(*words)
+    assert outcome["model"].estimate.value == 0
+    assert outcome["model"].n_images > 5
 
 
 @pytest.mark.parametrize("attribute", ["age", "race_unsure"])

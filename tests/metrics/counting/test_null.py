@@ -226,22 +226,16 @@ def test_no_counting_metric_is_forgotten() -> None:
     ],
 )
 def test_what_amplifies_nothing_is_neutral(name: str, part: str, design: str) -> None:
-    computed_estimates = estimates(name, part, design)
-    assert holds(computed_estimates), (
-        f"{covering(computed_estimates)} of {DATA_SETS} intervals cover 0"
-    )
-    assert no_false_alarms(computed_estimates), (
-        f"{alarms(computed_estimates)} of {DATA_SETS} intervals lie above 0"
-    )
+    intervals = estimates(name, part, design)
+    assert holds(intervals), f"{covering(intervals)} of {DATA_SETS} intervals cover 0"
+    assert no_false_alarms(intervals), f"{alarms(intervals)} of {DATA_SETS} intervals lie above 0"
 
 
 @pytest.mark.parametrize(("name", "part"), [*SAME_LABELS, ("ba_mals", "published:joint")])
 def test_groups_named_are_neutral_with_the_labels_of_the_images(name: str, part: str) -> None:
-    computed_estimates = estimates(name, part, "drawn")
-    assert holds(computed_estimates), (
-        f"{covering(computed_estimates)} of {DATA_SETS} intervals cover 0"
-    )
-    assert no_false_alarms(computed_estimates)
+    intervals = estimates(name, part, "drawn")
+    assert holds(intervals), f"{covering(intervals)} of {DATA_SETS} intervals cover 0"
+    assert no_false_alarms(intervals)
 
 
 # --- what does not cover its neutral value --------------------------------------------------------
@@ -254,9 +248,9 @@ def test_groups_named_fall_below_0_with_shuffled_labels_and_why(name: str, part:
     Of shuffled labels it is where their noise leans, which captions do not share, so every pair
     loses that noise. It cannot make a captioner look worse than it is.
     """
-    computed_estimates = estimates(name, part, "shuffled")
-    assert falls_below_0([e.value for e in computed_estimates])
-    assert alarms(computed_estimates) == 0
+    intervals = estimates(name, part, "shuffled")
+    assert falls_below_0([e.value for e in intervals])
+    assert alarms(intervals) == 0
 
 
 def test_published_ba_mals_of_shuffled_labels_falls_below_0_and_why() -> None:
@@ -305,11 +299,11 @@ def counted(metric: LabelledTaskMetric, corpus: Corpus) -> Counts:
 
 def test_a_to_t_of_objects_falls_below_0_by_the_mention_rate_and_why() -> None:
     """One caption names fewer objects than an image holds; with equal rates A->T is neutral."""
-    computed_estimates = estimates("ba_directional as published", "a_to_t", "drawn")
+    intervals = estimates("ba_directional as published", "a_to_t", "drawn")
     rates = parts("ba_directional as published", "drawn", 0)
     assert rates["mentions:model"].estimate.ci_high < rates["mentions:human"].estimate.ci_low
-    assert not holds(computed_estimates)
-    assert alarms(computed_estimates) == 0
+    assert not holds(intervals)
+    assert alarms(intervals) == 0
 
 
 def test_t_to_a_over_all_images_falls_below_0_by_silence_and_why() -> None:
@@ -336,9 +330,9 @@ def test_multi_directional_as_published_is_above_0_by_chance_and_why(
 @pytest.mark.parametrize("name", ["gender_error", "group_accuracy"])
 def test_errors_are_above_0_without_amplification_and_why(name: str) -> None:
     """They look at captions alone, and people misname too: amplification is less people's own."""
-    computed_estimates = estimates(name, "score", "shuffled")
+    intervals = estimates(name, "score", "shuffled")
     assert not METRICS[name].info.amplification
-    assert alarms(computed_estimates) > DATA_SETS / 2
+    assert alarms(intervals) > DATA_SETS / 2
     assert min(item["human"].estimate.value for item in _all(name, "shuffled")) > 0
 
 
@@ -371,12 +365,12 @@ def world(model: Callable[[str, str], str], human: Callable[[str, str], str]) ->
     """
     records = []
     for i in range(40):
-        item = ("cake", "car")[i % 2]
-        female = (item == "cake") == (i % 20 < 14)
+        food = ("cake", "car")[i % 2]
+        female = (food == "cake") == (i % 20 < 14)
         who, label = ("woman", "f") if female else ("man", "m")
-        objects = frozenset([item, "person"])
+        objects = frozenset([food, "person"])
         records.append(
-            Record(str(i), model(who, item), (human(who, item),), {"gender": label}, objects)
+            Record(str(i), model(who, food), (human(who, food),), {"gender": label}, objects)
         )
     return make_corpus(records)
 
@@ -448,11 +442,11 @@ def test_the_sign_of_the_ratio_turns_when_captions_swap_the_groups() -> None:
 @pytest.mark.parametrize("name", ["differential_fairness", "cooccurrence"])
 def test_the_sign_turns_when_captioner_and_people_change_places(name: str) -> None:
     """Skews have no side, so whom an object goes with is the same to them; who says it is not."""
-    computed_value = value(name, "score", world(by_person, truly))
-    assert computed_value > 0
-    assert value(name, "score", world(truly, by_person)) == pytest.approx(-computed_value)
+    result = value(name, "score", world(by_person, truly))
+    assert result > 0
+    assert value(name, "score", world(truly, by_person)) == pytest.approx(-result)
     same = value(name, "score", world(swapped(by_person, OBJECTS), truly))
-    assert same == pytest.approx(computed_value)
+    assert same == pytest.approx(result)
 
 
 def test_the_parts_of_groups_change_places_in_co_occurrence() -> None:

@@ -79,11 +79,9 @@ def test_a_captioner_that_follows_the_scene_misgenders(metric: str) -> None:
 
 def test_gender_error_is_the_share_that_was_planted() -> None:
     planted = truth(CAPTIONERS["stereotyper"])
-    computed_scores = scores(
-        "gender_error", "stereotyper", "metric.over=named", "metric.words=null"
-    )
+    result = scores("gender_error", "stereotyper", "metric.over=named", "metric.words=null")
     expected = planted.contradicted.mean()
-    estimate = computed_scores["score"].estimate
+    estimate = result["score"].estimate
     assert estimate.value == pytest.approx(expected, abs=3 * estimate.image_std + 0.01)
 
 

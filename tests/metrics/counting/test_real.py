@@ -76,11 +76,11 @@ def test_the_published_gender_ratio(captioner: str) -> None:
 
 @pytest.mark.parametrize("captioner", ORACLE_NAMES)
 def test_gender_words_count_as_the_reference_code_counts(captioner: str) -> None:
-    item = oracle("gender_error_ratio")["captioners"][ORACLE_NAMES[captioner]]
+    published = oracle("gender_error_ratio")["captioners"][ORACLE_NAMES[captioner]]
     error, ratio, rates = (
         values(captioner, f) for f in ("gender_error", "gender_ratio", "group_accuracy")
     )
-    mapping = {
+    ours = {
         "ratio_male_over_female": ratio["model"],
         "gt_ratio_female_over_male": 1 / ratio["human"],
         "error_over_all_images_percent": 100 * error["score"],
@@ -88,10 +88,10 @@ def test_gender_words_count_as_the_reference_code_counts(captioner: str) -> None
         "outcome_divergence": rates["divergence"],
     }
     for group in ("male", "female"):
-        mapping[f"{group}_correct"] = rates[f"group:{group}"]
-        mapping[f"{group}_incorrect"] = rates[f"incorrect:{group}"]
-        mapping[f"{group}_other"] = rates[f"other:{group}"]
-    assert mapping == pytest.approx({key: item[key] for key in mapping}, abs=1e-9)
+        ours[f"{group}_correct"] = rates[f"group:{group}"]
+        ours[f"{group}_incorrect"] = rates[f"incorrect:{group}"]
+        ours[f"{group}_other"] = rates[f"other:{group}"]
+    assert ours == pytest.approx({key: published[key] for key in ours}, abs=1e-9)
 
 
 def test_the_th10_file_is_not_behind_the_published_nic() -> None:
@@ -156,13 +156,13 @@ def labelled_images(captioner: str) -> Corpus:
 @pytest.mark.parametrize(("captioner", "name"), [("nic", "NIC"), ("sat", "SAT")])
 def test_labels_from_objects(captioner: str, name: str) -> None:
     words = oracle("gender_error_ratio")
-    built_gender = gender(words["masculine"], words["feminine"])
+    attribute = gender(words["masculine"], words["feminine"])
     vocabulary = categories("counting_real_coco_objects")
     case = oracle("counting_real_coco_objects")["captioners"][name]
-    options = {"attribute": built_gender, "task": vocabulary, "stats": FEW, "exclude_tasks": ()}
+    options = {"attribute": attribute, "task": vocabulary, "stats": FEW, "exclude_tasks": ()}
     directed = parts(DirectionalBiasAmplification(**options), labelled_images(captioner))
     mals = parts(BiasAmplificationMALS(**options), labelled_images(captioner))
-    mapping = {
+    ours = {
         "BA_arrow_AtoT_WR": directed["a_to_t"],
         "BA_arrow_TtoA_WR": directed["t_to_a:published:images"],
         "bog_task_to_attribute": directed["t_to_a:published:named"],
@@ -170,7 +170,7 @@ def test_labels_from_objects(captioner: str, name: str) -> None:
         "BA_MALS_gtA_predT": mals["published:task"],
         "BA_MALS_predA_gtT": mals["published:group"],
     }
-    assert mapping == pytest.approx({key: case["expected"][key] for key in mapping}, abs=1e-9)
+    assert ours == pytest.approx({key: case["expected"][key] for key in ours}, abs=1e-9)
     assert mals["undefined"] >= case["n_objects_never_predicted"]
     assert directed["mentions:model"] == pytest.approx(case["n_object_mentions"] / 10_780)
 
@@ -202,11 +202,11 @@ def described_images(captioner: str) -> Corpus:
 @pytest.mark.parametrize(("captioner", "name"), [("nic", "NIC"), ("sat", "SAT")])
 def test_labels_from_human_captions(captioner: str, name: str) -> None:
     words = oracle("counting_real_human_captions")["extraction"]["gender_words"]
-    built_gender = gender(words["masculine"], words["feminine"])
+    attribute = gender(words["masculine"], words["feminine"])
     vocabulary = categories("counting_real_human_captions")
     case = oracle("counting_real_human_captions")["captioners"][name]
     options = {
-        "attribute": built_gender,
+        "attribute": attribute,
         "task": vocabulary,
         "stats": FEW,
         "exclude_tasks": (),
@@ -217,7 +217,7 @@ def test_labels_from_human_captions(captioner: str, name: str) -> None:
     corpus = described_images(captioner)
     directed = DirectionalBiasAmplification(**options).compute(corpus, splits=[])
     mals = parts(BiasAmplificationMALS(**options), corpus)
-    mapping = {
+    ours = {
         "BA_arrow_AtoT_WR": directed.parts["a_to_t"].estimate.value,
         "BA_arrow_TtoA_WR": directed.parts["t_to_a:published:images"].estimate.value,
         "BA_MALS_joint_predictions": mals["published:joint"],
@@ -225,7 +225,7 @@ def test_labels_from_human_captions(captioner: str, name: str) -> None:
         "BA_MALS_predA_gtT": mals["published:group"],
     }
     assert directed.parts["a_to_t"].n_images == case["n_used"]
-    assert mapping == pytest.approx({key: case["expected"][key] for key in mapping}, abs=1e-9)
+    assert ours == pytest.approx({key: case["expected"][key] for key in ours}, abs=1e-9)
     saved_parts = parts(DirectionalBiasAmplification(**options, undefined="keep"), corpus)
     expected = case["expected"]["bog_task_to_attribute"]
     assert saved_parts["t_to_a:published:images"] == pytest.approx(expected, abs=1e-9)
@@ -241,9 +241,9 @@ def test_the_ratio_to_men_of_objects(captioner: str, name: str) -> None:
         FEW,
         exclude_tasks=(),
     )
-    computed_parts = parts(metric, labelled_images(captioner))
+    result = parts(metric, labelled_images(captioner))
     expected = {f"object:{word}:model": item["to_m"] for word, item in case.items()}
-    assert {key: computed_parts[key] for key in expected} == pytest.approx(expected, abs=1e-9)
+    assert {key: result[key] for key in expected} == pytest.approx(expected, abs=1e-9)
 
 
 def test_lics_masking_list_fits_the_published_error_too() -> None:

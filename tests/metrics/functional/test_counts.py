@@ -115,9 +115,9 @@ def test_a_tie_may_count_as_a_negative_correlation() -> None:
 
 @pytest.mark.parametrize("after", [0, 1])
 def test_ba_mals_of_the_released_table(after: int) -> None:
-    item = oracle("counting_hand")["zhao2017_released_table"]
-    table = np.array([row[1:] for row in item["rows_name_train_before_after"]])
-    expected = item[("mean_amplification_before", "mean_amplification_after")[after]]
+    published = oracle("counting_hand")["zhao2017_released_table"]
+    table = np.array([row[1:] for row in published["rows_name_train_before_after"]])
+    expected = published[("mean_amplification_before", "mean_amplification_after")[after]]
     mals_of_ratios = amplification.mals_of_ratios(table[:, 0], table[:, 1 + after])
     assert mals_of_ratios == pytest.approx(expected, abs=1e-9)
 
@@ -162,7 +162,7 @@ def real_counts(name: str, captioner: str) -> tuple[Counts, dict[str, float]]:
 @pytest.mark.parametrize("name", ["counting_real_coco_objects", "counting_real_human_captions"])
 def test_real_counts_give_the_published_codes_numbers(name: str, captioner: str) -> None:
     counts, expected = real_counts(name, captioner)
-    mapping = {
+    values = {
         "BA_arrow_AtoT_WR": amplification.ba_directional(counts, "a_to_t"),
         "BA_arrow_TtoA_WR": amplification.ba_directional(counts, "t_to_a"),
         "bog_task_to_attribute": amplification.ba_directional(
@@ -173,37 +173,41 @@ def test_real_counts_give_the_published_codes_numbers(name: str, captioner: str)
         "BA_MALS_gtA_predT": amplification.ba_mals(counts, predictions="task"),
         "BA_MALS_predA_gtT": amplification.ba_mals(counts, predictions="group"),
     }
-    assert {k: float(v) for k, v in mapping.items()} == pytest.approx(
-        {key: expected[key] for key in mapping}, abs=1e-9
+    assert {k: float(v) for k, v in values.items()} == pytest.approx(
+        {key: expected[key] for key in values}, abs=1e-9
     )
 
 
 @pytest.mark.parametrize("captioner", ["NIC", "SAT"])
 def test_gaic_rates(captioner: str) -> None:
-    item = oracle("gender_groups_cooccurrence")["gaic"][captioner]
+    published = oracle("gender_groups_cooccurrence")["gaic"][captioner]
     counts = np.array(
-        [item["woman_counts_by_label_0w_1m_2neutral_3discard"], item["man_counts_by_label"]], float
+        [
+            published["woman_counts_by_label_0w_1m_2neutral_3discard"],
+            published["man_counts_by_label"],
+        ],
+        float,
     )
     wrong = counts[0, 1] + counts[1, 0]
     counts[1, [0, 1]] = counts[1, [1, 0]]  # correct first
     expected = [
-        [item[f"{who}_{what}"] for what in ("correct", "wrong", "neutral")]
+        [published[f"{who}_{what}"] for what in ("correct", "wrong", "neutral")]
         for who in ("woman", "man")
     ]
     np.testing.assert_allclose(groups.rates_without_discarded(counts), expected, atol=1e-9)
-    assert wrong / counts.sum() == pytest.approx(item["total_error_over_all"], abs=1e-9)
+    assert wrong / counts.sum() == pytest.approx(published["total_error_over_all"], abs=1e-9)
 
 
 @pytest.mark.parametrize("captioner", ["NIC", "SAT", "OSCAR"])
 def test_outcome_divergence(captioner: str) -> None:
-    item = oracle("gender_error_ratio")["captioners"][captioner]
+    published = oracle("gender_error_ratio")["captioners"][captioner]
     triples = np.array(
         [
-            [item[f"{who}_{what}"] for what in ("correct", "incorrect", "other")]
+            [published[f"{who}_{what}"] for what in ("correct", "incorrect", "other")]
             for who in ("male", "female")
         ]
     )
-    assert groups.divergence(triples) == pytest.approx(item["outcome_divergence"], abs=1e-9)
+    assert groups.divergence(triples) == pytest.approx(published["outcome_divergence"], abs=1e-9)
 
 
 # --- what must hold for any counts --------------------------------------------------------------
@@ -238,8 +242,8 @@ def test_amplification_lies_in_its_range(item: tuple[np.ndarray, ...]) -> None:
 
 @given(codes, flags)
 def test_predictions_that_equal_labels_amplify_nothing(a: np.ndarray, t: np.ndarray) -> None:
-    computed_numbers = numbers(counted((a, t, a, t)))
-    assert all(np.isnan(value) or abs(value) < 1e-12 for value in computed_numbers.values())
+    result = numbers(counted((a, t, a, t)))
+    assert all(np.isnan(value) or abs(value) < 1e-12 for value in result.values())
 
 
 @given(rows, st.permutations(range(K)), st.permutations(range(N)))

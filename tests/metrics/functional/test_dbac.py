@@ -80,19 +80,15 @@ def louder(side: Side, times: float) -> Side:
 def test_omega_is_as_in_the_worked_case(number: int, who: str) -> None:
     example = case(number)
     other = example["P_t_hat" if who == "M" else "P_t"]
-    computed_omega = omega(
-        np.array([[example[f"Q_{who}"]]]), np.array([other]), np.array([example["P_a"]])
-    )
-    assert computed_omega.item() == pytest.approx(example[f"omega_{who}"], abs=tolerance())
+    result = omega(np.array([[example[f"Q_{who}"]]]), np.array([other]), np.array([example["P_a"]]))
+    assert result.item() == pytest.approx(example[f"omega_{who}"], abs=tolerance())
 
 
 @pytest.mark.parametrize("number", range(4))
 def test_dbac_is_as_in_the_worked_case(number: int) -> None:
     example = case(number)
-    computed_dbac = dbac(
-        np.array(example["omega_M"]), np.array(example["omega_H"]), example["epsilon"]
-    )
-    assert computed_dbac.item() == pytest.approx(example["DBAC"], abs=tolerance())
+    result = dbac(np.array(example["omega_M"]), np.array(example["omega_H"]), example["epsilon"])
+    assert result.item() == pytest.approx(example["DBAC"], abs=tolerance())
 
 
 def test_dbac_of_nothing_is_unknown_in_the_worked_case() -> None:
@@ -109,18 +105,18 @@ def test_every_aggregate_of_one_pair_is_the_worked_case(number: int, aggregate: 
         one_pair(example["Q_M"], example["P_t_hat"]),
         one_pair(example["Q_H"], example["P_t"]),
     )
-    computed_score = dbac_score(
+    result = dbac_score(
         model, human, np.array([example["P_a"]]), np.ones((1, 1), bool), aggregate=aggregate
     )
-    assert computed_score.item() == pytest.approx(example["DBAC"], abs=tolerance())
+    assert result.item() == pytest.approx(example["DBAC"], abs=tolerance())
 
 
 def test_omega_of_an_ideal_attacker_is_bayes_rule() -> None:
     bayes_identity = oracle()["bayes_identity"]
     ideal = np.array(bayes_identity["Q_at_of_an_ideal_attacker_P_a_given_t"])
-    computed_omega = omega(ideal, np.array(bayes_identity["P_t"]), np.array(bayes_identity["P_a"]))
+    result = omega(ideal, np.array(bayes_identity["P_t"]), np.array(bayes_identity["P_a"]))
     np.testing.assert_allclose(
-        computed_omega, bayes_identity["omega_at_equals_P_t_given_a"], rtol=0, atol=1e-12
+        result, bayes_identity["omega_at_equals_P_t_given_a"], rtol=0, atol=1e-12
     )
 
 
@@ -129,8 +125,8 @@ def test_omega_of_an_ideal_attacker_is_bayes_rule() -> None:
 def test_bayes_rule_holds_for_any_table_of_counts(counts: list[int]) -> None:
     joint = np.reshape(counts, (2, 3)) / sum(counts)
     of_group, of_task = joint.sum(axis=1), joint.sum(axis=0)
-    computed_omega = omega(joint / of_task, of_task, of_group)
-    np.testing.assert_allclose(computed_omega, joint / of_group[:, None], rtol=0, atol=1e-12)
+    result = omega(joint / of_task, of_task, of_group)
+    np.testing.assert_allclose(result, joint / of_group[:, None], rtol=0, atol=1e-12)
 
 
 # Limits and symmetries of the normalised difference.
@@ -160,8 +156,8 @@ def test_swapping_the_sides_turns_the_sign(model: float, human: float) -> None:
 
 @given(OMEGAS, OMEGAS)
 def test_the_score_lies_between_minus_one_and_one(model: float, human: float) -> None:
-    item = dbac(np.array(model), np.array(human)).item()
-    assert np.isnan(item) if model + human == 0 else -1 < item < 1
+    value = dbac(np.array(model), np.array(human)).item()
+    assert np.isnan(value) if model + human == 0 else -1 < value < 1
 
 
 @given(OMEGAS, OMEGAS, OMEGAS)
@@ -196,10 +192,8 @@ def test_twice_as_many_mentions_are_a_third_under_the_published_prior(aggregate:
 
 
 def test_the_third_is_exact_but_for_epsilon() -> None:
-    computed_pair_scores = pair_scores(
-        one_pair(1.0, 0.5), one_pair(1.0, 0.25), np.array([0.5]), "counts"
-    )
-    assert computed_pair_scores.item() == 0.5 / (1.5 + EPSILON)
+    result = pair_scores(one_pair(1.0, 0.5), one_pair(1.0, 0.25), np.array([0.5]), "counts")
+    assert result.item() == 0.5 / (1.5 + EPSILON)
 
 
 @pytest.mark.parametrize("aggregate", AGGREGATES)
@@ -217,10 +211,8 @@ def test_saying_k_times_as_much_scores_as_arithmetic_has_it(times: float) -> Non
 
 
 def test_without_a_prior_a_pair_compares_qualities() -> None:
-    computed_pair_scores = pair_scores(
-        one_pair(3.0, 0.1), one_pair(1.0, 0.7), np.array([0.2]), "none"
-    )
-    assert computed_pair_scores.item() == pytest.approx(0.5)
+    result = pair_scores(one_pair(3.0, 0.1), one_pair(1.0, 0.7), np.array([0.2]), "none")
+    assert result.item() == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("aggregate", ["per_pair", "marginal"])
@@ -297,10 +289,10 @@ def test_of_ideal_attackers_only_weighing_by_mentions_sees_amplification(
 ) -> None:
     """Omega is P(t | a): what one group gains the other loses, from a smaller base."""
     people, captioner = ideal([[0.65, 0.35], [0.35, 0.65]]), ideal([[0.75, 0.25], [0.25, 0.75]])
-    computed_score = dbac_score(
+    result = dbac_score(
         captioner, people, np.array([0.5, 0.5]), np.ones((2, 2), bool), aggregate=aggregate
     )
-    assert sign * computed_score.item() > 0.02
+    assert sign * result.item() > 0.02
 
 
 @pytest.mark.parametrize("aggregate", ["per_pair", "per_caption"])
@@ -325,10 +317,10 @@ def test_a_pair_unknown_on_one_side_is_left_out_on_both() -> None:
     human, model = (
         Side(quality, np.array(1.0), np.array([0.5, 0.5]), np.ones((1, 2))) for quality in qualities
     )
-    computed_score = dbac_score(
+    result = dbac_score(
         model, human, np.array([1.0]), np.ones((1, 2), bool), aggregate="per_caption"
     )
-    assert computed_score.item() == 0
+    assert result.item() == 0
 
 
 @pytest.mark.parametrize("aggregate", ["per_pair", "per_caption"])
@@ -347,6 +339,6 @@ def test_seeds_and_resamples_are_free_axes(aggregate: str, prior: str) -> None:
             for name in ("quality", "overall", "other", "mentions")
         )
     )
-    computed_score = dbac_score(stacked, HUMAN, GIVEN, ALL, aggregate=aggregate, prior=prior)
+    result = dbac_score(stacked, HUMAN, GIVEN, ALL, aggregate=aggregate, prior=prior)
     alone = [[dbac_of(item, aggregate=aggregate, prior=prior) for item in row] for row in sides]
-    np.testing.assert_allclose(computed_score, alone)
+    np.testing.assert_allclose(result, alone)

@@ -32,8 +32,8 @@ def every_draw(sizes: tuple[int, ...], k: int) -> list[float]:
 @pytest.mark.parametrize("sizes", [(4, 3), (2, 3, 4), (6, 1)])
 @pytest.mark.parametrize("k", [1, 3, 6])
 def test_the_null_is_the_mean_of_all_sets(sizes: tuple[int, ...], k: int) -> None:
-    computed_fair_ranker = fair_ranker(np.array(sizes), k)
-    assert computed_fair_ranker.expected == pytest.approx(np.mean(every_draw(sizes, k)), abs=1e-12)
+    result = fair_ranker(np.array(sizes), k)
+    assert result.expected == pytest.approx(np.mean(every_draw(sizes, k)), abs=1e-12)
 
 
 @pytest.mark.parametrize("sizes", [(4, 4), (3, 3, 3)])

@@ -46,8 +46,8 @@ def cut(value: float) -> float:
 @pytest.mark.parametrize("who", ["man", "woman"])
 def test_the_published_example_to_the_last_digit(who: str) -> None:
     case = cases()["worked_example_published"]
-    computed_scored = scored(case[who]["lm"], case[who]["sim"], case["p_object"])
-    assert computed_scored == pytest.approx(case[who]["score"], abs=1e-12, rel=0)
+    result = scored(case[who]["lm"], case[who]["sim"], case["p_object"])
+    assert result == pytest.approx(case[who]["score"], abs=1e-12, rel=0)
 
 
 def test_the_published_ratio() -> None:
@@ -78,8 +78,8 @@ def test_the_second_example_from_either_of_its_two_published_values() -> None:
 
 def test_edge_values() -> None:
     for case in cases()["edge_values"]["cases"]:
-        computed_scored = scored(case["lm"], case["sim"], case["p_object"])
-        assert computed_scored == pytest.approx(case["score"], abs=1e-12), case
+        result = scored(case["lm"], case["sim"], case["p_object"])
+        assert result == pytest.approx(case["score"], abs=1e-12), case
 
 
 @pytest.mark.parametrize("similarity", [-1.0, -1.0000001, 1.0000001])

@@ -121,18 +121,16 @@ def test_the_ratio_of_averages(near: tuple[list[str], np.ndarray]) -> None:
 
 
 def test_a_distance_is_the_mean_over_what_is_named(vectors: str) -> None:
-    computed_values = values(vectors)
+    result = values(vectors)
     hot_dog = math.sqrt(0.5)  # the mean of two words
-    assert computed_values["distance:male:model"] == pytest.approx((0.8 + 0.6 + hot_dog + 0.8) / 4)
-    assert computed_values["distance:female:model"] == pytest.approx(
-        (0.6 + 0.8 + hot_dog + 0.6) / 4
-    )
+    assert result["distance:male:model"] == pytest.approx((0.8 + 0.6 + hot_dog + 0.8) / 4)
+    assert result["distance:female:model"] == pytest.approx((0.6 + 0.8 + hot_dog + 0.6) / 4)
 
 
 def test_a_side_is_the_first_groups_share_in_the_averages(vectors: str) -> None:
-    computed_values = values(vectors)
-    male, female = computed_values["distance:male:model"], computed_values["distance:female:model"]
-    assert computed_values["model"] == pytest.approx(male / (male + female))
+    result = values(vectors)
+    male, female = result["distance:male:model"], result["distance:female:model"]
+    assert result["model"] == pytest.approx(male / (male + female))
 
 
 def test_people_are_read_position_by_position(vectors: str) -> None:
@@ -142,21 +140,21 @@ def test_people_are_read_position_by_position(vectors: str) -> None:
 
 
 def test_a_ratio_to_the_neutral_word(vectors: str) -> None:
-    computed_values = values(vectors)
-    expected = computed_values["distance:male:model"] / computed_values["distance:person:model"]
-    assert computed_values["to_neutral:male:model"] == pytest.approx(expected)
+    result = values(vectors)
+    expected = result["distance:male:model"] / result["distance:person:model"]
+    assert result["to_neutral:male:model"] == pytest.approx(expected)
 
 
 def test_cooccurrence_is_of_captions_that_name_one_group(vectors: str) -> None:
-    computed_values = values(vectors)
-    assert computed_values["cooccurrence:model"] == pytest.approx(2 / 3)
-    assert computed_values["cooccurrence:oven:human"] == pytest.approx(1 / 2)
+    result = values(vectors)
+    assert result["cooccurrence:model"] == pytest.approx(2 / 3)
+    assert result["cooccurrence:oven:human"] == pytest.approx(1 / 2)
 
 
 def test_leakage_is_the_captioners_captions_for_one_of_peoples(vectors: str) -> None:
     """The paper's Table 3; people name a man in 1 and a woman in 2 first captions of the four."""
-    computed_values = values(vectors, positions=1)
-    assert (computed_values["leakage:male"], computed_values["leakage:female"]) == (2.0, 0.5)
+    result = values(vectors, positions=1)
+    assert (result["leakage:male"], result["leakage:female"]) == (2.0, 0.5)
 
 
 def test_whom_captions_name_does_not_move_the_distance(vectors: str) -> None:
@@ -178,18 +176,16 @@ def test_captions_like_peoples_score_0(vectors: str) -> None:
 
 @pytest.mark.parametrize(("oov", "expected"), [("zero", 0.4), ("skip", 0.8)])
 def test_a_word_without_a_vector(oov: Any, expected: float, vectors: str) -> None:
-    computed_values = values(
-        vectors, corpus(["a man with a tie", "a zzz", "a man", "a man"]), oov=oov
-    )
-    assert computed_values["distance:male:model"] == pytest.approx(expected)
+    result = values(vectors, corpus(["a man with a tie", "a zzz", "a man", "a man"]), oov=oov)
+    assert result["distance:male:model"] == pytest.approx(expected)
 
 
 def test_names_of_ones_own_are_objects(vectors: str) -> None:
     named = corpus(["a man against a tie", "a woman", "a man", "a man"])
-    computed_values = values(vectors, named, objects=["tie", "against"])
-    assert computed_values["cooccurrence:against:model"] == 1.0
-    assert math.isnan(computed_values["object:against"])  # one cosine is below 0
-    assert computed_values["object:tie"] == pytest.approx(0.8 / 1.4)
+    result = values(vectors, named, objects=["tie", "against"])
+    assert result["cooccurrence:against:model"] == 1.0
+    assert math.isnan(result["object:against"])  # one cosine is below 0
+    assert result["object:tie"] == pytest.approx(0.8 / 1.4)
 
 
 def test_the_table_says_whom_an_object_is_nearest_to(vectors: str) -> None:
@@ -201,9 +197,9 @@ def test_the_table_says_whom_an_object_is_nearest_to(vectors: str) -> None:
 
 def test_a_sentence_encoder_stands_in_for_vectors(tmp_path: Path) -> None:
     _, bert = language_models()
-    mapping = {"sentence_encoder": str(bert), "device": "cpu", "cache": str(tmp_path)}
-    computed_values = values("glove", corpus(), **mapping)
-    assert math.isfinite(computed_values["distance:male:model"])
+    settings = {"sentence_encoder": str(bert), "device": "cpu", "cache": str(tmp_path)}
+    result = values("glove", corpus(), **settings)
+    assert math.isfinite(result["distance:male:model"])
     assert list(tmp_path.rglob("*.block"))
 
 

@@ -179,8 +179,8 @@ def test_pairs_weigh_as_many_as_they_are() -> None:
 
 
 def test_captions_of_both_sides_alike_score_0() -> None:
-    computed_values = values(corpus(human=[[text] for text in MODEL]))
-    assert computed_values["score"] == 0
+    result = values(corpus(human=[[text] for text in MODEL]))
+    assert result["score"] == 0
 
 
 def test_a_swap_of_all_groups_turns_the_score_around() -> None:
@@ -214,9 +214,9 @@ def test_the_own_bias_is_told_beside_the_score() -> None:
 
 
 def test_an_objects_share_counts_its_captions() -> None:
-    computed_values = values(corpus(), objects=["horse", "dog"])
-    assert computed_values["cooccurrence:horse:model"] == 0.5
-    assert 0 < computed_values["object:horse:model"] < 1
+    result = values(corpus(), objects=["horse", "dog"])
+    assert result["cooccurrence:horse:model"] == 0.5
+    assert 0 < result["object:horse:model"] < 1
 
 
 def test_an_object_that_no_image_shows_is_told() -> None:
@@ -292,8 +292,8 @@ def test_detections_revise_by_their_confidence(group: str, tmp_path: Path) -> No
 
 
 def test_words_for_people_are_no_objects(tmp_path: Path) -> None:
-    computed_values = values(corpus(objects=None), context=detected(tmp_path)[0])
-    objects = {name.split(":")[1] for name in computed_values if name.startswith("object:")}
+    result = values(corpus(objects=None), context=detected(tmp_path)[0])
+    objects = {name.split(":")[1] for name in result if name.startswith("object:")}
     assert objects == {"horse", "dog", "umbrella"}
 
 
@@ -390,14 +390,14 @@ def retold(side: str) -> list[tuple[str, set[str]]]:
 def test_the_neutral_mean_is_of_captions_that_name_a_group_told_of_nobody(
     side: str, part: str
 ) -> None:
-    computed_values = values(corpus(), neutral_words={"his": "their", "her": "their"})
-    assert computed_values[part] == pytest.approx(np.mean(neutral_scores(retold(side))), rel=1e-5)
+    result = values(corpus(), neutral_words={"his": "their", "her": "their"})
+    assert result[part] == pytest.approx(np.mean(neutral_scores(retold(side))), rel=1e-5)
 
 
 def test_the_neutral_mean_may_be_of_captions_that_name_nobody() -> None:
-    computed_values = values(corpus(), neutral_captions="nobody")
+    result = values(corpus(), neutral_captions="nobody")
     (neutral_score,) = neutral_scores([(MODEL[4], OBJECTS[4])])
-    assert computed_values["gs:person"] == pytest.approx(neutral_score, rel=1e-5)
+    assert result["gs:person"] == pytest.approx(neutral_score, rel=1e-5)
 
 
 @pytest.mark.parametrize("side", ["model", "human"])
@@ -418,18 +418,18 @@ def test_a_group_that_is_likelier_than_nobody_has_a_ratio_above_1() -> None:
 
 def test_captions_of_nobody_that_are_not_there_leave_no_neutral_mean() -> None:
     named = [*MODEL[:4], "a man on the beach", "a man"]
-    computed_values = values(corpus(named), neutral_captions="nobody")
-    assert math.isnan(computed_values["gs:person"])
-    assert math.isnan(computed_values["to_neutral:male:model"])
+    result = values(corpus(named), neutral_captions="nobody")
+    assert math.isnan(result["gs:person"])
+    assert math.isnan(result["to_neutral:male:model"])
 
 
 def test_a_captioner_that_names_nobody_has_a_neutral_mean_all_the_same() -> None:
     quiet = ["a person on the beach"] * len(MODEL)
-    computed_values = values(corpus(quiet), neutral_captions="nobody")
+    result = values(corpus(quiet), neutral_captions="nobody")
     (name,) = set(np.round(neutral_scores([(MODEL[4], {"umbrella"})]), 9))
-    assert math.isnan(computed_values["gs:male"])
+    assert math.isnan(result["gs:male"])
     assert 0 < name < 1
-    assert 0 < computed_values["gs:person"] < 1
+    assert 0 < result["gs:person"] < 1
 
 
 def test_neutral_pairs_weigh_as_many_as_they_are() -> None:
@@ -444,8 +444,8 @@ def test_neutral_pairs_weigh_as_many_as_they_are() -> None:
 
 
 def test_no_neutral_word_is_no_neutral_part() -> None:
-    computed_values = values(corpus(), neutral=None)
-    assert not [name for name in computed_values if "person" in name or "to_neutral" in name]
+    result = values(corpus(), neutral=None)
+    assert not [name for name in result if "person" in name or "to_neutral" in name]
 
 
 def test_neutral_captions_move_no_other_number(computed: dict[str, float]) -> None:
@@ -501,11 +501,11 @@ def test_an_example_has_the_distance_of_each_groups_word_to_the_object() -> None
 
 def test_an_examples_mask_is_filled_for_the_group_with_the_higher_score() -> None:
     line = line_of("a man rides his horse", "horse")
-    mapping = {"male": "a man rides his horse", "female": "a woman rides her horse"}
+    captions = {"male": "a man rides his horse", "female": "a woman rides her horse"}
     assert line["masked"] == "a [MASK] rides [MASK] horse"
-    assert line["filled by score"] == mapping[max(mapping, key=lambda g: line[f"score {g}"])]
-    nearest = max(mapping, key=lambda g: line[f"similarity {g}"])
-    assert line["filled by similarity"] == mapping[nearest]
+    assert line["filled by score"] == captions[max(captions, key=lambda g: line[f"score {g}"])]
+    nearest = max(captions, key=lambda g: line[f"similarity {g}"])
+    assert line["filled by similarity"] == captions[nearest]
 
 
 def test_few_examples_are_the_same_few() -> None:

@@ -164,13 +164,13 @@ def test_both_equal_the_published_tool() -> None:
     cider_module = pytest.importorskip("pycocoevalcap.cider.cider")
     candidates, references = random_captions(1)
     candidates[0] = references[0][0]  # else no four words match, which they smooth and we do not
-    mapping = {i: [text] for i, text in enumerate(candidates)}
+    results = {i: [text] for i, text in enumerate(candidates)}
     theirs = dict(enumerate(references))
-    computed_scored = scored(candidates, references)
-    expected, _ = bleu_module.Bleu(4).compute_score(theirs, mapping, verbose=0)
-    assert computed_scored[0] == pytest.approx(expected, rel=1e-6)
-    assert computed_scored[1] == pytest.approx(
-        cider_module.Cider().compute_score(theirs, mapping)[1].tolist()
+    result = scored(candidates, references)
+    expected, _ = bleu_module.Bleu(4).compute_score(theirs, results, verbose=0)
+    assert result[0] == pytest.approx(expected, rel=1e-6)
+    assert result[1] == pytest.approx(
+        cider_module.Cider().compute_score(theirs, results)[1].tolist()
     )
 
 

@@ -89,8 +89,11 @@ def contexts_of(
 
 
 def test_a_labels_confidence_is_the_files(tmp_path: Path) -> None:
-    mapping = {1: {"dog": 0.75, "kite": 0.5}, 2: {"car": 0.25}}
-    assert contexts_by_image(file_of(tmp_path, "a", mapping)) == {"1": mapping[1], "2": mapping[2]}
+    contexts = {1: {"dog": 0.75, "kite": 0.5}, 2: {"car": 0.25}}
+    assert contexts_by_image(file_of(tmp_path, "a", contexts)) == {
+        "1": contexts[1],
+        "2": contexts[2],
+    }
 
 
 def test_the_surest_few_count(tmp_path: Path) -> None:

@@ -44,9 +44,9 @@ def test_means_apart_are_found(name: str) -> None:
 
 
 def test_a_spread_is_found_by_the_one_that_is_not_linear_alone() -> None:
-    computed_accuracies = accuracies(attacked("spread"))
-    assert computed_accuracies["linear"] < 0.58
-    assert computed_accuracies["kernel"] > 0.75
+    result = accuracies(attacked("spread"))
+    assert result["linear"] < 0.58
+    assert result["kernel"] > 0.75
 
 
 @pytest.mark.parametrize("n_groups", [2, 5])
@@ -57,19 +57,19 @@ def test_chance_lies_in_the_interval_where_there_is_nothing(n_groups: int) -> No
 
 
 def test_what_is_there_is_told_from_chance() -> None:
-    computed_attacker_parts = attacker_parts(
+    result = attacker_parts(
         [attacked("mean", seed) for seed in range(3)], KEYS, Bootstrap(200), HELD
     )
-    assert {str(name) for name in computed_attacker_parts} == {"attacker:linear", "attacker:kernel"}
-    assert all(part.estimate.p_value < 1e-3 for part in computed_attacker_parts.values())
+    assert {str(name) for name in result} == {"attacker:linear", "attacker:kernel"}
+    assert all(part.estimate.p_value < 1e-3 for part in result.values())
 
 
 def test_the_larger_group_does_not_help() -> None:
     """Who always says the larger group is right half of the time, each group with equal weight."""
     groups = (np.arange(N) % 10 == 0).astype(int)
     vectors = np.random.default_rng(0).standard_normal((N, 4)).astype(np.float32)
-    item = Attacked.of(vectors, np.arange(N), groups, KEYS, 0)
-    assert all(0.35 < value < 0.65 for value in accuracies(item).values())
+    guesses = Attacked.of(vectors, np.arange(N), groups, KEYS, 0)
+    assert all(0.35 < value < 0.65 for value in accuracies(guesses).values())
 
 
 def test_the_same_seed_gives_the_same_answers() -> None:

@@ -122,11 +122,9 @@ def test_an_attribute_that_too_few_are_labelled_with_is_left_out() -> None:
     like = Ranked.of(vectors[:3], vectors, rows, two, 2, 10)
     few = Grouping(("a", "b"), np.where(rows < 9, two, -1), {})
     enough = Grouping(("a", "b"), np.where(rows < 10, two, -1), {})
-    computed_ranked_others = ranked_others(
-        vectors[:3], vectors, rows, {"few": few, "enough": enough}, like
-    )
-    assert set(computed_ranked_others) == {"enough"}
-    assert computed_ranked_others["enough"].images.max() < 10
+    result = ranked_others(vectors[:3], vectors, rows, {"few": few, "enough": enough}, like)
+    assert set(result) == {"enough"}
+    assert result["enough"].images.max() < 10
 
 
 def test_all_skews_are_there_with_their_nulls() -> None:

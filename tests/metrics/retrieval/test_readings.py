@@ -87,9 +87,9 @@ def test_a_preset_reads_as_its_code_does(code: str, ranking: str) -> None:
 
 
 def test_a_group_that_is_absent_is_told_apart_by_bendvlm_alone() -> None:
-    mapping = {code: read(code, RANKINGS["one alone"])["skew:min"] for code in CODES}
-    assert mapping.pop("bendvlm") == pytest.approx(math.log(1e-10))
-    assert min(mapping.values()) > -2
+    skews = {code: read(code, RANKINGS["one alone"])["skew:min"] for code in CODES}
+    assert skews.pop("bendvlm") == pytest.approx(math.log(1e-10))
+    assert min(skews.values()) > -2
 
 
 @pytest.mark.parametrize(

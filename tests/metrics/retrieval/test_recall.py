@@ -47,8 +47,8 @@ def test_who_finds_all_has_recall_1() -> None:
 
 
 def test_pictures_that_all_look_alike_are_found_by_their_order() -> None:
-    computed_shares = shares(recall(np.ones((N, N), np.float32)))
-    assert computed_shares == {
+    result = shares(recall(np.ones((N, N), np.float32)))
+    assert result == {
         "recall:image@1": 1 / N,
         "recall:image@5": 5 / N,
         "recall:text@1": 1 / N,
@@ -57,10 +57,10 @@ def test_pictures_that_all_look_alike_are_found_by_their_order() -> None:
 
 
 def test_an_image_that_counts_twice_weighs_twice() -> None:
-    built_recall = recall(np.ones((N, N), np.float32))
+    result = recall(np.ones((N, N), np.float32))
     weights = np.ones((1, N))
     weights[0, 0] = 2  # the one that is found first
-    assert built_recall.shares(weights, np.arange(N))[0, 0] == pytest.approx(2 / (N + 1))
+    assert result.shares(weights, np.arange(N))[0, 0] == pytest.approx(2 / (N + 1))
 
 
 def test_images_without_a_caption_are_left_out() -> None:
