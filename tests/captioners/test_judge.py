@@ -119,7 +119,10 @@ def test_a_model_without_eyes_is_told_before_any_work(tmp_path: Path) -> None:
         Judge(PROMPT, str(write_gpt2(tmp_path))).require()
 
 
-@pytest.mark.parametrize("kind", WRITERS)
+KINDS = [pytest.param(kind, marks=[pytest.mark.slow] * (kind != "git")) for kind in WRITERS]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_metric_has_it_as_attacker(kind: str, tmp_path: Path) -> None:
     built = compose.cell(
         [

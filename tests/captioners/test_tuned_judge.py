@@ -58,7 +58,10 @@ def test_it_begins_as_the_model_is(kind: str, data: LabelledCaptions, tmp_path: 
     np.testing.assert_allclose(result.numpy(), as_it_is, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", WRITERS)
+KINDS = [pytest.param(kind, marks=[pytest.mark.slow] * (kind != "git")) for kind in WRITERS]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_it_learns_what_it_does_not_say_and_leaves_the_models_weights(
     kind: str, data: LabelledCaptions, tmp_path: Path
 ) -> None:
@@ -90,6 +93,7 @@ def test_little_of_it_is_learnt(data: LabelledCaptions, tmp_path: Path) -> None:
     assert all("lora_" in name for name in learnt)
 
 
+@pytest.mark.slow
 def test_a_metric_has_it_as_attacker(tmp_path: Path) -> None:
     built = compose.cell(
         [

@@ -118,12 +118,17 @@ def test_what_is_behind_the_first_is_not_found_by_judging() -> None:
     assert recall(judge, n=1) == {"recall:image@1": 0.5, "recall:text@1": 0.5}
 
 
-WORDS = ("metric=retrieval_fairness", "encoder=fiber", "dataset.n_images=120", "seeds=1")
-QUICK = ("stats.resamples=20", "metric.k=10", "encoder.cache=null", "encoder.device=cpu")
+WORDS = ("metric=retrieval_fairness", "encoder=fiber", "dataset.n_images=60", "seeds=1")
+QUICK = ("stats.resamples=20", "metric.k=10", "encoder.device=cpu")
+
+
+def of_model(folder: Path) -> list[str]:
+    """A model, and where its vectors are cached for all tests."""
+    return [f"encoder.model={folder}", f"encoder.cache={folder.parent / 'cache'}"]
 
 
 def compute(folder: Path, *words: str) -> Score:
-    cell = compose.cell([*WORDS, *QUICK, f"encoder.model={folder}", *words])
+    cell = compose.cell([*WORDS, *QUICK, *of_model(folder), *words])
     metric, corpus = cell.build("metric"), cell.corpus()
     score: Score = metric.compute(corpus, splits=metric.draw_splits(corpus, (0,)))
     return score
@@ -199,7 +204,8 @@ def test_every_pair_is_judged_once(folder: Path, monkeypatch: pytest.MonkeyPatch
         return match(self, photos, texts, pairs)  # type: ignore[arg-type]
 
     monkeypatch.setattr(FiberModel, "match", counted)
-    cell = compose.cell([*WORDS, *QUICK, f"encoder.model={folder}"])
+    uncached = (f"encoder.model={folder}", "encoder.cache=null")
+    cell = compose.cell([*WORDS, *QUICK, *uncached])
     corpus, encoder = cell.corpus(), cell.build("encoder")
     assert isinstance(encoder, Fiber)
     matcher, pictures = encoder.dual("person").matcher, corpus.pictures
