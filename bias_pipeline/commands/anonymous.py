@@ -37,13 +37,13 @@ def build_parser() -> Parser:
     """The options and their help."""
     parser = Parser(
         f"{PROGRAM} anonymous build",
-        usage="%(prog)s --scenes|--model FOLDER --out DIR [dataset.key=value ...] [options]",
+        usage="%(prog)s --scenes|--model FOLDER --out DIR [dataset.n_images=N ...] [options]",
         description=_BUILD_ABOUT,
     )
     parser.add_argument(
         "overrides",
         nargs="*",
-        metavar="dataset.key=value",
+        metavar="dataset.n_images=N",
         help="with --scenes: of dataset=scenes (dataset.n_images=200 dataset.seed=1)",
     )
     parser.add_argument(
