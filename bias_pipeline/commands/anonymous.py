@@ -90,7 +90,7 @@ def _draw_scenes(options: Namespace) -> None:
     for word in options.overrides:
         if not word.lstrip("+~").startswith("dataset.") or "dataset.world=" in word:
             raise UsageError(
-                f"{word}: --scenes takes dataset.key=value of people in dataset=scenes"
+                f"{word}: --scenes takes settings of dataset=scenes, such as dataset.n_images=200"
             )
     cell = compose.cell([*_SCENES, *options.overrides])
     scenes = cell.build("dataset")
