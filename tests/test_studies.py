@@ -157,7 +157,7 @@ COMMANDS = {
     "power/rows.csv": "experiments.power.reproduce DATA",
     "progressive_masking/real_rows.csv": "experiments.progressive_masking --real DATA",
     "progressive_masking/rows.csv": "experiments.progressive_masking --out DIR --model DIR/model",
-    "rebalance/rows.csv": "experiments.rebalance --out DIR",
+    "rebalance/rows.csv": "experiments.rebalance --out DIR --equalizer",
     "vl_bias/readings.csv": "experiments.vl_bias.readings OUTPUTS",
     "vl_bias/rows.csv": "experiments.vl_bias.reproduce OUTPUTS",
 }
