@@ -22,15 +22,16 @@ from bias_pipeline.results.store import Result
 from bias_pipeline.web.captions_behind import Library
 from bias_pipeline.web.image_pages import ImagePages
 from bias_pipeline.web.part_links import images_link
-from bias_pipeline.web.run_folder import RunFolder, version_note
-from bias_pipeline.web.run_table import (
+from bias_pipeline.web.run_folder import (
     KNOWN,
+    RunFolder,
     RunLine,
     choices,
     headlines,
     number_of,
     run_lines,
     shown_lines,
+    version_note,
 )
 from bias_pipeline.web.safety import Gate, Guard
 from bias_pipeline.web.templating import static, templates

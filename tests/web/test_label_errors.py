@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bias_pipeline.web.answers import Rating
-from bias_pipeline.web.label_errors import error_lines
+from bias_pipeline.web.summary import error_lines
 
 GROUPS = ("male", "female")
 
