@@ -1,4 +1,4 @@
-"""The runs of a folder, read again only where something changed, and the table of their headlines."""
+"""The runs of a folder, read again only where something changed, and the table of headlines."""
 
 from __future__ import annotations
 

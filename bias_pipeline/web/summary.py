@@ -1,4 +1,4 @@
-"""What the answers of a study say of raters: agreement, known answers given, how often labels err."""
+"""What the answers of a study say: agreement, known answers given, how often labels err."""
 
 from __future__ import annotations
 
