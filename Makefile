@@ -97,6 +97,7 @@ reproduce: .venv/installed  ## run the studies of experiments/ on the real capti
 	@$(BIN)/python -m experiments.encoder_sensitivity.reproduce $(DATA)
 	@$(BIN)/python -m experiments.encoder_sensitivity.presets $(DATA)
 	@$(BIN)/python -m experiments.equal_speech.reproduce $(DATA)
+	@$(BIN)/python -m experiments.equal_speech.forms $(DATA)
 	@$(BIN)/python -m experiments.flatness.reproduce $(DATA)
 	@$(BIN)/python -m experiments.power.reproduce $(DATA)
 	@$(BIN)/python -m experiments.inference.reproduce $(DATA)

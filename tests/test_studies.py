@@ -125,6 +125,7 @@ COMMANDS = {
     "dbac_readings/contextual_rows.csv": "experiments.dbac_readings.contextual DATA",
     "dbac_readings/rows.csv": "experiments.dbac_readings.reproduce DATA",
     "dbac_readings/support.csv": "experiments.dbac_readings.support DATA",
+    "equal_speech/forms.csv": "experiments.equal_speech.forms DATA",
     "equal_speech/rows.csv": "experiments.equal_speech.reproduce DATA",
     "emotion/rows.csv": "experiments.emotion.reproduce OUTPUTS",
     "encoder_sensitivity/debiased_rows.csv": "experiments.encoder_sensitivity.debiased DATA OUT",

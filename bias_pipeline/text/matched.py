@@ -116,19 +116,42 @@ class MatchedAlignment(TextTransform):
             here = incidence[captions]
             others = by_image[rows] - here
             target, count = _totals(wanted[rows]), _totals(here)
-            out, put = (
-                self._drawn(purpose, weights, most, words.keys, corpus.keys[rows], position)
-                for purpose, weights, most in (
-                    ("words out", here, count - target),
-                    ("words in", others - others.multiply(here), target - count),
-                )
-            )
+            out, put = self._edits(here, others, target, words.keys, corpus.keys[rows], position)
             reached = count + np.bincount(put.types, minlength=len(count))
             changes.append(_change(position, len(rows), target, reached, len(out), len(put)))
             removed.append(Entries(captions[out.captions], out.types))
             added.append(Entries(captions[put.captions], put.types))
         out, put = (_joined(parts, words.human) for parts in (removed, added))
         return edit_words(human, out, put), changes
+
+    def _edits(
+        self,
+        here: sparse.csr_array,
+        others: sparse.csr_array,
+        target: IntArray,
+        words: UIntArray,
+        images: UIntArray,
+        position: int,
+    ) -> tuple[Entries, Entries]:
+        """The words to take out of and to put into the captions of one position.
+
+        Args:
+            here: (N, V) 1 where a caption holds a word.
+            others: (N, V) how many other captions of its image hold it.
+            target: (V,) how many captions shall hold each word.
+            words: (V,) hashes of the words.
+            images: (N,) hashes of the images.
+            position: of the captions.
+        """
+        count = _totals(here)
+        out, put = (
+            self._drawn(purpose, weights, most, words, images, position)
+            for purpose, weights, most in (
+                ("words out", here, count - target),
+                ("words in", others - others.multiply(here), target - count),
+            )
+        )
+        return out, put
 
     def _drawn(
         self,
