@@ -24,7 +24,7 @@ from bias_pipeline.array_types import Float64Array
 from bias_pipeline.corpus.attribute import TaskVocabulary
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.errors import NotApplicableError, UsageError, did_you_mean
-from bias_pipeline.metrics.value_names import HUMAN, MODEL, SCORE, PartName
+from bias_pipeline.metrics.value_names import HUMAN, MODEL, SCORE, PartName, object_of
 from bias_pipeline.results.store import Result
 from bias_pipeline.text.mentions import task_mentions
 
@@ -84,8 +84,12 @@ def too_often(result: Result) -> list[TooOften]:
         raise NotApplicableError(
             f"{result.run_id}: has no captions of people to compare with; score a data set that has"
         )
-    objects = [part for part in rows if part.startswith("object:") and f"{part}:model" in rows]
-    increased = [part.partition(":")[2] for part in objects if rows[part].ci_low > 0]
+    objects = {name: row for part, row in rows.items() if (name := object_of(part))}
+    increased = [
+        name
+        for name, row in objects.items()
+        if row.ci_low > 0 and PartName(object=name, side=MODEL.side) in rows
+    ]
     if not (rows[SCORE].ci_low > 0 and increased):
         raise NotApplicableError(
             f"{result.run_id}: objects go with a group no more often than in people's captions, up "

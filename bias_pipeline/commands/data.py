@@ -40,7 +40,7 @@ def validate_command(words: Sequence[str]) -> int:
     """Read a data set as a run would, pictures included, and print what it contains.
 
     Args:
-        words: overrides, and options of :mod:`.column_options`; ``captioner=``
+        words: overrides, and options of columns; ``captioner=``
             may name several, or ``all``.
 
     Returns:

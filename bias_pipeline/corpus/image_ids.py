@@ -51,7 +51,7 @@ def short_id(identifier: str) -> str:
     Other ids stay as they are.
 
     Args:
-        identifier: canonical, see :func:`~canonical_id`.
+        identifier: canonical, see :func:`canonical_id`.
 
     Example:
         >>> short_id("val2014/COCO_val2014_000000000042.jpg"), short_id("000000000139.png")

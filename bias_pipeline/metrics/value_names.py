@@ -92,6 +92,17 @@ def direction_of(part: str) -> str:
     return first if first in DIRECTIONS else ""
 
 
+def object_of(part: str) -> str:
+    """The object whose number a part of a finished result is; empty for any other number.
+
+    Example:
+        >>> object_of("object:tie"), object_of("object:tie:model"), object_of("score")
+        ('tie', '', '')
+    """
+    kind, _, name = part.partition(":")
+    return name if kind == "object" and ":" not in name else ""
+
+
 def sibling_name(part: str, further: str) -> str:
     """The name of a companion of a number of a finished result, such as people's number.
 

@@ -131,7 +131,7 @@ def test_all_captioners_are_those_that_the_data_permit(
 
     monkeypatch.setattr(launch, "_outcomes", with_one_refused)
     monkeypatch.setattr(
-        "bias_pipeline.config.overrides._all_captioners", lambda *_: ["faithful", "terse"]
+        "bias_pipeline.config.expansion._all_captioners", lambda *_: ["faithful", "terse"]
     )
     assert run("metric=gender_error", f"captioner={captioner}", *SMALL)[0] == code
 
