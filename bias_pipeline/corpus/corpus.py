@@ -33,7 +33,7 @@ class Record:
     """One image.
 
     Attributes:
-        id: canonical image id, see :func:`canonical_id`.
+        id: canonical, see :func:`~bias_pipeline.corpus.image_ids.canonical_id`.
         model: the captioner's caption, None if it wrote none.
         human: the captions people wrote, possibly none.
         labels: attribute name to raw label, as the data set writes it.
