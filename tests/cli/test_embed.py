@@ -59,7 +59,7 @@ def gathered(run: Run, *words: str) -> tuple[list[str], Any]:
 
 def blocks() -> dict[Path, int]:
     """Each finished block and when it was written."""
-    return {path: path.stat().st_mtime_ns for path in Path("out").glob("*/blocks/*/*")}
+    return {path: path.stat().st_mtime_ns for path in Path("out").glob("*/blocks/*/[!.]*")}
 
 
 @pytest.fixture(scope="module")

@@ -115,7 +115,7 @@ def test_processes_begin_in_different_places(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_e19_a_damaged_block_is_embedded_again(store: BlockStore, model: Lengths) -> None:
     embed_missing(TEXTS, store, Lengths)
-    path = next(store.folder.glob("blocks/*/*"))
+    path = next(store.folder.glob("blocks/*/[!.]*"))
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     assert embed_missing(TEXTS, store, lambda: model).fresh == 8
     np.testing.assert_array_equal(vectors_from(TEXTS, store), Lengths().embed(TEXTS))
