@@ -24,7 +24,7 @@ AGGREGATE = {"a_to_t": "weighted", "t_to_a": "per_pair"}
 RARE = {"a_to_t": "merge", "t_to_a": "drop"}
 A_TO_T_LEAST = 0.005
 A_TO_T_SPLITS, T_TO_A_SPLITS = 8, 5
-NO_PAIRS = ("quality", "prior", "mentions")
+NO_PAIRS = ("quality", "prior", "mentions", "learning")
 SOLVERS = 5e-3  # of a probability: how far from the optimum either solver stops
 
 
