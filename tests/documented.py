@@ -54,7 +54,8 @@ NEEDS: Sequence[tuple[str, str, bool]] = (
     (r"trainer=gpu|accelerator=gpu", "needs a GPU", shutil.which("nvidia-smi") is not None),
     (r"\bmodels/|--gather", "needs the weights of a model", False),
     (r"--server", "needs a server of captions", False),
-    (r"\brate\b|study/", "needs people who answer", False),
+    (r"\brate\b|study/|anonymous (filter|score)", "needs people who answer", False),
+    (r"bias_pipeline browse\b", "serves pages until it is stopped", False),
     (r"=photos/", "needs photos with regions", False),
     (
         r"metric=gender_score",
