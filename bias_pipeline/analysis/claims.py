@@ -22,6 +22,7 @@ import yaml
 from bias_pipeline.analysis.sensitivity import coefficient_of_variation
 from bias_pipeline.errors import DataError, ResourceError, did_you_mean
 from bias_pipeline.stats.compare import holm, p_of_interval
+from bias_pipeline.stats.shares import NORMAL_95
 
 LEVEL = 0.05
 
@@ -216,7 +217,6 @@ def _within(gap: float, limit: float) -> str:
 
 
 REGISTER = Path("claims") / "claims.yaml"
-_NORMAL = 1.959964
 _SERIES = ("a", "b")
 _WORDS = ("where", "what", "test", "negated", *_SERIES)
 # Keys that say how rows are read, not which rows.
@@ -395,7 +395,7 @@ def _printed_half(
     if "deviations" not in cells:
         return float(line.get("ci95") or "nan")
     chosen = [deviations[line["row"], column] for column in cells["deviations"]]
-    return _NORMAL * math.sqrt(sum(x**2 for x in chosen) / cells["seeds"])
+    return NORMAL_95 * math.sqrt(sum(x**2 for x in chosen) / cells["seeds"])
 
 
 def _rows(cells: Mapping[str, Any], folder: Path) -> Iterator[Series]:

@@ -15,10 +15,9 @@ import numpy as np
 
 from bias_pipeline.array_types import IntArray
 from bias_pipeline.stats.agreement import krippendorff
-from bias_pipeline.stats.shares import effective_trials, wilson
+from bias_pipeline.stats.shares import NORMAL_95, effective_trials, wilson
 
 GT = "gt"
-_Z = 1.959964
 
 
 class HumanScore(NamedTuple):
@@ -95,5 +94,5 @@ def _share(events: IntArray, trials: IntArray) -> HumanScore:
     value = float(shares.mean())
     error = float(shares.std(ddof=1) / math.sqrt(n)) if n > 1 else 0.0
     n_answers = float(trials[answered].sum())
-    low, high = wilson(value, effective_trials(value, error, n_answers, n), _Z)
+    low, high = wilson(value, effective_trials(value, error, n_answers, n), NORMAL_95)
     return HumanScore(value, low, high, n)

@@ -104,7 +104,7 @@ def _draw_scenes(options: Namespace) -> None:
 def _make_pictures(options: Namespace) -> None:
     from bias_pipeline.models.anonymous_prompts import (
         make_pictures,
-        planned,
+        planned_pictures,
         read_prompts,
         usual_prompts,
     )
@@ -115,7 +115,7 @@ def _make_pictures(options: Namespace) -> None:
         raise UsageError(f"{options.overrides[0]}: --model takes no settings of a data set")
     DIFFUSION.require()
     prompts = read_prompts(options.prompts) if options.prompts else usual_prompts()
-    pictures = planned(prompts, options.per_prompt)
+    pictures = planned_pictures(prompts, options.per_prompt)
     model, device = find_image_model(options.model), device_of(options.device)
     made = make_pictures(options.out, model, pictures, device, options.steps)
     before = len(pictures) - made

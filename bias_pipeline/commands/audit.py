@@ -7,7 +7,7 @@ import re
 import shlex
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -39,7 +39,7 @@ from bias_pipeline.report.catalogue import infos
 from bias_pipeline.report.exports import check_places, write_file
 from bias_pipeline.report.page import write_page
 from bias_pipeline.report.smallest_bias import unseen
-from bias_pipeline.results.store import Result, ResultStore
+from bias_pipeline.results.store import Result
 
 _ABOUT = "Score a file of captions with all metrics that fit, and report, within an announced time"
 _LONGEST = 60  # signs of a file's name in that of its folder
@@ -99,10 +99,7 @@ class _Sweeps:
         for words in self._sweeps(attribute, plan):
             finished = launch.run(words, lenient=True)
             print_out()
-            store = ResultStore(finished.outputs)
-            results += [
-                replace(result, draws=store.draws(result.run_id)) for result in finished.results
-            ]
+            results += finished.with_draws()
             codes.append(finished.exit_code)
         return results, max(codes)
 

@@ -35,7 +35,7 @@ FIRST = "gender"  # its error is shown if no attribute can be read
 _SEEDS = 2  # repetitions; each guesses every image
 # Settings of runs at equal speech: single words, since pairs of words reveal who wrote them.
 EQUAL_SPEECH = {"alignment": "matched", "encoder.order": "1"}
-_AT_EQUAL_SPEECH = ("lic", "leakage")
+AT_EQUAL_SPEECH = ("lic", "leakage")
 _FEW_CAPTIONS = 10_000
 
 
@@ -254,7 +254,7 @@ def plan_for(corpus: Corpus, seconds: float) -> Plan:
     spared = catalogue.spared(
         info for info in candidates.values() if catalogue.permitted(info, corpus)
     )
-    matched = _AT_EQUAL_SPEECH if len(corpus.human) else ()
+    matched = AT_EQUAL_SPEECH if len(corpus.human) else ()
     for left_out in (spared[:n] for n in range(len(spared) + 1)):
         metrics = [name for name in candidates if name not in left_out]
         expected = sum(catalogue.seconds_of(name, corpus, _SEEDS) for name in (*metrics, *matched))

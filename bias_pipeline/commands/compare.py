@@ -258,9 +258,8 @@ def _computed(names: Sequence[str], rest: Sequence[str]) -> list[Result]:
     finished = launch.run([*rest, f"captioner={swept}"])
     if finished.exit_code:
         raise DataError("not every captioner could be scored; see above")
-    store = ResultStore(finished.outputs)
     print_out()
-    return [replace(r, draws=store.draws(r.run_id)) for r in finished.results]
+    return finished.with_draws()
 
 
 def _check(names: Sequence[str], rest: Sequence[str]) -> None:

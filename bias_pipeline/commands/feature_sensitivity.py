@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from bias_pipeline.analysis.feature_sensitivity import (
 )
 from bias_pipeline.commands import caption
 from bias_pipeline.commands.arguments import PROGRAM, Parser
-from bias_pipeline.commands.auditing import EQUAL_SPEECH
+from bias_pipeline.commands.auditing import AT_EQUAL_SPEECH, EQUAL_SPEECH
 from bias_pipeline.config.overrides import quoted
 from bias_pipeline.errors import NotApplicableError, UsageError
 from bias_pipeline.io.csv_text import table_csv
@@ -26,7 +26,7 @@ from bias_pipeline.io.terminal import print_out, print_table
 from bias_pipeline.metrics.base import PICTURES, WEIGHTS
 from bias_pipeline.report.catalogue import infos
 from bias_pipeline.report.tables import number, percent
-from bias_pipeline.results.store import Result, ResultStore
+from bias_pipeline.results.store import Result
 
 TABLE = "feature_sensitivity.csv"
 _ABOUT = (
@@ -112,7 +112,6 @@ def _scored(folder: Path, overrides: Sequence[str], files: Sequence[Path]) -> li
         for name, info in known.items()
         if not info.image and not {PICTURES, WEIGHTS} & set(info.needs)
     ]
-    attacks = [name for name in ("lic", "leakage") if name in metrics]
     swept = any(word.startswith("metric=") for word in overrides)
     captioners = f"captioner={','.join(quoted(str(file)) for file in files)}"
     read = [] if any(word.startswith("dataset=") for word in overrides) else ["dataset=coco"]
@@ -120,15 +119,12 @@ def _scored(folder: Path, overrides: Sequence[str], files: Sequence[Path]) -> li
     at_equal_speech = [f"{key}={value}" for key, value in EQUAL_SPEECH.items()]
     sweeps = [
         [f"metric={','.join(metrics)}"],
-        [f"metric={','.join(attacks)}", *at_equal_speech],
+        [f"metric={','.join(AT_EQUAL_SPEECH)}", *at_equal_speech],
     ]
     results: list[Result] = []
     for words in [[]] if swept else sweeps:
         finished = launch.run([*shared, *words, *overrides, captioners], lenient=True)
-        store = ResultStore(finished.outputs)
-        results += [
-            replace(result, draws=store.draws(result.run_id)) for result in finished.results
-        ]
+        results += finished.with_draws()
     return results
 
 

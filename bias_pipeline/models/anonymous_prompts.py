@@ -83,11 +83,11 @@ def read_prompts(path: Path) -> list[str]:
     return prompts
 
 
-def planned(prompts: Sequence[str], per_prompt: int) -> list[PromptedPicture]:
+def planned_pictures(prompts: Sequence[str], per_prompt: int) -> list[PromptedPicture]:
     """Prompts times seeds, the first picture of every prompt first.
 
     Example:
-        >>> [picture.image_id for picture in planned(["a person", "a crowd"], 2)]
+        >>> [picture.image_id for picture in planned_pictures(["a person", "a crowd"], 2)]
         ['p1s0', 'p2s0', 'p1s1', 'p2s1']
     """
     return [

@@ -9,8 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
+from bias_pipeline.stats.shares import NORMAL_95
+
 FEWEST_CORRELATED = 3  # two points always lie on a line
-_Z = 1.959964
 
 
 class Correlation(NamedTuple):
@@ -61,7 +62,7 @@ def of_pearson(value: float, n: int) -> Correlation:
     bounded = min(max(value, -1.0), 1.0)
     if abs(bounded) == 1:
         return Correlation(bounded, bounded, bounded, 0.0, n)
-    half = _Z / math.sqrt(n - 3) if n > FEWEST_CORRELATED else math.inf
+    half = NORMAL_95 / math.sqrt(n - 3) if n > FEWEST_CORRELATED else math.inf
     centre = math.atanh(bounded)
     t = bounded * math.sqrt((n - 2) / (1 - bounded**2))
     return Correlation(

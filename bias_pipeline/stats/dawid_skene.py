@@ -82,18 +82,18 @@ def label_confusion(answers: IntArray, n_groups: int) -> Float64Array:
         >>> label_confusion(answers, 2).round(2).tolist()
         [[1.0, 0.0], [0.0, 1.0]]
     """
-    labels, labelled = majority(answers, n_groups)
+    labels, labelled = majority_labels(answers, n_groups)
     posterior = consensus(answers, n_groups).posterior[labelled]
     counts = posterior.T @ (labels[labelled, None] == np.arange(n_groups))
     with np.errstate(invalid="ignore"):
         return np.asarray(counts / posterior.sum(axis=0)[:, None], np.float64)
 
 
-def majority(answers: IntArray, n_groups: int) -> tuple[IntArray, BoolArray]:
+def majority_labels(answers: IntArray, n_groups: int) -> tuple[IntArray, BoolArray]:
     """(N,) the group that most answers name, and (N,) whether there is one such group.
 
     Example:
-        >>> labels, labelled = majority(np.array([[0, 0, 1], [0, 1, -1]]), 2)
+        >>> labels, labelled = majority_labels(np.array([[0, 0, 1], [0, 1, -1]]), 2)
         >>> labels[labelled].tolist()
         [0]
     """

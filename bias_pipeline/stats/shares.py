@@ -12,6 +12,8 @@ import numpy as np
 
 from bias_pipeline.array_types import Float64Array, IntArray
 
+NORMAL_95 = 1.959964  # standard errors on either side of a 95 % interval
+
 
 def wilson(share: float, trials: float, z: float) -> tuple[float, float]:
     """The score interval of a share (Wilson 1927), in [0, 1].

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 OUTCOME = "outcome.json"
+VISIBLE = "CUDA_VISIBLE_DEVICES"  # the devices that a process sees
 
 
 def job(config: DictConfig) -> None:
@@ -123,7 +124,7 @@ def _run_cell(config: DictConfig) -> dict[str, object]:
     job = {
         "launcher": hydra_config.runtime.choices.get("hydra/launcher"),
         "id": _job_id(hydra_config),
-        "device": os.environ.get("CUDA_VISIBLE_DEVICES"),
+        "device": os.environ.get(VISIBLE),
     }
     here.require()
     result, cached = load_or_run(here, here.corpus(), overrides=_overrides(hydra_config), job=job)

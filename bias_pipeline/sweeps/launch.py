@@ -36,8 +36,8 @@ from bias_pipeline.io.terminal import print_out, redact_files, warn
 from bias_pipeline.results.settings import CHOICES, with_settings
 from bias_pipeline.results.store import Result, ResultStore
 from bias_pipeline.sweeps import slurm
-from bias_pipeline.sweeps.job import OUTCOME, job, sweep_bar
-from bias_pipeline.sweeps.worker_processes import VISIBLE, check_devices, helped
+from bias_pipeline.sweeps.job import OUTCOME, VISIBLE, job, sweep_bar
+from bias_pipeline.sweeps.worker_processes import check_devices, helped
 
 if TYPE_CHECKING:
     from hydra._internal.hydra import Hydra
@@ -57,6 +57,11 @@ class SweepOutcome:
     outputs: Path
     results: Sequence[Result] = ()
     exit_code: int = 0
+
+    def with_draws(self) -> list[Result]:
+        """The results with their headlines under every resampling, which comparisons need."""
+        store = ResultStore(self.outputs)
+        return [replace(result, draws=store.draws(result.run_id)) for result in self.results]
 
 
 def run(words: Sequence[str], *, lenient: bool = False) -> SweepOutcome:

@@ -29,7 +29,7 @@ from bias_pipeline.learning.distributed import context, prepare_worker
 from bias_pipeline.learning.loop import require_devices
 from bias_pipeline.results.store import ResultStore
 from bias_pipeline.sweeps import slurm
-from bias_pipeline.sweeps.job import OUTCOME, done_in, load_or_run, outcome_of
+from bias_pipeline.sweeps.job import OUTCOME, VISIBLE, done_in, load_or_run, outcome_of
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -41,7 +41,6 @@ log = logging.getLogger(__name__)
 WORTH_S = 10.0  # with less work left no helper starts, which takes about two seconds
 COMPUTED_S = 1.0  # a cell that takes longer is not cached: a cached one takes a third
 POLL_S = 0.25
-VISIBLE = "CUDA_VISIBLE_DEVICES"
 LAST_WORD_S = 5.0  # time for a helper to end once all cells are done
 
 

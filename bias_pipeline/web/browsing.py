@@ -26,14 +26,14 @@ from bias_pipeline.web.run_folder import (
     KNOWN,
     RunFolder,
     RunLine,
-    choices,
-    headlines,
+    filter_choices,
+    headline_rows,
     number_of,
     run_lines,
     shown_lines,
     version_note,
 )
-from bias_pipeline.web.safety import Gate, Guard
+from bias_pipeline.web.safety import Guard, TokenGate
 from bias_pipeline.web.templating import static, templates
 from bias_pipeline.web.views import View, page_of
 
@@ -74,7 +74,7 @@ class BrowsePages:
             routes=routes,
             middleware=[
                 Middleware(BaseHTTPMiddleware, dispatch=Guard(hosts)),
-                Middleware(BaseHTTPMiddleware, dispatch=Gate(self._token)),
+                Middleware(BaseHTTPMiddleware, dispatch=TokenGate(self._token)),
             ],
             exception_handlers={HTTPException: self._refused, BiasPipelineError: self._refused},
         )
@@ -89,7 +89,7 @@ class BrowsePages:
             "runs",
             page=page_of(view, shown),
             view=view,
-            choices=choices(lines),
+            choices=filter_choices(lines),
             differ=any(line.settings for line in lines),
             n_lines=len(lines),
             n_runs=len(self.folder.runs),
@@ -105,7 +105,7 @@ class BrowsePages:
         return self._page(
             "run",
             result=result,
-            headlines=[RunLine(result, row) for row in headlines(result)],
+            headlines=[RunLine(result, row) for row in headline_rows(result)],
             reading=reading(result),
             notes=[*filter(None, [version_note(result)]), *_notes(result)],
             page=page_of(view, [(row, number_of(row, result)) for row in rows]),

@@ -250,7 +250,7 @@ def _settings(result: Result) -> Mapping[str, Any]:
     return config if isinstance(config, Mapping) else {}
 
 
-def evidence_of(
+def gather_evidence(
     result: Result, scores: ImageScores | None, captions: CaptionsBehind | str
 ) -> Evidence:
     """What is known of a run's images."""

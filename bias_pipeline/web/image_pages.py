@@ -25,7 +25,7 @@ from bias_pipeline.web.evidence import (
     ORDERS,
     SUMS,
     Evidence,
-    evidence_of,
+    gather_evidence,
     predictions_path,
     scores_of,
 )
@@ -163,7 +163,7 @@ class ImagePages:
                     self._scores = dict(entries[-_KEPT:])
             else:
                 scores = self._scores[result.run_id]
-        return evidence_of(result, scores, self._library.of(result)), fault
+        return gather_evidence(result, scores, self._library.of(result)), fault
 
     def _words(self, result: Result) -> TellingWords | None:
         return telling_words(self._folder.store.root, result.run_id)

@@ -184,18 +184,18 @@ def _lower_is_fairer(result: Result) -> bool:
     return isinstance(metric, Mapping) and "lower is fairer" in str(metric.get("direction", ""))
 
 
-def headlines(result: Result) -> list[Row]:
+def headline_rows(result: Result) -> list[Row]:
     """The rows by which a run is known; its first one if it has no headline."""
     return [row for row in result.rows if row.part in HEADLINES] or [result.rows[0]]
 
 
 def run_lines(results: Iterable[Result]) -> list[RunLine]:
     """All lines, by metric, attribute, data set and captioner."""
-    lines = [RunLine(result, row) for result in results for row in headlines(result)]
+    lines = [RunLine(result, row) for result in results for row in headline_rows(result)]
     return sorted(lines, key=lambda line: [getattr(line.row, name) for name in CHOSEN])
 
 
-def choices(lines: Sequence[RunLine]) -> dict[str, list[str]]:
+def filter_choices(lines: Sequence[RunLine]) -> dict[str, list[str]]:
     """The values of each filter."""
     return {name: sorted({getattr(line.row, name) for line in lines}) for name in CHOSEN}
 

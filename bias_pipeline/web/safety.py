@@ -44,7 +44,7 @@ class Guard:
         return response
 
 
-class Gate:
+class TokenGate:
     """Lets in those whose link held the token; a cookie remembers them.
 
     Links from other pages bring the cookie too (``lax``), so it must guard nothing that a link

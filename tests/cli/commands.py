@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from multiprocessing import get_context
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from unittest.mock import patch
 
 from bias_pipeline.commands.main import main
@@ -55,19 +57,37 @@ def part(path: Path, name: str) -> dict[str, Any]:
     return result
 
 
-def start(folder: Path, *words: str, **variables: str) -> subprocess.Popen[bytes]:
-    """Start a command in a process of its own."""
+def start(
+    folder: Path, *words: str, output: IO[bytes] | int = subprocess.DEVNULL, **variables: str
+) -> subprocess.Popen[bytes]:
+    """Start a command in a process of its own, which prints into ``output``."""
     command = [sys.executable, "-m", "bias_pipeline", *words]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), **variables}
     return subprocess.Popen(
         command,
         cwd=folder,
         env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
         # A test run in the background ignores SIGINT, and its children would inherit that.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
+
+
+@contextmanager
+def served(
+    folder: Path, *words: str, end: int = signal.SIGINT
+) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """The address of the pages of a command, and its process, which is ended afterwards."""
+    log = folder / f"{words[0]}.log"
+    with log.open("wb") as file:
+        process = start(folder, *words, "--port=0", output=file)
+    try:
+        wait_for(lambda: b"stop with" in log.read_bytes() or process.poll() is not None)
+        yield re.findall(r"http://\S+", log.read_text())[0], process
+    finally:
+        process.send_signal(end)
+        process.wait(timeout=60)
 
 
 def fork(folder: Path, *words: str) -> BaseProcess:

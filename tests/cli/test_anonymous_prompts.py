@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.io.csv_text import read_csv
-from bias_pipeline.models.anonymous_prompts import planned, usual_prompts
+from bias_pipeline.models.anonymous_prompts import planned_pictures, usual_prompts
 from tests.cli.commands import Run
 from tests.tiny_diffusion import write_diffusion
 
@@ -18,7 +18,7 @@ PROMPTS = ("a person in fog", "a person, seen from afar")
 
 def test_500_prompts_of_10_pictures_are_5000_with_a_name_each() -> None:
     prompts = usual_prompts()
-    pictures = planned(prompts, 10)
+    pictures = planned_pictures(prompts, 10)
     assert (len(set(prompts)), len({one.file for one in pictures})) == (500, 5000)
     assert [one.prompt for one in pictures[:500]] == prompts
 

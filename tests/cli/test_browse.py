@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
 import socket
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bias_pipeline.results.store import ResultStore
-from tests.cli.commands import Run, wait_for
-from tests.corpora import REPOSITORY
+from tests.cli.commands import Run, served
 from tests.report.test_page import result
 
 pytest.importorskip("starlette", reason="needs the extra web")
@@ -28,25 +23,11 @@ pytest.importorskip("starlette", reason="needs the extra web")
 AT_ONCE = 64  # requests that are answered
 
 
-@contextmanager
-def browsing(root: Path, *words: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+def browsing(
+    root: Path, *words: str
+) -> AbstractContextManager[tuple[str, subprocess.Popen[bytes]]]:
     """The address of a folder of runs while it is served."""
-    log = root / "browse.log"
-    command = [sys.executable, "-m", "bias_pipeline", "browse", str(root), "--port=0", *words]
-    with log.open("wb") as file:
-        process = subprocess.Popen(
-            command,
-            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-            stdout=file,
-            stderr=subprocess.STDOUT,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-        )
-    try:
-        wait_for(lambda: b"stop with" in log.read_bytes() or process.poll() is not None)
-        yield re.findall(r"http://\S+", log.read_text())[0], process
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait(timeout=60)
+    return served(root, "browse", str(root), *words)
 
 
 @pytest.fixture

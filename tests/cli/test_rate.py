@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import socket
 import subprocess
-import sys
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from http.cookiejar import CookieJar
 from pathlib import Path
 from urllib.parse import urlencode
@@ -20,8 +18,7 @@ from urllib.parse import urlencode
 import pytest
 
 from bias_pipeline.io.csv_text import read_csv
-from tests.cli.commands import Run, wait_for
-from tests.corpora import REPOSITORY
+from tests.cli.commands import Run, served
 from tests.photo_folder import write_photos
 
 pytest.importorskip("starlette", reason="needs the extra web")
@@ -34,28 +31,11 @@ def photos(tmp_path: Path) -> Path:
     return write_photos(tmp_path / "photos", 4)
 
 
-@contextmanager
 def serving(
     folder: Path, *words: str, end: int = signal.SIGINT
-) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+) -> AbstractContextManager[tuple[str, subprocess.Popen[bytes]]]:
     """The address of a study in ``out`` of a folder, while it is served."""
-    log = folder / "rate.log"
-    command = [sys.executable, "-m", "bias_pipeline", "rate", *words, "--out", "out", "--port=0"]
-    with log.open("wb") as file:
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-            stdout=file,
-            stderr=subprocess.STDOUT,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-        )
-    try:
-        wait_for(lambda: b"stop with" in log.read_bytes() or process.poll() is not None)
-        yield re.findall(r"http://\S+", log.read_text())[0], process
-    finally:
-        process.send_signal(end)
-        process.wait(timeout=60)
+    return served(folder, "rate", *words, "--out", "out", end=end)
 
 
 def browser(address: str) -> Browser:

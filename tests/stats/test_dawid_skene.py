@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
 from bias_pipeline.array_types import Float64Array, IntArray
-from bias_pipeline.stats.dawid_skene import consensus, error_range, label_confusion, majority
+from bias_pipeline.stats.dawid_skene import consensus, error_range, label_confusion, majority_labels
 
 
 def simulated(
@@ -44,14 +44,14 @@ def test_it_finds_the_truth_more_often_than_the_majority() -> None:
     """Since it knows whom to trust."""
     raters = np.stack([symmetric(0.02), *(symmetric(0.35) for _ in range(4))])
     truth, answers = simulated(3000, np.array([0.5, 0.5]), raters)
-    labels, _ = majority(answers, 2)
+    labels, _ = majority_labels(answers, 2)
     by_consensus = consensus(answers, 2).posterior.argmax(axis=1)
     assert (by_consensus == truth).mean() > (labels == truth).mean() + 0.05
 
 
 def test_the_majority_errs_as_often_as_it_says() -> None:
     truth, answers = simulated(4000, np.array([0.6, 0.4]), RATERS)
-    labels, labelled = majority(answers, 2)
+    labels, labelled = majority_labels(answers, 2)
     actual = [[(labels[labelled & (truth == t)] == k).mean() for k in range(2)] for t in range(2)]
     assert label_confusion(answers, 2) == pytest.approx(np.array(actual), abs=0.02)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.sweeps import launch, worker_processes
-from bias_pipeline.sweeps.job import OUTCOME
+from bias_pipeline.sweeps.job import OUTCOME, VISIBLE
 
 SWEEP = (
     "captioner=faithful,terse,stereotyper",
@@ -112,7 +112,7 @@ def test_a_helper_sees_its_own_device_alone(tmp_path: Path) -> None:
 def test_the_sweeps_own_process_has_the_first_device(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(worker_processes.VISIBLE, "all of them")
+    monkeypatch.setenv(VISIBLE, "all of them")
     one = ["captioner=terse", *SWEEP[1:]]
     assert launch.run([*one, f"paths.outputs={tmp_path}", "devices=[a,b]"]).exit_code == 0
     assert devices_of(tmp_path) == {"a"}
