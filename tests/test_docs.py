@@ -18,7 +18,7 @@ from bias_pipeline.commands import arguments
 from bias_pipeline.commands.main import main
 from bias_pipeline.commands.registry import WORDS
 from bias_pipeline.config import compose, overrides
-from bias_pipeline.report.catalogue import cards
+from bias_pipeline.report.metric_cards import cards
 from bias_pipeline.sweeps.launch import parse_sweep
 from tests.corpora import REPOSITORY
 from tests.documented import NEEDS, documented, reason_to_skip

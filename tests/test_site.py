@@ -17,7 +17,7 @@ import pytest
 
 from bias_pipeline.commands.registry import WORDS, resolve_command
 from bias_pipeline.config import compose, overrides
-from bias_pipeline.report.catalogue import metric_names
+from bias_pipeline.metrics.catalogue import metric_names
 from docs.builder.__main__ import generated
 from docs.builder.formulas import FORMULAS
 from docs.builder.nav import Nav, nav

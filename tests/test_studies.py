@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bias_pipeline.report.catalogue import infos, metric_class
+from bias_pipeline.metrics.catalogue import infos, metric_class
 from bias_pipeline.stats import bootstrap
 from experiments.anonymous.reproduce import answers
 from experiments.flatness import reproduce as flatness

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bias_pipeline.datasets.captioner_folder import safe_name
+from bias_pipeline.io.paths import safe_name
 from bias_pipeline.results.store import Result
 
 SWEPT = "BIAS_PIPELINE_SWEPT"  # the variable with the names of a sweep's files, for its jobs

@@ -83,7 +83,7 @@ def usability(info: MetricInfo) -> list[Usability]:
     """The answer for each headline of a metric.
 
     Example:
-        >>> from bias_pipeline.report.catalogue import info_of
+        >>> from bias_pipeline.metrics.catalogue import info_of
         >>> [answer.answer for answer in usability(info_of("dbac"))]
         ['only under `alignment=matched`', 'no']
     """

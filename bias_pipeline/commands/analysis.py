@@ -31,7 +31,7 @@ from bias_pipeline.text.contextual import ENOUGH, ContextualAlignment
 
 def metrics_command(words: list[str]) -> int:
     """Print the metrics; returns the exit code."""
-    from bias_pipeline.report.catalogue import cards, print_metrics
+    from bias_pipeline.report.metric_cards import cards, print_metrics
 
     if metrics_parser().parse_args(words).cards:
         print_out(*cards().splitlines())

@@ -34,8 +34,8 @@ from bias_pipeline.declared import Count, Positive, Share
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
 from bias_pipeline.io.optional_dependencies import REPORT
 from bias_pipeline.io.terminal import print_out
-from bias_pipeline.report import catalogue
-from bias_pipeline.report.catalogue import infos
+from bias_pipeline.metrics import catalogue
+from bias_pipeline.metrics.catalogue import infos
 from bias_pipeline.report.exports import check_places, write_file
 from bias_pipeline.report.page import write_page
 from bias_pipeline.report.smallest_bias import unseen

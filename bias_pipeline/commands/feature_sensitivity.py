@@ -24,7 +24,7 @@ from bias_pipeline.io.csv_text import table_csv
 from bias_pipeline.io.files import replace_file
 from bias_pipeline.io.terminal import print_out, print_table
 from bias_pipeline.metrics.base import PICTURES, WEIGHTS
-from bias_pipeline.report.catalogue import infos
+from bias_pipeline.metrics.catalogue import infos
 from bias_pipeline.report.tables import number, percent
 from bias_pipeline.results.store import Result
 

@@ -17,15 +17,15 @@ from bias_pipeline.config.overrides import (
     representative_overrides,
     sweeps,
 )
-from bias_pipeline.datasets.label_files import MAJORITY
 from bias_pipeline.errors import UsageError
 from bias_pipeline.io.plugins import conf_file, group_choices
+from bias_pipeline.results.settings import ANNOTATOR
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
 ALL_CAPTIONERS = "captioner=all"
-ALL_ANNOTATORS = "dataset.annotator=all"
+ALL_ANNOTATORS = f"{ANNOTATOR}=all"
 
 
 def expand(options: Namespace) -> list[str]:
@@ -37,7 +37,7 @@ def expand(options: Namespace) -> list[str]:
     if ALL_ANNOTATORS in overrides:
         rest = [override for override in overrides if override != ALL_ANNOTATORS]
         swept = ",".join(quoted(name) for name in _all_annotators(rest, options))
-        overrides[overrides.index(ALL_ANNOTATORS)] = f"dataset.annotator={swept}"
+        overrides[overrides.index(ALL_ANNOTATORS)] = f"{ANNOTATOR}={swept}"
     if ALL_CAPTIONERS in overrides:
         rest = [override for override in overrides if override != ALL_CAPTIONERS]
         swept = ",".join(_all_captioners(rest, options))
@@ -62,6 +62,8 @@ def _all_annotators(overrides: Sequence[str], options: Namespace) -> Sequence[st
     Raises:
         UsageError: if the data set knows no annotators.
     """
+    from bias_pipeline.datasets.label_files import MAJORITY
+
     rest = [override for override in overrides if override != ALL_CAPTIONERS]
     cell = composed_cell(representative_overrides(rest), options)
     dataset, attribute = cell.build("dataset"), cell.build("attribute")

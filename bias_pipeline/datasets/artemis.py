@@ -20,13 +20,14 @@ from bias_pipeline.datasets.artemis_files import (
     read_release,
 )
 from bias_pipeline.datasets.base import Dataset, check_folder
-from bias_pipeline.datasets.captioner_folder import CaptionerFolder, safe_name
+from bias_pipeline.datasets.captioner_folder import CaptionerFolder
 from bias_pipeline.datasets.coco_files import model_captions
 from bias_pipeline.datasets.label_files import strata_note
 from bias_pipeline.datasets.label_values import TIE, majority
 from bias_pipeline.datasets.parquet_files import stem
 from bias_pipeline.datasets.people import CAPTIONER
 from bias_pipeline.errors import DataError, ResourceError, UsageError, did_you_mean
+from bias_pipeline.io.paths import safe_name
 
 _NO_CLEANING = Cleaning(longest_percentile=100, fewest_tokens=0, word_frequency=0)
 

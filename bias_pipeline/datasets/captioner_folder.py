@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,13 +67,3 @@ class CaptionerFolder:
             if path.suffix in SUFFIXES:
                 stems.setdefault(path.stem, []).append(path)
         return stems
-
-
-def safe_name(stem: str) -> str:
-    """A file's stem as a captioner's name: letters, digits, ``_`` and ``-``, at most 60 of them.
-
-    Example:
-        >>> safe_name("../BLIP 2 (large)")
-        'BLIP_2_large'
-    """
-    return re.sub(r"[^\w-]+", "_", stem).strip("_-")[:60] or "unnamed"

@@ -12,7 +12,7 @@ from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.corpus import BLANK_LIMIT, Corpus, Record
 from bias_pipeline.corpus.image_ids import id_key, short_forms
 from bias_pipeline.datasets.base import Dataset
-from bias_pipeline.datasets.captioner_folder import CaptionerFolder, safe_name
+from bias_pipeline.datasets.captioner_folder import CaptionerFolder
 from bias_pipeline.datasets.coco_files import (
     CaptionerFile,
     human_captions,
@@ -29,6 +29,7 @@ from bias_pipeline.datasets.picture_files import PictureFiles, readable_pictures
 from bias_pipeline.datasets.tables import check_file
 from bias_pipeline.declared import Range
 from bias_pipeline.errors import ResourceError, UsageError, did_you_mean
+from bias_pipeline.io.paths import safe_name
 
 T = TypeVar("T")
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 
-from bias_pipeline.datasets.captioner_folder import safe_name
 from bias_pipeline.errors import UsageError
+from bias_pipeline.io.paths import safe_name
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -13,9 +13,12 @@ from bias_pipeline.array_types import Float32Array, Float64Array, IntArray
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.debias.sentences import template_sentences
 from bias_pipeline.declared import Count, known_name
-from bias_pipeline.encoders.language_models import Embed, TextEdits
+from bias_pipeline.encoders.base import TextEdits
 from bias_pipeline.errors import DataError, UsageError
-from bias_pipeline.inference.embedders import DualEncoder, Embedder
+
+if TYPE_CHECKING:
+    from bias_pipeline.encoders.base import Embed
+    from bias_pipeline.inference.embedders import DualEncoder, Embedder
 
 Side = Literal["image", "text", "both"]
 _TEXT_SEED = 0  # seed if only texts are edited; definition sets draw nothing

@@ -9,14 +9,15 @@ of any batch (:class:`Inputs`) and, with them, the network that turns a batch in
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.array_types import BoolArray, Float32Array, Float64Array, IntArray
+from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.declared import Configurable, known_name
 from bias_pipeline.errors import UsageError
@@ -191,3 +192,31 @@ class Head(Configurable, ABC):
     @abstractmethod
     def build(self, n_inputs: int, n_outputs: int) -> nn.Module:
         """A network with fresh weights, (B, n_inputs) to (B, n_outputs)."""
+
+
+Embed: TypeAlias = Callable[[Sequence[str]], Float32Array]
+
+
+class TextEdits(Configurable, ABC):
+    """How vectors of texts are edited."""
+
+    @abstractmethod
+    def of_texts(self, attribute: Attribute) -> Mapping[str, object] | None:
+        """Settings of the edit besides the encoder, None if there is no edit.
+
+        Raises:
+            BiasPipelineError: if texts of this attribute cannot be edited.
+        """
+
+    @abstractmethod
+    def edited(self, vectors: Float32Array, embed: Embed, attribute: Attribute) -> Float32Array:
+        """Vectors of texts without group information.
+
+        Args:
+            vectors: (N, D) of an encoder.
+            embed: texts to vectors of the same encoder, from which the edit is learnt.
+            attribute: whose groups.
+
+        Raises:
+            BiasPipelineError: if the edit cannot be learnt.
+        """

@@ -6,12 +6,11 @@ fine-tuned with a head on top.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +19,8 @@ from bias_pipeline.array_types import Float32Array, Float64Array, IntArray
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.predictions import LabelledCaptions
-from bias_pipeline.declared import Configurable, Count, Text
-from bias_pipeline.encoders.base import FeatureEncoder, Items, NetEncoder
+from bias_pipeline.declared import Count, Text
+from bias_pipeline.encoders.base import FeatureEncoder, Items, NetEncoder, TextEdits
 from bias_pipeline.models.folders import require_vocabulary
 from bias_pipeline.models.model_location import MAIN
 from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrained
@@ -164,34 +163,6 @@ class TokenInputs(Items):
         for place, row in zip(tokens, rows.tolist(), strict=True):
             place[: len(self.numbers[row])] = self.numbers[row]
         return {"tokens": tokens, "lengths": lengths}
-
-
-Embed: TypeAlias = Callable[[Sequence[str]], Float32Array]
-
-
-class TextEdits(Configurable, ABC):
-    """How vectors of texts are edited."""
-
-    @abstractmethod
-    def of_texts(self, attribute: Attribute) -> Mapping[str, object] | None:
-        """Settings of the edit besides the encoder, None if there is no edit.
-
-        Raises:
-            BiasPipelineError: if texts of this attribute cannot be edited.
-        """
-
-    @abstractmethod
-    def edited(self, vectors: Float32Array, embed: Embed, attribute: Attribute) -> Float32Array:
-        """Vectors of texts without group information.
-
-        Args:
-            vectors: (N, D) of an encoder.
-            embed: texts to vectors of the same encoder, from which the edit is learnt.
-            attribute: whose groups.
-
-        Raises:
-            BiasPipelineError: if the edit cannot be learnt.
-        """
 
 
 @dataclass(frozen=True)

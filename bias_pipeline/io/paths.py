@@ -1,8 +1,9 @@
-"""The folders of the configuration, the studies and the user's cache."""
+"""The folders of the configuration, the studies and the user's cache, and names made of paths."""
 
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from bias_pipeline.errors import ResourceError
@@ -37,3 +38,13 @@ def user_cache() -> Path:
 def choices_of(folder: Path) -> list[str]:
     """The choices of a configuration group; a file that others share starts with an underscore."""
     return sorted(path.stem for path in folder.glob("[!_]*.yaml"))
+
+
+def safe_name(stem: str) -> str:
+    """A file's stem as a captioner's name: letters, digits, ``_`` and ``-``, at most 60 of them.
+
+    Example:
+        >>> safe_name("../BLIP 2 (large)")
+        'BLIP_2_large'
+    """
+    return re.sub(r"[^\w-]+", "_", stem).strip("_-")[:60] or "unnamed"

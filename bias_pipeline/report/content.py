@@ -11,8 +11,8 @@ from bias_pipeline import __version__
 from bias_pipeline.analysis.compare import rank_captioners
 from bias_pipeline.analysis.name_collisions import resolve_name_collisions
 from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.metrics.catalogue import bibtex
 from bias_pipeline.report.attacker_sensitivity import steadiness
-from bias_pipeline.report.catalogue import bibtex
 from bias_pipeline.report.concepts import concept_sections
 from bias_pipeline.report.examples import NOTHING, Behind, misnamed_of, revealing_of
 from bias_pipeline.report.report_tables import Section, captioners

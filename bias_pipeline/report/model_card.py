@@ -16,8 +16,8 @@ import yaml
 from bias_pipeline import __version__
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.terminal import printable
+from bias_pipeline.metrics.catalogue import info_of
 from bias_pipeline.metrics.value_names import HEADLINES, MODEL
-from bias_pipeline.report.catalogue import info_of
 from bias_pipeline.report.content import Report
 from bias_pipeline.report.report_tables import SheetNumber, without_places
 from bias_pipeline.report.summary import Summary

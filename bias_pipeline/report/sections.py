@@ -33,7 +33,7 @@ from bias_pipeline.report.tables import (
     pointing,
     reading,
 )
-from bias_pipeline.results.settings import label
+from bias_pipeline.results.settings import ANNOTATOR, label
 from bias_pipeline.results.store import Result, Row
 from bias_pipeline.stats.bootstrap import Draws
 
@@ -265,8 +265,7 @@ def _belongs(part: str, headline: str) -> bool:
     return part not in HEADLINES and direction_of(part) in ("", headline)
 
 
-KEY = "dataset.annotator"
-_TOLD = ("metric", "attribute", "dataset", "captioner")  # of a row, and in a sentence
+_IN_SENTENCE = ("metric", "attribute", "dataset", "captioner")  # what a sentence of bounds names
 
 
 @dataclass(frozen=True)
@@ -323,11 +322,13 @@ def bounds(results: Sequence[Result], swept: Sequence[Mapping[str, str]]) -> lis
     """
     rows_by_setting: dict[tuple[str, ...], dict[str, Row]] = defaultdict(dict)
     for result, overrides in zip(results, swept, strict=True):
-        settings = " ".join(f"{k}={v}" for k, v in overrides.items() if k not in (KEY, *_TOLD))
+        settings = " ".join(
+            f"{k}={v}" for k, v in overrides.items() if k not in (ANNOTATOR, *_IN_SENTENCE)
+        )
         for row in result.rows:
-            if KEY in overrides and row.part in HEADLINES and row.value == row.value:
-                names = (getattr(row, name) for name in _TOLD)
-                rows_by_setting[settings, *names, row.part][overrides[KEY]] = row
+            if ANNOTATOR in overrides and row.part in HEADLINES and row.value == row.value:
+                names = (getattr(row, name) for name in _IN_SENTENCE)
+                rows_by_setting[settings, *names, row.part][overrides[ANNOTATOR]] = row
     return [
         Bounds(rows, settings) for (settings, *_), rows in rows_by_setting.items() if len(rows) > 1
     ]

@@ -7,10 +7,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from bias_pipeline.analysis.compare import Leaderboard
 from bias_pipeline.analysis.conclusion_checks import COVERAGE
-from bias_pipeline.analysis.gate import Decision
 from bias_pipeline.analysis.pareto import fronts
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.files import replace_file
@@ -18,6 +17,10 @@ from bias_pipeline.io.terminal import fits_in_width, print_out, print_table, pri
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.results.settings import CHOICES, further_columns, seeds_text
 from bias_pipeline.results.store import Result, Row, rows_csv
+
+if TYPE_CHECKING:
+    from bias_pipeline.analysis.compare import Leaderboard
+    from bias_pipeline.analysis.gate import Decision
 
 ARROWS = {"a_to_t": "A→T", "t_to_a": "T→A"}
 SIDES = ("model", "human")

@@ -25,6 +25,7 @@ NAMED = ("encoder", "head", "masking", "alignment", "scoring")
 _OF_ONE_METRIC = ("metric", "attribute", "dataset")
 CHOICES = (*_OF_ONE_METRIC, "captioner", *NAMED)  # columns of a row in which cells differ
 ABSENT = "–"
+ANNOTATOR = "dataset.annotator"  # the key whose labels are used
 _LONGEST = 40  # of a value, in characters
 _MOST = 6  # settings in a label
 

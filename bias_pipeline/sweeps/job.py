@@ -32,7 +32,7 @@ from bias_pipeline.io.files import replace_file
 from bias_pipeline.io.plugins import places
 from bias_pipeline.io.progress import Bar
 from bias_pipeline.io.terminal import guard, redact_files, redacted, redacted_data, trace_of
-from bias_pipeline.report import catalogue
+from bias_pipeline.metrics import catalogue
 from bias_pipeline.results.store import Result, ResultStore
 from bias_pipeline.sweeps import slurm
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bias_pipeline.analysis.name_collisions import SWEPT, swept_names
+from bias_pipeline.analysis.name_collisions import SWEPT, resolve_file_collisions, swept_names
 from bias_pipeline.config.compose import INVOCATION, cell_of, composer, new_invocation
 from bias_pipeline.config.expansion import ALL_CAPTIONERS, check_captioners, expand
 from bias_pipeline.config.hydra_composer import Loader, composition_message
@@ -33,7 +33,7 @@ from bias_pipeline.config.targets import PACKAGE
 from bias_pipeline.errors import ResourceError, SweepError, UsageError
 from bias_pipeline.io.progress import showing
 from bias_pipeline.io.terminal import print_out, redact_files, warn
-from bias_pipeline.results.settings import CHOICES, with_settings
+from bias_pipeline.results.settings import ANNOTATOR, CHOICES, with_settings
 from bias_pipeline.results.store import Result, ResultStore
 from bias_pipeline.sweeps import slurm
 from bias_pipeline.sweeps.job import OUTCOME, VISIBLE, job, sweep_bar
@@ -272,10 +272,6 @@ def _conclude(
         lenient: whether to skip cells that the data do not permit.
         of_all: whether to skip them unless none is left.
     """
-    from bias_pipeline.analysis.name_collisions import resolve_file_collisions
-    from bias_pipeline.report.sections import bounds
-    from bias_pipeline.report.tables import print_results, write_table
-
     outcomes = _outcomes(folder, multirun)
     store = ResultStore(outputs)
     differences = differing([outcome["overrides"] for outcome in outcomes])
@@ -286,16 +282,7 @@ def _conclude(
         for outcome in outcomes
         if outcome["status"] != "failed" and (result := store.load(str(outcome["run_id"])))
     ]
-    results, namesakes = resolve_file_collisions([result for result, _ in finished])
-    if results:
-        swept = [values for _, values in finished]
-        results = with_settings(map(_swept, results, swept))
-        print_results(results)
-        for sentence in namesakes:
-            print_out(sentence)
-        for bound in bounds(results, swept):
-            print_out(bound.sentence())
-        write_table(outputs, results)
+    results = _print_finished(finished, outputs) if finished else ()
     cached = sum(outcome["status"] == "cached" for outcome in outcomes)
     if cached:
         print_out(f"cached, not run again: {cached} of {len(outcomes)} cells")
@@ -312,6 +299,35 @@ def _conclude(
         warn(summary)
     code = _exit_code([o for o in failed if o not in skipped], len(outcomes), multirun)
     return SweepOutcome(outputs, results, code)
+
+
+def _print_finished(
+    finished: Sequence[tuple[Result, Mapping[str, str]]], outputs: Path
+) -> Sequence[Result]:
+    """Print and write the table of finished cells.
+
+    Args:
+        finished: results, each with the overrides in which it differs from the others.
+        outputs: the folder of results.
+
+    Returns:
+        The results with these settings, under names that no two captioners share.
+    """
+    from bias_pipeline.report.tables import print_results, write_table
+
+    apart, namesakes = resolve_file_collisions([result for result, _ in finished])
+    swept = [values for _, values in finished]
+    results = with_settings(map(_swept, apart, swept))
+    print_results(results)
+    for sentence in namesakes:
+        print_out(sentence)
+    if any(ANNOTATOR in values for values in swept):
+        from bias_pipeline.report.sections import bounds
+
+        for bound in bounds(results, swept):
+            print_out(bound.sentence())
+    write_table(outputs, results)
+    return results
 
 
 def _swept(result: Result, swept: Mapping[str, str]) -> Result:

@@ -13,7 +13,7 @@ from bias_pipeline.config.overrides import jobs_of
 from bias_pipeline.errors import AbsentModelError, BiasPipelineError, NotApplicableError, SweepError
 from bias_pipeline.io.progress import duration
 from bias_pipeline.io.terminal import print_out, print_table
-from bias_pipeline.report import catalogue
+from bias_pipeline.metrics import catalogue
 from bias_pipeline.results.store import Result, ResultStore
 from bias_pipeline.sweeps.launch import SweepRequest, differing, parse_sweep
 

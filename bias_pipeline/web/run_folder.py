@@ -9,8 +9,8 @@ from pathlib import Path
 
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.metrics.catalogue import info_of
 from bias_pipeline.metrics.value_names import SCORE
-from bias_pipeline.report.catalogue import info_of
 from bias_pipeline.report.report_tables import SheetNumber, started, training_of
 from bias_pipeline.report.tables import ARROWS, pointing
 from bias_pipeline.results.settings import label, seeds_text, with_settings

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from bias_pipeline.report.catalogue import metric_names
+from bias_pipeline.metrics.catalogue import metric_names
 from docs.builder.sources import REPOSITORY, pages
 
 Nav = list[dict[str, object]]

@@ -36,7 +36,7 @@ from bias_pipeline.datasets.rater_answers import CANNOT_TELL
 from bias_pipeline.datasets.scenes import BiasSettings, generate
 from bias_pipeline.datasets.scenes.captioners import captions_without_marks
 from bias_pipeline.datasets.scenes.unmarked import write_unmarked
-from bias_pipeline.report.catalogue import metric_class
+from bias_pipeline.metrics.catalogue import metric_class
 from bias_pipeline.report.tables import p_cell
 from bias_pipeline.stats.correlation import Correlation, pearson
 from bias_pipeline.text.mentions import named_group

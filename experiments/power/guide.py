@@ -16,7 +16,7 @@ from bias_pipeline.analysis.usability import (
     usability,
 )
 from bias_pipeline.metrics.base import QUESTIONS, MetricInfo
-from bias_pipeline.report.catalogue import infos
+from bias_pipeline.metrics.catalogue import infos
 from bias_pipeline.report.smallest_bias import amount
 from experiments.study import markdown
 

@@ -17,7 +17,7 @@ from bias_pipeline.analysis.conclusion_checks import caption_statistics_of, inco
 from bias_pipeline.cell import run_cell
 from bias_pipeline.config import compose
 from bias_pipeline.metrics.base import HEADLINES, QUESTIONS, EvidenceRule
-from bias_pipeline.report.catalogue import metric_class
+from bias_pipeline.metrics.catalogue import metric_class
 from bias_pipeline.results.store import Result, Row
 from tests.metrics.test_contract import NAMES
 

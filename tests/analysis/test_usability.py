@@ -16,7 +16,8 @@ from bias_pipeline.analysis.usability import (
     movements_of,
     usability,
 )
-from bias_pipeline.report.catalogue import card, infos
+from bias_pipeline.metrics.catalogue import infos
+from bias_pipeline.report.metric_cards import card
 from tests.metrics.test_contract import NAMES
 
 USABLE = [

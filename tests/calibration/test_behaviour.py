@@ -25,6 +25,7 @@ from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.metrics.attack import leakage
 from bias_pipeline.metrics.base import LABELLED, PICTURES, WEIGHTS, Metric, Part
+from bias_pipeline.metrics.catalogue import infos, metric_names
 from bias_pipeline.metrics.counting import (
     ba_mals,
     cooccurrence,
@@ -35,7 +36,6 @@ from bias_pipeline.metrics.counting import (
     multi_directional,
 )
 from bias_pipeline.metrics.language import quality
-from bias_pipeline.report.catalogue import infos, metric_names
 from bias_pipeline.scoring import Accuracy
 from bias_pipeline.stats.bootstrap import Estimate
 from experiments.gender_score import planted

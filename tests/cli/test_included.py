@@ -21,7 +21,7 @@ import bias_pipeline as bp
 from bias_pipeline.config import expansion, overrides, targets
 from bias_pipeline.config.targets import is_allowed
 from bias_pipeline.io.plugins import VARIABLE
-from bias_pipeline.report import catalogue
+from bias_pipeline.metrics import catalogue
 from tests.cli.commands import Run, results, rows
 from tests.corpora import REPOSITORY
 from tests.documents import own_package

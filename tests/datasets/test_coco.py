@@ -14,9 +14,9 @@ import pytest
 
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.datasets.captioner_folder import safe_name
 from bias_pipeline.datasets.coco import CocoDataset
 from bias_pipeline.errors import DataError, ResourceError, UsageError
+from bias_pipeline.io.paths import safe_name
 from tests import composed
 from tests.coco_folder import (
     CAPTIONS,

@@ -16,11 +16,11 @@ from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.intersection import Intersection
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import HEADLINES, Metric, Part, Score
+from bias_pipeline.metrics.catalogue import metric_class, metric_names
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.base import CountingMetric
 from bias_pipeline.metrics.counting.gender_error import GenderError
 from bias_pipeline.metrics.value_names import SCORE, T_TO_A
-from bias_pipeline.report.catalogue import metric_class, metric_names
 from bias_pipeline.results.identity import run_id
 from bias_pipeline.stats.bootstrap import Bootstrap
 from tests.corpora import DATA, GENDER, Record, make_corpus

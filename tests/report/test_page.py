@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.report.catalogue import bibtex, infos, metric_names
+from bias_pipeline.metrics.catalogue import bibtex, infos, metric_names
 from bias_pipeline.report.figures import forest, quadrants
 from bias_pipeline.report.page import page, write_page
 from bias_pipeline.results.store import Result, ResultStore

@@ -22,7 +22,6 @@ from typing import Annotated, Any, Literal
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.pictures import Pixels, Region
-from bias_pipeline.datasets.artemis_files import FILES
 from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.datasets.scenes.affect_drawing import AffectDrawing
 from bias_pipeline.datasets.scenes.affect_world import (
@@ -113,6 +112,8 @@ def write_affect(
     Raises:
         ResourceError: if the folder cannot be written.
     """
+    from bias_pipeline.datasets.artemis_files import FILES
+
     world = affect_world(n_images, seed)
     results = (
         (f"captioners/{name}.json", _json(_affect_results(affect_captions(n_images, seed, dials))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bias_pipeline.report.catalogue import bibtex, metric_class
+from bias_pipeline.metrics.catalogue import bibtex, metric_class
 
 
 def caption_metric(name: str, human: bool) -> type:

@@ -1,0 +1,163 @@
+"""The metrics by name, what their cells cost, and what to cite.
+
+``conf/metric/NAME.yaml`` names a class, whose ``info`` and docstring describe the metric.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from bias_pipeline.corpus.corpus import SIDES, Corpus
+from bias_pipeline.declared import TARGET
+from bias_pipeline.io.plugins import conf_file, group_choices
+from bias_pipeline.metrics.base import Cost, MetricInfo
+
+if TYPE_CHECKING:
+    from bias_pipeline.metrics.base import Metric
+
+
+def metric_names() -> list[str]:
+    """Names of the metrics, as in ``metric=``, from the names of files."""
+    return group_choices("metric")
+
+
+def infos() -> dict[str, MetricInfo]:
+    """The info of every metric, by name."""
+    return {name: metric_class(name).info for name in metric_names()}
+
+
+def info_of(name: str) -> MetricInfo | None:
+    """The info of a metric; None if there is no such metric (any more).
+
+    Example:
+        >>> info_of("lic").title
+        'Leakage for Image Captioning'
+    """
+    return metric_class(name).info if name in metric_names() else None
+
+
+@cache
+def metric_class(name: str) -> type[Metric]:
+    """The class that a metric's YAML names."""
+    module, _, kind = str(settings_of(name)[TARGET]).rpartition(".")
+    metric: type[Metric] = getattr(importlib.import_module(module), kind)
+    return metric
+
+
+def settings_of(name: str) -> dict[str, Any]:
+    """A metric's settings as in its YAML."""
+    text = conf_file("metric", name).read_text(encoding="utf-8")
+    settings: dict[str, Any] = yaml.safe_load(text)
+    return settings
+
+
+_PER_CELL = 0.45  # seconds of any cell
+_TYPICAL = 60_000  # captions of an unknown data set
+
+
+def seconds(metric: str, captions: int, seeds: int) -> float:
+    """Expected seconds of a cell, with attackers of ``encoder=ngram``.
+
+    Args:
+        metric: its name; an unknown one has the default cost.
+        captions: of the model and of people.
+        seeds: how many.
+
+    Example:
+        >>> seconds("dbac", 12_000, 5) > seconds("lic", 12_000, 5) > seconds("dpa", 0, 5)
+        True
+    """
+    info = info_of(metric)
+    cost = info.cost if info else Cost()
+    return _PER_CELL + captions * (cost.per_caption + seeds * cost.per_attacked)
+
+
+def seconds_of(
+    metric: str, corpus: Corpus, seeds: int, settings: Mapping[str, object] | None = None
+) -> float:
+    """Expected seconds of a cell of a corpus; a metric that lacks data ends at once.
+
+    Args:
+        metric: its name.
+        corpus: its captions.
+        seeds: how many.
+        settings: see :func:`captions`; if unknown, all captions count.
+    """
+    info = info_of(metric)
+    refused = info is not None and not permitted(info, corpus)
+    size = captions(len(corpus), len(corpus.model), len(corpus.human), settings or {})
+    return len(corpus.each_sample) * seconds(metric, 0 if refused else size, seeds)
+
+
+def permitted(info: MetricInfo, corpus: Corpus) -> bool:
+    """Whether a corpus has what a metric needs."""
+    return set(info.needs) <= _available(corpus)
+
+
+def captions(images: int, model: int, human: int, settings: Mapping[str, object]) -> int:
+    """How many captions a metric reads, at most.
+
+    Args:
+        images: of the corpus.
+        model: captions of the model.
+        human: captions of people.
+        settings: of the metric; ``positions`` limits people's captions of an image, and ``sides``
+            names those that count.
+
+    Example:
+        >>> captions(2000, 2000, 10_000, {"positions": 1, "sides": ["model", "human"]})
+        4000
+        >>> captions(2000, 2000, 10_000, {})
+        12000
+    """
+    positions = settings.get("positions")
+    if isinstance(positions, int):
+        human = min(human, positions * images)
+    sides = settings.get("sides")
+    attacked = sides if isinstance(sides, list) else SIDES
+    sizes = {"model": model, "human": human}
+    return sum(size for side, size in sizes.items() if side in attacked)
+
+
+def _available(corpus: Corpus) -> set[str]:
+    """Those of :data:`~bias_pipeline.metrics.base.NEEDS` that a corpus has."""
+    available = {
+        "human captions": len(corpus.human) > 0,
+        "objects": corpus.objects is not None,
+        "pictures": corpus.pictures is not None,
+        "published weights": True,  # do not depend on the corpus
+    }
+    return {need for need, has in available.items() if has}
+
+
+def weight(metric: str, seeds: int) -> float:
+    """Expected seconds of a cell of an unknown data set, to compare cells."""
+    return seconds(metric, _TYPICAL, seeds)
+
+
+def spared(infos: Iterable[MetricInfo]) -> list[str]:
+    """Metrics that a short audit can leave out, in the order in which it does.
+
+    They train attackers for a question that counting answers too; the costliest come first.
+    """
+    known = list(infos)
+    counted = {info.question for info in known if info.family != "attack"}
+    sparable = [info for info in known if info.family == "attack" and info.question in counted]
+    return [info.name for info in sorted(sparable, key=lambda info: -info.cost.per_attacked)]
+
+
+def bibtex(metrics: Iterable[str]) -> str:
+    """BibTeX of the sources of some metrics, each once; unknown metrics have none.
+
+    Example:
+        >>> bibtex(["lic", "gone"]).startswith("@inproceedings{hirota2022lic,")
+        True
+    """
+    known = [info for metric in metrics if (info := info_of(metric))]
+    sources = dict.fromkeys(source for info in known for source in info.sources)
+    return "\n".join(source.bibtex() for source in sources)
