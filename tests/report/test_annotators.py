@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from bias_pipeline.report.sections import KEY, Bounds, bounds
+from bias_pipeline.report.sections import Bounds, bounds
+from bias_pipeline.results.settings import ANNOTATOR
 from bias_pipeline.results.store import Result, Row
 from tests.report.test_tables import row
 
@@ -15,7 +16,7 @@ def cell(who: str, value: float, half: float = 0.01, **changes: object) -> tuple
     headline: Row = row(
         part="score", value=value, ci_low=value - half, ci_high=value + half, **changes
     )
-    return Result("x", [headline], {}), {KEY: who}
+    return Result("x", [headline], {}), {ANNOTATOR: who}
 
 
 def bounds_of(*cells: tuple[Result, dict]) -> list[Bounds]:
