@@ -262,6 +262,10 @@ class _InMemoryRunner:
                     results.append(self.run(captioner, attribute=attribute, **chosen))
         return results, 0
 
+    def noisy(self, attribute: str) -> bool:
+        """Whether it is asked how far scores move if labels err more often."""
+        return self._cell(next(iter(self.files)), attribute=attribute).label_noise is not None
+
     def run(self, captioner: str, **chosen: object) -> Result:
         """The result of a cell, with its draws."""
         here = self._cell(captioner, **chosen)

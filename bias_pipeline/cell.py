@@ -14,11 +14,13 @@ from dataclasses import asdict, dataclass, replace
 from bias_pipeline import __version__
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.intersection import without_small_groups
+from bias_pipeline.corpus.label_noise import LabelNoise
 from bias_pipeline.corpus.predictions import Training
 from bias_pipeline.corpus.split import Split, seeds_in
 from bias_pipeline.io.progress import bar
 from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Part, Score
 from bias_pipeline.metrics.counting.declines import declines_note
+from bias_pipeline.metrics.label_noise import with_label_noise
 from bias_pipeline.metrics.samples import mean_score
 from bias_pipeline.results.store import Result, Row
 from bias_pipeline.stats.bootstrap import LEAST_TESTED, Estimate, against, spanned
@@ -45,6 +47,7 @@ def run_cell(
     run_id: str,
     origin: RunChoices = RunChoices(),
     facts: Mapping[str, object] | None = None,
+    label_noise: LabelNoise | None = None,
 ) -> Result:
     """Compute a metric on a corpus.
 
@@ -55,19 +58,27 @@ def run_cell(
         run_id: name of the result.
         origin: names of the choices, for the rows.
         facts: further entries of the manifest, as plain data.
+        label_noise: if given, how far the score moves if labels err that often more is measured
+            too.
 
     Raises:
         DataError: if the corpus cannot be scored.
+        UsageError: if the noise says nothing of a group.
     """
     started = time.time()
+    if label_noise is not None:
+        label_noise.wrong(corpus.groupings[metric.attribute.name].names)
     with bar(f"{metric.info.name} {corpus.captioner}"):
         samples = [_scored(sample, metric, seeds) for sample in corpus.each_sample]
     splits, score = samples[0][0], mean_score([score for _, score in samples], metric)
+    trained = [guesses.training for _, each in samples for guesses in each.predictions]
+    if label_noise is not None:
+        score, also_trained = _with_noise(score, corpus, metric, seeds, label_noise)
+        trained += also_trained
     rows = [
         _row(name, part, corpus, metric, seeds, run_id, origin)
         for name, part in score.parts.items()
     ]
-    trained = (guesses.training for _, each in samples for guesses in each.predictions)
     account = asdict(Training.total(trained))
     curves = account.pop("curves")  # a line an epoch: a table of its own
     manifest = {
@@ -93,6 +104,34 @@ def _scored(corpus: Corpus, metric: Metric, seeds: Sequence[int]) -> tuple[list[
     scorable = _scorable(corpus, metric)
     splits = metric.draw_splits(scorable, seeds)
     return splits, _of_all(metric.compute(scorable, splits=splits), scorable, corpus, metric)
+
+
+def _with_noise(
+    score: Score, corpus: Corpus, metric: Metric, seeds: Sequence[int], noise: LabelNoise
+) -> tuple[Score, list[Training]]:
+    """The score with how far it moves under noise, and how attackers were trained for that.
+
+    Groups that were left out stay so.
+    """
+    quick = metric.without_intervals()
+    scorable = replace(
+        _scorable(corpus, metric),
+        samples=tuple(_scorable(sample, metric) for sample in corpus.samples),
+    )
+    trained: list[Training] = []
+
+    def values(noisy: Corpus) -> dict[str, float]:
+        scores = [
+            quick.compute(sample, splits=quick.draw_splits(sample, seeds))
+            for sample in noisy.each_sample
+        ]
+        accounts = (guesses.training for each in scores for guesses in each.predictions)
+        trained.extend(replace(account, curves=()) for account in accounts)
+        parts = mean_score(scores, quick).parts
+        return {name: part.estimate.value for name, part in parts.items() if name in HEADLINES}
+
+    with bar(f"{metric.info.name} {corpus.captioner}, label noise"):
+        return with_label_noise(score, scorable, metric, noise, values), trained
 
 
 def _scorable(corpus: Corpus, metric: Metric) -> Corpus:

@@ -28,6 +28,7 @@ from bias_pipeline.config.overrides import quoted
 from bias_pipeline.config.presets import preset
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import SIDES, Corpus
+from bias_pipeline.datasets.label_errors import read_label_errors
 from bias_pipeline.datasets.parquet_files import stem
 from bias_pipeline.datasets.tables import check_file
 from bias_pipeline.declared import Count, Positive, Share
@@ -42,6 +43,7 @@ from bias_pipeline.report.smallest_bias import unseen
 from bias_pipeline.results.store import Result
 
 _ABOUT = "Score a file of captions with all metrics that fit, and report, within an announced time"
+_NOISE = "dataset.label_noise="
 _LONGEST = 60  # signs of a file's name in that of its folder
 
 
@@ -58,9 +60,11 @@ def command(words: Sequence[str]) -> int:
         name: preset({"attribute": name}).build("attribute") for name in attribute_names()
     }
     _check_map(options.map, attributes)
-    for path in (options.file, options.attributes, options.captions, options.objects):
+    files = (options.attributes, options.captions, options.objects, options.label_noise)
+    for path in (options.file, *files):
         if path is not None:
             check_file(path)
+    _check_noise(options.label_noise, attributes)
     out = options.out or Path("outputs") / f"audit-{_slug(stem(options.file))}"
     overrides = _overrides(options, out)
     cells = _Sweeps(overrides, _labels_of(overrides, options, attributes))
@@ -109,6 +113,9 @@ class _Sweeps:
         sweeps = self._sweeps(attribute, plan)
         return max(planning.dry_run(words, lenient=True) for words in sweeps)
 
+    def noisy(self, attribute: str) -> bool:
+        return any(word.startswith(_NOISE) for word in self.labels.get(attribute, ()))
+
     def alone(self, attribute: str, metrics: Sequence[str]) -> str:
         """The command that runs further metrics without a time limit."""
         words = [f"metric={','.join(metrics)}", *self._of(attribute)]
@@ -139,6 +146,13 @@ def parser() -> Parser:
     parser.add_argument("--attributes", type=Path, required=True, help="labels: CSV or Parquet")
     parser.add_argument("--captions", type=Path, help="people's captions: COCO captions JSON")
     parser.add_argument("--objects", type=Path, help="objects: COCO instances JSON")
+    parser.add_argument(
+        "--label-noise",
+        type=Path,
+        metavar="FILE",
+        help="how often labels err, as rate --gather writes it; says how far scores would move if "
+        "labels erred that often more, and takes about 20 times as long (--minutes)",
+    )
     parser.add_argument("--out", type=Path, help="folder of runs and report (outputs/audit-NAME)")
     parser.add_argument(
         "--minutes",
@@ -230,7 +244,25 @@ def _labels_of(
     misfits = {name: error for name, error in read.items() if isinstance(error, DataError)}
     if misfits and len(misfits) == len(read):
         raise misfits.get(FIRST, next(iter(misfits.values())))
-    return {name: [] if name in misfits else words for name, words in words_by_attribute.items()}
+    return {
+        name: [*([] if name in misfits else words), *_noise(options.label_noise, name)]
+        for name, words in words_by_attribute.items()
+    }
+
+
+def _check_noise(path: Path | None, attributes: Mapping[str, Attribute]) -> None:
+    """Refuse a table of errors that is about none of the attributes."""
+    named = read_label_errors(path) if path else attributes
+    if not set(named) & set(attributes):
+        name = next(iter(named), "")
+        raise DataError(f"{path}: says nothing of an attribute; {did_you_mean(name, attributes)}")
+
+
+def _noise(path: Path | None, attribute: str) -> list[str]:
+    """The override for label errors; none for an attribute of which the table says nothing."""
+    if path is None or attribute not in read_label_errors(path):
+        return []
+    return [f"{_NOISE}{quoted(str(path))}"]
 
 
 def _own_labels(options: Namespace, attribute: Attribute) -> list[str]:

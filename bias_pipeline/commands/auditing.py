@@ -19,6 +19,7 @@ from bias_pipeline.metrics import catalogue
 from bias_pipeline.metrics.base import HEADLINES, LABELLED, PICTURES, WEIGHTS
 from bias_pipeline.metrics.catalogue import infos
 from bias_pipeline.metrics.counting.declines import declines_note
+from bias_pipeline.report.noise_sentence import noise_sentences
 from bias_pipeline.report.report_tables import images_of
 from bias_pipeline.report.tables import percent
 from bias_pipeline.report.verdict_sentences import sentences
@@ -105,6 +106,10 @@ class Cells(Protocol):
         """The results that the data permit, and an exit code."""
         ...
 
+    def noisy(self, attribute: str) -> bool:
+        """Whether it is asked how far scores move if labels err more often."""
+        ...
+
 
 def planned(
     cells: Cells,
@@ -123,7 +128,7 @@ def planned(
     """
     corpora = _labelled(cells)
     plans = {
-        name: plan_for(corpus, 60 * (minutes or _minutes(corpus)))
+        name: plan_for(corpus, 60 * (minutes or _minutes(corpus)), noisy=cells.noisy(name))
         for name, corpus in corpora.items()
     }
     announce(corpora, plans)
@@ -237,7 +242,7 @@ def _minutes(corpus: Corpus) -> float:
     return 1 if len(corpus.model) <= _FEW_CAPTIONS else 5
 
 
-def plan_for(corpus: Corpus, seconds: float) -> Plan:
+def plan_for(corpus: Corpus, seconds: float, *, noisy: bool = False) -> Plan:
     """All metrics without published weights or pictures, and attackers at equal speech.
 
     If the time is too short, the costliest are left out. Each attribute has its own time, so a
@@ -246,6 +251,7 @@ def plan_for(corpus: Corpus, seconds: float) -> Plan:
     Args:
         corpus: of the attribute.
         seconds: to stay within.
+        noisy: see :meth:`Cells.noisy`.
     """
     # An audit must be quick and give the same on every machine; metrics of weights or pictures can
     # be run by name.
@@ -257,7 +263,9 @@ def plan_for(corpus: Corpus, seconds: float) -> Plan:
     matched = AT_EQUAL_SPEECH if len(corpus.human) else ()
     for left_out in (spared[:n] for n in range(len(spared) + 1)):
         metrics = [name for name in candidates if name not in left_out]
-        expected = sum(catalogue.seconds_of(name, corpus, _SEEDS) for name in (*metrics, *matched))
+        expected = sum(
+            catalogue.seconds_of(name, corpus, _SEEDS, noisy=noisy) for name in (*metrics, *matched)
+        )
         plan = Plan(metrics, left_out, _SEEDS, expected, matched)
         if plan.seconds <= seconds:
             break
@@ -278,8 +286,9 @@ def audit_summary(
     notes = [note for corpus in corpora.values() for note in corpus.notes]
     foreign = dict.fromkeys(note for note in notes if FOREIGN_WORDS in note)
     cautions = [f"{note.removeprefix('warning: ')}." for note in [*declined[:1], *foreign]]
-    answers = sentences(verdict(with_settings(results), limits))
-    return [looked, *cautions, *answers, _caution(results, first)]
+    named = with_settings(results)
+    answers = sentences(verdict(named, limits))
+    return [looked, *cautions, *answers, *noise_sentences(named), _caution(results, first)]
 
 
 def _caution(results: Sequence[Result], corpus: Corpus) -> str:

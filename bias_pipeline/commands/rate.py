@@ -67,7 +67,10 @@ def parser() -> Parser:
     parser.add_argument("--consent", type=Path, metavar="FILE", help="text that raters agree to")
     add_address_options(parser, "raters")
     parser.add_argument(
-        "--gather", type=Path, metavar="DIR", help="print agreement of the answers in DIR"
+        "--gather",
+        type=Path,
+        metavar="DIR",
+        help="print agreement of the answers in DIR, and write how often labels err",
     )
     return parser
 
@@ -132,7 +135,7 @@ def _serve(options: Namespace) -> None:
 
 def _study(options: Namespace) -> Any:
     """The study that the options describe."""
-    from bias_pipeline.web.study import CONSENT, RatingQuestion, Study
+    from bias_pipeline.web.study import CONSENT, NO_ATTRIBUTE, RatingQuestion, Study
 
     cell = compose.cell([f"attribute={options.attribute}"] if options.attribute else [])
     attribute = cell.build("attribute")
@@ -149,7 +152,7 @@ def _study(options: Namespace) -> Any:
         answers = tuple(filter(None, map(str.strip, (options.answers or "yes,no").split(","))))
         if len(set(answers)) < max(2, len(answers)):
             raise UsageError("--answers takes two different answers or more, with commas between")
-        question = RatingQuestion(options.question, "question", answers, options.ordinal)
+        question = RatingQuestion(options.question, NO_ATTRIBUTE, answers, options.ordinal)
     photos = find_photos(options.folder) if options.folder else {}
     captions = _captions(options, cell) if options.captions else {}
     masked = masked_photos(options, photos)
@@ -212,7 +215,7 @@ def _gold(path: Path, answers: Sequence[str]) -> dict[str, str]:
 
 
 def _gather(options: Namespace) -> None:
-    """Print agreement of the answers of a study."""
+    """Print agreement of the answers of a study, and write how often labels err."""
     from bias_pipeline.web.summary import agreement_lines
 
     if options.out or options.folder:

@@ -13,6 +13,7 @@ from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_type_hints
 
 from bias_pipeline.attackers.probe import Probe
@@ -29,12 +30,20 @@ from bias_pipeline.config.targets import (
 )
 from bias_pipeline.config.yaml_files import check_resolved
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
+from bias_pipeline.corpus.label_noise import LabelNoise
 from bias_pipeline.corpus.split import SplitRule, seeds_of
 from bias_pipeline.datasets.base import Dataset
+from bias_pipeline.datasets.label_errors import read_label_errors
 from bias_pipeline.debias.base import Debias
-from bias_pipeline.declared import ConfiguredAs, Count, Range, Text
+from bias_pipeline.declared import ConfiguredAs, Count, Range, Share, Text
 from bias_pipeline.encoders.base import Encoder, Head, NetEncoder
-from bias_pipeline.errors import AbsentModelError, ResourceError, UnlabelledError, UsageError
+from bias_pipeline.errors import (
+    AbsentModelError,
+    ResourceError,
+    UnlabelledError,
+    UsageError,
+    did_you_mean,
+)
 from bias_pipeline.io.plugins import group_choices
 from bias_pipeline.loggers.loggers import ResultLogger
 from bias_pipeline.metrics.base import WEIGHTS, Metric, MetricInfo
@@ -53,6 +62,8 @@ if TYPE_CHECKING:
     from bias_pipeline.corpus.corpus import Corpus
 
 Samples = Literal["mean", "first"]
+ErrorFile = Annotated[str, Text(r"[^\x00-\x1f]+", "a file, or shares of wrong labels by group")]
+LabelNoiseRates = ErrorFile | Mapping[str, Share | Mapping[str, Share]] | None
 AS_READ = ScoredText()
 INVOCATION = "BIAS_PIPELINE_INVOCATION"
 NEEDED = ("metric", "dataset", "attribute", "seeds", "paths")
@@ -138,7 +149,27 @@ class CellConfig:
             attribute=self.tree["attribute"]["name"],
             metric_version=self.metric.version,
             seeds=self.seeds,
+            label_noise=self.label_noise,
         )
+
+    @cached_property
+    def label_noise(self) -> LabelNoise | None:
+        """How much more often labels shall err, if that is asked.
+
+        Raises:
+            BiasPipelineError: if its file or its rates are wrong.
+        """
+        rates, attribute = self.tree["label_noise"], self.build("attribute")
+        if isinstance(rates, str):
+            path = Path(rates)
+            tables = read_label_errors(path)
+            if attribute.name not in tables:
+                raise UsageError(
+                    f"dataset.label_noise: {path} says nothing of attribute {attribute.name!r}; "
+                    f"{did_you_mean(attribute.name, tables)}"
+                )
+            rates = tables[attribute.name]
+        return None if rates is None else LabelNoise.of(attribute, rates)
 
     def require(self) -> None:
         """Check before any data are read that the needs of encoder and metric are met.
@@ -272,7 +303,8 @@ def cell_of(config: DictConfig, choices: Mapping[str, Any] | None = None) -> Cel
         tree = {str(key): _resolved(config, str(key)) for key in config if key != "hydra"}
     except OmegaConfBaseException as error:
         raise UsageError(f"{str(error).splitlines()[0]}; {_misfit(str(error))}") from error
-    tree["samples"] = _samples(tree.get("metric"))
+    tree["samples"] = _taken(tree, "metric", "samples", Samples, "mean")
+    tree["label_noise"] = _taken(tree, "dataset", "label_noise", LabelNoiseRates, None)
     written = plain_tree(config, resolve=False)
     try:
         check_task(tree)
@@ -283,11 +315,12 @@ def cell_of(config: DictConfig, choices: Mapping[str, Any] | None = None) -> Cel
     return CellConfig(tree, frozenset(used), {str(k): str(v) for k, v in choices.items()}, keys)
 
 
-def _samples(metric: object) -> object:
-    """Take ``samples`` out of a metric's node: it decides what is read, for every metric alike."""
-    samples = metric.pop("samples", "mean") if isinstance(metric, dict) else "mean"
-    check_value(samples, Samples, "metric.samples")
-    return samples
+def _taken(tree: Mapping[str, Any], group: str, name: str, kind: Any, usual: object) -> object:
+    """Take a setting out of a node: it is the same for every metric, or for every data set."""
+    node = tree.get(group)
+    value = node.pop(name, usual) if isinstance(node, dict) else usual
+    check_value(value, kind, f"{group}.{name}")
+    return value
 
 
 def check_task(tree: Mapping[str, Any]) -> None:

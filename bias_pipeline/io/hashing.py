@@ -48,7 +48,7 @@ def hash_ids(texts: Iterable[str]) -> UIntArray:
 PURPOSES = (
     "split", "resample", "noise", "bundle", "retry", "dropout", "limit", "language bias",
     "deletion", "mask noise", "ties", "pairing", "attackers", "pictures", "permute", "examples",
-    "words out", "words in", "leaning",
+    "words out", "words in", "leaning", "label noise",
 )  # fmt: skip
 _SALTS = {
     **dict(zip(PURPOSES, hash_ids(PURPOSES), strict=True)),

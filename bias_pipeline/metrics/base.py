@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self
 
 from bias_pipeline.array_types import BoolArray
 from bias_pipeline.corpus.attribute import Attribute
@@ -16,7 +17,7 @@ from bias_pipeline.corpus.split import Split
 from bias_pipeline.declared import Configurable
 from bias_pipeline.metrics.references import Reference
 from bias_pipeline.metrics.value_names import HEADLINES as HEADLINES
-from bias_pipeline.stats.bootstrap import Estimate
+from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 
 # What metrics ask of a captioner, in the order in which an audit answers.
 QUESTIONS: Mapping[str, str] = {
@@ -257,6 +258,7 @@ class Metric(Configurable, ABC):
 
     info: ClassVar[MetricInfo]
     attribute: Attribute
+    stats: Bootstrap  # of metrics with intervals over images
 
     def scope(self, corpus: Corpus) -> BoolArray:
         """(N,) the images that it is about, whether or not captions describe them."""
@@ -270,6 +272,13 @@ class Metric(Configurable, ABC):
             BiasPipelineError: naming what is missing.
         """
         return
+
+    def without_intervals(self) -> Self:
+        """A copy that computes the same headlines, as quickly as it can."""
+        quick = copy(self)
+        if hasattr(self, "stats"):
+            quick.stats = replace(self.stats, resamples=2)
+        return quick
 
     def draw_splits(self, corpus: Corpus, seeds: Sequence[int]) -> list[Split]:
         """One split a seed; none for metrics that train nothing."""

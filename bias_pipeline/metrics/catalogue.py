@@ -57,6 +57,7 @@ def settings_of(name: str) -> dict[str, Any]:
 
 
 _PER_CELL = 0.45  # seconds of any cell
+_NOISY = 21  # times a cell: attackers of 20 draws, or 200 counts, each a tenth of those in a cell
 _TYPICAL = 60_000  # captions of an unknown data set
 
 
@@ -78,7 +79,12 @@ def seconds(metric: str, captions: int, seeds: int) -> float:
 
 
 def seconds_of(
-    metric: str, corpus: Corpus, seeds: int, settings: Mapping[str, object] | None = None
+    metric: str,
+    corpus: Corpus,
+    seeds: int,
+    settings: Mapping[str, object] | None = None,
+    *,
+    noisy: bool = False,
 ) -> float:
     """Expected seconds of a cell of a corpus; a metric that lacks data ends at once.
 
@@ -87,11 +93,13 @@ def seconds_of(
         corpus: its captions.
         seeds: how many.
         settings: see :func:`captions`; if unknown, all captions count.
+        noisy: whether it also measures how far the score moves if labels err more often.
     """
     info = info_of(metric)
     refused = info is not None and not permitted(info, corpus)
     size = captions(len(corpus), len(corpus.model), len(corpus.human), settings or {})
-    return len(corpus.each_sample) * seconds(metric, 0 if refused else size, seeds)
+    times = _NOISY if noisy and not refused else 1
+    return times * len(corpus.each_sample) * seconds(metric, 0 if refused else size, seeds)
 
 
 def permitted(info: MetricInfo, corpus: Corpus) -> bool:

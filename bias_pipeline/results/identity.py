@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.label_noise import LabelNoise
 from bias_pipeline.declared import TARGET, known_name
 
 # Keys that do not change numbers: where files are, and how many processes work.
@@ -26,6 +27,7 @@ def run_id(
     attribute: str,
     metric_version: int,
     seeds: Sequence[int],
+    label_noise: LabelNoise | None = None,
 ) -> str:
     """A readable name that ends in the hash of the run.
 
@@ -37,6 +39,7 @@ def run_id(
         attribute: the attribute's name.
         metric_version: of the metric.
         seeds: of the run.
+        label_noise: whose effect is measured too; a run without it has the id that it always had.
 
     Returns:
         A name that is a safe folder name on every system.
@@ -49,6 +52,7 @@ def run_id(
         "corpus": corpus.digest,
         "file_order": _file_order(tree, corpus),
         "seeds": list(seeds),
+        **({"label_noise": label_noise.rates} if label_noise else {}),
     }
     digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12]
     names = (metric, corpus.dataset, corpus.captioner, attribute, digest)

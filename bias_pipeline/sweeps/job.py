@@ -187,7 +187,15 @@ def _compute(
     included = {name: str(place) for name, place in places().items()}
     facts = {"config": here.tree["metric"], "keys": here.keys, "included": included, **facts}
     metric = here.build("metric")
-    return run_cell(corpus, metric, here.seeds, run_id=identity, origin=origin, facts=facts)
+    return run_cell(
+        corpus,
+        metric,
+        here.seeds,
+        run_id=identity,
+        origin=origin,
+        facts=facts,
+        label_noise=here.label_noise,
+    )
 
 
 def _overrides(hydra: Any) -> list[str]:

@@ -94,7 +94,8 @@ def _seconds(cell: CellConfig, store: ResultStore) -> float:
     """Expected seconds, by measured rates; for networks by a finished cell of the same kind."""
     corpus, seeds, settings = cell.corpus(), len(cell.seeds), cell.tree["metric"]
     if cell.choice("encoder") in _MEASURED:
-        return catalogue.seconds_of(cell.metric.name, corpus, seeds, settings)
+        noisy = cell.label_noise is not None
+        return catalogue.seconds_of(cell.metric.name, corpus, seeds, settings, noisy=noisy)
     captions = catalogue.captions(len(corpus), len(corpus.model), len(corpus.human), settings)
     samples = [sample for result in _alike(cell, store) if (sample := _taken(result)) is not None]
     if not samples:

@@ -16,6 +16,7 @@ from bias_pipeline.vision.masked_photos import PhotoReader
 from bias_pipeline.vision.photos import read_photo
 
 CONSENT = files("bias_pipeline.web").joinpath("consent.txt").read_text(encoding="utf-8")
+NO_ATTRIBUTE = "question"  # what is asked if no groups are
 _LONGEST_SIDE, _QUALITY = 1600, 90
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from bias_pipeline.array_types import Float64Array, IntArray
+from bias_pipeline.datasets.label_errors import NAME as LABEL_ERRORS
+from bias_pipeline.datasets.label_errors import write_label_errors
 from bias_pipeline.datasets.rater_answers import CANNOT_TELL
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.json_files import expect, load_json
@@ -23,12 +25,13 @@ from bias_pipeline.stats.agreement import (
 from bias_pipeline.stats.dawid_skene import LEAST_RATERS, error_range, label_confusion
 from bias_pipeline.stats.shares import wilson
 from bias_pipeline.web.answers import GOLD, STUDY, Rating, read_ratings
+from bias_pipeline.web.study import NO_ATTRIBUTE
 
 _Z = 1.96
 
 
 def agreement_lines(folder: Path) -> list[str]:
-    """Agreement of a study's raters, a sentence a line.
+    """Agreement of a study's raters, a sentence a line; writes how often its labels err.
 
     Args:
         folder: of the study.
@@ -56,6 +59,7 @@ def agreement_lines(folder: Path) -> list[str]:
         f"cannot tell: {unsure}",
         *_coefficients(list(ballots.values()), answers, ordinal=bool(study.get("ordinal"))),
         *error_lines(ratings, answers),
+        *_stored_errors(folder, str(study.get("attribute")), ratings, answers),
     ]
     return [*lines, *_right(ratings, _gold(folder))]
 
@@ -138,12 +142,31 @@ def error_lines(ratings: Sequence[Rating], groups: Sequence[str]) -> list[str]:
         groups: its answers without "cannot tell", which counts as no answer.
     """
     answers = _answers(ratings, groups)
-    n_answers = (answers >= 0).sum(axis=1)
-    several = answers[n_answers >= LEAST_RATERS]
-    if len(several) >= _LEAST:
+    if len(several := _by_several(answers)):
         return _by_truth(several, groups)
-    both = answers[n_answers == 2]
+    both = answers[(answers >= 0).sum(axis=1) == 2]
     return _of_two(both, len(groups)) if len(both) >= _LEAST else []
+
+
+def _by_several(answers: IntArray) -> IntArray:
+    """The answers to items that enough raters gave; none if such items are few."""
+    several = answers[(answers >= 0).sum(axis=1) >= LEAST_RATERS]
+    return several if len(several) >= _LEAST else several[:0]
+
+
+def _stored_errors(
+    folder: Path, attribute: str, ratings: Sequence[Rating], groups: Sequence[str]
+) -> list[str]:
+    """Write how often the majority's label errs, if that is known, and say where."""
+    several = _by_several(_answers(ratings, groups))
+    if not len(several) or attribute == NO_ATTRIBUTE:
+        return []
+    path = folder / LABEL_ERRORS
+    write_label_errors(path, attribute, groups, label_confusion(several, len(groups)))
+    return [
+        f"{path}: these errors; dataset.label_noise={path} shows how far scores move if labels err "
+        "that often more"
+    ]
 
 
 def _answers(ratings: Sequence[Rating], groups: Sequence[str]) -> IntArray:

@@ -8,6 +8,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bias_pipeline.commands import auditing
@@ -16,6 +17,7 @@ from bias_pipeline.commands.main import main
 from bias_pipeline.config.compose import cell
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.datasets.label_errors import write_label_errors
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
 from bias_pipeline.datasets.scenes.dataset import write_scenes
 from bias_pipeline.datasets.scenes.world import generate
@@ -393,6 +395,31 @@ class Columns:
 
 
 MINUTES = 0.01  # too few for all metrics
+
+
+@pytest.mark.slow  # 200 draws a metric
+def test_it_says_in_one_sentence_what_more_label_errors_would_move(
+    scenes: Path, labels: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "errors.csv"
+    write_label_errors(path, "gender", ("male", "female"), np.array([[0.7, 0.3], [0.3, 0.7]]))
+    words = (captions(scenes), "--attributes", labels, "--label-noise", str(path))
+    audited = audit(tmp_path / "out", *words)
+    told = [line for line in audited.text.splitlines() if line.startswith("If gender labels erred")]
+    assert len(told) == 1
+    assert "gender_error by +" in told[0]
+    assert "gender labels erred that often more" in (tmp_path / "out/report.html").read_text()
+
+
+def test_a_table_of_errors_of_no_attribute_is_refused(
+    run: Run, scenes: Path, labels: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "errors.csv"
+    path.write_text("attribute,group,label,share\nsex,male,male,1\n")
+    words = (captions(scenes), "--attributes", labels, "--label-noise", str(path))
+    code, text = run("audit", *words)
+    assert code == 3
+    assert f"{path}: says nothing of an attribute" in text
 
 
 def test_a_further_column_of_labels_changes_nothing_of_what_is_run_for_gender(

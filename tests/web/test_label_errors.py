@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
+from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from bias_pipeline.config.compose import cell
 from bias_pipeline.web.answers import Rating
-from bias_pipeline.web.summary import error_lines
+from bias_pipeline.web.summary import agreement_lines, error_lines
 
 GROUPS = ("male", "female")
 
@@ -38,6 +42,18 @@ def test_two_raters_give_a_range_with_its_assumption() -> None:
     assert "if they err independently" in line
     low, high = (float(end) for end in re.findall(r"([\d.]+)% \((?:one|both)", line))
     assert (low, high) == (pytest.approx(5.0, abs=0.7), pytest.approx(5.3, abs=0.8))
+
+
+def test_what_three_raters_tell_is_written_for_label_noise(tmp_path: Path) -> None:
+    study = {"question": "?", "attribute": "gender", "answers": list(GROUPS)}
+    (tmp_path / "study.json").write_text(json.dumps(study))
+    lines = [asdict(rating) for rating in ratings(1000, dict.fromkeys("abc", 0.1))]
+    (tmp_path / "answers.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    *_, last = agreement_lines(tmp_path)
+    assert f"dataset.label_noise={tmp_path}/label_errors.csv" in last
+    here = cell([f"dataset.label_noise={tmp_path}/label_errors.csv"])
+    assert here.label_noise is not None
+    assert here.label_noise.wrong(GROUPS)["male"] == pytest.approx(0.028, abs=0.01)
 
 
 def test_few_items_say_nothing() -> None:

@@ -9,6 +9,7 @@ import math
 from abc import ABC
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -126,6 +127,12 @@ class CaptionAttack(Metric, ABC):
         self.sides = tuple(sides)
         self.wordless_limit = wordless_limit
         self.learning_curve = learning_curve
+
+    def without_intervals(self) -> Self:
+        """See the base; without a learning curve too."""
+        quick = super().without_intervals()
+        quick.learning_curve = False
+        return quick
 
     def draw_splits(self, corpus: Corpus, seeds: Sequence[int]) -> list[Split]:
         """One split a seed over all labelled images."""

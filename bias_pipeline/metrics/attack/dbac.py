@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
@@ -154,6 +154,12 @@ class DBAC(Metric):
             rare=choice("rare", rare, RARE),
         )
         self.exclude_tasks = tuple(exclude_tasks)
+
+    def without_intervals(self) -> Self:
+        """See the base."""
+        quick = super().without_intervals()
+        quick.settings = replace(self.settings, stats=quick.stats)
+        return quick
 
     def draw_splits(self, corpus: Corpus, seeds: Sequence[int]) -> list[Split]:
         """One split a seed over all labelled images."""

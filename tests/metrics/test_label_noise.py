@@ -1,0 +1,276 @@
+"""How far scores move if labels err more often: against expectation, theory and the labels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bias_pipeline.cell import run_cell
+from bias_pipeline.config import compose
+from bias_pipeline.corpus.attribute import Attribute
+from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.corpus.label_noise import ErrorRates, LabelNoise
+from bias_pipeline.datasets.label_errors import read_label_errors, write_label_errors
+from bias_pipeline.errors import DataError, UsageError
+from bias_pipeline.metrics.counting.gender_error import GenderError
+from bias_pipeline.metrics.label_noise import with_label_noise
+from bias_pipeline.metrics.value_names import DIRECTIONS
+from bias_pipeline.report.noise_sentence import noise_sentences
+from bias_pipeline.results.store import Result, Row
+from bias_pipeline.stats.bootstrap import Bootstrap
+from tests.corpora import GENDER, make_corpus
+
+STATS = Bootstrap(resamples=200)
+CAPTIONS = {  # by true group, what the captioner names, and of how many images
+    "m": {"a man": 90, "a woman": 20, "a dog": 40},
+    "f": {"a man": 30, "a woman": 100, "a dog": 20},
+}
+RATES: ErrorRates = {"male": 0.1, "female": {"male": 0.2}}
+
+
+def counted() -> Corpus:
+    texts = [
+        (label, text)
+        for label, texts in CAPTIONS.items()
+        for text, number in texts.items()
+        for _ in range(number)
+    ]
+    return make_corpus(
+        [Record(str(n), text, (), {"gender": label}) for n, (label, text) in enumerate(texts)]
+    )
+
+
+def noise(rates: ErrorRates, attribute: Attribute = GENDER) -> LabelNoise:
+    return LabelNoise.of(attribute, rates)
+
+
+def scored(corpus: Corpus, rates: ErrorRates | None) -> Result:
+    metric = GenderError(GENDER, STATS, words=None)
+    asked = None if rates is None else noise(rates)
+    return run_cell(corpus, metric, [0], run_id="x", label_noise=asked)
+
+
+@cache
+def noisy() -> Mapping[str, Row]:
+    return rows(scored(counted(), RATES))
+
+
+def rows(result: Result) -> Mapping[str, Row]:
+    return {row.part: row for row in result.rows}
+
+
+def test_a_count_moves_by_its_expectation() -> None:
+    """An image is wrong with the share of its group if it was right, and the other way round."""
+    wrong = {"m": 0.1, "f": 0.2}
+    right = {"m": "a man", "f": "a woman"}
+    n = sum(sum(texts.values()) for texts in CAPTIONS.values())
+    moved = variance = 0.0
+    for label, texts in CAPTIONS.items():
+        for text, number in texts.items():
+            if text != "a dog":
+                moved += number * wrong[label] * (1 if text == right[label] else -1) / n
+                variance += number * wrong[label] * (1 - wrong[label]) / n**2
+    row = noisy()["label_noise"]
+    assert row.value == pytest.approx(moved, abs=3 * math.sqrt(variance / 200))
+    assert (row.ci_high - row.ci_low) / 2 == pytest.approx(1.96 * math.sqrt(variance), rel=0.2)
+
+
+def test_labels_err_as_often_as_was_said() -> None:
+    corpus = counted()
+    before = corpus.groupings["gender"].codes
+    after = np.stack(
+        [noise(RATES).redrawn(corpus, draw).groupings["gender"].codes for draw in range(200)]
+    )
+    changed = (after != before).mean(axis=0)
+    assert [changed[before == k].mean() for k in (0, 1)] == pytest.approx([0.1, 0.2], abs=0.005)
+
+
+def test_an_image_that_has_no_group_gets_none() -> None:
+    corpus = make_corpus(
+        [Record(str(n), "a man", (), {"gender": "unsure" if n % 3 else "m"}) for n in range(90)]
+    )
+    codes = noise({"male": 1, "female": 1}).redrawn(corpus, 0).groupings["gender"].codes
+    assert set(codes[corpus.groupings["gender"].unsure]) == {-2}
+    assert set(codes[corpus.groupings["gender"].labelled]) == {1}
+
+
+def test_labels_of_a_group_that_is_not_scored_leave() -> None:
+    """They are another group's images, of which attackers know nothing."""
+    age = Attribute("gender", ("male", "female", "other"), {}, {})
+    rates: ErrorRates = {"male": {"other": 1.0}, "female": {"male": 1.0}}
+    before = counted().groupings["gender"].codes
+    after = noise(rates, age).redrawn(counted(), 0).groupings["gender"].codes
+    assert set(after[before == 0]) == {-1}
+    assert set(after[before == 1]) == {0}
+
+
+def test_a_draw_of_an_image_does_not_depend_on_others() -> None:
+    corpus, some = counted(), np.arange(0, 300, 7)
+    whole = noise(RATES).redrawn(corpus, 3).groupings["gender"].codes[some]
+    assert (noise(RATES).redrawn(corpus.take(some), 3).groupings["gender"].codes == whole).all()
+
+
+def test_without_it_nothing_is_added() -> None:
+    plain = scored(counted(), None).rows
+    assert [repr(row) for part, row in noisy().items() if part != "label_noise"] == list(
+        map(repr, plain)
+    )
+
+
+def test_labels_that_do_not_err_move_nothing() -> None:
+    row = rows(scored(counted(), {"male": 0, "female": 0}))["label_noise"]
+    assert (row.value, row.ci_low, row.ci_high) == (0, 0, 0)
+
+
+def test_all_samples_have_the_same_labels() -> None:
+    corpus = counted()
+    two = rows(scored(replace(corpus, samples=(corpus,)), RATES))
+    assert two["label_noise"].value == pytest.approx(noisy()["label_noise"].value, abs=1e-12)
+
+
+def cell(*words: str) -> compose.CellConfig:
+    return compose.cell(["dataset.n_images=400", "stats.resamples=20", "probe.cache=null", *words])
+
+
+def result(here: compose.CellConfig) -> Result:
+    corpus = here.corpus()
+    return run_cell(
+        corpus, here.build("metric"), here.seeds, run_id="x", label_noise=here.label_noise
+    )
+
+
+def test_noise_attenuates_what_attackers_find(tmp_path: Path) -> None:
+    """Accuracy a above 1/2 becomes a - e (2 a - 1), so a difference of accuracies loses 2 e of it.
+
+    Attackers also learn from wrong labels, so they lose that much or more.
+    """
+    here = cell(
+        f"paths.cache={tmp_path}",
+        "metric=leakage",
+        "+dataset.captioners.mine.a_to_t=0.9",
+        "captioner=mine",
+        "dataset.label_noise={male: 0.2, female: 0.2}",
+        "metric.learning_curve=false",
+        "metric.positions=1",
+        "seeds=2",
+    )
+    by_part = rows(result(here))
+    score, move = by_part["score"].value, by_part["label_noise"]
+    assert -0.8 * score < move.value < -0.3 * score
+    assert move.ci_high < 0
+
+
+def test_each_direction_moves_by_itself(tmp_path: Path) -> None:
+    here = cell(f"paths.cache={tmp_path}", "metric=ba_directional", "dataset.n_images=100")
+    corpus, metric = here.corpus(), here.build("metric")
+    score = metric.compute(corpus, splits=[])
+    values = {name: score.parts[name].estimate.value for name in DIRECTIONS}
+    asked = noise({"male": 0, "female": 0}, here.build("attribute"))
+    moved = with_label_noise(
+        score, corpus, metric, asked, lambda _: {**values, "t_to_a": values["t_to_a"] + 1}
+    )
+    assert moved.parts["a_to_t:label_noise"].estimate.value == pytest.approx(0)
+    assert moved.parts["t_to_a:label_noise"].estimate.value == pytest.approx(1)
+
+
+def test_only_a_run_that_asks_has_another_id(tmp_path: Path) -> None:
+    words = (f"paths.cache={tmp_path}", "metric=gender_error")
+    plain, null, low, high = (
+        cell(*words, *more)
+        for more in (
+            (),
+            ("dataset.label_noise=null",),
+            ("dataset.label_noise={male: 0.1, female: 0.1}",),
+            ("dataset.label_noise={male: 0.1, female: 0.2}",),
+        )
+    )
+    corpus = plain.corpus()
+    assert {here.corpus().digest for here in (null, low, high)} == {corpus.digest}
+    assert plain.run_id(corpus) == null.run_id(corpus)
+    assert len({here.run_id(corpus) for here in (plain, low, high)}) == 3
+
+
+def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "label_errors.csv"
+    confusion = np.array([[0.97, 0.03], [math.nan, math.nan]])
+    write_label_errors(path, "gender", ("male", "female"), confusion)
+    assert read_label_errors(path) == {"gender": {"male": {"male": 0.97, "female": 0.03}}}
+
+
+def test_a_moved_file_is_the_same_run(tmp_path: Path) -> None:
+    confusion = np.array([[0.97, 0.03], [0.1, 0.9]])
+    ids = set()
+    for name in ("a.csv", "b.csv"):
+        write_label_errors(tmp_path / name, "gender", ("male", "female"), confusion)
+        words = (f"paths.cache={tmp_path}", f"dataset.label_noise={tmp_path / name}")
+        here = cell("metric=gender_error", *words)
+        ids.add(here.run_id(here.corpus()))
+    assert len(ids) == 1
+
+
+@pytest.mark.parametrize(
+    ("rates", "fault"),
+    [
+        ({"man": 0.1}, "has no group 'man'; did you mean 'male'"),
+        ({"male": {"woman": 0.1}}, "has no group 'woman'"),
+        ({"male": {"male": 0.5, "female": 0.1}}, "male: shares of its images add up to 0.600"),
+        ({"male": {"female": 1.2}}, "male: shares of its images add up to 1.200"),
+    ],
+)
+def test_rates_that_cannot_be_are_refused(rates: ErrorRates, fault: str) -> None:
+    with pytest.raises(UsageError, match=fault):
+        noise(rates)
+
+
+def test_every_group_must_have_a_rate() -> None:
+    with pytest.raises(UsageError, match="says nothing of gender 'female'; give its share"):
+        scored(counted(), {"male": 0.1})
+
+
+def test_groups_of_two_attributes_are_refused() -> None:
+    here = compose.cell(
+        ["metric=gender_error", "attribute=[gender,race]", "dataset.label_noise={male-light: 0.1}"]
+    )
+    with pytest.raises(UsageError, match="is of one attribute"):
+        _ = here.label_noise
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("attribute,group,label\n", "column 'share' is absent"),
+        ("attribute,group,label,share\ngender,male,female,2\n", "share '2' is no number between"),
+        (
+            "attribute,group,label,share\ngender,male,female,0.1\ngender,male,female,0.2\n",
+            "gender, male, female occurs twice",
+        ),
+    ],
+)
+def test_a_broken_table_is_refused(tmp_path: Path, text: str, fault: str) -> None:
+    (tmp_path / "errors.csv").write_text(text)
+    with pytest.raises(DataError, match=fault):
+        read_label_errors(tmp_path / "errors.csv")
+
+
+def test_a_table_about_another_attribute_is_refused(tmp_path: Path) -> None:
+    write_label_errors(tmp_path / "errors.csv", "race", ("light", "dark"), np.eye(2))
+    here = compose.cell(["metric=gender_error", f"dataset.label_noise={tmp_path}/errors.csv"])
+    with pytest.raises(UsageError, match="says nothing of attribute 'gender'"):
+        _ = here.label_noise
+
+
+def test_the_sentence_names_what_leaves_its_interval() -> None:
+    (moved,) = noise_sentences([scored(counted(), {"male": 0.3, "female": 0.3})])
+    assert moved.startswith("If gender labels erred that often more (male 30.0%, female 30.0%), 1 ")
+    assert noise_sentences([scored(counted(), None)]) == []
+
+
+def test_the_sentence_says_that_nothing_leaves_its_interval() -> None:
+    (still,) = noise_sentences([scored(counted(), {"male": 0.001, "female": 0.001})])
+    assert still.endswith("none of 1 headlines would leave its interval.")
