@@ -405,9 +405,11 @@ def test_it_says_in_one_sentence_what_more_label_errors_would_move(
     write_label_errors(path, "gender", ("male", "female"), np.array([[0.7, 0.3], [0.3, 0.7]]))
     words = (captions(scenes), "--attributes", labels, "--label-noise", str(path))
     audited = audit(tmp_path / "out", *words)
-    told = [line for line in audited.text.splitlines() if line.startswith("If gender labels erred")]
-    assert len(told) == 1
-    assert "gender_error by +" in told[0]
+    about_errors = [
+        line for line in audited.text.splitlines() if line.startswith("If gender labels erred")
+    ]
+    assert len(about_errors) == 1
+    assert "gender_error by +" in about_errors[0]
     assert "gender labels erred that often more" in (tmp_path / "out/report.html").read_text()
 
 

@@ -52,8 +52,8 @@ def noise(rates: ErrorRates, attribute: Attribute = GENDER) -> LabelNoise:
 
 def scored(corpus: Corpus, rates: ErrorRates | None) -> Result:
     metric = GenderError(GENDER, STATS, words=None)
-    asked = None if rates is None else noise(rates)
-    return run_cell(corpus, metric, [0], run_id="x", label_noise=asked)
+    label_noise = None if rates is None else noise(rates)
+    return run_cell(corpus, metric, [0], run_id="x", label_noise=label_noise)
 
 
 @cache
@@ -171,9 +171,9 @@ def test_each_direction_moves_by_itself(tmp_path: Path) -> None:
     corpus, metric = here.corpus(), here.build("metric")
     score = metric.compute(corpus, splits=[])
     values = {name: score.parts[name].estimate.value for name in DIRECTIONS}
-    asked = noise({"male": 0, "female": 0}, here.build("attribute"))
+    label_noise = noise({"male": 0, "female": 0}, here.build("attribute"))
     moved = with_label_noise(
-        score, corpus, metric, asked, lambda _: {**values, "t_to_a": values["t_to_a"] + 1}
+        score, corpus, metric, label_noise, lambda _: {**values, "t_to_a": values["t_to_a"] + 1}
     )
     assert moved.parts["a_to_t:label_noise"].estimate.value == pytest.approx(0)
     assert moved.parts["t_to_a:label_noise"].estimate.value == pytest.approx(1)
