@@ -107,7 +107,7 @@ def audit(
         minutes: the time limit (1; with more than 10,000 captions 5).
         least_coverage: share of the labelled images that an answer must use.
         out: folder to store results and a report in, ``report.html``.
-        settings: see :func:`score`; the time decides seeds and metrics.
+        settings: see :func:`score`; the time decides which metrics, and seeds are two.
 
     Returns:
         The audit; ``str()`` gives its answers in sentences, ``frame()`` its table.

@@ -193,6 +193,13 @@ def test_lists_are_aligned() -> None:
     assert frame.value["score"] == 0.25
 
 
+def test_nan_is_no_label_and_no_caption() -> None:
+    captions = {1: "a man", 2: "a woman", 3: "a man", 4: float("nan")}
+    labels = {1: "male", 2: "female", 3: float("nan"), 4: "male"}
+    result = bp.score("gender_error", captions, labels)
+    assert int(result.frame().n_images[0]) == 2
+
+
 def test_files_are_read_anew(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     scores = []

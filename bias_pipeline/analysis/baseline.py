@@ -24,11 +24,13 @@ from bias_pipeline.io.digests import sealed, unsealed
 from bias_pipeline.io.json_files import load_json
 from bias_pipeline.results.identity import deciding
 from bias_pipeline.results.manifests import checked
+from bias_pipeline.results.settings import deciding_seeds
 from bias_pipeline.results.store import Result, plain_values, result_of
 from bias_pipeline.stats.bootstrap import Draws
 
 SCHEMA = 1
 _WHAT = "a file that compare --json or audit --json wrote"
+_SEEDS = "seeds"
 _KEPT = ("metric", "corpus", "speech", "config", "keys", "attackers", "notes", "versions")
 
 
@@ -137,10 +139,11 @@ def _match(result: Result, baseline: Sequence[Result]) -> Result:
         raise DataError(f"the baseline has no {what}, only {available}; write it with this metric")
     differing = [_differing(result, other) for other in same]
     if all(differing):
+        seeds = ",".join(map(str, same[0].rows[0].seeds))
+        remedy = f"add seeds=[{seeds}]" if differing[0] == _SEEDS else "run both alike"
         raise DataError(
-            f"the baseline's {what} cannot be paired with this one: {differing[0]} differ; run "
-            "both "
-            "alike, or compare the two files of captions"
+            f"the baseline's {what} cannot be paired with this one: {differing[0]} differ; "
+            f"{remedy}, or compare the two files of captions"
         )
     return same[differing.index("")]
 
@@ -164,7 +167,7 @@ def _made(result: Result) -> dict[str, object]:
         "images, labels, objects or human captions": _mapping(result.manifest, "corpus").get(
             "reference"
         ),
-        "seeds": tuple(row.seeds),
+        _SEEDS: deciding_seeds(result),
         "version of the metric": row.metric_version,
         "version or settings of attackers": _json(result.manifest.get("attackers", {})),
         **{f"settings ({key})": _json(value) for key, value in _decided(config).items()},

@@ -17,7 +17,7 @@ import numpy as np
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.results.identity import deciding
-from bias_pipeline.results.settings import label
+from bias_pipeline.results.settings import deciding_seeds, label
 from bias_pipeline.results.store import Result, Row
 from bias_pipeline.stats.bootstrap import Draws
 from bias_pipeline.stats.compare import holm, paired_difference, significance_groups
@@ -101,7 +101,7 @@ def alike(results: Sequence[Result]) -> list[list[Result]]:
     for result in results:
         row = result.rows[0]
         config = json.dumps(deciding(result.manifest.get("config")), sort_keys=True)
-        key = (row.metric, row.attribute, row.dataset, row.seeds, config)
+        key = (row.metric, row.attribute, row.dataset, deciding_seeds(result), config)
         groups.setdefault(key, {}).setdefault(row.captioner, result)
     return [list(by_captioner.values()) for by_captioner in groups.values()]
 

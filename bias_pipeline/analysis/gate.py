@@ -165,6 +165,8 @@ class Decision:
         value = scale * self.difference.value
         if self.quality:
             value, ends = -value, [-ends[1], -ends[0]]
+        if math.isnan(ends[0]):
+            return f"{value:+.{digits}f}, no interval"
         return f"{value:+.{digits}f} [{ends[0]:.{digits}f}, {ends[1]:.{digits}f}]"
 
 

@@ -348,7 +348,7 @@ def _check_known(
     attribute: Attribute,
 ) -> None:
     counts = Counter(label for _, label in labelled)
-    allowed = [*labels.groups, *labels.strata]
+    allowed = [label or "(empty)" for label in (*labels.groups, *labels.strata)]
     unknown = sorted(set(counts) - {*whole.groups, *whole.strata})
     if not unknown:
         return
@@ -360,7 +360,7 @@ def _check_known(
     )
     raise DataError(
         f"{path}: unknown labels in {field!r}: {listed} (image {example}); labels: {common}; "
-        f"{did_you_mean(unknown[0], map(repr, allowed))} Correct them, or map them: "
+        f"{did_you_mean(unknown[0], allowed)} Correct them, or map them: "
         f"{options} (dataset.label_map={{{unknown[0][:_CUT]}: GROUP}}), GROUP one of "
         f"{', '.join([*attribute.groups, *filter(None, labels.strata)])}"
     )

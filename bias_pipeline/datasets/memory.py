@@ -7,6 +7,7 @@ of ids, ``image_id`` or ``id``, else its index is used. A path is used as it is.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
@@ -106,9 +107,9 @@ def _pairs(data: object, name: str) -> Iterator[tuple[object, object]]:
 
 
 def _caption_rows(key: object, captions: object) -> Iterator[Row]:
-    """None stands for a blank caption."""
+    """None and NaN stand for a blank caption."""
     for caption in captions if isinstance(captions, list | tuple) else [captions]:
-        yield {"image_id": key, "caption": "" if caption is None else caption}
+        yield {"image_id": key, "caption": "" if _is_absent(caption) else caption}
 
 
 def _object_rows(key: object, categories: Iterable[str]) -> Iterator[Row]:
@@ -117,7 +118,13 @@ def _object_rows(key: object, categories: Iterable[str]) -> Iterator[Row]:
 
 
 def _label_rows(key: object, label: object, attribute: str) -> Iterator[Row]:
-    yield {"id": key, **(label if isinstance(label, Mapping) else {attribute: label})}
+    """None and NaN stand for no label."""
+    labels = label if isinstance(label, Mapping) else {attribute: label}
+    yield {"id": key, **{name: None if _is_absent(one) else one for name, one in labels.items()}}
+
+
+def _is_absent(value: object) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def _is_frame(data: object) -> TypeGuard[DataFrame]:

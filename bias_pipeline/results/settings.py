@@ -100,6 +100,11 @@ def further_columns(settings: Iterable[Mapping[str, str]]) -> list[str]:
     return [key for key in keys if key not in COLUMNS]
 
 
+def deciding_seeds(result: Result) -> tuple[int, ...]:
+    """The seeds that a result's numbers depend on; none where nothing is trained."""
+    return result.rows[0].seeds if any(row.n_seeds for row in result.rows) else ()
+
+
 def seeds_text(seeds: Sequence[int]) -> str:
     """Seeds as they are written in a command.
 
@@ -141,7 +146,7 @@ def values_of(result: Result) -> dict[str, str]:
     tree = deciding(result.manifest.get("config"))
     return {
         **{_key(path, mounts): _text(leaf) for path, leaf in _leaves(tree, ())},
-        "seeds": seeds_text(row.seeds),
+        "seeds": seeds_text(deciding_seeds(result)),
         "metric_version": str(row.metric_version),
     }
 

@@ -46,7 +46,6 @@ def test_it_decides_as_the_captions_do(baseline: Path) -> None:
     [
         ({"labels": ["male", "female"] * 19 + ["female", "male"]}, "images, labels, objects"),
         ({"human": [["a man"], ["a lady"]] * 20}, "human captions"),
-        ({"seeds": 3}, "seeds"),
         ({"stats": {"resamples": 30}}, r"settings \(stats\)"),
         ({"metric": "gender_ratio"}, "has no gender_ratio of gender, only gender_error"),
     ],
@@ -56,6 +55,16 @@ def test_what_was_not_made_alike_is_refused(
 ) -> None:
     with pytest.raises(DataError, match=message):
         compare_to_baseline([scored(NEW, **settings)], read(baseline))
+
+
+def test_seeds_play_no_part_where_nothing_is_trained(baseline: Path) -> None:
+    assert compare_to_baseline([scored(NEW, seeds=3)], read(baseline))
+
+
+def test_attackers_need_the_same_seeds() -> None:
+    old = scored(OLD, metric="leakage", seeds=2)
+    with pytest.raises(DataError, match=r"seeds differ; add seeds=\[0,12\]"):
+        compare_to_baseline([scored(NEW, metric="leakage", seeds=3)], [old])
 
 
 def test_places_are_no_difference(baseline: Path, tmp_path: Path) -> None:

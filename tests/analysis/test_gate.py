@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -185,6 +186,12 @@ def test_a_margin_that_every_difference_is_below_is_refused() -> None:
         result.manifest["metric"]["range"] = {"score": [0.0, 1.0]}  # type: ignore[index]
     with pytest.raises(UsageError, match="can be larger, since it lies between 0 and 1"):
         decided(one, two, margin=1.0)
+
+
+def test_a_difference_that_never_moves_has_no_interval() -> None:
+    decision = decided(cell("a", 0.0), cell("b", 0.0))
+    unmoved = replace(decision.difference, ci_low=math.nan, ci_high=math.nan)
+    assert "(difference +0.0, no interval, p" in replace(decision, difference=unmoved).sentence()
 
 
 def test_the_limits_are_parameters() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -54,21 +53,9 @@ def test_a_captioner_that_is_less_fair_fails(tmp_path: Path) -> None:
         "MARGIN": "",
         "SETTINGS": "",
     }
-    # Its seeds depend on how fast this machine is, and a gate needs the same.
     audit = [sys.executable, "-m", "bias_pipeline", "audit", write(tmp_path / "old.json", 0)]
-    audit += [
-        "--attributes",
-        str(labels),
-        *variables["SETTINGS"].split(),
-        "--json",
-        "baseline.json",
-    ]
-    done = subprocess.run(
-        audit, cwd=tmp_path, env=variables, check=True, capture_output=True, text=True
-    )
-    seeds = re.search(r", (\d+) seeds, about", done.stdout)
-    assert seeds is not None
-    variables["SETTINGS"] = f"seeds={seeds[1]}"
+    audit += ["--attributes", str(labels), "--json", "baseline.json"]
+    subprocess.run(audit, cwd=tmp_path, env=variables, check=True, capture_output=True)
     script = ["bash", "-e", "-c", ACTION["runs"]["steps"][1]["run"]]
     done = subprocess.run(
         script, cwd=tmp_path, env=variables, check=False, capture_output=True, text=True
