@@ -32,7 +32,7 @@ def command(words: list[str]) -> int:
     check_places(arguments.card)
     out = arguments.out or arguments.folder / "report.html"
     report = report_of_folder(arguments.folder)
-    save_page(_illustrated(report, arguments.images), out)
+    save_page(_illustrated(report, arguments.images, arguments.maps), out)
     print_out(out)
     if arguments.export:
         from bias_pipeline.report.run_errors import RUN_ERRORS
@@ -47,14 +47,19 @@ def command(words: list[str]) -> int:
     return 0
 
 
-def _illustrated(report: Report, folder: Path | None) -> Report:
-    """The report with pictures beside its examples, if there is a folder of photos."""
-    if folder is None:
+def _illustrated(report: Report, photos: Path | None, maps: Path | None) -> Report:
+    """The report with pictures and maps beside its examples, if there are folders of them."""
+    if photos is None and maps is None:
         return report
-    from bias_pipeline.report.thumbnails import with_thumbnails
+    from bias_pipeline.report.attribution_maps import drawn_maps
+    from bias_pipeline.report.thumbnails import with_pictures
     from bias_pipeline.vision.photos import find_photos
 
-    return with_thumbnails(report, find_photos(folder))
+    return with_pictures(
+        report,
+        None if photos is None else find_photos(photos),
+        None if maps is None else drawn_maps(maps),
+    )
 
 
 def parser() -> Parser:
@@ -80,6 +85,13 @@ def parser() -> Parser:
         metavar="DIR",
         help="photos by image id: small pictures of at most 200 are put into the page, beside the "
         "captions that are examples; see that you may pass them on",
+    )
+    parser.add_argument(
+        "--maps",
+        type=Path,
+        metavar="DIR",
+        help="a folder of explain gradcam: where the captioner looked for the word that names a "
+        "group, folded beside each example whose caption it maps",
     )
     parser.add_argument(
         "--card",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.corpus.pictures import Pixels
+from bias_pipeline.datasets.tables import open_rows
 from bias_pipeline.errors import DataError
 from bias_pipeline.explain.attribution import Explained
 from bias_pipeline.stats.bootstrap import quantile
@@ -81,8 +82,39 @@ def draw_maps(folder: Path, one: Explained) -> None:
 
     folder.mkdir(exist_ok=True)
     for number, word in enumerate(one.words):
-        name = f"{one.image_id}_{number}_{word.word or 'unnamed'}".replace(" ", "_")
-        Image.fromarray(overlay(one.pixels, word.heat)).save(folder / f"{name}.png")
+        name = _drawing_name(one.image_id, number, word.word)
+        Image.fromarray(overlay(one.pixels, word.heat)).save(folder / name)
+
+
+def _drawing_name(image_id: str, number: int, word: str | None) -> str:
+    return f"{image_id}_{number}_{word or 'unnamed'}.png".replace(" ", "_")
+
+
+class DrawnMap(NamedTuple):
+    """The drawing of the first word of a caption that names a group."""
+
+    caption: str
+    word: str
+    file: Path
+
+
+def drawn_maps(folder: Path) -> dict[str, DrawnMap]:
+    """The drawings that ``explain gradcam`` wrote, by image id.
+
+    Raises:
+        DataError: if its table is broken.
+        ResourceError: if it is absent.
+    """
+    columns = ("image_id", "caption", "word")
+    rows = open_rows(folder / TABLE, what="the table of explain gradcam", wanted=columns)
+    rows.require(*columns)
+    maps = {}
+    for number, row in rows.items:
+        image_id, word = rows.id(number, row, "image_id"), row["word"]
+        file = folder / PICTURES / _drawing_name(image_id, 0, word)
+        if word and file.is_file():
+            maps[image_id] = DrawnMap(rows.text(number, row, "caption"), str(word), file)
+    return maps
 
 
 def overlay(pixels: Pixels, heat: Float64Array) -> Pixels:

@@ -85,14 +85,15 @@ def misnamed_sheet(lines: Sequence[Mapping[str, str]]) -> Sheet:
     """Captions of one captioner that name the wrong group."""
     wrong = lines[0]["wrong"]
     rows: list[list[Cell]] = [
-        [line["labelled"], line["named"], _short(line["caption"]), line["image_id"]]
+        [line["labelled"], line["named"], shortened(line["caption"]), line["image_id"]]
         for line in lines
     ]
     caption = f"{len(rows)} of the {wrong} captions that name the wrong group, chosen at random"
     return Sheet(caption, ["labelled", "named", "caption", "image"], rows)
 
 
-def _short(text: str) -> str:
+def shortened(text: str) -> str:
+    """A caption as a table shows it."""
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 

@@ -122,15 +122,19 @@ def _level(weight: float) -> int:
 
 @dataclass(frozen=True)
 class Illustrated:
-    """An image id with a small picture.
+    """An image id with a small picture, a map, or both.
 
     Attributes:
         text: the id.
-        picture: a thumbnail as base64 of a JPEG.
+        picture: a thumbnail as base64 of a JPEG; empty if there is none.
+        word: of the caption, whose map is shown; empty if there is none.
+        map: where the captioner looked for it, as base64 of a JPEG.
     """
 
     text: str
     picture: str
+    word: str = ""
+    map: str = ""
 
 
 Cell = str | SheetNumber | Weighted | Illustrated | None  # None is written as a dash

@@ -1,61 +1,85 @@
-"""Pictures beside the examples of a page: thumbnails of the photos that the examples are of."""
+"""Pictures beside the examples of a page: thumbnails of their photos, and maps of their words."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bias_pipeline.corpus.image_ids import canonical_id
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.terminal import warn
+from bias_pipeline.report.attribution_maps import DrawnMap
 from bias_pipeline.report.content import Report
-from bias_pipeline.report.report_tables import Cell, Illustrated, Section, Sheet
+from bias_pipeline.report.examples import shortened
+from bias_pipeline.report.report_tables import Cell, Illustrated, Section, Sheet, cell_text
 from bias_pipeline.report.summary import Summary
-from bias_pipeline.vision.drawn import thumbnail
+from bias_pipeline.vision.drawn import jpeg, thumbnail
 from bias_pipeline.vision.photos import UnreadableError, read_photo
 
-MOST = 200  # pictures of a page
-_IMAGE = "image"  # the head of columns of image ids
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+MOST = 200  # images of a page
+MAP_SIZE = (256, 128)  # pixels at most; the picture and its map stand side by side
+_IMAGE, _CAPTION = "image", "caption"  # heads of columns
 
 
-def with_thumbnails(report: Report, photos: Mapping[str, Path]) -> Report:
-    """The report with a small picture beside each image id, of at most ``MOST`` images.
+def with_pictures(
+    report: Report,
+    photos: Mapping[str, Path] | None = None,
+    maps: Mapping[str, DrawnMap] | None = None,
+) -> Report:
+    """The report with pictures beside the image ids of its examples, of at most ``MOST`` images.
 
     Args:
         report: whose examples have a column of image ids.
-        photos: image id to file.
+        photos: image id to file, for small pictures.
+        maps: image id to a map, which stands beside an example of the same caption only.
 
     Raises:
-        DataError: if no example's image is among the photos.
+        DataError: if no example's image is among the photos, or no example has a map.
     """
-    pictures = _Pictures(photos)
+    pictures = _Pictures(photos or {}, maps or {})
     shown = replace(
         report,
         summaries=[pictures.in_summary(summary) for summary in report.summaries],
         sections=[pictures.in_section(section) for section in report.sections],
     )
-    if pictures.wanted and not pictures.read:
+    if photos is not None and pictures.wanted and not pictures.pictured:
         raise DataError(
             f"none of the {len(pictures.wanted)} images that examples are of is among the photos "
             "of --images, whose names are image ids; name the folder of the data set's photos"
+        )
+    if maps is not None and pictures.wanted and not pictures.mapped:
+        raise DataError(
+            f"none of the {len(pictures.wanted)} images that examples are of has a drawn map of "
+            "the same caption in --maps; have explain gradcam draw all (--pictures 1000), of the "
+            "captioner that the runs score"
         )
     return shown
 
 
 @dataclass
 class _Pictures:
-    """Thumbnails, each read once.
+    """Thumbnails and maps, each file read once.
 
     Attributes:
         photos: image id to file.
+        maps: image id to a map.
         wanted: ids of images that examples are of.
-        read: id to thumbnail, as base64.
+        pictured: those that are shown with a thumbnail.
+        mapped: those that are shown with a map.
+        read: file to a JPEG in base64; empty if it cannot be read.
     """
 
     photos: Mapping[str, Path]
+    maps: Mapping[str, DrawnMap]
     wanted: set[str] = field(default_factory=set)
-    read: dict[str, str] = field(default_factory=dict)
+    pictured: set[str] = field(default_factory=set)
+    mapped: set[str] = field(default_factory=set)
+    read: dict[Path, str] = field(default_factory=dict)
 
     def in_summary(self, summary: Summary) -> Summary:
         panels = [replace(one, sheets=self._in_sheets(one.sheets)) for one in summary.panels]
@@ -68,28 +92,52 @@ class _Pictures:
         return [self._in_sheet(sheet) if _IMAGE in sheet.head else sheet for sheet in sheets]
 
     def _in_sheet(self, sheet: Sheet) -> Sheet:
-        """The table with its pictures in front, where they are seen on a narrow page too."""
+        """The table with its pictures in front, where they are visible on a narrow page too."""
         column = list(sheet.head).index(_IMAGE)
-        cells = [self._cell(row[column]) for row in sheet.rows]
+        rows = [dict(zip(sheet.head, row, strict=True)) for row in sheet.rows]
+        cells = [self._cell(row[_IMAGE], row.get(_CAPTION)) for row in rows]
         if not any(isinstance(cell, Illustrated) for cell in cells):
             return sheet
         others = [[*row[:column], *row[column + 1 :]] for row in sheet.rows]
         head = [_IMAGE, *(name for name in sheet.head if name != _IMAGE)]
-        rows = [[cell, *rest] for cell, rest in zip(cells, others, strict=True)]
-        return replace(sheet, head=head, rows=rows)
+        return replace(
+            sheet, head=head, rows=[[cell, *rest] for cell, rest in zip(cells, others, strict=True)]
+        )
 
-    def _cell(self, cell: Cell) -> Cell:
+    def _cell(self, cell: Cell, caption: Cell) -> Cell:
         if not isinstance(cell, str):
             return cell
         self.wanted.add(cell)
-        picture = self._picture(canonical_id(cell))
-        return Illustrated(cell, picture) if picture else cell
+        image = canonical_id(cell)
+        shown = self.pictured | self.mapped
+        if image not in shown and len(shown) >= MOST:
+            return cell
+        word, drawing = self._map(image, cell_text(caption))
+        picture = self._jpeg(self.photos[image], thumbnail) if image in self.photos else ""
+        if picture:
+            self.pictured.add(image)
+        if drawing:
+            self.mapped.add(image)
+        return Illustrated(cell, picture, word, drawing) if picture or drawing else cell
 
-    def _picture(self, image: str) -> str:
-        """A thumbnail, empty if there is none."""
-        if image not in self.read and image in self.photos and len(self.read) < MOST:
+    def _map(self, image: str, caption: str) -> tuple[str, str]:
+        """The word whose map it is, and the map; empty if there is none of this caption."""
+        drawn = self.maps.get(image)
+        if drawn is None or shortened(drawn.caption) != caption:
+            return "", ""
+        drawing = self._jpeg(drawn.file, _small)
+        return drawn.word if drawing else "", drawing
+
+    def _jpeg(self, file: Path, shrink: Callable[[Image], str]) -> str:
+        if file not in self.read:
             try:
-                self.read[image] = thumbnail(read_photo(self.photos[image]))
+                self.read[file] = shrink(read_photo(file))
             except UnreadableError as error:
-                warn(f"{self.photos[image]}: {error}; the report does not show it")
-        return self.read.get(image, "")
+                warn(f"{file}: {error}; the report does not show it")
+                self.read[file] = ""
+        return self.read[file]
+
+
+def _small(drawing: Image) -> str:
+    drawing.thumbnail(MAP_SIZE)
+    return jpeg(drawing)

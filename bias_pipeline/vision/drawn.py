@@ -177,8 +177,13 @@ def thumbnail(picture: Image) -> str:
     small.thumbnail((SIDE, SIDE), Image.Resampling.LANCZOS)
     square = Image.new("RGB", (SIDE, SIDE), _GROUND)
     square.paste(small, ((SIDE - small.width) // 2, (SIDE - small.height) // 2))
+    return jpeg(square)
+
+
+def jpeg(picture: Image) -> str:
+    """A picture as a JPEG in base64, without metadata."""
     content = io.BytesIO()
-    square.save(content, "JPEG", quality=_QUALITY)
+    picture.save(content, "JPEG", quality=_QUALITY, exif=b"")
     return base64.b64encode(content.getvalue()).decode("ascii")
 
 

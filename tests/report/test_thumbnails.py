@@ -1,20 +1,25 @@
-"""``report --images``: small pictures of the photos that a page's examples are of."""
+"""``report --images --maps``: pictures of a page's examples, and maps of their words."""
 
 from __future__ import annotations
 
 import base64
+import io
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image
 
-from bias_pipeline.errors import DataError
+from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.explain.attribution import Explained, WordMap
+from bias_pipeline.explain.gradcam import Shares
 from bias_pipeline.report import thumbnails
+from bias_pipeline.report.attribution_maps import drawn_maps, write_attribution
 from bias_pipeline.report.content import Report, report_of
 from bias_pipeline.report.examples import Behind
 from bias_pipeline.report.page import html
 from bias_pipeline.report.report_tables import Section, Sheet
-from bias_pipeline.report.thumbnails import with_thumbnails
+from bias_pipeline.report.thumbnails import with_pictures
 from bias_pipeline.results.store import Result
 from bias_pipeline.vision.photos import find_photos
 from tests.photo_folder import write_photos
@@ -35,7 +40,7 @@ def photos(tmp_path: Path) -> dict[str, Path]:
 
 
 def test_examples_have_their_pictures(photos: dict[str, Path]) -> None:
-    text = html(with_thumbnails(report_on("1", "2", "777"), photos))
+    text = html(with_pictures(report_on("1", "2", "777"), photos))
     assert text.count(PICTURE) == 2
     assert "777" in text
 
@@ -51,33 +56,33 @@ def test_captions_of_the_first_screen_have_pictures(photos: dict[str, Path]) -> 
     behind = Behind({"r": [{**line, "wrong": "9"}]})
     report = report_of([Result("r", rows, manifest)], {}, behind=behind)
     assert any(panel.sheets for summary in report.summaries for panel in summary.panels)
-    assert html(with_thumbnails(report, photos)).count(PICTURE) == 1
+    assert html(with_pictures(report, photos)).count(PICTURE) == 1
 
 
 def test_a_page_has_no_more_pictures_than_its_limit(
     photos: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(thumbnails, "MOST", 2)
-    assert html(with_thumbnails(report_on(*"1234"), photos)).count(PICTURE) == 2
+    assert html(with_pictures(report_on(*"1234"), photos)).count(PICTURE) == 2
 
 
 def test_an_image_of_several_examples_counts_once(
     photos: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(thumbnails, "MOST", 1)
-    assert html(with_thumbnails(report_on("1", "1", "1"), photos)).count(PICTURE) == 3
+    assert html(with_pictures(report_on("1", "1", "1"), photos)).count(PICTURE) == 3
 
 
 def test_photos_of_another_data_set_are_refused(photos: dict[str, Path]) -> None:
     with pytest.raises(DataError, match="none of the 2 images that examples are of"):
-        with_thumbnails(report_on("777", "778"), photos)
+        with_pictures(report_on("777", "778"), photos)
 
 
 def test_a_broken_photo_is_named_and_left_out(
     photos: dict[str, Path], capfd: pytest.CaptureFixture[str]
 ) -> None:
     photos["1"].write_bytes(b"no picture")
-    assert html(with_thumbnails(report_on("1", "2"), photos)).count(PICTURE) == 1
+    assert html(with_pictures(report_on("1", "2"), photos)).count(PICTURE) == 1
     assert "the report does not show it" in capfd.readouterr().err
 
 
@@ -85,6 +90,50 @@ def test_pictures_hold_no_metadata(photos: dict[str, Path]) -> None:
     exif = Image.Exif()
     exif[0x010E] = "where it was taken"
     Image.new("RGB", (8, 8)).save(photos["1"], "JPEG", exif=exif)
-    text = html(with_thumbnails(report_on("1"), photos))
+    text = html(with_pictures(report_on("1"), photos))
     picture = text.partition(PICTURE)[2].partition('"')[0]
     assert b"where it was taken" not in base64.b64decode(picture)
+
+
+def explained(image_id: str, caption: str, word: str) -> Explained:
+    heat = np.array([[0.0, 1.0], [0.0, 0.0]])
+    mapped = WordMap(word, heat, Shares(0.5, 0.5, 0.5))
+    return Explained(image_id, caption, [mapped], np.full((8, 8, 3), 90, np.uint8))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Maps of three images, of which the first two are drawn; the second caption is another."""
+    captions = [("1", "a man", "man"), ("2", "an old man", "old man"), ("3", "a man", "man")]
+    write_attribution(tmp_path, [explained(*one) for one in captions], pictures=2, with_maps=False)
+    return tmp_path
+
+
+def test_a_map_is_folded_beside_the_example_of_its_caption(folder: Path) -> None:
+    text = html(with_pictures(report_on("1", "2", "3"), maps=drawn_maps(folder)))
+    assert text.count("<details><summary>map of “man”</summary><img ") == 1
+    assert text.count(PICTURE) == 1
+
+
+def test_a_map_and_a_picture_stand_side_by_side(folder: Path, photos: dict[str, Path]) -> None:
+    text = html(with_pictures(report_on("1", "2"), photos, drawn_maps(folder)))
+    assert text.count(PICTURE) == 3
+
+
+def test_a_map_shows_the_picture_and_where_it_is_hot(folder: Path) -> None:
+    text = html(with_pictures(report_on("1"), maps=drawn_maps(folder)))
+    drawing = text.partition("<details>")[2].partition(PICTURE)[2].partition('"')[0]
+    pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(drawing))), np.int64)
+    assert pixels.shape == (128, 256, 3)
+    assert np.abs(pixels[:, :120] - 90).max() < 30
+    assert pixels[20:40, 210:240, 0].min() > pixels[20:40, 140:170, 0].max() + 80
+
+
+def test_maps_of_other_captions_are_refused(folder: Path) -> None:
+    with pytest.raises(DataError, match=r"none of the 1 images .* of the same caption"):
+        with_pictures(report_on("2"), maps=drawn_maps(folder))
+
+
+def test_a_folder_without_maps_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ResourceError, match=r"attribution\.parquet"):
+        drawn_maps(tmp_path)
