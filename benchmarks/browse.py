@@ -44,12 +44,16 @@ def main() -> None:
             _measured(Path(name) / "many", GUESSES // (_SEEDS * (1 + _POSITIONS)), captions=True),
             _measured(Path(name) / "one", GUESSES, captions=False),
         ]
-    header = ["what", "guesses", "images", "added up once (s)", *_PAGES, "target (s)", ""]
+    header = [
+        *("what", "guesses", "images", "first view (s)", "processor (s)", "after its run's page"),
+        *(*_PAGES, "target (s)", ""),
+    ]
     body = (
         table(header, lines) + f"\nSeconds of each page's HTML, median of {_REPEATS}, at a load of "
         f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores. The first view of a run reads and "
-        "checks its file and, with captions, finds what they name, once while the server runs; "
-        "reading the captions' own files is not included.\n"
+        "checks its file and, with captions, finds what they name, once while the server runs: "
+        "whoever comes from the run's page finds this done. Reading the captions' own files is not "
+        "included.\n"
     )
     publish("Pages of results", "python -m benchmarks.browse", body)
 
@@ -57,26 +61,35 @@ def main() -> None:
 def _measured(root: Path, n_images: int, *, captions: bool) -> list[str]:
     """A line of the table."""
     corpus = _corpus(n_images) if captions else None
+    attribute = cell(["attribute=gender"]).build("attribute")
     result, n_guesses = _run(n_images, corpus)
     ResultStore(root).save(result)
 
     def read(result: Result) -> CaptionsBehind:
         if corpus is None:
             raise DataError("the captions are not at hand")
-        return CaptionsBehind(corpus, cell(["attribute=gender"]).build("attribute"))
+        return CaptionsBehind(corpus, attribute)
 
-    application = BrowsePages(RunFolder(root), Library(read)).application(frozenset({"testserver"}))
-    client = TestClient(application)
-    once = _seconds(client, "")
+    def client() -> TestClient:
+        pages = BrowsePages(RunFolder(root), Library(read))
+        return TestClient(pages.application(frozenset({"testserver"})))
+
+    direct, led = client(), client()
+    busy = time.process_time()
+    first = _seconds(direct, "")
+    busy = time.process_time() - busy
+    assert led.get("/run/lic-bench").status_code == 200
+    after = _seconds(led, "")
     pages = {
-        name: statistics.median(_seconds(client, query) for _ in range(_REPEATS))
+        name: statistics.median(_seconds(direct, query) for _ in range(_REPEATS))
         for name, query in _PAGES.items()
         if captions or "word" not in query
     }
-    verdict = "met" if max(pages.values()) < TARGET else "missed"
+    verdict = "met" if max(after, *pages.values()) < TARGET else "missed"
     what = f"{1 + _POSITIONS} captions an image, {_SEEDS} seeds" if captions else "numbers alone"
     times = [f"{pages[name]:.3f}" if name in pages else "–" for name in _PAGES]
-    return [what, f"{n_guesses:,}", f"{n_images:,}", f"{once:.2f}", *times, str(TARGET), verdict]
+    firsts = [f"{first:.2f}", f"{busy:.2f}", f"{after:.3f}"]
+    return [what, f"{n_guesses:,}", f"{n_images:,}", *firsts, *times, str(TARGET), verdict]
 
 
 def _seconds(client: TestClient, query: str) -> float:

@@ -94,10 +94,8 @@ def image_scores(path: Path, scoring: Scoring, *, paired: bool) -> ImageScores:
         groups = tuple(name.removeprefix("p_") for name in names if name.startswith("p_"))
         tables = _Column(file, "side")
         sides = _sides(tables.values, paired=paired)
-        chosen = np.isin(tables.codes, list(sides))
-        if not chosen.any():
-            raise ValueError("it has no guesses from captions")
-        table, seed = tables.codes[chosen], _numbers(file, "seed")[chosen]
+        chosen = _chosen(tables, sides)
+        table, seed = tables.codes[chosen], _Column(file, "seed").codes[chosen]
         images, truth = _Column(file, "image_id"), _Column(file, "truth").as_of(groups)[chosen]
         image = images.codes[chosen]
         probs = np.stack([_numbers(file, f"p_{group}")[chosen] for group in groups], axis=1)
@@ -139,8 +137,20 @@ def guesses_of(path: Path, image: str) -> list[dict[str, Any]]:
     return rows
 
 
+def _chosen(tables: _Column, sides: Mapping[int, str]) -> BoolArray | slice:
+    """The guesses from captions; a slice, of which no copies are made, if all are.
+
+    Raises:
+        ValueError: if there are none.
+    """
+    if not sides:
+        raise ValueError("it has no guesses from captions")
+    is_side = np.isin(np.arange(len(tables.values)), list(sides))
+    return slice(None) if is_side.all() else is_side[tables.codes]
+
+
 class _Column:
-    """A column of texts as codes of its distinct values."""
+    """A column as codes of its distinct values."""
 
     def __init__(self, file: Any, name: str) -> None:
         encoded = file.read([name]).column(0).combine_chunks().dictionary_encode()
@@ -179,10 +189,13 @@ def _weights(
     table: IntArray, seed: IntArray, truth: IntArray, n_groups: int, scoring: Scoring
 ) -> Float64Array:
     """What the score of each guess is multiplied by; see :func:`image_scores`."""
-    seeds, seed_of = np.unique(seed, return_inverse=True)
-    block = table * len(seeds) + seed_of
+    n_seeds = len(np.flatnonzero(np.bincount(seed)))
+    block = table * (seed.max() + 1) + seed
     if scoring.average == "groups":
         cell = block * n_groups + truth
-        present = np.bincount(np.unique(cell) // n_groups)
-        return 1 / (len(seeds) * present[block] * np.bincount(cell)[cell])
-    return 1 / (len(seeds) * np.bincount(block)[block])
+        sizes = np.bincount(cell)
+        present = np.bincount(np.flatnonzero(sizes) // n_groups)
+        wholes = n_seeds * present[np.arange(len(sizes)) // n_groups] * sizes
+    else:
+        cell, wholes = block, n_seeds * np.bincount(block)
+    return (1 / np.maximum(wholes, 1))[cell]  # 0 is that of no guess

@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio.to_thread
 from starlette.applications import Starlette
+from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
@@ -56,6 +57,8 @@ class BrowsePages:
         self._pages.filters["text"] = lambda cell: without_places(printable(cell_text(cell)))
         self._pages.filters["p"] = p_cell
         self._pages.globals["images_link"] = images_link
+        for name in ("runs", "run", "images", "image"):
+            self._pages.get_template(f"{name}.html.j2")  # compiled now, not while a page waits
 
     def application(self, hosts: frozenset[str]) -> Starlette:
         """The pages at their addresses.
@@ -102,7 +105,7 @@ class BrowsePages:
         view = View.of(f"/run/{result.run_id}", request.query_params, _OF_NUMBERS)
         wanted = view["find"].lower().split()
         rows = [row for row in result.rows if all(word in row.part.lower() for word in wanted)]
-        return self._page(
+        page = self._page(
             "run",
             result=result,
             headlines=[RunLine(result, row) for row in headline_rows(result)],
@@ -112,6 +115,8 @@ class BrowsePages:
             view=view,
             manifest=json.dumps(_settings(result), indent=1, ensure_ascii=False),
         )
+        page.background = BackgroundTask(self._images.prepare, result)  # most go there next
+        return page
 
     def _find(self, run_id: str) -> Result:
         """A run by its name, which is looked up and never becomes a path.

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from starlette.exceptions import HTTPException
 
 from bias_pipeline import scoring
@@ -61,9 +63,6 @@ class Evidence:
             return np.full(0 if self.scores is None else len(self.scores.ids), -1)
         if self.scores is None:
             return np.arange(len(self.captions.corpus))
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         known = pa.array(self.captions.corpus.ids, pa.string())
         places = pc.fill_null(pc.index_in(self.scores.ids, value_set=known), -1)
         return np.asarray(places.to_numpy(), np.int64)

@@ -9,6 +9,8 @@ from typing import Any
 
 import anyio.to_thread
 import numpy as np
+import pyarrow as pa
+from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -56,6 +58,7 @@ class ImagePages:
         self._find, self._render = find, render
         self._scores: dict[str, Any] = {}
         self._lock = threading.Lock()
+        pa.array([0]).to_numpy()  # pyarrow loads pandas now, not while the first page waits
 
     @property
     def routes(self) -> list[Route]:
@@ -66,6 +69,13 @@ class ImagePages:
             Route("/picture/{run}/{row:int}", self.picture),
             Route("/thumbnail/{run}/{row:int}", self.picture),
         ]
+
+    def prepare(self, result: Result) -> None:
+        """Add up what the page of its images shows first, so that the page is there at once."""
+        evidence, _ = self._evidence(result)
+        evidence.places(View.of("", QueryParams(), _KNOWN))
+        if evidence.captions is not None:
+            _ = evidence.named, evidence.captions.objects
 
     async def images(self, request: Request) -> Response:
         """The images behind a number, fifty a page."""

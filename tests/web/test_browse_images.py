@@ -237,6 +237,14 @@ def test_two_captioners_stand_side_by_side(client: TestClient, runs: Runs) -> No
     assert captions[image] == re.findall(r'<p class="caption">(.*?)</p>', first)[1]
 
 
+def test_a_run_s_page_adds_up_its_guesses_beforehand(copied: Path, runs: Runs) -> None:
+    """So the page of its images does not read the file, which is gone by then."""
+    client = client_of(copied)
+    client.get(f"/run/{runs[1].run_id}")
+    (copied / runs[1].run_id / EXCLUSIVE).unlink()
+    assert len(added(client.get(f"/run/{runs[1].run_id}/images").text)) == 50
+
+
 # --- what goes wrong
 
 
