@@ -59,23 +59,31 @@ def fit(
         >>> bool(weights[0, 0, 0] > 0)
         True
     """
+    used: BoolArray = np.asarray(counts.any(axis=1))
+    if sparse.issparse(x) and 0 < used.sum() < len(used):  # sums over zeros change no digit
+        x, counts, truths = x[used], counts[used], truths[used]
     design = _Design(x, inverse_penalty)
     fits = _Fits.begin(design, counts, truths, known)
     weights = np.zeros((x.shape[1] + 1, *truths.shape[1:]))
     for _ in range(MAX_STEPS):
         gradient = fits.gradient(design)
         going = np.abs(gradient * fits.unit).max(axis=(0, 2)) > TOLERANCE
-        weights[:, fits.place[0]] = fits.weights
-        if not going.any():
-            break
-        fits = fits.of(going).moved(design, gradient[:, going])
+        if not going.all():
+            weights[:, fits.place[0, ~going]] = fits.weights[:, ~going]
+            if not going.any():
+                return weights
+            fits, gradient = fits.of(going), gradient[:, going]
+        fits = fits.moved(design, gradient)
+    weights[:, fits.place[0]] = fits.weights
     return weights
 
 
 def decide(x: Matrix, weights: AnyFloat) -> AnyFloat:
     """Linear scores (N, ...) of features (N, F) under weights (F + 1, ...), the intercept last."""
     flat = weights.reshape(len(weights), -1)
-    return np.asarray(x @ flat[:-1] + flat[-1]).reshape(-1, *weights.shape[1:])
+    scores = np.asarray(x @ flat[:-1])
+    scores += flat[-1]
+    return scores.reshape(-1, *weights.shape[1:])
 
 
 def _adjoint(transposed: Matrix, residuals: AnyFloat) -> AnyFloat:
@@ -188,14 +196,15 @@ class _Fits:
 
     def of(self, which: BoolArray) -> _Fits:
         """Some of the regressions."""
-        if which.all():
-            return self
         return _Fits(*(getattr(self, field.name)[:, which] for field in fields(self)))
 
     def gradient(self, design: _Design) -> Float64Array:
         """(F + 1, B, K) slopes of the objective."""
         slopes = _adjoint(design.transposed, self.counts * self.probs - self.truths)
-        return (design.inverse_penalty * slopes + design.ridge * self.weights) * self.known
+        slopes *= design.inverse_penalty
+        slopes += design.ridge * self.weights
+        slopes *= self.known
+        return slopes
 
     def moved(self, design: _Design, gradient: Float64Array) -> _Fits:
         """The state after one Newton step, halved until the objective falls (Armijo's rule)."""
@@ -256,30 +265,37 @@ class _System:
         moved = decide(self.design.single[0], way)
         if moved.shape[2] > 1:
             moved -= (self.probs * moved).sum(axis=2, keepdims=True)
-        slopes = _adjoint(self.design.single[1], self.bends * moved)
-        return slopes * self.known + self.design.ridge.astype(np.float32) * way
+        moved *= self.bends
+        slopes = _adjoint(self.design.single[1], moved)
+        slopes *= self.known
+        slopes += self.design.ridge.astype(np.float32) * way
+        return slopes
 
     def solve(self, right: AnyFloat) -> AnyFloat:
         """Conjugate gradients from 0; each system stops when its own residual is small."""
         solution, place = np.zeros_like(right), np.arange(right.shape[1])
-        system, part, residual, way = self, np.zeros_like(right), right, right
+        system, part, residual, way = self, np.zeros_like(right), right.copy(), right.copy()
         size = _inner(right, right)
         small = FORCING**2 * size
         for _ in range(MAX_PRODUCTS):
             product = system.times(way)
             step = size / np.maximum(_inner(way, product), np.finfo(np.float32).tiny)
-            part, residual = part + step * way, residual - step * product
+            part += step * way
+            product *= step
+            residual -= product
             size, before = _inner(residual, residual), size
-            solution[:, place] = part
             going = (size > small)[0, :, 0]
-            if not going.any():
-                break
-            way = residual + size / before * way
             if not going.all():
+                solution[:, place[~going]] = part[:, ~going]
+                if not going.any():
+                    return solution
                 system, place = system.of(going), place[going]
-                part, residual, way, size, small = (
-                    a[:, going] for a in (part, residual, way, size, small)
+                part, residual, way, size, before, small = (
+                    a[:, going] for a in (part, residual, way, size, before, small)
                 )
+            way *= size / before
+            way += residual
+        solution[:, place] = part
         return solution
 
 

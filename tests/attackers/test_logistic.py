@@ -76,6 +76,16 @@ def test_an_item_that_counts_twice_is_two_items() -> None:
     np.testing.assert_allclose(fit(x, counts, truths, C), spelled_out, atol=1e-5)
 
 
+def test_an_item_that_counts_nowhere_changes_no_digit() -> None:
+    x, counts, truths = problem(5, 3)
+    counts[::3] = truths[::3] = 0
+    used = counts.any(axis=1)
+    whole = fit(sparse.csr_array(x), counts, truths, C)
+    np.testing.assert_array_equal(
+        whole, fit(sparse.csr_array(x[used]), counts[used], truths[used], C)
+    )
+
+
 def test_an_unknown_feature_weighs_nothing() -> None:
     x, counts, truths = problem(5, 2)
     known = np.ones((6, 2), bool)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy import sparse
 
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.corpus.corpus import SIDES
@@ -25,7 +26,7 @@ class _Block:
     seed: int
     rows: IntArray
     scores: Float64Array  # (M, C) score of a guess where it belongs to a column, else 0
-    counts: Float64Array  # (M, C) 1 where it belongs to a column
+    counts: sparse.csr_array  # (C, M) 1 where it belongs to a column; (1, M) if to every column
 
 
 class DirectionAttackers:
@@ -136,12 +137,14 @@ class DirectionAttackers:
         n_columns = self.blocks[side][0].scores.shape[1]
         total = np.zeros((len(weights), self.n_seeds, n_columns))
         n_known = np.zeros_like(total)
+        by_image = np.ascontiguousarray(weights.T)
         for block in self.blocks[side]:
             every_image = len(block.rows) == weights.shape[1]
             block_weights = weights if every_image else weights[:, block.rows]
+            block_counts = block.counts @ (by_image if every_image else by_image[block.rows])
             with np.errstate(divide="ignore", invalid="ignore"):
                 quality = self.settings.scoring.link(
-                    (block_weights @ block.scores) / (block_weights @ block.counts)
+                    (block_weights @ block.scores) / block_counts.T
                 )
             known = np.isfinite(quality)
             total[:, block.seed] += np.where(known, quality, 0.0)
@@ -190,9 +193,10 @@ class DirectionAttackers:
                     scores = counts * guess[:, None]
                     guess = guess[:, None]
                 else:
-                    counts, scores = np.ones_like(guess), guess
+                    counts, scores = np.empty((len(guess), 0)), guess
                 all_guesses = guess.mean(axis=1, keepdims=True)
                 scores = np.hstack([scores, all_guesses])
                 counts = np.hstack([counts, np.ones_like(all_guesses)])
                 order = np.argsort(place[images])
-                yield _Block(seed, place[images][order], scores[order], counts[order])
+                belongs = sparse.csr_array(counts[order].T)
+                yield _Block(seed, place[images][order], scores[order], belongs)

@@ -147,7 +147,7 @@ class DirectionScorer:
         """
         if not (self.to_task and isinstance(self.settings.scoring, Accuracy)):
             return []
-        tested = sum(block.counts[:, :-1].sum(axis=0) for block in self.attackers.blocks["model"])
+        tested = sum(block.counts[:-1].sum(axis=1) for block in self.attackers.blocks["model"])
         per_seed = (np.asarray(tested) / self.attackers.n_seeds)[self.supported.ravel()]
         few = int((per_seed < SMALL_PAIR).sum())
         if not few:
