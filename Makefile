@@ -82,6 +82,7 @@ bench: .venv/installed  ## measure speed (benchmarks/)
 	@$(BIN)/python -m benchmarks.gradcam
 	@$(BIN)/python -m benchmarks.grit
 	@$(BIN)/python -m benchmarks.encoders
+	@$(BIN)/python -m benchmarks.peers
 	@$(BIN)/python -m benchmarks.install
 
 reproduce: .venv/installed  ## run the studies of experiments/ on the real captions in DATA

@@ -1,16 +1,18 @@
 """Run a notebook in this process, as Jupyter would, and store the outputs of its cells.
 
-``python -m experiments.notebook experiments/tour.ipynb`` writes the outputs into the file.
+``python -m experiments.notebook experiments/tour.ipynb`` writes the outputs into the file; a figure
+is stored as PNG.
 """
 
 from __future__ import annotations
 
 import ast
+import base64
 import io
 import json
 import sys
 from collections.abc import Mapping
-from contextlib import redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +46,7 @@ def _outputs(source: str, scope: dict[str, Any], count: int) -> list[Output]:
     tree = ast.parse(source)
     last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
     printed = io.StringIO()
-    with redirect_stdout(printed):
+    with redirect_stdout(printed), redirect_stderr(io.StringIO()):  # progress is not kept
         exec(compile(tree, "cell", "exec"), scope)  # noqa: S102 - that is what a notebook is
         value = None
         if isinstance(last, ast.Expr):
@@ -60,8 +62,12 @@ def _outputs(source: str, scope: dict[str, Any], count: int) -> list[Output]:
 
 
 def _result(value: Any, count: int) -> Output:
-    data = {"text/plain": repr(value).splitlines(keepends=True)}
-    if hasattr(value, "_repr_html_"):
+    data: dict[str, Any] = {"text/plain": repr(value).splitlines(keepends=True)}
+    if hasattr(value, "savefig"):  # a figure of matplotlib
+        picture = io.BytesIO()
+        value.savefig(picture, format="png", dpi=100, metadata={"Software": None})
+        data["image/png"] = base64.b64encode(picture.getvalue()).decode()
+    elif hasattr(value, "_repr_html_"):
         data["text/html"] = value._repr_html_().splitlines(keepends=True)
     return {
         "data": data,

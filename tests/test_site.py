@@ -11,14 +11,17 @@ from collections import Counter
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from statistics import median
 from xml.etree import ElementTree
 
 import pytest
 
+from benchmarks.peers import recorded
 from bias_pipeline.commands.registry import WORDS, resolve_command
 from bias_pipeline.config import compose, overrides
 from bias_pipeline.metrics.catalogue import metric_names
 from docs.builder.__main__ import generated
+from docs.builder.benchmarks import Ratio, benchmarks_page
 from docs.builder.formulas import FORMULAS
 from docs.builder.nav import Nav, nav
 from docs.builder.papers import Item, Paper, papers
@@ -125,6 +128,31 @@ def test_every_page_has_one_place() -> None:
 def test_the_reference_has_every_command() -> None:
     text = generated()["docs/commands.md"]
     assert [word.name for word in WORDS if f"\n## `{word.name}`\n" not in text] == []
+
+
+def test_a_tutorial_has_the_figures_of_its_notebook() -> None:
+    text = generated()["docs/tutorials/retrieval.md"]
+    assert text.startswith("# Retrieval")
+    assert text.count("(data:image/png;base64,") == 4
+    assert "<style" not in text
+
+
+def test_the_page_of_benchmarks_has_the_recorded_ratios() -> None:
+    page = benchmarks_page()
+    rows = recorded()
+    for package in {row["package"] for row in rows}:
+        ratios = [
+            float(row["theirs"]) / float(row["ours"]) for row in rows if row["package"] == package
+        ]
+        (line,) = [line for line in page.splitlines() if f"| {package} " in line]
+        assert f"| {median(ratios):.1f} [{min(ratios):.1f}, {max(ratios):.1f}] |" in line
+
+
+def test_a_ratio_that_no_benchmark_states_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    unknown = Ratio("GRIT", "no such line", "times as fast", "nothing")
+    monkeypatch.setattr("docs.builder.benchmarks.RATIOS", [unknown])
+    with pytest.raises(ValueError, match="no 'times as fast' of 'no such line' in 'GRIT'"):
+        benchmarks_page()
 
 
 class Requests(HTMLParser):

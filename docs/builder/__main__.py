@@ -11,24 +11,32 @@ import shutil
 import sys
 from pathlib import Path
 
+from docs.builder.benchmarks import benchmarks_page
 from docs.builder.metric_pages import metric_pages
 from docs.builder.nav import nav
 from docs.builder.papers import papers_page
 from docs.builder.reference import commands_page, configuration_pages, python_pages
 from docs.builder.sources import REPOSITORY, stage, write
+from docs.builder.tutorials import notebooks, tutorial_page
+from experiments.notebook import executed
 
 STAGED = REPOSITORY / ".site"
 HERE = REPOSITORY / "docs"
 
 
 def generated() -> dict[str, str]:
-    """The pages that are made from code, by path, some in place of the repository's."""
+    """The pages that are made from code, by path, some in place of the repository's.
+
+    Those of notebooks have the outputs that are stored in them.
+    """
     return {
         **metric_pages(),
         "docs/commands.md": commands_page(),
         "docs/papers.md": papers_page(),
+        "docs/benchmarks.md": benchmarks_page(),
         **configuration_pages(),
         **python_pages(),
+        **{path: tutorial_page(path, notebook) for path, notebook in notebooks().items()},
     }
 
 
@@ -42,6 +50,7 @@ def main(site: Path) -> int:
     os.environ["COLUMNS"] = "100"  # of the commands' help
     os.environ["NO_MKDOCS_2_WARNING"] = "1"
     pages = generated()
+    pages |= {path: tutorial_page(path, executed(each)) for path, each in notebooks().items()}
     shutil.rmtree(STAGED, ignore_errors=True)
     stage(STAGED)
     shutil.copytree(HERE / "builder" / "assets", STAGED / "assets")

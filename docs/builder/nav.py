@@ -68,7 +68,7 @@ def nav(generated: Sequence[str]) -> Nav:
     further = [path for path in here if path.startswith("docs/") and path not in known]
     metrics = [f"docs/metrics/{name}.md" for name in metric_names()]
     return [
-        {"Start": [*START]},
+        {"Start": [*START, {"Tutorials": _under("docs/tutorials", generated)}]},
         {"Guides": [*GUIDES, *_listed(further, generated), "CONTRIBUTING.md"]},
         {"Understand": [*UNDERSTAND, {"Metrics": ["docs/metrics.md", *_named(metrics)]}]},
         {
@@ -79,7 +79,14 @@ def nav(generated: Sequence[str]) -> Nav:
                 *REFERENCE,
             ]
         },
-        {"Results": ["experiments/README.md", "docs/papers.md", *_studies(here)]},
+        {
+            "Results": [
+                "experiments/README.md",
+                "docs/papers.md",
+                "docs/benchmarks.md",
+                *_studies(here),
+            ]
+        },
     ]
 
 
