@@ -229,7 +229,8 @@ def _desk(
             paths = {"outputs": str(folder if out is None else Path(out))}
             yield _InMemoryRunner({**settings, "dataset": dataset, "paths": paths}, files, folder)
         except BiasPipelineError as error:  # the user knows nothing of temporary files
-            raise type(error)(str(error).replace(f"{folder}{os.sep}", "")) from None
+            error.args = (str(error).replace(f"{folder}{os.sep}", ""),)
+            raise
 
 
 @dataclass(frozen=True)

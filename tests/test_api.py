@@ -215,6 +215,12 @@ def test_no_result_names_the_place_of_data_in_memory(tmp_path: Path) -> None:
     assert content.manifest["corpus"]["file"] == ""
 
 
+def test_a_file_without_the_attribute_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text("id,sex\n1,male\n")
+    with pytest.raises(DataError, match="no column 'bb_gender' for attribute 'gender'"):
+        bp.score("gender_error", {1: "a man"}, tmp_path / "labels.csv")
+
+
 def test_a_fault_is_told_without_that_place() -> None:
     with pytest.raises(DataError, match=r"^labels.jsonl: unknown labels in 'gender': 'maybe'"):
         bp.score("gender_error", CAPTIONS, ["male", "maybe", "male", "female"])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from bias_pipeline.config.compose import composed_cell, instantiated, plain_tree
+from bias_pipeline.config.compose import LABEL_NOISE, composed_cell, instantiated, plain_tree
 from bias_pipeline.config.overrides import (
     ALL_METRICS,
     choices_in,
@@ -117,7 +117,9 @@ def check_captioners(overrides: Sequence[str], config: DictConfig) -> None:
     names = [override for override in overrides if override.startswith("captioner=")]
     if "captioner" not in swept or any(key.partition(".")[0] == "dataset" for key in swept):
         return
-    dataset = instantiated(plain_tree(config.dataset, resolve=True), "dataset")
+    node = plain_tree(config.dataset, resolve=True)
+    node.pop(LABEL_NOISE, None)
+    dataset = instantiated(node, "dataset")
     for name in names[-1].partition("=")[2].split(","):
         if name.replace("_", "").isalnum():  # else an expression, which Hydra checks
             dataset.check_captioner(name)

@@ -47,6 +47,8 @@ def with_pictures(
         summaries=[pictures.in_summary(summary) for summary in report.summaries],
         sections=[pictures.in_section(section) for section in report.sections],
     )
+    if not pictures.wanted:
+        warn("the page has no pictures, since these runs have no captions as examples")
     if photos is not None and pictures.wanted and not pictures.pictured:
         raise DataError(
             f"none of the {len(pictures.wanted)} images that examples are of is among the photos "

@@ -78,6 +78,13 @@ def test_photos_of_another_data_set_are_refused(photos: dict[str, Path]) -> None
         with_pictures(report_on("777", "778"), photos)
 
 
+def test_a_page_without_examples_says_so(
+    photos: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with_pictures(report_on(), photos)
+    assert "the page has no pictures, since" in capsys.readouterr().err
+
+
 def test_a_broken_photo_is_named_and_left_out(
     photos: dict[str, Path], capfd: pytest.CaptureFixture[str]
 ) -> None:
