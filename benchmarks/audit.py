@@ -1,5 +1,7 @@
 """``audit`` of one file of captions, as a newcomer calls it: announced time, real time, memory.
 
+LIC alone, of a million captions of people, is measured beside it.
+
 Usage: python -m benchmarks.audit [CASE ...]
 """
 
@@ -33,6 +35,7 @@ class Case:
         objects: whether the objects in the images are given.
         attributes: columns of labels that are kept; each is audited.
         seconds: the target.
+        metric: what is run alone; empty: an audit.
     """
 
     captions: int
@@ -40,13 +43,15 @@ class Case:
     objects: bool
     attributes: Sequence[str]
     seconds: float
+    metric: str = ""
 
     @property
     def name(self) -> str:
         """In words."""
         files = ["people's captions"] * self.people + ["objects"] * self.objects
         beside = " and ".join(files) or "no other file"
-        return f"{self.captions:,} captions; {beside}; {len(self.attributes)} attributes"
+        alone = f"; {self.metric} alone" if self.metric else ""
+        return f"{self.captions:,} captions; {beside}; {len(self.attributes)} attributes{alone}"
 
 
 ALL = ("bb_gender", "bb_skin", "age")  # the labels of scenes that dataset=coco knows
@@ -54,7 +59,9 @@ CASES: Mapping[str, Case] = {
     "few": Case(5_000, people=True, objects=True, attributes=ALL, seconds=60),
     "many": Case(200_000, people=False, objects=False, attributes=ALL[:1], seconds=300),
     "many-people": Case(200_000, people=True, objects=False, attributes=ALL[:1], seconds=300),
+    "lic": Case(200_000, True, False, attributes=ALL[:1], seconds=60, metric="lic"),
 }
+SEEDS = 2  # of a metric that is run alone
 
 
 def prepare(case: Case, folder: Path) -> list[str]:
@@ -63,9 +70,26 @@ def prepare(case: Case, folder: Path) -> list[str]:
     write_scenes(generate(n_images=case.captions), root, {CAPTIONER: CAPTIONERS[CAPTIONER]})
     labels = root / "attributes.csv"
     _keep(labels, case.attributes)
-    words = ["audit", str(root / "captioners" / f"{CAPTIONER}.json"), "--attributes", str(labels)]
+    captions, people = (
+        root / part / f"{name}.json"
+        for part, name in (("captioners", CAPTIONER), ("annotations", "captions"))
+    )
+    if case.metric:
+        return [
+            f"metric={case.metric}",
+            f"seeds={SEEDS}",
+            "dataset=coco",
+            "dataset.strict=False",
+            f"dataset.attributes={labels}",
+            f"dataset.captions={people}",
+            f"captioner={captions}",
+            "logger=csv",
+            f"paths.outputs={folder / 'out'}",
+            f"paths.cache={folder / 'cache'}",
+        ]
+    words = ["audit", str(captions), "--attributes", str(labels)]
     if case.people:
-        words += ["--captions", str(root / "annotations" / "captions.json")]
+        words += ["--captions", str(people)]
     if case.objects:
         words += ["--objects", str(root / "annotations" / "instances.json")]
     return [*words, "--out", str(folder / "out")]
@@ -86,13 +110,13 @@ class Outcome:
 
     Attributes:
         usage: of the command.
-        plan: metrics, seeds and seconds that were announced.
+        plan: metrics, seeds and seconds that were announced; None if a metric is run alone.
         left_out: metrics for which no time was expected.
         cells: (metric, attribute) to seconds, as the runs' manifests have them.
     """
 
     usage: Usage
-    plan: tuple[int, int, float]
+    plan: tuple[int, int, float] | None
     left_out: str
     cells: Mapping[tuple[str, str], float]
 
@@ -106,6 +130,8 @@ def measure(case: Case) -> Outcome:
         usage = run(words, folder)
         log = (folder / "bench.log").read_text(encoding="utf-8")
         cells = dict(_seconds(folder / "out"))
+    if case.metric:
+        return Outcome(usage, None, "none", cells)
     plan = _PLAN.search(log)
     assert plan is not None, log
     metrics, seeds, seconds = map(int, plan.groups())
@@ -129,12 +155,16 @@ def _duration(manifest: Mapping[str, object]) -> float:
 
 
 def line(case: Case, outcome: Outcome) -> list[str]:
-    metrics, seeds, seconds = outcome.plan
     usage = outcome.usage
+    plan, announced = f"{SEEDS} seeds", ""
+    if outcome.plan is not None:
+        metrics, seeds, seconds = outcome.plan
+        plan = f"{metrics} metrics, {seeds} seeds (no time for: {outcome.left_out})"
+        announced = f"{seconds:.0f}"
     return [
         case.name,
-        f"{metrics} metrics, {seeds} seeds (no time for: {outcome.left_out})",
-        f"{seconds:.0f}",
+        plan,
+        announced,
         f"{usage.wall:.0f}",
         f"{usage.user:.0f}",
         f"{usage.peak / 1e6:.0f}",

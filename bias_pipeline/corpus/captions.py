@@ -15,11 +15,12 @@ from functools import cached_property
 
 import numpy as np
 
-from bias_pipeline.array_types import BoolArray, IntArray
+from bias_pipeline.array_types import BoolArray, Int32Array, IntArray
 from bias_pipeline.corpus.caching import ReadCache
 
 _SEPARATOR = "\0"  # str.split keeps it, unlike every other control character that could serve
 _BATCH = 50_000  # captions split at once: bounds the memory of the temporary list of words
+_BLOCK = 1 << 20  # running words rewritten at once: bounds the memory of their places
 _MARKUP = re.compile(r"<[^<>\s]*>")
 # What files contain where a caption is missing, without punctuation ("N/A", "#n/a", "None.").
 _MISSING = frozenset({"nan", "none", "null", "nil", "na", "undefined"})
@@ -31,7 +32,7 @@ class Captions(ReadCache):
 
     Attributes:
         types: the V distinct words, each used at least once by a freshly built column.
-        tokens: (T,) int64, index into ``types`` of each running word.
+        tokens: (T,) int32, index into ``types`` of each running word.
         starts: (N + 1,) int64, caption ``i`` is ``tokens[starts[i]:starts[i + 1]]``.
         image_rows: (N,) int64, the row of the image that each caption describes, ascending.
 
@@ -44,7 +45,7 @@ class Captions(ReadCache):
     """
 
     types: tuple[str, ...]
-    tokens: IntArray
+    tokens: Int32Array
     starts: IntArray
     image_rows: IntArray
 
@@ -58,7 +59,8 @@ class Captions(ReadCache):
         """
         index: dict[str, int] = {_SEPARATOR: 0}
         parts = [_split(texts[i : i + _BATCH], index) for i in range(0, len(texts), _BATCH)]
-        flat = np.concatenate([part for part in parts if len(part)] or [np.empty(0, np.int64)])
+        flat = np.concatenate([part for part in parts if len(part)] or [np.empty(0, np.int32)])
+        del parts
         ends = np.flatnonzero(flat == 0)
         lengths = np.diff(ends, prepend=-1) - 1
         rows = np.arange(len(texts)) if images is None else np.asarray(images, np.int64)
@@ -122,7 +124,8 @@ class Captions(ReadCache):
         """SHA-256 (hex) of words, order and images: equal columns have equal digests."""
         sha = hashlib.sha256("\n".join(self.types).encode("utf-8", "surrogatepass"))
         for column in (self.tokens, self.starts, self.image_rows):
-            sha.update(np.ascontiguousarray(column, dtype="<i8").tobytes())
+            for start in range(0, len(column), _BLOCK):
+                sha.update(column[start : start + _BLOCK].astype("<i8").tobytes())
         return sha.hexdigest()
 
     def mentions(self, words: Iterable[str]) -> BoolArray:
@@ -141,10 +144,12 @@ class Captions(ReadCache):
 
     def take(self, rows: IntArray | BoolArray) -> Captions:
         """The captions at the given rows (indices or a mask), unused words dropped."""
-        picked = np.flatnonzero(rows) if rows.dtype == bool else rows
-        lengths = self.lengths[picked]
-        tokens = self.tokens[ranges(self.starts[picked], lengths)]
-        return Captions(self.types, tokens, offsets(lengths), self.image_rows[picked]).compact()
+        lengths = self.lengths[rows]
+        if rows.dtype == bool:
+            tokens = self.tokens[np.repeat(rows, self.lengths)]
+        else:
+            tokens = self.tokens[ranges(self.starts[rows], lengths)]
+        return Captions(self.types, tokens, offsets(lengths), self.image_rows[rows]).compact()
 
     def position(self, k: int) -> Captions:
         """The k-th caption (from 0) of every image that has that many."""
@@ -163,9 +168,13 @@ class Captions(ReadCache):
 
     def compact(self) -> Captions:
         """The same captions without words that no caption uses, in order of first use."""
-        used, first = np.unique(self.tokens, return_index=True)
-        order = used[np.argsort(first, kind="stable")]
-        renumber = np.zeros(len(self.types), np.int64)
+        first = np.full(len(self.types), len(self.tokens))
+        first[self.tokens[::-1]] = np.arange(len(self.tokens))[::-1]  # the last assignment stays
+        used = np.flatnonzero(first < len(self.tokens))
+        order = used[np.argsort(first[used])]
+        if np.array_equal(order, np.arange(len(self.types))):
+            return self
+        renumber = np.zeros(len(self.types), np.int32)
         renumber[order] = np.arange(len(order))
         types = tuple(self.types[t] for t in order)
         return Captions(types, renumber[self.tokens], self.starts, self.image_rows)
@@ -184,27 +193,28 @@ class Captions(ReadCache):
         index: dict[str, int] = {}
         for word in itertools.chain.from_iterable(pieces):
             index.setdefault(word, len(index))
-        flat = np.array([index[w] for w in itertools.chain.from_iterable(pieces)], np.int64)
-        sizes = np.array([len(piece) for piece in pieces], np.int64)
+        flat = np.array([index[w] for w in itertools.chain.from_iterable(pieces)], np.int32)
+        sizes = np.array([len(piece) for piece in pieces], np.int32)
         if (sizes == 1).all():
             return Captions(tuple(index), flat[self.tokens], self.starts, self.image_rows)
         if (sizes <= 1).all():  # signs are dropped, nothing is cut in two: no need to expand
             return self._without(tuple(index), flat, sizes > 0)
         return self._expand(tuple(index), flat, sizes)
 
-    def _without(self, types: tuple[str, ...], flat: IntArray, retained: BoolArray) -> Captions:
+    def _without(self, types: tuple[str, ...], flat: Int32Array, retained: BoolArray) -> Captions:
         """Replace the retained words, (V,) flags, by those of ``flat``; drop the others."""
-        renumber = np.full(len(retained), -1)
+        renumber = np.full(len(retained), -1, np.int32)
         renumber[retained] = flat
         tokens = renumber[self.tokens]
         remaining = tokens >= 0
         starts = offsets(remaining)[self.starts]
         return Captions(types, tokens[remaining], starts, self.image_rows)
 
-    def _expand(self, types: tuple[str, ...], flat: IntArray, sizes: IntArray) -> Captions:
-        widths = sizes[self.tokens]
-        tokens = flat[ranges(offsets(sizes)[:-1][self.tokens], widths)]
-        starts = offsets(widths)[self.starts]
+    def _expand(self, types: tuple[str, ...], flat: Int32Array, sizes: Int32Array) -> Captions:
+        first = offsets(sizes)[:-1]
+        blocks = np.split(self.tokens, range(_BLOCK, len(self.tokens), _BLOCK))
+        tokens = np.concatenate([flat[ranges(first[block], sizes[block])] for block in blocks])
+        starts = offsets(sizes[self.tokens])[self.starts]
         return Captions(types, tokens, starts, self.image_rows)
 
     def join(self, phrases: Iterable[str]) -> Captions:
@@ -267,7 +277,7 @@ class Captions(ReadCache):
             tokens[begins] = len(self.types) + number
             for offset in range(1, len(words)):
                 retained[begins + offset] = False
-        starts = np.concatenate([[0], np.cumsum(retained)])[self.starts]
+        starts = offsets(retained)[self.starts]
         types = (*self.types, *(" ".join(words) for words in phrases))
         return Captions(types, tokens[retained], starts, self.image_rows)
 
@@ -304,29 +314,48 @@ def is_blank(text: str) -> bool:
     return len(text) < 80 and "".join(filter(str.isalnum, plain)).casefold() in _MISSING
 
 
-def offsets(lengths: IntArray | BoolArray) -> IntArray:
+def offsets(lengths: IntArray | Int32Array | BoolArray) -> IntArray:
     """(N + 1,) where ragged rows of the given lengths start and end.
 
     Example:
         >>> offsets(np.array([2, 0, 3])).tolist()
         [0, 2, 2, 5]
     """
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    ends = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=ends[1:])
+    return ends
 
 
-def ranges(starts: IntArray, lengths: IntArray) -> IntArray:
+def ranges(starts: IntArray, lengths: IntArray | Int32Array) -> IntArray:
     """Concatenated ``arange(start, start + length)`` of every pair.
 
     Example:
         >>> ranges(np.array([5, 0]), np.array([2, 3])).tolist()
         [5, 6, 0, 1, 2]
     """
-    ends = np.cumsum(lengths)
+    ends = np.cumsum(lengths, dtype=np.int64)
     shift = np.repeat(starts - (ends - lengths), lengths)
     return np.arange(int(ends[-1]) if len(ends) else 0, dtype=np.int64) + shift
 
 
-def _split(texts: Sequence[str], index: dict[str, int]) -> IntArray:
+def dense(codes: IntArray) -> IntArray:
+    """The rank of each code among the distinct ones.
+
+    A table of all codes takes a tenth of the time of sorting them, where it is not too large.
+
+    Example:
+        >>> dense(np.array([7, 2, 7])).tolist()
+        [1, 0, 1]
+    """
+    highest = int(codes.max(initial=-1))
+    if highest > 4 * len(codes):
+        return np.unique(codes, return_inverse=True)[1]
+    used = np.zeros(highest + 1, bool)
+    used[codes] = True
+    return (np.cumsum(used) - 1)[codes]
+
+
+def _split(texts: Sequence[str], index: dict[str, int]) -> Int32Array:
     """Word numbers of a batch of texts, a 0 after each; new words are added to ``index``."""
     joined = f" {_SEPARATOR} ".join([*texts, ""])
     if joined.count(_SEPARATOR) > len(texts):
@@ -334,7 +363,7 @@ def _split(texts: Sequence[str], index: dict[str, int]) -> IntArray:
     words = joined.split()
     for word in dict.fromkeys(words):
         index.setdefault(word, len(index))
-    return np.fromiter(map(index.__getitem__, words), np.int64, len(words))
+    return np.fromiter(map(index.__getitem__, words), np.int32, len(words))
 
 
 def _without_overlaps(begins: IntArray, width: int) -> IntArray:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from bias_pipeline.array_types import BoolArray, IntArray
-from bias_pipeline.corpus.captions import Captions, offsets, ranges
+from bias_pipeline.corpus.captions import Captions, dense, offsets, ranges
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.declared import Count, Range
 from bias_pipeline.encoders.base import FeatureEncoder, Items, SharedFeatures
@@ -159,23 +159,6 @@ def _runs(captions: Captions, width: int) -> IntArray:
         # Renumbering after each word keeps the products far below 2 ** 63.
         codes = dense(codes * len(captions.types) + captions.tokens[first + shift])
     return codes
-
-
-def dense(codes: IntArray) -> IntArray:
-    """The rank of each code among the distinct ones.
-
-    A table of all codes takes a tenth of the time of sorting them, where it is not too large.
-
-    Example:
-        >>> dense(np.array([7, 2, 7])).tolist()
-        [1, 0, 1]
-    """
-    highest = int(codes.max(initial=-1))
-    if highest > 4 * len(codes):
-        return np.unique(codes, return_inverse=True)[1]
-    used = np.zeros(highest + 1, np.int64)
-    used[codes] = 1
-    return (np.cumsum(used, out=used) - 1)[codes]
 
 
 def _firsts(captions: Captions, width: int) -> IntArray:

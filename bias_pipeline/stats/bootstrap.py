@@ -165,10 +165,11 @@ class Bootstrap(Configurable):
             Name to estimate.
         """
         images = np.unique(np.concatenate([table.images for table in tables]))
-        aligned = [table.at(images) for table in tables]
+        aligned = {id(table): table.at(images) for table in tables}  # a table may occur twice
 
         def evaluate(weights: Float64Array) -> dict[Name, Float64Array]:
-            sides = [table.per_seed(weights) for table in aligned]
+            scores = {place: table.per_seed(weights) for place, table in aligned.items()}
+            sides = [scores[id(table)] for table in tables]
             return {name: combine(*sides) for name, combine in combinations.items()}
 
         image_keys = images.astype(np.uint64) if keys is None else keys[images]

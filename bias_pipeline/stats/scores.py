@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -64,8 +65,7 @@ class ScoreTable:
         """
         if weights is None:
             return self.per_seed(np.ones((1, len(self.images))))[0]
-        groups = np.unique(self.group_of[self.group_of >= 0])
-        each = np.stack([self._means(weights, self.group_of == group) for group in groups])
+        each = np.stack([self._means(weights, *of_group) for of_group in self._by_group])
         present = np.isfinite(each)  # a resampling may lack one of the groups
         with np.errstate(invalid="ignore"):
             mean = np.where(present, each, 0.0).sum(axis=0) / present.sum(axis=0)
@@ -75,16 +75,43 @@ class ScoreTable:
         means = np.where(known, scores, 0.0) @ (member / member.sum(axis=0))
         return np.where(~known @ member > 0, np.nan, means)
 
-    def _means(self, weights: Float64Array, images: BoolArray) -> Float64Array:
-        """(B, A) each attacker's mean over some images; NaN where it has none of them."""
-        values, counted = self.values[images], weights[:, images]
-        tested = np.isfinite(values)
-        total = counted @ np.where(tested, values, 0.0)
+    @cached_property
+    def _by_group(self) -> list[tuple[BoolArray | None, Float64Array, Float64Array | None]]:
+        """For each group which images it has, their scores with 0 for NaN, and 1 where tested.
+
+        None stands for all images, and for tests of all of them.
+        """
+        parts = []
+        for group in np.unique(self.group_of[self.group_of >= 0]):
+            images = self.group_of == group
+            values = self.values[images]
+            tested = np.isfinite(values)
+            parts.append(
+                (
+                    None if images.all() else images,
+                    np.where(tested, values, 0.0),
+                    None if tested.all() else tested.astype(np.float64),
+                )
+            )
+        return parts
+
+    @staticmethod
+    def _means(
+        weights: Float64Array,
+        images: BoolArray | None,
+        values: Float64Array,
+        tested: Float64Array | None,
+    ) -> Float64Array:
+        """(B, A) each attacker's mean over a group; NaN where it has none of its images."""
+        counted = weights if images is None else weights[:, images]
+        number = counted.sum(axis=1, keepdims=True) if tested is None else counted @ tested
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(total / (counted @ tested.astype(np.float64)), np.float64)
+            return np.asarray(counted @ values / number, np.float64)
 
     def at(self, images: IntArray) -> ScoreTable:
         """The table with one row for each of the given images, NaN rows where untested."""
+        if np.array_equal(images, self.images):
+            return self
         values = np.full((len(images), self.values.shape[1]), np.nan)
         place = np.searchsorted(self.images, images)
         inside = place < len(self.images)

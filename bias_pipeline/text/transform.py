@@ -5,17 +5,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 
-from bias_pipeline.array_types import IntArray
+from bias_pipeline.array_types import Int32Array, IntArray
 from bias_pipeline.corpus.captions import Captions, offsets
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.declared import Configurable
 from bias_pipeline.errors import UsageError, did_you_mean
 
 Transform = Callable[[Corpus], Corpus]
+
+_BLOCK = 50_000  # captions edited at once, and the rest of the last one's image
 
 
 class TextTransform(Configurable, ABC):
@@ -107,6 +109,11 @@ class Entries:
     def __len__(self) -> int:
         return len(self.captions)
 
+    def within(self, first: int, last: int) -> Entries:
+        """Those of the captions from one row up to another, rows counted from the first."""
+        inside = (first <= self.captions) & (self.captions < last)
+        return Entries(self.captions[inside] - first, self.types[inside])
+
     def keys(self, n_types: int) -> IntArray:
         """(E,) one number a pair."""
         return self.captions * n_types + self.types
@@ -131,16 +138,36 @@ def edit_words(captions: Captions, removed: Entries, added: Entries) -> Captions
         >>> edit_words(both, out, put).text(0)
         'a big dog'
     """
+    if not len(captions):
+        return captions
+    rows = captions.image_rows
+    edges = np.unique(np.append(np.searchsorted(rows, rows[::_BLOCK]), len(captions)))
+    edited = [
+        _edited(_block(captions, a, b), removed.within(a, b), added.within(a, b))
+        for a, b in pairwise(edges.tolist())
+    ]
+    tokens, lengths = (np.concatenate(parts) for parts in zip(*edited, strict=True))
+    return Captions(captions.types, tokens, offsets(lengths), rows).compact()
+
+
+def _block(captions: Captions, first: int, last: int) -> Captions:
+    """The captions from one row up to another, with all words."""
+    starts = captions.starts[first : last + 1]
+    tokens = captions.tokens[starts[0] : starts[-1]]
+    return Captions(captions.types, tokens, starts - starts[0], captions.image_rows[first:last])
+
+
+def _edited(captions: Captions, removed: Entries, added: Entries) -> tuple[Int32Array, IntArray]:
+    """The words of the edited captions, and how many each caption has."""
     caption_of = np.repeat(np.arange(len(captions)), captions.lengths)
-    keys = Entries(caption_of, captions.tokens).keys(len(captions.types))
+    keys = caption_of * len(captions.types) + captions.tokens
     remaining = ~np.isin(keys, removed.keys(len(captions.types)))
     places = _places(captions, caption_of, keys, added)
-    tokens = np.concatenate([captions.tokens[remaining], added.types])
+    tokens = np.concatenate([captions.tokens[remaining], added.types.astype(np.int32)])
     owner = np.concatenate([caption_of[remaining], added.captions])
     place = np.concatenate([2 * np.flatnonzero(remaining), places])
     order = np.lexsort((place, owner))  # stable: words of one place stay in the order given
-    starts = offsets(np.bincount(owner, minlength=len(captions)))
-    return Captions(captions.types, tokens[order], starts, captions.image_rows).compact()
+    return tokens[order], np.bincount(owner, minlength=len(captions))
 
 
 def _places(captions: Captions, caption_of: IntArray, keys: IntArray, added: Entries) -> IntArray:

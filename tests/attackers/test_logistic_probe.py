@@ -13,7 +13,7 @@ from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.hold_out import HoldOut
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.corpus.split import Split
-from bias_pipeline.encoders.ngram import Ngram, NgramItems, dense
+from bias_pipeline.encoders.ngram import Ngram, NgramItems
 from tests.corpora import leaky_corpus
 
 
@@ -81,13 +81,6 @@ def test_how_many_are_fitted_at_once_changes_no_digit(
     monkeypatch.setattr(logistic, "NUMBERS", 1)
     alone = ConvexProbe(Ngram()).fit_predict(labelled(n_classes), splits())
     assert np.array_equal(together.probs[0], alone.probs[0])
-
-
-def test_runs_of_words_have_the_same_numbers_with_and_without_a_table() -> None:
-    codes = np.random.default_rng(0).integers(0, 300, 100)
-    expected = np.unique(codes, return_inverse=True)[1]
-    assert np.array_equal(dense(codes), expected)
-    assert np.array_equal(dense(codes * 10), expected)
 
 
 def test_a_planted_word_is_found() -> None:

@@ -412,11 +412,12 @@ class _Pair:
 
     def tables(self, scoring: Scoring) -> list[ScoreTable]:
         """Model and human, under the metric's own scoring, accuracy and LIC."""
-        return [
-            ScoreTable.of(side, how)
-            for how in (scoring, Accuracy(scoring.average), Lic(scoring.average))
-            for side in (self.model, self.human)
-        ]
+        three = scoring, Accuracy(scoring.average), Lic(scoring.average)
+        of_kind = {
+            type(how): [ScoreTable.of(side, how) for side in (self.model, self.human)]
+            for how in three
+        }
+        return [table for how in three for table in of_kind[type(how)]]
 
 
 def _calibration(predictions: Sequence[Predictions]) -> Estimate:

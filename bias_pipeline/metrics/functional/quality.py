@@ -6,7 +6,7 @@ numbers of the C candidates.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from bias_pipeline.array_types import Float64Array, IntArray
+from bias_pipeline.corpus.captions import dense
 from bias_pipeline.metrics.functional.counts import share
 
 ORDERS = (1, 2, 3, 4)
@@ -24,8 +25,9 @@ class Ngrams:
     """The n-grams of C captions, for n = 1 to 4.
 
     Attributes:
-        tables: for each n how often each caption contains each n-gram, (C, G_n). Captions can only
-            be compared if they were counted together, see :func:`count_ngrams`.
+        tables: for each n how often each caption contains each n-gram, (C, G_n) uint16, enough
+            for captions of ``LONGEST`` characters. Captions can only be compared if they were
+            counted together, see :func:`count_ngrams`.
         lengths: (C,) words of each caption.
     """
 
@@ -38,6 +40,10 @@ class Ngrams:
     def take(self, rows: IntArray) -> Ngrams:
         """The captions of the given rows."""
         return Ngrams(tuple(table[rows] for table in self.tables), self.lengths[rows])
+
+    def as_floats(self) -> Iterator[sparse.csr_array]:
+        """The tables as float64, to compute with, one after the other."""
+        return (table.astype(np.float64) for table in self.tables)
 
 
 def count_ngrams(columns: Sequence[tuple[IntArray, IntArray]]) -> list[Ngrams]:
@@ -54,25 +60,22 @@ def count_ngrams(columns: Sequence[tuple[IntArray, IntArray]]) -> list[Ngrams]:
         >>> one = np.array([0, 1, 0, 1]), np.array([0, 4])  # "a b a b"
         >>> (ngrams,) = count_ngrams([one])
         >>> [table.toarray().tolist() for table in ngrams.tables]
-        [[[2.0, 2.0]], [[2.0, 1.0]], [[1.0, 1.0]], [[1.0]]]
+        [[[2, 2]], [[2, 1]], [[1, 1]], [[1]]]
     """
     words = np.concatenate([tokens for tokens, _ in columns])
     lengths = np.concatenate([np.diff(starts) for _, starts in columns])
-    caption = np.repeat(np.arange(len(lengths)), lengths)
-    remaining = np.repeat(np.cumsum(lengths), lengths) - np.arange(
-        len(words)
-    )  # words up to the end
-    tables, run = [], words
+    caption = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
+    last, n_types = np.cumsum(lengths), 1 + int(words.max(initial=0))
+    tables, run, places = [], words, np.arange(len(words))
     for n in ORDERS:
-        places = np.flatnonzero(remaining >= n)
         if n > 1:
-            run[places] = run[places] * (1 + words.max(initial=0)) + words[places + n - 1]
-        known, number = np.unique(run[places], return_inverse=True)
-        shape = (len(lengths), len(known))
-        counts = sparse.coo_array((np.ones(len(places)), (caption[places], number)), shape)
-        tables.append(counts.tocsr())
-        run = np.zeros(len(words), np.int64)
-        run[places] = number
+            fits = places + n <= last[caption[places]]
+            places, run = places[fits], run[fits]
+            run = run * n_types + words[places + n - 1]
+        run = dense(run)
+        shape = (len(lengths), int(run.max(initial=-1)) + 1)
+        cells = caption[places], run.astype(np.int32)
+        tables.append(sparse.coo_array((np.ones(len(run), np.uint16), cells), shape).tocsr())
     ends = np.cumsum([0, *(len(starts) - 1 for _, starts in columns)])
     whole = Ngrams(tuple(tables), lengths.astype(np.int64))
     return [whole.take(np.arange(a, b)) for a, b in pairwise(ends)]
@@ -95,7 +98,7 @@ def document_frequencies(captions: Ngrams, documents: IntArray) -> list[Float64A
         [2.0, 1.0]
     """
     known, document = np.unique(documents, return_inverse=True)
-    places = (np.ones(len(documents)), (document, np.arange(len(documents))))
+    places = (np.ones(len(documents), np.uint16), (document, np.arange(len(documents))))
     gather = sparse.csr_array(places, shape=(len(known), len(documents)))
     return [  # a row of the product has an n-gram once, however often the document contains it
         np.bincount((gather @ table).indices, minlength=table.shape[1]).astype(np.float64)
@@ -157,7 +160,7 @@ def clipped_matches(candidates: Ngrams, references: Ngrams, owner: IntArray) -> 
     """
     matches = [
         np.bincount(*_most(table[owner].minimum(reference), owner), minlength=len(candidates))
-        for table, reference in zip(candidates.tables, references.tables, strict=True)
+        for table, reference in zip(candidates.as_floats(), references.as_floats(), strict=True)
     ]
     return np.stack(matches, axis=-1)
 
@@ -216,7 +219,7 @@ def cider_d(
     """
     likeness = np.zeros(len(references))
     for counts, other, frequency in zip(
-        candidates.tables, references.tables, frequencies, strict=True
+        candidates.as_floats(), references.as_floats(), frequencies, strict=True
     ):
         weights = np.log(n_documents / np.maximum(frequency, 1.0)) ** 2
         overlap = (counts[owner].minimum(other) * other) @ weights

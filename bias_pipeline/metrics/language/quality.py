@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -57,6 +57,7 @@ DOCUMENTS = ("corpus", "scored")
 _UNIT = "CIDEr-D"
 METEOR = PartName("meteor", side="model")
 _N_COLUMNS = 4 + 2 * len(ORDERS)  # see _sums
+_TOGETHER = 10_000  # candidates compared at once, which bounds memory
 _TOO_FEW = (
     "no image has two human captions or more: people's captions cannot be compared with each "
     "other, so there is no score"
@@ -160,12 +161,8 @@ class Quality(CountingMetric):
                 f"captioner {view.corpus.captioner!r}: no image with a group and a caption of the "
                 "model has human captions to compare it with"
             )
-        folds = dict(self._folds(described, sets))
-        tables = {
-            name: table
-            for tables_of_side in folds.values()
-            for name, table in tables_of_side.items()
-        }
+        folds = self._folds(described, sets)
+        tables = {name: table for of_side in folds.values() for name, table in of_side.items()}
         values = _Values(
             view.groups, {part: tuple(tables_of_side) for part, tables_of_side in folds.items()}
         )
@@ -181,25 +178,30 @@ class Quality(CountingMetric):
 
     def _folds(
         self, described: _Described, sets: Mapping[PartName, BoolArray]
-    ) -> Iterator[tuple[PartName, dict[str, sparse.csr_array]]]:
+    ) -> dict[PartName, dict[str, sparse.csr_array]]:
         """Each side's tables of sums, one for each caption position left out."""
-        crossing = described.crossing
-        for part, images in sets.items():
-            tables = {}
-            for k in range(self.positions if part != MODEL else 1):
-                left_out = k if part != MODEL else None
-                scored = described.candidates(part, images, k)
-                if len(scored):
-                    sums = self._sums(described, scored, left_out, sets)
-                    tables[key(part, k)] = crossing(sums)
-            yield part, tables
+        folds: dict[PartName, dict[str, sparse.csr_array]] = {part: {} for part in sets}
+        for left_out in (None, *range(self.positions)):
+            frequencies = described.frequencies(self, left_out, sets)
+            done: dict[bytes, sparse.csr_array] = {}  # people's captions are often the same twice
+            for part in [part for part in sets if (part == MODEL) == (left_out is None)]:
+                scored = described.candidates(part, sets[part], left_out or 0)
+                if not len(scored):
+                    continue
+                rows = scored.tobytes()
+                if rows not in done:
+                    done[rows] = described.crossing(
+                        self._sums(described, scored, left_out, frequencies)
+                    )
+                folds[part][key(part, left_out or 0)] = done[rows]
+        return folds
 
     def _sums(
         self,
         described: _Described,
         scored: IntArray,
         left_out: int | None,
-        sets: Mapping[PartName, BoolArray],
+        frequencies: tuple[list[Float64Array], int],
     ) -> Float64Array:
         """(N, 12) a row an image: 1, CIDEr-D, length, closest length, matches, n-grams.
 
@@ -207,20 +209,24 @@ class Quality(CountingMetric):
             described: all captions.
             scored: rows of the candidates, at most one an image.
             left_out: position of the human captions that are no references, if any.
-            sets: images of each part.
+            frequencies: see :meth:`_Described.frequencies`.
         """
-        ngrams, images = described.ngrams, described.images
+        images = described.images
         rows = described.references(images[scored], left_out)
         owner = np.searchsorted(images[scored], images[rows])
-        candidates, references = ngrams.take(scored), ngrams.take(rows)
-        frequencies, n_documents = described.frequencies(self, left_out, sets)
-        closest = closest_lengths(candidates.lengths, references.lengths, owner)
-        cider = cider_d(candidates, references, owner, frequencies, n_documents, self.sigma)
-        plain = np.stack([np.ones(len(scored)), cider, candidates.lengths, closest], axis=-1)
-        totals = np.stack([np.asarray(t.sum(axis=1)) for t in candidates.tables], axis=-1)
         table = np.zeros((described.n_images, _N_COLUMNS))
-        matches = clipped_matches(candidates, references, owner)
-        table[images[scored]] = np.concatenate([plain, matches, totals], axis=-1)
+        for first in range(0, len(scored), _TOGETHER):
+            block = scored[first : first + _TOGETHER]
+            start, end = np.searchsorted(owner, [first, first + len(block)])
+            candidates = described.ngrams.take(block)
+            references = described.ngrams.take(rows[start:end])
+            its_owner = owner[start:end] - first
+            closest = closest_lengths(candidates.lengths, references.lengths, its_owner)
+            cider = cider_d(candidates, references, its_owner, *frequencies, self.sigma)
+            plain = np.stack([np.ones(len(block)), cider, candidates.lengths, closest], axis=-1)
+            totals = np.stack([np.asarray(t.sum(axis=1)) for t in candidates.tables], axis=-1)
+            matches = clipped_matches(candidates, references, its_owner)
+            table[images[block]] = np.concatenate([plain, matches, totals], axis=-1)
         return table
 
     def _meteor(self, described: _Described, images: BoolArray) -> sparse.csr_array:
@@ -318,7 +324,9 @@ class _Described:
         """Document frequencies without the position left out, and the number of documents."""
         documents = self.documents(metric, sets)
         rows = self.references(np.flatnonzero(documents), left_out)
-        return document_frequencies(self.ngrams.take(rows), self.images[rows]), int(documents.sum())
+        blocks = np.split(rows, np.flatnonzero(np.diff(self.images[rows] // _TOGETHER)) + 1)
+        each = [document_frequencies(self.ngrams.take(b), self.images[b]) for b in blocks]
+        return [np.sum(counts, axis=0) for counts in zip(*each, strict=True)], int(documents.sum())
 
     def documents(self, metric: Quality, sets: Mapping[PartName, BoolArray]) -> BoolArray:
         """(N,) images that give the document frequencies."""
