@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import importlib
 import re
 import shlex
 import subprocess
@@ -32,7 +33,9 @@ from tests.corpora import REPOSITORY
 PAPERS = papers()
 ITEMS = [(paper, item) for paper in PAPERS for item in paper.items]
 NAMES = [f"{paper.title} {item.item}" for paper, item in ITEMS]
-COMMANDS = sorted({command for _, item in ITEMS for command in item.commands})
+LISTED = {command for _, item in ITEMS for command in item.commands}
+PROGRAMS = sorted(command for command in LISTED if command.startswith("python -m "))
+COMMANDS = sorted(LISTED - {*PROGRAMS})
 
 
 def test_every_table_and_figure_of_the_papers_has_a_row() -> None:
@@ -81,6 +84,13 @@ def test_a_command_of_the_papers_composes(command: str) -> None:
     compose.composed_cell(overrides.representative_overrides(options.overrides), options)
     for others in overrides.other_overrides(options.overrides):
         compose.composed_cell(others, options)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_program_of_the_papers_is_there_and_its_cell_composes(program: str) -> None:
+    study = importlib.import_module(shlex.split(program)[2])
+    assert 'if __name__ == "__main__":' in Path(study.__file__ or "").read_text(encoding="utf-8")
+    compose.cell([*study.CELL])
 
 
 def test_every_metric_has_a_formula_and_no_other_has() -> None:

@@ -91,21 +91,28 @@ def test_the_index_has_a_question_and_a_result_for_every_study() -> None:
 
 def test_every_program_of_a_study_is_in_its_readme() -> None:
     programs = [
-        path for path in sorted(STUDIES.glob("*/*.py")) if "__main__" in path.read_text("utf-8")
+        path for path in sorted(STUDIES.glob("*/**/*.py")) if "__main__" in path.read_text("utf-8")
     ]
     missing = [
         name
         for path in programs
-        if (name := f"experiments.{path.parent.name}.{path.stem}".removesuffix(".__main__"))
-        not in (path.parent / "README.md").read_text("utf-8")
+        if (name := _module(path)) not in (path.parent / "README.md").read_text("utf-8")
     ]
     assert missing == []
+
+
+def _module(path: Path) -> str:
+    parts = path.relative_to(REPOSITORY).with_suffix("").parts
+    return ".".join(parts).removesuffix(".__main__")
 
 
 INTERVAL = re.compile(r"[-+]?\d+(?:\.\d+)? \[[-+]?\d+(?:\.\d+)?, [-+]?\d+(?:\.\d+)?\]")
 
 
-@pytest.mark.parametrize("study", sorted(path.name for path in STUDIES.iterdir() if path.is_dir()))
+FOLDERS = sorted(str(page.parent.relative_to(STUDIES)) for page in STUDIES.glob("*/**/README.md"))
+
+
+@pytest.mark.parametrize("study", FOLDERS)
 def test_intervals_in_prose_stand_in_the_tables(study: str) -> None:
     prose, tables = "", ""
     for page in (STUDIES / study).glob("*.md"):

@@ -77,9 +77,18 @@ class ClipPhotos:
 
         with torch.inference_mode():
             pixels = torch.from_numpy(np.stack(photos)).to(self._device)
-            states = self._network.vision_model(pixel_values=pixels).pooler_output
-            states = states if self._sigmoid else self._network.visual_projection(states)
-            return _vectors(states, self._normalize)
+            return _vectors(self.states(pixels), self._normalize)
+
+    def states(self, pixels: torch.Tensor) -> torch.Tensor:
+        """(N, D) the vectors as the model makes them; gradients pass to the pixels.
+
+        Args:
+            pixels: (N, 3, H, W) as :meth:`prepare` gives them, on the model's device.
+        """
+        states: torch.Tensor = self._network.vision_model(pixel_values=pixels).pooler_output
+        if not self._sigmoid:
+            states = self._network.visual_projection(states)
+        return states
 
 
 class ClipTexts:

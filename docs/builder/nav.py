@@ -106,21 +106,20 @@ def _under(start: str, generated: Sequence[str]) -> list[object]:
 
 def _studies(here: Sequence[str]) -> list[object]:
     """Each study with its pages of tables."""
-    folders = sorted({path.split("/")[1] for path in here if path.count("/") == 2})
-    return [{_title(folder): _pages_of(folder, here)} for folder in folders]
+    first = sorted(path for path in here if re.fullmatch(r"experiments/.+/README\.md", path))
+    return [{_title(path): [path, *_tables_beside(path, here)]} for path in first]
 
 
-def _pages_of(folder: str, here: Sequence[str]) -> list[object]:
-    start = f"experiments/{folder}/"
-    tables = [path for path in here if path.startswith(start) and not path.endswith("README.md")]
-    return [f"{start}README.md", *({_table_title(path): path} for path in tables)]
+def _tables_beside(first: str, here: Sequence[str]) -> list[object]:
+    folder = Path(first).parent
+    tables = [path for path in here if Path(path).parent == folder and path != first]
+    return [{_table_title(path): path} for path in tables]
 
 
-def _title(folder: str) -> str:
+def _title(first: str) -> str:
     """A study's heading."""
-    text = (REPOSITORY / "experiments" / folder / "README.md").read_text(encoding="utf-8")
-    match = re.search(r"(?m)^# (.*)$", text)
-    assert match, folder
+    match = re.search(r"(?m)^# (.*)$", (REPOSITORY / first).read_text(encoding="utf-8"))
+    assert match, first
     return match[1]
 
 

@@ -119,7 +119,7 @@ def _section(paper: Paper) -> str:
     lines = [
         f"## {paper.title}\n",
         f"{paper.source}.\n",
-        f"| table or figure | after `{DOOR}` | needs | ours / printed, or why not |",
+        f"| table or figure | after `{DOOR}`, or in full | needs | ours / printed, or why not |",
         "| --- | --- | --- | --- |",
         *(_line(item, paper.published) for item in paper.items),
     ]
