@@ -21,7 +21,9 @@ from bias_pipeline.errors import UsageError
 AnyFloat = npt.NDArray[Any]
 Matrix = sparse.csr_array | AnyFloat  # features of words are mostly 0, those of vectors are not
 
-TOLERANCE = 1e-5  # of the gradient, every weight measured in units of its own curvature
+# Of the gradient, every weight measured in units of its own curvature.
+TOLERANCE = 1e-5
+ROUGH = 1e-3  # where only how much weights vary counts: they end within 0.2 % of their spread
 FORCING = 0.1  # the solver of a step stops when the residual is at most this share of the gradient
 MAX_STEPS, MAX_PRODUCTS, MAX_HALVINGS = 100, 100, 40
 
@@ -32,6 +34,7 @@ def fit(
     truths: Float64Array,
     inverse_penalty: float,
     known: BoolArray | None = None,
+    near: Float64Array | None = None,
 ) -> Float64Array:
     """Weights of B logistic regressions that share only their items.
 
@@ -49,6 +52,8 @@ def fit(
         inverse_penalty: C, above 0. Intercepts are not regularised; if all labels are the same, an
             intercept has no optimum, and stops when its slope is within the tolerance.
         known: (F, B) features that each regression may use; all if left out.
+        near: (F + 1, 1, K) weights of a regression that all resemble, from which they start; they
+            stop at a gradient of ``ROUGH``.
 
     Returns:
         (F + 1, B, K) weights, intercepts last.
@@ -63,11 +68,12 @@ def fit(
     if sparse.issparse(x) and 0 < used.sum() < len(used):  # sums over zeros change no digit
         x, counts, truths = x[used], counts[used], truths[used]
     design = _Design(x, inverse_penalty)
-    fits = _Fits.begin(design, counts, truths, known)
+    fits = _Fits.begin(design, counts, truths, known, near)
+    tolerance = TOLERANCE if near is None else ROUGH
     weights = np.zeros((x.shape[1] + 1, *truths.shape[1:]))
     for _ in range(MAX_STEPS):
         gradient = fits.gradient(design)
-        going = np.abs(gradient * fits.unit).max(axis=(0, 2)) > TOLERANCE
+        going = np.abs(gradient * fits.unit).max(axis=(0, 2)) > tolerance
         if not going.all():
             weights[:, fits.place[0, ~going]] = fits.weights[:, ~going]
             if not going.any():
@@ -108,13 +114,21 @@ def _inner(a: AnyFloat, b: AnyFloat) -> AnyFloat:
     return summed(a * b).sum(axis=1, keepdims=True)[None]
 
 
+def _by_item(a: AnyFloat, b: AnyFloat) -> AnyFloat:
+    """(N, B, 1) inner product of each item's outputs; NumPy is slow to sum a few numbers often."""
+    return np.einsum("nbk,nbk->nb", a, b)[:, :, None]
+
+
 def _loss(
     scores: Float64Array, counts: Float64Array, truths: Float64Array
 ) -> tuple[Float64Array, Float64Array]:
     """(1, B, 1) summed log losses and (N, B, K) predictions."""
     if scores.shape[2] > 1:
-        log_sum = special.logsumexp(scores, axis=2, keepdims=True)
-        return _inner(counts, log_sum) - _inner(scores, truths), np.exp(scores - log_sum)
+        most = scores.max(axis=2, keepdims=True)
+        probs = np.exp(scores - most)
+        total = _by_item(probs, np.ones_like(probs))
+        log_sum = most + np.log(total)
+        return _inner(counts, log_sum) - _inner(scores, truths), probs / total
     tail = np.exp(-np.abs(scores))
     log_sum = np.log1p(tail) + np.maximum(scores, 0)
     probs = np.where(scores >= 0, 1.0, tail) / (1 + tail)
@@ -175,9 +189,14 @@ class _Fits:
 
     @classmethod
     def begin(
-        cls, design: _Design, counts: Float64Array, truths: Float64Array, known: BoolArray | None
+        cls,
+        design: _Design,
+        counts: Float64Array,
+        truths: Float64Array,
+        known: BoolArray | None,
+        near: Float64Array | None = None,
     ) -> _Fits:
-        """The start: no feature has a weight, every output has its base rate."""
+        """The start: no feature has a weight, every output its base rate; or weights near by."""
         n_items, n_fits, n_outputs = truths.shape
         weight = summed(counts)
         squares = np.concatenate([(design.x * design.x).T @ counts, weight[None]])[:, :, None]
@@ -189,6 +208,9 @@ class _Fits:
         weights = np.zeros((len(squares), n_fits, n_outputs))
         weights[-1] = np.log(base) - (np.log1p(-base) if n_outputs == 1 else 0)
         scores = np.tile(weights[-1], (n_items, 1, 1))
+        if near is not None:
+            weights = np.repeat(near, n_fits, axis=1)
+            scores = np.repeat(decide(design.x, near), n_fits, axis=1)
         counts = counts[:, :, None]
         place = np.arange(n_fits)[None]
         parts = place, counts, truths, usable, unit, weights, scores
@@ -264,7 +286,7 @@ class _System:
         """The product of the second derivatives with a direction."""
         moved = decide(self.design.single[0], way)
         if moved.shape[2] > 1:
-            moved -= (self.probs * moved).sum(axis=2, keepdims=True)
+            moved -= _by_item(self.probs, moved)
         moved *= self.bends
         slopes = _adjoint(self.design.single[1], moved)
         slopes *= self.known
@@ -299,7 +321,7 @@ class _System:
         return solution
 
 
-VERSION = 3  # raise it whenever any prediction changes
+VERSION = 4  # raise it whenever any prediction changes
 TOGETHER = 64  # regressions in one batch: more would not fit the processor's cache
 NUMBERS = 1 << 21  # of all items in one batch: a solver's dozen arrays of them fit in memory
 
@@ -383,6 +405,7 @@ class ConvexProbe(Probe):
         counts: Float64Array,
         truths: Float64Array,
         known: BoolArray | None = None,
+        near: Float64Array | None = None,
     ) -> Float64Array:
         """Weights of S attackers of T tasks.
 
@@ -391,6 +414,7 @@ class ConvexProbe(Probe):
             counts: (N, S) how often each item counts for each attacker.
             truths: (N, S, T, K) how often each output is true of it, see :func:`outputs_of`.
             known: (F, S) features that each attacker knows; all if left out.
+            near: (F + 1, 1, 1, K) weights of one attacker of one task, see :func:`fit`.
 
         Returns:
             (F + 1, S, T, K) weights, intercepts last.
@@ -406,6 +430,7 @@ class ConvexProbe(Probe):
                 flat[:, columns],
                 self.inverse_penalty,
                 None if known is None else known[:, owner[columns]],
+                None if near is None else near[:, 0],
             )
             for columns in np.array_split(
                 np.arange(len(owner)), -(-len(owner) * n_outputs // together)

@@ -175,16 +175,19 @@ def fits(
     shared = items.shared([train])
     sums = _Told(shared.matrix[shared.rows[test]], data, test)
     of_captions = drawn[:, data.captions.image_rows]
-    counts = np.vstack([np.ones(len(train)), of_captions[:, train]]).T  # (N, 1 + B)
-    truths = counts[:, :, None, None] * outputs_of(data)[train][:, None]
-    weights = probe.fit(shared.matrix, shared.tally(counts, train), shared.tally(truths, train))
-    weights = weights[:, :, 0]  # (F + 1, 1 + B, K)
-    numbers = sums.numbers(weights[:, 0], np.ones(len(test)))
+
+    def weights_of(counts: Float64Array, near: Float64Array | None = None) -> Float64Array:
+        """(F + 1, S, 1, K) for captions that count (N, S) times."""
+        truths = counts[:, :, None, None] * outputs_of(data)[train][:, None]
+        tallies = (shared.tally(each, train) for each in (counts, truths))
+        return probe.fit(shared.matrix, *tallies, near=near)
+
+    whole = weights_of(np.ones((len(train), 1)))
+    weights = weights_of(of_captions[:, train].T, whole)[:, :, 0]  # (F + 1, B, K)
+    numbers = sums.numbers(whole[:, 0, 0], np.ones(len(test)))
     resampled = np.stack(
         [
-            sums.numbers(
-                weights[:, 1 + b], test_counts if test_counts.any() else np.ones(len(test))
-            )
+            sums.numbers(weights[:, b], test_counts if test_counts.any() else np.ones(len(test)))
             for b, test_counts in enumerate(of_captions[:, test])
         ]
     )
@@ -199,7 +202,7 @@ def fits(
         data=data,
         test=test,
         order=encoder.order,
-        votes=votes_of(weights[:, 0]),
+        votes=votes_of(whole[:, 0, 0]),
     )
 
 
