@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse, special
+from scipy import sparse
 
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.attackers.outputs import outputs_of, probabilities_of
 from bias_pipeline.attackers.probe import Probe, ProbeResult, TrainingJob
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.declared import Positive
@@ -390,14 +391,14 @@ class ConvexProbe(Probe):
         weights = self.fit(shared.matrix, counts, truths, shared.known)
         for number, job in enumerate(jobs):
             tested = shared.matrix[shared.rows[job.test]]
-            yield ProbeResult(_probabilities(decide(tested, weights[:, number]), data))
+            yield ProbeResult(probabilities_of(decide(tested, weights[:, number]), data))
 
     def _alone(
         self, data: LabelledCaptions, outputs: Float64Array, inputs: Features, job: TrainingJob
     ) -> ProbeResult:
         truths = outputs[job.train][:, None]
         weights = self.fit(inputs.matrix(job.train), np.ones((len(truths), 1)), truths)
-        return ProbeResult(_probabilities(decide(inputs.matrix(job.test), weights[:, 0]), data))
+        return ProbeResult(probabilities_of(decide(inputs.matrix(job.test), weights[:, 0]), data))
 
     def fit(
         self,
@@ -437,25 +438,3 @@ class ConvexProbe(Probe):
             )
         ]
         return np.concatenate(fitted, axis=1).reshape(-1, n_attackers, n_tasks, n_outputs)
-
-
-def outputs_of(data: LabelledCaptions) -> Float64Array:
-    """(N, T, K) the truth: T tasks under a sigmoid each, else one task.
-
-    Two groups have one output under a sigmoid, K > 2 one each under a softmax.
-    """
-    if data.multi_label:
-        return data.labels[:, :, None].astype(np.float64)
-    if data.n_classes == 2:
-        return data.labels[:, None, None].astype(np.float64)
-    return np.eye(data.n_classes)[data.labels][:, None]
-
-
-def _probabilities(scores: Float64Array, data: LabelledCaptions) -> Float64Array:
-    """(M, T, K) scores to (M, T) for tasks, else (M, n_classes)."""
-    if data.multi_label:
-        return special.expit(scores[:, :, 0])
-    if data.n_classes == 2:
-        p = special.expit(scores[:, 0])
-        return np.hstack([1 - p, p])
-    return np.asarray(special.softmax(scores[:, 0], axis=1), np.float64)

@@ -15,7 +15,8 @@ import numpy as np
 from scipy import sparse
 
 from bias_pipeline.array_types import Float64Array, IntArray
-from bias_pipeline.attackers.logistic import ConvexProbe, outputs_of
+from bias_pipeline.attackers.logistic import ConvexProbe
+from bias_pipeline.attackers.outputs import outputs_of
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.encoders.ngram import Ngram
@@ -179,8 +180,8 @@ def fits(
     def weights_of(counts: Float64Array, near: Float64Array | None = None) -> Float64Array:
         """(F + 1, S, 1, K) for captions that count (N, S) times."""
         truths = counts[:, :, None, None] * outputs_of(data)[train][:, None]
-        tallies = (shared.tally(each, train) for each in (counts, truths))
-        return probe.fit(shared.matrix, *tallies, near=near)
+        counts, truths = (shared.tally(each, train) for each in (counts, truths))
+        return probe.fit(shared.matrix, counts, truths, near=near)
 
     whole = weights_of(np.ones((len(train), 1)))
     weights = weights_of(of_captions[:, train].T, whole)[:, :, 0]  # (F + 1, B, K)

@@ -24,6 +24,7 @@ from bias_pipeline.metrics.value_names import DIRECTIONS
 from bias_pipeline.report.noise_sentence import noise_sentences
 from bias_pipeline.results.store import Result, Row
 from bias_pipeline.stats.bootstrap import Bootstrap
+from bias_pipeline.sweeps import launch
 from tests.corpora import GENDER, make_corpus
 
 STATS = Bootstrap(resamples=200)
@@ -274,3 +275,9 @@ def test_the_sentence_names_what_leaves_its_interval() -> None:
 def test_the_sentence_says_that_nothing_leaves_its_interval() -> None:
     (still,) = noise_sentences([scored(counted(), {"male": 0.001, "female": 0.001})])
     assert still.endswith("none of 1 headlines would leave its interval.")
+
+
+def test_captioners_of_a_sweep_are_known_beforehand(tmp_path: Path) -> None:
+    words = ["metric=gender_error", "captioner=faithful,nobody", f"paths.outputs={tmp_path}"]
+    with pytest.raises(UsageError, match="captioner 'nobody' is unknown"):
+        launch.run([*words, "dataset.label_noise={male: 0, female: 0}"])
