@@ -14,7 +14,7 @@ from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.metrics.catalogue import bibtex
 from bias_pipeline.report.attacker_sensitivity import steadiness
 from bias_pipeline.report.concepts import concept_sections
-from bias_pipeline.report.examples import NOTHING, Behind, misnamed_of, revealing_of
+from bias_pipeline.report.examples import NOTHING, Behind, examples_of
 from bias_pipeline.report.report_tables import Section, captioners
 from bias_pipeline.report.sections import (
     directions,
@@ -157,14 +157,13 @@ def report_of_folder(folder: Path) -> Report:
     results, skipped = read_results(folder)
     draws, damaged = _read_draws(folder, results)
     words, unread = word_files(folder)
-    misnamed, torn = misnamed_of(ResultStore(folder), results)
+    behind, torn = examples_of(ResultStore(folder), results, words)
     queries, lost = concept_sections(ResultStore(folder), results)
     faults = [*skipped, *damaged, *torn, *unread, *lost]
     if skipped:
         faults.insert(0, f"{len(skipped)} of {len(results) + len(skipped)} runs cannot be read.")
     for sentence in faults:
         log.warning("%s", sentence)
-    behind = Behind(misnamed, revealing_of(words))
     return report_of(results, draws, [*queries, *map(section, words)], faults, behind)
 
 

@@ -14,13 +14,19 @@ from bias_pipeline.report.figures import Colours, Plot, Points
 from bias_pipeline.report.report_tables import Cell, Sheet
 from bias_pipeline.report.word_attribution import revealing
 from bias_pipeline.results.store import Result, ResultStore
+from bias_pipeline.text.matched import EXAMPLES
 from bias_pipeline.vision.drawn import SIDE, read_thumbnail
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MISNAMED = "misnamed"
-_EXAMPLE_COLUMNS = {"image_id", "labelled", "named", "caption", "wrong"}
+# A run's tables of examples, and the columns that are shown.
+_TABLES = {
+    MISNAMED: {"image_id", "labelled", "named", "caption", "wrong"},
+    EXAMPLES: {"image_id", "before", "after"},
+}
+_EDITED = 3  # captions that are shown as they were and as they were changed
 _LONGEST = 200  # characters of a caption that are shown
 ABSENT = (
     "There are no captions to show: an earlier version made these runs, or no caption names the "
@@ -34,10 +40,12 @@ class Behind:
 
     Attributes:
         misnamed: run id to captions that name the wrong group.
+        edited: run id to people's captions before and after the changes of equal speech.
         words: attribute, data set and captioner to the most revealing words.
     """
 
     misnamed: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
+    edited: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
     words: Mapping[tuple[str, str, str], Sheet] = field(default_factory=dict)
 
     def of(self, kind: str, result: Result) -> list[Sheet]:
@@ -50,30 +58,42 @@ class Behind:
         row = result.rows[0]
         if kind == "misgendering" and result.run_id in self.misnamed:
             return [misnamed_sheet(self.misnamed[result.run_id])]
+        if kind != "leakage":
+            return []
         key = (row.attribute, row.dataset, row.captioner)
-        return [self.words[key]] if kind == "leakage" and key in self.words else []
+        edited = [edited_sheet(self.edited[result.run_id])] if result.run_id in self.edited else []
+        return edited + ([self.words[key]] if key in self.words else [])
 
 
 NOTHING = Behind()
 
 
-def misnamed_of(
-    store: ResultStore, results: Sequence[Result]
-) -> tuple[dict[str, list[dict[str, str]]], list[str]]:
-    """Captions that name the wrong group, by run, and a sentence on each file that is damaged."""
-    misnamed, damaged = {}, []
+def examples_of(
+    store: ResultStore, results: Sequence[Result], words: Sequence[RevealingWords]
+) -> tuple[Behind, list[str]]:
+    """The examples of runs, and a sentence on each file that is damaged."""
+    damaged: list[str] = []
+    misnamed, edited = (_lines_of(store, results, table, damaged) for table in _TABLES)
+    return Behind(misnamed, edited, _revealing_of(words)), damaged
+
+
+def _lines_of(
+    store: ResultStore, results: Sequence[Result], table: str, damaged: list[str]
+) -> dict[str, list[dict[str, str]]]:
+    """Run id to the lines of a table of examples."""
+    by_run = {}
     for result in results:
         try:
-            lines = store.table(result.run_id, MISNAMED)
+            lines = store.table(result.run_id, table)
         except DataError as error:
             damaged.append(f"{error}. Its examples are not shown")
             continue
-        if lines and lines[0].keys() >= _EXAMPLE_COLUMNS:
-            misnamed[result.run_id] = lines
-    return misnamed, damaged
+        if lines and lines[0].keys() >= _TABLES[table]:
+            by_run[result.run_id] = lines
+    return by_run
 
 
-def revealing_of(words: Sequence[RevealingWords]) -> dict[tuple[str, str, str], Sheet]:
+def _revealing_of(words: Sequence[RevealingWords]) -> dict[tuple[str, str, str], Sheet]:
     """The most revealing words by attribute, data set and captioner."""
     return {
         (explanation.attribute, explanation.dataset, explanation.captioner): revealing(explanation)
@@ -90,6 +110,16 @@ def misnamed_sheet(lines: Sequence[Mapping[str, str]]) -> Sheet:
     ]
     caption = f"{len(rows)} of the {wrong} captions that name the wrong group, chosen at random"
     return Sheet(caption, ["labelled", "named", "caption", "image"], rows)
+
+
+def edited_sheet(lines: Sequence[Mapping[str, str]]) -> Sheet:
+    """People's captions before and after words were taken out and put in."""
+    rows: list[list[Cell]] = [
+        [shortened(line["before"]), shortened(line["after"]), line["image_id"]]
+        for line in lines[:_EDITED]
+    ]
+    caption = f"{len(rows)} of people's captions before and after they were brought to equal speech"
+    return Sheet(caption, ["before", "after", "image"], rows)
 
 
 def shortened(text: str) -> str:

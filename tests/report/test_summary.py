@@ -276,6 +276,17 @@ def test_misnamed_captions_stand_behind_the_number_as_text(tmp_path: Path) -> No
     assert "a &lt;b&gt;woman&lt;/b&gt;" in text
 
 
+def test_three_captions_of_equal_speech_stand_behind_the_number_as_text(tmp_path: Path) -> None:
+    lines = [{"image_id": str(i), "before": f"a <b>{i}</b>", "after": f"a {i}"} for i in range(10)]
+    changed = replace(result("lic"), tables={"equal_speech_examples": lines})
+    ResultStore(tmp_path).save(changed)
+    text = html(report_of_folder(tmp_path)).partition("<nav")[0]
+    assert "3 of people's captions before and after they were brought to equal speech" in unescape(
+        text
+    )
+    assert [f"a &lt;b&gt;{i}&lt;/b&gt;" in text for i in range(4)] == [True, True, True, False]
+
+
 def test_runs_that_hold_no_captions_say_so() -> None:
     assert "There are no captions to show" in first_screen([result()])
 

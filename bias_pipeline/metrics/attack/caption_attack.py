@@ -380,7 +380,10 @@ class CaptionAttack(Metric, ABC):
             return ["no human captions: nothing can be said of amplification"]
         lacking = int((has_model & ~has_human).sum())
         if lacking:
-            return [f"{lacking} images with a model caption have no human captions: not scored"]
+            return [
+                f"{lacking} images with a model caption have no human captions to compare with: "
+                "not scored"
+            ]
         return []
 
     def _part(
