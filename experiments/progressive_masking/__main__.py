@@ -53,11 +53,14 @@ SHOWN = (
     ("attribution", "uniform_share", "of a uniform map"),
     ("naming", "rightly", "Captions that name the right gender, of those that name one gender"),
     ("naming", "men", "Captions that name men, of those that name one gender"),
-    ("lic", "score", "LIC"),
+    ("lic lstm", "score", "LIC, LSTM"),
+    ("lic", "score", "LIC, n-grams"),
     ("matched", "score", "LIC at equal speech"),
-    ("dpa", "t_to_a", "DPA T→A"),
+    ("dpa lstm", "t_to_a", "DPA T→A, LSTM"),
+    ("dpa", "t_to_a", "DPA T→A, n-grams"),
     ("ba_directional", "t_to_a", "BA→ T→A"),
-    ("dbac", "t_to_a", "DBAC T→A"),
+    ("dbac lstm", "t_to_a", "DBAC T→A, LSTM"),
+    ("dbac", "t_to_a", "DBAC T→A, n-grams"),
     ("labels", "t_to_a", "DBAC T→A, prior=labels"),
     ("imagecaptioner2", "score", "ImageCaptioner2"),
 )
@@ -94,13 +97,21 @@ def looks(folder: Path, model: Path) -> pd.DataFrame:
 
 
 def scores(folder: Path, *, pictures: bool) -> pd.DataFrame:
-    """Rows of every metric at every step; of the one that sees pictures if wanted."""
+    """Rows of every metric at every step, by n-grams and by the paper's LSTM.
+
+    Args:
+        folder: of the data set.
+        pictures: whether ImageCaptioner2 is run too, whose attacker sees pictures.
+    """
     outputs = folder / "runs"
     scored = (*SETTINGS, f"dataset.root={folder}", f"paths.cache={folder / 'cache'}")
     captions = (*scored, "encoder=ngram")
     by_metric = sweep("captions", outputs, *captions)
+    paper = sweep("paper", outputs, *scored)
+    paper = paper[paper["encoder"] == "lstm"]
     frames = [
         by_metric.assign(study=by_metric["metric"]),
+        paper.assign(study=paper["metric"] + " lstm"),
         sweep("labels", outputs, *captions, "metric=dbac", "metric.prior=labels"),
         sweep("matched", outputs, *captions, "metric=lic", "alignment=matched"),
     ]
@@ -191,7 +202,7 @@ def draw(rows: pd.DataFrame, share: str) -> None:
     hidden = {*SHARES.values(), "uniform_share"} - {SHARES[share]}
     studies = {*rows["study"]}
     shown = [one for one in SHOWN if one[0] in studies and one[1] not in hidden]
-    fig, axes = plt.subplots(2, -(-len(shown) // 2), figsize=(15, 6), layout="constrained")
+    fig, axes = plt.subplots(3, -(-len(shown) // 3), figsize=(15, 9), layout="constrained")
     for ax, (study, part, title) in zip(axes.flat, shown, strict=False):
         for attribute, colour in zip(ATTRIBUTES, ("#1f6f8b", "#c2571a"), strict=True):
             selected = rows[
