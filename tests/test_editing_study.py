@@ -61,10 +61,12 @@ def chest(pictures: torch.Tensor) -> torch.Tensor:
 
 
 @TRAINS
-def test_the_decoder_draws_pictures_that_it_was_not_fitted_to(decoder: PeopleDecoder) -> None:
+def test_a_redrawn_picture_is_most_like_itself(decoder: PeopleDecoder) -> None:
+    """Of 100 pictures that the decoder was not fitted to."""
     shown = people()[0][FITTED:]
-    apart = np.abs(drawn(decoder, decoder.latents(shown)) - shown).mean()
-    assert apart < 0.4 * np.abs(people()[0][:FITTED].mean(axis=0) - shown).mean()
+    redrawn = drawn(decoder, decoder.latents(shown))
+    nearest = [np.abs(shown - picture).mean(axis=(1, 2, 3)).argmin() for picture in redrawn]
+    assert np.mean(nearest == np.arange(SHOWN)) > 0.5
 
 
 @TRAINS
