@@ -102,16 +102,15 @@ def quality() -> tuple[Numbers, Numbers]:
     from pycocoevalcap.cider.cider import Cider
 
     corpus = cell([f"dataset.n_images={N_CAPTIONS}"]).corpus()
-    words = lowered_words(corpus.model), lowered_words(corpus.human)
-    rows = range(len(corpus))
-    candidates = [words[0].text(row) for row in rows]
-    references = [list(words[1].of_image(row)) for row in rows]
+    model, human = lowered_words(corpus.model), lowered_words(corpus.human)
+    candidates = [model.text(row) for row in range(len(corpus))]
+    references = [list(human.of_image(row)) for row in range(len(corpus))]
     gts = dict(enumerate(references))
     res = {place: [text] for place, text in enumerate(candidates)}
 
     def ours() -> Float64Array:
         captions = Captions.from_texts([*candidates, *(t for texts in references for t in texts)])
-        (ngrams,) = count_ngrams([(captions.tokens.astype(np.int64), captions.starts)])
+        (ngrams,) = count_ngrams([(captions.tokens, captions.starts)])
         scored = ngrams.take(np.arange(len(candidates)))
         others = ngrams.take(np.arange(len(candidates), len(captions)))
         owner = np.repeat(np.arange(len(references)), [len(texts) for texts in references])
@@ -119,8 +118,9 @@ def quality() -> tuple[Numbers, Numbers]:
         cider = cider_d(scored, others, owner, frequencies, len(references)).mean()
         totals = np.array([table.sum() for table in scored.tables], np.float64)
         matches = clipped_matches(scored, others, owner).sum(axis=0)
-        closest = closest_lengths(scored.lengths, others.lengths, owner).sum()
-        whole = bleu(matches, totals, np.float64(scored.lengths.sum()), np.float64(closest))
+        closest = closest_lengths(scored.lengths, others.lengths, owner)
+        words, nearest = (np.array(each.sum(), np.float64) for each in (scored.lengths, closest))
+        whole = bleu(matches, totals, words, nearest)
         return np.array([cider, *whole])
 
     def theirs() -> Float64Array:
@@ -236,14 +236,15 @@ def measure(peer: Peer) -> list[Measured]:
     difference = float(np.abs(ours() - theirs()).max())
     rows = []
     for repeat in range(1, REPEATS + 1):
-        seconds = [round(cpu(work), 4) for work in (ours, theirs)]
+        mine, its = (round(cpu(work), 4) for work in (ours, theirs))
         rows.append(
             Measured(
                 peer.package,
                 version,
                 peer.what,
                 repeat,
-                *seconds,
+                mine,
+                its,
                 difference,
                 day,
                 round(load, 1),

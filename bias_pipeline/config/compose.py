@@ -44,6 +44,7 @@ from bias_pipeline.errors import (
     UsageError,
     did_you_mean,
 )
+from bias_pipeline.io.cores import return_freed_memory
 from bias_pipeline.io.plugins import group_choices
 from bias_pipeline.loggers.loggers import ResultLogger
 from bias_pipeline.metrics.base import WEIGHTS, Metric, MetricInfo
@@ -216,7 +217,9 @@ def cell(words: Sequence[str]) -> CellConfig:
 
 @lru_cache(maxsize=16)
 def _corpus(tree: str) -> Corpus:
-    return read_corpus(json.loads(tree))
+    corpus = read_corpus(json.loads(tree))
+    return_freed_memory()
+    return corpus
 
 
 def read_corpus(tree: Mapping[str, Any]) -> Corpus:

@@ -338,7 +338,7 @@ def ranges(starts: IntArray, lengths: IntArray | Int32Array) -> IntArray:
     return np.arange(int(ends[-1]) if len(ends) else 0, dtype=np.int64) + shift
 
 
-def dense(codes: IntArray) -> IntArray:
+def dense(codes: IntArray | Int32Array) -> IntArray:
     """The rank of each code among the distinct ones.
 
     A table of all codes takes a tenth of the time of sorting them, where it is not too large.

@@ -28,6 +28,7 @@ from bias_pipeline.errors import (
     refused_by_system,
 )
 from bias_pipeline.io import signals
+from bias_pipeline.io.cores import return_freed_memory
 from bias_pipeline.io.files import replace_file
 from bias_pipeline.io.plugins import places
 from bias_pipeline.io.progress import Bar
@@ -70,6 +71,7 @@ def job(config: DictConfig) -> None:
     signals.stop_if_requested()
     if not done_in(folder):  # else a helper computed it while this process waited
         replace_file(folder / OUTCOME, json.dumps(outcome).encode(), sync=False)
+    return_freed_memory()
     _close_log()
 
 

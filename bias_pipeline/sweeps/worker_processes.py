@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from bias_pipeline.config.compose import CellConfig, cell_of, composer
 from bias_pipeline.config.overrides import jobs_of
 from bias_pipeline.errors import BiasPipelineError, ResourceError
-from bias_pipeline.io.cores import free_memory, n_cores, own_memory
+from bias_pipeline.io.cores import free_memory, n_cores, own_memory, return_freed_memory
 from bias_pipeline.io.files import replace_file
 from bias_pipeline.io.terminal import redacted_data
 from bias_pipeline.learning.distributed import context, prepare_worker
@@ -194,6 +194,7 @@ def _take_cells(options: Namespace, overrides: Sequence[str], folder: Path) -> N
             job_folder.mkdir(parents=True, exist_ok=True)
             outcome = {"overrides": redacted_data(words), **outcome_of(result, cached=False)}
             replace_file(job_folder / OUTCOME, json.dumps(outcome).encode(), sync=False)
+        return_freed_memory()
 
 
 _CHOOSE = ("trainer", "experiment")  # keys that can choose a device other than the CPU

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
-from bias_pipeline.array_types import Float64Array, IntArray
+from bias_pipeline.array_types import Float64Array, Int32Array, IntArray
 from bias_pipeline.corpus.captions import dense
 from bias_pipeline.metrics.functional.counts import share
 
@@ -46,7 +46,7 @@ class Ngrams:
         return (table.astype(np.float64) for table in self.tables)
 
 
-def count_ngrams(columns: Sequence[tuple[IntArray, IntArray]]) -> list[Ngrams]:
+def count_ngrams(columns: Sequence[tuple[IntArray | Int32Array, IntArray]]) -> list[Ngrams]:
     """Count the n-grams of several columns of captions, with one common list of n-grams.
 
     Args:
@@ -66,7 +66,7 @@ def count_ngrams(columns: Sequence[tuple[IntArray, IntArray]]) -> list[Ngrams]:
     lengths = np.concatenate([np.diff(starts) for _, starts in columns])
     caption = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
     last, n_types = np.cumsum(lengths), 1 + int(words.max(initial=0))
-    tables, run, places = [], words, np.arange(len(words))
+    tables, run, places = [], words, np.arange(len(words), dtype=np.int32)
     for n in ORDERS:
         if n > 1:
             fits = places + n <= last[caption[places]]
@@ -78,6 +78,8 @@ def count_ngrams(columns: Sequence[tuple[IntArray, IntArray]]) -> list[Ngrams]:
         tables.append(sparse.coo_array((np.ones(len(run), np.uint16), cells), shape).tocsr())
     ends = np.cumsum([0, *(len(starts) - 1 for _, starts in columns)])
     whole = Ngrams(tuple(tables), lengths.astype(np.int64))
+    if len(columns) == 1:
+        return [whole]
     return [whole.take(np.arange(a, b)) for a, b in pairwise(ends)]
 
 

@@ -260,7 +260,7 @@ class _Described:
         number: dict[str, int] = {}
         columns = []
         for side in self.words:
-            types = np.array([number.setdefault(w, len(number)) for w in side.types], np.int64)
+            types = np.array([number.setdefault(w, len(number)) for w in side.types], np.int32)
             columns.append((types[side.tokens], side.starts))
         starts = np.concatenate([columns[0][1], columns[0][1][-1] + columns[1][1][1:]])
         return count_ngrams([(np.concatenate([tokens for tokens, _ in columns]), starts)])[0]
