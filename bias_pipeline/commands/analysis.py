@@ -285,7 +285,7 @@ def power_command(words: Sequence[str]) -> int:
     balanced = balanced_images(sizes)
     smallest, largest = measured_sizes()
     print_out(
-        f"{sum(sizes):g} images in groups of {sizes[0]:g} and {sizes[1]:g}; smallest score that is "
+        f"{sum(sizes)} images in groups of {sizes[0]} and {sizes[1]}; smallest score that is "
         "above chance in four of five cases"
     )
     if not smallest <= balanced <= largest:
@@ -321,9 +321,9 @@ def power_parser() -> Parser:
     return parser
 
 
-def _halves(text: str) -> tuple[float, float]:
+def _halves(text: str) -> tuple[int, int]:
     images: int = number(Count)(text)
-    return images / 2, images / 2
+    return (images + 1) // 2, images // 2
 
 
 def _pair(text: str) -> tuple[int, int]:

@@ -172,6 +172,11 @@ def _study(options: Namespace) -> Any:
     if not study.images:
         shown = options.captions or options.regions
         raise DataError(f"{shown}: fits none of the photos in {options.folder}; nothing is left")
+    if study.gold and study.gold.keys().isdisjoint(study.images):
+        raise DataError(
+            f"{options.gold}: has answers about none of the items; name them by image_id, as "
+            f"{study.images[0]}"
+        )
     return study
 
 

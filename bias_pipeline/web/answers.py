@@ -111,8 +111,8 @@ class AnswerStore:
         differ = [key for key in settings if known.get(key) != settings[key]]
         if differ:
             raise UsageError(
-                f"{self.folder}: holds a study with another {' and another '.join(differ)}; choose "
-                "another --out, or give what it was started with"
+                f"{self.folder}: holds another study, which differs in {' and '.join(differ)}; "
+                "choose another --out, or give what it was started with"
             )
 
     def _replace(self, path: Path, text: str) -> None:

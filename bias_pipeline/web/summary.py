@@ -135,7 +135,7 @@ _RESAMPLES = 200
 
 
 def error_lines(ratings: Sequence[Rating], groups: Sequence[str]) -> list[str]:
-    """What the answers of three raters and more, or else of two, say of errors; may be nothing.
+    """What the answers of three raters and more, or else of two, say of errors.
 
     Args:
         ratings: of a study.
@@ -144,8 +144,14 @@ def error_lines(ratings: Sequence[Rating], groups: Sequence[str]) -> list[str]:
     answers = _answers(ratings, groups)
     if len(several := _by_several(answers)):
         return _by_truth(several, groups)
-    both = answers[(answers >= 0).sum(axis=1) == 2]
-    return _of_two(both, len(groups)) if len(both) >= _LEAST else []
+    n_answers = (answers >= 0).sum(axis=1)
+    both = answers[n_answers == 2]
+    if len(both) >= _LEAST:
+        return _of_two(both, len(groups))
+    return [
+        f"how often labels err is said of {_LEAST} items or more that three raters could tell, or "
+        f"two; here are {(n_answers >= LEAST_RATERS).sum()} and {len(both)}"
+    ]
 
 
 def _by_several(answers: IntArray) -> IntArray:

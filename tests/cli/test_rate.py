@@ -137,6 +137,7 @@ def test_agreement_is_printed(run: Run, photos: Path, tmp_path: Path) -> None:
         (("PHOTOS", "--out", "o", "--question", "?", "--captions", "no.json"), 5, "no.json"),
         (("PHOTOS", "--out", "o", "--question", "?", "--captions", "OTHER"), 3, "fits none"),
         (("PHOTOS", "--out", "o", "--question", "?", "--gold", "GOLD"), 3, "none of the ans"),
+        (("PHOTOS", "--out", "o", "--question", "?", "--gold", "ELSE"), 3, "none of the items"),
         (("PHOTOS", "--out", "o", "--question", "?", "--consent", "BLANK"), 3, "is empty"),
         (("PHOTOS", "--out", "FILE", "--question", "?"), 5, "cannot be written"),
         (("--gather", "EMPTY"), 5, "holds no study"),
@@ -152,7 +153,8 @@ def test_bad_input_is_one_sentence(
     for name in ("blank.txt", "file"):
         Path(name).write_text(" \n")
     names = {"PHOTOS": str(photos), "EMPTY": "empty", "OTHER": "other.json", "GOLD": "gold.csv"}
-    names |= {"BLANK": "blank.txt", "FILE": "file"}
+    Path("else.csv").write_text("image_id,value\n777,yes\n")
+    names |= {"BLANK": "blank.txt", "FILE": "file", "ELSE": "else.csv"}
     outcome, printed = run("rate", *(names.get(word, word) for word in words))
     assert (outcome, message in printed) == (code, True), printed
     assert "Traceback" not in printed

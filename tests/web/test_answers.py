@@ -123,13 +123,13 @@ def test_a_folder_of_another_question_is_refused(
 ) -> None:
     other = {"text": "Is it a cat?", "answers": ("yes", "no", "perhaps")}
     question = replace(store.study.question, **{change: other[change]})
-    with pytest.raises(UsageError, match=r"another (question|answers)"):
+    with pytest.raises(UsageError, match=r"differs in (question|answers)"):
         again(store, replace(store.study, question=question))
 
 
 def test_a_folder_about_other_photos_is_refused(store: AnswerStore, again: Again) -> None:
     fewer = dict(list(store.study.photos.items())[:2])
-    with pytest.raises(UsageError, match="another items"):
+    with pytest.raises(UsageError, match="differs in items"):
         again(store, replace(store.study, photos=fewer))
 
 

@@ -56,8 +56,9 @@ def test_what_three_raters_tell_is_written_for_label_noise(tmp_path: Path) -> No
     assert here.label_noise.wrong(GROUPS)["male"] == pytest.approx(0.028, abs=0.01)
 
 
-def test_few_items_say_nothing() -> None:
-    assert error_lines(ratings(29, dict.fromkeys("abc", 0.1)), GROUPS) == []
+def test_of_few_items_it_is_said_that_they_are_few() -> None:
+    (line,) = error_lines(ratings(29, dict.fromkeys("abc", 0.1)), GROUPS)
+    assert line.endswith("or two; here are 29 and 0")
 
 
 def test_cannot_tell_is_no_answer() -> None:
