@@ -38,7 +38,7 @@ class LicDataset(Dataset):
     Human captions may cover a part of the images; then that part is scored, with a note.
 
     Args:
-        root: the folder.
+        root: the folder, or the one that holds it.
         human: attribute name to the file with people's captions.
         captioners: captioner to {attribute name: file}; the extra key ``vocabulary`` names the
             captioner whose vocabulary list it shares.
@@ -69,7 +69,8 @@ class LicDataset(Dataset):
         regions: str | None = None,
         strict: bool = True,
     ) -> None:
-        self.root = Path(root)
+        inside = Path(root) / "bias_data"
+        self.root = inside if inside.is_dir() else Path(root)
         self.human = human
         self.files = captioners
         self.vocabularies = vocabularies

@@ -88,7 +88,7 @@ def few_labels(few: Path) -> str:
 def counting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Audits that plan one metric, which trains nothing, whatever the time."""
     plan = auditing.Plan(["gender_error"], [], 1, 1.0)
-    monkeypatch.setattr(auditing, "plan_for", lambda *_: plan)
+    monkeypatch.setattr(auditing, "plan_for", lambda *_, **__: plan)
 
 
 @pytest.fixture(scope="module")
@@ -345,7 +345,7 @@ def three_angry(few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> l
     lines = [f"{image},{mood}" for image, mood in zip(ids, moods, strict=False)]
     (tmp_path / "moods.csv").write_text("\n".join(["id,emotion", *lines]))
     plan = auditing.Plan(["gender_error", "leakage"], [], 1, 1.0)
-    monkeypatch.setattr(auditing, "plan_for", lambda *_: plan)
+    monkeypatch.setattr(auditing, "plan_for", lambda *_, **__: plan)
     return ["audit", captions(few), "--attributes", str(tmp_path / "moods.csv")]
 
 
@@ -389,6 +389,10 @@ class Columns:
         if attribute not in self.attributes:
             raise NotApplicableError("no such column")
         return cell(["dataset.n_images=300", f"attribute={attribute}"]).corpus()
+
+    def noisy(self, attribute: str) -> bool:
+        del attribute
+        return False
 
     def scored(self, attribute: str, plan: auditing.Plan) -> tuple[list[Result], int]:
         raise AssertionError(attribute, plan)

@@ -31,6 +31,11 @@ def test_model_captions_and_labels_are_read(tmp_path: Path) -> None:
     assert (record.id, record.labels) == ("100", {"gender": "male"})
 
 
+def test_the_folder_may_be_that_which_holds_it(tmp_path: Path) -> None:
+    write_folder(tmp_path / "bias_data")
+    assert load(tmp_path).digest == load(tmp_path / "bias_data").digest
+
+
 def test_human_captions_may_cover_a_part(tmp_path: Path) -> None:
     assert len(load(write_folder(tmp_path)).human) == 5 * 60
 
