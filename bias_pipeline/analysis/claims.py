@@ -220,7 +220,7 @@ REGISTER = Path("claims") / "claims.yaml"
 _SERIES = ("a", "b")
 _WORDS = ("where", "what", "test", "negated", *_SERIES)
 # Keys that say how rows are read, not which rows.
-_HOW = ("rows", "readings", "by", "scale", "from")
+_HOW = ("rows", "readings", "by", "scale", "from", "variation")
 _OPPOSITE = {"yes": "no", "no": "yes"}
 
 
@@ -361,7 +361,7 @@ def _published(cells: Mapping[str, Any], folder: Path) -> Iterator[Series]:
     given = {key: str(cells[key]) for key in ("row", "column") if key in cells}
     chosen = [line for line in table if all(line[key] == value for key, value in given.items())]
     if cells.get("variation"):
-        yield _variation(chosen)
+        yield _variation(chosen, "row")
         return
     axis = "column" if "column" not in given else "row"
     deviations = {(line["row"], line["column"]): float(line["std"] or "nan") for line in table}
@@ -375,14 +375,14 @@ def _published(cells: Mapping[str, Any], folder: Path) -> Iterator[Series]:
     }
 
 
-def _variation(lines: Sequence[Mapping[str, str]]) -> Series:
-    """Row to the coefficient of variation of its cells, in per cent as tables print it."""
+def _variation(lines: Sequence[Mapping[str, str]], axis: str) -> Series:
+    """Name in a column to the coefficient of variation of its cells."""
     cells: dict[str, list[float]] = {}
     for line in lines:
-        cells.setdefault(line["row"], []).append(float(line["value"]))
+        cells.setdefault(line[axis], []).append(float(line["value"]))
     return {
-        row: ClaimNumber(float(coefficient_of_variation(np.array(values))), math.nan)
-        for row, values in cells.items()
+        name: ClaimNumber(float(coefficient_of_variation(np.array(values))), math.nan)
+        for name, values in cells.items()
     }
 
 
@@ -402,11 +402,15 @@ def _rows(cells: Mapping[str, Any], folder: Path) -> Iterator[Series]:
     """Rows of one of our studies, in per cent, by captioner or another key; a series a reading."""
     axis, scale = cells.get("by", "captioner"), cells.get("scale", 100)
     fixed = {key: value for key, value in cells.items() if key not in _HOW}
+    path = folder / cells["rows"]
     lines = [
         line
-        for line in _read(folder / cells["rows"] / "rows.csv")
+        for line in _read(path if path.suffix else path / "rows.csv")
         if all(_fits(line[key], value) for key, value in fixed.items())
     ]
+    if cells.get("variation"):
+        yield _variation(lines, axis)
+        return
     by = cells.get("readings", [])
     readings = dict.fromkeys(tuple(line[key] for key in by) for line in lines)
     for reading in readings or [()]:

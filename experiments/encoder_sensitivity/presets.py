@@ -2,19 +2,21 @@
 
 Usage: python -m experiments.encoder_sensitivity.presets [DATA_ROOT [OUTPUTS]]
 
-With DATA_ROOT every sweep is run, and after each its rows go to preset_rows.csv, so a stopped study
-resumes; attackers stay in OUTPUTS, so more seeds train only the new ones. Without it, PRESETS.md is
-made from the rows that are there. Needs real GloVe (extra ``offline-models``).
+With DATA_ROOT every sweep is run whose rows are not there, and after each its rows go to
+preset_rows.csv, so a stopped study resumes; attackers stay in OUTPUTS, so more seeds train only the
+new ones. Without it, PRESETS.md is made from the rows that are there. Needs real GloVe (extra
+``offline-models``).
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from bias_pipeline.analysis.sensitivity import coefficient_of_variation
@@ -36,7 +38,7 @@ SCRATCH = {
 }
 PRESETS = {"gender": "dbac_table5", "race_unsure": "dbac_table6"}
 # Of race, those whose files have images labelled Unsure.
-CAPTIONERS = {"gender": "all", "race_unsure": "sat,fc,att2in,transformer"}
+CAPTIONERS = {"gender": ["all"], "race_unsure": ["sat", "fc", "att2in", "transformer"]}
 # Captions hardly name skin tone, so the groups of T->A are those of the images' labels.
 PRIOR = {"gender": "counts", "race_unsure": "labels"}
 # The paper's tables of DBAC, of LIC, and of their coefficients of variation.
@@ -44,26 +46,42 @@ PRINTED = {"gender": ("10", "11", "5a"), "race_unsure": ("13", "14", "6a")}
 PARTS = {"a_to_t": "DBAC A→T", "t_to_a": "DBAC T→A", "score": "LIC"}
 FEWEST = 3  # encoders of which a coefficient of variation is given
 KEYS = ["preset", "attribute", "metric", "encoder", "captioner", "part"]
+# A sweep's rows have these columns; the value of each is that of an override.
+SWEPT = {
+    "preset": "experiment",
+    "metric": "metric",
+    "encoder": "encoder",
+    "captioner": "captioner",
+}
 COLUMNS = [*KEYS, "metric_version", "value", "ci_low", "ci_high", "n_images", "n_seeds", "coverage"]
 
 
-def plan() -> Iterator[tuple[str, list[str]]]:
-    """Preset and overrides of every sweep; what trains nothing new comes after what it reads."""
-    for encoder, attribute in product(SCRATCH, PRESETS):
-        preset = PRESETS[attribute]
-        words = [f"experiment={preset}", f"captioner={CAPTIONERS[attribute]}", f"encoder={encoder}"]
-        yield preset, [*words, "metric=dbac", f"metric.prior={PRIOR[attribute]}"]
-        yield preset, [*words, "metric=lic", "metric.learning_curve=false"]
-        if (encoder, attribute) == ("lstm", "gender"):
-            yield "dbac_table9", ["experiment=dbac_table9", "captioner=all"]
+def plan() -> Iterator[dict[str, str]]:
+    """The overrides of every sweep; the LSTM's come first, since Table 9 reads its attackers."""
+    for attribute, preset in PRESETS.items():
+        for captioner, encoder in product(CAPTIONERS[attribute], SCRATCH):
+            words = {"experiment": preset, "captioner": captioner, "encoder": encoder}
+            yield {**words, "metric": "dbac", "metric.prior": PRIOR[attribute]}
+            yield {**words, "metric": "lic", "metric.learning_curve": "false"}
+    yield {"experiment": "dbac_table9", "captioner": "all", "encoder": "lstm", "metric": "dbac"}
+
+
+def is_there(rows: pd.DataFrame, words: Mapping[str, str]) -> bool:
+    """Whether a sweep has rows."""
+    matches = [rows[key] == words[word] for key, word in SWEPT.items() if words[word] != "all"]
+    return bool(np.logical_and.reduce(matches).any())
 
 
 def run(data: Path, outputs: Path) -> None:
-    """Run every sweep, and store the rows of each as it ends."""
-    for preset, words in plan():
-        swept, _ = attempted(" ".join(words), outputs, *words, *lic_data(data), *CHEAPER)
-        fresh = swept[swept["part"].isin(PARTS)].assign(preset=preset)[COLUMNS]
+    """Run every sweep that has no rows, and store the rows of each as it ends."""
+    for words in plan():
         known = [read_rows(ROWS)] if ROWS.is_file() else []
+        if known and is_there(known[0], words):
+            continue
+        overrides = [f"{key}={value}" for key, value in words.items()]
+        name = " ".join(overrides)
+        swept, _ = attempted(name, outputs, *overrides, *lic_data(data), *CHEAPER)
+        fresh = swept[swept["part"].isin(PARTS)].assign(preset=words["experiment"])[COLUMNS]
         rows = pd.concat([*known, fresh]).drop_duplicates(KEYS, keep="last")
         rows.to_csv(ROWS, index=False, float_format="%.5g")
 
@@ -98,23 +116,33 @@ def beside_printed(rows: pd.DataFrame, attribute: str) -> Iterator[tuple[str, st
         yield f"{name}, {attribute}: ours (printed, Table {table})", markdown(cells)
 
 
-def variation(rows: pd.DataFrame, attribute: str) -> str:
-    """Coefficients of variation over encoders, ours and the printed ones."""
+def variation(rows: pd.DataFrame, attribute: str) -> Iterator[tuple[str, str]]:
+    """Coefficients of variation over encoders, how far DBAC's are below LIC's, and deviations."""
     printed = published("dbac", PRINTED[attribute][2], "")
-    columns = {}
+    coefficients, spreads, title = {}, {}, ""
     for part, name in PARTS.items():
-        table = scores(rows, PRESETS[attribute], part).dropna(axis=1)
+        table = scores(rows, PRESETS[attribute], part).dropna()
         if table.shape[1] >= FEWEST:
-            columns[f"{name} ({table.shape[1]} encoders)"] = pd.Series(
+            coefficients[name] = pd.Series(
                 coefficient_of_variation(table.to_numpy()), index=table.index
             )
-    if not columns:
-        return ""
-    ours = pd.DataFrame(columns)
+            spreads[name] = 100 * table.std(axis=1)
+            title = f"over {table.shape[1]} encoders, {attribute}"
+    if len(coefficients) < len(PARTS):
+        return
+    ours = pd.DataFrame(coefficients).dropna()
+    *directions, lic = PARTS.values()
+    for name in directions:
+        ours[f"{name} below LIC (%)"] = 100 * (1 - ours[name] / ours[lic])
     ours["DBAC, printed"] = printed["cv_dbac"].reindex(ours.index)
     ours["LIC, printed"] = printed["cv_lic"].reindex(ours.index)
-    ours.loc["mean"] = ours.mean()
-    return markdown(ours.rename_axis("captioner"))
+    ours["below LIC (%), printed"] = printed["reduction"].reindex(ours.index)
+    for heading, table in {
+        f"Coefficient of variation {title}": ours,
+        f"Standard deviation {title} (points)": pd.DataFrame(spreads).dropna(),
+    }.items():
+        table.loc["mean"] = table.mean()
+        yield heading, markdown(table.rename_axis("captioner"))
 
 
 def table9(rows: pd.DataFrame) -> str:
@@ -139,8 +167,7 @@ def page(rows: pd.DataFrame) -> dict[str, str]:
     for attribute, preset in PRESETS.items():
         if (rows["preset"] == preset).any():
             texts |= dict(beside_printed(rows, attribute))
-            title = f"Coefficient of variation over encoders, {attribute}"
-            texts |= {title: table} if (table := variation(rows, attribute)) else {}
+            texts |= dict(variation(rows, attribute))
     return texts
 
 

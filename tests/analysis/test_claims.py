@@ -124,6 +124,12 @@ def test_holm_counts_what_is_beyond_chance() -> None:
         ("3 race less apparent than gender", "LSTM", "6 of 9 lower, 3 significantly", "no"),
         ("mean reduction of variation", "Table 5b", "average 75.80, printed 69.88", "no"),
         ("mean reduction of variation", "Table 6a", "average 59.52, printed 59.52", "yes"),
+        (
+            "varies less than LIC between encoders",
+            "gender, T→A, six networks from scratch, by the preset",
+            "7 of 7 lower",
+            "yes",
+        ),
         ("Tables 9 and 10 agree", "Table 9", "opposite sign: att2in, blip", "no"),
         ("Tables 4 and 11 agree", "Table 4", "blip 11.26 and 6.49", "no"),
         ("Tables 10 and 13 differ", "llava", "6 of 6 cells equal", "no"),
