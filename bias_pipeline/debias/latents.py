@@ -32,7 +32,8 @@ def edited_latents(
     itself; the best of all steps is returned, which is ``w0`` if nothing is better.
 
     Args:
-        generate: from latents to pictures; gradients must pass through it.
+        generate: from latents to pictures; gradients must pass through it. Latents are on the CPU:
+            for a network elsewhere it moves them there.
         describe: from pictures to (N, D) vectors, such as
             :meth:`~bias_pipeline.models.clip.ClipPhotos.states`.
         start: (N, ...) the latents w0 of the unchanged pictures.
@@ -43,7 +44,8 @@ def edited_latents(
 
     Raises:
         DataError: if the objective is not a number.
-        UsageError: if no gradient reaches the latents.
+        UsageError: if no gradient reaches the latents, or other vectors are wanted than the encoder
+            gives.
 
     Example:
         >>> import numpy as np
@@ -62,13 +64,19 @@ def edited_latents(
     latents.requires_grad_()
     optimizer = torch.optim.Adam([latents], rate)
     for step in range(steps + 1):
-        apart = 1 - functional.cosine_similarity(describe(generate(latents)), targets, dim=-1)
-        losses = apart + penalty * (latents - first).flatten(1).square().sum(dim=1)
-        if not apart.requires_grad:
+        vectors = describe(generate(latents)).cpu()
+        if vectors.shape != targets.shape:
+            raise UsageError(
+                f"the encoder gives vectors of shape {tuple(vectors.shape)}, and those wanted are "
+                f"of shape {tuple(targets.shape)}; give one of its length for each picture"
+            )
+        apart = 1 - functional.cosine_similarity(vectors, targets, dim=-1)
+        if step == 0 and not _reaches(apart, latents):
             raise UsageError(
                 "no gradient passes from the encoder through the generator to its latents; call "
-                "neither under torch.no_grad or torch.inference_mode"
+                "neither under torch.no_grad or torch.inference_mode, and detach nothing"
             )
+        losses = apart + penalty * (latents - first).flatten(1).square().sum(dim=1)
         values = losses.detach()
         if not values.isfinite().all():
             raise DataError("the generator or the encoder gives values that are not numbers")
@@ -79,3 +87,12 @@ def edited_latents(
             optimizer.step()
     result: Float32Array = best.numpy()
     return result
+
+
+def _reaches(values: Tensor, latents: Tensor) -> bool:
+    import torch
+
+    if not values.requires_grad:
+        return False
+    (gradient,) = torch.autograd.grad(values.sum(), latents, retain_graph=True, allow_unused=True)
+    return gradient is not None

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("transformers")
 import torch
 
+from bias_pipeline.array_types import Float64Array
 from bias_pipeline.debias.latents import edited_latents
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.models.clip import KINDS, ClipPhotos
@@ -74,6 +75,18 @@ def test_what_is_already_there_stays() -> None:
 def test_a_generator_without_gradients_is_refused() -> None:
     with torch.no_grad(), pytest.raises(UsageError, match="no gradient passes"):
         edited_latents(generate, same, START, WANTED, penalty=0)
+
+
+def test_a_generator_that_detaches_its_latents_is_refused() -> None:
+    weight = MIXING.clone().requires_grad_()
+    with pytest.raises(UsageError, match="no gradient passes"):
+        edited_latents(lambda w: torch.tanh(w.detach() @ weight), same, START, WANTED, penalty=0)
+
+
+@pytest.mark.parametrize("wanted", [WANTED[:1], WANTED[:, :5]])
+def test_vectors_of_another_shape_are_refused(wanted: Float64Array) -> None:
+    with pytest.raises(UsageError, match=r"vectors of shape \(4, 8\), and those wanted"):
+        edited_latents(generate, same, START, wanted, penalty=0)
 
 
 def test_values_that_are_no_numbers_are_refused() -> None:
