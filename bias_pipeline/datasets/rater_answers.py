@@ -44,7 +44,9 @@ def rater_answers(
             )
         if image not in images:
             rows.refuse(
-                number, f"image {image} is none of the pictures; remove the line, or build again"
+                number,
+                f"image {image} is none of the pictures that were built, or that filter kept; "
+                "remove the line",
             )
         votes.setdefault(image, {})[rows.text(number, row, "rater")] = value
     return votes
