@@ -49,8 +49,9 @@ def _sentence(attribute: str, results: Sequence[Result]) -> str:
         return f"{first}, none of {n_tested} headlines would leave its interval."
     names = [what for _, what in sorted(moved, key=lambda one: -one[0])]
     more = f" and {len(names) - _NAMED} more" * (len(names) > _NAMED)
+    intervals = "its interval" if len(names) == 1 else "their intervals"
     return (
-        f"{first}, {len(names)} of {n_tested} headlines would leave their intervals: "
+        f"{first}, {len(names)} of {n_tested} headlines would leave {intervals}: "
         f"{', '.join(names[:_NAMED])}{more}."
     )
 

@@ -198,7 +198,7 @@ def _by_truth(answers: IntArray, groups: Sequence[str]) -> list[str]:
     for group, error, values in zip(groups, errors, np.transpose(drawn), strict=True):
         if np.isfinite(error) and np.isfinite(values).all():
             low, high = np.quantile(values, [0.025, 0.975])
-            shares.append(f"of {group} {error:.1%} [{low:.1%}, {high:.1%}]")
+            shares.append(f"{error:.1%} of {group} [{low:.1%}, {high:.1%}]")
     if not shares:
         return []
     return [
@@ -218,5 +218,5 @@ def _of_two(answers: IntArray, n_groups: int) -> list[str]:
     return [
         f"two raters differ on {differ:.1%} of {len(pairs)} items; if they err independently, an "
         f"answer is wrong for {low:.1%} (one of them makes all errors) to {high:.1%} (both err "
-        "alike); if they err together, for more"
+        "alike); if they err together, for more; dataset.label_noise shows what either end would do"
     ]

@@ -30,9 +30,9 @@ def ratings(n_items: int, errors: dict[str, float]) -> list[Rating]:
 def test_three_raters_tell_how_often_the_majority_errs() -> None:
     """Of three who err in a tenth, two or three err together in 2.8 %."""
     (line,) = error_lines(ratings(2000, dict.fromkeys("abc", 0.1)), GROUPS)
-    shares = re.findall(r"of (\w+) ([\d.]+)% \[([\d.]+)%, ([\d.]+)%\]", line)
-    assert [group for group, *_ in shares] == list(GROUPS)
-    for _, error, low, high in shares:
+    shares = re.findall(r"([\d.]+)% of (\w+) \[([\d.]+)%, ([\d.]+)%\]", line)
+    assert [group for _, group, *_ in shares] == list(GROUPS)
+    for error, _, low, high in shares:
         assert float(error) == pytest.approx(2.8, abs=1.0)
         assert float(low) < 2.8 < float(high)
 
