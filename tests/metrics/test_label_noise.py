@@ -129,6 +129,16 @@ def test_labels_that_do_not_err_move_nothing() -> None:
     assert (row.value, row.ci_low, row.ci_high) == (0, 0, 0)
 
 
+def test_sums_in_another_order_are_no_move(tmp_path: Path) -> None:
+    here = cell(f"paths.cache={tmp_path}", "metric=ba_directional", "dataset.n_images=100")
+    corpus, metric = here.corpus(), here.build("metric")
+    score = metric.compute(corpus, splits=[])
+    values = {name: score.parts[name].estimate.value + 1e-16 for name in DIRECTIONS}
+    label_noise = noise({"male": 0, "female": 0}, here.build("attribute"))
+    parts = with_label_noise(score, corpus, metric, label_noise, lambda _: values).parts
+    assert parts["t_to_a:label_noise"].estimate.value == 0
+
+
 def test_all_samples_have_the_same_labels() -> None:
     corpus = counted()
     two = rows(scored(replace(corpus, samples=(corpus,)), RATES))
