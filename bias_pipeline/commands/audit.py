@@ -151,7 +151,7 @@ def parser() -> Parser:
         type=Path,
         metavar="FILE",
         help="how often labels err, as rate --gather writes it; says how far scores would move if "
-        "labels erred that often more, and takes about 20 times as long (--minutes)",
+        "labels erred that often more, which takes many times as long (--minutes)",
     )
     parser.add_argument("--out", type=Path, help="folder of runs and report (outputs/audit-NAME)")
     parser.add_argument(

@@ -1,8 +1,8 @@
 """How far a score moves if labels err more often: sensitivity, not a correction.
 
 Labels are drawn anew at given rates, as if those that are there were the truth, and everything is
-computed again. Labels that already err that often have moved the score about as far from where the
-truth would put it, in the opposite direction, if moves are small.
+computed again. If moves are small, labels that already err that often have moved the score from
+where the truth would put it about as far, in the same direction.
 """
 
 from __future__ import annotations
