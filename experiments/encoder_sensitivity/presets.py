@@ -110,10 +110,13 @@ def beside_printed(rows: pd.DataFrame, attribute: str) -> Iterator[tuple[str, st
             for encoder in ours
         }
         cells = pd.DataFrame(texts, index=ours.index)
-        cells.loc["Spearman"] = [
-            f"{ours[encoder].corr(printed[encoder], method='spearman'):.2f}" for encoder in ours
-        ]
+        cells.loc["Spearman"] = [number(_order(ours[e], printed[e]), 2) for e in ours]
         yield f"{name}, {attribute}: ours (printed, Table {table})", markdown(cells)
+
+
+def _order(ours: pd.Series, printed: pd.Series) -> float:
+    """Spearman's correlation; NaN of fewer than three captioners."""
+    return float(ours.corr(printed, method="spearman", min_periods=3))
 
 
 def variation(rows: pd.DataFrame, attribute: str) -> Iterator[tuple[str, str]]:
