@@ -144,6 +144,17 @@ def p_cell(p_value: float) -> str:
     return "<0.001" if p_value < 0.0005 else f"{p_value:.3f}"
 
 
+def _p_cells(p_values: Sequence[float]) -> str:
+    """The p of each headline, in their order; one dash if there is none.
+
+    Example:
+        >>> _p_cells([0.041]), _p_cells([0.041, 1e-9]), _p_cells([])
+        ('0.041', '0.041, <0.001', '–')
+    """
+    cells = [p_cell(value) for value in p_values]
+    return ", ".join(cells) if set(cells) - {"–"} else "–"
+
+
 def interval(row: Row) -> str:
     """Value and interval, in per cent where the unit is a fraction."""
     written = percent if row.unit == "fraction" else number
@@ -183,7 +194,7 @@ def _line(
     return [
         *names,
         *scores,
-        p_cell(first.p_value),
+        _p_cells([rows[part].p_value for part in headlines if part in rows]),
         f"{percent(first.coverage, 0)} {marks(first, result)}".rstrip(),
         percent(first.neutral_rate, 0),
         str(first.n_images),

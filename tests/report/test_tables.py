@@ -214,6 +214,12 @@ def test_the_arrow_of_a_headline_knows_its_neutral_value(
     assert "50.0 [50.0, 50.0] ↓" in capsys.readouterr().out
 
 
+def test_two_headlines_have_their_own_p(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [row(part="a_to_t", p_value=0.697), row(part="t_to_a", p_value=1e-9)]
+    print_results([replace(result(), rows=rows)])
+    assert "0.697, <0.001" in capsys.readouterr().out
+
+
 def test_settings_that_no_column_tells_become_columns(capsys: pytest.CaptureFixture[str]) -> None:
     lines = [{"metric.relation": "ratio"}, {"metric.relation": "normalised"}]
     print_results([replace(result(), settings=item) for item in lines])
