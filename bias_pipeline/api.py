@@ -252,12 +252,12 @@ class _InMemoryRunner:
         """The corpus of the first captioner."""
         return self._corpus(self._cell(next(iter(self.files)), attribute=attribute))
 
-    def scored(self, attribute: str, plan: Plan) -> tuple[Sequence[Result], int]:
+    def scored(self, plans: Mapping[str, Plan]) -> tuple[Sequence[Result], int]:
         """The results that the data permit, and exit code 0: failures raise."""
         results = []
         captioner = next(iter(self.files))
-        for metrics, settings in plan.sweeps:
-            for metric in metrics:
+        for attribute, plan in plans.items():
+            for metric, settings in plan.cells:
                 with suppress(NotApplicableError):
                     chosen = {**_nested(settings), "metric": metric, "seeds": plan.seeds}
                     results.append(self.run(captioner, attribute=attribute, **chosen))

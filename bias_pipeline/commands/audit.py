@@ -23,8 +23,8 @@ from bias_pipeline.commands.auditing import (
     planned,
     read_or_refused,
 )
-from bias_pipeline.config.compose import cell
-from bias_pipeline.config.overrides import quoted
+from bias_pipeline.config.compose import CellConfig, ComposedCells, cell
+from bias_pipeline.config.overrides import options_of, quoted
 from bias_pipeline.config.presets import preset
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import SIDES, Corpus
@@ -67,11 +67,11 @@ def command(words: Sequence[str]) -> int:
     _check_noise(options.label_noise, attributes)
     out = options.out or Path("outputs") / f"audit-{_slug(stem(options.file))}"
     overrides = _overrides(options, out)
-    cells = _Sweeps(overrides, _labels_of(overrides, options, attributes))
+    cells = _FileCells(overrides, _labels_of(overrides, options, attributes))
     announce = partial(_announce, options.file, cells)
     if options.dry_run:
         _, plans = planned(cells, options.minutes, announce)
-        return max(cells.foretold(name, plan) for name, plan in plans.items())
+        return cells.print_plan(plans)
     result = audited(cells, options.minutes, Limits(coverage=options.least_coverage), announce)
     write_page(out, out / "report.html")
     print_out(*str(result).splitlines())
@@ -82,8 +82,8 @@ def command(words: Sequence[str]) -> int:
 
 
 @dataclass(frozen=True)
-class _Sweeps:
-    """The audit's cells, run by the command line: one sweep for each attribute.
+class _FileCells:
+    """The audit's cells of a file.
 
     Attributes:
         overrides: what all cells share.
@@ -96,22 +96,18 @@ class _Sweeps:
     def corpus(self, attribute: str) -> Corpus:
         return cell(self._of(attribute)).corpus()
 
-    def scored(self, attribute: str, plan: Plan) -> tuple[Sequence[Result], int]:
-        from bias_pipeline.sweeps import launch
+    def scored(self, plans: Mapping[str, Plan]) -> tuple[Sequence[Result], int]:
+        from bias_pipeline.sweeps.cells import run_cells
 
-        results, codes = [], []
-        for words in self._sweeps(attribute, plan):
-            finished = launch.run(words, lenient=True)
-            print_out()
-            results += finished.with_draws()
-            codes.append(finished.exit_code)
-        return results, max(codes)
+        finished = run_cells(self._planned(plans), tables_by="attribute")
+        print_out()
+        return finished.with_draws(), finished.exit_code
 
-    def foretold(self, attribute: str, plan: Plan) -> int:
+    def print_plan(self, plans: Mapping[str, Plan]) -> int:
+        """Print what would run; returns the exit code."""
         from bias_pipeline.sweeps import planning
 
-        sweeps = self._sweeps(attribute, plan)
-        return max(planning.dry_run(words, lenient=True) for words in sweeps)
+        return planning.print_plan(self._planned(plans), lenient=True)
 
     def noisy(self, attribute: str) -> bool:
         return any(word.startswith(_NOISE) for word in self.labels.get(attribute, ()))
@@ -124,17 +120,17 @@ class _Sweeps:
     def _of(self, attribute: str) -> list[str]:
         return [*self.overrides, f"attribute={attribute}", *self.labels.get(attribute, ())]
 
-    def _sweeps(self, attribute: str, plan: Plan) -> list[list[str]]:
-        """The words of each sweep: metrics as published, then those at equal speech."""
-        return [
+    def _planned(self, plans: Mapping[str, Plan]) -> list[CellConfig]:
+        """For each attribute the metrics as published, then those at equal speech."""
+        jobs = [
             [
-                *self._of(attribute),
-                f"metric={','.join(metrics)}",
-                f"seeds={plan.seeds}",
+                *(*self._of(attribute), f"metric={metric}", f"seeds={plan.seeds}"),
                 *(f"{key}={value}" for key, value in settings.items()),
             ]
-            for metrics, settings in plan.sweeps
+            for attribute, plan in plans.items()
+            for metric, settings in plan.cells
         ]
+        return [*ComposedCells(jobs, options_of(()))]
 
 
 def parser() -> Parser:
@@ -235,9 +231,9 @@ def _labels_of(
     words_by_attribute = {
         name: _own_labels(options, attribute) for name, attribute in attributes.items()
     }
-    sweeps = _Sweeps(overrides, words_by_attribute)
+    cells = _FileCells(overrides, words_by_attribute)
     read = {
-        name: read_or_refused(sweeps, name)
+        name: read_or_refused(cells, name)
         for name in words_by_attribute
         if words_by_attribute[name]
     }
@@ -297,7 +293,7 @@ def _meanings(attribute: Attribute) -> tuple[set[str], set[str]]:
 
 
 def _announce(
-    file: Path, cells: _Sweeps, corpora: Mapping[str, Corpus], plans: Mapping[str, Plan]
+    file: Path, cells: _FileCells, corpora: Mapping[str, Corpus], plans: Mapping[str, Plan]
 ) -> None:
     first = next(iter(corpora.values()))
     groups = [f"{name} ({_sizes(corpus, name)})" for name, corpus in corpora.items()]

@@ -59,10 +59,10 @@ class Plan:
     matched: Sequence[str] = ()
 
     @property
-    def sweeps(self) -> list[tuple[Sequence[str], Mapping[str, str]]]:
-        """Metrics that share settings, and these settings where they are not the defaults."""
-        every = [(self.metrics, {}), (self.matched, EQUAL_SPEECH)]
-        return [(metrics, settings) for metrics, settings in every if metrics]
+    def cells(self) -> list[tuple[str, Mapping[str, str]]]:
+        """The metric of each cell, and its settings that are not the defaults."""
+        matched = [(metric, EQUAL_SPEECH) for metric in self.matched]
+        return [*((metric, {}) for metric in self.metrics), *matched]
 
 
 Announce = Callable[[Mapping[str, Corpus], Mapping[str, Plan]], None]
@@ -96,14 +96,14 @@ class Audit:
 
 
 class Cells(Protocol):
-    """What an audit reads and runs: sweeps of the command line, or cells from Python."""
+    """What an audit reads and runs: cells of a file, or of data in memory."""
 
     def corpus(self, attribute: str) -> Corpus:
         """What is scored under an attribute."""
         ...
 
-    def scored(self, attribute: str, plan: Plan) -> tuple[Sequence[Result], int]:
-        """The results that the data permit, and an exit code."""
+    def scored(self, plans: Mapping[str, Plan]) -> tuple[Sequence[Result], int]:
+        """The results that the data permit, with draws, and an exit code."""
         ...
 
     def noisy(self, attribute: str) -> bool:
@@ -153,11 +153,11 @@ def audited(
         BiasPipelineError: if the data cannot be read or nothing can be scored.
     """
     corpora, plans = planned(cells, minutes, announce)
-    done = [cells.scored(name, plan) for name, plan in plans.items()]
-    results = Results(result for scored, _ in done for result in scored)
+    scored, exit_code = cells.scored(plans)
+    results = Results(scored)
     if not results:
         raise DataError("nothing could be scored; no metric is permitted by these data")
-    return Audit(corpora, plans, results, limits, max(code for _, code in done))
+    return Audit(corpora, plans, results, limits, exit_code)
 
 
 def attribute_names() -> list[str]:

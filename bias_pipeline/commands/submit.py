@@ -27,7 +27,8 @@ from bias_pipeline.io import signals
 from bias_pipeline.io.plugins import flags
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.sweeps import slurm
-from bias_pipeline.sweeps.launch import SweepRequest, make_folder, parse_sweep
+from bias_pipeline.sweeps.job import make_folder
+from bias_pipeline.sweeps.launch import SweepRequest, parse_sweep
 
 PRESET = "cluster=slurm"
 Shards = Annotated[int, Range(low=1, high=100_000)]

@@ -111,12 +111,14 @@ class CellConfig:
         used: top-level keys that the metric reaches.
         choices: configuration group to the chosen file.
         keys: paths in the metric's tree to the keys that set their values.
+        overrides: as given, for the manifest.
     """
 
     tree: Mapping[str, Any]
     used: frozenset[str]
     choices: Mapping[str, str]
     keys: Mapping[str, str] = field(default_factory=dict)
+    overrides: Sequence[str] = ()
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -281,7 +283,31 @@ def composed_cell(overrides: Sequence[str], options: Namespace) -> CellConfig:
     Raises:
         UsageError: if they do not compose, or name a target that is not allowed.
     """
-    return cell_of(composer(options).job(overrides))
+    return ComposedCells([overrides], options)[0]
+
+
+@dataclass(frozen=True)
+class ComposedCells(Sequence[CellConfig]):
+    """Cells that are composed when they are needed.
+
+    Attributes:
+        jobs: the overrides of each, with one value each.
+        options: Hydra's flags.
+    """
+
+    jobs: Sequence[Sequence[str]]
+    options: Namespace
+
+    def __len__(self) -> int:
+        return len(self.jobs)
+
+    def __getitem__(self, number: int) -> CellConfig:  # type: ignore[override]
+        overrides = self.jobs[number]
+        return replace(cell_of(self._loader.job(overrides)), overrides=tuple(overrides))
+
+    @cached_property
+    def _loader(self) -> Loader:
+        return composer(self.options)
 
 
 def composer(options: Namespace) -> Loader:

@@ -11,7 +11,7 @@ import logging
 import os
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,23 +56,59 @@ def job(config: DictConfig) -> None:
     from hydra.core.hydra_config import HydraConfig
 
     guard()  # a launcher's process did not start in commands/main.py
-    signals.stop_if_requested()
     hydra_config = HydraConfig.get()
+    choices, overrides = hydra_config.runtime.choices, _overrides(hydra_config)
     folder = Path(hydra_config.runtime.output_dir)
-    if done_in(folder):  # by a helper
-        _close_log()
-        return
     redact_files((folder / ".hydra").glob("*.yaml"))
-    outcome: dict[str, object] = {"overrides": redacted_data(_overrides(hydra_config))}
+    where = {"launcher": choices.get("hydra/launcher"), "id": _job_id(hydra_config)}
+    run_recorded(lambda: cell_of(config, choices), folder, overrides, where)
+    _close_log()
+
+
+def run_recorded(
+    compose: Callable[[], CellConfig],
+    folder: Path,
+    overrides: Sequence[str],
+    where: Mapping[str, object],
+) -> None:
+    """Run a cell, unless a helper has, and record its outcome.
+
+    Args:
+        compose: gives the cell; an error counts as one of the cell.
+        folder: of the job.
+        overrides: of the cell, as given.
+        where: what runs it, for the manifest.
+
+    Raises:
+        Stopped: on a request to stop; nothing else.
+    """
+    signals.stop_if_requested()
+    if done_in(folder):
+        return
+    outcome: dict[str, object] = {"overrides": redacted_data(overrides)}
     try:
-        outcome |= _run_cell(config)
+        here = compose()
+        here.require()
+        facts = {"overrides": overrides, "job": {**where, "device": os.environ.get(VISIBLE)}}
+        result, cached = load_or_run(here, here.corpus(), **facts)
+        outcome |= outcome_of(result, cached=cached)
     except Exception as error:
         outcome |= _failure(error, folder)
     signals.stop_if_requested()
     if not done_in(folder):  # else a helper computed it while this process waited
         replace_file(folder / OUTCOME, json.dumps(outcome).encode(), sync=False)
     return_freed_memory()
-    _close_log()
+
+
+def make_folder(folder: Path) -> None:
+    """Create the folder, before any work."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ResourceError(
+            f"cannot write to {folder.parent.parent}: {error.strerror}; "
+            "choose another folder with paths.outputs=..."
+        ) from error
 
 
 def done_in(folder: Path) -> bool:
@@ -116,21 +152,6 @@ def _close_log() -> None:
         if isinstance(handler, logging.FileHandler):
             root.removeHandler(handler)
             handler.close()
-
-
-def _run_cell(config: DictConfig) -> dict[str, object]:
-    from hydra.core.hydra_config import HydraConfig
-
-    hydra_config = HydraConfig.get()
-    here = cell_of(config, hydra_config.runtime.choices)
-    job = {
-        "launcher": hydra_config.runtime.choices.get("hydra/launcher"),
-        "id": _job_id(hydra_config),
-        "device": os.environ.get(VISIBLE),
-    }
-    here.require()
-    result, cached = load_or_run(here, here.corpus(), overrides=_overrides(hydra_config), job=job)
-    return outcome_of(result, cached=cached)
 
 
 def outcome_of(result: Result, *, cached: bool) -> dict[str, object]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bias_pipeline.config.compose import CellConfig, cell_of
+from bias_pipeline.config.compose import CellConfig, ComposedCells
 from bias_pipeline.config.expansion import check_captioners
 from bias_pipeline.config.overrides import jobs_of
 from bias_pipeline.errors import AbsentModelError, BiasPipelineError, NotApplicableError, SweepError
@@ -15,7 +15,8 @@ from bias_pipeline.io.progress import duration
 from bias_pipeline.io.terminal import print_out, print_table
 from bias_pipeline.metrics import catalogue
 from bias_pipeline.results.store import Result, ResultStore
-from bias_pipeline.sweeps.launch import SweepRequest, differing, parse_sweep
+from bias_pipeline.sweeps.launch import parse_sweep
+from bias_pipeline.sweeps.outcomes import differing
 
 _PASSED_OVER = (NotApplicableError, AbsentModelError)
 _COUNTED = ("images", "model_captions", "human_captions")
@@ -41,44 +42,53 @@ class PlannedCell:
     error: BiasPipelineError | None = None
 
 
-def dry_run(words: Sequence[str], *, lenient: bool = False) -> int:
-    """Print what a command would run; reads the data, which decide that, and writes nothing.
+def dry_run(words: Sequence[str]) -> int:
+    """Print what a command would run; see :func:`print_plan`.
 
     Args:
         words: as of ``run``.
-        lenient: see :func:`bias_pipeline.sweeps.launch.run`.
-
-    Returns:
-        The exit code of the run, if only reading could fail.
 
     Raises:
         BiasPipelineError: if the configuration is wrong, or no cell's data can be read.
     """
     sweep = parse_sweep(words)
     check_captioners(sweep.overrides, sweep.config)
-    planned = plan(sweep)
+    cells = ComposedCells(jobs_of(sweep.overrides), sweep.options)
+    return print_plan([*cells], lenient=sweep.of_all)
+
+
+def print_plan(cells: Sequence[CellConfig], *, lenient: bool) -> int:
+    """Print what cells would run; reads the data, which decide that, and writes nothing.
+
+    Args:
+        cells: of one folder of results.
+        lenient: whether cells that the data do not permit would be skipped.
+
+    Returns:
+        The exit code of the run, if only reading could fail.
+
+    Raises:
+        BiasPipelineError: if no cell's data can be read.
+    """
+    planned = plan(cells)
     _print(planned)
     failed = [cell.error for cell in planned if cell.error is not None]
     if len(failed) == len(planned):
         raise failed[0]
-    if lenient or sweep.of_all:
+    if lenient:
         failed = [error for error in failed if not isinstance(error, _PASSED_OVER)]
     return SweepError.exit_code if failed else 0
 
 
-def plan(sweep: SweepRequest) -> list[PlannedCell]:
-    """The cells of a sweep, in the order in which they run."""
-    store = ResultStore(Path(sweep.config.paths.outputs))
+def plan(cells: Sequence[CellConfig]) -> list[PlannedCell]:
+    """Which of the cells of one folder of results run, in their order."""
+    store = ResultStore(Path(cells[0].tree["paths"]["outputs"]))
     names = set[str]()
-    return [
-        _planned(overrides, cell_of(sweep.loader.job(overrides)), store, names)
-        for overrides in jobs_of(sweep.overrides)
-    ]
+    return [_planned(cell, store, names) for cell in cells]
 
 
-def _planned(
-    overrides: Sequence[str], cell: CellConfig, store: ResultStore, names: set[str]
-) -> PlannedCell:
+def _planned(cell: CellConfig, store: ResultStore, names: set[str]) -> PlannedCell:
+    overrides = cell.overrides
     try:
         cell.require()
         name = cell.run_id(cell.corpus())

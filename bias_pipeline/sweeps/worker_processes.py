@@ -12,14 +12,13 @@ import logging
 import os
 import threading
 import time
-from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bias_pipeline.config.compose import CellConfig, cell_of, composer
+from bias_pipeline.config.compose import CellConfig, cell_of
 from bias_pipeline.config.overrides import jobs_of
 from bias_pipeline.errors import BiasPipelineError, ResourceError
 from bias_pipeline.io.cores import free_memory, n_cores, own_memory, return_freed_memory
@@ -46,8 +45,7 @@ LAST_WORD_S = 5.0  # time for a helper to end once all cells are done
 
 @contextmanager
 def helped(
-    options: Namespace,
-    overrides: Sequence[str],
+    cells: Sequence[CellConfig],
     processes: int | str,
     folder: Path,
     devices: Sequence[str] = (),
@@ -55,13 +53,12 @@ def helped(
     """Start helpers once the first cells show that they pay off; end them after the block.
 
     Args:
-        options: Hydra's flags.
-        overrides: of the sweep.
+        cells: of the sweep, which a helper can unpickle.
         processes: how many may run, this one included; ``auto``: one a core, as memory allows.
         folder: contains the folders of the sweep's jobs.
         devices: a GPU for each process, this one first; then helpers start at once.
     """
-    helpers = _Helpers(options, overrides, processes, folder, devices)
+    helpers = _Helpers(cells, processes, folder, devices)
     over = threading.Event()
     watch = threading.Thread(target=helpers.watch, args=(over,), daemon=True)
     watch.start()
@@ -81,19 +78,18 @@ class _Helpers:
 
     def __init__(
         self,
-        options: Namespace,
-        overrides: Sequence[str],
+        cells: Sequence[CellConfig],
         processes: int | str,
         folder: Path,
         devices: Sequence[str],
     ) -> None:
-        self.options, self.overrides, self.folder = options, overrides, folder
+        self.cells, self.folder = cells, folder
         self.processes, self.devices = processes, devices
         self.started: list[SpawnProcess] = []
 
     def watch(self, over: threading.Event) -> None:
         """Start helpers once that pays off; returns when the sweep is over."""
-        n_jobs, pace = len(jobs_of(self.overrides)), _Pace(self.folder)
+        n_jobs, pace = len(self.cells), _Pace(self.folder)
         while not over.wait(POLL_S):
             for helper in self.started:
                 helper.is_alive()  # one that was killed must not stay a zombie with a claim
@@ -107,8 +103,7 @@ class _Helpers:
         """Start ``number`` helpers."""
         for rank in range(1, number + 1):
             device = self.devices[rank] if self.devices else None
-            words = self.options, self.overrides, self.folder, device
-            helper = context().Process(target=_help, args=words)
+            helper = context().Process(target=_help, args=(self.cells, self.folder, device))
             helper.start()
             self.started.append(helper)
 
@@ -164,35 +159,37 @@ def _wanted(processes: int | str) -> int:
     return n_cores() if room is None else min(n_cores(), 1 + room // own_memory())
 
 
-def _help(options: Namespace, overrides: Sequence[str], folder: Path, device: str | None) -> None:
+def _help(cells: Sequence[CellConfig], folder: Path, device: str | None) -> None:
     """Run a helper."""
     prepare_worker()
     if device is not None:
         os.environ[VISIBLE] = device
     with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
-        _take_cells(options, overrides, folder)
+        _take_cells(cells, folder)
 
 
-def _take_cells(options: Namespace, overrides: Sequence[str], folder: Path) -> None:
-    compose = composer(options)
+def _take_cells(cells: Sequence[CellConfig], folder: Path) -> None:
     job = {"launcher": slurm.HERE, "device": os.environ.get(VISIBLE)}
-    for number, words in reversed(list(enumerate(jobs_of(overrides)))):
+    for number in reversed(range(len(cells))):
         job_folder = folder / str(number)
         if (job_folder / OUTCOME).exists():
             continue
         try:
-            here = cell_of(compose.job(words))
+            here = cells[number]
             corpus = here.corpus()
             store = ResultStore(here.tree["paths"]["outputs"])
             if store.is_claimed(here.run_id(corpus)):
                 continue
-            result, cached = load_or_run(here, corpus, overrides=words, job=job)
+            result, cached = load_or_run(here, corpus, overrides=here.overrides, job=job)
         except Exception:
             log.debug("left to the sweep's own process", exc_info=True)
             continue
         if not cached:
             job_folder.mkdir(parents=True, exist_ok=True)
-            outcome = {"overrides": redacted_data(words), **outcome_of(result, cached=False)}
+            outcome = {
+                "overrides": redacted_data(here.overrides),
+                **outcome_of(result, cached=False),
+            }
             replace_file(job_folder / OUTCOME, json.dumps(outcome).encode(), sync=False)
         return_freed_memory()
 

@@ -441,7 +441,7 @@ def test_a_further_column_of_labels_changes_nothing_of_what_is_run_for_gender(
 def test_it_names_the_command_of_what_there_is_no_time_for(
     run: Run, few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planning, "dry_run", lambda *_, **__: 0)  # what is printed before it
+    monkeypatch.setattr(planning, "print_plan", lambda *_, **__: 0)  # what is printed before it
     table = [line.split(",") for line in (few / "attributes.csv").read_text().splitlines()]
     (tmp_path / "labels.csv").write_text("\n".join(",".join(row[:3]) for row in table))
     people = str(few / "annotations" / "captions.json")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from bias_pipeline.datasets.scenes.dataset import write_scenes
 from bias_pipeline.datasets.scenes.world import generate
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.learning.loop import require_devices
-from bias_pipeline.sweeps import launch, slurm
+from bias_pipeline.sweeps import cells, outcomes, slurm
 from tests.cli.commands import SMALL, Run
 
 HELP = [
@@ -124,12 +125,12 @@ def test_all_captioners_are_those_that_the_data_permit(
     run: Run, monkeypatch: pytest.MonkeyPatch, captioner: str, code: int
 ) -> None:
     """One of the cells, made not applicable, is passed over only where all were asked for."""
-    outcomes = launch._outcomes
+    read = outcomes._outcome
 
-    def with_one_refused(folder: Path, multirun: bool) -> list[dict[str, object]]:
-        return [*outcomes(folder, multirun)[:-1], {**ENDED, "not_applicable": True}]
+    def with_one_refused(folder: Path) -> Mapping[str, object]:
+        return {**ENDED, "not_applicable": True} if folder.name == "1" else read(folder)
 
-    monkeypatch.setattr(launch, "_outcomes", with_one_refused)
+    monkeypatch.setattr(outcomes, "_outcome", with_one_refused)
     monkeypatch.setattr(
         "bias_pipeline.config.expansion._all_captioners", lambda *_: ["faithful", "terse"]
     )
@@ -141,8 +142,9 @@ def test_all_captioners_are_those_that_the_data_permit(
 
 @pytest.fixture
 def unrun(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Audits whose sweeps are not run."""
-    monkeypatch.setattr(launch, "run", lambda *_, **__: launch.SweepOutcome(Path()))
+    """Audits whose cells are not run."""
+    nothing = outcomes.SweepOutcome(Path())
+    monkeypatch.setattr(cells, "run_cells", lambda *_, **__: nothing)
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from bias_pipeline.config.compose import ComposedCells
+from bias_pipeline.config.overrides import jobs_of
 from bias_pipeline.sweeps import launch, worker_processes
 from bias_pipeline.sweeps.job import OUTCOME, VISIBLE
 
@@ -24,13 +26,17 @@ def prepared(outputs: Path, *words: str) -> launch.SweepRequest:
     return launch.parse_sweep([*SWEEP, f"paths.outputs={outputs}", *words])
 
 
+def cells_of(sweep: launch.SweepRequest) -> ComposedCells:
+    return ComposedCells(jobs_of(sweep.overrides), sweep.options)
+
+
 def outcomes(folder: Path) -> dict[str, dict[str, object]]:
     """What the jobs of a sweep have left, by their number."""
     return {path.parent.name: json.loads(path.read_bytes()) for path in folder.glob(f"*/{OUTCOME}")}
 
 
 def take(sweep: launch.SweepRequest, folder: Path) -> None:
-    worker_processes._take_cells(sweep.options, sweep.overrides, folder)
+    worker_processes._take_cells(cells_of(sweep), folder)
 
 
 def test_a_helper_leaves_the_word_that_the_sweep_would(tmp_path: Path) -> None:
@@ -81,7 +87,7 @@ def test_helpers_start_where_the_first_cell_shows_that_they_are_worth_it(
     first = tmp_path / "jobs" / "0" / OUTCOME
     first.parent.mkdir(parents=True)
     first.write_text('{"status": "done"}')
-    with worker_processes.helped(sweep.options, sweep.overrides, 2, tmp_path / "jobs"):
+    with worker_processes.helped(cells_of(sweep), 2, tmp_path / "jobs"):
         waited = worker_processes.threading.Event()
         for _ in range(400):
             if len(outcomes(tmp_path / "jobs")) == 3:
@@ -104,7 +110,7 @@ def devices_of(outputs: Path) -> set[str]:
 
 def test_a_helper_sees_its_own_device_alone(tmp_path: Path) -> None:
     sweep, jobs = prepared(tmp_path, "devices=[a,b]"), tmp_path / "jobs"
-    with worker_processes.helped(sweep.options, sweep.overrides, 2, jobs, sweep.devices):
+    with worker_processes.helped(cells_of(sweep), 2, jobs, sweep.devices):
         wait_for_outcomes(jobs, 3)
     assert devices_of(tmp_path) == {"b"}
 
@@ -125,7 +131,7 @@ def test_a_helper_has_processes_of_its_own(tmp_path: Path) -> None:
     words = ["captioner=terse,faithful", "metric=lic", *SWEEP[2:], *attackers]
     sweep = launch.parse_sweep([*words, f"paths.outputs={tmp_path}", "devices=[a,b]"])
     jobs = tmp_path / "jobs"
-    with worker_processes.helped(sweep.options, sweep.overrides, 2, jobs, sweep.devices):
+    with worker_processes.helped(cells_of(sweep), 2, jobs, sweep.devices):
         wait_for_outcomes(jobs, 2, 100)
     assert devices_of(tmp_path) == {"b"}
 
@@ -148,7 +154,7 @@ def test_no_helper_outlives_a_sweep_that_is_stopped(
     sweep = prepared(tmp_path, "processes=2")
 
     def stopped() -> None:
-        with worker_processes.helped(sweep.options, sweep.overrides, 2, tmp_path / "jobs"):
+        with worker_processes.helped(cells_of(sweep), 2, tmp_path / "jobs"):
             while not started:
                 worker_processes.time.sleep(0.05)
             raise KeyboardInterrupt

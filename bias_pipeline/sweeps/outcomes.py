@@ -1,0 +1,198 @@
+"""The outcomes of jobs: reads them from the jobs' folders, prints the table and what failed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bias_pipeline.analysis.name_collisions import resolve_file_collisions
+from bias_pipeline.errors import SweepError, UsageError
+from bias_pipeline.io.terminal import print_out, warn
+from bias_pipeline.results.settings import ANNOTATOR, CHOICES, with_settings
+from bias_pipeline.results.store import Result, ResultStore
+from bias_pipeline.sweeps import slurm
+from bias_pipeline.sweeps.job import OUTCOME
+
+
+@dataclass(frozen=True)
+class SweepOutcome:
+    """The result of a job or sweep.
+
+    Attributes:
+        outputs: the folder of results.
+        results: of the cells that succeeded, in the order of the sweep.
+        exit_code: of the command.
+    """
+
+    outputs: Path
+    results: Sequence[Result] = ()
+    exit_code: int = 0
+
+    def with_draws(self) -> list[Result]:
+        """The results with their headlines under every resampling, which comparisons need."""
+        store = ResultStore(self.outputs)
+        return [replace(result, draws=store.draws(result.run_id)) for result in self.results]
+
+
+def conclude(
+    folders: Sequence[Path],
+    outputs: Path,
+    seconds: float,
+    *,
+    multirun: bool = True,
+    lenient: bool = False,
+    of_all: bool = False,
+    tables_by: str = "",
+) -> SweepOutcome:
+    """Print the results of a job or a sweep, and what failed.
+
+    Args:
+        folders: of the jobs, in their order.
+        outputs: the folder of results.
+        seconds: how long it took.
+        multirun: whether it was a sweep.
+        lenient: whether to skip cells that the data do not permit.
+        of_all: whether to skip them unless none is left.
+        tables_by: a field of rows: a table for each of its values.
+    """
+    if not folders:
+        raise UsageError("the sweep has no jobs")
+    outcomes = [_outcome(folder) for folder in folders]
+    store = ResultStore(outputs)
+    differences = differing([outcome["overrides"] for outcome in outcomes])
+    for outcome, values in zip(outcomes, differences, strict=True):
+        outcome["swept"] = values
+    finished = [
+        (result, outcome["swept"])
+        for outcome in outcomes
+        if outcome["status"] != "failed" and (result := store.load(str(outcome["run_id"])))
+    ]
+    results = _print_finished(finished, outputs, tables_by) if finished else ()
+    cached = sum(outcome["status"] == "cached" for outcome in outcomes)
+    if cached:
+        print_out(f"cached, not run again: {cached} of {len(outcomes)} cells")
+    failed = [o for o in outcomes if o["status"] == "failed"]
+    skipped = [o for o in failed if o.get("not_applicable") and (lenient or (of_all and results))]
+    for outcome in skipped:
+        print_out(f"skipped: {_labelled(outcome)}{outcome['error']}")
+    _print_work(results, outcomes)
+    if results:
+        plural = "" if len(outcomes) == 1 else "s"
+        n_processes = len({o["process"] for o in outcomes if "process" in o})
+        by = f" by {n_processes} processes" if n_processes > 1 else ""
+        summary = f"{len(outcomes)} cell{plural} in {seconds:.1f} s{by}; results in {outputs}"
+        warn(summary)
+    code = _exit_code([o for o in failed if o not in skipped], len(outcomes), multirun)
+    return SweepOutcome(outputs, results, code)
+
+
+def _print_finished(
+    finished: Sequence[tuple[Result, Mapping[str, str]]], outputs: Path, tables_by: str
+) -> Sequence[Result]:
+    """Print and write the table of finished cells.
+
+    Args:
+        finished: results, each with the overrides in which it differs from the others.
+        outputs: the folder of results.
+        tables_by: see :func:`conclude`.
+
+    Returns:
+        The results with these settings, under names that no two captioners share.
+    """
+    from bias_pipeline.report.tables import print_results, write_table
+
+    apart, namesakes = resolve_file_collisions([result for result, _ in finished])
+    swept = [values for _, values in finished]
+    # A key that only some jobs name comes with another choice, which rows have a column for.
+    keys = set(swept[0]).intersection(*swept) - set(CHOICES)
+    results = with_settings(
+        replace(result, settings={key: values[key] for key in values if key in keys})
+        for result, values in zip(apart, swept, strict=True)
+    )
+    by_value: dict[str, list[Result]] = {}
+    for result in results:
+        value = getattr(result.rows[0], tables_by) if tables_by else ""
+        by_value.setdefault(value, []).append(result)
+    for number, table in enumerate(by_value.values()):
+        if number:
+            print_out()
+        print_results(table)
+    for sentence in namesakes:
+        print_out(sentence)
+    if any(ANNOTATOR in values for values in swept):
+        from bias_pipeline.report.sections import bounds
+
+        for bound in bounds(results, swept):
+            print_out(bound.sentence())
+    write_table(outputs, results)
+    return results
+
+
+def _print_work(results: Sequence[Result], outcomes: Sequence[Mapping[str, Any]]) -> None:
+    """Print what the cells that ran took from caches, and how many captions were cut."""
+    ran = {str(outcome.get("run_id")) for outcome in outcomes if outcome["status"] == "done"}
+    accounts: list[Any] = [
+        result.manifest.get("training") for result in results if result.run_id in ran
+    ]
+    trained, cached, fresh, embedded_before, cut = (
+        sum(account.get(key, 0) for account in accounts if account)
+        for key in ("trained", "cached", "embedded", "embedded_before", "cut")
+    )
+    if cached and not trained:
+        print_out(
+            f"nothing was embedded or trained: all {cached} attackers' predictions were cached"
+        )
+    if fresh or embedded_before:
+        print_out(f"embedded: {fresh:,} captions; {embedded_before:,} were embedded before")
+    if cut:
+        print_out(f"{cut:,} captions were cut, being longer than the encoder reads")
+
+
+def _outcome(job_folder: Path) -> dict[str, Any]:
+    """The outcome of a job; one without an outcome has failed."""
+    try:
+        outcome: dict[str, Any] = json.loads((job_folder / OUTCOME).read_text())
+    except (OSError, ValueError):
+        return slurm.last_words(job_folder)
+    return outcome
+
+
+def differing(jobs: Sequence[Sequence[str]]) -> list[dict[str, str]]:
+    """For each job the overrides in which the jobs differ, key to value.
+
+    Example:
+        >>> differing([["metric=lic", "seeds=1"], ["metric=dpa", "seeds=1"]])
+        [{'metric': 'lic'}, {'metric': 'dpa'}]
+    """
+    all_overrides = []
+    for overrides in jobs:
+        parts = (override.partition("=") for override in overrides)
+        all_overrides.append({key: value for key, _, value in parts})
+    keys = dict.fromkeys(key for job_overrides in all_overrides for key in job_overrides)
+    differing = [
+        key for key in keys if len({job_overrides.get(key) for job_overrides in all_overrides}) > 1
+    ]
+    return [
+        {key: job_overrides[key] for key in differing if key in job_overrides}
+        for job_overrides in all_overrides
+    ]
+
+
+def _labelled(outcome: Mapping[str, Any]) -> str:
+    """The settings in which a job differs from the others of its sweep, as a prefix."""
+    label = " ".join(f"{key}={value}" for key, value in outcome["swept"].items())
+    return f"{label}: " if label else ""
+
+
+def _exit_code(failed: Sequence[Mapping[str, Any]], n_jobs: int, multirun: bool) -> int:
+    for outcome in failed:
+        warn(f"error: {_labelled(outcome)}{outcome['error']}")
+    if not failed:
+        return 0
+    if not multirun:
+        return int(failed[0]["exit_code"])
+    warn(f"{len(failed)} of {n_jobs} jobs failed; the results of the others are saved")
+    return SweepError.exit_code
