@@ -70,7 +70,7 @@ def command(words: Sequence[str]) -> int:
         ResourceError: if there is no Slurm, or nothing can be written.
     """
     sweep = _prepare(arguments.expand_flags(words))
-    check_captioners(sweep.overrides, sweep.config)
+    check_captioners(sweep.overrides, sweep.first)
     _submit(sweep, [["run", *flags(), *_config_dir(sweep), *job] for job in _jobs(sweep)])
     ready = [word for word in sweep.words if word.partition("=")[0] != "cluster"]
     print_out("when all jobs are done, this prints the table and runs what failed:")

@@ -67,7 +67,6 @@ ErrorFile = Annotated[str, Text(r"[^\x00-\x1f]+", "a file, or shares of wrong la
 LabelNoiseRates = ErrorFile | Mapping[str, Share | Mapping[str, Share]] | None
 AS_READ = ScoredText()
 INVOCATION = "BIAS_PIPELINE_INVOCATION"
-LABEL_NOISE = "label_noise"  # a setting of every data set, and a parameter of none
 NEEDED = ("metric", "dataset", "attribute", "seeds", "paths")
 
 Uuid = Annotated[str, Text(r"[A-Za-z0-9_.:-]+", "the number or UUID of a device")]
@@ -163,7 +162,7 @@ class CellConfig:
         Raises:
             BiasPipelineError: if its file or its rates are wrong.
         """
-        rates, attribute = self.tree[LABEL_NOISE], self.build("attribute")
+        rates, attribute = self.tree["label_noise"], self.build("attribute")
         if isinstance(rates, str):
             path = Path(rates)
             tables = read_label_errors(path)
@@ -334,7 +333,7 @@ def cell_of(config: DictConfig, choices: Mapping[str, Any] | None = None) -> Cel
     except OmegaConfBaseException as error:
         raise UsageError(f"{str(error).splitlines()[0]}; {_misfit(str(error))}") from error
     tree["samples"] = _taken(tree, "metric", "samples", Samples, "mean")
-    tree[LABEL_NOISE] = _taken(tree, "dataset", LABEL_NOISE, LabelNoiseRates, None)
+    tree["label_noise"] = _taken(tree, "dataset", "label_noise", LabelNoiseRates, None)
     written = plain_tree(config, resolve=False)
     try:
         check_task(tree)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Sequence
 from itertools import product
-from typing import TYPE_CHECKING
 
 import yaml
 
-from bias_pipeline.config.compose import LABEL_NOISE, composed_cell, instantiated, plain_tree
+from bias_pipeline.config.compose import CellConfig, composed_cell
 from bias_pipeline.config.overrides import (
     ALL_METRICS,
     choices_in,
@@ -20,9 +19,6 @@ from bias_pipeline.config.overrides import (
 from bias_pipeline.errors import UsageError
 from bias_pipeline.io.plugins import conf_file, group_choices
 from bias_pipeline.results.settings import ANNOTATOR
-
-if TYPE_CHECKING:
-    from omegaconf import DictConfig
 
 ALL_CAPTIONERS = "captioner=all"
 ALL_ANNOTATORS = f"{ANNOTATOR}=all"
@@ -111,15 +107,13 @@ def _captioners(overrides: Sequence[str], options: Namespace) -> Sequence[str]:
     return names
 
 
-def check_captioners(overrides: Sequence[str], config: DictConfig) -> None:
-    """Refuse a sweep with an unknown captioner before its first job runs."""
+def check_captioners(overrides: Sequence[str], first: CellConfig) -> None:
+    """Refuse a sweep with an unknown captioner before its first job, ``first``, runs."""
     swept = {override.partition("=")[0] for override in overrides if sweeps(override)}
     names = [override for override in overrides if override.startswith("captioner=")]
     if "captioner" not in swept or any(key.partition(".")[0] == "dataset" for key in swept):
         return
-    node = plain_tree(config.dataset, resolve=True)
-    node.pop(LABEL_NOISE, None)
-    dataset = instantiated(node, "dataset")
+    dataset = first.build("dataset")
     for name in names[-1].partition("=")[2].split(","):
         if name.replace("_", "").isalnum():  # else an expression, which Hydra checks
             dataset.check_captioner(name)

@@ -13,7 +13,7 @@ from bias_pipeline.array_types import BoolArray
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.predictions import Predictions
-from bias_pipeline.corpus.split import Split
+from bias_pipeline.corpus.split import Split, SplitRule
 from bias_pipeline.declared import Configurable
 from bias_pipeline.metrics.references import Reference
 from bias_pipeline.metrics.value_names import HEADLINES as HEADLINES
@@ -259,6 +259,7 @@ class Metric(Configurable, ABC):
     info: ClassVar[MetricInfo]
     attribute: Attribute
     stats: Bootstrap  # of metrics with intervals over images
+    split: SplitRule | None = None  # of metrics that train attackers
 
     def scope(self, corpus: Corpus) -> BoolArray:
         """(N,) the images that it is about, whether or not captions describe them."""
@@ -281,9 +282,10 @@ class Metric(Configurable, ABC):
         return quick
 
     def draw_splits(self, corpus: Corpus, seeds: Sequence[int]) -> list[Split]:
-        """One split a seed; none for metrics that train nothing."""
-        del corpus, seeds
-        return []
+        """One split a seed over all labelled images; none for metrics that train nothing."""
+        if self.split is None:
+            return []
+        return self.split.draw(corpus, self.attribute.name, seeds)
 
     @abstractmethod
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:

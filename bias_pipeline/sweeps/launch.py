@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from bias_pipeline.analysis.name_collisions import SWEPT, swept_names
 from bias_pipeline.config.compose import (
     INVOCATION,
+    CellConfig,
     ComposedCells,
     cell_of,
     composer,
@@ -72,7 +73,7 @@ def run(words: Sequence[str], *, lenient: bool = False) -> SweepOutcome:
     for override in sweep.unused:
         warn(f"note: {override} has no effect: nothing that runs here uses it")
     slurm.check_slurm(config)
-    check_captioners(overrides, config)
+    check_captioners(overrides, sweep.first)
     if sweep.devices:
         os.environ[VISIBLE] = sweep.devices[0]  # helpers have the others
     check_devices(overrides, loader, config)
@@ -108,6 +109,7 @@ class SweepRequest:
         options: Hydra's flags.
         overrides: with ``all`` replaced by its values.
         config: of its first job.
+        first: its first job's cell.
         loader: composes its jobs, each once.
         networks: whether networks run, which use several cores by themselves.
         unused: overrides without effect.
@@ -117,6 +119,7 @@ class SweepRequest:
     options: Namespace
     overrides: Sequence[str]
     config: DictConfig
+    first: CellConfig
     loader: Loader
     networks: bool = False
     unused: Sequence[str] = ()
@@ -170,7 +173,7 @@ def parse_sweep(words: Sequence[str]) -> SweepRequest:
     unused = unused_overrides(
         options.overrides, frozenset[str]().union(*(cell.used for cell in cells))
     )
-    return SweepRequest(words, options, overrides, config, loader, networks, unused)
+    return SweepRequest(words, options, overrides, config, first, loader, networks, unused)
 
 
 def _job_folder(config: DictConfig, multirun: bool) -> Path:

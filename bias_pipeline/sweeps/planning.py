@@ -52,7 +52,7 @@ def dry_run(words: Sequence[str]) -> int:
         BiasPipelineError: if the configuration is wrong, or no cell's data can be read.
     """
     sweep = parse_sweep(words)
-    check_captioners(sweep.overrides, sweep.config)
+    check_captioners(sweep.overrides, sweep.first)
     cells = ComposedCells(jobs_of(sweep.overrides), sweep.options)
     return print_plan([*cells], lenient=sweep.of_all)
 

@@ -134,7 +134,8 @@ def test_all_captioners_are_those_that_the_data_permit(
     monkeypatch.setattr(
         "bias_pipeline.config.expansion._all_captioners", lambda *_: ["faithful", "terse"]
     )
-    assert run("metric=gender_error", f"captioner={captioner}", *SMALL)[0] == code
+    ended, printed = run("metric=gender_error", f"captioner={captioner}", *SMALL)
+    assert ended == code, printed
 
 
 # --- own files

@@ -134,10 +134,6 @@ class CaptionAttack(Metric, ABC):
         quick.learning_curve = False
         return quick
 
-    def draw_splits(self, corpus: Corpus, seeds: Sequence[int]) -> list[Split]:
-        """One split a seed over all labelled images."""
-        return self.split.draw(corpus, self.attribute.name, seeds)
-
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
         """See :class:`CaptionAttack`."""
         return over_alternatives(

@@ -161,10 +161,6 @@ class DBAC(Metric):
         quick.settings = replace(self.settings, stats=quick.stats)
         return quick
 
-    def draw_splits(self, corpus: Corpus, seeds: Sequence[int]) -> list[Split]:
-        """One split a seed over all labelled images."""
-        return self.split.draw(corpus, self.attribute.name, seeds)
-
     def see(self, corpus: Corpus) -> CorpusView:
         """The groups and tasks that the metric reads."""
         return CorpusView(corpus, self.attribute, None, self.task, self.exclude_tasks)

@@ -167,10 +167,6 @@ class DPA(Metric):
         self.words = words
         self.exclude_tasks = tuple(exclude_tasks)
 
-    def draw_splits(self, corpus: Corpus, seeds: Sequence[int]) -> list[Split]:
-        """One split a seed over all labelled images."""
-        return self.split.draw(corpus, self.attribute.name, seeds)
-
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
         """See :class:`DPA`."""
         view = CorpusView(corpus, self.attribute, self.words, self.task, self.exclude_tasks)

@@ -136,6 +136,7 @@ class RetrievalFairness(Metric):
             with the first of its human captions. The paper takes 1,000 of COCO's 5,000 test images.
     """
 
+    split: SplitRule
     info: ClassVar[MetricInfo] = MetricInfo(
         name="retrieval_fairness",
         title="Retrieval fairness",
