@@ -1,8 +1,8 @@
 """How far a score moves if labels err more often: sensitivity, not a correction.
 
 Labels are drawn anew at given rates, as if those that are there were the truth, and everything is
-computed again. If moves are small, labels that already err that often have moved the score from
-where the truth would put it about as far, in the same direction.
+computed again. If labels already err that often, the score under true labels lies about as far in
+the opposite direction, as long as moves are small.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from bias_pipeline.metrics.value_names import SCORE, PartName, direction_of
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 
 NOISE = "label_noise"  # the part, and the manifest's entry
-_ROUNDING = 1e-12  # sums in another order are no move
 _COUNTS, _OTHERS = 200, 20  # draws; others than counts train attackers, or rate captions
 
 
@@ -109,7 +108,6 @@ def _amount(part: Part) -> str:
 def _moved(part: Part, values: Float64Array, level: float) -> Part:
     """How far a headline moves, from its values in all draws, NaN where there is none."""
     moves = values[~np.isnan(values)] - part.estimate.value
-    moves[np.abs(moves) < _ROUNDING] = 0.0
     nan = math.nan
     mean = low = high = nan
     if len(moves):
