@@ -136,7 +136,6 @@ class RetrievalFairness(Metric):
             with the first of its human captions. The paper takes 1,000 of COCO's 5,000 test images.
     """
 
-    split: SplitRule
     info: ClassVar[MetricInfo] = MetricInfo(
         name="retrieval_fairness",
         title="Retrieval fairness",
@@ -225,7 +224,7 @@ class RetrievalFairness(Metric):
         """
         corpus = self._chosen(corpus)
         shown = self._shown(corpus)
-        drawn = self.split.draw(corpus.take(shown), self.attribute.name, seeds)
+        drawn = super().draw_splits(corpus.take(shown), seeds)
         return [
             replace(
                 split,
