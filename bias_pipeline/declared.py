@@ -59,21 +59,15 @@ class Constraint(Protocol):
 class Range:
     """Bounds of a number.
 
-    Attributes:
-        low: the lowest value.
-        high: the highest value.
-        above: all values are above it.
-        below: all values are below it.
-
     Example:
         >>> Range(low=0, below=1).refusal(2), Range(low=0, below=1).refusal(0.5)
         ('at least 0 and below 1', None)
     """
 
-    low: float | None = None
-    high: float | None = None
-    above: float | None = None
-    below: float | None = None
+    low: float | None = None  # the lowest value
+    high: float | None = None  # the highest value
+    above: float | None = None  # all values are above it
+    below: float | None = None  # all values are below it
 
     def refusal(self, value: Any) -> str | None:
         """The bounds in words, if the value is not within them."""
@@ -99,15 +93,10 @@ class Range:
 
 @dataclass(frozen=True)
 class Text:
-    """The pattern of a text.
+    """The pattern of a text."""
 
-    Attributes:
-        pattern: the whole text matches it.
-        words: a description of the text, for people.
-    """
-
-    pattern: str
-    words: str
+    pattern: str  # the whole text matches it
+    words: str  # a description of the text, for people
 
     def refusal(self, value: Any) -> str | None:
         """What the text must be, if it does not match."""
@@ -117,13 +106,9 @@ class Text:
 
 @dataclass(frozen=True)
 class MustBeEmpty:
-    """For a key that a configuration must leave empty.
+    """For a key that a configuration must leave empty."""
 
-    Attributes:
-        instead: what to do instead.
-    """
-
-    instead: str
+    instead: str  # what to do instead
 
     def refusal(self, value: Any) -> str | None:
         """What to do instead, if the value is not empty."""
@@ -132,13 +117,9 @@ class MustBeEmpty:
 
 @dataclass(frozen=True)
 class ConfiguredAs:
-    """The type of the configured value, if the annotation is the type that the constructor makes.
+    """The type of the configured value, where the annotation has what the constructor makes."""
 
-    Attributes:
-        kind: another annotation.
-    """
-
-    kind: Any
+    kind: Any  # another annotation
 
 
 Count = Annotated[int, Range(low=1)]

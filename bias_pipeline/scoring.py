@@ -77,12 +77,9 @@ class Scoring(Configurable, ABC):
         average: ``captions``: the mean over all guesses, as published, where test sets are
             balanced; ``groups``: the mean over groups of each group's mean (ours), so that any test
             set scores as a balanced one. DBAC and DPA, which score pairs and tasks, use neither.
-
-    Attributes:
-        unit: of an attacker's score.
     """
 
-    unit: ClassVar[str] = "fraction"
+    unit: ClassVar[str] = "fraction"  # of an attacker's score
 
     def __init__(self, average: Average = "captions") -> None:
         self.average = average

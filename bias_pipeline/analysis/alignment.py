@@ -24,21 +24,14 @@ DELTAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 
 @dataclass(frozen=True)
 class Reach:
-    """The substitutions for one captioner.
+    """The substitutions for one captioner."""
 
-    Attributes:
-        captioner: its name.
-        words: distinct human words that it does not use; punctuation does not count.
-        running: how often they occur in human captions.
-        shares: (D,) the share of those running words with a near word, for each delta.
-        enough: the delta at which 60 % of the running words have a near word; infinite if too few
-            of them have a vector, 0 if there are none.
-    """
-
-    captioner: str
-    words: int
-    running: int
-    shares: Float64Array
+    captioner: str  # its name
+    words: int  # distinct human words that it does not use; punctuation does not count
+    running: int  # how often they occur in human captions
+    shares: Float64Array  # (D,) the share of those running words with a near word, for each delta
+    # The delta at which 60 % of the running words have a near word; infinite if too few of them
+    # have a vector, 0 if there are none
     enough: float
 
 
@@ -68,17 +61,11 @@ def reach(corpus: Corpus, align: ContextualAlignment, deltas: Sequence[float] = 
 
 @dataclass(frozen=True)
 class Likeness:
-    """Similarity of aligned captions to their originals: METEOR in [0, 1], mean over captions.
+    """Similarity of aligned captions to their originals: METEOR in [0, 1], mean over captions."""
 
-    Attributes:
-        captions: how many were scored.
-        constant: unknown words replaced by ``<unk>``.
-        contextual: unknown words replaced by near words.
-    """
-
-    captions: int
-    constant: float
-    contextual: float
+    captions: int  # how many were scored
+    constant: float  # unknown words replaced by `<unk>`
+    contextual: float  # unknown words replaced by near words
 
 
 def likeness(corpus: Corpus, align: ContextualAlignment, n_captions: int) -> Likeness:

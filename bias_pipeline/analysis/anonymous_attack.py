@@ -32,21 +32,13 @@ from bias_pipeline.text.transform import Transform, applied
 
 
 class AttackScore(NamedTuple):
-    """The mean over captions of the largest s_a.
+    """The mean over captions of the largest s_a."""
 
-    Attributes:
-        value: in [1 / K, 1], the mean over attackers too.
-        low: of its 95 % interval over captions.
-        high: of its 95 % interval over captions.
-        n_images: captions that were read.
-        seed_std: between attackers; NaN for one.
-    """
-
-    value: float
-    low: float
-    high: float
-    n_images: int
-    seed_std: float
+    value: float  # in [1 / K, 1], the mean over attackers too
+    low: float  # of its 95 % interval over captions
+    high: float  # of its 95 % interval over captions
+    n_images: int  # captions that were read
+    seed_std: float  # between attackers; NaN for one
 
 
 def anonymous_corpus(

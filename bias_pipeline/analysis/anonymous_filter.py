@@ -19,17 +19,12 @@ ANSWERS = (CAN_TELL, NOBODY)  # besides "cannot tell"
 
 
 class Filtered(NamedTuple):
-    """Pictures by what more than half of their raters answered.
+    """Pictures by what more than half of their raters answered."""
 
-    Attributes:
-        retained: ids of those whose raters could not tell.
-        dropped: answer to how many pictures had it; ``undecided`` where none has more than half.
-        unanswered: how many nobody was asked about.
-    """
-
-    retained: tuple[str, ...]
+    retained: tuple[str, ...]  # ids of those whose raters could not tell
+    # Answer to how many pictures had it; `undecided` where none has more than half
     dropped: Mapping[str, int]
-    unanswered: int
+    unanswered: int  # how many nobody was asked about
 
 
 def filter_pictures(images: Collection[str], votes: Mapping[str, Mapping[str, str]]) -> Filtered:

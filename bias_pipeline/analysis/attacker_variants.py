@@ -27,29 +27,17 @@ OVER = ("encoder", "head")  # what varies by default
 
 
 class Setting(NamedTuple):
-    """The settings that all variants share; empty if it varies or is not used.
+    """The settings that all variants share; empty if it varies or is not used."""
 
-    Attributes:
-        headline: the number, such as ``lic`` or ``dbac a_to_t``.
-        attribute: whose groups.
-        dataset: its name.
-        encoder: of the attackers; so for the rest, as in rows.
-        head: see rows.
-        masking: see rows.
-        alignment: see rows.
-        scoring: see rows.
-        others: further settings in which runs differ, see :mod:`bias_pipeline.results.settings`.
-    """
-
-    headline: str
-    attribute: str = ""
-    dataset: str = ""
-    encoder: str = ""
-    head: str = ""
-    masking: str = ""
-    alignment: str = ""
-    scoring: str = ""
-    others: str = ""
+    headline: str  # the number, such as `lic` or `dbac a_to_t`
+    attribute: str = ""  # whose groups
+    dataset: str = ""  # its name
+    encoder: str = ""  # of the attackers; so for the rest, as in rows
+    head: str = ""  # see rows
+    masking: str = ""  # see rows
+    alignment: str = ""  # see rows
+    scoring: str = ""  # see rows
+    others: str = ""  # further settings in which runs differ, see `settings`
 
     def __str__(self) -> str:
         return " ".join(filter(None, self))
@@ -63,26 +51,17 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Variants:
-    """Scores of C captioners under V variants.
+    """Scores of C captioners under V variants."""
 
-    Attributes:
-        setting: what was scored.
-        captioners: C names.
-        variants: V names, such as ``lstm mlp3``.
-        values: (C, V) scores.
-        neutral: (V,) the score that means no bias.
-        resampled: (B, C, V) the scores under B resamplings of the images; if they are not stored,
-            B is 0 and intervals are NaN.
-        absent: captioners left out, since some variant lacks them.
-    """
-
-    setting: Setting
-    captioners: tuple[str, ...]
-    variants: tuple[str, ...]
-    values: Float64Array
-    neutral: Float64Array
+    setting: Setting  # what was scored
+    captioners: tuple[str, ...]  # C names
+    variants: tuple[str, ...]  # V names, such as `lstm mlp3`
+    values: Float64Array  # (C, V) scores
+    neutral: Float64Array  # (V,) the score that means no bias
+    # (B, C, V) the scores under B resamplings of the images; if they are not stored, B is 0 and
+    # intervals are NaN
     resampled: Float64Array
-    absent: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()  # captioners left out, since some variant lacks them
 
     def only(self, captioners: Sequence[str], variants: Sequence[str]) -> Variants:
         """The scores of some captioners under some variants, in that order."""

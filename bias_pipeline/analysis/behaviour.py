@@ -43,26 +43,20 @@ _HABIT = 0.9  # how often a planted choice follows the group; by chance it is on
 
 @dataclass(frozen=True)
 class Speaker:
-    """How captions are written. By default nothing in them depends on the group.
+    """How captions are written. By default nothing in them depends on the group."""
 
-    Attributes:
-        follows: choices that follow the group, of ``negation`` ("a dog", "no dog"), ``synonym``
-            ("couch", "sofa"), ``order`` ("a chair and a book", "a book and a chair"), ``word``
-            ("grey", "pink") and ``thing`` (see ``things``).
-        invents: how often an umbrella is named for women and not for men, whatever the image shows.
-        assumes: how often a person under an umbrella is called a woman, and another one a man.
-        misgenders: how often a woman is called a man.
-        supposes: how often a person whose group annotators could not see is called a man.
-        silent: whether everybody is called a person.
-        things: the thing that is changed (the example of the DBAC paper), one of two by choice.
-    """
-
+    # Choices that follow the group, of `negation` ("a dog", "no dog"), `synonym` ("couch", "sofa"),
+    # `order` ("a chair and a book", "a book and a chair"), `word` ("grey", "pink") and `thing` (see
+    # `things`)
     follows: frozenset[str] = frozenset()
+    # How often an umbrella is named for women and not for men, whatever the image shows
     invents: float = 0.0
+    # How often a person under an umbrella is called a woman, and another one a man
     assumes: float = 0.0
-    misgenders: float = 0.0
-    supposes: float = 0.0
-    silent: bool = False
+    misgenders: float = 0.0  # how often a woman is called a man
+    supposes: float = 0.0  # how often a person whose group annotators could not see is called a man
+    silent: bool = False  # whether everybody is called a person
+    # The thing that is changed (the example of the DBAC paper), one of two by choice
     things: tuple[str, str] = ("wheel", "wheel")
 
     def caption(self, female: bool | None, umbrella: bool, draws: Float64Array) -> str:
@@ -109,24 +103,17 @@ PLAIN = Speaker()
 
 @dataclass(frozen=True)
 class Behaviour:
-    """One behaviour in which captions differ.
+    """One behaviour in which captions differ."""
 
-    Attributes:
-        title: in words.
-        planted: how the captioner writes.
-        people: how people write at the same time.
-        before: captioner and people without the behaviour.
-        images: the images whose captions it changes: those of a group, or those whose group
-            annotators could not see, which most metrics leave out.
-        variants: its effect on metrics with other settings, to show what a setting does:
-            ``metric:setting`` to one of :data:`VERDICTS`.
-    """
-
-    title: str
-    planted: Speaker
-    people: Speaker = PLAIN
-    before: tuple[Speaker, Speaker] = (PLAIN, PLAIN)
+    title: str  # in words
+    planted: Speaker  # how the captioner writes
+    people: Speaker = PLAIN  # how people write at the same time
+    before: tuple[Speaker, Speaker] = (PLAIN, PLAIN)  # captioner and people without the behaviour
+    # The images whose captions it changes: those of a group, or those whose group annotators could
+    # not see, which most metrics leave out
     images: str = LABELLED
+    # Its effect on metrics with other settings, to show what a setting does: `metric:setting` to
+    # one of `VERDICTS`
     variants: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -40,15 +40,11 @@ Series = Mapping[str, ClaimNumber]
 
 @dataclass(frozen=True)
 class ClaimCheck:
-    """The result of a test.
+    """The result of a test."""
 
-    Attributes:
-        finding: in numbers.
-        follows: ``yes``, ``no``, ``not shown`` (the numbers are too few or too uncertain),
-            ``not tested`` (they are absent), or ``depends`` (on the reading).
-    """
-
-    finding: str
+    finding: str  # in numbers
+    # `yes`, `no`, `not shown` (the numbers are too few or too uncertain), `not tested` (they are
+    # absent), or `depends` (on the reading)
     follows: str
 
 
@@ -226,21 +222,13 @@ _OPPOSITE = {"yes": "no", "no": "yes"}
 
 @dataclass(frozen=True)
 class ClaimLine:
-    """One check of one claim.
+    """One check of one claim."""
 
-    Attributes:
-        paper: who claims it.
-        claim: the claim's short name.
-        where: the paper's own tables, or our runs.
-        what: what was compared.
-        verdict: the result.
-    """
-
-    paper: str
-    claim: str
-    where: str
-    what: str
-    verdict: ClaimCheck
+    paper: str  # who claims it
+    claim: str  # the claim's short name
+    where: str  # the paper's own tables, or our runs
+    what: str  # what was compared
+    verdict: ClaimCheck  # the result
 
 
 def judge_claim(folder: Path, paper: str | None = None) -> list[ClaimLine]:

@@ -27,38 +27,26 @@ ALL_PAIRS = 30  # with more captioners, not every pair is tested
 
 @dataclass(frozen=True)
 class Rank:
-    """A captioner's place among the compared.
+    """A captioner's place among the compared."""
 
-    Attributes:
-        row: its headline.
-        unfairness: the number that is ranked: the headline if lower is fairer, its negative if
-            higher is better, else its distance from the metric's neutral value.
-        letters: captioners that share one do not differ significantly. If only the fairest is
-            compared with, it and those that do not differ from it have ``a``, others none.
-    """
-
-    row: Row
+    row: Row  # its headline
+    # The number that is ranked: the headline if lower is fairer, its negative if higher is better,
+    # else its distance from the metric's neutral value
     unfairness: float
+    # Captioners that share one do not differ significantly. If only the fairest is compared with,
+    # it and those that do not differ from it have `a`, others none.
     letters: str
 
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Captioners under one headline of one metric, all else equal.
+    """Captioners under one headline of one metric, all else equal."""
 
-    Attributes:
-        metric: its name.
-        part: the headline.
-        ranks: the fairest first.
-        quality: whether it compares how good captions are, not how fair.
-        settings: in which its cells differ from others of the metric, as part of its name.
-    """
-
-    metric: str
-    part: str
-    ranks: Sequence[Rank]
-    quality: bool = False
-    settings: str = ""
+    metric: str  # its name
+    part: str  # the headline
+    ranks: Sequence[Rank]  # the fairest first
+    quality: bool = False  # whether it compares how good captions are, not how fair
+    settings: str = ""  # in which its cells differ from others of the metric, as part of its name
 
     @property
     def against_first(self) -> bool:

@@ -17,28 +17,22 @@ NO_RULE = "it changes when captions say more or less, even without bias"
 
 @dataclass(frozen=True)
 class Limits:
-    """How much data a number needs, and how similar captions must be; our choice.
+    """How much data a number needs, and how similar captions must be; our choice."""
 
-    Attributes:
-        coverage: the share of the images it is about that a number must use.
-        named: the share of captions that must name a group, where a number uses only those.
-        captioned: how far the shares of images with a caption may differ between captioners.
-        blanks: the largest share of blank captions of captioners who are compared.
-        neutral: how much more often the fairer one may name no group.
-        reach: the share of the captioner's words that people must use at equal speech.
-        close: the answer is no if the interval of an attacker's score at equal speech ends less
-            than this above people's, in its unit.
-        speech: by what fraction words a caption and vocabularies may differ. Planted captioners
-            without bias that differ by more move attackers' scores out of their intervals.
-    """
-
-    coverage: float = COVERAGE
+    coverage: float = COVERAGE  # the share of the images it is about that a number must use
+    # The share of captions that must name a group, where a number uses only those
     named: float = 0.1
+    # How far the shares of images with a caption may differ between captioners
     captioned: float = 0.02
+    # The largest share of blank captions of captioners who are compared
     blanks: float = BLANK_WARNING
-    neutral: float = 0.1
-    reach: float = 0.95
+    neutral: float = 0.1  # how much more often the fairer one may name no group
+    reach: float = 0.95  # the share of the captioner's words that people must use at equal speech
+    # The answer is no if the interval of an attacker's score at equal speech ends less than this
+    # above people's, in its unit
     close: float = 0.02
+    # By what fraction words a caption and vocabularies may differ. Planted captioners without bias
+    # that differ by more move attackers' scores out of their intervals.
     speech: float = 0.05
 
 

@@ -27,41 +27,23 @@ TITLES = {"background": "background blurred", "objects": "one object in ten hidd
 
 @dataclass(frozen=True)
 class Shift:
-    """One number under one change of the pictures.
+    """One number under one change of the pictures."""
 
-    Attributes:
-        metric: its name.
-        metric_version: its version.
-        attribute: whose groups.
-        alignment: of people's captions; empty where there is none.
-        part: which number.
-        unit: of the number.
-        change: one of :data:`CHANGES`.
-        n_images: that the number rests on.
-        score: of the captions of pictures as they are.
-        ci_low: lower end of its interval.
-        ci_high: upper end.
-        shift: by how much the number of the changed pictures' captions is higher.
-        shift_low: lower end of the paired interval of this.
-        shift_high: upper end.
-        p_value: of no shift, two-sided.
-    """
-
-    metric: str
-    metric_version: int
-    attribute: str
-    alignment: str
-    part: str
-    unit: str
-    change: str
-    n_images: int
-    score: float
-    ci_low: float
-    ci_high: float
-    shift: float
-    shift_low: float
-    shift_high: float
-    p_value: float
+    metric: str  # its name
+    metric_version: int  # its version
+    attribute: str  # whose groups
+    alignment: str  # of people's captions; empty where there is none
+    part: str  # which number
+    unit: str  # of the number
+    change: str  # one of `CHANGES`
+    n_images: int  # that the number rests on
+    score: float  # of the captions of pictures as they are
+    ci_low: float  # lower end of its interval
+    ci_high: float  # upper end
+    shift: float  # by how much the number of the changed pictures' captions is higher
+    shift_low: float  # lower end of the paired interval of this
+    shift_high: float  # upper end
+    p_value: float  # of no shift, two-sided
 
     @property
     def within(self) -> bool:

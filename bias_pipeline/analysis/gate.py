@@ -30,38 +30,24 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Decision:
-    """The first captioner against another under one headline.
+    """The first captioner against another under one headline."""
 
-    Attributes:
-        metric: its name.
-        headline: the headline that is compared.
-        part: the part that decides; the headline itself where none may.
-        attribute: whose groups.
-        first: the captioner that was named first.
-        other: the other.
-        difference: of ``part`` as it is ranked (lower is fairer, or better), first minus other.
-            Its p is adjusted for all that decide (Holm).
-        unit: of the difference.
-        margin: by how much the first may be worse, in ``unit``; None: nothing is demanded of it.
-        level: of interval and test.
-        doubts: why nothing is decided, empty if something is.
-        quality: whether it says how good captions are, not how fair.
-        settings: in which its cells differ from others of the metric, as part of its name.
-    """
-
-    metric: str
-    headline: str
-    part: str
-    attribute: str
-    first: str
-    other: str
+    metric: str  # its name
+    headline: str  # the headline that is compared
+    part: str  # the part that decides; the headline itself where none may
+    attribute: str  # whose groups
+    first: str  # the captioner that was named first
+    other: str  # the other
+    # Of `part` as it is ranked (lower is fairer, or better), first minus other. Its p is adjusted
+    # for all that decide (Holm).
     difference: Estimate
-    unit: str
+    unit: str  # of the difference
+    # By how much the first may be worse, in `unit`; None: nothing is demanded of it
     margin: float | None
-    level: float
-    doubts: tuple[str, ...] = ()
-    quality: bool = False
-    settings: str = ""
+    level: float  # of interval and test
+    doubts: tuple[str, ...] = ()  # why nothing is decided, empty if something is
+    quality: bool = False  # whether it says how good captions are, not how fair
+    settings: str = ""  # in which its cells differ from others of the metric, as part of its name
 
     @property
     def name(self) -> str:

@@ -27,20 +27,13 @@ from bias_pipeline.text.tokenize import Tokenize
 
 @dataclass(frozen=True)
 class UnmaskedWord:
-    """A revealing word that is left after masking.
+    """A revealing word that is left after masking."""
 
-    Attributes:
-        side: whose captions contain it.
-        word: the word.
-        names: the group it names, empty if it names none.
-        captions: how many captions contain it.
-        shares: group name to the share of those captions whose image is of that group.
-    """
-
-    side: str
-    word: str
-    names: str
-    captions: int
+    side: str  # whose captions contain it
+    word: str  # the word
+    names: str  # the group it names, empty if it names none
+    captions: int  # how many captions contain it
+    # Group name to the share of those captions whose image is of that group
     shares: dict[str, float]
 
 
@@ -106,23 +99,15 @@ END = "(end)"
 
 @dataclass(frozen=True)
 class Collocations:
-    """The words that follow the listed words of one attribute, on one side.
+    """The words that follow the listed words of one attribute, on one side."""
 
-    Attributes:
-        side: whose captions; only images that belong to a group.
-        attribute: whose words.
-        captions: how many captions there are.
-        holding: how many contain a listed word, in any context.
-        naming: how many name a group.
-        following: the words right after a listed one and their counts, most frequent first;
-            ``(end)`` is the end of a caption.
-    """
-
-    side: str
-    attribute: str
-    captions: int
-    holding: int
-    naming: int
+    side: str  # whose captions; only images that belong to a group
+    attribute: str  # whose words
+    captions: int  # how many captions there are
+    holding: int  # how many contain a listed word, in any context
+    naming: int  # how many name a group
+    # The words right after a listed one and their counts, most frequent first; `(end)` is the end
+    # of a caption
     following: tuple[tuple[str, int], ...]
 
 

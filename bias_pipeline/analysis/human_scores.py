@@ -21,19 +21,12 @@ GT = "gt"
 
 
 class HumanScore(NamedTuple):
-    """A share of answers; NaN where there is none.
+    """A share of answers; NaN where there is none."""
 
-    Attributes:
-        value: in [0, 1]; Krippendorff's alpha, at most 1, for ``alpha``.
-        low: of its 95 % interval over captions.
-        high: of its 95 % interval over captions.
-        n_images: how many captions it is about.
-    """
-
-    value: float
-    low: float
-    high: float
-    n_images: int
+    value: float  # in [0, 1]; Krippendorff's alpha, at most 1, for `alpha`
+    low: float  # of its 95 % interval over captions
+    high: float  # of its 95 % interval over captions
+    n_images: int  # how many captions it is about
 
 
 def human_scores(

@@ -33,19 +33,14 @@ def joined_names(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class ParetoPoint:
-    """A captioner under one measure of quality and one of bias.
+    """A captioner under one measure of quality and one of bias."""
 
-    Attributes:
-        quality: its headline of quality.
-        bias: its headline of bias.
-        beaten_by: captioners that are at least as good and as fair, and better in one of the two.
-        share: of the resamplings of images in which no captioner beats it, in [0, 1]; NaN if draws
-            are not stored or differ in number. It excludes noise of attackers.
-    """
-
-    quality: Row
-    bias: Row
+    quality: Row  # its headline of quality
+    bias: Row  # its headline of bias
+    # Captioners that are at least as good and as fair, and better in one of the two
     beaten_by: tuple[str, ...]
+    # Of the resamplings of images in which no captioner beats it, in [0, 1]; NaN if draws are not
+    # stored or differ in number. It excludes noise of attackers.
     share: float
 
     @property
@@ -56,14 +51,10 @@ class ParetoPoint:
 
 @dataclass(frozen=True)
 class Front:
-    """Captioners under one measure of quality and one headline of bias, the best first.
+    """Captioners under one measure of quality and one headline of bias, the best first."""
 
-    Attributes:
-        places: two captioners or more.
-        settings: in which the runs of quality, and of bias, differ from others of their metric.
-    """
-
-    places: Sequence[ParetoPoint]
+    places: Sequence[ParetoPoint]  # two captioners or more
+    # In which the runs of quality, and of bias, differ from others of their metric
     settings: tuple[str, str] = ("", "")
 
     @property

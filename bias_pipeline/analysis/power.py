@@ -22,37 +22,21 @@ LEVEL = 0.95  # of the intervals
 
 @dataclass(frozen=True)
 class Measurement:
-    """What trials of one size and one planted bias gave.
+    """What trials of one size and one planted bias gave."""
 
-    Attributes:
-        design: where the bias was planted.
-        metric: its name.
-        alignment: of people's captions.
-        part: the one that decides.
-        unit: of the score.
-        n_images: images a trial.
-        balanced: see :func:`balanced_images`; mean over trials.
-        planted: per cent.
-        trials: how many.
-        score: its mean distance from neutral.
-        error: its median standard error, towards neutral.
-        concluded: trials in which an audit of this metric alone answers yes.
-        withheld: trials in which it gives no answer.
-    """
-
-    design: str
-    metric: str
-    alignment: str
-    part: str
-    unit: str
-    n_images: int
-    balanced: float
-    planted: int
-    trials: int
-    score: float
-    error: float
-    concluded: int
-    withheld: int
+    design: str  # where the bias was planted
+    metric: str  # its name
+    alignment: str  # of people's captions
+    part: str  # the one that decides
+    unit: str  # of the score
+    n_images: int  # images a trial
+    balanced: float  # see `balanced_images`; mean over trials
+    planted: int  # per cent
+    trials: int  # how many
+    score: float  # its mean distance from neutral
+    error: float  # its median standard error, towards neutral
+    concluded: int  # trials in which an audit of this metric alone answers yes
+    withheld: int  # trials in which it gives no answer
 
     @property
     def detectable(self) -> float:
@@ -62,13 +46,9 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Power:
-    """One part of one metric, under one planted bias, at all sizes.
+    """One part of one metric, under one planted bias, at all sizes."""
 
-    Attributes:
-        measurements: of every size and planted share.
-    """
-
-    measurements: Sequence[Measurement]
+    measurements: Sequence[Measurement]  # of every size and planted share
 
     @property
     def first(self) -> Measurement:

@@ -36,19 +36,14 @@ _MOST = 5.0  # a factor; ours, so that an object that is never named with a grou
 class TooOften:
     """An object that a captioner puts together with one of two groups more than people do.
 
-    Attributes:
-        name: of the object.
-        model: the first group's share of the captioner's captions that name it and a group.
-        human: the same of people's captions.
-
     Example:
         >>> TooOften("skateboard", model=0.9, human=0.75).factors.round(2).tolist()
         [0.83, 2.5]
     """
 
-    name: str
-    model: float
-    human: float
+    name: str  # of the object
+    model: float  # the first group's share of the captioner's captions that name it and a group
+    human: float  # the same of people's captions
 
     @property
     def factors(self) -> Float64Array:

@@ -24,34 +24,22 @@ Statistic = Callable[[Float64Array], Float64Array]
 
 @dataclass(frozen=True)
 class Interval:
-    """A number with its interval over resampled images.
+    """A number with its interval over resampled images."""
 
-    Attributes:
-        value: the number.
-        low: lower end of the percentile interval; NaN where nothing was resampled.
-        high: upper end.
-    """
-
-    value: float
+    value: float  # the number
+    # Lower end of the percentile interval; NaN where nothing was resampled
     low: float = float("nan")
-    high: float = float("nan")
+    high: float = float("nan")  # upper end
 
 
 @dataclass(frozen=True, eq=False)
 class Sensitivity:
-    """Coefficients of variation of one number.
+    """Coefficients of variation of one number."""
 
-    Attributes:
-        scores: the scores they are from.
-        per_captioner: captioner to its coefficient.
-        mean: over captioners.
-        left_out: variants under which only one of two numbers was scored.
-    """
-
-    scores: Variants
-    per_captioner: dict[str, Interval]
-    mean: Interval
-    left_out: tuple[str, ...] = ()
+    scores: Variants  # the scores they are from
+    per_captioner: dict[str, Interval]  # captioner to its coefficient
+    mean: Interval  # over captioners
+    left_out: tuple[str, ...] = ()  # variants under which only one of two numbers was scored
 
     @property
     def one_sided(self) -> bool:
@@ -186,26 +174,18 @@ FEWEST_CORRELATED = 3  # captioners
 
 @dataclass(frozen=True)
 class Agreement:
-    """The agreement of two variants.
+    """The agreement of two variants."""
 
-    Attributes:
-        first: the name of one variant.
-        second: the name of the other.
-        conflicts: share of captioners that one calls biased and the other does not, in [0, 1].
-        conflicting: their names.
-        pearson: correlation of scores, in [-1, 1]; NaN for fewer than three captioners, since two
-            points always lie on a line.
-        spearman: of ranks.
-        kendall: tau-b.
-    """
-
-    first: str
-    second: str
+    first: str  # the name of one variant
+    second: str  # the name of the other
+    # Share of captioners that one calls biased and the other does not, in [0, 1]
     conflicts: Interval
-    conflicting: tuple[str, ...]
+    conflicting: tuple[str, ...]  # their names
+    # Correlation of scores, in [-1, 1]; NaN for fewer than three captioners, since two points
+    # always lie on a line
     pearson: Interval
-    spearman: Interval
-    kendall: Interval
+    spearman: Interval  # of ranks
+    kendall: Interval  # tau-b
 
 
 def conflicts(values: Float64Array, neutral: Float64Array) -> BoolArray:

@@ -35,48 +35,28 @@ _DIFFERING = (
 
 @dataclass(frozen=True)
 class Usability:
-    """Whether a headline may be concluded from.
+    """Whether a headline may be concluded from."""
 
-    Attributes:
-        headline: which one.
-        part: the part that decides, the headline itself where none does.
-        answer: ``YES``, ``MATCHED``, ``NO``, or ``ONLY_YES`` where planted bias stays unseen.
-        reason: for ``NO`` and ``ONLY_YES``; else empty.
-    """
-
-    headline: str
-    part: str
-    answer: str
-    reason: str = ""
+    headline: str  # which one
+    part: str  # the part that decides, the headline itself where none does
+    answer: str  # `YES`, `MATCHED`, `NO`, or `ONLY_YES` where planted bias stays unseen
+    reason: str = ""  # for `NO` and `ONLY_YES`; else empty
 
 
 @dataclass(frozen=True)
 class Movement:
-    """How far a number moves, in its unit.
+    """How far a number moves, in its unit."""
 
-    Attributes:
-        metric: its name.
-        alignment: of people's captions.
-        part: which number.
-        unit: of the number.
-        world: whether people or simulated captioners speak.
-        moved: the largest change between speakers without bias.
-        half_width: of the interval of that speaker's number; NaN if it has none.
-        speaker: who changes it most.
-        planted: the largest change by planted bias.
-        bias: which bias changes it most.
-    """
-
-    metric: str
-    alignment: str
-    part: str
-    unit: str
-    world: str
-    moved: float
-    half_width: float
-    speaker: str
-    planted: float
-    bias: str
+    metric: str  # its name
+    alignment: str  # of people's captions
+    part: str  # which number
+    unit: str  # of the number
+    world: str  # whether people or simulated captioners speak
+    moved: float  # the largest change between speakers without bias
+    half_width: float  # of the interval of that speaker's number; NaN if it has none
+    speaker: str  # who changes it most
+    planted: float  # the largest change by planted bias
+    bias: str  # which bias changes it most
 
 
 def usability(info: MetricInfo) -> list[Usability]:

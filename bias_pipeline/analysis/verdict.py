@@ -36,33 +36,23 @@ ALONE = "there are no captions by people to compare it with"  # a doubt
 
 @dataclass(frozen=True)
 class Finding:
-    """One headline of one metric.
+    """One headline of one metric."""
 
-    Attributes:
-        question: of :data:`~bias_pipeline.metrics.base.QUESTIONS`.
-        row: the part that may decide, else the headline.
-        headline: the headline that it is about.
-        people: people's value of ``row``; NaN where ``row`` already is a difference from people.
-            For ``mentions`` the value of the labels.
-        compared: the row that is compared with neutral: less people's share, where known.
-        neutral: the value that means no bias.
-        p_value: that ``compared`` is neutral, adjusted for all findings that answer the same
-            question on the same attribute (Holm); NaN where nothing is decided.
-        doubt: why it is not used; empty if it is.
-        settings: in which its run differs from others of the metric, as part of its name.
-        close: the answer is no if the interval of ``compared`` ends less than this above neutral;
-            0 where the answer is never no.
-    """
-
-    question: str
-    row: Row
-    headline: str
+    question: str  # of `QUESTIONS`
+    row: Row  # the part that may decide, else the headline
+    headline: str  # the headline that it is about
+    # People's value of `row`; NaN where `row` already is a difference from people. For `mentions`
+    # the value of the labels.
     people: float
-    compared: Row
-    neutral: float
+    compared: Row  # the row that is compared with neutral: less people's share, where known
+    neutral: float  # the value that means no bias
+    # That `compared` is neutral, adjusted for all findings that answer the same question on the
+    # same attribute (Holm); NaN where nothing is decided
     p_value: float
-    doubt: str = ""
-    settings: str = ""
+    doubt: str = ""  # why it is not used; empty if it is
+    settings: str = ""  # in which its run differs from others of the metric, as part of its name
+    # The answer is no if the interval of `compared` ends less than this above neutral; 0 where the
+    # answer is never no
     close: float = 0.0
 
     @property
@@ -83,13 +73,9 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verdict:
-    """All findings, by question in the order of asking.
+    """All findings, by question in the order of asking."""
 
-    Attributes:
-        findings: every headline, those of one question together.
-    """
-
-    findings: Sequence[Finding]
+    findings: Sequence[Finding]  # every headline, those of one question together
 
     @property
     def attributes(self) -> list[str]:

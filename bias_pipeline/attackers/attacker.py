@@ -30,17 +30,11 @@ from bias_pipeline.learning.learner import Learner
 
 
 class Batch(NamedTuple):
-    """B captions to learn from.
+    """B captions to learn from."""
 
-    Attributes:
-        inputs: name to (B, ...) arguments of the encoder's ``forward``.
-        targets: (B, ...) the truth.
-        weight: of the loss.
-    """
-
-    inputs: Mapping[str, Tensor]
-    targets: Tensor
-    weight: float = 1.0
+    inputs: Mapping[str, Tensor]  # name to (B, ...) arguments of the encoder's `forward`
+    targets: Tensor  # (B, ...) the truth
+    weight: float = 1.0  # of the loss
 
 
 NumberedBatches = list[tuple[int, Batch]]

@@ -163,30 +163,19 @@ def _single(x: Matrix) -> Matrix:
 
 @dataclass(frozen=True, eq=False)
 class _Fits:
-    """State of unfinished regressions; the second axis of all arrays is B.
+    """State of unfinished regressions; the second axis of all arrays is B."""
 
-    Attributes:
-        place: (1, B) their indices among all regressions.
-        counts: (N, B, 1), see :func:`fit`.
-        truths: (N, B, K), see :func:`fit`.
-        known: (F + 1, B, 1) 1 for features that may have a weight, else 0.
-        unit: (F + 1, B, 1) factors that scale slopes by the largest curvature, so that the
-            tolerance means the same for frequent and rare features.
-        weights: (F + 1, B, K).
-        scores: (N, B, K) linear scores under them.
-        loss: (1, B, 1) summed log losses.
-        probs: (N, B, K) predictions.
-    """
-
-    place: IntArray
-    counts: Float64Array
-    truths: Float64Array
-    known: Float64Array
+    place: IntArray  # (1, B) their indices among all regressions
+    counts: Float64Array  # (N, B, 1), see `fit`
+    truths: Float64Array  # (N, B, K), see `fit`
+    known: Float64Array  # (F + 1, B, 1) 1 for features that may have a weight, else 0
+    # (F + 1, B, 1) factors that scale slopes by the largest curvature, so that the tolerance means
+    # the same for frequent and rare features
     unit: Float64Array
-    weights: Float64Array
-    scores: Float64Array
-    loss: Float64Array
-    probs: Float64Array
+    weights: Float64Array  # (F + 1, B, K)
+    scores: Float64Array  # (N, B, K) linear scores under them
+    loss: Float64Array  # (1, B, 1) summed log losses
+    probs: Float64Array  # (N, B, K) predictions
 
     @classmethod
     def begin(
@@ -252,19 +241,12 @@ class _Fits:
 
 @dataclass(frozen=True, eq=False)
 class _System:
-    """The second derivatives of B objectives, in single precision, as maps of (F + 1, B, K).
+    """The second derivatives of B objectives, in single precision, as maps of (F + 1, B, K)."""
 
-    Attributes:
-        design: the items.
-        known: (F + 1, B, 1), see :class:`_Fits`.
-        weight: (N, B, 1) how much each item's loss counts.
-        probs: (N, B, K) predictions.
-    """
-
-    design: _Design
-    known: AnyFloat
-    weight: AnyFloat
-    probs: AnyFloat
+    design: _Design  # the items
+    known: AnyFloat  # (F + 1, B, 1), see `_Fits`
+    weight: AnyFloat  # (N, B, 1) how much each item's loss counts
+    probs: AnyFloat  # (N, B, K) predictions
 
     @classmethod
     def of_fits(cls, fits: _Fits, design: _Design) -> _System:

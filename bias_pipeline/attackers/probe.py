@@ -30,38 +30,26 @@ LOSSES = "-losses"  # after the key of an attacker's predictions, that of its lo
 
 @dataclass(frozen=True, eq=False)
 class TrainingJob:
-    """One attacker to train: positions within a :class:`LabelledCaptions`.
+    """One attacker to train: positions within a :class:`LabelledCaptions`."""
 
-    Attributes:
-        seed: of the split, and of the attacker.
-        train: positions to train on.
-        test: positions to predict.
-        validation: positions that select the best epoch; empty unless the split has such a part.
-    """
-
-    seed: int
-    train: IntArray
-    test: IntArray
+    seed: int  # of the split, and of the attacker
+    train: IntArray  # positions to train on
+    test: IntArray  # positions to predict
+    # Positions that select the best epoch; empty unless the split has such a part
     validation: IntArray = field(default_factory=lambda: np.array([], np.int64))
 
 
 @dataclass(frozen=True, eq=False)
 class ProbeResult:
-    """The result of training one attacker.
+    """The result of training one attacker."""
 
-    Attributes:
-        probs: (M, K) or (M, T) its predictions for its test captions.
-        losses: mean loss on its training captions in each epoch; empty if it has no epochs.
-        attempts: how many attackers were trained until one did not fail; 0 if none was needed.
-        shortages: what was changed each time memory ran out.
-        world_size: processes that trained it together; None if it is not a network.
-    """
-
-    probs: Float64Array
+    probs: Float64Array  # (M, K) or (M, T) its predictions for its test captions
+    # Mean loss on its training captions in each epoch; empty if it has no epochs
     losses: tuple[float, ...] = ()
+    # How many attackers were trained until one did not fail; 0 if none was needed
     attempts: int = 1
-    shortages: Sequence[Mapping[str, object]] = ()
-    world_size: int | None = None
+    shortages: Sequence[Mapping[str, object]] = ()  # what was changed each time memory ran out
+    world_size: int | None = None  # processes that trained it together; None if it is not a network
 
 
 class Probe(Configurable, ABC):
@@ -70,14 +58,11 @@ class Probe(Configurable, ABC):
     Args:
         cache: folder where predictions are stored, None to store none. It does not change them, so
             it is not part of a result's identity.
-
-    Attributes:
-        encoder: gives its attackers' inputs.
-        quick: whether training takes so little time that more attackers than a score needs are
-            trained, for its learning curve.
     """
 
-    encoder: Encoder
+    encoder: Encoder  # gives its attackers' inputs
+    # Whether training takes so little time that more attackers than a score needs are trained, for
+    # its learning curve
     quick: ClassVar[bool] = False
 
     def __init__(self, cache: str | None = None) -> None:

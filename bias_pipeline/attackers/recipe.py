@@ -34,21 +34,13 @@ class Optimizer(Configurable, ABC):
 
 @dataclass(frozen=True)
 class Adam(Optimizer):
-    """Adam (Kingma and Ba 2015).
+    """Adam (Kingma and Ba 2015)."""
 
-    Attributes:
-        lr: learning rate.
-        betas: decay of the means of gradients and of their squares.
-        eps: added to the root of the latter.
-        weight_decay: added to gradients.
-        amsgrad: whether the largest mean of squares counts.
-    """
-
-    lr: Positive
-    betas: Sequence[Dropout] = (0.9, 0.999)
-    eps: Positive = 1e-8
-    weight_decay: NotNegative = 0.0
-    amsgrad: bool = False
+    lr: Positive  # learning rate
+    betas: Sequence[Dropout] = (0.9, 0.999)  # decay of the means of gradients and of their squares
+    eps: Positive = 1e-8  # added to the root of the latter
+    weight_decay: NotNegative = 0.0  # added to gradients
+    amsgrad: bool = False  # whether the largest mean of squares counts
 
     @property
     def spec(self) -> Mapping[str, object]:
@@ -75,20 +67,14 @@ class Adam(Optimizer):
 
 @dataclass(frozen=True)
 class AdamW(Optimizer):
-    """Adam with weight decay apart from gradients (Loshchilov and Hutter 2019).
+    """Adam with weight decay apart from gradients (Loshchilov and Hutter 2019)."""
 
-    Attributes:
-        lr: learning rate.
-        betas: see :class:`Adam`.
-        eps: see :class:`Adam`.
-        weight_decay: share of the learning rate by which weights shrink in each step.
-        undecayed: parts of the names of weights that do not shrink.
-    """
-
-    lr: Positive
-    betas: Sequence[Dropout] = (0.9, 0.999)
-    eps: Positive = 1e-8
+    lr: Positive  # learning rate
+    betas: Sequence[Dropout] = (0.9, 0.999)  # see `Adam`
+    eps: Positive = 1e-8  # see `Adam`
+    # Share of the learning rate by which weights shrink in each step
     weight_decay: NotNegative = 0.01
+    # Parts of the names of weights that do not shrink
     undecayed: Sequence[str] = ("bias", "LayerNorm.weight")
 
     @property
@@ -136,16 +122,13 @@ class Schedule(Configurable, ABC):
 class Warmup(Schedule):
     """The learning rate rises evenly, then falls evenly to zero or stays.
 
-    Attributes:
-        share: of all steps, in which it rises.
-        then: ``linear`` falls to zero at the end, ``constant`` stays.
-
     Example:
         >>> [round(Warmup(0.2).factor(step, 10), 3) for step in (0, 1, 2, 9)]
         [0.5, 1.0, 1.0, 0.125]
     """
 
-    share: Annotated[float, Range(low=0, below=1)] = 0.1
+    share: Annotated[float, Range(low=0, below=1)] = 0.1  # of all steps, in which it rises
+    # `linear` falls to zero at the end, `constant` stays
     then: Literal["linear", "constant"] = "linear"
 
     def factor(self, step: int, n_steps: int) -> float:
@@ -191,32 +174,22 @@ class TrainerFlags(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Recipe:
-    """All settings of one training besides its data.
+    """All settings of one training besides its data."""
 
-    Attributes:
-        encoder: the encoder's description.
-        head: the head's description.
-        optimizer: moves the weights.
-        batch_size: captions in a batch.
-        trainer: Lightning's own flags, unchanged. ``precision: null`` uses bfloat16 matrix
-            products if the processor has them.
-        schedule: how the learning rate changes, None if it does not.
-        parts: pieces that each batch is cut into so that it fits the memory; gradients are added
-            up, so weights change as with the whole batch.
-        may_leave_gpu: whether to train on the processor if the GPU's memory is too small.
-        stacked: whether attackers, even a single one, are trained as an ensemble.
-        survival: checkpoints from which a killed training resumes, None for none.
-    """
-
-    encoder: NetEncoder
-    head: Head
-    optimizer: Optimizer
-    batch_size: int
+    encoder: NetEncoder  # the encoder's description
+    head: Head  # the head's description
+    optimizer: Optimizer  # moves the weights
+    batch_size: int  # captions in a batch
+    # Lightning's own flags, unchanged. `precision: null` uses bfloat16 matrix products if the
+    # processor has them.
     trainer: Mapping[str, Any]
-    schedule: Schedule | None = None
+    schedule: Schedule | None = None  # how the learning rate changes, None if it does not
+    # Pieces that each batch is cut into so that it fits the memory; gradients are added up, so
+    # weights change as with the whole batch
     parts: int = 1
-    may_leave_gpu: bool = True
-    stacked: bool = False
+    may_leave_gpu: bool = True  # whether to train on the processor if the GPU's memory is too small
+    stacked: bool = False  # whether attackers, even a single one, are trained as an ensemble
+    # Checkpoints from which a killed training resumes, None for none
     survival: Survival | None = None
 
     @property

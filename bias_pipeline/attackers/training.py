@@ -30,21 +30,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """An attacker before its training.
+    """An attacker before its training."""
 
-    Attributes:
-        attacker: with fresh weights.
-        batches: its training batches.
-        inputs: of all captions, fitted to the training captions.
-        seed: of weights and batches.
-        random_state: state of the random numbers after the weights were drawn.
-    """
-
-    attacker: Attacker
-    batches: LengthBatches | SharedBatches
-    inputs: Inputs
-    seed: int
-    random_state: Any
+    attacker: Attacker  # with fresh weights
+    batches: LengthBatches | SharedBatches  # its training batches
+    inputs: Inputs  # of all captions, fitted to the training captions
+    seed: int  # of weights and batches
+    random_state: Any  # state of the random numbers after the weights were drawn
 
 
 def train_attacker(

@@ -16,12 +16,9 @@ _OF_MODEL = ("refused", "empty", "length", "content_filter", WRONG_SHAPE)
 
 
 class AnsweredCaptions(list[str]):
-    """The captions of a photo.
+    """The captions of a photo."""
 
-    Attributes:
-        notes: on each caption: why it is empty or cut, empty if it is whole; None if all are.
-    """
-
+    # On each caption: why it is empty or cut, empty if it is whole; None if all are
     notes: list[str] | None = None
 
 

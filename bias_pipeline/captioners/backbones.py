@@ -46,15 +46,10 @@ class BackboneInputs(ABC):
 
 
 class Backbone(ABC):
-    """A source of visual inputs and its network.
+    """A source of visual inputs and its network."""
 
-    Attributes:
-        needs: what a data set must have, ``pictures`` or ``objects``.
-        cache: folder that caches the inputs, None for no cache.
-    """
-
-    needs: ClassVar[str]
-    cache: str | None = None
+    needs: ClassVar[str]  # what a data set must have, `pictures` or `objects`
+    cache: str | None = None  # folder that caches the inputs, None for no cache
 
     @property
     @abstractmethod
@@ -108,19 +103,13 @@ class PictureBackbone(Backbone):
 
 @dataclass(frozen=True)
 class PixelBackbone(PictureBackbone):
-    """A small convolutional network, trained from scratch with the captioner.
+    """A small convolutional network, trained from scratch with the captioner."""
 
-    Attributes:
-        side: pixels a side of the square input.
-        width: channels of its first layer; each following one has twice as many, up to four times.
-        grid: regions a side.
-        cache: folder that caches the pictures as arrays, None for no cache.
-    """
-
-    side: int
+    side: int  # pixels a side of the square input
+    # Channels of its first layer; each following one has twice as many, up to four times
     width: int
-    grid: int = 8
-    cache: str | None = None
+    grid: int = 8  # regions a side
+    cache: str | None = None  # folder that caches the pictures as arrays, None for no cache
 
     @property
     def spec(self) -> Mapping[str, object]:
@@ -142,13 +131,9 @@ class PixelBackbone(PictureBackbone):
 
 @dataclass(frozen=True, eq=False)
 class PixelInputs(BackboneInputs):
-    """Pictures as arrays.
+    """Pictures as arrays."""
 
-    Attributes:
-        table: (N, side, side, 3).
-    """
-
-    table: Pixels
+    table: Pixels  # (N, side, side, 3)
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
         """``pixels`` (B, 3, side, side) uint8."""
@@ -161,14 +146,11 @@ class AnnotationBackbone(Backbone):
 
     Ours, in no paper. With it the picture metric works with labels and objects but without
     pictures.
-
-    Attributes:
-        size: numbers an object is described by.
     """
 
     needs: ClassVar[str] = "objects"
 
-    size: int
+    size: int  # numbers an object is described by
 
     @property
     def spec(self) -> Mapping[str, object]:
@@ -203,15 +185,10 @@ def _objects_of(data: LabelledCaptions) -> Sequence[frozenset[str]]:
 
 @dataclass(frozen=True, eq=False)
 class ObjectInputs(BackboneInputs):
-    """Lists of objects.
+    """Lists of objects."""
 
-    Attributes:
-        objects: of each of N captions' images.
-        known: objects that have a vector; others are ignored.
-    """
-
-    objects: Sequence[frozenset[str]]
-    known: frozenset[str]
+    objects: Sequence[frozenset[str]]  # of each of N captions' images
+    known: frozenset[str]  # objects that have a vector; others are ignored
 
     @classmethod
     def of(cls, objects: Sequence[frozenset[str]]) -> ObjectInputs:
@@ -251,16 +228,11 @@ class TimmBackbone(PictureBackbone):
     """The last grid, or the tokens, of a frozen network.
 
     Regions are stored as float16 for all seeds, recipes and sides of a metric.
-
-    Attributes:
-        model: a folder, or a name on the hub.
-        cache: folder that caches the regions, None for no cache.
-        device: where to compute; ``auto`` is the first GPU if there is one.
     """
 
-    model: str
-    cache: str | None = None
-    device: str = "auto"
+    model: str  # a folder, or a name on the hub
+    cache: str | None = None  # folder that caches the regions, None for no cache
+    device: str = "auto"  # where to compute; `auto` is the first GPU if there is one
 
     @property
     def spec(self) -> Mapping[str, object]:
@@ -296,13 +268,9 @@ class TimmBackbone(PictureBackbone):
 
 @dataclass(frozen=True, eq=False)
 class RegionInputs(BackboneInputs):
-    """Regions computed by a frozen network.
+    """Regions computed by a frozen network."""
 
-    Attributes:
-        table: (N, R, D) float16.
-    """
-
-    table: npt.NDArray[np.float16]
+    table: npt.NDArray[np.float16]  # (N, R, D) float16
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
         """``regions`` (B, R, D)."""

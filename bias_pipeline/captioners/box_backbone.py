@@ -44,12 +44,9 @@ class BoxBackbone(PictureBackbone):
 
     Ours, in no paper. It works without the pictures. Objects that an edit hides have no box, so
     masked people are absent.
-
-    Attributes:
-        size: numbers a thing is described by.
     """
 
-    size: int
+    size: int  # numbers a thing is described by
 
     @property
     def spec(self) -> Mapping[str, object]:
@@ -103,15 +100,10 @@ def _place(region: Region) -> tuple[float, ...]:
 
 @dataclass(frozen=True, eq=False)
 class BoxInputs(BackboneInputs):
-    """Things and where they are.
+    """Things and where they are."""
 
-    Attributes:
-        things: in the picture of each of N captions.
-        known: names that have a vector; others are ignored.
-    """
-
-    things: Sequence[tuple[Thing, ...]]
-    known: frozenset[str]
+    things: Sequence[tuple[Thing, ...]]  # in the picture of each of N captions
+    known: frozenset[str]  # names that have a vector; others are ignored
 
     @classmethod
     def of(cls, things: Sequence[tuple[Thing, ...]]) -> BoxInputs:

@@ -84,12 +84,6 @@ _QUALITY = 95
 class ChatServer:
     """A server and one of its models.
 
-    Attributes:
-        url: of the API, such as ``http://localhost:8000/v1``.
-        model: its name there.
-        longest_side: pixels; larger photos are made smaller. None sends them as large as they are.
-        read: how photos are read.
-
     Raises:
         UsageError: if the address is none, or holds a name, a password or a query.
 
@@ -99,10 +93,11 @@ class ChatServer:
         ('127.0.0.1', True)
     """
 
-    url: str
-    model: str
+    url: str  # of the API, such as `http://localhost:8000/v1`
+    model: str  # its name there
+    # Pixels; larger photos are made smaller. None sends them as large as they are.
     longest_side: int | None = None
-    read: PhotoReader = read_photo
+    read: PhotoReader = read_photo  # how photos are read
 
     def __post_init__(self) -> None:
         """Check the address."""

@@ -8,20 +8,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Design:
-    """One version of the network.
+    """One version of the network."""
 
-    Attributes:
-        tanh: whether attention scores pass a tanh first, else a ReLU.
-        bent_start: whether the first state is a tanh of the mean region, else linear in it.
-        deep_output: whether the next word depends on state, regions and last word (the paper's
-            equation 7), else only on the state.
-        frequent_first: whether a captioner's word probabilities start as word frequencies. Not for
-            an attacker: its loss is on the answers, which masked captions lack.
-    """
-
-    tanh: bool
-    bent_start: bool
+    tanh: bool  # whether attention scores pass a tanh first, else a ReLU
+    bent_start: bool  # whether the first state is a tanh of the mean region, else linear in it
+    # Whether the next word depends on state, regions and last word (the paper's equation 7), else
+    # only on the state
     deep_output: bool
+    # Whether a captioner's word probabilities start as word frequencies. Not for an attacker: its
+    # loss is on the answers, which masked captions lack.
     frequent_first: bool = False
 
 

@@ -51,18 +51,12 @@ _ELSEWHERE = ("prompt", "cache", "weights", "vocabulary")
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A captioner that was fitted to a data set.
+    """A captioner that was fitted to a data set."""
 
-    Attributes:
-        kind: ``sat`` or ``grit``.
-        encoder: its sizes; the prompt is ignored.
-        words: that it can write, numbered from ``len(SPECIALS)`` on.
-        emotions: that its captions are grounded in, by name; empty without grounding.
-    """
-
-    kind: str
-    encoder: Sat | Grit
-    words: tuple[str, ...]
+    kind: str  # `sat` or `grit`
+    encoder: Sat | Grit  # its sizes; the prompt is ignored
+    words: tuple[str, ...]  # that it can write, numbered from `len(SPECIALS)` on
+    # That its captions are grounded in, by name; empty without grounding
     emotions: tuple[str, ...] = ()
 
     @property

@@ -32,26 +32,21 @@ class Grit(PromptCaptioner):
     was pre-trained on the boxes of Visual Genome; here the region decoder gets no boxes.) With
     ``weights``, the file's detector is used and frozen; grid network and decoder start from a
     captioner's file, or from scratch with a detector's.
-
-    Attributes:
-        prompt: the prompt for the group.
-        size: of the ``released`` network, or ``small`` (ours), for small pictures on a CPU.
-        second_gate: whether the gate on regions has the weights of the gate on the grid, as in the
-            ``released`` network, or its own, as in the ``paper``.
-        he: whether weights begin as He et al. (2015) draw them, as ImageCaptioner2's; else as in
-            the published network. Not with a file of weights.
-        weights: file of a captioner or a detector as GRIT's authors released them.
-        vocabulary: the file of that captioner's words; other words of prompts and captions get new
-            vectors.
-        cache: folder that caches the pictures or their features as arrays; None for no cache.
     """
 
-    prompt: Prompt
+    prompt: Prompt  # the prompt for the group
+    # Of the `released` network, or `small` (ours), for small pictures on a CPU
     size: Literal["small", "released"] = "small"
+    # Whether the gate on regions has the weights of the gate on the grid, as in the `released`
+    # network, or its own, as in the `paper`
     second_gate: Literal["released", "paper"] = "released"
+    # Whether weights begin as He et al. (2015) draw them, as ImageCaptioner2's; else as in the
+    # published network. Not with a file of weights.
     he: bool = False
-    weights: str | None = None
+    weights: str | None = None  # file of a captioner or a detector as GRIT's authors released them
+    # The file of that captioner's words; other words of prompts and captions get new vectors
     vocabulary: str | None = None
+    # Folder that caches the pictures or their features as arrays; None for no cache
     cache: str | None = None
 
     @property

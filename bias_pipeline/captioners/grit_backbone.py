@@ -34,15 +34,10 @@ VERSION = 1  # raise it whenever features of the released detector change
 
 @dataclass(frozen=True)
 class DetectorBackbone(PictureBackbone):
-    """A Swin transformer and a region decoder, trained from scratch with the captioner.
+    """A Swin transformer and a region decoder, trained from scratch with the captioner."""
 
-    Attributes:
-        size: of all parts.
-        cache: folder that caches the pictures as arrays, None for no cache.
-    """
-
-    size: GritSize
-    cache: str | None = None
+    size: GritSize  # of all parts
+    cache: str | None = None  # folder that caches the pictures as arrays, None for no cache
 
     @property
     def spec(self) -> Mapping[str, object]:
@@ -66,19 +61,12 @@ class ReleasedBackbone(PictureBackbone):
     """The same with frozen weights of a file; each picture is encoded once.
 
     Features are stored as float16, for all seeds and sides of a metric.
-
-    Attributes:
-        size: of all parts.
-        weights: file of a captioner or a detector, see
-            :mod:`~bias_pipeline.models.grit.checkpoint`.
-        cache: folder that caches the features, None for no cache.
-        device: where to compute; ``auto`` is the first GPU if there is one.
     """
 
-    size: GritSize
-    weights: str
-    cache: str | None = None
-    device: str = "auto"
+    size: GritSize  # of all parts
+    weights: str  # file of a captioner or a detector, see `checkpoint`
+    cache: str | None = None  # folder that caches the features, None for no cache
+    device: str = "auto"  # where to compute; `auto` is the first GPU if there is one
 
     @property
     def spec(self) -> Mapping[str, object]:
@@ -155,15 +143,10 @@ class _Eyes:
 
 @dataclass(frozen=True, eq=False)
 class VisualInputs(BackboneInputs):
-    """Stored features of a detector.
+    """Stored features of a detector."""
 
-    Attributes:
-        table: (N, G * D + R * C) float16, the grid and then the regions.
-        size: of the detector.
-    """
-
-    table: npt.NDArray[np.float16]
-    size: GritSize
+    table: npt.NDArray[np.float16]  # (N, G * D + R * C) float16, the grid and then the regions
+    size: GritSize  # of the detector
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
         """``grid`` (B, G, D) and ``regions`` (B, R, C)."""

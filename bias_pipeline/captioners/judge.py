@@ -32,20 +32,14 @@ VERSION = 1  # raise it whenever any question or answer changes
 
 @dataclass(frozen=True)
 class PublishedJudge(Encoder):
-    """An image-text model that predicts the group from pictures and captions.
-
-    Attributes:
-        prompt: the prompt for the group.
-        model: a folder, or a name on the hub.
-        revision: of a name on the hub.
-        side: pictures become squares of so many pixels before the model's own preprocessing.
-    """
+    """An image-text model that predicts the group from pictures and captions."""
 
     kinds: ClassVar[tuple[str, ...]] = KINDS  # allowed kinds of model
 
-    prompt: Prompt
-    model: Line
-    revision: Line = MAIN
+    prompt: Prompt  # the prompt for the group
+    model: Line  # a folder, or a name on the hub
+    revision: Line = MAIN  # of a name on the hub
+    # Pictures become squares of so many pixels before the model's own preprocessing
     side: Annotated[int, Range(low=16, high=1024)] = 384
 
     @property
@@ -104,12 +98,6 @@ class Judge(PublishedJudge, AnsweringEncoder):
     It gives the probability of each answer after picture and prompt. If the model is the captioner
     under test, it judges itself. A captioner fitted here uses its own picture size, not ``side``.
 
-    Attributes:
-        dtype: the precision it computes in.
-        batch_size: questions per batch.
-        device: where to compute; ``auto`` is the first GPU if there is one.
-        cache: folder that caches the answers, None for no cache.
-
     Example:
         >>> from bias_pipeline.captioners.prompt import Prompt
         >>> Judge(Prompt("gender"), "Salesforce/blip-image-captioning-large").sees
@@ -118,10 +106,10 @@ class Judge(PublishedJudge, AnsweringEncoder):
 
     kinds: ClassVar[tuple[str, ...]] = (*PUBLISHED, *FITTED)
 
-    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
-    batch_size: Count = 16
-    device: str = "auto"
-    cache: str | None = None
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"  # the precision it computes in
+    batch_size: Count = 16  # questions per batch
+    device: str = "auto"  # where to compute; `auto` is the first GPU if there is one
+    cache: str | None = None  # folder that caches the answers, None for no cache
 
     @property
     def spec(self) -> Mapping[str, object]:

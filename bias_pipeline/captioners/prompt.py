@@ -31,12 +31,6 @@ Line = Annotated[str, Text(r"[^\x00-\x1f\x7f]+", "words on one line")]
 class Prompt(Configurable):
     """A template that makes a captioner name the group (ImageCaptioner2, section 4.2).
 
-    Attributes:
-        attribute: what ``{attribute}`` stands for in the template.
-        template: words around ``{caption}`` and ``{answer}``. Words after the answer count too: the
-            score is the probability of the answer and all words after it.
-        answers: group to the words that name it, one or several; its own name if left out.
-
     Raises:
         UsageError: if a template does not contain each of the two exactly once.
 
@@ -46,8 +40,11 @@ class Prompt(Configurable):
         ('{caption} therefore the gender is', ())
     """
 
-    attribute: Line
+    attribute: Line  # what `{attribute}` stands for in the template
+    # Words around `{caption}` and `{answer}`. Words after the answer count too: the score is the
+    # probability of the answer and all words after it.
     template: Line = f"{CAPTION} therefore the {{attribute}} is {ANSWER}"
+    # Group to the words that name it, one or several; its own name if left out
     answers: Mapping[str, Line] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -107,16 +104,11 @@ class Prompted:
 
     Words of training captions, the template and the answers have numbers; words only in other
     captions are unknown.
-
-    Attributes:
-        prompt: the template and the answers.
-        data: captions and the names of the groups.
-        train: training rows.
     """
 
-    prompt: Prompt
-    data: LabelledCaptions
-    train: IntArray
+    prompt: Prompt  # the template and the answers
+    data: LabelledCaptions  # captions and the names of the groups
+    train: IntArray  # training rows
 
     @cached_property
     def vocabulary(self) -> Mapping[str, int]:
@@ -181,19 +173,12 @@ class Prompted:
 
 @dataclass(frozen=True, eq=False)
 class _Ragged:
-    """Lines of fixed words with a caption at one place.
+    """Lines of fixed words with a caption at one place."""
 
-    Attributes:
-        numbers: of the fixed words.
-        place: position of the caption among them; None if there is none.
-        captions: N.
-        table: (V,) the number of each distinct word of theirs.
-    """
-
-    numbers: Sequence[int | None]
-    place: int | None
-    captions: Captions
-    table: IntArray
+    numbers: Sequence[int | None]  # of the fixed words
+    place: int | None  # position of the caption among them; None if there is none
+    captions: Captions  # N
+    table: IntArray  # (V,) the number of each distinct word of theirs
 
     @cached_property
     def lengths(self) -> IntArray:

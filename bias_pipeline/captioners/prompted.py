@@ -129,15 +129,10 @@ class PromptedItems(Items):
 
 @dataclass(frozen=True, eq=False)
 class PromptedInputs:
-    """Inputs of a prompted captioner: words and pictures.
+    """Inputs of a prompted captioner: words and pictures."""
 
-    Attributes:
-        words: captions in their prompts.
-        visual: their visual inputs.
-    """
-
-    words: Prompted
-    visual: BackboneInputs
+    words: Prompted  # captions in their prompts
+    visual: BackboneInputs  # their visual inputs
 
     @cached_property
     def lengths(self) -> IntArray:
@@ -151,13 +146,10 @@ class PromptedInputs:
 
 @dataclass(frozen=True)
 class Answers(Head):
-    """``head=answers``: the captioner's own output is the prediction, without a head.
+    """``head=answers``: the captioner's own output is the prediction, without a head."""
 
-    Attributes:
-        renormalise: whether probabilities are normalised over the groups' answers. ImageCaptioner2
-            leaves that open. Otherwise they are among all words, and the rest belongs to no group.
-    """
-
+    # Whether probabilities are normalised over the groups' answers. ImageCaptioner2 leaves that
+    # open. Otherwise they are among all words, and the rest belongs to no group.
     renormalise: bool = True
 
     def n_outputs(self, n_classes: int, *, exclusive: bool) -> int:

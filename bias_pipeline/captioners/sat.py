@@ -35,43 +35,30 @@ Side = Annotated[int, Range(low=32, high=1024)]
 
 @dataclass(frozen=True)
 class Sat(PromptCaptioner):
-    """A description of the network, which ``build`` makes with PyTorch.
+    """A description of the network, which ``build`` makes with PyTorch."""
 
-    Attributes:
-        prompt: the prompt for the group.
-        recipe: whose equations: the ``paper``'s, those of a widely used ``tutorial`` in PyTorch, or
-            ``artemis``', the same except the initial word probabilities when fitted to write
-            (:class:`~bias_pipeline.captioners.designs.Design`). Sizes and training of the last two
-            are ``encoder=sat_tutorial`` and ``encoder=sat_artemis``.
-        backbone: the vision network: ``own``, a small convolutional network trained from scratch
-            with the rest; ``annotations``, the data set's objects; ``boxes``, objects with their
-            boxes; ``timm:NAME``, a frozen network of timm, a folder or a name on the hub.
-        side: pixels a side of the square input.
-        width: channels of the own network's first layer, or a fourth of the numbers that describe
-            an object.
-        embedding_dim: size of a word's vector.
-        hidden_dim: size of the state.
-        attention_dim: size of the attention's hidden layer.
-        dropout: on the state before the next word, in [0, 1).
-        attention_penalty: weight of attention that is not spread over all regions by the end
-            (the paper's equation 14).
-        he: whether weights begin as He et al. (2015) draw them, as ImageCaptioner2 does; else as
-            PyTorch draws them.
-        cache: folder that caches the pictures as arrays, None for no cache.
-    """
-
-    prompt: Prompt
+    prompt: Prompt  # the prompt for the group
+    # Whose equations: the `paper`'s, those of a widely used `tutorial` in PyTorch, or `artemis`',
+    # the same except the initial word probabilities when fitted to write (`Design`). Sizes and
+    # training of the last two are `encoder=sat_tutorial` and `encoder=sat_artemis`.
     recipe: Literal["paper", "tutorial", "artemis"] = "paper"
+    # The vision network: `own`, a small convolutional network trained from scratch with the rest;
+    # `annotations`, the data set's objects; `boxes`, objects with their boxes; `timm:NAME`, a
+    # frozen network of timm, a folder or a name on the hub
     backbone: BackboneName = "own"
-    side: Side = 64
+    side: Side = 64  # pixels a side of the square input
+    # Channels of the own network's first layer, or a fourth of the numbers that describe an object
     width: Count = 16
-    embedding_dim: Count = 64
-    hidden_dim: Count = 128
-    attention_dim: Count = 64
-    dropout: Dropout = 0.5
+    embedding_dim: Count = 64  # size of a word's vector
+    hidden_dim: Count = 128  # size of the state
+    attention_dim: Count = 64  # size of the attention's hidden layer
+    dropout: Dropout = 0.5  # on the state before the next word, in [0, 1)
+    # Weight of attention that is not spread over all regions by the end (the paper's equation 14)
     attention_penalty: NotNegative = 0.0
+    # Whether weights begin as He et al. (2015) draw them, as ImageCaptioner2 does; else as PyTorch
+    # draws them.
     he: bool = False
-    cache: str | None = None
+    cache: str | None = None  # folder that caches the pictures as arrays, None for no cache
 
     @property
     def spec(self) -> Mapping[str, object]:

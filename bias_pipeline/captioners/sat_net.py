@@ -30,20 +30,14 @@ class Step(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """Values that are the same for all steps of a batch.
+    """Values that are the same for all steps of a batch."""
 
-    Attributes:
-        regions: (B, R, D).
-        keys: (B, R, A) regions projected for attention.
-        present: (B, R) which of them are present.
-        by_state: weights and biases of all linear layers of the state, concatenated.
-        ground: (B, 4 H) what the group adds to the gates of the cell; None without grounding.
-    """
-
-    regions: Tensor
-    keys: Tensor
-    present: Tensor
+    regions: Tensor  # (B, R, D)
+    keys: Tensor  # (B, R, A) regions projected for attention
+    present: Tensor  # (B, R) which of them are present
+    # Weights and biases of all linear layers of the state, concatenated
     by_state: tuple[Tensor, Tensor]
+    # (B, 4 H) what the group adds to the gates of the cell; None without grounding
     ground: Tensor | None
 
 

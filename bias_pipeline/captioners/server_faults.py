@@ -27,29 +27,18 @@ ATTEMPTS, ATTEMPTS_IN_SILENCE = 7, 3  # two minutes of waiting; three times --ti
 
 @dataclass(frozen=True)
 class Fault:
-    """Why a request failed.
+    """Why a request failed."""
 
-    Attributes:
-        words: in a sentence.
-        ends: the error that ends the work; None if only this request failed.
-        attempts: how often the request is worth sending, in all.
-        absent: whether there is no server.
-        status: of the answer, 0 if there was none.
-        wait_s: how long the server wants to be left alone.
-        refused: whether the model declined the photo.
-        names_length: whether the server wants ``max_completion_tokens``.
-        doubts: whether the address or the model may be unknown.
-    """
-
-    words: str
+    words: str  # in a sentence
+    # The error that ends the work; None if only this request failed
     ends: BiasPipelineError | None = None
-    attempts: int = 1
-    absent: bool = False
-    status: int = 0
-    wait_s: float = 0.0
-    refused: bool = False
-    names_length: bool = False
-    doubts: bool = False
+    attempts: int = 1  # how often the request is worth sending, in all
+    absent: bool = False  # whether there is no server
+    status: int = 0  # of the answer, 0 if there was none
+    wait_s: float = 0.0  # how long the server wants to be left alone
+    refused: bool = False  # whether the model declined the photo
+    names_length: bool = False  # whether the server wants `max_completion_tokens`
+    doubts: bool = False  # whether the address or the model may be unknown
 
 
 def server_fault(error: BaseException, server: ChatServer, timeout_s: float) -> Fault:

@@ -33,20 +33,15 @@ class TunedJudge(PublishedJudge, NetEncoder):
     The model's weights are frozen; each linear layer gets a learnt product of two matrices of rank
     ``rank``, fresh for every attacker.
 
-    Attributes:
-        rank: of the learnt matrices.
-        alpha: scale: the product is multiplied by ``alpha / rank``.
-        dropout: on its inputs, in [0, 1).
-
     Example:
         >>> from bias_pipeline.captioners.prompt import Prompt
         >>> TunedJudge(Prompt("gender"), "Salesforce/blip-image-captioning-large").rank
         8
     """
 
-    rank: Count = 8
-    alpha: Count = 16
-    dropout: Dropout = 0.05
+    rank: Count = 8  # of the learnt matrices
+    alpha: Count = 16  # scale: the product is multiplied by `alpha / rank`
+    dropout: Dropout = 0.05  # on its inputs, in [0, 1)
 
     @property
     def spec(self) -> Mapping[str, object]:
@@ -86,13 +81,9 @@ class TunedJudge(PublishedJudge, NetEncoder):
 
 @dataclass(frozen=True, eq=False)
 class Asking(Items):
-    """N questions; they do not depend on the training part.
+    """N questions; they do not depend on the training part."""
 
-    Attributes:
-        questions: about each caption and its picture.
-    """
-
-    questions: Sequence[Question]
+    questions: Sequence[Question]  # about each caption and its picture
 
     @cached_property
     def lengths(self) -> IntArray:

@@ -83,14 +83,10 @@ def command(words: Sequence[str]) -> int:
 
 @dataclass(frozen=True)
 class _FileCells:
-    """The audit's cells of a file.
+    """The audit's cells of a file."""
 
-    Attributes:
-        overrides: what all cells share.
-        labels: attribute to the overrides for its labels.
-    """
-
-    overrides: Sequence[str]
+    overrides: Sequence[str]  # what all cells share
+    # Attribute to the overrides for its labels
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def corpus(self, attribute: str) -> Corpus:

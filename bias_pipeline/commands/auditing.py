@@ -42,21 +42,13 @@ _FEW_CAPTIONS = 10_000
 
 @dataclass(frozen=True)
 class Plan:
-    """The metrics that one attribute's time allows.
+    """The metrics that one attribute's time allows."""
 
-    Attributes:
-        metrics: by name.
-        left_out: metrics that the data permit but the time does not.
-        seeds: how many.
-        seconds: expected.
-        matched: metrics that are run at equal speech too.
-    """
-
-    metrics: Sequence[str]
-    left_out: Sequence[str]
-    seeds: int
-    seconds: float
-    matched: Sequence[str] = ()
+    metrics: Sequence[str]  # by name
+    left_out: Sequence[str]  # metrics that the data permit but the time does not
+    seeds: int  # how many
+    seconds: float  # expected
+    matched: Sequence[str] = ()  # metrics that are run at equal speech too
 
     @property
     def cells(self) -> list[tuple[str, Mapping[str, str]]]:
@@ -70,21 +62,13 @@ Announce = Callable[[Mapping[str, Corpus], Mapping[str, Plan]], None]
 
 @dataclass(frozen=True)
 class Audit:
-    """The result of an audit.
+    """The result of an audit."""
 
-    Attributes:
-        corpora: attribute to what was scored.
-        plans: attribute to what was run.
-        results: of every cell that the data permit.
-        limits: what an answer needs.
-        exit_code: of the command; 0 unless a cell failed.
-    """
-
-    corpora: Mapping[str, Corpus]
-    plans: Mapping[str, Plan]
-    results: Results
-    limits: Limits = LIMITS
-    exit_code: int = 0
+    corpora: Mapping[str, Corpus]  # attribute to what was scored
+    plans: Mapping[str, Plan]  # attribute to what was run
+    results: Results  # of every cell that the data permit
+    limits: Limits = LIMITS  # what an answer needs
+    exit_code: int = 0  # of the command; 0 unless a cell failed
 
     def __str__(self) -> str:
         """What was audited, and the answers, in sentences."""

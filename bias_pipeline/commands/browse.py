@@ -78,12 +78,9 @@ def command(words: list[str]) -> int:
 
 @dataclass(frozen=True)
 class ScoredFiles:
-    """Reads what runs scored, from the files that their manifests name.
+    """Reads what runs scored, from the files that their manifests name."""
 
-    Attributes:
-        data: folder in which files of the same name are taken instead; None for none.
-    """
-
+    # Folder in which files of the same name are taken instead; None for none
     data: Path | None = None
 
     def __call__(self, result: Result) -> CaptionsBehind:

@@ -80,17 +80,11 @@ def command(words: Sequence[str]) -> int:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The first captioner against the others.
+    """The first captioner against the others."""
 
-    Attributes:
-        leaderboards: of headlines.
-        decisions: who is fairer under each, or why there is no decision.
-        namesakes: a sentence on each name that two captioners shared.
-    """
-
-    leaderboards: Sequence[Leaderboard]
-    decisions: Sequence[Decision]
-    namesakes: Sequence[str] = ()
+    leaderboards: Sequence[Leaderboard]  # of headlines
+    decisions: Sequence[Decision]  # who is fairer under each, or why there is no decision
+    namesakes: Sequence[str] = ()  # a sentence on each name that two captioners shared
 
     @property
     def decided(self) -> list[Decision]:

@@ -17,21 +17,13 @@ from bias_pipeline.errors import UsageError, did_you_mean
 
 @dataclass(frozen=True)
 class Command:
-    """A command.
+    """A command."""
 
-    Attributes:
-        name: as it is written.
-        about: what it does, in one line.
-        arguments: what follows it, in short.
-        keys: whether that may be ``key=value``.
-        module: of :mod:`bias_pipeline.commands`; the first word where it is empty.
-    """
-
-    name: str
-    about: str
-    arguments: str = ""
-    keys: bool = False
-    module: str = ""
+    name: str  # as it is written
+    about: str  # what it does, in one line
+    arguments: str = ""  # what follows it, in short
+    keys: bool = False  # whether that may be `key=value`
+    module: str = ""  # of `commands`; the first word where it is empty
 
     def parser(self) -> Parser:
         """The options and their help."""

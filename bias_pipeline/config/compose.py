@@ -103,21 +103,14 @@ class ConfigSchema(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class CellConfig:
-    """A checked configuration of one cell.
+    """A checked configuration of one cell."""
 
-    Attributes:
-        tree: the configuration as resolved plain data.
-        used: top-level keys that the metric reaches.
-        choices: configuration group to the chosen file.
-        keys: paths in the metric's tree to the keys that set their values.
-        overrides: as given, for the manifest.
-    """
-
-    tree: Mapping[str, Any]
-    used: frozenset[str]
-    choices: Mapping[str, str]
+    tree: Mapping[str, Any]  # the configuration as resolved plain data
+    used: frozenset[str]  # top-level keys that the metric reaches
+    choices: Mapping[str, str]  # configuration group to the chosen file
+    # Paths in the metric's tree to the keys that set their values
     keys: Mapping[str, str] = field(default_factory=dict)
-    overrides: Sequence[str] = ()
+    overrides: Sequence[str] = ()  # as given, for the manifest
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -287,15 +280,10 @@ def composed_cell(overrides: Sequence[str], options: Namespace) -> CellConfig:
 
 @dataclass(frozen=True)
 class ComposedCells(Sequence[CellConfig]):
-    """Cells that are composed when they are needed.
+    """Cells that are composed when they are needed."""
 
-    Attributes:
-        jobs: the overrides of each, with one value each.
-        options: Hydra's flags.
-    """
-
-    jobs: Sequence[Sequence[str]]
-    options: Namespace
+    jobs: Sequence[Sequence[str]]  # the overrides of each, with one value each
+    options: Namespace  # Hydra's flags
 
     def __len__(self) -> int:
         return len(self.jobs)

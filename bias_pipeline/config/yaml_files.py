@@ -65,16 +65,12 @@ def broken(path: Path, error: yaml.YAMLError) -> str:
 
 @dataclass
 class _Weight:
-    """Counts the nodes of a file with aliases expanded, while it is parsed.
+    """Counts the nodes of a file with aliases expanded, while it is parsed."""
 
-    Attributes:
-        path: of the file.
-        anchored: name of an anchor to the number of nodes it stands for.
-        unfinished: for each open collection its anchor and its nodes so far.
-    """
-
-    path: Path
+    path: Path  # of the file
+    # Name of an anchor to the number of nodes it stands for
     anchored: dict[str, int] = field(default_factory=dict)
+    # For each open collection its anchor and its nodes so far
     unfinished: list[tuple[str | None, int]] = field(default_factory=lambda: [(None, 0)])
 
     def add(self, event: yaml.Event) -> None:

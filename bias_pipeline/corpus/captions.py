@@ -30,12 +30,6 @@ _MISSING = frozenset({"nan", "none", "null", "nil", "na", "undefined"})
 class Captions(ReadCache):
     """N captions of T running words over V distinct words.
 
-    Attributes:
-        types: the V distinct words, each used at least once by a freshly built column.
-        tokens: (T,) int32, index into ``types`` of each running word.
-        starts: (N + 1,) int64, caption ``i`` is ``tokens[starts[i]:starts[i + 1]]``.
-        image_rows: (N,) int64, the row of the image that each caption describes, ascending.
-
     Example:
         >>> captions = Captions.from_texts(["a dog", "the dog runs"])
         >>> captions.types
@@ -44,10 +38,11 @@ class Captions(ReadCache):
         'the dog runs'
     """
 
+    # The V distinct words, each used at least once by a freshly built column
     types: tuple[str, ...]
-    tokens: Int32Array
-    starts: IntArray
-    image_rows: IntArray
+    tokens: Int32Array  # (T,) int32, index into `types` of each running word
+    starts: IntArray  # (N + 1,) int64, caption `i` is `tokens[starts[i]:starts[i + 1]]`
+    image_rows: IntArray  # (N,) int64, the row of the image that each caption describes, ascending
 
     @classmethod
     def from_texts(cls, texts: Sequence[str], images: Sequence[int] | None = None) -> Captions:

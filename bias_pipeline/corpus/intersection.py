@@ -30,14 +30,10 @@ class Intersection(Attribute):
     A group of the product has no words of its own: ``words`` are those of the parts' groups, so
     that masking replaces both. A caption names a group of the product if it names one of each; a
     caption that names a group of only one attribute is neutral.
-
-    Attributes:
-        parts: ``first`` and ``second``.
-        min_images: how many images every group of the product must have; ours.
     """
 
-    parts: Mapping[str, Attribute] = field(default_factory=dict)
-    min_images: Count = FEWEST
+    parts: Mapping[str, Attribute] = field(default_factory=dict)  # `first` and `second`
+    min_images: Count = FEWEST  # how many images every group of the product must have; ours
 
     def __post_init__(self) -> None:
         """Check that the parts differ.

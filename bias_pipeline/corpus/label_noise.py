@@ -21,16 +21,12 @@ _ROUNDED = 0.002  # how far the shares of a table may be from 1
 
 @dataclass(frozen=True)
 class LabelNoise:
-    """How often labels of an attribute err.
+    """How often labels of an attribute err."""
 
-    Attributes:
-        attribute: its name.
-        rates: group to the share of its images, in [0, 1], that have a wrong label, which is each
-            other group equally often; or to the share that has each label, where that of the group
-            itself is what the others leave.
-    """
-
-    attribute: str
+    attribute: str  # its name
+    # Group to the share of its images, in [0, 1], that have a wrong label, which is each other
+    # group equally often; or to the share that has each label, where that of the group itself is
+    # what the others leave
     rates: ErrorRates
 
     @classmethod

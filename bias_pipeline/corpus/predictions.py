@@ -16,24 +16,17 @@ from bias_pipeline.corpus.pictures import Pictures
 
 @dataclass(frozen=True, eq=False)
 class LabelledCaptions:
-    """Captions, at most one an image, with what an attacker must guess.
+    """Captions, at most one an image, with what an attacker must guess."""
 
-    Attributes:
-        name: what the captions are, such as ``model`` or ``human:0``.
-        captions: N captions.
-        labels: (N,) int64 classes below ``n_classes``, or (N, T) 0/1 for T independent tasks.
-        n_classes: K, or T for tasks.
-        classes: names of the classes, for files; empty where nobody will read them.
-        pictures: of the captions' images, N of them, where attackers may look at them.
-        objects: that may be seen in each of the N captions' images, where attackers may.
-    """
-
-    name: str
-    captions: Captions
-    labels: IntArray
-    n_classes: int
+    name: str  # what the captions are, such as `model` or `human:0`
+    captions: Captions  # N captions
+    labels: IntArray  # (N,) int64 classes below `n_classes`, or (N, T) 0/1 for T independent tasks
+    n_classes: int  # K, or T for tasks
+    # Names of the classes, for files; empty where nobody will read them
     classes: tuple[str, ...] = ()
+    # Of the captions' images, N of them, where attackers may look at them
     pictures: Pictures | None = None
+    # That may be seen in each of the N captions' images, where attackers may
     objects: Sequence[frozenset[str]] | None = None
 
     @property
@@ -52,29 +45,19 @@ class LabelledCaptions:
 
 @dataclass(frozen=True)
 class Training:
-    """How the attackers behind predictions were trained, for the manifest of a result.
+    """How the attackers behind predictions were trained, for the manifest of a result."""
 
-    Attributes:
-        trained: attackers that were trained for these predictions.
-        cached: attackers whose predictions were in the cache.
-        failed: attackers that diverged or predicted the same for all, and were replaced.
-        world_size: processes that trained each attacker together; None if no network was trained.
-        out_of_memory: what was done each time memory was short.
-        curves: side, seed, epoch and mean training loss of every epoch of every attacker.
-        embedded: captions that a frozen encoder embedded.
-        embedded_before: captions whose vectors were in the cache.
-        cut: captions that the encoder had to shorten.
-    """
-
-    trained: int = 0
-    cached: int = 0
-    failed: int = 0
+    trained: int = 0  # attackers that were trained for these predictions
+    cached: int = 0  # attackers whose predictions were in the cache
+    failed: int = 0  # attackers that diverged or predicted the same for all, and were replaced
+    # Processes that trained each attacker together; None if no network was trained
     world_size: int | None = None
-    out_of_memory: Sequence[Mapping[str, object]] = ()
+    out_of_memory: Sequence[Mapping[str, object]] = ()  # what was done each time memory was short
+    # Side, seed, epoch and mean training loss of every epoch of every attacker
     curves: Sequence[Mapping[str, object]] = ()
-    embedded: int = 0
-    embedded_before: int = 0
-    cut: int = 0
+    embedded: int = 0  # captions that a frozen encoder embedded
+    embedded_before: int = 0  # captions whose vectors were in the cache
+    cut: int = 0  # captions that the encoder had to shorten
 
     @classmethod
     def total(cls, accounts: Iterable[Training]) -> Training:
@@ -100,24 +83,16 @@ class Training:
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """What attackers predicted for their test captions, one block per seed.
+    """What attackers predicted for their test captions, one block per seed."""
 
-    Attributes:
-        name: of the :class:`LabelledCaptions` they were trained on.
-        seeds: the S seeds.
-        images: S arrays (M_s,) of corpus rows.
-        truth: S arrays (M_s,) or (M_s, T).
-        probs: S arrays (M_s, K) of class probabilities, or (M_s, T) of task probabilities.
-        classes: names of the classes.
-        training: how the attackers were trained; empty if predictions were read from a file.
-    """
-
-    name: str
-    seeds: tuple[int, ...]
-    images: tuple[IntArray, ...]
-    truth: tuple[IntArray, ...]
+    name: str  # of the `LabelledCaptions` they were trained on
+    seeds: tuple[int, ...]  # the S seeds
+    images: tuple[IntArray, ...]  # S arrays (M_s,) of corpus rows
+    truth: tuple[IntArray, ...]  # S arrays (M_s,) or (M_s, T)
+    # S arrays (M_s, K) of class probabilities, or (M_s, T) of task probabilities
     probs: tuple[Float64Array, ...]
-    classes: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()  # names of the classes
+    # How the attackers were trained; empty if predictions were read from a file
     training: Training = Training()
 
     def __iter__(self) -> Iterator[tuple[IntArray, IntArray, Float64Array]]:

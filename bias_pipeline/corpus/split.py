@@ -33,15 +33,10 @@ _MOST_IMAGES = 10  # that may share captions
 
 @dataclass(frozen=True)
 class Copies:
-    """Images that are copies of others.
+    """Images that are copies of others."""
 
-    Attributes:
-        images: how many of those drawn.
-        together: whether each is in the same part as its original.
-    """
-
-    images: int
-    together: bool
+    images: int  # how many of those drawn
+    together: bool  # whether each is in the same part as its original
 
     def note(self) -> str:
         """A sentence for readers of the result; empty without copies."""
@@ -60,26 +55,17 @@ NO_COPIES = Copies(0, together=True)
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """One draw: image rows to train on and to test on, each in the order they were drawn.
+    """One draw: image rows to train on and to test on, each in the order they were drawn."""
 
-    Attributes:
-        seed: the seed of the draw and of the attackers trained on it.
-        train: rows of the corpus.
-        test: rows of the corpus, disjoint from ``train``.
-        validation: rows of the corpus, disjoint from both; empty unless the rule asks for them.
-        balanced: whether every group is cut to the size of the smallest; the rows drawn last are
-            dropped.
-        whole_test: whether the test part is exempt from that cut.
-        copies: of images, see :class:`Copies`.
-    """
-
-    seed: int
-    train: IntArray
-    test: IntArray
+    seed: int  # the seed of the draw and of the attackers trained on it
+    train: IntArray  # rows of the corpus
+    test: IntArray  # rows of the corpus, disjoint from `train`
+    # Rows of the corpus, disjoint from both; empty unless the rule asks for them
     validation: IntArray
+    # Whether every group is cut to the size of the smallest; the rows drawn last are dropped
     balanced: bool
-    copies: Copies = NO_COPIES
-    whole_test: bool = False
+    copies: Copies = NO_COPIES  # of images, see `Copies`
+    whole_test: bool = False  # whether the test part is exempt from that cut
 
     def select(self, images: IntArray, labels: IntArray) -> tuple[IntArray, IntArray]:
         """Train and test positions within a table of labelled captions.

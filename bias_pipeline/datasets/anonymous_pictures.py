@@ -24,16 +24,11 @@ _WHAT = "the pictures of anonymous build: a table of image_id and file"
 
 @dataclass(frozen=True)
 class AnonymousPictures:
-    """Anonymous pictures.
+    """Anonymous pictures."""
 
-    Attributes:
-        folder: that ``anonymous build`` wrote.
-        photos: image id to file.
-        lines: image id to its line of the table: prompt and seed, or its groups.
-    """
-
-    folder: Path
-    photos: Mapping[str, Path]
+    folder: Path  # that `anonymous build` wrote
+    photos: Mapping[str, Path]  # image id to file
+    # Image id to its line of the table: prompt and seed, or its groups
     lines: Mapping[str, Mapping[str, Any]]
 
     def keep(self, images: Sequence[str]) -> None:

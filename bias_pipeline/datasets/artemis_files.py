@@ -38,36 +38,22 @@ _SHARES = (0.85, 0.05, 0.1)  # train, val, test
 
 @dataclass(frozen=True)
 class Annotation:
-    """What one annotator felt in front of a painting, and why.
+    """What one annotator felt in front of a painting, and why."""
 
-    Attributes:
-        painting: its style and name with ``/`` between, in Unicode NFC.
-        emotion: one of :data:`EMOTIONS`.
-        text: the utterance.
-        repetition: how many annotators the release counts for the painting.
-        raw: style and name without anything between, as the release writes them.
-    """
-
-    painting: str
-    emotion: str
-    text: str
-    repetition: int
-    raw: str
+    painting: str  # its style and name with `/` between, in Unicode NFC
+    emotion: str  # one of `EMOTIONS`
+    text: str  # the utterance
+    repetition: int  # how many annotators the release counts for the painting
+    raw: str  # style and name without anything between, as the release writes them
 
 
 @dataclass(frozen=True)
 class Release:
-    """The usable rows of a file.
+    """The usable rows of a file."""
 
-    Attributes:
-        annotations: in the order of the file.
-        n_rows: rows of the file.
-        notes: how many rows had no utterance, and how many cells were mended.
-    """
-
-    annotations: Sequence[Annotation]
-    n_rows: int
-    notes: Sequence[str]
+    annotations: Sequence[Annotation]  # in the order of the file
+    n_rows: int  # rows of the file
+    notes: Sequence[str]  # how many rows had no utterance, and how many cells were mended
 
 
 def read_release(path: Path, version: Literal[1, 2]) -> Release:
@@ -219,22 +205,16 @@ def parts_of(annotations: Sequence[Annotation], rest_from: int, seed: int) -> di
 
 @dataclass(frozen=True)
 class Cleaning(Configurable):
-    """What ArtEmis' authors left out before they fitted their networks.
+    """What ArtEmis' authors left out before they fitted their networks."""
 
-    Attributes:
-        longest_percentile: utterances of more tokens than this percentile of the training part's
-            are left out; 100 keeps all.
-        fewest_tokens: utterances of fewer tokens are left out.
-        word_frequency: words that the training part has less often become ``<unk>``.
-        rest_from: paintings of so many annotations or more are the part ``rest``.
-        seed: of the draw of the parts.
-    """
-
+    # Utterances of more tokens than this percentile of the training part's are left out; 100 keeps
+    # all
     longest_percentile: Annotated[float, Range(low=0, high=100)] = 95.0
-    fewest_tokens: Annotated[int, Range(low=0)] = 5
+    fewest_tokens: Annotated[int, Range(low=0)] = 5  # utterances of fewer tokens are left out
+    # Words that the training part has less often become `<unk>`
     word_frequency: Annotated[int, Range(low=0)] = 5
-    rest_from: Count = 41
-    seed: Seed = 2021
+    rest_from: Count = 41  # paintings of so many annotations or more are the part `rest`
+    seed: Seed = 2021  # of the draw of the parts
 
     def apply(self, release: Release) -> tuple[Release, Mapping[str, str]]:
         """The annotations that are kept, with rare words replaced, and the part of each painting.

@@ -12,15 +12,10 @@ from bias_pipeline.errors import DataError, UsageError, did_you_mean
 
 @dataclass(frozen=True)
 class CaptionerFolder:
-    """Captioners by the names of their files.
+    """Captioners by the names of their files."""
 
-    Attributes:
-        dataset: the data set's name, for messages.
-        path: the folder, which need not exist.
-    """
-
-    dataset: str
-    path: Path
+    dataset: str  # the data set's name, for messages
+    path: Path  # the folder, which need not exist
 
     @classmethod
     def of(cls, dataset: str, named: str | None, root: Path) -> CaptionerFolder:

@@ -16,22 +16,14 @@ _NUMBERED = re.compile(r"(.+)#(\d{1,9})", re.DOTALL)
 
 @dataclass(frozen=True)
 class Answer:
-    """What a program wrote about one image.
+    """What a program wrote about one image."""
 
-    Attributes:
-        image: the image's id as it is written.
-        captions: the model's.
-        human: people's captions that the file has beside them.
-        absent: why there is no caption; empty if there is one.
-        cut: why the caption is not whole; empty if it is.
-        sample: which of several captions of the image it is, from 0; None if they are not numbered.
-    """
-
-    image: Any
-    captions: Sequence[str] = ()
-    human: Sequence[str] = ()
-    absent: str = ""
-    cut: str = ""
+    image: Any  # the image's id as it is written
+    captions: Sequence[str] = ()  # the model's
+    human: Sequence[str] = ()  # people's captions that the file has beside them
+    absent: str = ""  # why there is no caption; empty if there is one
+    cut: str = ""  # why the caption is not whole; empty if it is
+    # Which of several captions of the image it is, from 0; None if they are not numbered
     sample: int | None = None
 
 

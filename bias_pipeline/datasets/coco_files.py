@@ -39,18 +39,12 @@ _MOST_SAMPLE_DIGITS, _MOST_SAMPLES = 9, 100
 
 
 class CaptionerFile(NamedTuple):
-    """What a captioner's file contains.
+    """What a captioner's file contains."""
 
-    Attributes:
-        captions: canonical id to caption, in the file's order.
-        repeated: equal repetitions that were collapsed.
-        unused: captions that were not taken.
-        human: canonical id to people's captions, where the file has them beside the captioner's.
-    """
-
-    captions: dict[str, str]
-    repeated: int
-    unused: int
+    captions: dict[str, str]  # canonical id to caption, in the file's order
+    repeated: int  # equal repetitions that were collapsed
+    unused: int  # captions that were not taken
+    # Canonical id to people's captions, where the file has them beside the captioner's
     human: dict[str, tuple[str, ...]]
 
 
@@ -128,18 +122,12 @@ def sample_numbers(path: Path, layout: Layout) -> Sequence[int]:
 
 @dataclass
 class _Numbered:
-    """The rows of one number, in files of ``caption --gather`` that number an image's captions.
+    """The rows of one number, in files of ``caption --gather`` that number an image's captions."""
 
-    Attributes:
-        rows: of the file.
-        index: the wanted number, from 0; all rows of other files are taken.
-        others: how many rows were not taken.
-        origins: how captions were decoded, and how photos were masked, as far as the file says it.
-    """
-
-    rows: Rows
-    index: int
-    others: int = 0
+    rows: Rows  # of the file
+    index: int  # the wanted number, from 0; all rows of other files are taken
+    others: int = 0  # how many rows were not taken
+    # How captions were decoded, and how photos were masked, as far as the file says it
     origins: set[tuple[str, str]] = field(default_factory=set)
 
     def taken(self) -> Iterator[tuple[int, Mapping[str, Any]]]:

@@ -44,20 +44,14 @@ _NUMBERED = re.compile(r"(\D+?)(\d{1,2})")
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of column.
+    """A kind of column."""
 
-    Attributes:
-        name: the column of the format itself.
-        what: in words.
-        key: configuration key by which a user names the column; the option has the same name.
-        usual: plain names that are recognised, in tiers; the first tier in the file wins.
-        several: plain names that may be numbered, such as ``cap1`` to ``cap5``, one text each.
-    """
-
-    name: str
-    what: str
-    key: str
+    name: str  # the column of the format itself
+    what: str  # in words
+    key: str  # configuration key by which a user names the column; the option has the same name
+    # Plain names that are recognised, in tiers; the first tier in the file wins
     usual: tuple[frozenset[str], ...]
+    # Plain names that may be numbered, such as `cap1` to `cap5`, one text each
     several: frozenset[str] = frozenset()
 
     @property
@@ -126,24 +120,17 @@ HUMAN = Kind(
 
 @dataclass(frozen=True)
 class Layout:
-    """The user's column names, and notes on how files were read.
+    """The user's column names, and notes on how files were read."""
 
-    Attributes:
-        id_column: of image ids, wherever a file has it.
-        caption_column: of captions in the captioner's file.
-        human_caption_column: of captions in people's file.
-        label_column: of the attribute's labels.
-        label_map: label to group, or to a known label of no group.
-        facts: file name to what was recognised in it; filled while reading.
-        used: the named columns that a file had; filled while reading.
-    """
-
-    id_column: str | None = None
-    caption_column: str | None = None
-    human_caption_column: str | None = None
-    label_column: str | None = None
+    id_column: str | None = None  # of image ids, wherever a file has it
+    caption_column: str | None = None  # of captions in the captioner's file
+    human_caption_column: str | None = None  # of captions in people's file
+    label_column: str | None = None  # of the attribute's labels
+    # Label to group, or to a known label of no group
     label_map: Mapping[str, str] = field(default_factory=dict)
+    # File name to what was recognised in it; filled while reading
     facts: dict[str, list[str]] = field(default_factory=dict)
+    # The named columns that a file had; filled while reading
     used: set[str] = field(default_factory=set)
 
     def anew(self) -> Layout:

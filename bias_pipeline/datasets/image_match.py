@@ -13,21 +13,13 @@ from bias_pipeline.errors import DataError
 
 @dataclass(frozen=True)
 class ImageMatch:
-    """Checks of one captioner's file.
+    """Checks of one captioner's file."""
 
-    Attributes:
-        path: of the captions.
-        attribute: whose groups are scored.
-        labels: of the images.
-        images: the labelled images of the parts that are scored.
-        strict: whether what does not fit is refused; else it is noted.
-    """
-
-    path: Path
-    attribute: str
-    labels: Labels
-    images: Sequence[str]
-    strict: bool
+    path: Path  # of the captions
+    attribute: str  # whose groups are scored
+    labels: Labels  # of the images
+    images: Sequence[str]  # the labelled images of the parts that are scored
+    strict: bool  # whether what does not fit is refused; else it is noted
 
     def check_captions(
         self, model: Mapping[str, str], known: Sequence[Collection[str]]

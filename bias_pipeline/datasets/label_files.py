@@ -30,23 +30,17 @@ _CUT = 40  # characters of a label in a message
 
 @dataclass(frozen=True)
 class Labels:
-    """The labels of one attribute.
+    """The labels of one attribute."""
 
-    Attributes:
-        raw: canonical image id to label as it is written, for every image of the file.
-        map: how these labels are read, with a stratum for images on which annotators disagree.
-        groups: the groups the labels can name, in the attribute's order.
-        parts: canonical image id to the file's own column ``split``; empty if there is none.
-        notes: what a reader of the result must know.
-        annotators: who labelled; empty if the file does not say.
-    """
-
+    # Canonical image id to label as it is written, for every image of the file
     raw: Mapping[str, str]
+    # How these labels are read, with a stratum for images on which annotators disagree
     map: LabelMap
-    groups: tuple[str, ...]
+    groups: tuple[str, ...]  # the groups the labels can name, in the attribute's order
+    # Canonical image id to the file's own column `split`; empty if there is none
     parts: Mapping[str, str]
-    notes: tuple[str, ...]
-    annotators: tuple[str, ...] = ()
+    notes: tuple[str, ...]  # what a reader of the result must know
+    annotators: tuple[str, ...] = ()  # who labelled; empty if the file does not say
 
 
 def label_map(

@@ -30,24 +30,16 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class Label:
-    """A label of one person in one picture.
+    """A label of one person in one picture."""
 
-    Attributes:
-        image: the picture's path in the data set's folder.
-        attribute: the column's name.
-        value: as it is written in the data set.
-        source: file and place, for messages.
-        person: which person of the picture; empty if it shows one.
-        box: left and upper edge, width and height, in units of ``size``; None: all of it.
-        size: height and width of the box's units; (0, 0): the picture's own pixels.
-    """
-
-    image: str
-    attribute: str
-    value: str
-    source: str
-    person: str = ""
+    image: str  # the picture's path in the data set's folder
+    attribute: str  # the column's name
+    value: str  # as it is written in the data set
+    source: str  # file and place, for messages
+    person: str = ""  # which person of the picture; empty if it shows one
+    # Left and upper edge, width and height, in units of `size`; None: all of it
     box: tuple[float, float, float, float] | None = None
+    # Height and width of the box's units; (0, 0): the picture's own pixels
     size: tuple[int, int] = (0, 0)
 
     @property

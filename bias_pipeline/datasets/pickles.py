@@ -34,23 +34,14 @@ _CONVERTER = (
 
 @dataclass(frozen=True)
 class UnpicklingLimits:
-    """What one pickle may cost.
+    """What one pickle may cost."""
 
-    Attributes:
-        file_bytes: size of the file.
-        data_bytes: size of the data as JSON, with shared parts written out.
-        memory_bytes: address space of the process that reads it.
-        cpu_seconds: processor time of that process.
-        wall_seconds: time until that process is ended.
-        depth: lists within lists.
-    """
-
-    file_bytes: int = 1 << 30
-    data_bytes: int = 1 << 30
-    memory_bytes: int = 4 << 30
-    cpu_seconds: int = 60
-    wall_seconds: float = 120.0
-    depth: int = 100
+    file_bytes: int = 1 << 30  # size of the file
+    data_bytes: int = 1 << 30  # size of the data as JSON, with shared parts written out
+    memory_bytes: int = 4 << 30  # address space of the process that reads it
+    cpu_seconds: int = 60  # processor time of that process
+    wall_seconds: float = 120.0  # time until that process is ended
+    depth: int = 100  # lists within lists
 
 
 DEFAULT_LIMITS = UnpicklingLimits()

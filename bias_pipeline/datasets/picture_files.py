@@ -33,14 +33,11 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class PictureFiles:
-    """Pictures and their annotated regions, by image id.
+    """Pictures and their annotated regions, by image id."""
 
-    Attributes:
-        photos: image id to file; without a folder, to a placeholder.
-        regions: image id to its regions; images without annotation are absent.
-    """
-
+    # Image id to file; without a folder, to a placeholder
     photos: Mapping[str, Path | Elsewhere] = field(default_factory=dict)
+    # Image id to its regions; images without annotation are absent
     regions: Regions = field(default_factory=dict)
 
     @classmethod

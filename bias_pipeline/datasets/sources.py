@@ -29,19 +29,12 @@ _PATIENCE_S = 30.0
 
 @dataclass(frozen=True)
 class Archive:
-    """A zip file that anyone may download.
+    """A zip file that anyone may download."""
 
-    Attributes:
-        url: where it is.
-        sha256: of the whole file, hex.
-        size: in bytes.
-        members: path in the archive to path under ``dataset.root``.
-    """
-
-    url: str
-    sha256: str
-    size: int
-    members: Mapping[str, str]
+    url: str  # where it is
+    sha256: str  # of the whole file, hex
+    size: int  # in bytes
+    members: Mapping[str, str]  # path in the archive to path under `dataset.root`
 
 
 def download(archive: Archive, root: Path) -> list[Path]:
@@ -125,19 +118,12 @@ def _unpack(packed: Path, member: str, place: Path) -> Path:
 
 @dataclass(frozen=True)
 class Source:
-    """Where the files of a data set come from.
+    """Where the files of a data set come from."""
 
-    Attributes:
-        files: path under ``dataset.root`` to a description.
-        steps: how to get them, a sentence each.
-        terms: what one agrees to.
-        archives: what may be downloaded without a form.
-    """
-
-    files: dict[str, str]
-    steps: tuple[str, ...]
-    terms: str
-    archives: tuple[Archive, ...] = ()
+    files: dict[str, str]  # path under `dataset.root` to a description
+    steps: tuple[str, ...]  # how to get them, a sentence each
+    terms: str  # what one agrees to
+    archives: tuple[Archive, ...] = ()  # what may be downloaded without a form
 
 
 _PRINCETON = (

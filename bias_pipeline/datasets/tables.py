@@ -98,23 +98,15 @@ _MAX_CELL = 1 << 26  # the csv module's own limit would refuse a caption of 128 
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of one file, read lazily.
+    """The rows of one file, read lazily."""
 
-    Attributes:
-        path: the file.
-        unit: what a row is called in messages: ``entry``, ``line`` or ``row``.
-        columns: the columns of a table; None if each row has its own keys.
-        items: number and content of each row; can be iterated once.
-        shape: how the file deviates from its format, empty if it does not.
-        people: the column of people's captions in a captioner's file, empty if it has none.
-    """
-
-    path: Path
-    unit: str
-    columns: Sequence[str] | None
+    path: Path  # the file
+    unit: str  # what a row is called in messages: `entry`, `line` or `row`
+    columns: Sequence[str] | None  # the columns of a table; None if each row has its own keys
+    # Number and content of each row; can be iterated once
     items: Iterator[tuple[int, Mapping[str, Any]]]
-    shape: str = ""
-    people: str = ""
+    shape: str = ""  # how the file deviates from its format, empty if it does not
+    people: str = ""  # the column of people's captions in a captioner's file, empty if it has none
 
     def refuse(self, number: int, fault: str) -> NoReturn:
         """Raise the DataError for a fault of one row."""

@@ -82,15 +82,10 @@ def reversed_neurons(examples: Examples, means: Float64Array, neurons: IntArray)
 
 @dataclass(frozen=True, eq=False)
 class Overwriting:
-    """An edit that overwrites some dimensions.
+    """An edit that overwrites some dimensions."""
 
-    Attributes:
-        neurons: (k,) which.
-        values: (k,) the new values.
-    """
-
-    neurons: IntArray
-    values: Float64Array
+    neurons: IntArray  # (k,) which
+    values: Float64Array  # (k,) the new values
 
     @property
     def spec(self) -> Mapping[str, object]:
@@ -159,14 +154,11 @@ class ClipClip(Debias):
     ranking. They cut 112 of 512 dimensions (not the default here: other vectors are shorter). The
     first release of their code cut the last 112 dimensions by mistake; a later one follows the
     paper, as we do.
-
-    Attributes:
-        bins: of the histogram that estimates the information.
-        smoothing: width of the smoothing over values, in bins; 0: none. Theirs also smooths over
-            groups, which spreads groups without mixing them.
     """
 
-    bins: Count = 64
+    bins: Count = 64  # of the histogram that estimates the information
+    # Width of the smoothing over values, in bins; 0: none. Theirs also smooths over groups, which
+    # spreads groups without mixing them.
     smoothing: NotNegative = 1.0
     renormalise: bool = False
 

@@ -41,13 +41,9 @@ def principal_directions(vectors: Float64Array, k: int) -> Float64Array:
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """Removes directions from vectors: ``h - sum_j <h, v_j> v_j``.
+    """Removes directions from vectors: ``h - sum_j <h, v_j> v_j``."""
 
-    Attributes:
-        directions: (k, D) orthonormal.
-    """
-
-    directions: Float64Array
+    directions: Float64Array  # (k, D) orthonormal
 
     @property
     def spec(self) -> Mapping[str, object]:
@@ -63,19 +59,13 @@ class Projection:
 
 @dataclass(frozen=True)
 class Untouched(Debias):
-    """No edit. It has the settings of the others, so that a sweep can include it.
-
-    Attributes:
-        pairing: of ``subspace``.
-        bins: of ``clip_clip``.
-        smoothing: of ``clip_clip``.
-    """
+    """No edit. It has the settings of the others, so that a sweep can include it."""
 
     unused: ClassVar[tuple[str, ...]] = ("k", "side", "renormalise", "pairing", "bins", "smoothing")
 
-    pairing: str = "random"
-    bins: Count = 64
-    smoothing: NotNegative = 1.0
+    pairing: str = "random"  # of `subspace`
+    bins: Count = 64  # of `clip_clip`
+    smoothing: NotNegative = 1.0  # of `clip_clip`
 
     @property
     def sides(self) -> tuple[str, ...]:
@@ -121,12 +111,10 @@ class Subspace(Debias):
 
     Texts come in such sets. Pictures do not: each set has one picture per group, combined at random
         or by similarity.
-
-    Attributes:
-        pairing: how pictures form sets: ``random``, or ``nearest`` in the embedding, so that other
-            differences between pictures do not hide the group.
     """
 
+    # How pictures form sets: `random`, or `nearest` in the embedding, so that other differences
+    # between pictures do not hide the group
     pairing: Pairing = "random"
 
     def fit(self, examples: Examples) -> Projection:
@@ -245,15 +233,10 @@ def _span(columns: Float64Array) -> Float64Array:
 
 @dataclass(frozen=True, eq=False)
 class Affine:
-    """``x - M (x - c)``.
+    """``x - M (x - c)``."""
 
-    Attributes:
-        matrix: (D, D), M.
-        centre: (D,), c.
-    """
-
-    matrix: Float64Array
-    centre: Float64Array
+    matrix: Float64Array  # (D, D), M
+    centre: Float64Array  # (D,), c
 
     @property
     def spec(self) -> Mapping[str, object]:

@@ -16,15 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Mlp(Head):
-    """Linear layers with ReLU between them; without hidden ones, a single linear layer.
+    """Linear layers with ReLU between them; without hidden ones, a single linear layer."""
 
-    Attributes:
-        hidden_dims: sizes of the hidden layers.
-        dropout: on the output of each hidden layer, in [0, 1).
-    """
-
-    hidden_dims: Sequence[Count] = ()
-    dropout: Dropout = 0.0
+    hidden_dims: Sequence[Count] = ()  # sizes of the hidden layers
+    dropout: Dropout = 0.0  # on the output of each hidden layer, in [0, 1)
 
     def build(self, n_inputs: int, n_outputs: int) -> nn.Sequential:
         """A network with fresh weights, (N, n_inputs) to (N, n_outputs)."""
@@ -39,13 +34,9 @@ class Mlp(Head):
 
 @dataclass(frozen=True)
 class LicBert(Head):
-    """The head of LIC's BERT attacker: batch normalisation, a hidden layer, one logit a group.
+    """The head of LIC's BERT attacker: batch normalisation, a hidden layer, one logit a group."""
 
-    Attributes:
-        hidden_dim: size of the hidden layer.
-    """
-
-    hidden_dim: Count = 256
+    hidden_dim: Count = 256  # size of the hidden layer
 
     def n_outputs(self, n_classes: int, *, exclusive: bool) -> int:
         """One number a group, two groups included."""

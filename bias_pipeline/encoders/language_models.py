@@ -37,17 +37,12 @@ Line = Annotated[str, Text(r"[^\x00-\x1f\x7f]+", "a name or a folder on one line
 
 @dataclass(frozen=True)
 class Published(NetEncoder):
-    """A description of an encoder made of a published language model.
+    """A description of an encoder made of a published language model."""
 
-    Attributes:
-        model: a folder, or a name on the hub.
-        revision: of a name on the hub.
-        pooling: how the vectors of tokens become one; None: as in the model's own files, else the
-            last token of a causal model, the mean of others.
-    """
-
-    model: Line
-    revision: Line = MAIN
+    model: Line  # a folder, or a name on the hub
+    revision: Line = MAIN  # of a name on the hub
+    # How the vectors of tokens become one; None: as in the model's own files, else the last token
+    # of a causal model, the mean of others
     pooling: Literal["mean", "cls", "last"] | None = None
 
     @property
@@ -79,11 +74,9 @@ class FineTuned(Published):
     """A description of a language model that is fine-tuned; :meth:`build` loads it.
 
     Every attacker starts with the published weights.
-
-    Attributes:
-        longest: tokens of a caption that are read; None: as many as the model has positions.
     """
 
+    # Tokens of a caption that are read; None: as many as the model has positions
     longest: Count | None = None
 
     @property
@@ -136,15 +129,10 @@ def texts_of(data: LabelledCaptions) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class TokenInputs(Items):
-    """Captions as token ids of a model.
+    """Captions as token ids of a model."""
 
-    Attributes:
-        numbers: the ids of each of N captions, at least one.
-        padding: the id that fills shorter captions.
-    """
-
-    numbers: Sequence[Sequence[int]]
-    padding: int
+    numbers: Sequence[Sequence[int]]  # the ids of each of N captions, at least one
+    padding: int  # the id that fills shorter captions
 
     def fit(self, train: IntArray) -> TokenInputs:
         """The same inputs: the vocabulary is the model's."""
@@ -171,26 +159,21 @@ class Frozen(Published, FeatureEncoder):
 
     Each distinct caption is embedded once, for all seeds, heads, captioners and runs that share
     ``cache``.
-
-    Attributes:
-        normalize: whether vectors have length 1; None: as in the model's own files, else no.
-        standardize: whether each number of the vectors gets mean 0 and spread 1 over the captions
-            that an attacker learns from.
-        device: where to embed; ``auto`` is the first GPU if there is one.
-        cache: folder of the vectors, None to store none.
-        debias: removes group information from the vectors, None: nothing does. It is learnt from
-            sentences that name the groups of ``attribute``, never from captions.
-        attribute: whose groups.
     """
 
     frozen: ClassVar[bool] = True
 
+    # Whether vectors have length 1; None: as in the model's own files, else no
     normalize: bool | None = None
+    # Whether each number of the vectors gets mean 0 and spread 1 over the captions that an attacker
+    # learns from
     standardize: bool = True
-    device: str = "auto"
-    cache: str | None = None
+    device: str = "auto"  # where to embed; `auto` is the first GPU if there is one
+    cache: str | None = None  # folder of the vectors, None to store none
+    # Removes group information from the vectors, None: nothing does. It is learnt from sentences
+    # that name the groups of `attribute`, never from captions.
     debias: TextEdits | None = None
-    attribute: Attribute | None = None
+    attribute: Attribute | None = None  # whose groups
 
     @property
     def spec(self) -> Mapping[str, object]:
@@ -285,17 +268,11 @@ def distinct(captions: Captions) -> tuple[list[str], IntArray]:
 
 @dataclass(frozen=True, eq=False)
 class Vectors(Items):
-    """The vectors of N captions.
+    """The vectors of N captions."""
 
-    Attributes:
-        vectors: (U, D) of the distinct captions.
-        rows: (N,) the vector of each caption.
-        standardize: see :class:`Frozen`.
-    """
-
-    vectors: Float32Array
-    rows: IntArray
-    standardize: bool
+    vectors: Float32Array  # (U, D) of the distinct captions
+    rows: IntArray  # (N,) the vector of each caption
+    standardize: bool  # see `Frozen`
 
     def fit(self, train: IntArray) -> VectorInputs:
         """The vectors, standardised by the training captions."""
@@ -309,17 +286,11 @@ class Vectors(Items):
 
 @dataclass(frozen=True, eq=False)
 class VectorInputs:
-    """Vectors as an attacker gets them.
+    """Vectors as an attacker gets them."""
 
-    Attributes:
-        items: of all captions.
-        mean: (D,) subtracted.
-        spread: (D,) divided by.
-    """
-
-    items: Vectors
-    mean: Float32Array
-    spread: Float32Array
+    items: Vectors  # of all captions
+    mean: Float32Array  # (D,) subtracted
+    spread: Float32Array  # (D,) divided by
 
     @cached_property
     def lengths(self) -> IntArray:

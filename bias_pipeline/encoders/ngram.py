@@ -19,15 +19,12 @@ from bias_pipeline.errors import UsageError
 
 @dataclass(frozen=True)
 class Ngram(FeatureEncoder):
-    """Binary n-gram indicators.
+    """Binary n-gram indicators."""
 
-    Attributes:
-        order: the longest n-gram (1: single words, 2: pairs too).
-        min_count: in how many training captions an n-gram must occur to be used. Test captions
-            never decide which n-grams exist.
-    """
-
+    # The longest n-gram (1: single words, 2: pairs too)
     order: Annotated[int, Range(low=1, high=100)] = 2
+    # In how many training captions an n-gram must occur to be used. Test captions never decide
+    # which n-grams exist.
     min_count: Count = 2
 
     def __post_init__(self) -> None:
@@ -84,21 +81,13 @@ class Ngram(FeatureEncoder):
 
 @dataclass(frozen=True, eq=False)
 class NgramItems(Items):
-    """The distinct n-grams of N captions.
+    """The distinct n-grams of N captions."""
 
-    Attributes:
-        grams: n-gram numbers, caption after caption, each at most once a caption.
-        starts: (N + 1,) where each caption's n-grams start.
-        n_grams: how many distinct n-grams there are.
-        min_count: see :class:`Ngram`.
-        texts: (N,) equal numbers for captions of equal words.
-    """
-
-    grams: IntArray
-    starts: IntArray
-    n_grams: int
-    min_count: int
-    texts: IntArray
+    grams: IntArray  # n-gram numbers, caption after caption, each at most once a caption
+    starts: IntArray  # (N + 1,) where each caption's n-grams start
+    n_grams: int  # how many distinct n-grams there are
+    min_count: int  # see `Ngram`
+    texts: IntArray  # (N,) equal numbers for captions of equal words
 
     def fit(self, train: IntArray) -> NgramInputs:
         """The n-grams that occur in at least ``min_count`` training captions."""
@@ -121,15 +110,10 @@ class NgramItems(Items):
 
 @dataclass(frozen=True, eq=False)
 class NgramInputs:
-    """Indicators of the n-grams that an attacker knows.
+    """Indicators of the n-grams that an attacker knows."""
 
-    Attributes:
-        items: the n-grams of all captions.
-        columns: (F,) numbers of the n-grams that are columns, ascending.
-    """
-
-    items: NgramItems
-    columns: IntArray
+    items: NgramItems  # the n-grams of all captions
+    columns: IntArray  # (F,) numbers of the n-grams that are columns, ascending
 
     def matrix(self, rows: IntArray) -> sparse.csr_array:
         """(B, F) sparse matrix of 0 and 1."""

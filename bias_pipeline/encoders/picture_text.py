@@ -42,17 +42,12 @@ if TYPE_CHECKING:
 
 
 class PictureTextEncoder(NetEncoder, FeatureEncoder):
-    """A frozen model of pictures and texts. Retrieval metrics use both halves, attackers the texts.
-
-    Attributes:
-        standardize: whether attackers get vectors whose numbers have mean 0 and spread 1.
-        cache: folder of all caches, None to store no vectors.
-    """
+    """A frozen model of pictures and texts; retrieval uses both halves, attackers the texts."""
 
     frozen: ClassVar[bool] = True
 
-    standardize: bool
-    cache: str | None
+    standardize: bool  # whether attackers get vectors whose numbers have mean 0 and spread 1
+    cache: str | None  # folder of all caches, None to store no vectors
 
     @property
     def judges(self) -> bool:
@@ -119,32 +114,23 @@ class PictureTextEncoder(NetEncoder, FeatureEncoder):
 class Clip(PictureTextEncoder):
     """A frozen CLIP or SigLIP, or a BLIP or BridgeTower, which judge pairs too.
 
-    Attributes:
-        dataset: the class of the data set that is scored. Without a ``model``, scenes get a small
-            CLIP that is fitted at first use and stored in ``cache``; others get ``published``.
-        published: the model of other data sets.
-        model: a folder, such as ``fit clip`` writes, or a name on the hub.
-        revision: of a name on the hub.
-        association: of the small CLIP of scenes, in [0, 1]: how strongly tasks and groups are
-            associated in its training pictures, see
-            :class:`~bias_pipeline.models.clip.ClipOfScenes`.
-        standardize: whether attackers get vectors whose numbers have mean 0 and spread 1.
-        device: where to compute; ``auto`` is the first GPU if there is one.
-        cache: folder of vectors and of the small CLIP, None to store no vectors.
-
     Example:
         >>> Clip("bias_pipeline.datasets.coco.CocoDataset").named
         'openai/clip-vit-base-patch32'
     """
 
+    # The class of the data set that is scored. Without a `model`, scenes get a small CLIP that is
+    # fitted at first use and stored in `cache`; others get `published`.
     dataset: Line
-    published: Line = "openai/clip-vit-base-patch32"
-    model: Line | None = None
-    revision: Line = MAIN
+    published: Line = "openai/clip-vit-base-patch32"  # the model of other data sets
+    model: Line | None = None  # a folder, such as `fit clip` writes, or a name on the hub
+    revision: Line = MAIN  # of a name on the hub
+    # Of the small CLIP of scenes, in [0, 1]: how strongly tasks and groups are associated in its
+    # training pictures, see `ClipOfScenes`
     association: Share = 0.5
-    standardize: bool = True
-    device: str = "auto"
-    cache: str | None = None
+    standardize: bool = True  # whether attackers get vectors whose numbers have mean 0 and spread 1
+    device: str = "auto"  # where to compute; `auto` is the first GPU if there is one
+    cache: str | None = None  # folder of vectors and of the small CLIP, None to store no vectors
 
     @property
     def named(self) -> str:
@@ -263,27 +249,20 @@ def fitted_for(dataset: str) -> bool:
 class OpenClip(PictureTextEncoder):
     """A frozen CLIP, SigLIP or CoCa in open_clip's files.
 
-    Attributes:
-        model: a folder with ``open_clip_config.json`` and weights, or a name on the hub.
-        revision: of a name on the hub.
-        weights: the file's name, None for open_clip's usual name.
-        quick_gelu: whether QuickGELU is used instead of GELU; None: as in the configuration.
-        standardize: whether attackers get vectors whose numbers have mean 0 and spread 1.
-        device: where to compute; ``auto`` is the first GPU if there is one.
-        cache: folder of vectors, None to store none.
-
     Example:
         >>> OpenClip("weights/laion").judges
         False
     """
 
+    # A folder with `open_clip_config.json` and weights, or a name on the hub
     model: Line | None = None
-    revision: Line = MAIN
-    weights: Line | None = None
+    revision: Line = MAIN  # of a name on the hub
+    weights: Line | None = None  # the file's name, None for open_clip's usual name
+    # Whether QuickGELU is used instead of GELU; None: as in the configuration
     quick_gelu: bool | None = None
-    standardize: bool = True
-    device: str = "auto"
-    cache: str | None = None
+    standardize: bool = True  # whether attackers get vectors whose numbers have mean 0 and spread 1
+    device: str = "auto"  # where to compute; `auto` is the first GPU if there is one
+    cache: str | None = None  # folder of vectors, None to store none
 
     def require(self) -> None:
         """See the base.
@@ -336,33 +315,24 @@ class OpenClip(PictureTextEncoder):
 class Fiber(PictureTextEncoder):
     """A frozen FIBER. Its fused mode can reorder what its dual mode retrieves.
 
-    Attributes:
-        model: a folder with a released file of weights and RoBERTa's vocabulary.
-        weights: the file's name, None if the folder has only one.
-        side: of a picture in pixels, None for the size in training.
-        longest: tokens that are read of a text; the authors use 40, and 50 for the model fine-tuned
-            for retrieval.
-        head: its logit scores a pair in the fused mode: ``rank_output``, which the authors use to
-            evaluate files that have it, though their released code gives it no gradient, or
-            ``itm_score``, which is trained to match. Files without ``rank_output`` use
-            ``itm_score``.
-        standardize: whether attackers get vectors whose numbers have mean 0 and spread 1.
-        device: where to compute; ``auto`` is the first GPU if there is one.
-        cache: folder of vectors, None to store none.
-
     Example:
         >>> Fiber("weights/fiber").judges
         True
     """
 
-    model: Line | None = None
-    weights: Line | None = None
-    side: Count | None = None
+    model: Line | None = None  # a folder with a released file of weights and RoBERTa's vocabulary
+    weights: Line | None = None  # the file's name, None if the folder has only one
+    side: Count | None = None  # of a picture in pixels, None for the size in training
+    # Tokens that are read of a text; the authors use 40, and 50 for the model fine-tuned for
+    # retrieval
     longest: Count = LONGEST
+    # Its logit scores a pair in the fused mode: `rank_output`, which the authors use to evaluate
+    # files that have it, though their released code gives it no gradient, or `itm_score`, which is
+    # trained to match. Files without `rank_output` use `itm_score`.
     head: Head = "rank_output"
-    standardize: bool = True
-    device: str = "auto"
-    cache: str | None = None
+    standardize: bool = True  # whether attackers get vectors whose numbers have mean 0 and spread 1
+    device: str = "auto"  # where to compute; `auto` is the first GPU if there is one
+    cache: str | None = None  # folder of vectors, None to store none
 
     def require(self) -> None:
         """See the base.

@@ -17,23 +17,14 @@ CELLS = ("lstm", "rnn")
 
 @dataclass(frozen=True)
 class Recurrent(WordEncoder):
-    """A description of a recurrent encoder; :meth:`build` makes the network, with PyTorch.
+    """A description of a recurrent encoder; :meth:`build` makes the network, with PyTorch."""
 
-    Attributes:
-        cell: ``lstm`` or ``rnn`` (Elman).
-        embedding_dim: size of a word's vector.
-        hidden_dim: size of the state, in each direction.
-        n_layers: stacked layers.
-        bidirectional: read both ways; the output joins both final states.
-        dropout: on embeddings, between layers and on the output, in [0, 1).
-    """
-
-    cell: str = "lstm"
-    embedding_dim: Count = 100
-    hidden_dim: Count = 256
-    n_layers: Count = 1
-    bidirectional: bool = False
-    dropout: Dropout = 0.5
+    cell: str = "lstm"  # `lstm` or `rnn` (Elman)
+    embedding_dim: Count = 100  # size of a word's vector
+    hidden_dim: Count = 256  # size of the state, in each direction
+    n_layers: Count = 1  # stacked layers
+    bidirectional: bool = False  # read both ways; the output joins both final states
+    dropout: Dropout = 0.5  # on embeddings, between layers and on the output, in [0, 1)
 
     def __post_init__(self) -> None:
         """Check the cell.
@@ -56,20 +47,13 @@ class Transformer(WordEncoder):
     """A description of a transformer encoder; :meth:`build` makes the network, with PyTorch.
 
     The output is the mean over words.
-
-    Attributes:
-        n_heads: attention heads; divides ``embedding_dim``.
-        embedding_dim: size of a word's vector, even.
-        feedforward_dim: size of the inner layer.
-        n_layers: stacked layers.
-        dropout: in [0, 1).
     """
 
-    n_heads: Count = 1
-    embedding_dim: Count = 100
-    feedforward_dim: Count = 256
-    n_layers: Count = 1
-    dropout: Dropout = 0.5
+    n_heads: Count = 1  # attention heads; divides `embedding_dim`
+    embedding_dim: Count = 100  # size of a word's vector, even
+    feedforward_dim: Count = 256  # size of the inner layer
+    n_layers: Count = 1  # stacked layers
+    dropout: Dropout = 0.5  # in [0, 1)
 
     def __post_init__(self) -> None:
         """Check the sizes.

@@ -39,48 +39,31 @@ _LARGEST_DRAWING = 256
 
 @dataclass(frozen=True, eq=False)
 class WordMap:
-    """The map of one word in one caption.
+    """The map of one word in one caption."""
 
-    Attributes:
-        word: lower case; empty where the caption has none of the words.
-        heat: (h, w) the map.
-        shares: of it, outside people.
-    """
-
-    word: str
-    heat: Float64Array
-    shares: Shares
+    word: str  # lower case; empty where the caption has none of the words
+    heat: Float64Array  # (h, w) the map
+    shares: Shares  # of it, outside people
 
 
 @dataclass(frozen=True, eq=False)
 class Explained:
-    """One picture.
+    """One picture."""
 
-    Attributes:
-        image_id: of the image.
-        caption: that the captioner wrote.
-        words: a map for each of the words in the caption, in their order; one without a word where
-            it has none.
-        pixels: (H, W, 3) the picture as it was shown, before the captioner's preprocessing.
-    """
-
-    image_id: str
-    caption: str
+    image_id: str  # of the image
+    caption: str  # that the captioner wrote
+    # A map for each of the words in the caption, in their order; one without a word where it has
+    # none
     words: Sequence[WordMap]
-    pixels: Pixels
+    pixels: Pixels  # (H, W, 3) the picture as it was shown, before the captioner's preprocessing
 
 
 @dataclass(frozen=True)
 class ExplainedWords:
-    """The words that maps are of.
+    """The words that maps are of."""
 
-    Attributes:
-        attribute: whose words for groups they are, in their context.
-        chosen: other words instead; empty for the attribute's.
-    """
-
-    attribute: Attribute
-    chosen: Sequence[str] = ()
+    attribute: Attribute  # whose words for groups they are, in their context
+    chosen: Sequence[str] = ()  # other words instead; empty for the attribute's
 
     @property
     def listed(self) -> Sequence[str]:
@@ -136,22 +119,14 @@ class Picture(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Attribution:
-    """Maps of a captioner's words.
+    """Maps of a captioner's words."""
 
-    Attributes:
-        captioner: whose.
-        layer: where maps are read.
-        words: that they are of.
-        target: which people count: ``all``, the ``largest``, or those in the ``foreground``; see
-            :class:`~bias_pipeline.vision.masking.ImageMasking`.
-        together: pictures of a batch.
-    """
-
-    captioner: ForcedCaptioner[Any]
-    layer: MapLayer
-    words: ExplainedWords
+    captioner: ForcedCaptioner[Any]  # whose
+    layer: MapLayer  # where maps are read
+    words: ExplainedWords  # that they are of
+    # Which people count: `all`, the `largest`, or those in the `foreground`; see `ImageMasking`
     target: str = "all"
-    together: int = 32
+    together: int = 32  # pictures of a batch
 
     @cached_property
     def _masks(self) -> SeenMasks:

@@ -37,16 +37,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Target:
-    """What a map is of, in one caption.
+    """What a map is of, in one caption."""
 
-    Attributes:
-        word: as it stands in the caption; empty where the caption has none of the words.
-        tokens: places of the word's tokens, whose log-probabilities are summed; empty for a caption
-            without the words, whose target is the sum of the words' logits at the step at which
-            their summed probability is greatest.
-    """
-
-    word: str = ""
+    word: str = ""  # as it stands in the caption; empty where the caption has none of the words
+    # Places of the word's tokens, whose log-probabilities are summed; empty for a caption without
+    # the words, whose target is the sum of the words' logits at the step at which their summed
+    # probability is greatest
     tokens: Sequence[int] = ()
 
 
@@ -174,17 +170,11 @@ def _read(network: Any, layer: MapLayer) -> Iterator[list[Tensor]]:
 
 @dataclass(frozen=True)
 class Shares:
-    """What of a map lies outside the people of its picture; NaN where that is not defined.
+    """What of a map lies outside the people of its picture; NaN where that is not defined."""
 
-    Attributes:
-        mass: share of the map's sum; the paper's attribution score as we read it.
-        pixels: share of the places where the map is positive.
-        uniform: what a uniform map would have: the area outside people.
-    """
-
-    mass: float
-    pixels: float
-    uniform: float
+    mass: float  # share of the map's sum; the paper's attribution score as we read it
+    pixels: float  # share of the places where the map is positive
+    uniform: float  # what a uniform map would have: the area outside people
 
 
 def shares_outside(heat: Float64Array, people: Float64Array) -> Shares:

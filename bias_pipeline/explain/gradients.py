@@ -42,17 +42,14 @@ ABSENT = "integrated gradients need the package captum (pip install 'bias_pipeli
 
 @dataclass(frozen=True)
 class Gradients:
-    """Settings of integrated gradients.
+    """Settings of integrated gradients."""
 
-    Attributes:
-        baseline: ``zero``: every word has the zero vector, as padding and unknown words have;
-            ``mean``: every word has the mean vector of the vocabulary. If the attacker already
-            leans to a group at the baseline, that group's words add less.
-        steps: points on the way (Gauss-Legendre), at least 1. Recurrent networks need about 20,
-            transformers perhaps several hundred; a warning is printed if they are too few.
-    """
-
+    # `zero`: every word has the zero vector, as padding and unknown words have; `mean`: every word
+    # has the mean vector of the vocabulary. If the attacker already leans to a group at the
+    # baseline, that group's words add less.
     baseline: str = "zero"
+    # Points on the way (Gauss-Legendre), at least 1. Recurrent networks need about 20, transformers
+    # perhaps several hundred; a warning is printed if they are too few.
     steps: int = 100
 
     def __post_init__(self) -> None:
@@ -74,31 +71,21 @@ class Gradients:
 
 @dataclass(frozen=True, eq=False)
 class Attributed:
-    """What words add to the log-odds of each group in some captions.
+    """What words add to the log-odds of each group in some captions."""
 
-    Attributes:
-        words: for each caption (words, n_classes).
-        rest: (N, n_classes) log-odds of the baseline.
-        error: mean absolute difference of their sum from the attacker's log-odds, as a share of
-            what words add.
-    """
-
-    words: list[Float64Array]
-    rest: Float64Array
+    words: list[Float64Array]  # for each caption (words, n_classes)
+    rest: Float64Array  # (N, n_classes) log-odds of the baseline
+    # Mean absolute difference of their sum from the attacker's log-odds, as a share of what words
+    # add
     error: float
 
 
 @dataclass(frozen=True, eq=False)
 class NetworkFit(WordFit):
-    """A neural attacker; its intercept is the prediction for the baseline, without any word.
+    """A neural attacker; its intercept is the prediction for the baseline, without any word."""
 
-    Attributes:
-        attributed: of its distinct test captions.
-        place: test caption to its index in ``attributed``.
-    """
-
-    attributed: Attributed
-    place: dict[int, int]
+    attributed: Attributed  # of its distinct test captions
+    place: dict[int, int]  # test caption to its index in `attributed`
 
     def parts(self, row: int) -> tuple[Float64Array, Float64Array]:
         """See :meth:`WordFit.parts`."""

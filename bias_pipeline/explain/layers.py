@@ -28,19 +28,12 @@ _SHOWN = 6  # names in a message
 
 @dataclass(frozen=True)
 class MapLayer:
-    """A layer whose output Grad-CAM reads.
+    """A layer whose output Grad-CAM reads."""
 
-    Attributes:
-        name: of the module within the network.
-        kind: ``grid`` or ``attention``.
-        item: which of its outputs, where it has several.
-        grid: height and width of the map.
-    """
-
-    name: str
-    kind: str
-    item: int
-    grid: tuple[int, int]
+    name: str  # of the module within the network
+    kind: str  # `grid` or `attention`
+    item: int  # which of its outputs, where it has several
+    grid: tuple[int, int]  # height and width of the map
 
     def __str__(self) -> str:
         height, width = self.grid

@@ -27,45 +27,28 @@ Gram = tuple[str, ...]  # its words; empty: the intercept
 
 @dataclass(frozen=True)
 class Example:
-    """A test caption with what each word adds.
+    """A test caption with what each word adds."""
 
-    Attributes:
-        side: ``model`` or ``human``.
-        image: its id.
-        group: the true one.
-        log_odds: of the true group under the attacker; for more than two groups minus the mean.
-        words: each with its part of the log-odds, without the intercept; for two groups towards
-            the second, for more towards the true one.
-    """
-
-    side: str
-    image: str
-    group: str
-    log_odds: float
+    side: str  # `model` or `human`
+    image: str  # its id
+    group: str  # the true one
+    log_odds: float  # of the true group under the attacker; for more than two groups minus the mean
+    # Each with its part of the log-odds, without the intercept; for two groups towards the second,
+    # for more towards the true one
     words: tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True, eq=False)
 class WordFit(ABC):
-    """One attacker and its F n-grams, the intercept last.
+    """One attacker and its F n-grams, the intercept last."""
 
-    Attributes:
-        table: name of the captions it was trained on.
-        grams: the n-grams.
-        captions: (F,) in how many captions each occurs, in all parts of the split.
-        numbers: (F, 1 + K) gain, then coefficients: one for two groups, else K.
-        resampled: (B, F, 1 + K) these numbers under resampled images.
-        data: the captions.
-        test: positions of the test captions.
-    """
-
-    table: str
-    grams: list[Gram]
-    captions: IntArray
-    numbers: Float64Array
-    resampled: Float64Array
-    data: LabelledCaptions
-    test: IntArray
+    table: str  # name of the captions it was trained on
+    grams: list[Gram]  # the n-grams
+    captions: IntArray  # (F,) in how many captions each occurs, in all parts of the split
+    numbers: Float64Array  # (F, 1 + K) gain, then coefficients: one for two groups, else K
+    resampled: Float64Array  # (B, F, 1 + K) these numbers under resampled images
+    data: LabelledCaptions  # the captions
+    test: IntArray  # positions of the test captions
 
     @abstractmethod
     def parts(self, row: int) -> tuple[Float64Array, Float64Array]:
@@ -107,15 +90,10 @@ class WordFit(ABC):
 
 @dataclass(frozen=True, eq=False)
 class LinearFit(WordFit):
-    """An ``ngram`` attacker; its intercept is the log-odds without any word.
+    """An ``ngram`` attacker; its intercept is the log-odds without any word."""
 
-    Attributes:
-        order: of the longest n-gram.
-        votes: (F, n_classes) what each n-gram adds to the log-odds of each group.
-    """
-
-    order: int
-    votes: Float64Array
+    order: int  # of the longest n-gram
+    votes: Float64Array  # (F, n_classes) what each n-gram adds to the log-odds of each group
 
     def parts(self, row: int) -> tuple[Float64Array, Float64Array]:
         """See :meth:`WordFit.parts`; an n-gram's vote is shared by its words."""

@@ -56,61 +56,38 @@ Fits = Callable[[LabelledCaptions, Split, Float64Array], WordFit]
 
 @dataclass(frozen=True)
 class WordInterval:
-    """A number, mean over seeds, with an interval as of scores.
+    """A number, mean over seeds, with an interval as of scores."""
 
-    Attributes:
-        value: NaN where an n-gram has none.
-        low: lower end.
-        high: upper end.
-    """
-
-    value: float
-    low: float
-    high: float
+    value: float  # NaN where an n-gram has none
+    low: float  # lower end
+    high: float  # upper end
 
 
 @dataclass(frozen=True)
 class RevealingWord:
-    """An n-gram on one side.
+    """An n-gram on one side."""
 
-    Attributes:
-        side: ``model``, ``human`` or ``difference`` (model minus human).
-        gram: its words; empty for all n-grams and the intercept together.
-        captions: in how many captions it occurs; of both sides for the difference.
-        coefficients: group to log-odds; for two groups only the second; the first has the negative.
-        gain: see the module.
-    """
-
-    side: str
-    gram: Gram
-    captions: int
+    side: str  # `model`, `human` or `difference` (model minus human)
+    gram: Gram  # its words; empty for all n-grams and the intercept together
+    captions: int  # in how many captions it occurs; of both sides for the difference
+    # Group to log-odds; for two groups only the second; the first has the negative
     coefficients: Mapping[str, WordInterval]
-    gain: WordInterval
+    gain: WordInterval  # see the module
 
 
 @dataclass(frozen=True)
 class RevealingWords:
-    """The words that reveal an attribute in the captions of one captioner and of people.
+    """The words that reveal an attribute in the captions of one captioner and of people."""
 
-    Attributes:
-        attribute: its name.
-        dataset: of the captions.
-        captioner: whose captions the model side has.
-        groups: of the attribute.
-        n_seeds: attackers a side and caption position.
-        method: ``EXACT``, or the settings of gradients.
-        words: those that gain or differ most, the largest gain of the model side first.
-        examples: test captions that reveal most.
-    """
-
-    attribute: str
-    dataset: str
-    captioner: str
-    groups: tuple[str, ...]
-    n_seeds: int
-    method: str
+    attribute: str  # its name
+    dataset: str  # of the captions
+    captioner: str  # whose captions the model side has
+    groups: tuple[str, ...]  # of the attribute
+    n_seeds: int  # attackers a side and caption position
+    method: str  # `EXACT`, or the settings of gradients
+    # Those that gain or differ most, the largest gain of the model side first
     words: Sequence[RevealingWord]
-    examples: Sequence[Example]
+    examples: Sequence[Example]  # test captions that reveal most
 
 
 def words(

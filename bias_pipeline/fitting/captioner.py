@@ -59,21 +59,15 @@ def vocabulary_of(captions: Sequence[Sequence[str]]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class CaptionInputs:
-    """N captions to learn from.
+    """N captions to learn from."""
 
-    Attributes:
-        numbers: N captions as numbers of words, neither start nor end among them.
-        images: (N,) the picture that each describes.
-        visual: the visual inputs.
-        groups: (N, K) the vector of each caption's group, None without grounding.
-        hidden: the pictures with people hidden, None without an equalizer.
-    """
-
+    # N captions as numbers of words, neither start nor end among them
     numbers: Sequence[Sequence[int]]
-    images: IntArray
-    visual: BackboneInputs
+    images: IntArray  # (N,) the picture that each describes
+    visual: BackboneInputs  # the visual inputs
+    # (N, K) the vector of each caption's group, None without grounding
     groups: Float32Array | None = None
-    hidden: HiddenInputs | None = None
+    hidden: HiddenInputs | None = None  # the pictures with people hidden, None without an equalizer
 
     @classmethod
     def of(
@@ -130,29 +124,19 @@ else. `bias_pipeline caption PHOTOS --model FOLDER` has it describe photos, and
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """The training data and settings of a captioner.
+    """The training data and settings of a captioner."""
 
-    Attributes:
-        kind: ``sat`` or ``grit``.
-        recipe: of an attacker of that kind; its head is ignored.
-        captions: N captions with at least one word and a picture.
-        images: the pictures, by the rows that captions name.
-        seed: of weights, dropout and batches.
-        grounding: the emotions that captions are grounded in, and (N,) that of each caption; None
-            without grounding.
-        shares: (N,) with which probability each caption is drawn, N times an epoch; None: each
-            once an epoch.
-        equalizer: further losses, None for none.
-    """
-
-    kind: str
-    recipe: Recipe
-    captions: Captions
-    images: LabelledCaptions
-    seed: int
+    kind: str  # `sat` or `grit`
+    recipe: Recipe  # of an attacker of that kind; its head is ignored
+    captions: Captions  # N captions with at least one word and a picture
+    images: LabelledCaptions  # the pictures, by the rows that captions name
+    seed: int  # of weights, dropout and batches
+    # The emotions that captions are grounded in, and (N,) that of each caption; None without
+    # grounding
     grounding: tuple[tuple[str, ...], IntArray] | None = None
+    # (N,) with which probability each caption is drawn, N times an epoch; None: each once an epoch
     shares: Float64Array | None = None
-    equalizer: Equalizer | None = None
+    equalizer: Equalizer | None = None  # further losses, None for none
 
     @classmethod
     def of(

@@ -38,29 +38,19 @@ class EqualizerWeights:
 
     Defaults are those of the authors' training script. It adds the losses of a batch up, where the
     paper's equations and we take means over captions.
-
-    Attributes:
-        confusion: of the appearance confusion loss.
-        confident: of the confident loss.
     """
 
-    confusion: float = 10.0
-    confident: float = 1.0
+    confusion: float = 10.0  # of the appearance confusion loss
+    confident: float = 1.0  # of the confident loss
 
 
 @dataclass(frozen=True, eq=False)
 class Equalizer:
-    """The losses' weights, words and pictures.
+    """The losses' weights, words and pictures."""
 
-    Attributes:
-        weights: of both losses.
-        words: the words that name each of the two groups.
-        hidden: the N images of the corpus with people hidden; none where they cannot be.
-    """
-
-    weights: EqualizerWeights
-    words: tuple[frozenset[str], frozenset[str]]
-    hidden: Pictures
+    weights: EqualizerWeights  # of both losses
+    words: tuple[frozenset[str], frozenset[str]]  # the words that name each of the two groups
+    hidden: Pictures  # the N images of the corpus with people hidden; none where they cannot be
 
     @classmethod
     def of(
@@ -129,15 +119,10 @@ class Equalizer:
 
 @dataclass(frozen=True, eq=False)
 class HiddenInputs:
-    """Pictures with people hidden.
+    """Pictures with people hidden."""
 
-    Attributes:
-        visual: those of M pictures.
-        places: (N,) the picture of each image, -1 where people cannot be hidden.
-    """
-
-    visual: BackboneInputs
-    places: IntArray
+    visual: BackboneInputs  # those of M pictures
+    places: IntArray  # (N,) the picture of each image, -1 where people cannot be hidden
 
     def batch(self, images: IntArray) -> Mapping[str, npt.NDArray[Any]]:
         """``can_hide`` (B,) and the visual inputs, which are any picture's where it is false."""

@@ -42,21 +42,15 @@ _SIGNATURE = 16  # hexadecimal digits
 
 @dataclass(frozen=True)
 class Block:
-    """The results of some images.
+    """The results of some images."""
 
-    Attributes:
-        ids: the N images.
-        stamps: (N,) numbers that change with the content of an image.
-        values: (N,) a text, a list of texts, or a float32 or float16 vector of D numbers, or None
-            if there is a reason.
-        reasons: (N,) why there is no value, None if there is one.
-        notes: (N,) a note on each text of a list, None if there is nothing to note; may be empty.
-    """
-
-    ids: Sequence[str]
-    stamps: Sequence[int]
+    ids: Sequence[str]  # the N images
+    stamps: Sequence[int]  # (N,) numbers that change with the content of an image
+    # (N,) a text, a list of texts, or a float32 or float16 vector of D numbers, or None if there is
+    # a reason
     values: Sequence[Any]
-    reasons: Sequence[str | None]
+    reasons: Sequence[str | None]  # (N,) why there is no value, None if there is one
+    # (N,) a note on each text of a list, None if there is nothing to note; may be empty
     notes: Sequence[Sequence[str] | None] = ()
 
 

@@ -52,13 +52,9 @@ class TwoModes(CrossEncoder, DualEncoderModel, Protocol):
 
 @dataclass(frozen=True)
 class FoundTwoModes(FoundOneSpace, ABC):
-    """A model of two modes on disk.
+    """A model of two modes on disk."""
 
-    Attributes:
-        judging: a published model of its kind with a matching head.
-    """
-
-    judging: ClassVar[str]
+    judging: ClassVar[str]  # a published model of its kind with a matching head
 
     @property
     @abstractmethod
@@ -96,16 +92,11 @@ class Judging(Protocol):
 
 @dataclass(frozen=True)
 class PairMatcher:
-    """Scores each pair once.
+    """Scores each pair once."""
 
-    Attributes:
-        model: that was found.
-        crop: the part of pictures to use.
-        memory: scores by picture and text.
-    """
-
-    model: Judging
-    crop: Crop
+    model: Judging  # that was found
+    crop: Crop  # the part of pictures to use
+    # Scores by picture and text
     memory: dict[tuple[str, str], float] = field(default_factory=dict, compare=False, repr=False)
 
     def require(self) -> None:

@@ -58,13 +58,9 @@ def _texts(model: Pretrained, device: str) -> ClipTexts:
 
 @dataclass(frozen=True)
 class OpenClipHalves(FoundOneSpace):
-    """A model of open_clip on disk.
+    """A model of open_clip on disk."""
 
-    Attributes:
-        quick: whether it computes QuickGELU.
-    """
-
-    quick: bool
+    quick: bool  # whether it computes QuickGELU
 
     @property
     def spec(self) -> Mapping[str, object]:
@@ -82,19 +78,13 @@ class OpenClipHalves(FoundOneSpace):
 
 @dataclass(frozen=True)
 class FiberHalves(FoundTwoModes):
-    """A FIBER on disk.
-
-    Attributes:
-        side: pixels a side of a picture, None for the file's own.
-        longest: tokens that are read of a text.
-        head: the matching head, see :func:`~bias_pipeline.models.fiber.checkpoint.read_fiber`.
-    """
+    """A FIBER on disk."""
 
     judging: ClassVar[str] = "fiber_pretrain.ckpt"
 
-    side: int | None
-    longest: int
-    head: Head = "rank_output"
+    side: int | None  # pixels a side of a picture, None for the file's own
+    longest: int  # tokens that are read of a text
+    head: Head = "rank_output"  # the matching head, see `read_fiber`
 
     @property
     def spec(self) -> Mapping[str, object]:
@@ -164,13 +154,9 @@ def published_halves(model: Pretrained, device: str) -> ClipHalves | PublishedHa
 
 @dataclass(frozen=True)
 class PhotoFiles:
-    """An image encoder that reads files.
+    """An image encoder that reads files."""
 
-    Attributes:
-        photos: the half.
-    """
-
-    photos: Photos
+    photos: Photos  # the half
 
     def read(self, path: Path) -> Float32Array:
         """(3, H, W) a photo as the network takes it.
@@ -187,13 +173,9 @@ class PhotoFiles:
 
 @dataclass(frozen=True)
 class PlainTexts:
-    """A text encoder that reads texts as they are.
+    """A text encoder that reads texts as they are."""
 
-    Attributes:
-        texts: the half.
-    """
-
-    texts: Texts
+    texts: Texts  # the half
 
     def read(self, text: str) -> str:
         """A text as it is."""

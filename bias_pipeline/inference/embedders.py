@@ -65,17 +65,11 @@ class Matcher(Protocol):
 
 @dataclass(frozen=True)
 class DualEncoder:
-    """Pictures and texts as vectors of one space; their products are similarities.
+    """Pictures and texts as vectors of one space; their products are similarities."""
 
-    Attributes:
-        images: of :class:`~bias_pipeline.corpus.pictures.Pictures`.
-        texts: of texts.
-        matcher: the same model's matching mode, None if it has none.
-    """
-
-    images: Embedder
-    texts: Embedder
-    matcher: Matcher | None = None
+    images: Embedder  # of `Pictures`
+    texts: Embedder  # of texts
+    matcher: Matcher | None = None  # the same model's matching mode, None if it has none
 
 
 class Photos(Protocol):
@@ -115,15 +109,10 @@ class LazyDualModel(Protocol):
 
 @dataclass(frozen=True)
 class Found:
-    """A model on disk, the base of :class:`LazyDualModel`.
+    """A model on disk, the base of :class:`LazyDualModel`."""
 
-    Attributes:
-        model: the same.
-        device: where it computes.
-    """
-
-    model: Pretrained
-    device: str
+    model: Pretrained  # the same
+    device: str  # where it computes
 
     @property
     def name(self) -> str:
@@ -153,16 +142,11 @@ def dual_of(
 
 @dataclass(frozen=True)
 class _CachedEmbedder:
-    """A cache of a model's vectors.
+    """A cache of a model's vectors."""
 
-    Attributes:
-        model: the model.
-        cache: folder that caches vectors, None for memory only.
-        memory: the vectors in memory.
-    """
-
-    model: LazyDualModel
-    cache: str | None
+    model: LazyDualModel  # the model
+    cache: str | None  # folder that caches vectors, None for memory only
+    # The vectors in memory
     memory: dict[str, Float32Array] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -187,15 +171,10 @@ class _CachedEmbedder:
 
 @dataclass(frozen=True)
 class ImageEmbedder(_CachedEmbedder):
-    """The picture half of a model.
+    """The picture half of a model."""
 
-    Attributes:
-        crop: the part of pictures to use, see :func:`~bias_pipeline.vision.people.crop_person`.
-        normalise: whether vectors are of length 1.
-    """
-
-    crop: Crop = "none"
-    normalise: bool = True
+    crop: Crop = "none"  # the part of pictures to use, see `crop_person`
+    normalise: bool = True  # whether vectors are of length 1
 
     @property
     def spec(self) -> Mapping[str, object]:
@@ -277,15 +256,10 @@ class DualEncoderModel(Protocol):
 
 @dataclass(frozen=True)
 class PhotoHalf:
-    """Pictures by themselves.
+    """Pictures by themselves."""
 
-    Attributes:
-        net: of both halves.
-        normalize: whether vectors are of length 1.
-    """
-
-    net: DualEncoderModel
-    normalize: bool
+    net: DualEncoderModel  # of both halves
+    normalize: bool  # whether vectors are of length 1
 
     def prepare(self, photo: Image) -> Float32Array:
         """(3, H, W) a photo as the network takes it."""
@@ -298,13 +272,9 @@ class PhotoHalf:
 
 @dataclass(frozen=True)
 class TextHalf:
-    """Texts by themselves.
+    """Texts by themselves."""
 
-    Attributes:
-        net: of both halves.
-    """
-
-    net: DualEncoderModel
+    net: DualEncoderModel  # of both halves
 
     def describe(self, texts: Sequence[str]) -> Float32Array:
         """(N, D) a vector of length 1 for each text."""

@@ -31,30 +31,19 @@ Term = Literal["arithmetic", "geometric", "total", "cloze"]
 class LanguageModel:
     """A causal or masked language model that scores texts.
 
-    Attributes:
-        model: a folder, a ``.gguf`` file, or a name on the hub.
-        revision: of a name on the hub.
-        kind: what the model is; see :class:`~bias_pipeline.models.likelihoods.Likelihoods`.
-        term: how the probabilities of a text's tokens become one, see
-            :func:`~bias_pipeline.models.likelihoods.pooled`.
-        bos: whether a causal model gets its begin token first.
-        eos: whether the end token is scored too; masked models have none.
-        device: where to compute; ``auto`` is the first GPU if there is one.
-        cache: folder that caches the numbers, None for no cache.
-
     Example:
         >>> LanguageModel("gpt2").term
         'arithmetic'
     """
 
-    model: str
-    revision: str = MAIN
-    kind: Kind = "causal"
-    term: Term = "arithmetic"
-    bos: bool = True
-    eos: bool = True
-    device: str = "auto"
-    cache: str | None = None
+    model: str  # a folder, a `.gguf` file, or a name on the hub
+    revision: str = MAIN  # of a name on the hub
+    kind: Kind = "causal"  # what the model is; see `Likelihoods`
+    term: Term = "arithmetic"  # how the probabilities of a text's tokens become one, see `pooled`
+    bos: bool = True  # whether a causal model gets its begin token first
+    eos: bool = True  # whether the end token is scored too; masked models have none
+    device: str = "auto"  # where to compute; `auto` is the first GPU if there is one
+    cache: str | None = None  # folder that caches the numbers, None for no cache
 
     @property
     def pretrained(self) -> Pretrained:

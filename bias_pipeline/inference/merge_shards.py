@@ -37,17 +37,11 @@ _ROWS = 1 << 16  # of a row group
 
 @dataclass(frozen=True)
 class Gathered:
-    """The gathered results.
+    """The gathered results."""
 
-    Attributes:
-        store: the store of the blocks.
-        tables: columns ``id`` and ``value``, no image twice.
-        out: the file to write.
-    """
-
-    store: BlockStore
-    tables: list[pa.Table]
-    out: Path
+    store: BlockStore  # the store of the blocks
+    tables: list[pa.Table]  # columns `id` and `value`, no image twice
+    out: Path  # the file to write
 
     def ids(self) -> list[str]:
         """In the order of the tables."""

@@ -57,27 +57,16 @@ class Model(Protocol):
 
 @dataclass
 class ProgressCounts:
-    """Counts of a task's work.
+    """Counts of a task's work."""
 
-    Attributes:
-        blocks: blocks of its share.
-        finished: blocks that existed already.
-        changed: images whose content has changed since they were described.
-        earlier: images of an earlier version, which identified photos by size.
-        described: images or texts, unreadable ones too.
-        empty: empty texts among them.
-        seconds: for them, without loading the model.
-        unreadable: image to reason.
-    """
-
-    blocks: int = 0
-    finished: int = 0
-    changed: int = 0
-    earlier: int = 0
-    described: int = 0
-    empty: int = 0
-    seconds: float = 0.0
-    unreadable: dict[str, str] = field(default_factory=dict)
+    blocks: int = 0  # blocks of its share
+    finished: int = 0  # blocks that existed already
+    changed: int = 0  # images whose content has changed since they were described
+    earlier: int = 0  # images of an earlier version, which identified photos by size
+    described: int = 0  # images or texts, unreadable ones too
+    empty: int = 0  # empty texts among them
+    seconds: float = 0.0  # for them, without loading the model
+    unreadable: dict[str, str] = field(default_factory=dict)  # image to reason
 
     def add(self, outcomes: Mapping[str, Any]) -> None:
         """Count images that were described, or why they could not be."""
@@ -145,17 +134,12 @@ def first_reasons(reasons: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class Remaining:
-    """What is left to do of one task's share.
+    """What is left to do of one task's share."""
 
-    Attributes:
-        blocks: the ids of each unfinished block, and those among them to describe now.
-        stamps: of all images of the share.
-        tally: what was done already.
-    """
-
+    # The ids of each unfinished block, and those among them to describe now
     blocks: Sequence[tuple[Sequence[str], Sequence[str]]]
-    stamps: Mapping[str, int]
-    tally: ProgressCounts
+    stamps: Mapping[str, int]  # of all images of the share
+    tally: ProgressCounts  # what was done already
 
     @property
     def images(self) -> list[str]:

@@ -42,19 +42,12 @@ class TextEmbedder(Protocol):
 
 @dataclass(frozen=True)
 class Embedded:
-    """Counts of embedding some texts.
+    """Counts of embedding some texts."""
 
-    Attributes:
-        fresh: distinct texts that were embedded.
-        reused: distinct texts whose vectors were cached.
-        cut: distinct texts longer than the model reads.
-        seconds: of embedding, without loading the model.
-    """
-
-    fresh: int = 0
-    reused: int = 0
-    cut: int = 0
-    seconds: float = 0.0
+    fresh: int = 0  # distinct texts that were embedded
+    reused: int = 0  # distinct texts whose vectors were cached
+    cut: int = 0  # distinct texts longer than the model reads
+    seconds: float = 0.0  # of embedding, without loading the model
 
 
 def embed_missing(

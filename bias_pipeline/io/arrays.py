@@ -105,17 +105,11 @@ _NO_ALLOCATION = (
 
 
 class Filling(NamedTuple):
-    """The content of a table.
+    """The content of a table."""
 
-    Attributes:
-        shape: of the table.
-        kind: of its numbers.
-        rows: number and values of each row, in any order.
-    """
-
-    shape: tuple[int, ...]
-    kind: type[np.generic]
-    rows: Iterable[tuple[int, npt.NDArray[Any]]]
+    shape: tuple[int, ...]  # of the table
+    kind: type[np.generic]  # of its numbers
+    rows: Iterable[tuple[int, npt.NDArray[Any]]]  # number and values of each row, in any order
 
 
 def mapped_table(cache: str | None, key: str, make: Callable[[], Filling]) -> npt.NDArray[Any]:

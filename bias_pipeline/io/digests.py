@@ -102,19 +102,12 @@ _WHAT = "digests of a folder's files: {name: [size, written, changed, inode, dig
 
 
 class Traits(NamedTuple):
-    """What a file system reports on a file without reading it; any write changes some of it.
+    """What a file system reports on a file without reading it; any write changes some of it."""
 
-    Attributes:
-        size: in bytes.
-        written: when its content was, in nanoseconds; anyone can set it back.
-        changed: when anything about it was, in nanoseconds; nobody can set it back.
-        inode: its number; a file that replaces another has a different one.
-    """
-
-    size: int
-    written: int
-    changed: int
-    inode: int
+    size: int  # in bytes
+    written: int  # when its content was, in nanoseconds; anyone can set it back
+    changed: int  # when anything about it was, in nanoseconds; nobody can set it back
+    inode: int  # its number; a file that replaces another has a different one
 
     @classmethod
     def of(cls, path: Path) -> Traits:

@@ -11,17 +11,11 @@ from bias_pipeline.errors import ResourceError
 
 @dataclass(frozen=True)
 class Extra:
-    """An optional dependency group, ``pip install 'bias_pipeline[NAME]'``.
+    """An optional dependency group, ``pip install 'bias_pipeline[NAME]'``."""
 
-    Attributes:
-        name: of the extra.
-        purpose: what needs it, as the beginning of a sentence.
-        modules: that must be importable.
-    """
-
-    name: str
-    purpose: str
-    modules: tuple[str, ...]
+    name: str  # of the extra
+    purpose: str  # what needs it, as the beginning of a sentence
+    modules: tuple[str, ...]  # that must be importable
 
     @property
     def there(self) -> bool:

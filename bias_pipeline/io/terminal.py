@@ -36,13 +36,9 @@ _STREAMS = ("stdin", "stdout", "stderr")
 
 
 class _Sink(io.FileIO):
-    """A file that drops what cannot be written.
+    """A file that drops what cannot be written."""
 
-    Attributes:
-        fault: the first error, None if nothing was lost or the reader had gone.
-    """
-
-    fault: OSError | None = None
+    fault: OSError | None = None  # the first error, None if nothing was lost or the reader had gone
 
     def write(self, content: ReadableBuffer, /) -> int:
         """Write what can be written; reports that it wrote all."""
@@ -231,19 +227,12 @@ _NAMES = re.compile(r"[^\s_\-./,=:]*[_\-./,=:]*\s*")  # a long name breaks after
 
 @dataclass(frozen=True)
 class _Column:
-    """Cells of a column, its name first.
+    """Cells of a column, its name first."""
 
-    Attributes:
-        cells: printable text.
-        size: its width on the screen.
-        flush: whether its text is flush left.
-        pieces: the pattern at which longer cells are folded.
-    """
-
-    cells: Sequence[str]
-    size: int
-    flush: bool
-    pieces: re.Pattern[str]
+    cells: Sequence[str]  # printable text
+    size: int  # its width on the screen
+    flush: bool  # whether its text is flush left
+    pieces: re.Pattern[str]  # the pattern at which longer cells are folded
 
 
 def width() -> int:

@@ -29,13 +29,9 @@ _LIGHTNINGS = ("state_dict", "optimizer_states", "lr_schedulers", "loops", "epoc
 
 
 class Ordered(Protocol):
-    """Batches whose order is drawn for each epoch.
+    """Batches whose order is drawn for each epoch."""
 
-    Attributes:
-        order: generator of the order.
-    """
-
-    order: np.random.Generator
+    order: np.random.Generator  # generator of the order
 
 
 class Checkpoint(callbacks.Checkpoint):

@@ -66,15 +66,10 @@ Returned = TypeVar("Returned")
 
 @dataclass(frozen=True)
 class Share:
-    """This process's share of every batch and of the test captions.
+    """This process's share of every batch and of the test captions."""
 
-    Attributes:
-        rank: of the process.
-        world: number of processes.
-    """
-
-    rank: int = 0
-    world: int = 1
+    rank: int = 0  # of the process
+    world: int = 1  # number of processes
 
     def of(self, rows: npt.NDArray[Number]) -> npt.NDArray[Number]:
         """Every ``world``-th row, so that all ranks together have each row once.

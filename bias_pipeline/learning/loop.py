@@ -22,17 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Survival:
-    """Settings of checkpoints.
+    """Settings of checkpoints."""
 
-    Attributes:
-        folder: of all checkpoints.
-        version: of what is trained; checkpoints of other versions are ignored.
-        minutes: between two checkpoints; a shorter training writes none.
-    """
-
-    folder: str
-    version: int
-    minutes: float
+    folder: str  # of all checkpoints
+    version: int  # of what is trained; checkpoints of other versions are ignored
+    minutes: float  # between two checkpoints; a shorter training writes none
 
     def of(self, name: str, batches: Ordered) -> Checkpoint:
         """The checkpoint of a training.

@@ -30,19 +30,12 @@ _FOLDER = re.compile(r"offline-run-\d{8}_\d{6}-(.+)")
 
 @dataclass(frozen=True)
 class Pushed:
-    """The result of a push.
+    """The result of a push."""
 
-    Attributes:
-        mode: ``offline``, ``online`` or ``disabled``.
-        place: where the runs are: W&B's folder, or the server.
-        new: ids of the runs that were written.
-        present: how many had been written before.
-    """
-
-    mode: str
-    place: str
-    new: Sequence[str]
-    present: int
+    mode: str  # `offline`, `online` or `disabled`
+    place: str  # where the runs are: W&B's folder, or the server
+    new: Sequence[str]  # ids of the runs that were written
+    present: int  # how many had been written before
 
     def sentence(self) -> str:
         """The result as a sentence."""

@@ -9,27 +9,18 @@ from dataclasses import dataclass
 class Reference:
     """A paper, as BibTeX needs it.
 
-    Attributes:
-        key: of its entry.
-        authors: ``Surname, Given`` each.
-        title: in full.
-        year: of publication.
-        venue: conference, journal or what else published it.
-        kind: of the entry: ``inproceedings``, ``article`` or ``misc``.
-        doi: if it has one that helps to find it.
-
     Example:
         >>> Reference("a2020", ("Ash, A.", "Oak, B."), "On Trees", 2020, "Wood").short
         'Ash and Oak 2020'
     """
 
-    key: str
-    authors: tuple[str, ...]
-    title: str
-    year: int
-    venue: str
-    kind: str = "inproceedings"
-    doi: str = ""
+    key: str  # of its entry
+    authors: tuple[str, ...]  # `Surname, Given` each
+    title: str  # in full
+    year: int  # of publication
+    venue: str  # conference, journal or what else published it
+    kind: str = "inproceedings"  # of the entry: `inproceedings`, `article` or `misc`
+    doi: str = ""  # if it has one that helps to find it
 
     @property
     def short(self) -> str:

@@ -14,15 +14,6 @@ DIRECTIONS = ("a_to_t", "t_to_a")
 class PartName(str):
     """The name of a part as in rows, with the fields that it was made of.
 
-    Attributes:
-        what: which number it is, such as ``score`` or ``quality``; empty for a plain one of a side,
-            group or object.
-        direction: one of :data:`DIRECTIONS`, empty where there are none.
-        group: whose number it is, empty for that of all.
-        object: the object or task whose number it is, empty for that of all.
-        side: ``model`` or ``human``, empty for what compares them.
-        detail: which of several such numbers.
-
     Example:
         >>> PartName("quality", direction="a_to_t", side="human")
         'a_to_t:quality:human'
@@ -32,12 +23,14 @@ class PartName(str):
         't_to_a:tie:female'
     """
 
+    # Which number it is, such as `score` or `quality`; empty for a plain one of a side, group or
+    # object
     what: str
-    direction: str
-    group: str
-    object: str
-    side: str
-    detail: str
+    direction: str  # one of `DIRECTIONS`, empty where there are none
+    group: str  # whose number it is, empty for that of all
+    object: str  # the object or task whose number it is, empty for that of all
+    side: str  # `model` or `human`, empty for what compares them
+    detail: str  # which of several such numbers
 
     def __new__(
         cls,

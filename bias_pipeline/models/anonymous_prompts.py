@@ -29,17 +29,11 @@ _WHAT = "prompts: a table with the column prompt"
 
 
 class PromptedPicture(NamedTuple):
-    """A picture to make.
+    """A picture to make."""
 
-    Attributes:
-        image_id: number of prompt and of picture.
-        prompt: what it is to show.
-        seed: of its noise.
-    """
-
-    image_id: str
-    prompt: str
-    seed: int
+    image_id: str  # number of prompt and of picture
+    prompt: str  # what it is to show
+    seed: int  # of its noise
 
     @property
     def file(self) -> str:

@@ -184,18 +184,13 @@ ABOUT = "about two minutes"  # on two cores
 
 @dataclass(frozen=True)
 class ClipOfScenes:
-    """The recipe of such a CLIP.
+    """The recipe of such a CLIP."""
 
-    Attributes:
-        association: the dial, in [0, 1]: the share of tasks in captions that are replaced by ones
-            typical of the person's group.
-        recipe: sizes and training.
-        n_images: of the world.
-    """
-
+    # The dial, in [0, 1]: the share of tasks in captions that are replaced by ones typical of the
+    # person's group
     association: float
-    recipe: ClipRecipe = field(default_factory=ClipRecipe)
-    n_images: int = N_IMAGES
+    recipe: ClipRecipe = field(default_factory=ClipRecipe)  # sizes and training
+    n_images: int = N_IMAGES  # of the world
 
     @property
     def spec(self) -> Mapping[str, object]:

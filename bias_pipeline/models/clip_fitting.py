@@ -111,46 +111,27 @@ _TRAINER = {
 
 @dataclass(frozen=True)
 class ClipRecipe:
-    """Sizes and training; ours, for drawn scenes on two cores.
+    """Sizes and training; ours, for drawn scenes on two cores."""
 
-    Attributes:
-        side: pixels a side of the network's input.
-        patch: of each of its patches.
-        width: of both halves and of their vectors.
-        picture_layers: of the picture half.
-        text_layers: of the text half.
-        heads: of attention.
-        longest: tokens of a text that are read.
-        epochs: passes over the pictures, each time with one random caption per picture.
-        batch_size: pictures per batch.
-        learning_rate: at its highest; it rises for fifty steps and falls along a cosine.
-        seed: of weights, batches and captions.
-    """
-
-    side: int = 64
-    patch: int = 16
-    width: int = 64
-    picture_layers: int = 2
-    text_layers: int = 1
-    heads: int = 4
-    longest: int = 24
-    epochs: int = 15
-    batch_size: int = 128
-    learning_rate: float = 2e-3
-    seed: int = 0
+    side: int = 64  # pixels a side of the network's input
+    patch: int = 16  # of each of its patches
+    width: int = 64  # of both halves and of their vectors
+    picture_layers: int = 2  # of the picture half
+    text_layers: int = 1  # of the text half
+    heads: int = 4  # of attention
+    longest: int = 24  # tokens of a text that are read
+    epochs: int = 15  # passes over the pictures, each time with one random caption per picture
+    batch_size: int = 128  # pictures per batch
+    learning_rate: float = 2e-3  # at its highest; it rises for fifty steps and falls along a cosine
+    seed: int = 0  # of weights, batches and captions
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Pictures and their captions.
+    """Pictures and their captions."""
 
-    Attributes:
-        pixels: (N, side, side, 3).
-        texts: N lists of captions, none empty.
-    """
-
-    pixels: Pixels
-    texts: Sequence[Sequence[str]]
+    pixels: Pixels  # (N, side, side, 3)
+    texts: Sequence[Sequence[str]]  # N lists of captions, none empty
 
     @classmethod
     def of(cls, pictures: Pictures, texts: Sequence[Sequence[str]], crop: Crop, side: int) -> Pairs:
@@ -280,15 +261,10 @@ def _config(recipe: ClipRecipe, n_words: int, end: int) -> Any:
 
 @dataclass(frozen=True)
 class Course:
-    """The settings of a training run.
+    """The settings of a training run."""
 
-    Attributes:
-        flags: Lightning's.
-        survival: how it continues after a kill, None if it does not.
-    """
-
-    flags: Mapping[str, Any]
-    survival: Survival | None
+    flags: Mapping[str, Any]  # Lightning's
+    survival: Survival | None  # how it continues after a kill, None if it does not
 
     def callbacks(self, recipe: ClipRecipe, pairs: Pairs, batches: _Batches) -> list[Callback]:
         """Checkpoints from which a killed training continues."""

@@ -46,28 +46,19 @@ class Photo(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """What a network proposes for one picture.
+    """What a network proposes for one picture."""
 
-    Attributes:
-        scores: (Q,) in [0, 1].
-        labels: (Q,) numbers of the network's own.
-        boxes: (Q, 4) left, top, right and bottom edges in pixels; None: those of the masks.
-        masks: (Q, H, W) whether a pixel belongs to it, None if only boxes are known.
-    """
-
-    scores: Tensor
-    labels: Tensor
+    scores: Tensor  # (Q,) in [0, 1]
+    labels: Tensor  # (Q,) numbers of the network's own
+    # (Q, 4) left, top, right and bottom edges in pixels; None: those of the masks
     boxes: Tensor | None
-    masks: Tensor | None
+    masks: Tensor | None  # (Q, H, W) whether a pixel belongs to it, None if only boxes are known
 
 
 class Detector(ABC):
-    """A network that detects objects.
+    """A network that detects objects."""
 
-    Attributes:
-        numbers: COCO's number of each of its L labels, None for those that COCO does not have.
-    """
-
+    # COCO's number of each of its L labels, None for those that COCO does not have
     numbers: Sequence[int | None]
 
     @abstractmethod

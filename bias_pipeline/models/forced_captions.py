@@ -21,19 +21,13 @@ _PIXELS, _MASK, _TYPES = "pixel_values", "attention_mask", "token_type_ids"
 
 @dataclass(frozen=True)
 class WrittenCaption:
-    """A caption as its captioner wrote it.
+    """A caption as its captioner wrote it."""
 
-    Attributes:
-        text: as it was written.
-        before: numbers of the tokens before it: the prompt, or a sign that begins captions.
-        tokens: L numbers, without its end.
-        spans: (start, end) of each token within the text, in characters.
-    """
-
-    text: str
+    text: str  # as it was written
+    # Numbers of the tokens before it: the prompt, or a sign that begins captions
     before: Sequence[int]
-    tokens: Sequence[int]
-    spans: Sequence[tuple[int, int]]
+    tokens: Sequence[int]  # L numbers, without its end
+    spans: Sequence[tuple[int, int]]  # (start, end) of each token within the text, in characters
 
 
 PictureT = TypeVar("PictureT")

@@ -50,15 +50,11 @@ def usual_prompt(kind: str) -> str:
 
 
 class Shown(NamedTuple):
-    """A photo as the network takes it.
+    """A photo as the network takes it."""
 
-    Attributes:
-        inputs: name to (1, ...) tensors; the first axis may be that of a photo's pieces.
-        image: the photo's id, which decides what is drawn.
-    """
-
+    # Name to (1, ...) tensors; the first axis may be that of a photo's pieces
     inputs: dict[str, torch.Tensor]
-    image: str
+    image: str  # the photo's id, which decides what is drawn
 
     @property
     def form(self) -> tuple[tuple[str, tuple[int, ...]], ...]:

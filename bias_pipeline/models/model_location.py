@@ -33,15 +33,10 @@ PUBLISHED = "published"  # the key of the default model
 
 @dataclass(frozen=True)
 class Need:
-    """What an encoder or a metric needs.
+    """What an encoder or a metric needs."""
 
-    Attributes:
-        model: a folder or a name on the hub.
-        revision: of a name.
-    """
-
-    model: str
-    revision: str = MAIN
+    model: str  # a folder or a name on the hub
+    revision: str = MAIN  # of a name
 
 
 def encoder_needs() -> dict[str, Need]:
@@ -102,40 +97,25 @@ def _named(node: object, start: str) -> Iterator[tuple[str, Need]]:
 
 @dataclass(frozen=True)
 class Place:
-    """A model's folder.
+    """A model's folder."""
 
-    Attributes:
-        folder: where its files are.
-        source: where they come from: ``a folder``, ``the package NAME``, ``the hub's cache``.
-        revision: of the hub, if known; else empty.
-        sha256: the required digest of its weights; empty for any.
-    """
-
-    folder: Path
-    source: str
-    revision: str = ""
-    sha256: str = ""
+    folder: Path  # where its files are
+    source: str  # where they come from: `a folder`, `the package NAME`, `the hub's cache`
+    revision: str = ""  # of the hub, if known; else empty
+    sha256: str = ""  # the required digest of its weights; empty for any
 
 
 @dataclass(frozen=True)
 class Carried:
-    """Weights in a Python package, for machines without access to the hub.
+    """Weights in a Python package, for machines without access to the hub."""
 
-    Attributes:
-        package: the module that contains them.
-        inside: the folder within it.
-        extra: of ours that installs it.
-        sha256: of the publisher's file of weights; the package may be made by others.
-        parts: of one GGUF file, ``module/path``, in their order; empty for a folder.
-        licence: of the weights, if no README states it.
-    """
-
-    package: str
-    inside: str
-    extra: str
-    sha256: str
+    package: str  # the module that contains them
+    inside: str  # the folder within it
+    extra: str  # of ours that installs it
+    sha256: str  # of the publisher's file of weights; the package may be made by others
+    # Of one GGUF file, `module/path`, in their order; empty for a folder
     parts: tuple[str, ...] = ()
-    licence: str = ""
+    licence: str = ""  # of the weights, if no README states it
 
 
 CARRIED = {

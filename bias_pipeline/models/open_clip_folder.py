@@ -37,21 +37,13 @@ _INTERPOLATION = ("bicubic", "bilinear", "random")  # the last is bicubic but in
 
 
 class Shown(NamedTuple):
-    """How pictures are prepared.
+    """How pictures are prepared."""
 
-    Attributes:
-        mean: subtracted from each channel, which is in [0, 1].
-        std: divided by.
-        interpolation: of pixels.
-        resize_mode: which side fits; ``squash``: both.
-        fill_color: 0 to 255, of the border of a picture whose longest side fits.
-    """
-
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
-    interpolation: str
-    resize_mode: str
-    fill_color: int
+    mean: tuple[float, ...]  # subtracted from each channel, which is in [0, 1]
+    std: tuple[float, ...]  # divided by
+    interpolation: str  # of pixels
+    resize_mode: str  # which side fits; `squash`: both
+    fill_color: int  # 0 to 255, of the border of a picture whose longest side fits
 
 
 def is_open_clip(folder: str) -> bool:

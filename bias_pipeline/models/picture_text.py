@@ -147,31 +147,19 @@ _IDS, _TYPES = "input_ids", "token_type_ids"
 
 
 class Question(NamedTuple):
-    """One question.
+    """One question."""
 
-    Attributes:
-        pictures: the corpus's pictures.
-        row: the picture's row.
-        before: the text before the answer.
-        follows: K possible continuations: an answer and the rest of the text.
-    """
-
-    pictures: Pictures
-    row: int
-    before: str
-    follows: tuple[str, ...]
+    pictures: Pictures  # the corpus's pictures
+    row: int  # the picture's row
+    before: str  # the text before the answer
+    follows: tuple[str, ...]  # K possible continuations: an answer and the rest of the text
 
 
 class Asked(NamedTuple):
-    """A question as the network takes it.
+    """A question as the network takes it."""
 
-    Attributes:
-        inputs: name to (1, ...) tensors, with the text before the answer.
-        follows: K lists of tokens.
-    """
-
-    inputs: dict[str, torch.Tensor]
-    follows: tuple[tuple[int, ...], ...]
+    inputs: dict[str, torch.Tensor]  # name to (1, ...) tensors, with the text before the answer
+    follows: tuple[tuple[int, ...], ...]  # K lists of tokens
 
     @property
     def form(self) -> tuple[object, ...]:

@@ -49,23 +49,14 @@ BESIDE = (
 
 @dataclass(frozen=True)
 class Pretrained:
-    """A model on disk.
+    """A model on disk."""
 
-    Attributes:
-        name: as the user wrote it.
-        folder: where it lies.
-        kind: its ``model_type``.
-        files: name to SHA-256 (hex) of all files that decide its output.
-        source: where it comes from.
-        revision: of the hub, if known.
-    """
-
-    name: str
-    folder: Path
-    kind: str
-    files: Mapping[str, str]
-    source: str = "a folder"
-    revision: str = ""
+    name: str  # as the user wrote it
+    folder: Path  # where it lies
+    kind: str  # its `model_type`
+    files: Mapping[str, str]  # name to SHA-256 (hex) of all files that decide its output
+    source: str = "a folder"  # where it comes from
+    revision: str = ""  # of the hub, if known
 
     def __hash__(self) -> int:
         """The hash of its files' digests."""

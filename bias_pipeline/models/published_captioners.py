@@ -13,30 +13,17 @@ from bias_pipeline.models.model_location import hub_cache
 
 @dataclass(frozen=True)
 class PublishedCaptioner:
-    """A captioner of a paper's table.
+    """A captioner of a paper's table."""
 
-    Attributes:
-        experiment: the preset of the table.
-        name: as the paper writes it.
-        cited: the work that the paper cites for it.
-        trained_on_coco: ``yes``, ``no`` or ``unsaid``; as are the next three, of what the paper
-            says.
-        weights: which ones.
-        prompt: that it was given.
-        decoding: how words were chosen.
-        lic: its name in ``dataset=lic``, whose authors published captions of it; may be empty.
-        kind: the model type of transformers that ``caption`` takes for it; may be empty.
-    """
-
-    experiment: str
-    name: str
-    cited: str
-    trained_on_coco: str
-    weights: str
-    prompt: str
-    decoding: str
-    lic: str
-    kind: str
+    experiment: str  # the preset of the table
+    name: str  # as the paper writes it
+    cited: str  # the work that the paper cites for it
+    trained_on_coco: str  # `yes`, `no` or `unsaid`; as are the next three, of what the paper says
+    weights: str  # which ones
+    prompt: str  # that it was given
+    decoding: str  # how words were chosen
+    lic: str  # its name in `dataset=lic`, whose authors published captions of it; may be empty
+    kind: str  # the model type of transformers that `caption` takes for it; may be empty
 
 
 @cache

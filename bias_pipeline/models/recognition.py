@@ -47,13 +47,9 @@ KINDS = (clip.CLIP, *CLASSIFIERS, *BOXES)
 
 
 class Recognizer(ABC):
-    """A network that labels pictures, with confidences.
+    """A network that labels pictures, with confidences."""
 
-    Attributes:
-        names: the L labels; an empty one is not a category.
-    """
-
-    names: Sequence[str]
+    names: Sequence[str]  # the L labels; an empty one is not a category
 
     @abstractmethod
     def read(self, path: Path) -> Any:
@@ -88,18 +84,12 @@ def _surest(names: Sequence[str], confidences: Sequence[float]) -> list[tuple[st
 
 
 class Network(NamedTuple):
-    """A network named by the user.
+    """A network named by the user."""
 
-    Attributes:
-        name: of a model or a file.
-        files: digests of the files that decide its answers.
-        prompted: whether it is prompted with names, like CLIP, and has no labels of its own.
-        load: takes the prompted names and the device.
-    """
-
-    name: str
-    files: Mapping[str, str]
-    prompted: bool
+    name: str  # of a model or a file
+    files: Mapping[str, str]  # digests of the files that decide its answers
+    prompted: bool  # whether it is prompted with names, like CLIP, and has no labels of its own
+    # Takes the prompted names and the device
     load: Callable[[Sequence[str], torch.device], Recognizer]
 
 

@@ -29,14 +29,6 @@ _OWN: Mapping[str, tuple[object, ...]] = {
 class Decoding:
     """How captions are decoded.
 
-    Attributes:
-        prompt: what the model is asked, or how its captions begin.
-        max_new_tokens: tokens after the prompt, where a caption is cut off.
-        beams: of beam search; 1 takes the likeliest word each time.
-        n: captions for each photo: the best beams, or that many draws.
-        temperature: of sampling from all words; 0 does not sample.
-        seed: of sampling.
-
     Raises:
         UsageError: if they do not fit together.
 
@@ -47,12 +39,12 @@ class Decoding:
         '5 draws at temperature 0.7 with seed 3, at most 30 tokens'
     """
 
-    prompt: str = ""
-    max_new_tokens: int = 30
-    beams: int = 1
-    n: int = 1
-    temperature: float = 0.0
-    seed: int = 0
+    prompt: str = ""  # what the model is asked, or how its captions begin
+    max_new_tokens: int = 30  # tokens after the prompt, where a caption is cut off
+    beams: int = 1  # of beam search; 1 takes the likeliest word each time
+    n: int = 1  # captions for each photo: the best beams, or that many draws
+    temperature: float = 0.0  # of sampling from all words; 0 does not sample
+    seed: int = 0  # of sampling
 
     def __post_init__(self) -> None:
         """Check that they fit together."""

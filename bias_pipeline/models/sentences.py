@@ -34,19 +34,12 @@ _KNOWN = ("Transformer", "Pooling", "Normalize")
 
 @dataclass(frozen=True)
 class Pooling:
-    """How the vectors of tokens become one.
+    """How the vectors of tokens become one."""
 
-    Attributes:
-        how: the mean, the first token's or the last token's.
-        normalize: whether it gets length 1.
-        lowercase: whether texts are lower-cased first.
-        longest: tokens that are read, including special ones; None: as many as the model has
-            positions.
-    """
-
-    how: How
-    normalize: bool = False
-    lowercase: bool = False
+    how: How  # the mean, the first token's or the last token's
+    normalize: bool = False  # whether it gets length 1
+    lowercase: bool = False  # whether texts are lower-cased first
+    # Tokens that are read, including special ones; None: as many as the model has positions
     longest: int | None = None
 
 

@@ -28,15 +28,10 @@ _READ = ("*.json", "*/*.json", "*/*.txt", "*/*.model", "*/*.safetensors")
 
 @dataclass(frozen=True)
 class ImageModel:
-    """A diffusion pipeline on disk.
+    """A diffusion pipeline on disk."""
 
-    Attributes:
-        folder: where it lies.
-        files: name to SHA-256 (hex) of all files that decide its pictures.
-    """
-
-    folder: Path
-    files: Mapping[str, str]
+    folder: Path  # where it lies
+    files: Mapping[str, str]  # name to SHA-256 (hex) of all files that decide its pictures
 
 
 def find_image_model(folder: Path) -> ImageModel:

@@ -29,27 +29,16 @@ MOST_PIXELS = 1024  # a side
 
 @dataclass(frozen=True)
 class TimmModel:
-    """A network on disk.
+    """A network on disk."""
 
-    Attributes:
-        name: as the user wrote it.
-        folder: where it lies.
-        architecture: as timm calls it.
-        n_classes: of the head it was trained with.
-        side: of the square pictures it takes, in pixels.
-        mean: subtracted from each channel, which is in [0, 1].
-        std: divided by.
-        files: name to SHA-256 (hex) of all files that decide its output.
-    """
-
-    name: str
-    folder: Path
-    architecture: str
-    n_classes: int
-    side: int
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
-    files: Mapping[str, str]
+    name: str  # as the user wrote it
+    folder: Path  # where it lies
+    architecture: str  # as timm calls it
+    n_classes: int  # of the head it was trained with
+    side: int  # of the square pictures it takes, in pixels
+    mean: tuple[float, ...]  # subtracted from each channel, which is in [0, 1]
+    std: tuple[float, ...]  # divided by
+    files: Mapping[str, str]  # name to SHA-256 (hex) of all files that decide its output
 
 
 def find_timm(name: str) -> TimmModel:

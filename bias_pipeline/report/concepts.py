@@ -33,19 +33,12 @@ _MARGIN = 2 * 3 / 72  # inches that a figure leaves around its axes
 
 
 class CloudWord(NamedTuple):
-    """A word of a cloud.
+    """A word of a cloud."""
 
-    Attributes:
-        text: the word.
-        size: of its letters, in pixels of a cloud 640 wide.
-        left: where it begins.
-        base: how far down its line is.
-    """
-
-    text: str
-    size: float
-    left: float
-    base: float
+    text: str  # the word
+    size: float  # of its letters, in pixels of a cloud 640 wide
+    left: float  # where it begins
+    base: float  # how far down its line is
 
 
 def cloud(shares: Mapping[str, float], title: str) -> Plot:

@@ -31,29 +31,18 @@ from bias_pipeline.stats.bootstrap import Draws
 
 @dataclass(frozen=True)
 class Report:
-    """A report of finished runs.
+    """A report of finished runs."""
 
-    Attributes:
-        title: of the report.
-        described: how much there is, in a sentence.
-        sections: in the order of reading.
-        limits: what the numbers cannot say.
-        runs: run id to its manifest.
-        settings: run id to the settings in which it differs from others of its metric.
-        rows: every number of every run.
-        bibtex: the sources of the metrics.
-        summaries: the first screen, one for each attribute and data set.
-    """
-
-    title: str
-    described: str
-    sections: Sequence[Section]
-    limits: Sequence[str]
-    runs: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    title: str  # of the report
+    described: str  # how much there is, in a sentence
+    sections: Sequence[Section]  # in the order of reading
+    limits: Sequence[str]  # what the numbers cannot say
+    runs: Mapping[str, Mapping[str, object]] = field(default_factory=dict)  # run id to its manifest
+    # Run id to the settings in which it differs from others of its metric
     settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    rows: Sequence[Row] = ()
-    bibtex: str = ""
-    summaries: Sequence[Summary] = ()
+    rows: Sequence[Row] = ()  # every number of every run
+    bibtex: str = ""  # the sources of the metrics
+    summaries: Sequence[Summary] = ()  # the first screen, one for each attribute and data set
 
     def chapters(self) -> list[tuple[str, list[Section]]]:
         """Sections under their headings, in the order of reading.

@@ -36,16 +36,13 @@ ABSENT = (
 
 @dataclass(frozen=True)
 class Behind:
-    """Examples for the numbers of the first screen.
+    """Examples for the numbers of the first screen."""
 
-    Attributes:
-        misnamed: run id to captions that name the wrong group.
-        edited: run id to people's captions before and after the changes of equal speech.
-        words: attribute, data set and captioner to the most revealing words.
-    """
-
+    # Run id to captions that name the wrong group
     misnamed: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
+    # Run id to people's captions before and after the changes of equal speech
     edited: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
+    # Attribute, data set and captioner to the most revealing words
     words: Mapping[tuple[str, str, str], Sheet] = field(default_factory=dict)
 
     def of(self, kind: str, result: Result) -> list[Sheet]:
@@ -141,13 +138,9 @@ class Tile(NamedTuple):
 
 @dataclass(frozen=True)
 class Grid(Plot):
-    """A figure of pictures: a table of images in a page, drawn in files.
+    """A figure of pictures: a table of images in a page, drawn in files."""
 
-    Attributes:
-        lines: name and pictures of each line, the first on top.
-    """
-
-    lines: Sequence[tuple[str, Sequence[Tile]]]
+    lines: Sequence[tuple[str, Sequence[Tile]]]  # name and pictures of each line, the first on top
 
     def inline(self) -> str:
         """A table of pictures, each with its group below it and for screen readers."""

@@ -130,17 +130,11 @@ _NAMES_ABREAST = 4  # of groups, above bars
 
 @dataclass(frozen=True)
 class Colours:
-    """What a figure is drawn in.
+    """What a figure is drawn in."""
 
-    Attributes:
-        ink: of text.
-        faint: of axes and reference lines.
-        mark: of the data.
-    """
-
-    ink: str
-    faint: str
-    mark: str
+    ink: str  # of text
+    faint: str  # of axes and reference lines
+    mark: str  # of the data
 
 
 # Placeholders that a page replaces by its own colours.
@@ -151,34 +145,22 @@ PRINT = Colours("#1a1a1a", "#767676", "#0b57a4")
 
 @dataclass(frozen=True)
 class Points:
-    """The numbers of a figure, for other ways to draw it.
+    """The numbers of a figure, for other ways to draw it."""
 
-    Attributes:
-        rows: for each captioner the row of the x axis, and of the y axis if there is one.
-        names: of the axes, with their units; one for each row of a captioner.
-        neutral: the value at which each axis has a line, in the axis' unit.
-    """
-
+    # For each captioner the row of the x axis, and of the y axis if there is one
     rows: Sequence[tuple[Row, ...]]
-    names: tuple[str, ...]
-    neutral: tuple[float, ...]
+    names: tuple[str, ...]  # of the axes, with their units; one for each row of a captioner
+    neutral: tuple[float, ...]  # the value at which each axis has a line, in the axis' unit
 
 
 @dataclass(frozen=True)
 class Plot:
-    """A figure that has not been drawn yet.
+    """A figure that has not been drawn yet."""
 
-    Attributes:
-        title: also read aloud by screen readers.
-        size: width and height in inches.
-        draw: draws it on axes in given colours.
-        points: the numbers it draws; without rows its numbers are only in a table.
-    """
-
-    title: str
-    size: tuple[float, float]
-    draw: Callable[[Axes, Colours], None]
-    points: Points
+    title: str  # also read aloud by screen readers
+    size: tuple[float, float]  # width and height in inches
+    draw: Callable[[Axes, Colours], None]  # draws it on axes in given colours
+    points: Points  # the numbers it draws; without rows its numbers are only in a table
 
     def inline(self) -> str:
         """An SVG element that takes its colours from its page."""
@@ -312,15 +294,10 @@ def scatter(pairs: Sequence[tuple[Row, Row]], title: str, names: tuple[str, str]
 
 @dataclass(frozen=True)
 class FigureBar:
-    """A bar of K shares.
+    """A bar of K shares."""
 
-    Attributes:
-        name: beside it.
-        shares: (K,) that add up to 1.
-    """
-
-    name: str
-    shares: Sequence[float]
+    name: str  # beside it
+    shares: Sequence[float]  # (K,) that add up to 1
 
 
 def bars(

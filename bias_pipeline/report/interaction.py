@@ -33,13 +33,9 @@ _ROOM = 20  # around the outermost intervals, for names
 
 @dataclass(frozen=True)
 class Script:
-    """JavaScript within a page.
+    """JavaScript within a page."""
 
-    Attributes:
-        text: without a closing tag.
-    """
-
-    text: str
+    text: str  # without a closing tag
 
     @property
     def source(self) -> str:

@@ -25,28 +25,17 @@ _UNITS = {"fraction": "per cent", "quality": "CIDEr-D"}
 
 @dataclass(frozen=True)
 class PanelLine:
-    """One reading.
+    """One reading."""
 
-    Attributes:
-        name: of the metric, or of the captioner.
-        meaning: what the number says, in plain words.
-        number: the value drawn: less people's share, where that is known.
-        beside: the captioner's own value and people's.
-        tone: ``worse``, ``better``, ``level``, or ``doubt`` where it is not used.
-        note: why it is not used.
-        neutral: the value that means no bias.
-        unit: of the number.
-        people: the same number of one person as the captioner, at equal speech; None without.
-    """
-
-    name: str
-    meaning: str
-    number: SheetNumber
-    beside: str
-    tone: str
-    note: str
-    neutral: float
-    unit: str
+    name: str  # of the metric, or of the captioner
+    meaning: str  # what the number says, in plain words
+    number: SheetNumber  # the value drawn: less people's share, where that is known
+    beside: str  # the captioner's own value and people's
+    tone: str  # `worse`, `better`, `level`, or `doubt` where it is not used
+    note: str  # why it is not used
+    neutral: float  # the value that means no bias
+    unit: str  # of the number
+    # The same number of one person as the captioner, at equal speech; None without
     people: SheetNumber | None = None
 
     @property
@@ -59,19 +48,12 @@ class PanelLine:
 
 @dataclass(frozen=True)
 class Axis:
-    """The axis below some lines.
+    """The axis below some lines."""
 
-    Attributes:
-        low: left end.
-        high: right end.
-        fraction: whether ticks are in per cent.
-        ticks: values that are written below it.
-    """
-
-    low: float
-    high: float
-    fraction: bool
-    ticks: Sequence[float]
+    low: float  # left end
+    high: float  # right end
+    fraction: bool  # whether ticks are in per cent
+    ticks: Sequence[float]  # values that are written below it
 
     def at(self, value: float | None) -> float | None:
         """The place of a value in per cent of the width; None for none.
@@ -92,42 +74,25 @@ class Axis:
 
 @dataclass(frozen=True)
 class PanelBlock:
-    """Lines that share an axis.
+    """Lines that share an axis."""
 
-    Attributes:
-        lines: from top to bottom.
-        axis: below them.
-        unit: written at it.
-    """
-
-    lines: Sequence[PanelLine]
-    axis: Axis
-    unit: str
+    lines: Sequence[PanelLine]  # from top to bottom
+    axis: Axis  # below them
+    unit: str  # written at it
 
 
 @dataclass(frozen=True)
 class Panel:
-    """The readings of one question.
+    """The readings of one question."""
 
-    Attributes:
-        kind: of :data:`~bias_pipeline.report.verdict_sentences.PANELS`.
-        title: the question.
-        answer: ``more``, ``no``, ``none``, ``unknown``, or empty where nothing is judged.
-        chip: the answer in a word or two.
-        meaning: what all of its lines say, if they say the same.
-        blocks: its lines.
-        left: a sentence on lines that are not shown, or on absent examples.
-        sheets: examples behind the numbers.
-    """
-
-    kind: str
-    title: str
-    answer: str
-    chip: str
-    meaning: str
-    blocks: Sequence[PanelBlock]
-    left: str = ""
-    sheets: Sequence[Sheet] = ()
+    kind: str  # of `PANELS`
+    title: str  # the question
+    answer: str  # `more`, `no`, `none`, `unknown`, or empty where nothing is judged
+    chip: str  # the answer in a word or two
+    meaning: str  # what all of its lines say, if they say the same
+    blocks: Sequence[PanelBlock]  # its lines
+    left: str = ""  # a sentence on lines that are not shown, or on absent examples
+    sheets: Sequence[Sheet] = ()  # examples behind the numbers
 
     @property
     def has_people(self) -> bool:

@@ -24,43 +24,26 @@ STRONGEST = 0.9
 
 @dataclass(frozen=True)
 class Runs:
-    """The runs behind a number.
+    """The runs behind a number."""
 
-    Attributes:
-        std: standard deviation over them (n - 1), NaN of fewer than two.
-        count: how many.
-    """
-
-    std: float
-    count: int
+    std: float  # standard deviation over them (n - 1), NaN of fewer than two
+    count: int  # how many
 
 
 @dataclass(frozen=True)
 class SheetNumber:
-    """A number, with its interval if it has one.
+    """A number, with its interval if it has one."""
 
-    Attributes:
-        value: NaN where it does not exist.
-        low: lower end, None for a number without an interval.
-        high: upper end.
-        fraction: whether it is shown in per cent; files contain fractions.
-        digits: shown after the decimal point.
-        mark: an arrow after it.
-        tone: ``worse`` or ``better`` than neutral, ``doubt`` if it is not used.
-        best: whether it is significantly fairer than every other of its column.
-        runs: over seeds; None for a number that has none.
-        half: an error of another kind in place of the interval: its name in files and its size.
-    """
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-    fraction: bool = False
-    digits: int = 2
-    mark: str = ""
-    tone: str = ""
-    best: bool = False
-    runs: Runs | None = None
+    value: float  # NaN where it does not exist
+    low: float | None = None  # lower end, None for a number without an interval
+    high: float | None = None  # upper end
+    fraction: bool = False  # whether it is shown in per cent; files contain fractions
+    digits: int = 2  # shown after the decimal point
+    mark: str = ""  # an arrow after it
+    tone: str = ""  # `worse` or `better` than neutral, `doubt` if it is not used
+    best: bool = False  # whether it is significantly fairer than every other of its column
+    runs: Runs | None = None  # over seeds; None for a number that has none
+    # An error of another kind in place of the interval: its name in files and its size
     half: tuple[str, float] | None = None
 
     @classmethod
@@ -92,13 +75,9 @@ class SheetNumber:
 
 @dataclass(frozen=True)
 class Weighted:
-    """A caption whose words have weights.
+    """A caption whose words have weights."""
 
-    Attributes:
-        words: each with its weight, in the order of the caption.
-    """
-
-    words: tuple[tuple[str, float], ...]
+    words: tuple[tuple[str, float], ...]  # each with its weight, in the order of the caption
 
     @property
     def text(self) -> str:
@@ -122,19 +101,12 @@ def _level(weight: float) -> int:
 
 @dataclass(frozen=True)
 class Illustrated:
-    """An image id with a small picture, a map, or both.
+    """An image id with a small picture, a map, or both."""
 
-    Attributes:
-        text: the id.
-        picture: a thumbnail as base64 of a JPEG; empty if there is none.
-        word: of the caption, whose map is shown; empty if there is none.
-        map: where the captioner looked for it, as base64 of a JPEG.
-    """
-
-    text: str
-    picture: str
-    word: str = ""
-    map: str = ""
+    text: str  # the id
+    picture: str  # a thumbnail as base64 of a JPEG; empty if there is none
+    word: str = ""  # of the caption, whose map is shown; empty if there is none
+    map: str = ""  # where the captioner looked for it, as base64 of a JPEG
 
 
 Cell = str | SheetNumber | Weighted | Illustrated | None  # None is written as a dash
@@ -154,48 +126,28 @@ def cell_text(cell: Cell) -> str:
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table.
+    """A table."""
 
-    Attributes:
-        caption: what it shows.
-        head: names of its columns.
-        rows: its cells; the first column names the row.
-        folded: whether it is shown only after a click.
-        metrics: the metric of each column, empty if it has none.
-        captioners: the captioner of each column, empty if it has none.
-    """
-
-    caption: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
-    folded: bool = False
-    metrics: Sequence[str] = ()
-    captioners: Sequence[str] = ()
+    caption: str  # what it shows
+    head: Sequence[str]  # names of its columns
+    rows: Sequence[Sequence[Cell]]  # its cells; the first column names the row
+    folded: bool = False  # whether it is shown only after a click
+    metrics: Sequence[str] = ()  # the metric of each column, empty if it has none
+    captioners: Sequence[str] = ()  # the captioner of each column, empty if it has none
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a report: texts, figures, tables and notes, in this order.
+    """A part of a report: texts, figures, tables and notes, in this order."""
 
-    Attributes:
-        title: its heading.
-        texts: paragraphs above the figures.
-        figures: not drawn yet.
-        sheets: tables.
-        notes: paragraphs below the tables.
-        metrics: those it is about; empty if about all.
-        captioner: the only one it is about; empty if there are more.
-        chapter: the heading under which it is folded; empty if it is open under its own.
-    """
-
-    title: str
-    texts: Sequence[str] = ()
-    figures: Sequence[Plot] = ()
-    sheets: Sequence[Sheet] = ()
-    notes: Sequence[str] = ()
-    metrics: Sequence[str] = ()
-    captioner: str = ""
-    chapter: str = ""
+    title: str  # its heading
+    texts: Sequence[str] = ()  # paragraphs above the figures
+    figures: Sequence[Plot] = ()  # not drawn yet
+    sheets: Sequence[Sheet] = ()  # tables
+    notes: Sequence[str] = ()  # paragraphs below the tables
+    metrics: Sequence[str] = ()  # those it is about; empty if about all
+    captioner: str = ""  # the only one it is about; empty if there are more
+    chapter: str = ""  # the heading under which it is folded; empty if it is open under its own
 
 
 def latest(results: Iterable[Result]) -> list[Result]:

@@ -34,17 +34,11 @@ def half_width(runs: Runs) -> float:
 
 @dataclass(frozen=True)
 class RunError:
-    """An error over runs.
+    """An error over runs."""
 
-    Attributes:
-        name: of its column in files.
-        size: from a number's runs to it.
-        legend: what ± means.
-    """
-
-    name: str
-    size: Callable[[Runs], float]
-    legend: str
+    name: str  # of its column in files
+    size: Callable[[Runs], float]  # from a number's runs to it
+    legend: str  # what ± means
 
 
 RUN_ERRORS = {

@@ -270,14 +270,10 @@ _IN_SENTENCE = ("metric", "attribute", "dataset", "captioner")  # what a sentenc
 
 @dataclass(frozen=True)
 class Bounds:
-    """One headline of one captioner under the labels of several people.
+    """One headline of one captioner under the labels of several people."""
 
-    Attributes:
-        rows: annotator, or ``majority``, to the headline under their labels.
-        settings: in which these cells differ from others of the sweep, as part of their name.
-    """
-
-    rows: Mapping[str, Row]
+    rows: Mapping[str, Row]  # annotator, or `majority`, to the headline under their labels
+    # In which these cells differ from others of the sweep, as part of their name
     settings: str = ""
 
     @property

@@ -33,25 +33,15 @@ from bias_pipeline.results.store import Result, Row
 
 @dataclass(frozen=True)
 class Summary:
-    """The answers on one attribute in one data set.
+    """The answers on one attribute in one data set."""
 
-    Attributes:
-        title: the attribute and the data set.
-        facts: what was scored: name and value.
-        verdict: about two sentences.
-        sure: how many readings they use, and what brackets and p mean.
-        panels: the figure.
-        undecided: numbers that are not used, and why.
-        several: whether the figure's lines are captioners.
-    """
-
-    title: str
-    facts: Sequence[tuple[str, str]]
-    verdict: Sequence[str]
-    sure: str
-    panels: Sequence[Panel]
-    undecided: Sequence[str]
-    several: bool = False
+    title: str  # the attribute and the data set
+    facts: Sequence[tuple[str, str]]  # what was scored: name and value
+    verdict: Sequence[str]  # about two sentences
+    sure: str  # how many readings they use, and what brackets and p mean
+    panels: Sequence[Panel]  # the figure
+    undecided: Sequence[str]  # numbers that are not used, and why
+    several: bool = False  # whether the figure's lines are captioners
 
 
 def summaries(results: Sequence[Result], behind: Behind = NOTHING) -> list[Summary]:

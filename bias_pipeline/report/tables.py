@@ -48,19 +48,12 @@ def print_results(results: Sequence[Result]) -> None:
 
 @dataclass(frozen=True)
 class _Section:
-    """A part of the table: all of it, or one metric where the whole would be too wide.
+    """A part of the table: all of it, or one metric where the whole would be too wide."""
 
-    Attributes:
-        heading: what its cells share and other cells do not.
-        header: names of its columns.
-        lines: a cell each.
-        keys: how many columns name a cell.
-    """
-
-    heading: str
-    header: Sequence[str]
-    lines: Sequence[Sequence[str]]
-    keys: int
+    heading: str  # what its cells share and other cells do not
+    header: Sequence[str]  # names of its columns
+    lines: Sequence[Sequence[str]]  # a cell each
+    keys: int  # how many columns name a cell
 
 
 def _sections(results: Sequence[Result]) -> list[_Section]:

@@ -65,22 +65,14 @@ def with_pictures(
 
 @dataclass
 class _Pictures:
-    """Thumbnails and maps, each file read once.
+    """Thumbnails and maps, each file read once."""
 
-    Attributes:
-        photos: image id to file.
-        maps: image id to a map.
-        wanted: ids of images that examples are of.
-        pictured: those that are shown with a thumbnail.
-        mapped: those that are shown with a map.
-        read: file to a JPEG in base64; empty if it cannot be read.
-    """
-
-    photos: Mapping[str, Path]
-    maps: Mapping[str, DrawnMap]
-    wanted: set[str] = field(default_factory=set)
-    pictured: set[str] = field(default_factory=set)
-    mapped: set[str] = field(default_factory=set)
+    photos: Mapping[str, Path]  # image id to file
+    maps: Mapping[str, DrawnMap]  # image id to a map
+    wanted: set[str] = field(default_factory=set)  # ids of images that examples are of
+    pictured: set[str] = field(default_factory=set)  # those that are shown with a thumbnail
+    mapped: set[str] = field(default_factory=set)  # those that are shown with a map
+    # File to a JPEG in base64; empty if it cannot be read
     read: dict[Path, str] = field(default_factory=dict)
 
     def in_summary(self, summary: Summary) -> Summary:

@@ -21,23 +21,17 @@ _PAIRED = "paired"
 
 @dataclass(frozen=True, eq=False)
 class ImageScores:
-    """N images that attackers of a part were tested on.
+    """N images that attackers of a part were tested on."""
 
-    Attributes:
-        ids: the N ids as an Arrow array of strings.
-        groups: names of the K groups.
-        truth: (N,) int64, the true group of each.
-        right: (N,) share of the guesses from the captioner's caption that were right, in [0, 1];
-            NaN where there is none.
-        confidence: (N,) mean probability of the true group from it, in [0, 1]; NaN likewise.
-        side_shares: side to (N,) what each image adds to the side's score.
-    """
-
-    ids: pa.Array
-    groups: tuple[str, ...]
-    truth: IntArray
+    ids: pa.Array  # the N ids as an Arrow array of strings
+    groups: tuple[str, ...]  # names of the K groups
+    truth: IntArray  # (N,) int64, the true group of each
+    # (N,) share of the guesses from the captioner's caption that were right, in [0, 1]; NaN where
+    # there is none
     right: Float64Array
+    # (N,) mean probability of the true group from it, in [0, 1]; NaN likewise
     confidence: Float64Array
+    # Side to (N,) what each image adds to the side's score
     side_shares: Mapping[str, Float64Array] = field(default_factory=dict)
     _orders: dict[tuple[str, bool], IntArray] = field(default_factory=dict)
 

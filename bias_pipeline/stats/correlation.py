@@ -15,21 +15,13 @@ FEWEST_CORRELATED = 3  # two points always lie on a line
 
 
 class Correlation(NamedTuple):
-    """A correlation; all but ``n`` are NaN where it is undefined.
+    """A correlation; all but ``n`` are NaN where it is undefined."""
 
-    Attributes:
-        value: in [-1, 1].
-        low: of its 95 % interval.
-        high: of its 95 % interval.
-        p_value: of a t test against 0.
-        n: pairs.
-    """
-
-    value: float
-    low: float
-    high: float
-    p_value: float
-    n: int
+    value: float  # in [-1, 1]
+    low: float  # of its 95 % interval
+    high: float  # of its 95 % interval
+    p_value: float  # of a t test against 0
+    n: int  # pairs
 
 
 def pearson(one: Sequence[float], two: Sequence[float]) -> Correlation:

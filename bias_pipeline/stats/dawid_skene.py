@@ -21,16 +21,11 @@ _SMOOTH = 0.01  # answers added to each cell, so that no matrix has a 0 for good
 
 
 class Consensus(NamedTuple):
-    """What answers say of the truth.
+    """What answers say of the truth."""
 
-    Attributes:
-        posterior: (N, K) probability of each group for each item; rows sum to 1.
-        prior: (K,) share of each group.
-        confusions: (R, K, K) for each rater, the probability of an answer (last) given the truth.
-    """
-
-    posterior: Float64Array
-    prior: Float64Array
+    posterior: Float64Array  # (N, K) probability of each group for each item; rows sum to 1
+    prior: Float64Array  # (K,) share of each group
+    # (R, K, K) for each rater, the probability of an answer (last) given the truth
     confusions: Float64Array
 
 

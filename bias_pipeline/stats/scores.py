@@ -15,24 +15,16 @@ from bias_pipeline.scoring import Scoring
 
 @dataclass(frozen=True, eq=False)
 class ScoreTable:
-    """One number for each image and attacker.
+    """One number for each image and attacker."""
 
-    Attributes:
-        images: (I,) corpus rows of the images that any attacker was tested on, ascending.
-        values: (I, A) scores, NaN where an attacker was not tested on an image.
-        seed_of: (A,) which of the S seeds an attacker belongs to.
-        n_seeds: S.
-        group_of: (I,) the group of each image if groups are averaged equally, else 0 for all; -1
-            where no attacker was tested on it.
-        scoring: of the guesses; its link turns an attacker's mean into its score.
-    """
-
-    images: IntArray
-    values: Float64Array
-    seed_of: IntArray
-    n_seeds: int
+    images: IntArray  # (I,) corpus rows of the images that any attacker was tested on, ascending
+    values: Float64Array  # (I, A) scores, NaN where an attacker was not tested on an image
+    seed_of: IntArray  # (A,) which of the S seeds an attacker belongs to
+    n_seeds: int  # S
+    # (I,) the group of each image if groups are averaged equally, else 0 for all; -1 where no
+    # attacker was tested on it
     group_of: IntArray
-    scoring: Scoring
+    scoring: Scoring  # of the guesses; its link turns an attacker's mean into its score
 
     @classmethod
     def of(cls, predictions: Sequence[Predictions], scoring: Scoring) -> ScoreTable:

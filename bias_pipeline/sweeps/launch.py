@@ -102,27 +102,16 @@ def _captioners(overrides: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class SweepRequest:
-    """A checked command line.
+    """A checked command line."""
 
-    Attributes:
-        words: the command line.
-        options: Hydra's flags.
-        overrides: with ``all`` replaced by its values.
-        config: of its first job.
-        first: its first job's cell.
-        loader: composes its jobs, each once.
-        networks: whether networks run, which use several cores by themselves.
-        unused: overrides without effect.
-    """
-
-    words: Sequence[str]
-    options: Namespace
-    overrides: Sequence[str]
-    config: DictConfig
-    first: CellConfig
-    loader: Loader
-    networks: bool = False
-    unused: Sequence[str] = ()
+    words: Sequence[str]  # the command line
+    options: Namespace  # Hydra's flags
+    overrides: Sequence[str]  # with `all` replaced by its values
+    config: DictConfig  # of its first job
+    first: CellConfig  # its first job's cell
+    loader: Loader  # composes its jobs, each once
+    networks: bool = False  # whether networks run, which use several cores by themselves
+    unused: Sequence[str] = ()  # overrides without effect
 
     @property
     def processes(self) -> int | str:

@@ -19,17 +19,11 @@ from bias_pipeline.sweeps.job import OUTCOME
 
 @dataclass(frozen=True)
 class SweepOutcome:
-    """The result of a job or sweep.
+    """The result of a job or sweep."""
 
-    Attributes:
-        outputs: the folder of results.
-        results: of the cells that succeeded, in the order of the sweep.
-        exit_code: of the command.
-    """
-
-    outputs: Path
-    results: Sequence[Result] = ()
-    exit_code: int = 0
+    outputs: Path  # the folder of results
+    results: Sequence[Result] = ()  # of the cells that succeeded, in the order of the sweep
+    exit_code: int = 0  # of the command
 
     def with_draws(self) -> list[Result]:
         """The results with their headlines under every resampling, which comparisons need."""

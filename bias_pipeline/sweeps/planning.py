@@ -25,21 +25,13 @@ _MEASURED = ("ngram", "")  # the encoders with known costs
 
 @dataclass(frozen=True)
 class PlannedCell:
-    """A cell of a command.
+    """A cell of a command."""
 
-    Attributes:
-        run_id: its name, empty where its data cannot be read.
-        overrides: its overrides, as given.
-        state: ``to run``, ``cached``, or ``fails`` where its data cannot be read.
-        seconds: expected, 0 if it does not run, NaN if unknown.
-        error: why it would fail.
-    """
-
-    run_id: str
-    overrides: Sequence[str]
-    state: str
-    seconds: float = 0.0
-    error: BiasPipelineError | None = None
+    run_id: str  # its name, empty where its data cannot be read
+    overrides: Sequence[str]  # its overrides, as given
+    state: str  # `to run`, `cached`, or `fails` where its data cannot be read
+    seconds: float = 0.0  # expected, 0 if it does not run, NaN if unknown
+    error: BiasPipelineError | None = None  # why it would fail
 
 
 def dry_run(words: Sequence[str]) -> int:

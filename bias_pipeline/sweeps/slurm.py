@@ -51,15 +51,10 @@ ENDED = (
 
 @dataclass(frozen=True)
 class Submitted:
-    """A job that a launcher submitted.
+    """A job that a launcher submitted."""
 
-    Attributes:
-        id: its id, such as ``12_0``.
-        folder: its logs and its pickled call.
-    """
-
-    id: str
-    folder: Path
+    id: str  # its id, such as `12_0`
+    folder: Path  # its logs and its pickled call
 
     @property
     def log(self) -> Path:

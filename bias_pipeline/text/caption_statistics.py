@@ -18,18 +18,13 @@ from bias_pipeline.text.mentions import attribute_mentions, lowered_words, neutr
 
 @dataclass(frozen=True)
 class CaptionStatistics:
-    """Length, vocabulary and neutral rate of one side; NaN without captions.
+    """Length, vocabulary and neutral rate of one side; NaN without captions."""
 
-    Attributes:
-        words: mean number of words a caption.
-        vocabulary: perplexity of single words: as many equally frequent words would be as hard to
-            predict; far more stable than a count of distinct words.
-        neutral: share of its captions that name no group of the attribute.
-    """
-
-    words: float
+    words: float  # mean number of words a caption
+    # Perplexity of single words: as many equally frequent words would be as hard to predict; far
+    # more stable than a count of distinct words
     vocabulary: float
-    neutral: float
+    neutral: float  # share of its captions that name no group of the attribute
 
 
 def speeches(corpus: Corpus, attribute: Attribute) -> dict[str, CaptionStatistics]:

@@ -25,15 +25,10 @@ from bias_pipeline.text.vectors import GLOVE_NAME, WordVectors, digests, word_ve
 
 
 class Near(NamedTuple):
-    """A word and how far it is.
+    """A word and how far it is."""
 
-    Attributes:
-        word: the nearest word.
-        distance: cosine distance, in [0, 2].
-    """
-
-    word: str
-    distance: float
+    word: str  # the nearest word
+    distance: float  # cosine distance, in [0, 2]
 
 
 NOWHERE = Near("", float("nan"))
@@ -118,24 +113,15 @@ Distance = Annotated[float, Range(above=0, high=2)]
 
 @dataclass(frozen=True)
 class Substitution:
-    """How a word was replaced.
+    """How a word was replaced."""
 
-    Attributes:
-        side: whose captions it is in.
-        word: the word.
-        replacement: its replacement.
-        distance: cosine distance to the nearest word of the captioner, in [0, 2]; NaN if the word
-            has no vector.
-        count: how often it occurs there.
-        near: whether the replacement is a word of the captioner.
-    """
-
-    side: str
-    word: str
-    replacement: str
+    side: str  # whose captions it is in
+    word: str  # the word
+    replacement: str  # its replacement
+    # Cosine distance to the nearest word of the captioner, in [0, 2]; NaN if the word has no vector
     distance: float
-    count: int
-    near: bool
+    count: int  # how often it occurs there
+    near: bool  # whether the replacement is a word of the captioner
 
 
 class ContextualAlignment(ConstantAlignment):

@@ -81,23 +81,19 @@ Unit = Literal["caption", "sentence", "subject"]
 
 @dataclass(frozen=True)
 class ScoredText:
-    """Rewrites a corpus so that only what is to be scored is left of its captions.
+    """Rewrites a corpus so that only what is to be scored is left of its captions."""
 
-    Attributes:
-        preambles: whether phrases before the content ("The image depicts") stay; ``cut`` removes
-            them from the captioner's captions and people's alike.
-        declined: whether the captioner's captions that decline to describe are ``absent``, as blank
-            ones are. Those of people stay: ten in 40,000 of LIC's data.
-        unit: what of each caption is scored, on both sides alike: all of it, its first
-            ``sentence``, or the sentences with a word for a person (``subject``; a heuristic: the
-            first sentence if none has one).
-        subjects: the words for persons.
-    """
-
+    # Whether phrases before the content ("The image depicts") stay; `cut` removes them from the
+    # captioner's captions and people's alike
     preambles: Preambles = "keep"
+    # Whether the captioner's captions that decline to describe are `absent`, as blank ones are.
+    # Those of people stay: ten in 40,000 of LIC's data.
     declined: Declined = "absent"
+    # What of each caption is scored, on both sides alike: all of it, its first `sentence`, or the
+    # sentences with a word for a person (`subject`; a heuristic: the first sentence if none has
+    # one)
     unit: Unit = "caption"
-    subjects: Context | None = None
+    subjects: Context | None = None  # the words for persons
 
     def __post_init__(self) -> None:
         """Check that there are words for persons where they are needed.

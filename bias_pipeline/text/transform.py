@@ -96,15 +96,10 @@ def is_special(word: str) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """E pairs of a caption and a word.
+    """E pairs of a caption and a word."""
 
-    Attributes:
-        captions: (E,) rows of the captions.
-        types: (E,) the words, as indices into ``Captions.types``.
-    """
-
-    captions: IntArray
-    types: IntArray
+    captions: IntArray  # (E,) rows of the captions
+    types: IntArray  # (E,) the words, as indices into `Captions.types`
 
     def __len__(self) -> int:
         return len(self.captions)

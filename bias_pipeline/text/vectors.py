@@ -33,18 +33,14 @@ _FASTTEXT_MAGIC = (793712314).to_bytes(4, "little")
 class WordVectors:
     """The directions of V words.
 
-    Attributes:
-        words: the words, in alphabetical order.
-        units: (V, D) float64 vectors of length 1.
-
     Example:
         >>> found = WordVectors.of({"cat": np.array([0.0, 2.0]), "dog": np.array([3.0, 0.0])})
         >>> found.words, found.units.tolist()
         (('cat', 'dog'), [[0.0, 1.0], [1.0, 0.0]])
     """
 
-    words: tuple[str, ...]
-    units: Float64Array
+    words: tuple[str, ...]  # the words, in alphabetical order
+    units: Float64Array  # (V, D) float64 vectors of length 1
 
     @classmethod
     def of(cls, table: Mapping[str, npt.NDArray[np.floating]]) -> WordVectors:

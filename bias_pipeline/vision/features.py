@@ -28,19 +28,14 @@ class FeatureMasking(ImageMasking):
     """Changes the background, or some of the objects, of every picture; people stay as they are.
 
     Pictures that were never annotated cannot be changed and lose their picture, with a note.
-
-    Attributes:
-        person: none; people stay.
-        background: whether all but people and annotated things is changed.
-        share: the share of objects that is changed with ``objects``; which ones follows from
-            category and box alone, so every model sees the same.
-        blur: the radius of ``fill=blur``, as a share of the picture's larger side.
     """
 
-    person: Literal["none"] = "none"
-    background: bool = False
+    person: Literal["none"] = "none"  # none; people stay
+    background: bool = False  # whether all but people and annotated things is changed
+    # The share of objects that is changed with `objects`; which ones follows from category and box
+    # alone, so every model sees the same
     share: InnerShare = 0.1
-    blur: InnerShare = 0.02
+    blur: InnerShare = 0.02  # the radius of `fill=blur`, as a share of the picture's larger side
 
     @property
     def idle(self) -> bool:

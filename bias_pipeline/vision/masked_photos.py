@@ -26,11 +26,6 @@ VERSION = 1  # raise it whenever any pixel changes
 class MaskedPhotos:
     """Reads photos, masks them and crops them; a photo that cannot be is unreadable.
 
-    Attributes:
-        regions: image id to the people and things in the photo.
-        masking: what is painted over.
-        crop: ``person``: only the box of the largest person is left, on a grey square.
-
     Example:
         >>> str(MaskedPhotos({}, ImageMasking(person="part", target="foreground")))
         'person=part target=foreground'
@@ -38,9 +33,9 @@ class MaskedPhotos:
         'crop=person'
     """
 
-    regions: Mapping[str, tuple[Region, ...]]
-    masking: ImageMasking
-    crop: Crop = "none"
+    regions: Mapping[str, tuple[Region, ...]]  # image id to the people and things in the photo
+    masking: ImageMasking  # what is painted over
+    crop: Crop = "none"  # `person`: only the box of the largest person is left, on a grey square
 
     def __str__(self) -> str:
         """The settings that differ from those of whole photos."""

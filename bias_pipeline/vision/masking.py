@@ -31,30 +31,27 @@ class ImageMasking(Configurable):
 
     An image without an annotated person cannot be masked and loses its picture, with a note. So
     does one whose people have only boxes if outlines are needed.
-
-    Attributes:
-        person: the masked part of people: their ``segment``, their ``box``, the upper ``part`` of
-            their segment, or ``none``.
-        objects: whether all other annotated objects are masked, by their outlines if they have any,
-            else by their boxes.
-        fill: what is painted: ``grey``, the ``mean`` colour of the rest, a strong ``blur`` of
-            the picture itself, or ``noise``, the same in all pictures.
-        grow: pixels by which masks grow, for too tight outlines; in the file's size, before
-            resizing for an encoder (drawings have the encoder's size).
-        fraction: the share of a person's height, from the top, that ``part`` masks. Ours; DBAC does
-            not say which part it masks.
-        target: which people: ``all``, the ``largest`` one, or those in the ``foreground``, at
-            least half as large as the largest (boxes).
-        min_score: detections with a lower score do not count.
     """
 
+    # The masked part of people: their `segment`, their `box`, the upper `part` of their segment, or
+    # `none`
     person: Literal["none", "segment", "box", "part"] = "segment"
+    # Whether all other annotated objects are masked, by their outlines if they have any, else by
+    # their boxes
     objects: bool = False
+    # What is painted: `grey`, the `mean` colour of the rest, a strong `blur` of the picture itself,
+    # or `noise`, the same in all pictures
     fill: Literal["grey", "mean", "blur", "noise"] = "grey"
+    # Pixels by which masks grow, for too tight outlines; in the file's size, before resizing for an
+    # encoder (drawings have the encoder's size)
     grow: NotNegativeCount = 0
+    # The share of a person's height, from the top, that `part` masks. Ours; DBAC does not say which
+    # part it masks.
     fraction: InnerShare = 0.5
+    # Which people: `all`, the `largest` one, or those in the `foreground`, at least half as large
+    # as the largest (boxes)
     target: Literal["all", "largest", "foreground"] = "all"
-    min_score: Share = 0.5
+    min_score: Share = 0.5  # detections with a lower score do not count
 
     @property
     def spec(self) -> Mapping[str, object]:
@@ -202,13 +199,9 @@ class ImageMasking(Configurable):
 
 @dataclass(frozen=True)
 class Silhouette:
-    """Replaces a picture by the silhouette of what a masking hides, white on black.
+    """Replaces a picture by the silhouette of what a masking hides, white on black."""
 
-    Attributes:
-        masking: the masking.
-    """
-
-    masking: ImageMasking
+    masking: ImageMasking  # the masking
 
     @property
     def spec(self) -> Mapping[str, object]:

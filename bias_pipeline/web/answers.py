@@ -37,21 +37,13 @@ _PAUSE = 10  # times what writing the table took, before it is written again
 
 @dataclass(frozen=True)
 class Rating:
-    """An answer.
+    """An answer."""
 
-    Attributes:
-        image_id: what it is about.
-        rater: who gave it.
-        value: the answer.
-        seconds: between page and answer; None if the page was shown before a restart.
-        answered_at: in UTC.
-    """
-
-    image_id: str
-    rater: str
-    value: str
-    seconds: float | None
-    answered_at: str
+    image_id: str  # what it is about
+    rater: str  # who gave it
+    value: str  # the answer
+    seconds: float | None  # between page and answer; None if the page was shown before a restart
+    answered_at: str  # in UTC
 
 
 class NameTakenError(Exception):

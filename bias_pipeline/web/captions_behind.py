@@ -31,17 +31,11 @@ _DRAWN = 256  # pixels of a picture that is drawn
 
 @dataclass(frozen=True, eq=False)
 class CaptionsBehind:
-    """What a run scored.
+    """What a run scored."""
 
-    Attributes:
-        corpus: as it was read.
-        attribute: whose groups are counted.
-        transforms: what attackers' captions go through, caption by caption.
-    """
-
-    corpus: Corpus
-    attribute: Attribute
-    transforms: Sequence[Transform] = ()
+    corpus: Corpus  # as it was read
+    attribute: Attribute  # whose groups are counted
+    transforms: Sequence[Transform] = ()  # what attackers' captions go through, caption by caption
 
     @cached_property
     def groups(self) -> tuple[str, ...]:

@@ -42,19 +42,13 @@ _SCORINGS: Mapping[str, Callable[..., scoring.Scoring]] = {
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """N images that a run scored.
+    """N images that a run scored."""
 
-    Attributes:
-        result: of the run.
-        scores: of attackers' guesses; None if the run has none that are sums over images.
-        captions: what was scored, None if it cannot be read.
-        reason: why ``captions`` is None; empty otherwise.
-    """
-
-    result: Result
+    result: Result  # of the run
+    # Of attackers' guesses; None if the run has none that are sums over images
     scores: ImageScores | None
-    captions: CaptionsBehind | None
-    reason: str = ""
+    captions: CaptionsBehind | None  # what was scored, None if it cannot be read
+    reason: str = ""  # why `captions` is None; empty otherwise
 
     @cached_property
     def rows(self) -> IntArray:

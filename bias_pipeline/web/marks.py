@@ -19,17 +19,12 @@ Marked = Sequence[tuple[str, int]]  # words with their strength, -2 to 2; 0 is n
 
 @dataclass(frozen=True)
 class TellingWords:
-    """What each n-gram adds to the log-odds of a group, as ``analysis words`` wrote it.
+    """What each n-gram adds to the log-odds of a group, as ``analysis words`` wrote it."""
 
-    Attributes:
-        groups: of the attribute.
-        votes: n-gram to (1,) towards the second of two groups, or (K,) towards each group.
-        order: of the longest n-gram.
-    """
-
-    groups: tuple[str, ...]
+    groups: tuple[str, ...]  # of the attribute
+    # N-gram to (1,) towards the second of two groups, or (K,) towards each group
     votes: Mapping[Gram, Float64Array]
-    order: int
+    order: int  # of the longest n-gram
 
     def marked(self, words: Sequence[str], group: str) -> Marked:
         """A caption's words with what they add.

@@ -35,14 +35,12 @@ class RatingPages:
     """The application.
 
     Attributes:
-        store: the study and its answers.
-        token: that new raters must bring; empty if nobody needs one.
-        unreadable: image to the reason why it cannot be shown.
         cookie: its name, since other studies on this machine have cookies too.
     """
 
-    store: AnswerStore
-    token: str = ""
+    store: AnswerStore  # the study and its answers
+    token: str = ""  # that new raters must bring; empty if nobody needs one
+    # Image to the reason why it cannot be shown
     unreadable: dict[str, str] = field(default_factory=dict)
     _shown: dict[tuple[str, str], float] = field(default_factory=dict)
     _codes: dict[str, str] = field(default_factory=dict)  # of new raters

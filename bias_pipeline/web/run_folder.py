@@ -114,15 +114,10 @@ _TONES = {"↑": "worse", "↓": "better"}
 
 @dataclass(frozen=True)
 class RunLine:
-    """A headline of a run.
+    """A headline of a run."""
 
-    Attributes:
-        result: of the run.
-        row: of the headline.
-    """
-
-    result: Result
-    row: Row
+    result: Result  # of the run
+    row: Row  # of the headline
 
     @property
     def number(self) -> SheetNumber:

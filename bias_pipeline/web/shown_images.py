@@ -17,63 +17,37 @@ from bias_pipeline.web.marks import Marked, TellingWords
 
 @dataclass(frozen=True)
 class ShownCaption:
-    """A captioner's caption of an image.
+    """A captioner's caption of an image."""
 
-    Attributes:
-        captioner: who wrote it.
-        words: each with the number of the group that it names, else -1.
-        read: as attackers read it, words that told them marked; empty if that is not known.
-        named: the group that it names, in words.
-        right: share of the attackers' guesses that were right; NaN if there are none.
-        sure: mean probability of the true group; NaN likewise.
-        share: what the image adds to the number; NaN if the number is no sum.
-    """
-
-    captioner: str
-    words: Sequence[tuple[str, int]]
-    read: Marked
-    named: str
-    right: float
-    sure: float
-    share: float
+    captioner: str  # who wrote it
+    words: Sequence[tuple[str, int]]  # each with the number of the group that it names, else -1
+    read: Marked  # as attackers read it, words that told them marked; empty if that is not known
+    named: str  # the group that it names, in words
+    right: float  # share of the attackers' guesses that were right; NaN if there are none
+    sure: float  # mean probability of the true group; NaN likewise
+    share: float  # what the image adds to the number; NaN if the number is no sum
 
 
 @dataclass(frozen=True)
 class ShownImage:
-    """An image behind a number.
+    """An image behind a number."""
 
-    Attributes:
-        id: of the image.
-        row: in the corpus, -1 if that is not at hand.
-        group: its label; empty if it has none.
-        picture: whether there is one.
-        captions: of the run, and of the run beside it.
-        people: people's captions, marked as the captioner's.
-        objects: in it.
-    """
-
-    id: str
-    row: int
-    group: str
-    picture: bool
-    captions: Sequence[ShownCaption]
-    people: Sequence[Sequence[tuple[str, int]]]
-    objects: Sequence[str]
+    id: str  # of the image
+    row: int  # in the corpus, -1 if that is not at hand
+    group: str  # its label; empty if it has none
+    picture: bool  # whether there is one
+    captions: Sequence[ShownCaption]  # of the run, and of the run beside it
+    people: Sequence[Sequence[tuple[str, int]]]  # people's captions, marked as the captioner's
+    objects: Sequence[str]  # in it
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A run's images as they are shown.
+    """A run's images as they are shown."""
 
-    Attributes:
-        evidence: on them.
-        part: whose sum is shown.
-        telling: the words that told attackers, if that is known.
-    """
-
-    evidence: Evidence
-    part: str
-    telling: TellingWords | None
+    evidence: Evidence  # on them
+    part: str  # whose sum is shown
+    telling: TellingWords | None  # the words that told attackers, if that is known
 
     def images(self, places: IntArray, beside: Shown | None) -> list[ShownImage]:
         """Images as they are shown.

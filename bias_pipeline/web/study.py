@@ -22,19 +22,13 @@ _LONGEST_SIDE, _QUALITY = 1600, 90
 
 @dataclass(frozen=True)
 class RatingQuestion:
-    """A question with a few answers.
+    """A question with a few answers."""
 
-    Attributes:
-        text: what raters read.
-        attribute: what the answers are labels of.
-        answers: in the order of the page; "cannot tell" is added, unless "unsure" is one of them.
-        ordinal: whether the answers are ordered.
-    """
-
-    text: str
-    attribute: str
+    text: str  # what raters read
+    attribute: str  # what the answers are labels of
+    # In the order of the page; "cannot tell" is added, unless "unsure" is one of them
     answers: tuple[str, ...]
-    ordinal: bool = False
+    ordinal: bool = False  # whether the answers are ordered
 
     @property
     def values(self) -> dict[str, str]:
@@ -50,27 +44,16 @@ class RatingQuestion:
 
 @dataclass(frozen=True)
 class Study:
-    """A question about pictures, captions or both.
+    """A question about pictures, captions or both."""
 
-    Attributes:
-        question: that is asked about each.
-        photos: image id to file; empty if only captions are shown.
-        captions: image id to caption; empty if only pictures are shown.
-        read: how photos are read.
-        masking: how they are masked, in words; empty if they are whole.
-        consent: the text that raters agree to.
-        gold: image id to a known answer.
-        limit: only so many items, the first by their ids; None for all.
-    """
-
-    question: RatingQuestion
-    photos: Mapping[str, Path]
-    captions: Mapping[str, str]
-    read: PhotoReader = read_photo
-    masking: str = ""
-    consent: str = CONSENT
-    gold: Mapping[str, str] = field(default_factory=dict)
-    limit: int | None = None
+    question: RatingQuestion  # that is asked about each
+    photos: Mapping[str, Path]  # image id to file; empty if only captions are shown
+    captions: Mapping[str, str]  # image id to caption; empty if only pictures are shown
+    read: PhotoReader = read_photo  # how photos are read
+    masking: str = ""  # how they are masked, in words; empty if they are whole
+    consent: str = CONSENT  # the text that raters agree to
+    gold: Mapping[str, str] = field(default_factory=dict)  # image id to a known answer
+    limit: int | None = None  # only so many items, the first by their ids; None for all
 
     @cached_property
     def images(self) -> tuple[str, ...]:

@@ -18,15 +18,10 @@ _LONGEST = 200  # characters of a value
 
 @dataclass(frozen=True)
 class View:
-    """The part of an address after the question mark.
+    """The part of an address after the question mark."""
 
-    Attributes:
-        path: of the page.
-        values: name to value, without empty ones.
-    """
-
-    path: str
-    values: Mapping[str, str]
+    path: str  # of the page
+    values: Mapping[str, str]  # name to value, without empty ones
 
     @classmethod
     def of(cls, path: str, given: Mapping[str, str], known: Sequence[str]) -> View:
@@ -81,17 +76,11 @@ class View:
 
 @dataclass(frozen=True)
 class Page(Generic[T]):
-    """A page of a list.
+    """A page of a list."""
 
-    Attributes:
-        view: of the list.
-        count: how many things there are on all pages.
-        make: the things from one place to another.
-    """
-
-    view: View
-    count: int
-    make: Callable[[int, int], Sequence[T]]
+    view: View  # of the list
+    count: int  # how many things there are on all pages
+    make: Callable[[int, int], Sequence[T]]  # the things from one place to another
 
     @property
     def last(self) -> int:

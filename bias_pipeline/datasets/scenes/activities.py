@@ -15,33 +15,19 @@ SETTINGS = ("sport", "street", "home")
 
 
 class Activity(NamedTuple):
-    """Something to do.
+    """Something to do."""
 
-    Attributes:
-        name: unique.
-        setting: one of :data:`SETTINGS`; decides what else can be in the scene.
-        weight: how frequent it is before any leaning, relative.
-        leans: group to the factor by which it is more frequent in that group.
-        main: the COCO object it cannot do without.
-        possessive: whether each of several people has a main object of their own.
-        others: other COCO objects and the probability of each.
-        roles: neutral nouns for the person who does it, "|" between them.
-        naming: verb phrases that name the main object as ``{it}``.
-        plain: verb phrases that name no object.
-        places: names in :data:`PLACES`.
-    """
-
-    name: str
-    setting: str
-    weight: float
-    leans: Mapping[str, float]
-    main: str
-    possessive: bool
-    others: Mapping[str, float]
-    roles: tuple[str, ...]
-    naming: tuple[Verb, ...]
-    plain: tuple[Verb, ...]
-    places: tuple[str, ...]
+    name: str  # unique
+    setting: str  # one of `SETTINGS`; decides what else can be in the scene
+    weight: float  # how frequent it is before any leaning, relative
+    leans: Mapping[str, float]  # group to the factor by which it is more frequent in that group
+    main: str  # the COCO object it cannot do without
+    possessive: bool  # whether each of several people has a main object of their own
+    others: Mapping[str, float]  # other COCO objects and the probability of each
+    roles: tuple[str, ...]  # neutral nouns for the person who does it, "|" between them
+    naming: tuple[Verb, ...]  # verb phrases that name the main object as `{it}`
+    plain: tuple[Verb, ...]  # verb phrases that name no object
+    places: tuple[str, ...]  # names in `PLACES`
 
 
 def _activity(

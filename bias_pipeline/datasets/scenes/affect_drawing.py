@@ -45,9 +45,6 @@ _ICONS = [name for name, category in CATEGORIES.items() if category.supercategor
 class AffectDrawing:
     """A picture of the affective world.
 
-    Attributes:
-        image: what is drawn.
-
     Example:
         >>> from bias_pipeline.datasets.scenes.affect_world import affect_world
         >>> drawn = AffectDrawing(affect_world(1, 0)[0]).draw(64)
@@ -55,7 +52,7 @@ class AffectDrawing:
         ((64, 64, 3), ())
     """
 
-    image: AffectImage
+    image: AffectImage  # what is drawn
 
     @property
     def digest(self) -> str:

@@ -66,20 +66,17 @@ _PURPOSES = (
 
 @dataclass(frozen=True)
 class AffectSettings:
-    """How a captioner of the affective world differs from a person.
+    """How a captioner of the affective world differs from a person."""
 
-    Attributes:
-        affect: from -1 to 1, neutral 0: with this probability each motif, and the thought, is
-            imagined instead of perceived: as typical of the picture's emotion, or, if negative, as
-            without its influence.
-        vocabulary: from 0 to 1, neutral 1: the share of each list of synonyms and frames in use.
-        length: 0 or more, neutral 1: multiplies the probability of every motif and of the thought.
-        feeling_rate: 0 or more, neutral 1: multiplies the probability that the feeling is said.
-    """
-
+    # From -1 to 1, neutral 0: with this probability each motif, and the thought, is imagined
+    # instead of perceived: as typical of the picture's emotion, or, if negative, as without its
+    # influence
     affect: float = 0.0
+    # From 0 to 1, neutral 1: the share of each list of synonyms and frames in use
     vocabulary: float = 1.0
+    # 0 or more, neutral 1: multiplies the probability of every motif and of the thought
     length: float = 1.0
+    # 0 or more, neutral 1: multiplies the probability that the feeling is said
     feeling_rate: float = 1.0
 
     def __post_init__(self) -> None:
@@ -118,21 +115,13 @@ class Utterance(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AffectImage:
-    """One picture.
+    """One picture."""
 
-    Attributes:
-        key: its number in the world; everything about it follows from seed and key.
-        seed: of the world.
-        emotion: which it evokes, one of ArtEmis' nine.
-        motifs: slot to the number of its option.
-        utterances: of five annotators.
-    """
-
-    key: int
-    seed: int
-    emotion: str
-    motifs: Mapping[str, int]
-    utterances: tuple[Utterance, ...]
+    key: int  # its number in the world; everything about it follows from seed and key
+    seed: int  # of the world
+    emotion: str  # which it evokes, one of ArtEmis' nine
+    motifs: Mapping[str, int]  # slot to the number of its option
+    utterances: tuple[Utterance, ...]  # of five annotators
 
     @property
     def id(self) -> int:

@@ -15,37 +15,33 @@ class BiasSettings:
 
     Each dial changes one thing and no other draw.
 
-    Attributes:
-        a_to_t: from -1 to 1, neutral 0: amplification attribute -> task. With this probability
-            each slot (activity, clothing, carried, nearby, backdrop) is imagined instead of
-            perceived: as typical of the person's group, or, if negative, as without the attribute's
-            influence.
-        t_to_a: from 0 to 1, neutral 0: amplification task -> attribute. The share of captions
-            whose attribute words follow the group that the scene suggests, not the person's.
-        vocabulary: from 0 to 1, neutral 1: the share of each list of synonyms and sentence frames
-            in use, counted by frequency. 0: always the most frequent one.
-        length: 0 or more, neutral 1: multiplies the probability of every detail that depends on
-            attributes only through the backdrop (place, backdrop, company, colours, long frames).
-        mention_rate: 0 or more, neutral 1: multiplies the probability that an object is named.
-        gender_word_rate: 0 or more, neutral 1: multiplies the probability of a gendered rather
-            than a neutral word for the person.
-        sentences: a whole number from 1 to 50, neutral 1: how many sentences a caption has. Each is
-            what another person would write of what the captioner perceives, with the other dials.
-        attribute: the one that ``a_to_t`` and ``t_to_a`` amplify.
-
     Example:
         >>> BiasSettings(a_to_t=0.5, attribute="skin").t_to_a
         0.0
     """
 
+    # From -1 to 1, neutral 0: amplification attribute -> task. With this probability each slot
+    # (activity, clothing, carried, nearby, backdrop) is imagined instead of perceived: as typical
+    # of the person's group, or, if negative, as without the attribute's influence.
     a_to_t: float = 0.0
+    # From 0 to 1, neutral 0: amplification task -> attribute. The share of captions whose attribute
+    # words follow the group that the scene suggests, not the person's.
     t_to_a: float = 0.0
+    # From 0 to 1, neutral 1: the share of each list of synonyms and sentence frames in use, counted
+    # by frequency. 0: always the most frequent one.
     vocabulary: float = 1.0
+    # 0 or more, neutral 1: multiplies the probability of every detail that depends on attributes
+    # only through the backdrop (place, backdrop, company, colours, long frames)
     length: float = 1.0
+    # 0 or more, neutral 1: multiplies the probability that an object is named
     mention_rate: float = 1.0
+    # 0 or more, neutral 1: multiplies the probability of a gendered rather than a neutral word for
+    # the person
     gender_word_rate: float = 1.0
+    # A whole number from 1 to 50, neutral 1: how many sentences a caption has. Each is what another
+    # person would write of what the captioner perceives, with the other dials.
     sentences: int = 1
-    attribute: str = "gender"
+    attribute: str = "gender"  # the one that `a_to_t` and `t_to_a` amplify
 
     def __post_init__(self) -> None:
         """Check the ranges.

@@ -14,17 +14,11 @@ from bias_pipeline.vision.people import plain_label
 
 
 class Category(NamedTuple):
-    """One COCO category.
+    """One COCO category."""
 
-    Attributes:
-        id: COCO's own number, 1 to 90 with gaps.
-        supercategory: COCO's own grouping.
-        nouns: singular nouns that name it, the most frequent first.
-    """
-
-    id: int
-    supercategory: str
-    nouns: tuple[str, ...]
+    id: int  # COCO's own number, 1 to 90 with gaps
+    supercategory: str  # COCO's own grouping
+    nouns: tuple[str, ...]  # singular nouns that name it, the most frequent first
 
 
 _TABLE = """

@@ -60,36 +60,22 @@ PURPOSES = tuple(
 
 
 class Subject(NamedTuple):
-    """Who a sentence is about.
+    """Who a sentence is about."""
 
-    Attributes:
-        text: "a young woman".
-        be: "is" or "are".
-        exist: the verb after "there": also "is" before "a group of men".
-        possessive: "his", "her" or "their".
-    """
-
-    text: str
-    be: str
-    exist: str
-    possessive: str
+    text: str  # "a young woman"
+    be: str  # "is" or "are"
+    exist: str  # the verb after "there": also "is" before "a group of men"
+    possessive: str  # "his", "her" or "their"
 
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """One annotator describing one scene.
+    """One annotator describing one scene."""
 
-    Attributes:
-        scene: what the annotator sees.
-        spoken: attribute to the group that the annotator assumes, "" if unsure.
-        draws: a number in [0, 1) for every one of :data:`PURPOSES`.
-        dials: how the annotator differs from a person.
-    """
-
-    scene: Scene
-    spoken: Mapping[str, str]
-    draws: Mapping[str, float]
-    dials: BiasSettings
+    scene: Scene  # what the annotator sees
+    spoken: Mapping[str, str]  # attribute to the group that the annotator assumes, "" if unsure
+    draws: Mapping[str, float]  # a number in [0, 1) for every one of `PURPOSES`
+    dials: BiasSettings  # how the annotator differs from a person
 
     def says(self, purpose: str, probability: float) -> bool:
         """Whether the annotator mentions something, with the given probability."""

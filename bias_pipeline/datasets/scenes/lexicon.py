@@ -30,19 +30,12 @@ _CONSONANT_SOUND = ("uni", "use", "euro", "one")  # "a uniform", though it is wr
 
 
 class Verb(NamedTuple):
-    """A verb phrase in the three forms a caption uses.
+    """A verb phrase in the three forms a caption uses."""
 
-    Attributes:
-        base: "ride", with a plural subject.
-        third: "rides", with a singular subject.
-        gerund: "riding".
-        rest: what follows the verb, "" or with a leading blank; ``{it}`` stands for an object.
-    """
-
-    base: str
-    third: str
-    gerund: str
-    rest: str
+    base: str  # "ride", with a plural subject
+    third: str  # "rides", with a singular subject
+    gerund: str  # "riding"
+    rest: str  # what follows the verb, "" or with a leading blank; `{it}` stands for an object
 
     @classmethod
     def parse(cls, phrase: str) -> Verb:

@@ -33,25 +33,15 @@ Kind = Literal["box", "ellipse", "triangle", "ring", "stripes", "dots"]
 
 @dataclass(frozen=True)
 class Shape:
-    """A shape within the unit square of its picture; y grows downwards.
+    """A shape within the unit square of its picture; y grows downwards."""
 
-    Attributes:
-        kind: ``stripes`` and ``dots`` are patterns that fill a box.
-        x: of its centre.
-        y: of its centre.
-        width: before it is turned.
-        height: before it is turned.
-        role: which colour of the picture it has, from 0.
-        turn: degrees, clockwise.
-    """
-
-    kind: Kind
-    x: float
-    y: float
-    width: float
-    height: float
-    role: int = 0
-    turn: float = 0.0
+    kind: Kind  # `stripes` and `dots` are patterns that fill a box
+    x: float  # of its centre
+    y: float  # of its centre
+    width: float  # before it is turned
+    height: float  # before it is turned
+    role: int = 0  # which colour of the picture it has, from 0
+    turn: float = 0.0  # degrees, clockwise
 
 
 @lru_cache(maxsize=16384)
@@ -273,11 +263,6 @@ class _Thing(NamedTuple):
 class SceneDrawing:
     """The picture of an image of ``scenes``; see :class:`~bias_pipeline.corpus.pictures.Drawing`.
 
-    Attributes:
-        image: the image to draw.
-        attribute: whose mark extends beyond the figure.
-        leak: how far that mark extends beyond the figure's edge, as a share of the figure's width.
-
     Example:
         >>> from bias_pipeline.datasets.scenes.world import generate
         >>> drawn = SceneDrawing(generate(1).images[0], "gender").draw(64)
@@ -285,8 +270,9 @@ class SceneDrawing:
         ((64, 64, 3), ['handbag', 'person', 'train'])
     """
 
-    image: Image
-    attribute: str
+    image: Image  # the image to draw
+    attribute: str  # whose mark extends beyond the figure
+    # How far that mark extends beyond the figure's edge, as a share of the figure's width
     leak: float = 0.0
 
     @property

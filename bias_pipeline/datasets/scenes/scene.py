@@ -23,33 +23,19 @@ PURPOSES = (
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """The contents of a picture except the person's groups.
+    """The contents of a picture except the person's groups."""
 
-    Attributes:
-        activity: what the people do.
-        place: wordings of where.
-        others: further COCO objects that belong to the activity, at most two.
-        clothing: nouns for what the person wears.
-        carried: COCO object, or :data:`NOTHING`.
-        nearby: COCO object, or :data:`NOTHING`.
-        backdrop: wordings of weather, light or background.
-        people: 1, 2 or 3.
-        clothing_colour: an adjective.
-        main_colour: an adjective.
-        near_colour: an adjective.
-    """
-
-    activity: Activity
-    place: tuple[str, ...]
-    others: tuple[str, ...]
-    clothing: tuple[str, ...]
-    carried: str
-    nearby: str
-    backdrop: tuple[str, ...]
-    people: int
-    clothing_colour: str
-    main_colour: str
-    near_colour: str
+    activity: Activity  # what the people do
+    place: tuple[str, ...]  # wordings of where
+    others: tuple[str, ...]  # further COCO objects that belong to the activity, at most two
+    clothing: tuple[str, ...]  # nouns for what the person wears
+    carried: str  # COCO object, or `NOTHING`
+    nearby: str  # COCO object, or `NOTHING`
+    backdrop: tuple[str, ...]  # wordings of weather, light or background
+    people: int  # 1, 2 or 3
+    clothing_colour: str  # an adjective
+    main_colour: str  # an adjective
+    near_colour: str  # an adjective
 
     @property
     def objects(self) -> frozenset[str]:
@@ -131,21 +117,13 @@ _SCALES = {
 
 
 class Box(NamedTuple):
-    """One object in a picture.
+    """One object in a picture."""
 
-    Attributes:
-        name: COCO category name.
-        x: left edge, a share of the picture's width, in [0, 1].
-        y: upper edge, a share of the picture's height, in [0, 1].
-        width: a share of the picture's width; x + width <= 1.
-        height: a share of the picture's height; y + height <= 1.
-    """
-
-    name: str
-    x: float
-    y: float
-    width: float
-    height: float
+    name: str  # COCO category name
+    x: float  # left edge, a share of the picture's width, in [0, 1]
+    y: float  # upper edge, a share of the picture's height, in [0, 1]
+    width: float  # a share of the picture's width; x + width <= 1
+    height: float  # a share of the picture's height; y + height <= 1
 
 
 def lay_out(people: int, objects: Iterable[str], draws: Mapping[str, float]) -> tuple[Box, ...]:

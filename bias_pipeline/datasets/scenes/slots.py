@@ -193,18 +193,13 @@ backdrop home
 
 @dataclass(frozen=True)
 class Slot:
-    """One choice among n options.
+    """One choice among n options."""
 
-    Attributes:
-        name: "activity", or kind and setting such as "clothing street".
-        options: the n options; :data:`NOTHING` for none. Synonyms stand in one, "|" between.
-        weights: (n,) relative frequency of each, before any leaning.
-        leans: for each option, group to the factor by which it is more frequent there.
-    """
-
-    name: str
+    name: str  # "activity", or kind and setting such as "clothing street"
+    # The n options; `NOTHING` for none. Synonyms stand in one, "|" between.
     options: tuple[str, ...]
-    weights: tuple[float, ...]
+    weights: tuple[float, ...]  # (n,) relative frequency of each, before any leaning
+    # For each option, group to the factor by which it is more frequent there
     leans: tuple[Mapping[str, float], ...]
 
     def leans_on(self, attribute: str) -> bool:

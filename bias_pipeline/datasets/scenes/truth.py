@@ -39,27 +39,20 @@ class Truth:
     All probabilities are of the generator, over all worlds; a world of n images differs from
     them by chance. Images whose label is "Unsure" follow the same probabilities, except that
     nobody uses words of the attribute for them.
-
-    Attributes:
-        attribute: that the dials amplify.
-        world: slot name to (K, n) P(option | group) in the pictures.
-        perceived: slot name to (K, n) P(option | group) as the captioner perceives it.
-        objects: (K, 79) P(object in the picture | group), objects in the order of ``names``.
-        named: (K, 79) P(object named in the caption | group).
-        contradicted: (K,) P(the group the captioner assumes is not the person's | group). Its words
-            of the attribute are wrong this often.
-        gendered: P(gendered word for the person), for images whose gender is not unsure.
-        names: the 79 COCO objects other than "person".
     """
 
-    attribute: str
-    world: Mapping[str, Float64Array]
+    attribute: str  # that the dials amplify
+    world: Mapping[str, Float64Array]  # slot name to (K, n) P(option | group) in the pictures
+    # Slot name to (K, n) P(option | group) as the captioner perceives it
     perceived: Mapping[str, Float64Array]
+    # (K, 79) P(object in the picture | group), objects in the order of `names`
     objects: Float64Array
-    named: Float64Array
+    named: Float64Array  # (K, 79) P(object named in the caption | group)
+    # (K,) P(the group the captioner assumes is not the person's | group). Its words of the
+    # attribute are wrong this often.
     contradicted: Float64Array
-    gendered: float
-    names: tuple[str, ...] = _OBJECTS
+    gendered: float  # P(gendered word for the person), for images whose gender is not unsure
+    names: tuple[str, ...] = _OBJECTS  # the 79 COCO objects other than "person"
 
     def amplification(self, slot: str) -> float:
         """How much more often captions contain options typical of the person's group.

@@ -76,44 +76,26 @@ _PURPOSES = (
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """One picture.
+    """One picture."""
 
-    Attributes:
-        key: its number in the world; everything about it follows from seed and key.
-        id: its public number, not consecutive.
-        width: in pixels.
-        height: in pixels.
-        groups: attribute to the person's group, even if annotators are unsure.
-        labels: attribute to raw label: the group, or "Unsure".
-        scene: its contents.
-        objects: COCO category names, "person" among them.
-        layout: the boxes of its objects.
-        human: five different captions by people.
-    """
-
-    key: int
-    id: int
-    width: int
-    height: int
-    groups: Mapping[str, str]
-    labels: Mapping[str, str]
-    scene: Scene
-    objects: frozenset[str]
-    layout: tuple[Box, ...]
-    human: tuple[str, ...]
+    key: int  # its number in the world; everything about it follows from seed and key
+    id: int  # its public number, not consecutive
+    width: int  # in pixels
+    height: int  # in pixels
+    groups: Mapping[str, str]  # attribute to the person's group, even if annotators are unsure
+    labels: Mapping[str, str]  # attribute to raw label: the group, or "Unsure"
+    scene: Scene  # its contents
+    objects: frozenset[str]  # COCO category names, "person" among them
+    layout: tuple[Box, ...]  # the boxes of its objects
+    human: tuple[str, ...]  # five different captions by people
 
 
 @dataclass(frozen=True)
 class World:
-    """Pictures of one seed.
+    """Pictures of one seed."""
 
-    Attributes:
-        seed: that they follow from.
-        images: in the order of their ids.
-    """
-
-    seed: int
-    images: tuple[Image, ...]
+    seed: int  # that they follow from
+    images: tuple[Image, ...]  # in the order of their ids
 
 
 def generate(n_images: int = 2000, seed: int = 0) -> World:

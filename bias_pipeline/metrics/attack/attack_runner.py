@@ -88,20 +88,15 @@ def labelled(
 
 @dataclass(frozen=True)
 class AttackSettings:
-    """Settings and functions of a metric that attacks.
+    """Settings and functions of a metric that attacks."""
 
-    Attributes:
-        attribute: the name of what is guessed.
-        positions: how many human captions of an image are used.
-        wordless_limit: the share of captions without a word above which there is nothing to learn.
-        shown: adds pictures or objects to the captions, for attackers that use them.
-        predict: trains attackers and returns their predictions.
-    """
-
-    attribute: str
-    positions: int
+    attribute: str  # the name of what is guessed
+    positions: int  # how many human captions of an image are used
+    # The share of captions without a word above which there is nothing to learn
     wordless_limit: float
+    # Adds pictures or objects to the captions, for attackers that use them
     shown: Callable[[LabelledCaptions, Corpus], LabelledCaptions]
+    # Trains attackers and returns their predictions
     predict: Callable[[LabelledCaptions, Sequence[Split]], Predictions]
 
 

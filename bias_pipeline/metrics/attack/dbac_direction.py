@@ -30,21 +30,13 @@ from bias_pipeline.text.transform import Transform, applied
 
 @dataclass(frozen=True, eq=False)
 class PairCounts:
-    """Groups and tasks of M images, by label and by caption.
+    """Groups and tasks of M images, by label and by caption."""
 
-    Attributes:
-        group: (M, K) 1 in the column of each image's group.
-        objects: (M, T) objects in the image; empty where none are known.
-        tasks: side to (M, T) number of captions that name a task.
-        named: side to (M, K) number of captions that name a group.
-        captions: side to (M,) number of captions.
-    """
-
-    group: Float64Array
-    objects: Float64Array
-    tasks: Mapping[str, Float64Array]
-    named: Mapping[str, Float64Array]
-    captions: Mapping[str, Float64Array]
+    group: Float64Array  # (M, K) 1 in the column of each image's group
+    objects: Float64Array  # (M, T) objects in the image; empty where none are known
+    tasks: Mapping[str, Float64Array]  # side to (M, T) number of captions that name a task
+    named: Mapping[str, Float64Array]  # side to (M, K) number of captions that name a group
+    captions: Mapping[str, Float64Array]  # side to (M,) number of captions
 
     @classmethod
     def of(cls, view: CorpusView, images: IntArray) -> PairCounts:

@@ -15,25 +15,15 @@ from bias_pipeline.metrics.value_names import PartName
 
 @dataclass(frozen=True, eq=False)
 class PredictionTask:
-    """What attackers of one direction guess, on M images.
+    """What attackers of one direction guess, on M images."""
 
-    Attributes:
-        name: the direction.
-        inputs: M label vectors written as words.
-        labels: (M,) true classes, or (M, T) 0/1 for several tasks.
-        predicted: classes by the model's captions, in the same shape.
-        classes: names of the classes or tasks.
-        lacking: why the direction cannot be scored, empty if it can.
-        note: a sentence for readers, empty if there is none.
-    """
-
-    name: str
-    inputs: Captions
-    labels: IntArray
-    predicted: IntArray
-    classes: tuple[str, ...]
-    lacking: str = ""
-    note: str = ""
+    name: str  # the direction
+    inputs: Captions  # M label vectors written as words
+    labels: IntArray  # (M,) true classes, or (M, T) 0/1 for several tasks
+    predicted: IntArray  # classes by the model's captions, in the same shape
+    classes: tuple[str, ...]  # names of the classes or tasks
+    lacking: str = ""  # why the direction cannot be scored, empty if it can
+    note: str = ""  # a sentence for readers, empty if there is none
 
     def part(self, what: str = "", **fields: str) -> PartName:
         """The name of a number of this direction."""

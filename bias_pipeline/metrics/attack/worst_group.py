@@ -13,17 +13,12 @@ NO_LESS_THAN_NONE = (0.0, math.inf)  # the range of a gap
 
 @dataclass(frozen=True)
 class Gap:
-    """The largest difference between two groups' scores.
+    """The largest difference between two groups' scores."""
 
-    Attributes:
-        worst: the group with the highest score; lower is fairer.
-        best: the group with the lowest.
-        estimate: worst minus best. As the two are chosen from all groups, the interval is corrected
-            for all pairs of groups (Bonferroni).
-    """
-
-    worst: str
-    best: str
+    worst: str  # the group with the highest score; lower is fairer
+    best: str  # the group with the lowest
+    # Worst minus best. As the two are chosen from all groups, the interval is corrected for all
+    # pairs of groups (Bonferroni).
     estimate: Estimate
 
 

@@ -49,21 +49,14 @@ _ABSENT = Estimate(math.nan, math.nan, math.nan, math.nan, math.nan, math.nan, n
 
 @dataclass(frozen=True, eq=False)
 class ValueBasis:
-    """What a number rests on.
+    """What a number rests on."""
 
-    Attributes:
-        images: (N,) the images.
-        side: whose captions its neutral rate describes.
-        unit: see :class:`~bias_pipeline.metrics.base.Part`; a ``count`` has no interval.
-        range: see there.
-        among: (N,) the images of which ``images`` are a share, its coverage; None: those that the
-            metric is about.
-    """
-
-    images: BoolArray
-    side: str = "model"
-    unit: str = "fraction"
-    range: tuple[float, float] | None = None
+    images: BoolArray  # (N,) the images
+    side: str = "model"  # whose captions its neutral rate describes
+    unit: str = "fraction"  # see `Part`; a `count` has no interval
+    range: tuple[float, float] | None = None  # see there
+    # (N,) the images of which `images` are a share, its coverage; None: those that the metric is
+    # about
     among: BoolArray | None = None
 
 
@@ -73,14 +66,10 @@ class Smoothing:
 
     Without it an event that never happened happens in no resample either, as if its chance were
     known to be 0.
-
-    Attributes:
-        amounts: (C,) scale of each sum's noise; the noise is this times Poisson(1) - 1.
-        name: of what is summed, such as a digest of captions; equal names have equal noise.
     """
 
-    amounts: Float64Array
-    name: str
+    amounts: Float64Array  # (C,) scale of each sum's noise; the noise is this times Poisson(1) - 1
+    name: str  # of what is summed, such as a digest of captions; equal names have equal noise
 
     @property
     def keys(self) -> UIntArray:
@@ -90,37 +79,29 @@ class Smoothing:
 
 @dataclass(frozen=True, eq=False)
 class CountSpec:
-    """What a metric counts, and the numbers that it computes from the sums.
+    """What a metric counts, and the numbers that it computes from the sums."""
 
-    Attributes:
-        tables: name to (N, C) counts of each image.
-        numbers: sums of the tables, (B, C) each, to named numbers (B,).
-        about: what a number rests on that is not in ``parts``.
-        parts: name of a number to what it rests on.
-        audit: for the manifest.
-        notes: for the reader.
-        lines: further tables by name.
-        observations: sums of the tables to how many observations each number is a share of, (B,);
-            these have the intervals of shares.
-        differences: name of a number to the two shares of which it is the difference.
-        smoothing: name of a table to the noise of its sums under resampling.
-        tested: name of a number to the number whose p against 0 it takes over.
-        widening: name of a number to the factor by which resampling underestimates its spread.
-        p_values: name of a number to its p, where the metric has a test of its own.
-    """
-
-    tables: Mapping[str, sparse.csr_array]
+    tables: Mapping[str, sparse.csr_array]  # name to (N, C) counts of each image
+    # Sums of the tables, (B, C) each, to named numbers (B,)
     numbers: Callable[[Sums], Mapping[PartName, Float64Array]]
-    about: ValueBasis
+    about: ValueBasis  # what a number rests on that is not in `parts`
+    # Name of a number to what it rests on
     parts: Mapping[PartName, ValueBasis] = field(default_factory=dict)
-    audit: Mapping[str, object] = field(default_factory=dict)
-    notes: Sequence[str] = ()
-    lines: Lines = field(default_factory=dict)
+    audit: Mapping[str, object] = field(default_factory=dict)  # for the manifest
+    notes: Sequence[str] = ()  # for the reader
+    lines: Lines = field(default_factory=dict)  # further tables by name
+    # Sums of the tables to how many observations each number is a share of, (B,); these have the
+    # intervals of shares
     observations: Callable[[Sums], Mapping[PartName, Float64Array]] = lambda sums: {}
+    # Name of a number to the two shares of which it is the difference
     differences: Mapping[PartName, tuple[PartName, PartName]] = field(default_factory=dict)
+    # Name of a table to the noise of its sums under resampling
     smoothing: Mapping[str, Smoothing] = field(default_factory=dict)
+    # Name of a number to the number whose p against 0 it takes over
     tested: Mapping[PartName, PartName] = field(default_factory=dict)
+    # Name of a number to the factor by which resampling underestimates its spread
     widening: Mapping[PartName, float] = field(default_factory=dict)
+    # Name of a number to its p, where the metric has a test of its own
     p_values: Mapping[PartName, float] = field(default_factory=dict)
 
 

@@ -23,15 +23,11 @@ Table = Callable[[str, BoolArray], sparse.csr_array]
 
 @dataclass(frozen=True, eq=False)
 class CaptionSides:
-    """The images of each part.
+    """The images of each part."""
 
-    Attributes:
-        positions: how many caption positions of people are used.
-        images: part to (N,) images: ``model`` and ``human`` are all that the side describes, the
-            ``:paired`` ones those that both describe. Parts without images are left out.
-    """
-
-    positions: int
+    positions: int  # how many caption positions of people are used
+    # Part to (N,) images: `model` and `human` are all that the side describes, the `:paired` ones
+    # those that both describe. Parts without images are left out.
     images: Mapping[PartName, BoolArray]
 
     @classmethod

@@ -29,25 +29,15 @@ Reader = Callable[[sparse.csr_array], sparse.csr_array]
 
 @dataclass(frozen=True, eq=False)
 class LabelsVsCaptions:
-    """Labels and captions of N images; rows of images that are not used are empty.
+    """Labels and captions of N images; rows of images that are not used are empty."""
 
-    Attributes:
-        images: (N,) the images used.
-        codes: (N,) group by label, -1 where unused.
-        observations: (N,) how many observations of the labels an image is.
-        labelled: (N, T) how many of them have each task.
-        named: (N,) the one group the model's caption names, below 0 for none or several.
-        predicted: (N, T) tasks it names.
-        n_groups: K.
-    """
-
-    images: BoolArray
-    codes: IntArray
-    observations: Float64Array
-    labelled: sparse.csr_array
-    named: IntArray
-    predicted: sparse.csr_array
-    n_groups: int
+    images: BoolArray  # (N,) the images used
+    codes: IntArray  # (N,) group by label, -1 where unused
+    observations: Float64Array  # (N,) how many observations of the labels an image is
+    labelled: sparse.csr_array  # (N, T) how many of them have each task
+    named: IntArray  # (N,) the one group the model's caption names, below 0 for none or several
+    predicted: sparse.csr_array  # (N, T) tasks it names
+    n_groups: int  # K
 
     def tables(self) -> dict[str, sparse.csr_array]:
         """The tables of :func:`counts_of`."""

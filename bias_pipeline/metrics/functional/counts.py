@@ -14,26 +14,16 @@ class Counts:
     """How often each of K groups occurs with each of T tasks; leading axes are free.
 
     *Labelled* is the ground truth, *predicted* what the captioner's captions name.
-
-    Attributes:
-        total: (...) observations of the labels.
-        groups: (..., K) labelled group.
-        tasks: (..., T) labelled task.
-        labels: (..., K, T) labelled group and labelled task.
-        captioned: (..., K) labelled group, in the captioner's observations.
-        task_given_group: (..., K, T) labelled group and predicted task, of those.
-        group_given_task: (..., K, T) predicted group and labelled task.
-        joint: (..., K, T) predicted group and predicted task.
     """
 
-    total: Float64Array
-    groups: Float64Array
-    tasks: Float64Array
-    labels: Float64Array
-    captioned: Float64Array
-    task_given_group: Float64Array
-    group_given_task: Float64Array
-    joint: Float64Array
+    total: Float64Array  # (...) observations of the labels
+    groups: Float64Array  # (..., K) labelled group
+    tasks: Float64Array  # (..., T) labelled task
+    labels: Float64Array  # (..., K, T) labelled group and labelled task
+    captioned: Float64Array  # (..., K) labelled group, in the captioner's observations
+    task_given_group: Float64Array  # (..., K, T) labelled group and predicted task, of those
+    group_given_task: Float64Array  # (..., K, T) predicted group and labelled task
+    joint: Float64Array  # (..., K, T) predicted group and predicted task
 
     @classmethod
     def of(

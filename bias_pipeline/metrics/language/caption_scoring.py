@@ -30,21 +30,13 @@ from bias_pipeline.text.counterfactual_captions import told_of
 
 @dataclass(frozen=True, eq=False)
 class Contexts:
-    """Objects of images, M pairs of an image and an object in the order of the images.
+    """Objects of images, M pairs of an image and an object in the order of the images."""
 
-    Attributes:
-        names: the U distinct objects.
-        images: (M,) row of each pair's image.
-        objects: (M,) index of its object.
-        probabilities: (M,) P(c) of the object, in [0, 1].
-        notes: sentences for readers about the source.
-    """
-
-    names: tuple[str, ...]
-    images: IntArray
-    objects: IntArray
-    probabilities: Float64Array
-    notes: tuple[str, ...] = ()
+    names: tuple[str, ...]  # the U distinct objects
+    images: IntArray  # (M,) row of each pair's image
+    objects: IntArray  # (M,) index of its object
+    probabilities: Float64Array  # (M,) P(c) of the object, in [0, 1]
+    notes: tuple[str, ...] = ()  # sentences for readers about the source
 
     @classmethod
     def of_images(
@@ -141,21 +133,13 @@ _COLUMNS = ("count", *FACTORS, *ESTIMATES.values(), "told")  # K each, then one 
 
 @dataclass(frozen=True)
 class CaptionScorer:
-    """Models and settings that judge captions.
+    """Models and settings that judge captions."""
 
-    Attributes:
-        language_model: gives P(g).
-        sentence_encoder: gives similarities.
-        weigh: ``captions``, or ``pairs`` of a caption and an object.
-        positions: how many human captions of an image are judged.
-        terms: see :func:`~bias_pipeline.text.counterfactual_captions.told_of`.
-    """
-
-    language_model: LanguageModel
-    sentence_encoder: Frozen
-    weigh: str = "captions"
-    positions: int = 1
-    terms: Mapping[str, str] = field(default_factory=dict)
+    language_model: LanguageModel  # gives P(g)
+    sentence_encoder: Frozen  # gives similarities
+    weigh: str = "captions"  # `captions`, or `pairs` of a caption and an object
+    positions: int = 1  # how many human captions of an image are judged
+    terms: Mapping[str, str] = field(default_factory=dict)  # see `told_of`
 
     def require(self) -> None:
         """Check that both models are there.
@@ -315,15 +299,10 @@ def _one_hot(groups: IntArray, n_groups: int) -> Float64Array:
 
 @dataclass(frozen=True)
 class Values:
-    """Computes named numbers from sums.
+    """Computes named numbers from sums."""
 
-    Attributes:
-        groups: the K groups.
-        objects: the T objects that have their own parts.
-    """
-
-    groups: tuple[str, ...]
-    objects: tuple[str, ...]
+    groups: tuple[str, ...]  # the K groups
+    objects: tuple[str, ...]  # the T objects that have their own parts
 
     def of(self, sums: Float64Array) -> dict[str, Float64Array]:
         """Name to (B, K), from the (B, C) sums of :meth:`Judged.table`."""

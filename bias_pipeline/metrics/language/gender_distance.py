@@ -306,23 +306,14 @@ class GenderDistance(TaskMetric):
 
 @dataclass(frozen=True, eq=False)
 class _Values:
-    """Computes named numbers from sums.
+    """Computes named numbers from sums."""
 
-    Attributes:
-        groups: the K groups.
-        neutral: the word for no group in particular.
-        near: (T, K + 1) cosines of objects, of the neutral word last.
-        objects: the T objects.
-        with_parts: indices of the objects that get their own parts.
-        sides: the images of each part.
-    """
-
-    groups: tuple[str, ...]
-    neutral: str
-    near: Float64Array
-    objects: tuple[str, ...]
-    with_parts: IntArray
-    sides: CaptionSides
+    groups: tuple[str, ...]  # the K groups
+    neutral: str  # the word for no group in particular
+    near: Float64Array  # (T, K + 1) cosines of objects, of the neutral word last
+    objects: tuple[str, ...]  # the T objects
+    with_parts: IntArray  # indices of the objects that get their own parts
+    sides: CaptionSides  # the images of each part
 
     def of(self, sums: Sums) -> dict[PartName, Float64Array]:
         """See :class:`GenderDistance`."""

@@ -42,17 +42,13 @@ TABLE = "neutral:"  # how names of its tables begin
 
 @dataclass(frozen=True)
 class Neutral:
-    """Which captions are neutral.
+    """Which captions are neutral."""
 
-    Attributes:
-        word: replaces the groups' words.
-        words: listed word to its own neutral one, such as ``his`` to ``their``.
-        captions: ``retold``: those that name one group, rewritten without a group; ``nobody``:
-            those that name no group.
-    """
-
-    word: str
+    word: str  # replaces the groups' words
+    # Listed word to its own neutral one, such as `his` to `their`
     words: Mapping[str, str] = field(default_factory=dict)
+    # `retold`: those that name one group, rewritten without a group; `nobody`: those that name no
+    # group
     captions: NeutralCaptions = "retold"
 
     def rests_on_names(self, part: PartName) -> bool:
@@ -115,21 +111,13 @@ class Neutral:
 
 @dataclass(frozen=True, eq=False)
 class NeutralJudged:
-    """Scores of the neutral captions of a side.
+    """Scores of the neutral captions of a side."""
 
-    Attributes:
-        rows: (R,) the captions.
-        images: (R,) rows of their images.
-        score: (R,) means over the objects of their pictures, in [0, 1].
-        weight: (R,) how much each counts.
-        n_images: N of the corpus.
-    """
-
-    rows: IntArray
-    images: IntArray
-    score: Float64Array
-    weight: Float64Array
-    n_images: int
+    rows: IntArray  # (R,) the captions
+    images: IntArray  # (R,) rows of their images
+    score: Float64Array  # (R,) means over the objects of their pictures, in [0, 1]
+    weight: Float64Array  # (R,) how much each counts
+    n_images: int  # N of the corpus
 
     def table(self, chosen: BoolArray) -> sparse.csr_array:
         """(N, 2) sums of scores, and of weights, of the chosen captions of each image."""

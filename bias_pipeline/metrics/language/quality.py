@@ -344,15 +344,10 @@ class _Described:
 
 @dataclass(frozen=True)
 class _Values:
-    """Computes named numbers from sums.
+    """Computes named numbers from sums."""
 
-    Attributes:
-        groups: the K groups.
-        folds: side to the names of its tables.
-    """
-
-    groups: tuple[str, ...]
-    folds: Mapping[PartName, tuple[str, ...]]
+    groups: tuple[str, ...]  # the K groups
+    folds: Mapping[PartName, tuple[str, ...]]  # side to the names of its tables
 
     def of(self, sums: Sums) -> dict[PartName, Float64Array]:
         """See :class:`Quality`."""

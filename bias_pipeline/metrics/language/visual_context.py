@@ -36,32 +36,22 @@ LabelsByRow = Mapping[int, Labels]  # row of an image to what it shows
 class VisualContext:
     """Objects that sources propose for pictures, and which of them count.
 
-    Attributes:
-        sources: ``objects``, or files of detections, names or folders of networks, and files of
-            weights of torchvision's detectors.
-        names: classes for CLIP.
-        exclude_tasks: objects of the data set that do not count.
-        exclude_labels: labels that do not count.
-        top_k: labels that each source proposes for a picture.
-        min_confidence: the least confidence of a label.
-        agreement: with several sources, a label counts if another source has one with at least this
-            cosine to it.
-        device: where networks compute.
-        cache: folder of the networks' results, None to store nothing.
-
     Raises:
         UsageError: if there is no source, one is given twice, or annotations are to vote.
     """
 
+    # `objects`, or files of detections, names or folders of networks, and files of weights of
+    # torchvision's detectors
     sources: tuple[str, ...]
-    names: tuple[str, ...] = ()
-    exclude_tasks: tuple[str, ...] = ()
-    exclude_labels: frozenset[str] = frozenset()
-    top_k: int = 3
-    min_confidence: float = 0.2
+    names: tuple[str, ...] = ()  # classes for CLIP
+    exclude_tasks: tuple[str, ...] = ()  # objects of the data set that do not count
+    exclude_labels: frozenset[str] = frozenset()  # labels that do not count
+    top_k: int = 3  # labels that each source proposes for a picture
+    min_confidence: float = 0.2  # the least confidence of a label
+    # With several sources, a label counts if another source has one with at least this cosine to it
     agreement: float = 0.5
-    device: str = "auto"
-    cache: str | None = None
+    device: str = "auto"  # where networks compute
+    cache: str | None = None  # folder of the networks' results, None to store nothing
 
     def __post_init__(self) -> None:
         """Check the sources."""

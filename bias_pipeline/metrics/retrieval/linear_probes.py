@@ -23,17 +23,11 @@ _MEASURED = 500  # pictures whose distances set the kernel's width
 
 @dataclass(frozen=True, eq=False)
 class Attacked:
-    """Which guesses of fresh attackers are right, in one seed.
+    """Which guesses of fresh attackers are right, in one seed."""
 
-    Attributes:
-        rows: (N,) the picture of each vector, or its set of sentences, one of every group.
-        groups: (N,) their groups.
-        right: attacker to (N,) whether it is right.
-    """
-
-    rows: IntArray
-    groups: IntArray
-    right: Mapping[str, BoolArray]
+    rows: IntArray  # (N,) the picture of each vector, or its set of sentences, one of every group
+    groups: IntArray  # (N,) their groups
+    right: Mapping[str, BoolArray]  # attacker to (N,) whether it is right
 
     @classmethod
     def of(

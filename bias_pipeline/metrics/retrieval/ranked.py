@@ -30,26 +30,16 @@ from bias_pipeline.metrics.functional.skew import Log, ndkl
 
 @dataclass(frozen=True, eq=False)
 class Ranked:
-    """The tops of C rankings, somewhat deeper than k, as resampling can drop images.
+    """The tops of C rankings, somewhat deeper than k, as resampling can drop images."""
 
-    Attributes:
-        images: (C, M) rows of a corpus, the nearest first.
-        groups: (C, M) the images' groups.
-        sizes: (K,) images of each group that are retrieved from.
-        k: depth.
-        pool: (N,) rows of all images that are retrieved from.
-        codes: (N,) their groups.
-        ties: see :func:`~bias_pipeline.metrics.functional.retrieval.weighted_counts`.
-        blocks: (C, M) numbers that equally near images share; None: not needed.
-    """
-
-    images: IntArray
-    groups: IntArray
-    sizes: IntArray
-    k: int
-    pool: IntArray
-    codes: IntArray
-    ties: Ties = "stable"
+    images: IntArray  # (C, M) rows of a corpus, the nearest first
+    groups: IntArray  # (C, M) the images' groups
+    sizes: IntArray  # (K,) images of each group that are retrieved from
+    k: int  # depth
+    pool: IntArray  # (N,) rows of all images that are retrieved from
+    codes: IntArray  # (N,) their groups
+    ties: Ties = "stable"  # see `weighted_counts`
+    # (C, M) numbers that equally near images share; None: not needed
     blocks: IntArray | None = None
 
     @classmethod
@@ -205,17 +195,11 @@ def tied(queries: Float32Array, pictures: Float32Array, top: IntArray) -> IntArr
 
 @dataclass(frozen=True, eq=False)
 class Reranker:
-    """Orders the first of each ranking again by judging pairs, which is better but slower.
+    """Orders the first of each ranking again by judging pairs, which is better but slower."""
 
-    Attributes:
-        matcher: judges pairs.
-        pictures: of a whole corpus.
-        n: how many of a ranking are ordered again; the rest stays behind them.
-    """
-
-    matcher: Matcher
-    pictures: Pictures
-    n: int
+    matcher: Matcher  # judges pairs
+    pictures: Pictures  # of a whole corpus
+    n: int  # how many of a ranking are ordered again; the rest stays behind them
 
     def note(self, *, debiased: bool) -> str:
         """A note on the reordering.

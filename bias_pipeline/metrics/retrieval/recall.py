@@ -18,17 +18,12 @@ from bias_pipeline.metrics.value_names import PartName
 
 @dataclass(frozen=True, eq=False)
 class Recall:
-    """Ranks at which captions retrieve their pictures, and pictures their captions.
+    """Ranks at which captions retrieve their pictures, and pictures their captions."""
 
-    Attributes:
-        rows: (N,) rows of a corpus, one caption and one picture each.
-        places: ``image``: (N,) rank of each caption's picture; ``text``: of each picture's caption.
-        depths: the k of recall at k.
-    """
-
-    rows: IntArray
+    rows: IntArray  # (N,) rows of a corpus, one caption and one picture each
+    # `image`: (N,) rank of each caption's picture; `text`: of each picture's caption
     places: dict[str, IntArray]
-    depths: Sequence[int]
+    depths: Sequence[int]  # the k of recall at k
 
     @classmethod
     def of(

@@ -21,23 +21,14 @@ from bias_pipeline.metrics.retrieval.recall import Recall
 
 @dataclass(frozen=True, eq=False)
 class RetrievalView:
-    """A corpus with an encoder.
+    """A corpus with an encoder."""
 
-    Attributes:
-        corpus: with pictures.
-        attribute: whose groups are scored.
-        dual: embeds pictures and texts.
-        others: groups of other attributes.
-        sentences: held-out sets of sentences, one sentence of every group.
-        again: orders the first of each ranking again; None: rankings by vectors.
-    """
-
-    corpus: Corpus
-    attribute: str
-    dual: DualEncoder
-    others: Mapping[str, Grouping]
-    sentences: Sequence[tuple[str, ...]]
-    again: Reranker | None
+    corpus: Corpus  # with pictures
+    attribute: str  # whose groups are scored
+    dual: DualEncoder  # embeds pictures and texts
+    others: Mapping[str, Grouping]  # groups of other attributes
+    sentences: Sequence[tuple[str, ...]]  # held-out sets of sentences, one sentence of every group
+    again: Reranker | None  # orders the first of each ranking again; None: rankings by vectors
 
     @property
     def codes(self) -> IntArray:
@@ -70,18 +61,10 @@ class RetrievalView:
 
 @dataclass(frozen=True, eq=False)
 class Retrieved:
-    """What one seed's queries retrieve.
+    """What one seed's queries retrieve."""
 
-    Attributes:
-        ranked: for the attribute that is scored.
-        others: for other attributes.
-        attacked: attackers' guesses on pictures.
-        texts: their guesses on sentences, None if there are none.
-        recall: None if it is not measured.
-    """
-
-    ranked: Ranked
-    others: Mapping[str, Ranked]
-    attacked: Attacked
-    texts: Attacked | None
-    recall: Recall | None
+    ranked: Ranked  # for the attribute that is scored
+    others: Mapping[str, Ranked]  # for other attributes
+    attacked: Attacked  # attackers' guesses on pictures
+    texts: Attacked | None  # their guesses on sentences, None if there are none
+    recall: Recall | None  # None if it is not measured

@@ -35,17 +35,11 @@ MAX, MIN, BIAS, NDKL, KL = (
 
 @dataclass(frozen=True)
 class Skews:
-    """Settings of skews; see :mod:`bias_pipeline.metrics.functional.skew`.
+    """Settings of skews; see :mod:`bias_pipeline.metrics.functional.skew`."""
 
-    Attributes:
-        target: what the groups' shares at the top should be.
-        log: base.
-        floor: replaces a share of 0.
-    """
-
-    target: Target
-    log: Log
-    floor: Floor
+    target: Target  # what the groups' shares at the top should be
+    log: Log  # base
+    floor: Floor  # replaces a share of 0
 
     def values(
         self, ranked: Ranked, weights: Float64Array, rows: IntArray | None = None

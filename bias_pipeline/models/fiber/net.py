@@ -159,15 +159,10 @@ Place = tuple[int, int]
 
 
 class Begun(NamedTuple):
-    """Texts, encoded as far as possible without a picture.
+    """Texts, encoded as far as possible without a picture."""
 
-    Attributes:
-        vectors: (B, N, C).
-        there: (B, N) which tokens are not padding.
-    """
-
-    vectors: Tensor
-    there: Tensor
+    vectors: Tensor  # (B, N, C)
+    there: Tensor  # (B, N) which tokens are not padding
 
 
 class Pooled(nn.Module):

@@ -206,13 +206,11 @@ class CaptionDecoder(nn.Module):
         second_gate: see :class:`ParallelLayer`.
         n_positions: rows of a released file's position table, the first for padding; 0 for sines
             and cosines (Vaswani et al. 2017, section 3.5), of any number of words.
-
-    Attributes:
-        positions: (P, C) those vectors, which are never trained; None for sines and cosines. The
-            authors' code makes sines and cosines and then overwrites them by random numbers, so
-            that the file's cannot be computed.
     """
 
+    # (P, C) those vectors, which are never trained; None for sines and cosines. The authors' code
+    # makes sines and cosines and then overwrites them by random numbers, so that the file's cannot
+    # be computed.
     positions: Tensor | None
 
     def __init__(

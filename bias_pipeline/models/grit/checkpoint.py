@@ -66,17 +66,11 @@ _UNUSED = (
 
 @dataclass(frozen=True, eq=False)
 class GritCheckpoint:
-    """Weights under our names.
+    """Weights under our names."""
 
-    Attributes:
-        path: of the file.
-        detector: of :class:`~bias_pipeline.models.grit.detector.GritDetector`, without its prefix.
-        captions: of the grid feature network and the caption decoder; empty in the file of a
-            detector alone.
-    """
-
-    path: Path
-    detector: Mapping[str, Tensor]
+    path: Path  # of the file
+    detector: Mapping[str, Tensor]  # of `GritDetector`, without its prefix
+    # Of the grid feature network and the caption decoder; empty in the file of a detector alone
     captions: Mapping[str, Tensor]
 
     @property

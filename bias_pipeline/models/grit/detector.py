@@ -17,15 +17,10 @@ GROUPS = 32  # groups of group normalisation, as in Deformable DETR
 
 
 class Visual(NamedTuple):
-    """The features of B pictures.
+    """The features of B pictures."""
 
-    Attributes:
-        grid: (B, G, D) vectors of the coarsest grid.
-        regions: (B, R, C) vectors of regions.
-    """
-
-    grid: Tensor
-    regions: Tensor
+    grid: Tensor  # (B, G, D) vectors of the coarsest grid
+    regions: Tensor  # (B, R, C) vectors of regions
 
 
 class GritDetector(nn.Module):

@@ -12,52 +12,28 @@ from bias_pipeline.io.json_files import expect, load_json
 
 @dataclass(frozen=True)
 class GritSize:
-    """The sizes of one GRIT.
+    """The sizes of one GRIT."""
 
-    Attributes:
-        name: of this set of sizes.
-        side: pixels a side of the square input.
-        patch: of the Swin transformer; this and the next four: see
-            :class:`~bias_pipeline.models.swin.Swin`.
-        embed: size of a patch's vector.
-        depths: blocks of its stages.
-        backbone_heads: attention heads of its stages.
-        window: side of its windows.
-        n_levels: of its grids, the coarsest ones, that regions are found in.
-        size: of a region, a place of the grid and a word.
-        n_heads: attention heads of all that follows the Swin transformer.
-        n_regions: queries, each of which becomes a region.
-        n_points: places that a query's head samples in each level.
-        region_layers: of the region decoder.
-        region_inner: of its feed-forward networks.
-        grid_layers: of the grid network.
-        caption_layers: of the caption decoder.
-        inner: of the feed-forward networks of both.
-        drop_path: how often a block of the Swin transformer is left out in training.
-        region_dropout: in the region decoder.
-        dropout: in the grid network and the caption decoder.
-    """
-
-    name: str
-    side: int
-    patch: int
-    embed: int
-    depths: tuple[int, ...]
-    backbone_heads: tuple[int, ...]
-    window: int
-    n_levels: int
-    size: int
-    n_heads: int
-    n_regions: int
-    n_points: int
-    region_layers: int
-    region_inner: int
-    grid_layers: int
-    caption_layers: int
-    inner: int
-    drop_path: float
-    region_dropout: float
-    dropout: float
+    name: str  # of this set of sizes
+    side: int  # pixels a side of the square input
+    patch: int  # of the Swin transformer; this and the next four: see `Swin`
+    embed: int  # size of a patch's vector
+    depths: tuple[int, ...]  # blocks of its stages
+    backbone_heads: tuple[int, ...]  # attention heads of its stages
+    window: int  # side of its windows
+    n_levels: int  # of its grids, the coarsest ones, that regions are found in
+    size: int  # of a region, a place of the grid and a word
+    n_heads: int  # attention heads of all that follows the Swin transformer
+    n_regions: int  # queries, each of which becomes a region
+    n_points: int  # places that a query's head samples in each level
+    region_layers: int  # of the region decoder
+    region_inner: int  # of its feed-forward networks
+    grid_layers: int  # of the grid network
+    caption_layers: int  # of the caption decoder
+    inner: int  # of the feed-forward networks of both
+    drop_path: float  # how often a block of the Swin transformer is left out in training
+    region_dropout: float  # in the region decoder
+    dropout: float  # in the grid network and the caption decoder
 
     @property
     def grid_dim(self) -> int:
