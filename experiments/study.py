@@ -194,7 +194,7 @@ def beyond_chance(agreements: pd.DataFrame) -> pd.DataFrame:
 
 def write_results(study: Path, tables: Mapping[str, str]) -> None:
     """Write ``RESULTS.md``: title to text."""
-    write_page(study / "RESULTS.md", "Results", "reproduce.py", tables)
+    write_page(study / "RESULTS.md", "Results", "study.py", tables)
 
 
 def write_page(path: Path, title: str, script: str, tables: Mapping[str, str]) -> None:

@@ -12,13 +12,13 @@ import pytest
 
 from bias_pipeline.metrics.counting.base import CountingMetric
 from bias_pipeline.metrics.value_names import PartName
-from experiments.inference import reproduce, trials
+from experiments.inference import study, trials
 from experiments.inference.designs import everything, two_faithful
 from experiments.inference.estimators import numbers, of_sample
 from tests.corpora import DATA
 
 real = pytest.mark.skipif(not (DATA / "lic").is_dir(), reason=f"no real captions at {DATA}")
-FIRST = next(reproduce.planned())
+FIRST = next(study.planned())
 
 
 def made(trial: trials.Trial, metric: str, version: int | None = None) -> dict[str, object]:
@@ -35,22 +35,22 @@ def made(trial: trials.Trial, metric: str, version: int | None = None) -> dict[s
 
 
 def test_what_is_done_is_not_done_again() -> None:
-    rows = pd.DataFrame([made(FIRST, "ba_mals")], columns=reproduce.COLUMNS)
-    left = next(reproduce.undone(rows))
+    rows = pd.DataFrame([made(FIRST, "ba_mals")], columns=study.COLUMNS)
+    left = next(study.undone(rows))
     assert left == replace(FIRST, metrics=tuple(m for m in FIRST.metrics if m != "ba_mals"))
 
 
 def test_a_trial_of_an_earlier_version_is_done_again(tmp_path: Path) -> None:
     lines = [made(FIRST, "ba_mals", version=1), made(FIRST, "gender_error")]
-    pd.DataFrame(lines, columns=reproduce.COLUMNS).to_csv(tmp_path / "rows.csv", index=False)
-    left = next(reproduce.undone(reproduce.there(tmp_path / "rows.csv")))
+    pd.DataFrame(lines, columns=study.COLUMNS).to_csv(tmp_path / "rows.csv", index=False)
+    left = next(study.undone(study.there(tmp_path / "rows.csv")))
     assert "ba_mals" in left.metrics
     assert "gender_error" not in left.metrics
 
 
 def test_every_kind_of_trial_has_its_turn_and_cheap_ones_come_first() -> None:
-    turns = list(islice(reproduce.planned(), 200))
-    assert {turn.n_images for turn in turns[:8]} == set(reproduce.SIZES)
+    turns = list(islice(study.planned(), 200))
+    assert {turn.n_images for turn in turns[:8]} == set(study.SIZES)
     assert {turn.design for turn in turns[:8]} == {"people", "scenes"}
     assert {turn.design for turn in turns} == {"people", "scenes", "samples"}
     assert any("lic" in turn.metrics for turn in turns)

@@ -13,12 +13,12 @@ import pytest
 
 from bias_pipeline.metrics.catalogue import infos, metric_class
 from bias_pipeline.stats import bootstrap
-from experiments.anonymous.reproduce import answers
-from experiments.flatness import reproduce as flatness
+from experiments.anonymous.study import answers
+from experiments.flatness import study as flatness
 from experiments.flatness import tables as flatness_tables
 from experiments.inference import seeds
 from experiments.power import guide
-from experiments.power import reproduce as power
+from experiments.power import study as power
 from experiments.power import tables as power_tables
 from experiments.study import attempted, beyond_chance, rank_agreement
 from tests.corpora import REPOSITORY
@@ -124,50 +124,50 @@ def test_intervals_in_prose_stand_in_the_tables(study: str) -> None:
 
 
 COMMANDS = {
-    "flatness/rows.csv": "experiments.flatness.reproduce DATA",
-    "age/rows.csv": "experiments.age.reproduce DATA",
-    "anonymous/rows.csv": "experiments.anonymous.reproduce OUTPUTS DATA",
-    "assumed_group/rows.csv": "experiments.assumed_group.reproduce DATA",
+    "flatness/rows.csv": "experiments.flatness.study DATA",
+    "age/rows.csv": "experiments.age.study DATA",
+    "anonymous/rows.csv": "experiments.anonymous.study OUTPUTS DATA",
+    "assumed_group/rows.csv": "experiments.assumed_group.study DATA",
     "chain/rows.csv": "experiments.chain --rows OUTPUTS",
     "dbac_readings/contextual_rows.csv": "experiments.dbac_readings.contextual DATA",
-    "dbac_readings/rows.csv": "experiments.dbac_readings.reproduce DATA",
+    "dbac_readings/rows.csv": "experiments.dbac_readings.study DATA",
     "dbac_readings/support.csv": "experiments.dbac_readings.support DATA",
     "equal_speech/forms.csv": "experiments.equal_speech.forms DATA",
-    "equal_speech/rows.csv": "experiments.equal_speech.reproduce DATA",
-    "emotion/rows.csv": "experiments.emotion.reproduce OUTPUTS",
+    "equal_speech/rows.csv": "experiments.equal_speech.study DATA",
+    "emotion/rows.csv": "experiments.emotion.study OUTPUTS",
     "encoder_sensitivity/debiased_rows.csv": "experiments.encoder_sensitivity.debiased DATA OUT",
     "encoder_sensitivity/preset_rows.csv": "experiments.encoder_sensitivity.presets DATA",
-    "encoder_sensitivity/rows.csv": "experiments.encoder_sensitivity.reproduce DATA",
+    "encoder_sensitivity/rows.csv": "experiments.encoder_sensitivity.study DATA",
     "feature_sensitivity/rows.csv": "experiments.feature_sensitivity --out DIR",
     "gender_score/context_rows.csv": "experiments.gender_score.contexts DATA OUTPUTS",
-    "gender_score/rows.csv": "experiments.gender_score.reproduce DATA",
+    "gender_score/rows.csv": "experiments.gender_score.study DATA",
     "gender_score/whole_rows.csv": "experiments.gender_score.whole DATA OUTPUTS sat",
     "imagecaptioner2/annotated_rows.csv": "experiments.imagecaptioner2.annotated DATA",
     "imagecaptioner2/dial_rows.csv": "experiments.imagecaptioner2.dials OUTPUTS",
     "imagecaptioner2/prompt_rows.csv": "experiments.imagecaptioner2.prompts OUTPUTS",
     "imagecaptioner2/real_rows.csv": "experiments.imagecaptioner2.real DATA",
-    "imagecaptioner2/rows.csv": "experiments.imagecaptioner2.reproduce OUTPUTS",
+    "imagecaptioner2/rows.csv": "experiments.imagecaptioner2.study OUTPUTS",
     "imagecaptioner2/self_rows.csv": "experiments.imagecaptioner2.self_assessment OUTPUTS",
     "inference/estimators.csv": "experiments.inference.estimators DATA",
-    "inference/rows.csv": "experiments.inference.reproduce DATA",
-    "language_bias/rows.csv": "experiments.language_bias.reproduce DATA",
-    "leaderboard/rows.csv": "experiments.leaderboard.reproduce DATA",
+    "inference/rows.csv": "experiments.inference.study DATA",
+    "language_bias/rows.csv": "experiments.language_bias.study DATA",
+    "leaderboard/rows.csv": "experiments.leaderboard.study DATA",
     "lic_reproduction/lstm_rows.csv": "experiments.lic_reproduction.lstm DATA",
-    "lic_reproduction/rows.csv": "experiments.lic_reproduction.reproduce DATA",
-    "long_captions/rows.csv": "experiments.long_captions.reproduce OUTPUTS",
-    "metric_comparison/rows.csv": "experiments.metric_comparison.reproduce DATA",
+    "lic_reproduction/rows.csv": "experiments.lic_reproduction.study DATA",
+    "long_captions/rows.csv": "experiments.long_captions.study OUTPUTS",
+    "metric_comparison/rows.csv": "experiments.metric_comparison.study DATA",
     "null_coverage/counting.csv": "experiments.null_coverage.counting 40",
     "null_coverage/groups.csv": "experiments.null_coverage.further groups 40",
     "null_coverage/pairs.csv": "experiments.null_coverage.further pairs 25",
     "null_coverage/pictures.csv": "experiments.null_coverage.pictures 40",
     "null_coverage/retrieval.csv": "experiments.null_coverage.retrieval 60",
-    "null_coverage/rows.csv": "experiments.null_coverage.reproduce 100",
-    "power/rows.csv": "experiments.power.reproduce DATA",
+    "null_coverage/rows.csv": "experiments.null_coverage.study 100",
+    "power/rows.csv": "experiments.power.study DATA",
     "progressive_masking/real_rows.csv": "experiments.progressive_masking --real DATA",
     "progressive_masking/rows.csv": "experiments.progressive_masking --out DIR --model DIR/model",
     "rebalance/rows.csv": "experiments.rebalance --out DIR --equalizer",
     "vl_bias/readings.csv": "experiments.vl_bias.readings OUTPUTS",
-    "vl_bias/rows.csv": "experiments.vl_bias.reproduce OUTPUTS",
+    "vl_bias/rows.csv": "experiments.vl_bias.study OUTPUTS",
 }
 
 

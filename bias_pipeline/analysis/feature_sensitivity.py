@@ -3,7 +3,7 @@
 A captioner describes pictures as they are, with the background slightly blurred, and with one
 object in ten hidden. A number is steady if both other numbers lie within the interval of the first;
 else what it says of groups depends on features that it should not depend on. ``features.csv`` has
-what ``python -m experiments.feature_sensitivity`` measured, for the metrics' cards.
+what ``python -m experiments.feature_sensitivity.study`` measured, for the metrics' cards.
 """
 
 from __future__ import annotations

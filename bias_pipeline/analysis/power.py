@@ -1,6 +1,6 @@
 """How small a bias can so many images show? Answered from measured errors, not from a model.
 
-``power.csv`` is written by ``python -m experiments.power.reproduce`` and shipped with the package.
+``power.csv`` is written by ``python -m experiments.power.study`` and shipped with the package.
 """
 
 from __future__ import annotations

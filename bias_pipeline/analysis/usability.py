@@ -2,7 +2,7 @@
 
 The answer is the rule that :mod:`~bias_pipeline.analysis.verdict` applies, and whether the number
 found planted bias in ``power.csv``; the amounts are those of ``flatness.csv``. ``python -m
-experiments.power.reproduce`` and ``experiments.flatness.reproduce`` write them.
+experiments.power.study`` and ``experiments.flatness.study`` write them.
 """
 
 from __future__ import annotations

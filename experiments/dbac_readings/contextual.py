@@ -17,7 +17,7 @@ from pathlib import Path
 import pandas as pd
 
 from bias_pipeline.metrics.functional.dbac import AGGREGATES, PRIORS
-from experiments.dbac_readings.reproduce import (
+from experiments.dbac_readings.study import (
     CHEAPER,
     DIRECTIONS,
     HERE,

@@ -22,7 +22,7 @@ from scipy import sparse
 
 from bias_pipeline.config import compose
 from bias_pipeline.metrics.corpus_view import CorpusView
-from experiments.gender_score.reproduce import CAPTIONERS, PARTS
+from experiments.gender_score.study import CAPTIONERS, PARTS
 from experiments.study import cell, lic_data, markdown, rows_at, sweep, write_page
 
 HERE = Path(__file__).resolve().parent

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.gender_score.reproduce import CAPTIONERS, PARTS, ranks
+from experiments.gender_score.study import CAPTIONERS, PARTS, ranks
 from experiments.study import cell, lic_data, markdown, sweep, write_page
 
 HERE = Path(__file__).resolve().parent

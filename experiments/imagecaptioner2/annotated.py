@@ -22,7 +22,7 @@ from bias_pipeline.analysis.sensitivity import agreements
 from bias_pipeline.report.content import finished_runs
 from bias_pipeline.stats.bootstrap import Draws
 from experiments.imagecaptioner2.real import ATTACK, CAPTIONERS, COMMON, named
-from experiments.imagecaptioner2.reproduce import ONE, intervals
+from experiments.imagecaptioner2.study import ONE, intervals
 from experiments.study import HOLD_OUT, markdown, part, published, read_rows, sweep, write_page
 
 HERE = Path(__file__).resolve().parent

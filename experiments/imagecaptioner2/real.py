@@ -16,7 +16,7 @@ from pathlib import Path
 import pandas as pd
 from scipy import stats
 
-from experiments.imagecaptioner2.reproduce import ONE, intervals
+from experiments.imagecaptioner2.study import ONE, intervals
 from experiments.study import HOLD_OUT, markdown, part, published, rows_at, sweep, write_page
 
 HERE = Path(__file__).resolve().parent

@@ -23,7 +23,7 @@ def page(rows: pd.DataFrame) -> str:
     """The whole page; metrics without trials are left out."""
     known = rows[rows["part"] != ""]
     return (
-        "# Results\n\nMade by `reproduce.py`; do not edit.\n\n"
+        "# Results\n\nMade by `study.py`; do not edit.\n\n"
         "Each number is printed with the trials behind it: one of 20 trials is 5 %, and 20 trials "
         "can distinguish 5 % only from 25 % or more. "
         + _MARKED
@@ -46,7 +46,7 @@ def docs_page(rows: pd.DataFrame) -> str:
     """The page of the documentation: the measured behaviour of intervals and tests."""
     return (
         "# What intervals and tests do\n\n"
-        "Written by `python -m experiments.inference.reproduce`, from all finished trials "
+        "Written by `python -m experiments.inference.study`, from all finished trials "
         "([how they are made](../experiments/inference/README.md), "
         "[by size](../experiments/inference/RESULTS.md)). A few trials show little: one of 20 "
         "is 5 %. " + _MARKED + "\n\n"

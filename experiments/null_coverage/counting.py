@@ -21,7 +21,7 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.metrics.base import HEADLINES, Part
 from bias_pipeline.stats.bootstrap import Estimate
 from bias_pipeline.stats.compare import paired_difference
-from experiments.null_coverage.reproduce import (
+from experiments.null_coverage.study import (
     ATTRIBUTE,
     COMMON,
     HERE,

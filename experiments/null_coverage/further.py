@@ -13,7 +13,7 @@ import pandas as pd
 
 from bias_pipeline.config import compose
 from bias_pipeline.metrics.base import Score
-from experiments.null_coverage.reproduce import (
+from experiments.null_coverage.study import (
     COMMON,
     DBAC,
     HERE,

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from bias_pipeline.config import compose
-from experiments.null_coverage.reproduce import (
+from experiments.null_coverage.study import (
     COMMON,
     HERE,
     SEEDS,

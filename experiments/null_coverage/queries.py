@@ -24,7 +24,7 @@ from bias_pipeline.metrics.functional.skew import expected_entropy
 from bias_pipeline.metrics.retrieval.estimates import permuted_p
 from bias_pipeline.metrics.retrieval.ranked import Ranked
 from bias_pipeline.stats.bootstrap import Bootstrap, against
-from experiments.null_coverage.reproduce import HERE, trial_rows
+from experiments.null_coverage.study import HERE, trial_rows
 from experiments.study import markdown, write_page
 
 ROWS, PAGE = HERE / "queries.csv", HERE / "QUERIES.md"

@@ -19,7 +19,7 @@ from bias_pipeline.config import compose
 from bias_pipeline.metrics.base import Score
 from bias_pipeline.stats.bootstrap import Estimate
 from bias_pipeline.stats.compare import holm
-from experiments.null_coverage.reproduce import (
+from experiments.null_coverage.study import (
     COMMON,
     HERE,
     SEEDS,

@@ -24,7 +24,7 @@ SIZES = (500, 2000, 8000)
 _HEAD = """\
 # Which metric answers which question
 
-Written by `python -m experiments.power.reproduce`, from what
+Written by `python -m experiments.power.study`, from what
 [experiments/power](../experiments/power/README.md) and
 [experiments/flatness](../experiments/flatness/README.md) measured.
 

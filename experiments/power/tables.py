@@ -40,7 +40,7 @@ def write(rows: pd.DataFrame, page: Path) -> None:
     SHIPPED.write_text(shipped(rows), encoding="utf-8")
     measured.cache_clear()
     tables = {_TITLE: f"{_READ}\n\n{_table()}", _CHECK: f"{_READ_CHECK}\n\n{_check()}"}
-    write_page(page, "Results", "reproduce.py", tables)
+    write_page(page, "Results", "study.py", tables)
 
 
 _TITLE = "What was concluded of planted bias"

@@ -6,7 +6,7 @@ from bias_pipeline.analysis.group_words import Collocations, collocations
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute, Context, LabelMap
 from bias_pipeline.corpus.corpus import Corpus, Record
-from experiments.race_words.reproduce import HERE
+from experiments.race_words.study import HERE
 from experiments.study import CAPTIONERS, rows_of
 
 RACE = Attribute(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.datasets.scenes import CAPTIONERS, generate, write_drawn
-from experiments.chain.__main__ import build, naming_of
+from experiments.chain.study import build, naming_of
 from tests.captioners.test_fitted import write
 from tests.cli.commands import Run
 
@@ -36,7 +36,7 @@ def test_the_chain_writes_what_its_experiment_scores(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown = ("--n-images", "60", "--side", "32")
-    monkeypatch.setattr("experiments.chain.__main__.SHOWN", shown)
+    monkeypatch.setattr("experiments.chain.study.SHOWN", shown)
     folder = tmp_path / "chain"
     build(folder, write(tmp_path / "sat", "sat"))
     code, output = run("experiment=chain", f"dataset.root={folder}", "metric=gender_error")

@@ -13,7 +13,7 @@ pytestmark = [
 
 
 def test_both_numbers_are_logged_after_each_epoch(tmp_path: Path) -> None:
-    from experiments.each_epoch.__main__ import table, train
+    from experiments.each_epoch.study import table, train
 
     train(tmp_path, trained=60, others=80, epochs=2)
     logged = table(tmp_path)

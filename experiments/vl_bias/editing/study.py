@@ -36,7 +36,7 @@ from bias_pipeline.models.clip import ClipPhotos
 from bias_pipeline.vision.people import crop_person
 from experiments.study import markdown, pyplot, rows_at, write_page
 from experiments.vl_bias.editing.decoder import PeopleDecoder, fitted
-from experiments.vl_bias.reproduce import share_of_men
+from experiments.vl_bias.study import share_of_men
 
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE, GRID = HERE / "rows.csv", HERE / "RESULTS.md", HERE / "grid.png"

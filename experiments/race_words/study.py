@@ -1,6 +1,6 @@
 """Which words follow words of race, in captions of seven captioners and of people.
 
-Usage: python -m experiments.race_words.reproduce [DATA_ROOT]
+Usage: python -m experiments.race_words.study [DATA_ROOT]
 
 With DATA_ROOT the captions are read and rows.csv is written; without it, the tables are made from
 the rows.csv that is there. Only counts and single words are stored, no captions.

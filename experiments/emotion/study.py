@@ -1,6 +1,6 @@
 """Emotion: do scores follow planted affect, and what does ImageCaptioner2's Table 7 show here?
 
-Usage: python -m experiments.emotion.reproduce [OUTPUTS]
+Usage: python -m experiments.emotion.study [OUTPUTS]
 
 With OUTPUTS everything is computed, and rows.csv, facts.csv and surviving.csv are written; without
 it, the tables and the figure are made from those that are there.

@@ -1,6 +1,6 @@
 """Do published captioners give the group away more than people who use each word as often?
 
-Usage: python -m experiments.equal_speech.reproduce [DATA_ROOT [OUTPUTS]]
+Usage: python -m experiments.equal_speech.study [DATA_ROOT [OUTPUTS]]
 
 With DATA_ROOT (the folder that holds lic/bias_data) all cells are run and rows.csv is written;
 without it, the tables are made from that.
@@ -17,7 +17,7 @@ import pandas as pd
 
 from bias_pipeline.analysis.conclusion_checks import LIMITS
 from bias_pipeline.report.content import finished_runs
-from experiments.leaderboard.reproduce import standings
+from experiments.leaderboard.study import standings
 from experiments.study import markdown, published, sweep
 
 HERE = Path(__file__).resolve().parent

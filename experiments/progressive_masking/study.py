@@ -1,8 +1,8 @@
 """T→A as people are masked step by step: DBAC's Table 4 on scenes, where the truth is known.
 
-Usage: python -m experiments.progressive_masking [--out DIR --model FOLDER [--pictures]]
+Usage: python -m experiments.progressive_masking.study [--out DIR --model FOLDER [--pictures]]
            [--share mass|pixels]
-       python -m experiments.progressive_masking --real DATA --out DIR
+       python -m experiments.progressive_masking.study --real DATA --out DIR
 
 With --out and --model a captioner (any of `caption`; the chain's SAT is DIR/model) captions the
 data set of `python -m experiments.chain --out DIR` at four steps, its maps are compared with the
@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 
-from experiments.chain.__main__ import caption, naming_of, once
+from experiments.chain.study import caption, naming_of, once
 from experiments.study import (
     cell,
     lic_data,
@@ -252,7 +252,7 @@ def write(share: str) -> None:
 
 def main() -> None:
     """Measure what is named, and write the page and the figure."""
-    parser = argparse.ArgumentParser("python -m experiments.progressive_masking")
+    parser = argparse.ArgumentParser("python -m experiments.progressive_masking.study")
     parser.add_argument("--out", type=Path, help="the folder that experiments.chain wrote")
     parser.add_argument("--model", type=Path, help="the captioner, such as DIR/model")
     parser.add_argument("--real", type=Path, metavar="DATA", help="score published captions")

@@ -1,6 +1,6 @@
 """How often do metrics call people biased, and how often do their intervals contain the truth?
 
-Usage: python -m experiments.inference.reproduce [DATA [MINUTES [WORKERS]]]
+Usage: python -m experiments.inference.study [DATA [MINUTES [WORKERS]]]
 
 With DATA trials are computed for so many minutes (180, by two workers) and appended to rows.csv as
 they end, the same trial of all metrics and sizes before the next; a stopped study resumes, and

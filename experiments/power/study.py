@@ -1,6 +1,6 @@
 """How small a bias can a data set of a given size show?
 
-Usage: python -m experiments.power.reproduce [DATA [CPU_MINUTES]]
+Usage: python -m experiments.power.study [DATA [CPU_MINUTES]]
 
 With DATA (the folder that holds lic/bias_data) trials are computed in one process, for so many
 minutes of its CPU time (35), and appended to rows.csv as they end; a study that was stopped goes on

@@ -1,6 +1,6 @@
 """LIC compared with RELIC's tables, the effect of each repair of the protocol, and RELIC's claims.
 
-Usage: python -m experiments.lic_reproduction.reproduce [DATA_ROOT [OUTPUTS]]
+Usage: python -m experiments.lic_reproduction.study [DATA_ROOT [OUTPUTS]]
 
 With DATA_ROOT all cells are run and rows.csv is written; without it, tables and figure are made
 from the rows.csv that is there.

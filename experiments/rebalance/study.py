@@ -1,6 +1,6 @@
 """Does training amplify a planted bias, at which epoch, and what takes it away again?
 
-Usage: python -m experiments.rebalance [--out DIR [--equalizer]]
+Usage: python -m experiments.rebalance.study [--out DIR [--equalizer]]
 
 With --out a SAT is fitted to captions with planted A->T (captioner `amplifier` of `scenes`), again
 to the same captions drawn by the weights of `analysis rebalance`, with --equalizer once more with
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.chain.__main__ import caption, once
+from experiments.chain.study import caption, once
 from experiments.study import cell, markdown, pyplot, read_rows, save_figure, sweep, write_page
 
 HERE = Path(__file__).resolve().parent
@@ -200,7 +200,7 @@ def draw(rows: pd.DataFrame) -> None:
 
 def main() -> None:
     """Measure what is named, and write the page and the figure."""
-    parser = argparse.ArgumentParser("python -m experiments.rebalance", description=__doc__)
+    parser = argparse.ArgumentParser("python -m experiments.rebalance.study", description=__doc__)
     parser.add_argument("--out", type=Path, help="folder of models, captions and runs")
     parser.add_argument("--equalizer", action="store_true", help="a fit with its losses too")
     options = parser.parse_args()

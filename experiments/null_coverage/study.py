@@ -1,6 +1,6 @@
 """With nothing to amplify, how often do 95 % intervals cover 0 and p values fall below 0.05?
 
-Usage: python -m experiments.null_coverage.reproduce [TRIALS]
+Usage: python -m experiments.null_coverage.study [TRIALS]
 
 With TRIALS everything is computed and rows.csv is written; without it, the tables are made anew
 from the rows.csv that is there.

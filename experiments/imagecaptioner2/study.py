@@ -1,6 +1,6 @@
 """ImageCaptioner2 on planted captioners: does it follow planted bias, and use pictures?
 
-Usage: python -m experiments.imagecaptioner2.reproduce [OUTPUTS]
+Usage: python -m experiments.imagecaptioner2.study [OUTPUTS]
 
 With OUTPUTS everything is computed and rows.csv and agreements.csv are written; without it, the
 tables are made from those that are there.

@@ -1,6 +1,6 @@
 """Does ``anonymous score`` find the planted order of captioners, and do attackers follow people?
 
-Usage: python -m experiments.anonymous.reproduce [OUTPUTS DATA]
+Usage: python -m experiments.anonymous.study [OUTPUTS DATA]
 
 With OUTPUTS (a folder for pictures and caches) and DATA (that holds ``coco`` and ``captioners``)
 everything missing in the committed rows is computed, so a stopped study resumes. Without them,
@@ -40,8 +40,8 @@ from bias_pipeline.metrics.catalogue import metric_class
 from bias_pipeline.report.tables import p_cell
 from bias_pipeline.stats.correlation import Correlation, pearson
 from bias_pipeline.text.mentions import named_group
-from experiments.assumed_group.reproduce import FILES as CAPTIONERS
-from experiments.assumed_group.reproduce import write_common
+from experiments.assumed_group.study import FILES as CAPTIONERS
+from experiments.assumed_group.study import write_common
 from experiments.study import markdown, published, pyplot, read_rows, save_figure, write_results
 
 HERE = Path(__file__).resolve().parent

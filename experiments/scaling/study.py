@@ -1,6 +1,6 @@
 """What it costs to spread a sweep, and that nothing is lost when its jobs are killed.
 
-Usage: python -m experiments.scaling.reproduce
+Usage: python -m experiments.scaling.study
 
 Needs Slurm's programs (see ``make slurm``): it starts its own Slurm of one node and stops it.
 """
@@ -190,7 +190,7 @@ def main() -> None:
         bench = Bench(Path(cells), slurm_cluster)
         before = os.getloadavg()[0]
         tables = {name: measure(bench) for name, measure in MEASURED.items()}
-    texts = ["# What spreading a sweep costs", "Made by `reproduce.py`; do not edit."]
+    texts = ["# What spreading a sweep costs", "Made by `study.py`; do not edit."]
     texts.append(f"{machine()} Load before: {before:.1f}.")
     for name, table in tables.items():
         table.to_csv(HERE / f"{name}.csv", index=False, float_format="%.3f", lineterminator="\n")

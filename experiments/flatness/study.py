@@ -1,6 +1,6 @@
 """What changes a score: the style of captions, or bias?
 
-Usage: python -m experiments.flatness.reproduce [DATA_ROOT]
+Usage: python -m experiments.flatness.study [DATA_ROOT]
 
 With DATA_ROOT (the folder that holds lic/bias_data) everything missing in rows.csv is computed, so
 a stopped study resumes. Without it, the tables are made from rows.csv.

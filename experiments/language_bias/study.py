@@ -1,6 +1,6 @@
 """Which metrics detect bias that is only in the language: C1 to C4 of DBAC, section 5.1.
 
-Usage: python -m experiments.language_bias.reproduce [DATA_ROOT [OUTPUTS]]
+Usage: python -m experiments.language_bias.study [DATA_ROOT [OUTPUTS]]
 
 With DATA_ROOT everything is computed and rows.csv and shares.csv are written; without it, the
 tables are made from those that are there.

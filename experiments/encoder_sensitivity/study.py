@@ -1,6 +1,6 @@
 """How much LIC and DBAC depend on the attacker, on real captioners: our own runs.
 
-Usage: python -m experiments.encoder_sensitivity.reproduce [DATA_ROOT [OUTPUTS]]
+Usage: python -m experiments.encoder_sensitivity.study [DATA_ROOT [OUTPUTS]]
 
 With DATA_ROOT the sweeps are run, and after each rows.csv is written from all that is finished, so
 a stopped study keeps its results and resumes. Without it, RESULTS.md is made from the rows that

@@ -1,6 +1,6 @@
 """LIC for age, compared with RELIC's Tables 3 and 4, and the effect of its word list and alignment.
 
-Usage: python -m experiments.age.reproduce [DATA_ROOT [OUTPUTS]]
+Usage: python -m experiments.age.study [DATA_ROOT [OUTPUTS]]
 
 With DATA_ROOT all cells are run and rows.csv is written; without it, the tables are made from the
 rows.csv that is there.

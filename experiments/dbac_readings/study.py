@@ -1,6 +1,6 @@
 """DBAC on the real captioners under every reading: which conclusions depend on the reading?
 
-Usage: python -m experiments.dbac_readings.reproduce DATA_ROOT [OUTPUTS]
+Usage: python -m experiments.dbac_readings.study DATA_ROOT [OUTPUTS]
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Do scores move when pictures change where no group of people shows?
 
-Usage: python -m experiments.feature_sensitivity [--out DIR [--model FOLDER]]
+Usage: python -m experiments.feature_sensitivity.study [--out DIR [--model FOLDER]]
 
 With --out the data set of `python -m experiments.chain --out DIR` is captioned by --model (its SAT,
 DIR/model) as it is, with backgrounds slightly blurred, and with one object in ten hidden, and every
@@ -17,7 +17,7 @@ from pathlib import Path
 import pandas as pd
 
 from bias_pipeline.analysis.feature_sensitivity import CHANGES, TITLES
-from experiments.chain.__main__ import bias_pipeline
+from experiments.chain.study import bias_pipeline
 from experiments.study import cell, markdown, pyplot, read_rows, save_figure, write_page
 
 HERE = Path(__file__).resolve().parent
@@ -112,7 +112,7 @@ def draw(rows: pd.DataFrame) -> None:
 
 def main() -> None:
     """Measure what is named, and write the page and the figure."""
-    parser = argparse.ArgumentParser("python -m experiments.feature_sensitivity")
+    parser = argparse.ArgumentParser("python -m experiments.feature_sensitivity.study")
     parser.add_argument("--out", type=Path, help="the folder that experiments.chain wrote")
     parser.add_argument("--model", type=Path, help="any captioner of caption (DIR/model)")
     options = parser.parse_args()

@@ -1,6 +1,6 @@
 """Every metric on the captioners that we have, for gender and race: which differ significantly?
 
-Usage: python -m experiments.leaderboard.reproduce [DATA_ROOT [OUTPUTS]]
+Usage: python -m experiments.leaderboard.study [DATA_ROOT [OUTPUTS]]
 
 With DATA_ROOT all cells are run and rows.csv and refused.csv are written; without it, tables and
 figures are made from those that are there.

@@ -1,6 +1,6 @@
 """What retrieval fairness says of CLIPs of known bias, and what debiasing gives and costs.
 
-Usage: python -m experiments.vl_bias.reproduce [OUTPUTS]
+Usage: python -m experiments.vl_bias.study [OUTPUTS]
 
 With OUTPUTS, a folder for runs, the CLIPs are fitted and rows.csv is written (nine minutes on two
 busy cores); without it, tables and figure are made from the rows.csv that is there.

@@ -1,6 +1,6 @@
 """ImageCaptioner2's Table 3 with all our metrics: do they agree on captioners?
 
-Usage: python -m experiments.metric_comparison.reproduce [DATA_ROOT [OUTPUTS]]
+Usage: python -m experiments.metric_comparison.study [DATA_ROOT [OUTPUTS]]
 
 With DATA_ROOT all cells are run and rows.csv is written; without it, tables and figures are made
 from the rows.csv that is there.

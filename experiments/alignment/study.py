@@ -1,6 +1,6 @@
 """What contextual alignment replaces in real captions, and how much of them remains.
 
-Usage: python -m experiments.alignment.reproduce [DATA_ROOT [OUTPUTS]]
+Usage: python -m experiments.alignment.study [DATA_ROOT [OUTPUTS]]
 
 With DATA_ROOT everything is computed and rows.csv is written; without it, the tables are made from
 the rows.csv that is there. METEOR needs Java and the extra ``quality``.

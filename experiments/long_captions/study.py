@@ -1,6 +1,6 @@
 """What length, preambles, refusals and samples do to every metric of captions.
 
-Usage: python -m experiments.long_captions.reproduce [OUTPUTS]
+Usage: python -m experiments.long_captions.study [OUTPUTS]
 
 With OUTPUTS (a folder for caches) everything missing in rows.csv is computed, so a stopped study
 resumes. Without it, the tables are made from rows.csv.

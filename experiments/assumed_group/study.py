@@ -1,6 +1,6 @@
 """What seven captioners write about people whose gender or skin tone annotators could not tell.
 
-Usage: python -m experiments.assumed_group.reproduce [DATA [OUTPUTS]]
+Usage: python -m experiments.assumed_group.study [DATA [OUTPUTS]]
 
 With DATA, the folder that holds ``coco`` and ``captioners``, all cells are run and rows.csv is
 written; without it, the tables are made from the rows that are there.
@@ -17,7 +17,7 @@ import pandas as pd
 
 from bias_pipeline.report.content import finished_runs
 from experiments.assumed_group.tables import table_texts
-from experiments.leaderboard.reproduce import standings
+from experiments.leaderboard.study import standings
 from experiments.study import rows_of, sweep, write_results
 
 HERE = Path(__file__).resolve().parent

@@ -1,6 +1,6 @@
 """LIC and the gender error of a captioner after each epoch of its training.
 
-Usage: python -m experiments.each_epoch --out DIR
+Usage: python -m experiments.each_epoch.study --out DIR
 
 Trains the SAT of `fit sat` on a caption of each of many drawn scenes, has it caption others after
 each epoch, and logs their scores with :func:`bias_pipeline.integrations.epochs.bias_callback` to
@@ -133,7 +133,8 @@ def table(out: Path) -> pd.DataFrame:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, prog="python -m experiments.each_epoch")
+    program = "python -m experiments.each_epoch.study"
+    parser = argparse.ArgumentParser(description=__doc__, prog=program)
     parser.add_argument("--out", type=Path, required=True)
     out = parser.parse_args().out
     train(out)

@@ -1,6 +1,6 @@
 """The Gender Score of seven published captioners and of people, and what it depends on.
 
-Usage: python -m experiments.gender_score.reproduce [DATA_ROOT [OUTPUTS]]
+Usage: python -m experiments.gender_score.study [DATA_ROOT [OUTPUTS]]
 
 With DATA_ROOT everything is computed and rows.csv is written; without it, the tables are made from
 the rows.csv that is there. Scored texts are stored under OUTPUTS, so a stopped study resumes.
