@@ -23,6 +23,7 @@ from bias_pipeline.metrics.value_names import SCORE, PartName, direction_of
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 
 NOISE = "label_noise"  # the part, and the manifest's entry
+_ROUNDING = 1e-12  # sums in another order are no move
 _COUNTS, _OTHERS = 200, 20  # draws; others than counts train attackers, or rate captions
 
 
@@ -108,6 +109,7 @@ def _amount(part: Part) -> str:
 def _moved(part: Part, values: Float64Array, level: float) -> Part:
     """How far a headline moves, from its values in all draws, NaN where there is none."""
     moves = values[~np.isnan(values)] - part.estimate.value
+    moves[np.abs(moves) < _ROUNDING] = 0.0
     nan = math.nan
     mean = low = high = nan
     if len(moves):

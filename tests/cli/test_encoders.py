@@ -13,7 +13,7 @@ import pytest
 from bias_pipeline.commands.main import main
 from bias_pipeline.encoders.language_models import Frozen
 from tests.cli.commands import Run
-from tests.corpora import DATA
+from tests.lic_folder import write_folder
 from tests.tiny_models import (
     language_models,
     tiny_weights,
@@ -124,10 +124,11 @@ def test_models_that_are_absent_are_listed_with_the_command_that_fetches_them(ru
 
 @pytest.mark.usefixtures("nothing_fetched")
 def test_captioners_of_papers_are_listed_with_what_is_at_hand(
-    run: Run, monkeypatch: pytest.MonkeyPatch
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    write_folder(tmp_path / "lic" / "bias_data")
     monkeypatch.setenv("COLUMNS", "300")
-    monkeypatch.setenv("BIAS_PIPELINE_DATA", str(DATA))
+    monkeypatch.setenv("BIAS_PIPELINE_DATA", str(tmp_path))
     code, output = run("models", "list")
     lines = output.splitlines()
     (sat,) = (line for line in lines if "SAT (Xu et al. 2015)" in line)

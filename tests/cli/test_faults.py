@@ -470,7 +470,7 @@ def test_e9_signs_in_the_name_of_a_bug_are_shown(
     def fail(*_: object, **__: object) -> None:
         raise ValueError("x\x1b[8m\ud83d\u202e")
 
-    monkeypatch.setattr("bias_pipeline.sweeps.job._run_cell", fail)
+    monkeypatch.setattr("bias_pipeline.sweeps.job.load_or_run", fail)
     code, text = run(*SMALL)
     (trace,) = tmp_path.glob("outputs/.hydra_jobs/*/traceback.txt")
     shown = "ValueError: x\\x1b[8m\\ud83d\\u202e"
