@@ -158,6 +158,10 @@ def test_a_memory_limit_is_a_sentence(tmp_path: Path, megabytes: int, seeds: int
     assert (done.returncode, "memory" in text, "Traceback" in text) == (5, True, False), text
 
 
+def test_memory_that_an_import_lacks_is_no_bug() -> None:
+    assert is_out_of_memory(SystemError("error return without exception set"))
+
+
 @pytest.mark.parametrize("word", ["create", "execute"])
 def test_memory_that_onednn_lacks_is_no_bug(word: str) -> None:
     assert is_out_of_memory(RuntimeError(f"could not {word} a primitive"))
