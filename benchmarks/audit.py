@@ -57,6 +57,7 @@ class Case:
 ALL = ("bb_gender", "bb_skin", "age")  # the labels of scenes that dataset=coco knows
 CASES: Mapping[str, Case] = {
     "few": Case(5_000, people=True, objects=True, attributes=ALL, seconds=60),
+    "one": Case(5_000, people=True, objects=True, attributes=ALL[:1], seconds=22),
     "many": Case(200_000, people=False, objects=False, attributes=ALL[:1], seconds=300),
     "many-people": Case(200_000, people=True, objects=False, attributes=ALL[:1], seconds=300),
     "lic": Case(200_000, True, False, attributes=ALL[:1], seconds=60, metric="lic"),
