@@ -26,9 +26,8 @@ from bias_pipeline.config.compose import CellConfig, read_corpus
 from bias_pipeline.config.presets import preset
 from bias_pipeline.datasets.memory import caption_file, label_file, object_file
 from bias_pipeline.errors import BiasPipelineError, NotApplicableError, UsageError
-from bias_pipeline.io.optional_dependencies import REPORT
-from bias_pipeline.report.content import finished_runs
-from bias_pipeline.report.page import write_page
+from bias_pipeline.io.machine import REPORT
+from bias_pipeline.report.page import finished_runs, write_page
 from bias_pipeline.results.settings import Results
 from bias_pipeline.results.store import Result, ResultStore
 from bias_pipeline.sweeps.job import load_or_run

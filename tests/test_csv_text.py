@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bias_pipeline.io.csv_text import csv_text, read_csv, table_csv
+from bias_pipeline.io.files import csv_text, read_csv, table_csv
 
 FORMULAS = ["=1+1", "+1+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1", "＋1", "－1", "＠x"]
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))

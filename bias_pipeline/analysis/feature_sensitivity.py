@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from bias_pipeline.io.csv_text import read_csv
+from bias_pipeline.io.files import read_csv
 from bias_pipeline.results.store import Result
 from bias_pipeline.stats.compare import paired_difference
 

@@ -13,7 +13,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from bias_pipeline.io.csv_text import read_csv
+from bias_pipeline.io.files import read_csv
 from bias_pipeline.stats.bootstrap import quantile
 
 POWER = 0.8  # the share of cases that find a bias which is called detectable

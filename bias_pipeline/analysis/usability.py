@@ -15,7 +15,7 @@ from importlib.resources import files
 from bias_pipeline.analysis.conclusion_checks import LIMITS, NO_RULE
 from bias_pipeline.analysis.power import measured_of
 from bias_pipeline.analysis.verdict import JUDGED
-from bias_pipeline.io.csv_text import read_csv
+from bias_pipeline.io.files import read_csv
 from bias_pipeline.metrics.base import HEADLINES, MetricInfo
 from bias_pipeline.metrics.value_names import sibling_name
 

@@ -41,8 +41,8 @@ from bias_pipeline.corpus.split import Split
 from bias_pipeline.declared import ConfiguredAs, Count, NotNegative, Range
 from bias_pipeline.encoders.base import Head, NetEncoder
 from bias_pipeline.errors import DataError, ResourceError, UsageError
-from bias_pipeline.io.cores import n_cores
 from bias_pipeline.io.hashing import derived_seed
+from bias_pipeline.io.machine import n_cores
 from bias_pipeline.learning import distributed as workers
 from bias_pipeline.learning.distributed import Share, ranks, world_size
 from bias_pipeline.learning.loop import Survival

@@ -16,7 +16,7 @@ from bias_pipeline.captioners.judge import PublishedJudge
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.declared import Count, Dropout
 from bias_pipeline.encoders.base import Items, NetEncoder
-from bias_pipeline.io.optional_dependencies import LORA
+from bias_pipeline.io.machine import LORA
 from bias_pipeline.models.picture_text import PictureText, Question
 from bias_pipeline.vision.drawn import VERSION as PIXELS_VERSION
 

@@ -7,7 +7,7 @@ from argparse import ArgumentTypeError
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bias_pipeline.analysis.alignment import DELTAS, Likeness, Reach, likeness, reach
+from bias_pipeline.analysis.caption_words import DELTAS, Likeness, Reach, likeness, reach
 from bias_pipeline.analysis.power import balanced_images, measured_sizes
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.commands.arguments import PROGRAM, Parser, file_of, keys_parser, number
@@ -138,7 +138,7 @@ def unmasked_words_command(words: list[str]) -> int:
     Raises:
         BiasPipelineError: if the data set cannot be read.
     """
-    from bias_pipeline.analysis.group_words import print_unmasked_words
+    from bias_pipeline.analysis.caption_words import print_unmasked_words
     from bias_pipeline.config import compose
 
     cell = compose.cell(words)
@@ -157,7 +157,7 @@ def collocations_command(words: list[str]) -> int:
     Raises:
         BiasPipelineError: if the data set cannot be read.
     """
-    from bias_pipeline.analysis.group_words import print_collocations
+    from bias_pipeline.analysis.caption_words import print_collocations
     from bias_pipeline.config import compose
 
     cell = compose.cell(words)

@@ -13,11 +13,11 @@ from bias_pipeline.config import compose
 from bias_pipeline.declared import Count, Range
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.io.files import drafted
-from bias_pipeline.io.optional_dependencies import DIFFUSION
+from bias_pipeline.io.machine import DIFFUSION
 from bias_pipeline.io.terminal import print_out
 
 if TYPE_CHECKING:
-    from bias_pipeline.analysis.anonymous_filter import Filtered
+    from bias_pipeline.analysis.anonymous import Filtered
 
 ASKED = "filter"  # the folder of raters' answers about the pictures
 _LIMIT = 1000  # pictures that the paper keeps
@@ -145,10 +145,10 @@ def filter_command(words: Sequence[str]) -> int:
     Raises:
         BiasPipelineError: if pictures or answers are absent or damaged.
     """
-    from bias_pipeline.analysis.anonymous_filter import ANSWERS, QUESTION, filter_pictures
+    from bias_pipeline.analysis.anonymous import ANSWERS, QUESTION, filter_pictures
     from bias_pipeline.datasets.anonymous_pictures import KEPT, built_pictures
     from bias_pipeline.datasets.rater_answers import CANNOT_TELL, rater_answers
-    from bias_pipeline.web.answers import TABLE
+    from bias_pipeline.web.study import TABLE
 
     options = filter_parser().parse_args(list(words))
     pictures = built_pictures(options.folder)

@@ -15,11 +15,11 @@ from bias_pipeline.commands.arguments import PROGRAM, Parser
 from bias_pipeline.config import compose
 from bias_pipeline.errors import NotApplicableError, ResourceError, UsageError
 from bias_pipeline.io.files import replace_file
-from bias_pipeline.io.optional_dependencies import REPORT
+from bias_pipeline.io.machine import REPORT
 from bias_pipeline.io.terminal import print_out
 
 if TYPE_CHECKING:
-    from bias_pipeline.analysis.anonymous_scores import AnonymousRow, CorrelationRow
+    from bias_pipeline.analysis.anonymous import AnonymousRow, CorrelationRow
     from bias_pipeline.corpus.attribute import Attribute
     from bias_pipeline.corpus.corpus import Corpus
     from bias_pipeline.datasets.anonymous_pictures import AnonymousPictures
@@ -114,8 +114,8 @@ def _rows(
     captions: dict[str, dict[str, str]],
 ) -> list[AnonymousRow]:
     """All numbers of one attribute."""
-    from bias_pipeline.analysis.anonymous_scores import labelled_rows
-    from bias_pipeline.report.content import finished_results
+    from bias_pipeline.analysis.anonymous import labelled_rows
+    from bias_pipeline.report.page import finished_results
 
     attribute = compose.cell([f"attribute={attribute_name}"]).build("attribute")
     rows = _people(options.folder, attribute, pictures, captions)
@@ -135,10 +135,9 @@ def _people(
     captions: dict[str, dict[str, str]],
 ) -> list[AnonymousRow]:
     """What people named, and how to ask about captioners without answers."""
-    from bias_pipeline.analysis.anonymous_scores import people_rows
-    from bias_pipeline.analysis.human_scores import human_scores
+    from bias_pipeline.analysis.anonymous import human_scores, people_rows
     from bias_pipeline.datasets.rater_answers import CANNOT_TELL, rater_answers
-    from bias_pipeline.web.answers import TABLE
+    from bias_pipeline.web.study import TABLE
 
     rows: list[AnonymousRow] = []
     open_questions = []
@@ -176,8 +175,8 @@ def _attacked(
     pictures: AnonymousPictures, captions: dict[str, dict[str, str]], words: Sequence[str]
 ) -> list[AnonymousRow]:
     """What attackers make of each captioner's captions."""
+    from bias_pipeline.analysis.anonymous import attack_row
     from bias_pipeline.analysis.anonymous_attack import anonymous_attack, anonymous_corpus
-    from bias_pipeline.analysis.anonymous_scores import attack_row
 
     rows = []
     for captioner, texts in captions.items():
@@ -211,7 +210,7 @@ def _check_apart(reference: Corpus, attribute: str, pictures: AnonymousPictures)
 
 def _report(folder: Path, rows: list[AnonymousRow]) -> list[CorrelationRow]:
     """Print the numbers of an attribute and draw its figure; returns its correlations."""
-    from bias_pipeline.analysis.anonymous_scores import correlations, printed_correlations
+    from bias_pipeline.analysis.anonymous import correlations, printed_correlations
     from bias_pipeline.report.anonymous_report import (
         figure_of,
         print_correlations,

@@ -11,7 +11,7 @@ from bias_pipeline.config.overrides import quoted
 from bias_pipeline.config.targets import check_value
 from bias_pipeline.declared import Range
 from bias_pipeline.errors import UsageError
-from bias_pipeline.io.cores import n_threads
+from bias_pipeline.io.machine import n_threads
 
 PROGRAM = "python -m bias_pipeline"
 KEYS = "[key=value ...]"

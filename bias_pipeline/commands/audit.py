@@ -33,7 +33,7 @@ from bias_pipeline.datasets.parquet_files import stem
 from bias_pipeline.datasets.tables import check_file
 from bias_pipeline.declared import Count, Positive, Share
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
-from bias_pipeline.io.optional_dependencies import REPORT
+from bias_pipeline.io.machine import REPORT
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.metrics import catalogue
 from bias_pipeline.metrics.catalogue import infos
@@ -93,7 +93,7 @@ class _FileCells:
         return cell(self._of(attribute)).corpus()
 
     def scored(self, plans: Mapping[str, Plan]) -> tuple[Sequence[Result], int]:
-        from bias_pipeline.sweeps.cells import run_cells
+        from bias_pipeline.sweeps.launch import run_cells
 
         finished = run_cells(self._planned(plans), tables_by="attribute")
         print_out()

@@ -13,16 +13,15 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split import SMALLEST_GROUP
 from bias_pipeline.datasets.label_files import NoLabelColumnError
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError
-from bias_pipeline.io.plugins import group_choices
+from bias_pipeline.io.paths import group_choices
 from bias_pipeline.io.terminal import warn
 from bias_pipeline.metrics import catalogue
 from bias_pipeline.metrics.base import HEADLINES, LABELLED, PICTURES, WEIGHTS
 from bias_pipeline.metrics.catalogue import infos
 from bias_pipeline.metrics.counting.declines import declines_note
-from bias_pipeline.report.noise_sentence import noise_sentences
 from bias_pipeline.report.report_tables import images_of
 from bias_pipeline.report.tables import percent
-from bias_pipeline.report.verdict_sentences import sentences
+from bias_pipeline.report.verdict_sentences import noise_sentences, sentences
 from bias_pipeline.results.settings import Results, with_settings
 from bias_pipeline.results.store import Result
 from bias_pipeline.text.caption_statistics import FOREIGN_WORDS

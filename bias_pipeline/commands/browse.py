@@ -19,7 +19,7 @@ from bias_pipeline.commands.serving import (
 from bias_pipeline.config import compose
 from bias_pipeline.config.overrides import quoted
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.io.optional_dependencies import WEB
+from bias_pipeline.io.machine import WEB
 from bias_pipeline.io.terminal import warn
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from bias_pipeline.inference.runner import (
     remaining,
 )
 from bias_pipeline.inference.shards import photo_stamps
-from bias_pipeline.io.optional_dependencies import OPENAI
+from bias_pipeline.io.machine import OPENAI
 from bias_pipeline.io.progress import bar, showing, track
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.models.generation import usual_prompt

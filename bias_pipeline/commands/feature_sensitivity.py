@@ -20,8 +20,7 @@ from bias_pipeline.commands.arguments import PROGRAM, Parser
 from bias_pipeline.commands.auditing import AT_EQUAL_SPEECH, EQUAL_SPEECH
 from bias_pipeline.config.overrides import quoted
 from bias_pipeline.errors import NotApplicableError, UsageError
-from bias_pipeline.io.csv_text import table_csv
-from bias_pipeline.io.files import replace_file
+from bias_pipeline.io.files import replace_file, table_csv
 from bias_pipeline.io.terminal import print_out, print_table
 from bias_pipeline.metrics.base import PICTURES, WEIGHTS
 from bias_pipeline.metrics.catalogue import infos

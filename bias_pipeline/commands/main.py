@@ -19,7 +19,7 @@ from bias_pipeline.errors import (
     refused_by_system,
 )
 from bias_pipeline.io import installation, signals, terminal
-from bias_pipeline.io.plugins import including, places
+from bias_pipeline.io.paths import including, places
 from bias_pipeline.io.terminal import guard, print_out, warn
 
 LEAST_MEMORY = 1_000_000_000  # bytes of address space; libraries alone take most of it

@@ -29,7 +29,7 @@ from bias_pipeline.datasets.coco_files import model_captions
 from bias_pipeline.datasets.tables import check_file, open_rows
 from bias_pipeline.declared import Count
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
-from bias_pipeline.io.optional_dependencies import WEB
+from bias_pipeline.io.machine import WEB
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.text.tokenize import tokenize_word
 from bias_pipeline.vision.photos import find_photos, read_photo
@@ -117,8 +117,8 @@ def _check(options: Namespace) -> None:
 
 
 def _serve(options: Namespace) -> None:
-    from bias_pipeline.web.answers import AnswerStore
     from bias_pipeline.web.rating import RatingPages
+    from bias_pipeline.web.study import AnswerStore
 
     study = _study(options)
     with listening(options) as listener:

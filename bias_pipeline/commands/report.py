@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from bias_pipeline.commands.arguments import PROGRAM, Parser, file_of, number
 from bias_pipeline.declared import Seconds
 from bias_pipeline.errors import UsageError
-from bias_pipeline.io.optional_dependencies import REPORT
+from bias_pipeline.io.machine import REPORT
 from bias_pipeline.io.terminal import print_out
 
 if TYPE_CHECKING:
-    from bias_pipeline.report.content import Report
+    from bias_pipeline.report.page import Report
 
 
 def command(words: list[str]) -> int:
@@ -21,9 +21,8 @@ def command(words: list[str]) -> int:
     Raises:
         BiasPipelineError: if there is nothing to report or it cannot be written.
     """
-    from bias_pipeline.report.content import report_of_folder
     from bias_pipeline.report.exports import check_places, export, write_file
-    from bias_pipeline.report.page import save_page
+    from bias_pipeline.report.page import report_of_folder, save_page
 
     arguments = parser().parse_args(words)
     if arguments.error and not arguments.export:
@@ -35,7 +34,7 @@ def command(words: list[str]) -> int:
     save_page(_illustrated(report, arguments.images, arguments.maps), out)
     print_out(out)
     if arguments.export:
-        from bias_pipeline.report.run_errors import RUN_ERRORS
+        from bias_pipeline.report.exports import RUN_ERRORS
 
         export(report, arguments.export, RUN_ERRORS.get(arguments.error))
         print_out(arguments.export / "contents.md")
@@ -51,8 +50,7 @@ def _illustrated(report: Report, photos: Path | None, maps: Path | None) -> Repo
     """The report with pictures and maps beside its examples, if there are folders of them."""
     if photos is None and maps is None:
         return report
-    from bias_pipeline.report.attribution_maps import drawn_maps
-    from bias_pipeline.report.thumbnails import with_pictures
+    from bias_pipeline.report.attribution_maps import drawn_maps, with_pictures
     from bias_pipeline.vision.photos import find_photos
 
     return with_pictures(
@@ -116,7 +114,7 @@ def wandb_command(words: list[str]) -> int:
     """
     from bias_pipeline.loggers import workspace
     from bias_pipeline.loggers.push import push
-    from bias_pipeline.report.content import finished_results
+    from bias_pipeline.report.page import finished_results
 
     arguments = wandb_parser().parse_args(words)
     if arguments.workspace:

@@ -6,7 +6,7 @@ from argparse import RawDescriptionHelpFormatter
 
 from bias_pipeline.commands import arguments
 from bias_pipeline.commands.arguments import KEYS, PROGRAM, Parser
-from bias_pipeline.io.plugins import FLAG, group_choices
+from bias_pipeline.io.paths import FLAG, group_choices
 
 _GROUPS = (
     "metric",

@@ -36,7 +36,7 @@ def _variants_in(folder: Path, over: Sequence[str], fewest: int = 2) -> list[Var
     Raises:
         BiasPipelineError: if there are no runs, or nothing varies.
     """
-    from bias_pipeline.report.content import finished_runs
+    from bias_pipeline.report.page import finished_runs
 
     results, draws = finished_runs(folder)
     tables = variants(results, draws, over, fewest)

@@ -24,7 +24,7 @@ from bias_pipeline.config.overrides import jobs_of
 from bias_pipeline.declared import Range
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.io import signals
-from bias_pipeline.io.plugins import flags
+from bias_pipeline.io.paths import flags
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.sweeps import slurm
 from bias_pipeline.sweeps.job import make_folder

@@ -44,8 +44,8 @@ from bias_pipeline.errors import (
     UsageError,
     did_you_mean,
 )
-from bias_pipeline.io.cores import return_freed_memory
-from bias_pipeline.io.plugins import group_choices
+from bias_pipeline.io.machine import return_freed_memory
+from bias_pipeline.io.paths import group_choices
 from bias_pipeline.loggers.loggers import ResultLogger
 from bias_pipeline.metrics.base import WEIGHTS, Metric, MetricInfo
 from bias_pipeline.results.identity import groups_used, keys_of, run_id, set_by

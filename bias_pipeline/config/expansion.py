@@ -17,7 +17,7 @@ from bias_pipeline.config.overrides import (
     sweeps,
 )
 from bias_pipeline.errors import UsageError
-from bias_pipeline.io.plugins import conf_file, group_choices
+from bias_pipeline.io.paths import conf_file, group_choices
 from bias_pipeline.results.settings import ANNOTATOR
 
 ALL_CAPTIONERS = "captioner=all"

@@ -37,9 +37,8 @@ from bias_pipeline.config.yaml_files import (
     restrict_environment,
 )
 from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError, did_you_mean
-from bias_pipeline.io.optional_dependencies import LAUNCHERS
-from bias_pipeline.io.paths import conf_dir
-from bias_pipeline.io.plugins import conf_dirs
+from bias_pipeline.io.machine import LAUNCHERS
+from bias_pipeline.io.paths import conf_dir, conf_dirs
 
 if TYPE_CHECKING:
     from hydra._internal.config_repository import CachingConfigRepository, IConfigRepository

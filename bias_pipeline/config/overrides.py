@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bias_pipeline.errors import UsageError, did_you_mean
-from bias_pipeline.io.paths import choices_of
-from bias_pipeline.io.plugins import conf_dirs
+from bias_pipeline.io.paths import choices_of, conf_dirs
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import RangeSweep

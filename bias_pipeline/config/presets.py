@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from bias_pipeline.config.compose import CellConfig, cell_of
 from bias_pipeline.config.overrides import CHOICE
 from bias_pipeline.errors import UsageError, did_you_mean
-from bias_pipeline.io.plugins import conf_file, group_choices
+from bias_pipeline.io.paths import conf_file, group_choices
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig

@@ -22,7 +22,7 @@ from typing import Annotated, Any, Literal, TypeGuard, Union
 
 from bias_pipeline.declared import TARGET, Configurable, ConfiguredAs, Constraint
 from bias_pipeline.errors import UsageError, did_you_mean
-from bias_pipeline.io.plugins import included
+from bias_pipeline.io.paths import included
 
 PACKAGE = "bias_pipeline"
 

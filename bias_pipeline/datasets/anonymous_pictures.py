@@ -12,8 +12,7 @@ from bias_pipeline.corpus.image_ids import short_id
 from bias_pipeline.datasets.coco_files import model_captions
 from bias_pipeline.datasets.tables import open_rows
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.io.csv_text import table_csv
-from bias_pipeline.io.files import replace_file
+from bias_pipeline.io.files import replace_file, table_csv
 
 SCENES = "scenes"
 PICTURES, TABLE = "images", "pictures.csv"

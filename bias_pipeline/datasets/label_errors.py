@@ -11,8 +11,7 @@ from pathlib import Path
 
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.datasets.tables import check_file, open_rows
-from bias_pipeline.io.csv_text import table_csv
-from bias_pipeline.io.files import replace_file
+from bias_pipeline.io.files import replace_file, table_csv
 
 NAME = "label_errors.csv"
 _COLUMNS = ("attribute", "group", "label", "share")

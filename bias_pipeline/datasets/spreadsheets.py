@@ -10,7 +10,7 @@ from typing import Any
 from zipfile import BadZipFile, ZipFile
 
 from bias_pipeline.errors import DataError
-from bias_pipeline.io.optional_dependencies import SHEETS
+from bias_pipeline.io.machine import SHEETS
 
 MAX_UNPACKED = 1 << 30  # bytes
 

@@ -19,7 +19,7 @@ from bias_pipeline.encoders.base import FeatureEncoder, NetEncoder
 from bias_pipeline.encoders.language_models import Line, VectorInputs, Vectors, distinct
 from bias_pipeline.errors import AbsentModelError, ResourceError, UsageError
 from bias_pipeline.inference.dual_encoders import JUDGING, KINDS, published_halves
-from bias_pipeline.io.optional_dependencies import OPEN_CLIP
+from bias_pipeline.io.machine import OPEN_CLIP
 from bias_pipeline.models import clip
 from bias_pipeline.models.fiber.folder import LONGEST, Head, fiber_files, find_fiber
 from bias_pipeline.models.folders import require_preprocessing, require_vocabulary

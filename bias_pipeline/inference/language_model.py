@@ -12,7 +12,7 @@ import numpy as np
 
 from bias_pipeline.array_types import Float32Array, Float64Array
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.io.optional_dependencies import GGUF
+from bias_pipeline.io.machine import GGUF
 from bias_pipeline.models.gguf import KIND as GGUF_KIND
 from bias_pipeline.models.gguf import find_gguf, unpacked
 from bias_pipeline.models.likelihoods import COLUMNS, KINDS, Kind, Likelihoods, pooled

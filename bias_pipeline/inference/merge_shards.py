@@ -24,8 +24,7 @@ from bias_pipeline.inference.blocks import (
     vectors_of,
 )
 from bias_pipeline.inference.runner import first_reasons
-from bias_pipeline.io.csv_text import csv_text
-from bias_pipeline.io.files import replace_file, replacing
+from bias_pipeline.io.files import csv_text, replace_file, replacing
 from bias_pipeline.io.terminal import warn
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from bias_pipeline.inference.runner import Model, describe_share
 from bias_pipeline.inference.shards import by_name
 from bias_pipeline.inference.texts import known_names, vectors_by_block, vectors_of_names
 from bias_pipeline.io.arrays import Filling, mapped_table
-from bias_pipeline.io.cores import n_threads
+from bias_pipeline.io.machine import n_threads
 from bias_pipeline.models.picture_text import Question
 from bias_pipeline.vision.drawn import read_pixels
 from bias_pipeline.vision.people import Labels

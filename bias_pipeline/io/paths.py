@@ -1,12 +1,21 @@
-"""The folders of the configuration, the studies and the user's cache, and names made of paths."""
+"""Folders: configuration, studies, the user's cache, and packages of the user's own.
+
+A configuration may build classes of packages that are named with ``--include`` or in
+``BIAS_PIPELINE_INCLUDE``, never by a configuration file. The environment passes the names on to
+every process that a command starts: workers, distributed training, jobs on Slurm.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
-from bias_pipeline.errors import ResourceError
+from bias_pipeline.errors import ResourceError, UsageError
 
 
 def conf_dir() -> Path:
@@ -48,3 +57,107 @@ def safe_name(stem: str) -> str:
         'BLIP_2_large'
     """
     return re.sub(r"[^\w-]+", "_", stem).strip("_-")[:60] or "unnamed"
+
+
+FLAG = "--include"
+VARIABLE = "BIAS_PIPELINE_INCLUDE"
+_NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
+
+
+def included() -> tuple[str, ...]:
+    """The names of the packages, in the given order."""
+    names = os.environ.get(VARIABLE, "")
+    return tuple(names.split(",")) if names else ()
+
+
+@contextmanager
+def including(words: Sequence[str]) -> Iterator[list[str]]:
+    """A command's words without ``--include NAME``; inside the block NAME is included.
+
+    Raises:
+        UsageError: if a name is missing or invalid.
+        ResourceError: if a package is not found.
+    """
+    names, rest = _split(words)
+    before = os.environ.get(VARIABLE)
+    try:
+        if names:
+            os.environ[VARIABLE] = ",".join(dict.fromkeys([*included(), *names]))
+            _see_working_folder()
+        places()
+        yield rest
+    finally:
+        os.environ.pop(VARIABLE, None)
+        if before is not None:
+            os.environ[VARIABLE] = before
+
+
+def _see_working_folder() -> None:
+    """Packages may lie in the working folder, which is not on the path of an installed program."""
+    if not {"", str(Path.cwd())} & set(sys.path):
+        sys.path.append(str(Path.cwd()))
+
+
+def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The names after ``--include``, and all other words.
+
+    Example:
+        >>> _split(["metric=mine", "--include", "own", "--include=other"])
+        (['own', 'other'], ['metric=mine'])
+    """
+    names, rest, left = [], [], list(words)
+    while left:
+        flag, equals, value = left.pop(0).partition("=")
+        if flag != FLAG:
+            rest.append(f"{flag}{equals}{value}")
+            continue
+        name = value if equals or not left else left.pop(0)
+        if not name:
+            raise UsageError(f"{FLAG} needs the name of a package, as {FLAG} my_package")
+        names.append(name)
+    return names, rest
+
+
+def flags() -> list[str]:
+    """The words that include the same packages in another command."""
+    return [word for name in included() for word in (FLAG, name)]
+
+
+def places() -> dict[str, Path]:
+    """Each package and its folder; runs none of its code.
+
+    Raises:
+        UsageError: if a name is invalid.
+        ResourceError: if there is no such package.
+    """
+    return {name: _place(name) for name in included()}
+
+
+def _place(name: str) -> Path:
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"{FLAG} {name}: give the name of a package, as {FLAG} my_package")
+    spec = find_spec(name)
+    if spec is None or not (spec.submodule_search_locations or spec.origin):
+        raise ResourceError(
+            f"{FLAG} {name}: there is no such package; install it, or start in the folder that "
+            "holds it"
+        )
+    folders = list(spec.submodule_search_locations or [])
+    return Path(folders[0] if folders else str(spec.origin))
+
+
+def conf_dirs() -> list[Path]:
+    """The folders of configuration: ``conf`` in each included package, then ours."""
+    folders = [place / "conf" for place in places().values()]
+    return [*(folder for folder in folders if folder.is_dir()), conf_dir()]
+
+
+def conf_file(group: str, name: str) -> Path:
+    """The file of a choice: the first that exists, as in Hydra's search path."""
+    files = [folder / group / f"{name}.yaml" for folder in conf_dirs()]
+    return next((path for path in files if path.is_file()), files[-1])
+
+
+def group_choices(group: str) -> list[str]:
+    """The choices of a configuration group, of included packages too."""
+    return sorted({name for folder in conf_dirs() for name in choices_of(folder / group)})

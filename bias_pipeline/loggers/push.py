@@ -17,7 +17,7 @@ from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.io.progress import track
 from bias_pipeline.loggers import loggers
 from bias_pipeline.loggers.loggers import WandbLogger
-from bias_pipeline.report.content import finished_results
+from bias_pipeline.report.page import finished_results
 from bias_pipeline.results.store import Result, ResultStore
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ import yaml
 
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.declared import TARGET
-from bias_pipeline.io.plugins import conf_file, group_choices
+from bias_pipeline.io.paths import conf_file, group_choices
 from bias_pipeline.metrics.base import Cost, MetricInfo
 
 if TYPE_CHECKING:

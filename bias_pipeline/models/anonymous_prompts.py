@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from bias_pipeline.datasets.anonymous_pictures import PICTURES, TABLE
 from bias_pipeline.datasets.tables import check_file, open_rows
 from bias_pipeline.errors import DataError, ResourceError, UsageError
-from bias_pipeline.io.csv_text import table_csv
-from bias_pipeline.io.files import replace_file
+from bias_pipeline.io.files import replace_file, table_csv
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.io.progress import bar, track
 from bias_pipeline.models.text_to_image import ImageModel, TextToImage

@@ -17,7 +17,7 @@ from typing import Any
 
 from bias_pipeline.errors import DataError, ResourceError, refused_by_system
 from bias_pipeline.io.digests import digest_of, is_whole, seal_folder, sha256_of
-from bias_pipeline.io.optional_dependencies import GGUF, package_folder
+from bias_pipeline.io.machine import GGUF, package_folder
 from bias_pipeline.io.paths import user_cache
 from bias_pipeline.io.terminal import warn
 from bias_pipeline.models.model_location import CARRIED, MAIN

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.errors import DataError, ResourceError, did_you_mean
 from bias_pipeline.io.digests import sha256_of
-from bias_pipeline.io.optional_dependencies import package_folder
+from bias_pipeline.io.machine import package_folder
 from bias_pipeline.io.paths import choices_of, conf_dir
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import torch
 
 from bias_pipeline.array_types import Float32Array
 from bias_pipeline.errors import DataError
-from bias_pipeline.io.optional_dependencies import OPEN_CLIP
+from bias_pipeline.io.machine import OPEN_CLIP
 from bias_pipeline.models.open_clip_folder import (
     CONFIG,
     checkpoint_of,

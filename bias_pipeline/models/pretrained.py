@@ -20,7 +20,7 @@ from bias_pipeline.errors import (
 )
 from bias_pipeline.io.digests import digest_of
 from bias_pipeline.io.json_files import expect, load_json
-from bias_pipeline.io.optional_dependencies import ADAPTERS
+from bias_pipeline.io.machine import ADAPTERS
 from bias_pipeline.models.folders import (
     check_config,
     check_preprocessing,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from bias_pipeline.io.csv_text import read_csv
+from bias_pipeline.io.files import read_csv
 from bias_pipeline.models.model_location import hub_cache
 
 

@@ -18,8 +18,8 @@ import numpy as np
 
 from bias_pipeline.array_types import Float32Array, IntArray
 from bias_pipeline.errors import DataError
-from bias_pipeline.io.cores import n_threads
 from bias_pipeline.io.json_files import expect, load_json
+from bias_pipeline.io.machine import n_threads
 from bias_pipeline.models.pretrained import Pretrained, load, tokenizer
 
 if TYPE_CHECKING:

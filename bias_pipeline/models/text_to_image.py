@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.io.digests import digest_of
 from bias_pipeline.io.json_files import expect, load_json
-from bias_pipeline.io.optional_dependencies import DIFFUSION
+from bias_pipeline.io.machine import DIFFUSION
 
 if TYPE_CHECKING:
     import torch

@@ -15,7 +15,7 @@ import numpy as np
 
 from bias_pipeline.datasets.scenes.categories import NAMES_BY_NUMBER
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.io.optional_dependencies import Extra
+from bias_pipeline.io.machine import Extra
 from bias_pipeline.models.detection import MOST, Candidates, Detector, Photo
 from bias_pipeline.models.weight_files import read_numbers
 from bias_pipeline.vision.photos import read_photo

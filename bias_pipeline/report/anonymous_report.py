@@ -8,16 +8,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bias_pipeline.analysis.anonymous_scores import (
+from bias_pipeline.analysis.anonymous import (
     ANONYMOUS,
+    GT,
     HERE,
     PEOPLE,
     AnonymousRow,
     CorrelationRow,
 )
-from bias_pipeline.analysis.human_scores import GT
-from bias_pipeline.io.csv_text import table_csv
-from bias_pipeline.io.files import replace_file
+from bias_pipeline.io.files import replace_file, table_csv
 from bias_pipeline.io.terminal import print_out, print_table, printable
 from bias_pipeline.report.figures import Colours, Plot, Points, name_points
 from bias_pipeline.report.tables import number, p_cell, percent

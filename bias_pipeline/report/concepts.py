@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from bias_pipeline.errors import DataError
-from bias_pipeline.io.optional_dependencies import CLOUDS
+from bias_pipeline.io.machine import CLOUDS
 from bias_pipeline.io.terminal import printable
 from bias_pipeline.report.examples import Grid, grid_of
 from bias_pipeline.report.figures import Colours, FigureBar, Plot, Points, bars

@@ -18,7 +18,7 @@ from bias_pipeline.errors import DataError
 from bias_pipeline.io.terminal import printable
 from bias_pipeline.metrics.catalogue import info_of
 from bias_pipeline.metrics.value_names import HEADLINES, MODEL
-from bias_pipeline.report.content import Report
+from bias_pipeline.report.page import Report
 from bias_pipeline.report.report_tables import SheetNumber, without_places
 from bias_pipeline.report.summary import Summary
 from bias_pipeline.report.text_formats import escape_markdown

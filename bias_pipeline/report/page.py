@@ -1,19 +1,226 @@
-"""A report as one HTML file that loads nothing and runs only its own scripts."""
+"""What a report shows, and the report as one HTML file that loads nothing from elsewhere."""
 
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from bias_pipeline.errors import ResourceError
+from bias_pipeline import __version__
+from bias_pipeline.analysis.compare import rank_captioners
+from bias_pipeline.analysis.name_collisions import resolve_name_collisions
+from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.io.files import replace_file
 from bias_pipeline.io.terminal import printable
+from bias_pipeline.metrics.catalogue import bibtex
 from bias_pipeline.report import interaction
-from bias_pipeline.report.content import Report, report_of, report_of_folder
-from bias_pipeline.report.report_tables import cell_text, shareable, without_places
-from bias_pipeline.results.store import Result
+from bias_pipeline.report.attacker_sensitivity import steadiness
+from bias_pipeline.report.concepts import concept_sections
+from bias_pipeline.report.examples import NOTHING, Behind, examples_of
+from bias_pipeline.report.report_tables import (
+    Section,
+    captioners,
+    cell_text,
+    shareable,
+    without_places,
+)
+from bias_pipeline.report.sections import (
+    directions,
+    front_sections,
+    leaderboard_sections,
+    overviews,
+)
+from bias_pipeline.report.summary import Summary, summaries
+from bias_pipeline.report.word_attribution import section, word_files
+from bias_pipeline.results.settings import with_settings
+from bias_pipeline.results.store import Result, ResultStore, Row
 from bias_pipeline.stats.bootstrap import Draws
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report of finished runs."""
+
+    title: str  # of the report
+    described: str  # how much there is, in a sentence
+    sections: Sequence[Section]  # in the order of reading
+    limits: Sequence[str]  # what the numbers cannot say
+    runs: Mapping[str, Mapping[str, object]] = field(default_factory=dict)  # run id to its manifest
+    # Run id to the settings in which it differs from others of its metric
+    settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    rows: Sequence[Row] = ()  # every number of every run
+    bibtex: str = ""  # the sources of the metrics
+    summaries: Sequence[Summary] = ()  # the first screen, one for each attribute and data set
+
+    def chapters(self) -> list[tuple[str, list[Section]]]:
+        """Sections under their headings, in the order of reading.
+
+        Example:
+            >>> report = Report("t", "", [Section("a", chapter="c"), Section("b", chapter="c")], [])
+            >>> [(name, len(sections)) for name, sections in report.chapters()]
+            [('c', 2)]
+        """
+        chapters: dict[str, list[Section]] = {}
+        for part in self.sections:
+            chapters.setdefault(part.chapter or part.title, []).append(part)
+        return list(chapters.items())
+
+
+log = logging.getLogger(__name__)
+
+LIMITS = (
+    "Labels of gender, race and age are what annotators saw in a picture, not how people identify, "
+    "and have only two or three groups; labels of emotion are what annotators felt.",
+    "Word lists and tokens are English; a caption in another language counts as one that names no "
+    "group.",
+    "A captioner that names no group cannot name the wrong one: read every number together with "
+    "the "
+    "neutral rate.",
+    "An attacker's score says how much captions give away to that attacker. Another attacker may "
+    "find more; intervals cover its training and the choice of images, not the choice of attacker.",
+    "† not known to be trained on captions of this data set: read a bias difference, not an "
+    "amplification.",
+)
+
+
+def finished_results(folder: Path) -> list[Result]:
+    """All complete results of a folder; warns of those that cannot be read.
+
+    Raises:
+        ResourceError: if the folder is absent.
+        DataError: if it contains no finished run that can be read.
+    """
+    results, skipped = read_results(folder)
+    for sentence in skipped:
+        log.warning("%s", sentence)
+    return results
+
+
+def read_results(folder: Path) -> tuple[list[Result], list[str]]:
+    """All complete results of a folder, and a sentence on each that is left out.
+
+    Raises:
+        BiasPipelineError: see :func:`finished_results`.
+    """
+    if not folder.is_dir():
+        raise ResourceError(f"{folder} is not a folder; name the folder that runs were written to")
+    store, results, skipped = ResultStore(folder), [], []
+    for path in sorted(folder.glob("[!.]*")):
+        try:
+            result = store.read(path.name)
+        except DataError as error:
+            skipped.append(str(error))
+            continue
+        if result and result.rows:
+            results.append(result)
+    if not results:
+        count = f" that can be read ({len(skipped)} cannot: {skipped[0]})" if skipped else ""
+        raise DataError(f"{folder} contains no finished run{count}; run one first")
+    return results, skipped
+
+
+def finished_runs(folder: Path) -> tuple[list[Result], dict[str, dict[str, Draws]]]:
+    """All complete results of a folder, and their draws; warns of what cannot be read.
+
+    Raises:
+        BiasPipelineError: see :func:`finished_results`.
+    """
+    results = finished_results(folder)
+    draws, damaged = _read_draws(folder, results)
+    for sentence in damaged:
+        log.warning("%s", sentence)
+    return results, draws
+
+
+def _read_draws(
+    folder: Path, results: Sequence[Result]
+) -> tuple[dict[str, dict[str, Draws]], list[str]]:
+    """The draws of each run, and a sentence on each whose draws cannot be read."""
+    store, draws, damaged = ResultStore(folder), {}, []
+    for result in results:
+        try:
+            draws[result.run_id] = store.draws(result.run_id)
+        except DataError as error:
+            damaged.append(f"{error}. Its numbers are shown, but not compared")
+    return draws, damaged
+
+
+def report_of_folder(folder: Path) -> Report:
+    """The report of a folder's finished runs; it also lists what cannot be read.
+
+    Raises:
+        BiasPipelineError: if there is nothing to report.
+    """
+    results, skipped = read_results(folder)
+    draws, damaged = _read_draws(folder, results)
+    words, unread = word_files(folder)
+    behind, torn = examples_of(ResultStore(folder), results, words)
+    queries, lost = concept_sections(ResultStore(folder), results)
+    faults = [*skipped, *damaged, *torn, *unread, *lost]
+    if skipped:
+        faults.insert(0, f"{len(skipped)} of {len(results) + len(skipped)} runs cannot be read.")
+    for sentence in faults:
+        log.warning("%s", sentence)
+    return report_of(results, draws, [*queries, *map(section, words)], faults, behind)
+
+
+def report_of(
+    results: Sequence[Result],
+    draws: Mapping[str, Mapping[str, Draws]],
+    further: Sequence[Section] = (),
+    faults: Sequence[str] = (),
+    behind: Behind = NOTHING,
+) -> Report:
+    """The report of some results.
+
+    Args:
+        results: of any metrics, data sets and attributes.
+        draws: run id to the headlines under resampling; runs without them are not compared.
+        further: sections made from other files than the runs'.
+        faults: a sentence on each thing that is left out.
+        behind: examples for the numbers of the first screen.
+    """
+    apart, namesakes = resolve_name_collisions(results)
+    results = with_settings(apart)
+    known = {r.run_id: draws.get(r.run_id, {}) for r in results}
+    leaderboards = rank_captioners(results, known, least=1)
+    rows = [row for result in results for row in result.rows]
+    names = captioners(results)
+    sections = [
+        *([Section(title="Left out", texts=faults)] if faults else []),
+        *([Section(title="Of one name", texts=namesakes)] if namesakes else []),
+        *overviews(results, leaderboards),
+        *front_sections(results, known),
+        *directions(results),
+        *leaderboard_sections(results, leaderboards),
+        *steadiness(results, known),
+        *further,
+    ]
+    return Report(
+        title=f"Bias of {names[0] if len(names) == 1 else f'{len(names)} captioners'}",
+        described=f"{_count(len(names), 'captioner')}, {_count(len(results), 'run')}, "
+        f"{_count(len(rows), 'number')}. Written by bias_pipeline {__version__}.",
+        sections=sections,
+        limits=LIMITS,
+        runs={r.run_id: r.manifest for r in results},
+        settings={r.run_id: r.settings for r in results},
+        rows=rows,
+        bibtex=bibtex(dict.fromkeys(row.metric for row in rows)),
+        summaries=summaries(results, behind),
+    )
+
+
+def _count(number: int, thing: str) -> str:
+    """A number of things.
+
+    Example:
+        >>> _count(1, "run"), _count(2000, "run")
+        ('1 run', '2,000 runs')
+    """
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
 
 MOST_RUNS = 200  # with more, the page does not list their settings
 

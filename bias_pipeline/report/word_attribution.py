@@ -20,9 +20,8 @@ from bias_pipeline.explain.words import (
     WordInterval,
     coefficient_groups,
 )
-from bias_pipeline.io.csv_text import read_csv, table_csv
 from bias_pipeline.io.digests import read_unchanged, sha256
-from bias_pipeline.io.files import replace_file
+from bias_pipeline.io.files import read_csv, replace_file, table_csv
 from bias_pipeline.io.terminal import print_out, print_table, print_text
 from bias_pipeline.report.report_tables import (
     Cell,

@@ -20,8 +20,8 @@ import numpy as np
 
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.io.csv_text import csv_text, read_csv, table_csv
 from bias_pipeline.io.digests import read_unchanged, sealed, sha256_of, unsealed
+from bias_pipeline.io.files import csv_text, read_csv, table_csv
 from bias_pipeline.io.json_files import load_json
 from bias_pipeline.io.terminal import redacted_data
 from bias_pipeline.results.manifests import check_manifest, checked, resamples
@@ -328,7 +328,7 @@ def rows_csv(
     further: Sequence[str] = (),
     settings: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> str:
-    """Rows as CSV with a header; see :func:`bias_pipeline.io.csv_text.csv_text`.
+    """Rows as CSV with a header; see :func:`bias_pipeline.io.files.csv_text`.
 
     Args:
         rows: of any runs.

@@ -28,9 +28,9 @@ from bias_pipeline.errors import (
     refused_by_system,
 )
 from bias_pipeline.io import signals
-from bias_pipeline.io.cores import return_freed_memory
 from bias_pipeline.io.files import replace_file
-from bias_pipeline.io.plugins import places
+from bias_pipeline.io.machine import return_freed_memory
+from bias_pipeline.io.paths import places
 from bias_pipeline.io.progress import Bar
 from bias_pipeline.io.terminal import guard, redact_files, redacted, redacted_data, trace_of
 from bias_pipeline.metrics import catalogue

@@ -10,6 +10,7 @@ from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,13 +43,14 @@ from bias_pipeline.errors import ResourceError, UsageError
 from bias_pipeline.io.progress import showing
 from bias_pipeline.io.terminal import print_out, redact_files, warn
 from bias_pipeline.sweeps import slurm
-from bias_pipeline.sweeps.job import VISIBLE, job, make_folder, sweep_bar
+from bias_pipeline.sweeps.job import VISIBLE, SweepBar, job, make_folder, run_recorded, sweep_bar
 from bias_pipeline.sweeps.outcomes import SweepOutcome, conclude
 from bias_pipeline.sweeps.worker_processes import check_devices, helped
 
 if TYPE_CHECKING:
     from hydra._internal.hydra import Hydra
     from omegaconf import DictConfig
+JOBS = ".hydra_jobs"  # the folder of all jobs in that of results, as conf/config.yaml names it
 
 
 def run(words: Sequence[str], *, lenient: bool = False) -> SweepOutcome:
@@ -92,6 +94,35 @@ def run(words: Sequence[str], *, lenient: bool = False) -> SweepOutcome:
     outputs = Path(config.paths.outputs)
     jobs = slurm.job_folders(folder) if multirun else [folder]
     return conclude(jobs, outputs, seconds, multirun=multirun, lenient=lenient, of_all=sweep.of_all)
+
+
+def run_cells(cells: Sequence[CellConfig], *, tables_by: str = "") -> SweepOutcome:
+    """Run cells in this process and its helpers, and print their table; skip what data refuse.
+
+    Args:
+        cells: of one folder of results; the first says how many processes may run.
+        tables_by: a field of rows: a table for each of its values.
+
+    Raises:
+        BiasPipelineError: if the folder cannot be written.
+        Stopped: on a request to stop.
+    """
+    first = cells[0]
+    outputs = Path(first.tree["paths"]["outputs"])
+    folder = outputs / JOBS / new_invocation()
+    make_folder(folder)
+    os.environ.pop(SWEPT, None)  # every cell keeps its captioner's name
+    started = time.monotonic()
+    named = [(cell.metric.name, cell.choice("encoder")) for cell in cells]
+    networks = any(cell.runs_networks for cell in cells)
+    processes = 1 if networks else first.tree["processes"]
+    folders = [folder / str(number) for number in range(len(cells))]
+    where = {"launcher": slurm.HERE, "id": slurm.own_job()}
+    with showing(SweepBar(folder, named, len(first.seeds))), helped(cells, processes, folder):
+        for number, cell in enumerate(cells):
+            make_folder(folders[number])
+            run_recorded(partial(cells.__getitem__, number), folders[number], cell.overrides, where)
+    return conclude(folders, outputs, time.monotonic() - started, lenient=True, tables_by=tables_by)
 
 
 def _captioners(overrides: Sequence[str]) -> list[str]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.errors import ResourceError, UsageError
-from bias_pipeline.io.optional_dependencies import LAUNCHERS
+from bias_pipeline.io.machine import LAUNCHERS
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig

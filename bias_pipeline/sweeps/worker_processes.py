@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 from bias_pipeline.config.compose import CellConfig, cell_of
 from bias_pipeline.config.overrides import jobs_of
 from bias_pipeline.errors import BiasPipelineError, ResourceError
-from bias_pipeline.io.cores import free_memory, n_cores, own_memory, return_freed_memory
 from bias_pipeline.io.files import replace_file
+from bias_pipeline.io.machine import free_memory, n_cores, own_memory, return_freed_memory
 from bias_pipeline.io.terminal import redacted_data
 from bias_pipeline.learning.distributed import context, prepare_worker
 from bias_pipeline.learning.loop import require_devices

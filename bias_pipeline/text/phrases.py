@@ -15,7 +15,7 @@ import numpy as np
 
 from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.io.csv_text import read_csv
+from bias_pipeline.io.files import read_csv
 
 OPENING = 16  # words in which a preamble or a refusal begins
 SHARED = 1 / 3  # of all captions

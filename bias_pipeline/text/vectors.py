@@ -20,7 +20,7 @@ import numpy.typing as npt
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io.digests import digest_of
-from bias_pipeline.io.optional_dependencies import FASTTEXT, GLOVE, STATIC, package_folder
+from bias_pipeline.io.machine import FASTTEXT, GLOVE, STATIC, package_folder
 
 GLOVE_NAME = "glove"
 _TEXT = ("txt", "vec")  # endings

@@ -31,9 +31,8 @@ from bias_pipeline.web.evidence import (
     predictions_path,
     scores_of,
 )
-from bias_pipeline.web.marks import TellingWords, telling_words
 from bias_pipeline.web.run_folder import RunFolder
-from bias_pipeline.web.shown_images import Shown
+from bias_pipeline.web.shown_images import Shown, TellingWords, telling_words
 from bias_pipeline.web.views import Page, View
 
 _KNOWN = ("part", "group", "names", "guess", "object", "word", "beside", "sort", "page")

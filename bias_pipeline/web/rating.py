@@ -22,9 +22,8 @@ from starlette.routing import Route
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.terminal import warn
 from bias_pipeline.vision.photos import UnreadableError
-from bias_pipeline.web.answers import NAME, AnswerStore, NameTakenError
-from bias_pipeline.web.safety import Guard, form_of, form_token, same
-from bias_pipeline.web.templating import static, templates
+from bias_pipeline.web.application import Guard, form_of, form_token, same, static, templates
+from bias_pipeline.web.study import NAME, AnswerStore, NameTakenError
 
 _PICTURES = 64  # kept in memory
 _WRONG_CODE_S = 1.0  # so that codes cannot be tried out

@@ -1,17 +1,29 @@
-"""What raters are asked: a question, its answers, and the pictures or captions it is about."""
+"""What raters are asked, and their answers on disk: a line an answer, before the next page."""
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import fcntl
 import hashlib
+import json
+import os
+import re
+import secrets
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib.resources import files
-from io import BytesIO
+from io import BytesIO, FileIO
 from pathlib import Path
+from typing import Any
 
 from bias_pipeline.corpus.image_ids import id_key
 from bias_pipeline.datasets.rater_answers import CANNOT_TELL
+from bias_pipeline.errors import DataError, ResourceError, UsageError
+from bias_pipeline.io.files import replace_file, table_csv
+from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.vision.masked_photos import PhotoReader
 from bias_pipeline.vision.photos import read_photo
 
@@ -100,3 +112,235 @@ class Study:
 
 def _mixed(rater: str, image: str) -> bytes:
     return hashlib.sha256(f"{rater}\0{image}".encode()).digest()
+
+
+LOG, TABLE, STUDY, RATERS = "answers.jsonl", "answers.csv", "study.json", "raters.json"
+GOLD = "gold.json"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+_COLUMNS = (
+    *("image_id", "attribute", "value", "rater"),
+    *("seconds", "answered_at", "consent", "gold"),
+)
+
+
+_PAUSE = 10  # times what writing the table took, before it is written again
+
+
+@dataclass(frozen=True)
+class Rating:
+    """An answer."""
+
+    image_id: str  # what it is about
+    rater: str  # who gave it
+    value: str  # the answer
+    seconds: float | None  # between page and answer; None if the page was shown before a restart
+    answered_at: str  # in UTC
+
+
+class NameTakenError(Exception):
+    """Another rater has this name."""
+
+
+class AnswerStore:
+    """The folder of a study; one process at a time.
+
+    Args:
+        folder: of the study; may be new.
+        study: what is asked.
+
+    Raises:
+        DataError: if the folder's files are damaged.
+        ResourceError: if it cannot be written, or another process uses it.
+        UsageError: if it holds answers to another question, or about other items.
+    """
+
+    def __init__(self, folder: Path, study: Study) -> None:
+        self.folder, self.study = folder, study
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._log: FileIO = (folder / LOG).open("ab+", buffering=0)
+        except OSError as error:
+            raise ResourceError(f"{folder}: cannot be written ({error.strerror})") from error
+        try:
+            fcntl.flock(self._log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._log.close()
+            raise ResourceError(
+                f"{folder}: another rate uses it; end that one, or choose another --out"
+            ) from None
+        try:
+            self._open()
+        except BaseException:
+            self._log.close()
+            raise
+
+    def _open(self) -> None:
+        self._check_settings()
+        self._replace(self.folder / GOLD, json.dumps(self.study.gold))
+        self._raters: dict[str, dict[str, Any]] = _raters(self.folder / RATERS)
+        self._log.seek(0)
+        self._log.truncate(len(_whole_lines(self._log.readall())))  # a kill leaves half a line
+        self._answers = {
+            (rating.rater, rating.image_id): rating for rating in read_ratings(self.folder)
+        }
+        self._write_table()
+
+    def _check_settings(self) -> None:
+        path, settings = self.folder / STUDY, self.study.settings
+        if not path.is_file():
+            self._replace(path, json.dumps(settings, indent=1))
+            return
+        known = expect(load_json(path, what="settings of a study"), dict, path, "")
+        differ = [key for key in settings if known.get(key) != settings[key]]
+        if differ:
+            raise UsageError(
+                f"{self.folder}: holds another study, which differs in {' and '.join(differ)}; "
+                "choose another --out, or give what it was started with"
+            )
+
+    def _replace(self, path: Path, text: str) -> None:
+        try:
+            replace_file(path, text.encode())
+        except OSError as error:
+            raise ResourceError(f"cannot write {path}: {error.strerror}") from error
+
+    def close(self) -> None:
+        """Write the table whole, and let other processes use the folder."""
+        with contextlib.suppress(ResourceError):  # it is made from the log at each start
+            self._write_table()
+        self._log.close()
+
+    def join(self, rater: str, code: str) -> tuple[str, str]:
+        """Admit a rater, a new one or one who has the code.
+
+        Returns:
+            A token for this visit, and the rater's code, empty if it was known before.
+
+        Raises:
+            NameTakenError: if the name is another's.
+            ResourceError: if it cannot be written down.
+        """
+        known = self._raters.get(rater)
+        fresh = "" if known else secrets.token_hex(4)
+        if known and not secrets.compare_digest(known["code"], _digest(code.strip().lower())):
+            raise NameTakenError
+        entry = known or {"code": _digest(fresh), "visits": []}
+        token = secrets.token_urlsafe(24)
+        changed = {**entry, "visits": [*entry["visits"], _digest(token)]}
+        raters = {**self._raters, rater: changed}
+        self._replace(self.folder / RATERS, json.dumps(raters, indent=1))
+        self._raters = raters
+        return token, fresh
+
+    def rater(self, token: str) -> str | None:
+        """Who has this token, None if nobody."""
+        digest = _digest(token)
+        return next(
+            (name for name, entry in self._raters.items() if digest in entry["visits"]), None
+        )
+
+    def value(self, rater: str, image: str) -> str | None:
+        """What a rater answered, None if nothing yet."""
+        rating = self._answers.get((rater, image))
+        return None if rating is None else rating.value
+
+    def n_answers(self, rater: str) -> int:
+        """How many items a rater has answered."""
+        return sum(name == rater for name, _ in self._answers)
+
+    def put(self, rater: str, image: str, value: str, seconds: float | None) -> None:
+        """Store an answer, in place of an earlier one; it is on the disk when this returns.
+
+        Raises:
+            ResourceError: if it cannot be stored; then nothing of it is.
+        """
+        if self.value(rater, image) == value:
+            return  # a page that was sent twice
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        rating = Rating(image, rater, value, seconds, now)
+        start = self._log.seek(0, os.SEEK_END)
+        try:
+            line = json.dumps(asdict(rating)).encode() + b"\n"
+            if self._log.write(line) != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(self._log.fileno())
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                self._log.truncate(start)
+            raise ResourceError(f"cannot write {self.folder / LOG}: {error.strerror}") from error
+        self._answers[rater, image] = rating
+        if time.monotonic() > self._table_due:
+            with contextlib.suppress(ResourceError):  # the log has the answer
+                self._write_table()
+
+    def ratings(self) -> list[Rating]:
+        """All answers, by rater and then in the order in which they were given first."""
+        return sorted(self._answers.values(), key=lambda rating: rating.rater)
+
+    def _write_table(self) -> None:
+        """Write all answers for data sets; long tables are written less often."""
+        started = time.monotonic()
+        gold = self.study.gold
+        lines = [
+            {
+                **asdict(rating),
+                "attribute": self.study.question.attribute,
+                "seconds": "" if rating.seconds is None else round(rating.seconds, 1),
+                "consent": self.study.consent_digest[:12],
+                "gold": gold.get(rating.image_id, ""),
+            }
+            for rating in self.ratings()
+        ]
+        ordered = [{key: line[key] for key in _COLUMNS} for line in lines]
+        if ordered:
+            self._replace(self.folder / TABLE, table_csv(ordered))
+        now = time.monotonic()
+        self._table_due = now + _PAUSE * (now - started)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def _raters(path: Path) -> dict[str, dict[str, Any]]:
+    if not path.is_file():
+        return {}
+    read = expect(load_json(path, what="raters"), dict, path, "")
+    for name, entry in read.items():
+        expect(entry, dict, path, name)
+        expect(entry.get("code"), str, path, f"{name}.code")
+        expect(entry.get("visits"), list, path, f"{name}.visits")
+    return read
+
+
+def read_ratings(folder: Path) -> list[Rating]:
+    """The last answer of each rater about each item.
+
+    Args:
+        folder: of the study.
+
+    Raises:
+        DataError: if the file of answers is damaged.
+    """
+    path = folder / LOG
+    content = path.read_bytes() if path.is_file() else b""
+    ratings = _ratings(path, _whole_lines(content))
+    last = {(rating.rater, rating.image_id): rating for rating in ratings}
+    return list(last.values())
+
+
+def _whole_lines(content: bytes) -> bytes:
+    return content[: content.rfind(b"\n") + 1]
+
+
+def _ratings(path: Path, content: bytes) -> list[Rating]:
+    ratings = []
+    for number, line in enumerate(content.splitlines(), 1):
+        try:
+            read: Mapping[str, Any] = json.loads(line)
+            ratings.append(Rating(**read))
+        except (ValueError, TypeError) as error:
+            raise DataError(
+                f"{path}, line {number}: is no answer; remove the line, or restore the file"
+            ) from error
+    return ratings

@@ -24,8 +24,7 @@ from bias_pipeline.stats.agreement import (
 )
 from bias_pipeline.stats.dawid_skene import LEAST_RATERS, error_range, label_confusion
 from bias_pipeline.stats.shares import wilson
-from bias_pipeline.web.answers import GOLD, STUDY, Rating, read_ratings
-from bias_pipeline.web.study import NO_ATTRIBUTE
+from bias_pipeline.web.study import GOLD, NO_ATTRIBUTE, STUDY, Rating, read_ratings
 
 _Z = 1.96
 

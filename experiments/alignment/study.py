@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from bias_pipeline.analysis.alignment import DELTAS, likeness, reach
+from bias_pipeline.analysis.caption_words import DELTAS, likeness, reach
 from bias_pipeline.config import compose
 from experiments.study import (
     CAPTIONERS,

@@ -18,15 +18,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from bias_pipeline.analysis.anonymous_attack import anonymous_attack, anonymous_corpus
-from bias_pipeline.analysis.anonymous_scores import (
+from bias_pipeline.analysis.anonymous import (
+    GT,
     LARGEST,
     PEOPLE,
     AnonymousRow,
     attack_row,
+    human_scores,
     people_rows,
 )
-from bias_pipeline.analysis.human_scores import GT, human_scores
+from bias_pipeline.analysis.anonymous_attack import anonymous_attack, anonymous_corpus
 from bias_pipeline.array_types import IntArray
 from bias_pipeline.cell import run_cell
 from bias_pipeline.config import compose

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from bias_pipeline.report.content import finished_runs
+from bias_pipeline.report.page import finished_runs
 from experiments.assumed_group.tables import table_texts
 from experiments.leaderboard.study import standings
 from experiments.study import rows_of, sweep, write_results

@@ -23,7 +23,7 @@ from bias_pipeline.analysis.sensitivity import (
     reduction,
     sensitivity,
 )
-from bias_pipeline.report.content import finished_runs
+from bias_pipeline.report.page import finished_runs
 from bias_pipeline.results.store import Result, Row
 from experiments.encoder_sensitivity.tables import AGREEMENTS, tables
 from experiments.study import (

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 import pandas as pd
 
 from bias_pipeline.analysis.conclusion_checks import LIMITS
-from bias_pipeline.report.content import finished_runs
+from bias_pipeline.report.page import finished_runs
 from experiments.leaderboard.study import standings
 from experiments.study import markdown, published, sweep
 

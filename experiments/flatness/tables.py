@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from bias_pipeline.io.csv_text import table_csv
+from bias_pipeline.io.files import table_csv
 from experiments.flatness.figure import UNBIASED
 
 # The numbers shown of each metric; other headlines change with caption length for all speakers.

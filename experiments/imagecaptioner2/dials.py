@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from bias_pipeline.report.content import finished_runs
+from bias_pipeline.report.page import finished_runs
 from bias_pipeline.stats.compare import paired_difference
 from experiments.imagecaptioner2.study import ONE, intervals
 from experiments.study import HOLD_OUT, markdown, read_rows, sweep, write_page

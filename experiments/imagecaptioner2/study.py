@@ -16,7 +16,7 @@ from scipy import stats
 
 from bias_pipeline.analysis.attacker_variants import OVER, variants
 from bias_pipeline.analysis.sensitivity import agreements
-from bias_pipeline.report.content import finished_runs
+from bias_pipeline.report.page import finished_runs
 from experiments.study import HOLD_OUT, markdown, part, read_rows, sweep, write_results
 
 HERE = Path(__file__).resolve().parent

@@ -17,7 +17,7 @@ import pandas as pd
 
 from bias_pipeline.analysis.compare import rank_captioners
 from bias_pipeline.metrics.base import HEADLINES
-from bias_pipeline.report.content import finished_runs
+from bias_pipeline.report.page import finished_runs
 from bias_pipeline.report.tables import pointing
 from bias_pipeline.results.store import Result
 from bias_pipeline.stats.bootstrap import Draws

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from bias_pipeline.analysis.power import LEVEL, Measurement, measured
-from bias_pipeline.io.csv_text import csv_text
+from bias_pipeline.io.files import csv_text
 from bias_pipeline.report.smallest_bias import amount, reading_of
 from bias_pipeline.report.tables import percent
 from bias_pipeline.stats.bootstrap import quantile

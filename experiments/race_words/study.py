@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from bias_pipeline.analysis.group_words import Collocations, collocations
+from bias_pipeline.analysis.caption_words import Collocations, collocations
 from bias_pipeline.config import compose
 from experiments.study import CAPTIONERS, lic_data, markdown, rows_of, write_results
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.analysis.alignment import likeness, reach
+from bias_pipeline.analysis.caption_words import likeness, reach
 from bias_pipeline.commands.main import main
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.metrics.meteor import available

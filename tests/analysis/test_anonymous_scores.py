@@ -6,14 +6,14 @@ import math
 
 import pytest
 
-from bias_pipeline.analysis.anonymous_scores import (
+from bias_pipeline.analysis.anonymous import (
     ANONYMOUS,
     LARGEST,
     AnonymousRow,
     correlations,
+    human_scores,
     printed_correlations,
 )
-from bias_pipeline.analysis.human_scores import human_scores
 from bias_pipeline.stats.correlation import pearson
 from experiments.study import published
 

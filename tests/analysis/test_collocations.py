@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bias_pipeline.analysis.group_words import Collocations, collocations
+from bias_pipeline.analysis.caption_words import Collocations, collocations
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute, Context, LabelMap
 from bias_pipeline.corpus.corpus import Corpus, Record

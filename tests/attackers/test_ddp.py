@@ -21,7 +21,7 @@ from bias_pipeline.encoders.heads import Mlp
 from bias_pipeline.encoders.trained import Recurrent
 from bias_pipeline.encoders.words import WordInputs
 from bias_pipeline.errors import ResourceError
-from bias_pipeline.io.cores import n_cores
+from bias_pipeline.io.machine import n_cores
 from bias_pipeline.learning.distributed import Share, ranks, world_size
 from tests.attackers.test_neural import flags, labelled, splits, tasks
 

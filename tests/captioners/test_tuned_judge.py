@@ -26,7 +26,7 @@ from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.errors import ResourceError
-from bias_pipeline.io import optional_dependencies
+from bias_pipeline.io import machine
 from tests.captioners.test_sat import FLAGS
 from tests.photo_folder import write_photos
 from tests.tiny_picture_text import WRITERS, write
@@ -131,6 +131,6 @@ def test_two_processes_learn_as_one(data: LabelledCaptions, tmp_path: Path) -> N
 
 
 def test_without_peft_it_is_told_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(optional_dependencies, "find_spec", lambda _: None)
+    monkeypatch.setattr(machine, "find_spec", lambda _: None)
     with pytest.raises(ResourceError, match=r"bias_pipeline\[lora\]"):
         TunedJudge(PROMPT, "Salesforce/blip-image-captioning-large").require()

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from bias_pipeline.analysis.anonymous_filter import ANSWERS, QUESTION
+from bias_pipeline.analysis.anonymous import ANSWERS, QUESTION
 from bias_pipeline.vision.photos import find_photos
-from bias_pipeline.web.answers import AnswerStore
-from bias_pipeline.web.study import RatingQuestion, Study
+from bias_pipeline.web.study import AnswerStore, RatingQuestion, Study
 
 
 def answer_filter(folder: Path, value: Callable[[str], str], raters: int = 3) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.io.csv_text import read_csv
+from bias_pipeline.io.files import read_csv
 from bias_pipeline.models.anonymous_prompts import planned_pictures, usual_prompts
 from tests.cli.commands import Run
 from tests.tiny_diffusion import write_diffusion

@@ -11,7 +11,7 @@ import pytest
 
 from bias_pipeline.commands.rate import parser as rate_parser
 from bias_pipeline.datasets.rater_answers import CANNOT_TELL
-from bias_pipeline.io.csv_text import read_csv, table_csv
+from bias_pipeline.io.files import read_csv, table_csv
 from tests.cli.anonymous_raters import answer_filter
 from tests.cli.commands import Run
 

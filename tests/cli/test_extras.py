@@ -9,7 +9,7 @@ import pytest
 
 from bias_pipeline.config.hydra_composer import _check_launcher
 from bias_pipeline.errors import ResourceError
-from bias_pipeline.io import optional_dependencies
+from bias_pipeline.io import machine
 from bias_pipeline.vision.torchvision import make_importable
 from tests.cli.commands import SMALL, Run
 
@@ -19,7 +19,7 @@ PAIR = ("captioner=faithful,terse", *SMALL)
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing of an extra is installed."""
-    monkeypatch.setattr(optional_dependencies, "find_spec", lambda name: None)
+    monkeypatch.setattr(machine, "find_spec", lambda name: None)
 
 
 @pytest.mark.usefixtures("bare")

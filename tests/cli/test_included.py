@@ -20,7 +20,7 @@ import yaml
 import bias_pipeline as bp
 from bias_pipeline.config import expansion, overrides, targets
 from bias_pipeline.config.targets import is_allowed
-from bias_pipeline.io.plugins import VARIABLE
+from bias_pipeline.io.paths import VARIABLE
 from bias_pipeline.metrics import catalogue
 from tests.cli.commands import Run, results, rows
 from tests.corpora import REPOSITORY

@@ -13,7 +13,7 @@ from bias_pipeline.datasets.scenes.dataset import write_scenes
 from bias_pipeline.datasets.scenes.world import generate
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.learning.loop import require_devices
-from bias_pipeline.sweeps import cells, outcomes, slurm
+from bias_pipeline.sweeps import launch, outcomes, slurm
 from tests.cli.commands import SMALL, Run
 
 HELP = [
@@ -145,7 +145,7 @@ def test_all_captioners_are_those_that_the_data_permit(
 def unrun(monkeypatch: pytest.MonkeyPatch) -> None:
     """Audits whose cells are not run."""
     nothing = outcomes.SweepOutcome(Path())
-    monkeypatch.setattr(cells, "run_cells", lambda *_, **__: nothing)
+    monkeypatch.setattr(launch, "run_cells", lambda *_, **__: nothing)
 
 
 @pytest.fixture(scope="module")

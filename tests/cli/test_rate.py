@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from bias_pipeline.io.csv_text import read_csv
+from bias_pipeline.io.files import read_csv
 from tests.cli.commands import Run, served
 from tests.photo_folder import write_photos
 
@@ -92,8 +92,7 @@ def test_the_link_for_others_holds_the_token(photos: Path, tmp_path: Path) -> No
 
 def test_agreement_is_printed(run: Run, photos: Path, tmp_path: Path) -> None:
     from bias_pipeline.vision.photos import find_photos
-    from bias_pipeline.web.answers import AnswerStore
-    from bias_pipeline.web.study import RatingQuestion, Study
+    from bias_pipeline.web.study import AnswerStore, RatingQuestion, Study
 
     study = Study(RatingQuestion("A dog?", "dog", ("yes", "no")), find_photos(photos), {})
     store = AnswerStore(tmp_path / "study", study)

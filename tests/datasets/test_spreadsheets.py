@@ -12,7 +12,7 @@ import pytest
 from bias_pipeline.datasets import spreadsheets
 from bias_pipeline.datasets.coco_files import model_captions
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.io import optional_dependencies
+from bias_pipeline.io import machine
 
 HEAD = ("image_id", "caption")
 
@@ -70,7 +70,7 @@ def test_without_the_extra_it_is_named(tmp_path: Path, monkeypatch: pytest.Monke
     def absent(name: str) -> Any:
         return None if name == "openpyxl" else find_spec(name)
 
-    monkeypatch.setattr(optional_dependencies, "find_spec", absent)
+    monkeypatch.setattr(machine, "find_spec", absent)
     path = tmp_path / "mine.xlsx"
     path.write_bytes(b"PK")
     with pytest.raises(ResourceError, match=r"pip install 'bias_pipeline\[sheets\]'"):

@@ -11,7 +11,7 @@ pytest.importorskip("torch")
 from bias_pipeline.config import compose
 from bias_pipeline.encoders.picture_text import OpenClip
 from bias_pipeline.errors import AbsentModelError, ResourceError, UsageError
-from bias_pipeline.io import optional_dependencies
+from bias_pipeline.io import machine
 from tests.open_clip_files import WEIGHTS, changed, write_open_clip
 
 RETRIEVAL = ("metric=retrieval_fairness", "encoder=open_clip", "encoder.cache=null")
@@ -65,7 +65,7 @@ def test_the_configuration_says_quick_gelu_where_nobody_is_asked(
 def test_the_library_is_asked_for_before_any_work(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(optional_dependencies, "find_spec", lambda name: None)
+    monkeypatch.setattr(machine, "find_spec", lambda name: None)
     with pytest.raises(ResourceError, match=r"pip install 'bias_pipeline\[open-clip\]'"):
         OpenClip(str(folder)).require()
 

@@ -22,7 +22,7 @@ from bias_pipeline.datasets.picture_files import detections_by_id
 from bias_pipeline.io.digests import sealed, sha256_of
 from bias_pipeline.loggers.loggers import WandbLogger
 from bias_pipeline.loggers.push import _with_curves
-from bias_pipeline.report.content import report_of_folder
+from bias_pipeline.report.page import report_of_folder
 from bias_pipeline.report.word_attribution import save_words
 from bias_pipeline.results.store import ResultStore
 from tests import coco_folder, lic_folder

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from bias_pipeline.io.cores import n_cores, n_threads
+from bias_pipeline.io.machine import n_cores, n_threads
 from tests.corpora import REPOSITORY
 
 
@@ -25,7 +25,7 @@ def test_by_default_there_is_a_thread_a_core(setting: str, monkeypatch: pytest.M
 
 LARGE = """
 import numpy as np
-from bias_pipeline.io.cores import return_freed_memory
+from bias_pipeline.io.machine import return_freed_memory
 def resident():
     return int(open("/proc/self/statm").read().split()[1]) * 4096
 np.ones(4_000_000)  # from here on glibc takes such arrays from its heap

@@ -29,7 +29,7 @@ from bias_pipeline.captioners.fitted import FittedCaptioner
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.inference.dual_encoders import KINDS as DUAL
 from bias_pipeline.inference.dual_encoders import halves_of
-from bias_pipeline.io.optional_dependencies import ADAPTERS
+from bias_pipeline.io.machine import ADAPTERS
 from bias_pipeline.models import (
     detection,
     likelihoods,

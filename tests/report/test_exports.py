@@ -24,9 +24,8 @@ from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.terminal import printable
 from bias_pipeline.report import text_formats as md
 from bias_pipeline.report import text_formats as tex
-from bias_pipeline.report.content import Report, report_of
 from bias_pipeline.report.exports import export, files
-from bias_pipeline.report.page import html
+from bias_pipeline.report.page import Report, html, report_of
 from bias_pipeline.report.report_tables import Section, Sheet, SheetNumber, Weighted, without_places
 from bias_pipeline.results.store import Result, ResultStore
 from tests.report.test_page import directional, draw, result

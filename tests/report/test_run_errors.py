@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 from bias_pipeline.commands.main import main
-from bias_pipeline.report.content import report_of
-from bias_pipeline.report.exports import files
+from bias_pipeline.report.exports import RUN_ERRORS, files, half_width, with_run_error
+from bias_pipeline.report.page import report_of
 from bias_pipeline.report.report_tables import Runs, Section, Sheet, SheetNumber
-from bias_pipeline.report.run_errors import RUN_ERRORS, half_width, with_run_error
 from bias_pipeline.results.store import Result, ResultStore
 from tests.report.test_page import result
 

@@ -15,8 +15,7 @@ import pytest
 from bias_pipeline.config import compose
 from bias_pipeline.io.paths import choices_of, conf_dir
 from bias_pipeline.metrics.base import HEADLINES
-from bias_pipeline.report.content import report_of_folder
-from bias_pipeline.report.page import html, page
+from bias_pipeline.report.page import html, page, report_of_folder
 from bias_pipeline.report.panels import Axis
 from bias_pipeline.report.verdict_sentences import DEEDS, PANELS
 from bias_pipeline.results.store import Result, ResultStore

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bias_pipeline.io.csv_text import read_csv
+from bias_pipeline.io.files import read_csv
 from bias_pipeline.io.terminal import INVISIBLE, printable
 from bias_pipeline.report.tables import (
     arrow,

@@ -13,13 +13,11 @@ from PIL import Image
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.explain.attribution import Explained, WordMap
 from bias_pipeline.explain.gradcam import Shares
-from bias_pipeline.report import thumbnails
-from bias_pipeline.report.attribution_maps import drawn_maps, write_attribution
-from bias_pipeline.report.content import Report, report_of
+from bias_pipeline.report import attribution_maps
+from bias_pipeline.report.attribution_maps import drawn_maps, with_pictures, write_attribution
 from bias_pipeline.report.examples import Behind
-from bias_pipeline.report.page import html
+from bias_pipeline.report.page import Report, html, report_of
 from bias_pipeline.report.report_tables import Section, Sheet
-from bias_pipeline.report.thumbnails import with_pictures
 from bias_pipeline.results.store import Result
 from bias_pipeline.vision.photos import find_photos
 from tests.photo_folder import write_photos
@@ -62,14 +60,14 @@ def test_captions_of_the_first_screen_have_pictures(photos: dict[str, Path]) -> 
 def test_a_page_has_no_more_pictures_than_its_limit(
     photos: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(thumbnails, "MOST", 2)
+    monkeypatch.setattr(attribution_maps, "MOST", 2)
     assert html(with_pictures(report_on(*"1234"), photos)).count(PICTURE) == 2
 
 
 def test_an_image_of_several_examples_counts_once(
     photos: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(thumbnails, "MOST", 1)
+    monkeypatch.setattr(attribution_maps, "MOST", 1)
     assert html(with_pictures(report_on("1", "1", "1"), photos)).count(PICTURE) == 3
 
 

@@ -10,8 +10,7 @@ from bias_pipeline.commands.main import main
 from bias_pipeline.explain.linear import Example
 from bias_pipeline.explain.words import EXACT, RevealingWord, RevealingWords, WordInterval
 from bias_pipeline.io.digests import sha256
-from bias_pipeline.report.content import report_of
-from bias_pipeline.report.page import html
+from bias_pipeline.report.page import html, report_of
 from bias_pipeline.report.word_attribution import read_words, save_words, section, word_files
 from tests.report.test_page import result
 from tests.report.test_tables import HOSTILE

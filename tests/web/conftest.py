@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.vision.photos import find_photos
-from bias_pipeline.web.answers import AnswerStore
-from bias_pipeline.web.study import RatingQuestion, Study
+from bias_pipeline.web.study import AnswerStore, RatingQuestion, Study
 from tests.photo_folder import write_photos
 
 pytest.importorskip("starlette", reason="needs the extra web")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.commands.main import main
-from bias_pipeline.io.csv_text import read_csv
+from bias_pipeline.io.files import read_csv
 from tests.cli.test_rate import serving
 from tests.web.chromium import BROWSER, DRIVER
 from tests.web.test_browser import PHONE, Browse, browse, driver, join

@@ -15,10 +15,9 @@ from bias_pipeline.config.compose import cell
 from bias_pipeline.datasets.label_files import read_labels
 from bias_pipeline.datasets.rater_answers import CANNOT_TELL
 from bias_pipeline.errors import DataError, ResourceError, UsageError
-from bias_pipeline.io.csv_text import read_csv
-from bias_pipeline.io.plugins import group_choices
-from bias_pipeline.web.answers import LOG, TABLE, AnswerStore, NameTakenError
-from bias_pipeline.web.study import RatingQuestion, Study
+from bias_pipeline.io.files import read_csv
+from bias_pipeline.io.paths import group_choices
+from bias_pipeline.web.study import LOG, TABLE, AnswerStore, NameTakenError, RatingQuestion, Study
 from bias_pipeline.web.summary import agreement_lines
 
 
@@ -57,7 +56,7 @@ def test_many_answers_are_stored_in_time_that_grows_with_their_number(
     """So the table, which is written whole, is not written for each of them."""
     written = []
     monkeypatch.setattr(store, "_replace", lambda *file: written.append(file))
-    monkeypatch.setattr("bias_pipeline.web.answers._PAUSE", 1000)
+    monkeypatch.setattr("bias_pipeline.web.study._PAUSE", 1000)
     for rater in range(50):
         store.put(f"r{rater}", "1", "yes", None)
     assert len(written) < 25

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.io.csv_text import read_csv
+from bias_pipeline.io.files import read_csv
 from tests.cli.test_rate import serving
 from tests.photo_folder import write_photos
 from tests.web.chromium import BROWSER, DRIVER, ENTER, LEFT, TAB, Chromium, chromedriver

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bias_pipeline.config.compose import cell
-from bias_pipeline.web.answers import Rating
+from bias_pipeline.web.study import Rating
 from bias_pipeline.web.summary import agreement_lines, error_lines
 
 GROUPS = ("male", "female")

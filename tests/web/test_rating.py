@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from bias_pipeline.web.answers import AnswerStore
+from bias_pipeline.web.application import LONGEST_FORM
 from bias_pipeline.web.rating import RatingPages
-from bias_pipeline.web.safety import LONGEST_FORM
-from bias_pipeline.web.study import RatingQuestion, Study
+from bias_pipeline.web.study import AnswerStore, RatingQuestion, Study
 from tests.web.conftest import Visit, Visitor
 
 
@@ -225,7 +224,7 @@ def test_a_full_disk_lets_nobody_begin(
         raise OSError(28, os.strerror(28))
 
     with monkeypatch.context() as patched:
-        patched.setattr("bias_pipeline.web.answers.replace_file", full)
+        patched.setattr("bias_pipeline.web.study.replace_file", full)
         visitor = visit()
         assert visitor.join("anna") == 507
     assert "You cannot begin now" in visitor.page.text

@@ -16,7 +16,7 @@ from bias_pipeline.datasets.scenes.dataset import COLUMNS
 from bias_pipeline.datasets.scenes.pixels import SceneDrawing
 from bias_pipeline.datasets.scenes.slots import GROUPS
 from bias_pipeline.datasets.scenes.world import UNSURE, Image, World
-from bias_pipeline.io.csv_text import table_csv
+from bias_pipeline.io.files import table_csv
 
 
 def write_unmarked(

@@ -1,15 +1,45 @@
-"""What keeps a page of this machine from being used by other sites, and a study from strangers."""
+"""What pages are made of, and what keeps other sites and strangers from using them."""
 
 from __future__ import annotations
 
 import hashlib
 import secrets
 from collections.abc import Awaitable, Callable
+from importlib.resources import files
 from urllib.parse import parse_qs
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
+
+
+def templates() -> Environment:
+    """The templates; all that is filled in is escaped."""
+    return Environment(
+        loader=PackageLoader("bias_pipeline.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def static(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
+    """What answers with a file that lies beside the templates.
+
+    Args:
+        name: of the file.
+        kind: its media type.
+    """
+    content = files("bias_pipeline.web").joinpath("templates", name).read_text(encoding="utf-8")
+
+    async def read(request: Request) -> Response:
+        del request
+        return Response(content, media_type=kind)
+
+    return read
+
 
 LONGEST_FORM = 10_000  # bytes
 _FORM = "application/x-www-form-urlencoded"

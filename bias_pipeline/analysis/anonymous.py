@@ -1,0 +1,289 @@
+"""Anonymous pictures: which people call anonymous, and what captions of them name.
+
+Bakr et al., ImageCaptioner2 (2023), section 5.5.1, ask whether there is a human in the scene and,
+if so, whether gender and race are anonymous. One question with three answers asks both here:
+"cannot tell" says yes twice. GT is the share of captions from which people name a group. Of
+captions with several raters it is the share of raters, and the mean over captions; the paper does
+not say how it averages.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bias_pipeline.analysis.anonymous_attack import AttackScore
+from bias_pipeline.array_types import IntArray
+from bias_pipeline.datasets.rater_answers import CANNOT_TELL
+from bias_pipeline.errors import DataError
+from bias_pipeline.metrics.value_names import HEADLINES
+from bias_pipeline.results.store import Result
+from bias_pipeline.stats.agreement import krippendorff
+from bias_pipeline.stats.correlation import Correlation, of_pearson, pearson
+from bias_pipeline.stats.shares import NORMAL_95, effective_trials, wilson
+
+QUESTION = "Can you tell the gender or the race of a person in this picture?"
+CAN_TELL, NOBODY = "can_tell", "no_person"
+ANSWERS = (CAN_TELL, NOBODY)  # besides "cannot tell"
+
+
+class Filtered(NamedTuple):
+    """Pictures by what more than half of their raters answered."""
+
+    retained: tuple[str, ...]  # ids of those whose raters could not tell
+    # Answer to how many pictures had it; `undecided` where none has more than half
+    dropped: Mapping[str, int]
+    unanswered: int  # how many nobody was asked about
+
+
+def filter_pictures(images: Collection[str], votes: Mapping[str, Mapping[str, str]]) -> Filtered:
+    """Keep the pictures in which people can tell no group.
+
+    The paper does not say how many raters must agree; more than half is ours.
+
+    Args:
+        images: ids of all pictures.
+        votes: image id to rater to answer.
+
+    Example:
+        >>> split = {"ann": "Unsure", "ben": "no_person"}
+        >>> filter_pictures(["1", "2", "3"], {"1": {"ann": "Unsure"}, "2": split})
+        Filtered(retained=('1',), dropped={'undecided': 1}, unanswered=1)
+    """
+    decided = {image: _majority(votes[image].values()) for image in images if image in votes}
+    retained = tuple(image for image, answer in decided.items() if answer == CANNOT_TELL)
+    others = Counter(answer for answer in decided.values() if answer != CANNOT_TELL)
+    return Filtered(retained, dict(others), len(images) - len(decided))
+
+
+def _majority(answers: Collection[str]) -> str:
+    ((answer, count),) = Counter(answers).most_common(1)
+    return answer if 2 * count > len(answers) else "undecided"
+
+
+GT = "gt"
+
+
+class HumanScore(NamedTuple):
+    """A share of answers; NaN where there is none."""
+
+    value: float  # in [0, 1]; Krippendorff's alpha, at most 1, for `alpha`
+    low: float  # of its 95 % interval over captions
+    high: float  # of its 95 % interval over captions
+    n_images: int  # how many captions it is about
+
+
+def human_scores(
+    votes: Mapping[str, Mapping[str, str]],
+    groups: Sequence[str],
+    truth: Mapping[str, str] | None = None,
+) -> dict[str, HumanScore]:
+    """What raters name.
+
+    Args:
+        votes: image id to rater to answer; an answer that is no group names none.
+        groups: K names.
+        truth: image id to the group that the picture does not show; None where there is none.
+
+    Returns:
+        Part to score: ``gt``, the share that names a group; ``names:GROUP``, that names this one;
+        ``alpha``, the raters' agreement. With ``truth`` also ``gt:GROUP``, the share that names any
+        group where this one is true, and of the answers that name one, the share that is right:
+        ``right``, ``right:GROUP``.
+
+    Example:
+        >>> votes = {"1": {"ann": "male", "ben": "Unsure"}, "2": {"ann": "female", "ben": "female"}}
+        >>> scores = human_scores(votes, ["male", "female"], {"1": "female", "2": "female"})
+        >>> scores["gt"].value, scores["names:male"].value, scores["right"].value
+        (0.75, 0.25, 0.5)
+    """
+    images = list(votes)
+    counts = np.array(
+        [[[*votes[image].values()].count(group) for group in groups] for image in images], np.int64
+    ).reshape(len(images), len(groups))
+    totals = np.array([len(votes[image]) for image in images], np.int64)
+    named = counts.sum(axis=1)
+    scores = {GT: _share(named, totals)}
+    scores |= {f"names:{g}": _share(counts[:, k], totals) for k, g in enumerate(groups)}
+    nobody = (totals - named)[:, None]
+    alpha = krippendorff(np.hstack([counts, nobody]))
+    scores["alpha"] = HumanScore(alpha, math.nan, math.nan, int((totals > 1).sum()))
+    if truth is None:
+        return scores
+    codes = np.array([groups.index(truth[i]) if i in truth else -1 for i in images], np.int64)
+    known = codes >= 0
+    right = np.where(known, counts[np.arange(len(images)), codes], 0)
+    scores["right"] = _share(right[known], named[known])
+    for k, group in enumerate(groups):
+        of_group = codes == k
+        scores[f"{GT}:{group}"] = _share(named[of_group], totals[of_group])
+        scores[f"right:{group}"] = _share(right[of_group], named[of_group])
+    return scores
+
+
+def _share(events: IntArray, trials: IntArray) -> HumanScore:
+    """Mean over captions of the share of their answers; Wilson's interval at captions' spread."""
+    answered = trials > 0
+    n = int(answered.sum())
+    if not n:
+        return HumanScore(math.nan, math.nan, math.nan, 0)
+    shares = events[answered] / trials[answered]
+    value = float(shares.mean())
+    error = float(shares.std(ddof=1) / math.sqrt(n)) if n > 1 else 0.0
+    n_answers = float(trials[answered].sum())
+    low, high = wilson(value, effective_trials(value, error, n_answers, n), NORMAL_95)
+    return HumanScore(value, low, high, n)
+
+
+PEOPLE, ANONYMOUS = "people", "anonymous"
+LARGEST = "largest_s_a"
+HERE, PAPER = "here", "Bakr et al. 2023"
+# Nine captioners, gender: Table 5's columns, and the scores of Table 3, each with GT of Table 5.
+# Only 0.55 and 0.80 are in the paper; all four follow from its printed cells.
+_PRINTED = (
+    ("lic", LARGEST, ANONYMOUS, 0.5474),
+    ("imagecaptioner2", LARGEST, ANONYMOUS, 0.8006),
+    ("lic", "score", "coco", -0.0559),
+    ("imagecaptioner2", "score", "coco", 0.0321),
+)
+_N_PRINTED = 9
+
+
+@dataclass(frozen=True)
+class AnonymousRow:
+    """A number of a captioner; NaN where absent.
+
+    ``data`` is ``anonymous``, or the labelled data set of a metric's value.
+    """
+
+    captioner: str
+    attribute: str
+    metric: str
+    part: str
+    data: str
+    value: float
+    ci_low: float
+    ci_high: float
+    seed_std: float
+    n_images: int
+
+
+@dataclass(frozen=True)
+class CorrelationRow:
+    """Pearson's correlation over captioners of a metric's part with ``gt``; see Correlation.
+
+    ``source`` is ``here``, or the paper whose printed cells give it.
+    """
+
+    attribute: str
+    metric: str
+    part: str
+    data: str
+    value: float
+    ci_low: float
+    ci_high: float
+    p_value: float
+    n_captioners: int
+    source: str
+
+
+def people_rows(
+    captioner: str, attribute: str, scores: Mapping[str, HumanScore]
+) -> list[AnonymousRow]:
+    """The rows of what people named."""
+    return [
+        AnonymousRow(
+            captioner, attribute, PEOPLE, part, ANONYMOUS,
+            score.value, score.low, score.high, math.nan, score.n_images,
+        )
+        for part, score in scores.items()
+    ]  # fmt: skip
+
+
+def attack_row(captioner: str, attribute: str, metric: str, score: AttackScore) -> AnonymousRow:
+    """The row of attackers."""
+    return AnonymousRow(
+        captioner, attribute, metric, LARGEST, ANONYMOUS,
+        score.value, score.low, score.high, score.seed_std, score.n_images,
+    )  # fmt: skip
+
+
+def labelled_rows(
+    results: Iterable[Result], captioners: Sequence[str], attribute: str
+) -> list[AnonymousRow]:
+    """The headlines of finished runs about these captioners.
+
+    Raises:
+        DataError: if two runs give one number of a captioner on one data set.
+    """
+    rows: dict[tuple[str, str, str, str], AnonymousRow] = {}
+    for result in results:
+        for row in result.rows:
+            if row.part not in HEADLINES or row.attribute != attribute:
+                continue
+            key = (row.captioner, row.metric, row.part, row.dataset)
+            if row.captioner not in captioners:
+                continue
+            if key in rows:
+                raise DataError(
+                    f"--runs: several runs of {row.metric} about {row.captioner} on {row.dataset}, "
+                    f"such as {row.run_id}; name a folder with one of each"
+                )
+            rows[key] = AnonymousRow(
+                row.captioner, attribute, row.metric, row.part, row.dataset,
+                row.value, row.ci_low, row.ci_high, row.seed_std, row.n_images,
+            )  # fmt: skip
+    return list(rows.values())
+
+
+def correlations(rows: Sequence[AnonymousRow]) -> list[CorrelationRow]:
+    """How each metric goes with what people name, over captioners.
+
+    Args:
+        rows: of one attribute.
+
+    Returns:
+        A row for each number besides people's; captioners without it or without ``gt`` are left
+        out.
+    """
+    named = _values(rows, (PEOPLE, GT, ANONYMOUS))
+    keys = dict.fromkeys(_key(row) for row in rows if row.metric != PEOPLE)
+    lines = []
+    for key in keys:
+        values = _values(rows, key)
+        both = [name for name in values if name in named]
+        one, two = ([column[name] for name in both] for column in (values, named))
+        lines.append(_row(rows[0].attribute, key, pearson(one, two), HERE))
+    return lines
+
+
+def printed_correlations(lines: Sequence[CorrelationRow]) -> list[CorrelationRow]:
+    """Those of the same metrics that ImageCaptioner2 prints, or that follow from its tables."""
+    metrics = {line.metric for line in lines if line.attribute == "gender"}
+    return [
+        _row("gender", (metric, part, data), of_pearson(value, _N_PRINTED), PAPER)
+        for metric, part, data, value in _PRINTED
+        if metric in metrics
+    ]
+
+
+def _row(
+    attribute: str, key: tuple[str, str, str], correlation: Correlation, source: str
+) -> CorrelationRow:
+    metric, part, data = key
+    value, low, high, p_value, n = correlation
+    return CorrelationRow(attribute, metric, part, data, value, low, high, p_value, n, source)
+
+
+def _key(row: AnonymousRow) -> tuple[str, str, str]:
+    return row.metric, row.part, row.data
+
+
+def _values(rows: Iterable[AnonymousRow], key: tuple[str, str, str]) -> dict[str, float]:
+    """Captioner to number, where there is one."""
+    return {r.captioner: r.value for r in rows if _key(r) == key and not math.isnan(r.value)}
