@@ -19,7 +19,7 @@ import numpy as np
 
 from bias_pipeline.analysis.anonymous_attack import AttackScore
 from bias_pipeline.array_types import IntArray
-from bias_pipeline.datasets.rater_answers import CANNOT_TELL
+from bias_pipeline.datasets.rating_tables import CANNOT_TELL
 from bias_pipeline.errors import DataError
 from bias_pipeline.metrics.value_names import HEADLINES
 from bias_pipeline.results.store import Result

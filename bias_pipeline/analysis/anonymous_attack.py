@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from bias_pipeline.captioners.box_backbone import BoxBackbone
+from bias_pipeline.captioners.backbones import BoxBackbone
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.pictures import Pictures

@@ -18,7 +18,7 @@ from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus, Grouping
 from bias_pipeline.io.hashing import random_words
 from bias_pipeline.io.terminal import print_out, print_table
-from bias_pipeline.metrics.meteor import meteor
+from bias_pipeline.metrics.functional.quality import meteor
 from bias_pipeline.text.align import ConstantAlignment
 from bias_pipeline.text.contextual import ENOUGH, ContextualAlignment, distance_of, is_word
 from bias_pipeline.text.mentions import Listed, listed_words

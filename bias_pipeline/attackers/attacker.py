@@ -1,7 +1,7 @@
-"""The attacker, its batches, and several of them trained as one module. Needs PyTorch.
+"""The attacker, its batches, several trained as one module, and its best epoch. Needs PyTorch.
 
-An attacker is an encoder and a head that guess the attribute. Batches have captions of almost equal
-length, as in RELIC's attacker.
+An attacker is an encoder and a head that guess the attribute. Batches have captions of almost
+equal length, as in RELIC's attacker.
 
 On a GPU a small attacker spends its time on starting small products; stacked, all seeds share each
 start. Each seed keeps its own split, vocabulary, first weights, order of batches, dropout and
@@ -11,18 +11,22 @@ float sums (and, on a GPU, for dropout, which ``nn.LSTM`` draws differently ther
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pytorch_lightning as pl
 import torch
+from pytorch_lightning import Callback
 from pytorch_lightning.utilities.types import OptimizerLRScheduler
 from torch import Tensor, nn
 
 from bias_pipeline.array_types import Float64Array, IntArray
-from bias_pipeline.attackers.recipe import Optimizer, Schedule
+from bias_pipeline.attackers.probe import TrainingJob
+from bias_pipeline.attackers.recipe import Optimizer, Recipe, Schedule
 from bias_pipeline.attackers.stacked import decide, encode
 from bias_pipeline.encoders.base import Inputs
 from bias_pipeline.learning.distributed import Share
@@ -319,3 +323,72 @@ class Ensemble(pl.LightningModule):
                 nn.utils.clip_grad_value_(member.parameters(), float(gradient_clip_val or 0))
             else:
                 nn.utils.clip_grad_norm_(member.parameters(), float(gradient_clip_val or 0))
+
+
+def checkpoint_name(version: int, recipe: Recipe, data: str, job: TrainingJob) -> str:
+    """A name (hex digest) from all settings that change an attacker's weights.
+
+    Args:
+        version: of attackers.
+        recipe: of this one.
+        data: digest of its inputs.
+        job: of the attacker.
+    """
+    spec = json.dumps(recipe.spec, sort_keys=True)
+    sha = hashlib.sha256(f"{version} {spec} {data} {job.seed} {recipe.parts}".encode())
+    for rows in (job.train, job.validation):
+        sha.update(rows.astype("<i8").tobytes() + b"|")
+    return sha.hexdigest()
+
+
+class Best(Callback):
+    """Keeps the weights of the epoch with the lowest loss on the validation part.
+
+    Args:
+        inputs: of all captions.
+        rows: of the validation part.
+        targets: their truth.
+    """
+
+    def __init__(self, inputs: Inputs, rows: np.ndarray[Any, Any], targets: Tensor) -> None:
+        self.inputs, self.rows, self.targets = inputs, rows, targets
+        self.loss = float("inf")
+        self.weights: dict[str, Tensor] = {}
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Store the weights if this is the best epoch so far."""
+        del trainer
+        assert isinstance(pl_module, Attacker)
+        loss = self._loss(pl_module)
+        if loss < self.loss:
+            self.loss = loss
+            state = pl_module.state_dict()
+            self.weights = {name: value.detach().cpu().clone() for name, value in state.items()}
+
+    @torch.no_grad()
+    def _loss(self, attacker: Attacker) -> float:
+        """Mean over the validation part, without dropout."""
+        attacker.eval()
+        together = int(getattr(attacker.encoder, "together", len(self.rows))) or 1
+        total = 0.0
+        for start in range(0, len(self.rows), together):
+            rows = self.rows[start : start + together]
+            inputs = {n: v.to(attacker.device) for n, v in tensors(self.inputs, rows).items()}
+            truth = self.targets[start : start + together].to(attacker.device)
+            total += float(attacker.loss(attacker(**inputs), truth)) * len(rows)
+        attacker.train()
+        return total / len(self.rows)
+
+    def state_dict(self) -> dict[str, Any]:
+        """For a checkpoint."""
+        return {"loss": self.loss, "weights": self.weights}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """From a checkpoint."""
+        self.loss, self.weights = state_dict["loss"], state_dict["weights"]
+
+    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Load the best weights."""
+        del trainer
+        if self.weights:
+            pl_module.load_state_dict(self.weights)

@@ -12,8 +12,13 @@ import numpy.typing as npt
 from scipy import sparse
 
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
-from bias_pipeline.attackers.outputs import outputs_of, probabilities_of
-from bias_pipeline.attackers.probe import Probe, ProbeResult, TrainingJob
+from bias_pipeline.attackers.probe import (
+    Probe,
+    ProbeResult,
+    TrainingJob,
+    outputs_of,
+    probabilities_of,
+)
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.declared import Positive
 from bias_pipeline.encoders.base import FeatureEncoder, Features, SharedFeatures, named_spec

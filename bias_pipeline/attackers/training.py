@@ -78,7 +78,7 @@ def training_callbacks(
     """Callbacks that keep the best epoch of a training and write checkpoints."""
     import torch
 
-    from bias_pipeline.attackers.best_checkpoint import Best, name_of
+    from bias_pipeline.attackers.attacker import Best, checkpoint_name
 
     callbacks: list[Callback] = []
     if len(job.validation):
@@ -86,7 +86,7 @@ def training_callbacks(
         callbacks.append(Best(prepared.inputs, job.validation, truth))
     how = recipe.survival
     if how is not None:
-        name = name_of(how.version, recipe, recipe.encoder.digest(data), job)
+        name = checkpoint_name(how.version, recipe, recipe.encoder.digest(data), job)
         callbacks.append(how.of(name, prepared.batches))
     return callbacks
 

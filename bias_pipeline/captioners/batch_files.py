@@ -6,10 +6,9 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from bias_pipeline.captioners.answered import AnswerCounts, AnsweredCaptions
-from bias_pipeline.captioners.chat_server import ChatServer
+from bias_pipeline.captioners.chat_server import AnswerCounts, AnsweredCaptions, ChatServer
 from bias_pipeline.corpus.image_ids import few
-from bias_pipeline.datasets.chat_answers import (
+from bias_pipeline.datasets.program_outputs import (
     Answer,
     answer_of_row,
     image_of_request,

@@ -18,8 +18,7 @@ import numpy as np
 
 from bias_pipeline.array_types import Float32Array
 from bias_pipeline.captioners.backbones import PixelBackbone, PixelInputs
-from bias_pipeline.captioners.grit import Grit
-from bias_pipeline.captioners.grit_backbone import DetectorBackbone
+from bias_pipeline.captioners.grit import DetectorBackbone, Grit
 from bias_pipeline.captioners.grounding import PREDICTED, Emotion, check_emotion, emotion_of
 from bias_pipeline.captioners.prompt import N_SPECIAL, PAD, START, UNKNOWN, Prompt
 from bias_pipeline.captioners.prompted import PromptCaptioner

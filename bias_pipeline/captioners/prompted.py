@@ -168,7 +168,7 @@ class Answers(Head):
         Raises:
             UsageError: if the encoder gives vectors and no answers.
         """
-        from bias_pipeline.captioners.answer_nets import AnswersNet
+        from bias_pipeline.captioners.nets import AnswersNet
 
         if n_inputs != n_outputs:
             raise UsageError(

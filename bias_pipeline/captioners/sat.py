@@ -10,10 +10,10 @@ from bias_pipeline.captioners.backbones import (
     AnnotationBackbone,
     Backbone,
     BackboneInputs,
+    BoxBackbone,
     PixelBackbone,
     TimmBackbone,
 )
-from bias_pipeline.captioners.box_backbone import BoxBackbone
 from bias_pipeline.captioners.designs import DESIGNS
 from bias_pipeline.captioners.prompt import N_SPECIAL, Prompt
 from bias_pipeline.captioners.prompted import AnswerNumbers, PromptCaptioner

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from bias_pipeline.captioners.designs import Design
-from bias_pipeline.captioners.initial_weights import begin_as_he
+from bias_pipeline.captioners.nets import begin_as_he
 from bias_pipeline.captioners.prompt import PAD
 
 
@@ -61,7 +61,7 @@ class SatNet(nn.Module):
     """From a picture and a prompt, read word by word, the log-probability of each answer.
 
     Args:
-        seeing: pictures to regions, see :mod:`bias_pipeline.captioners.backbone_nets`.
+        seeing: pictures to regions, see :mod:`bias_pipeline.captioners.nets`.
         n_words: size of the vocabulary, the specials included.
         answers: K lists of the numbers of words that name each group.
         design: which published version.

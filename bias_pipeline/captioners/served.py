@@ -14,10 +14,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from bias_pipeline.captioners.answered import WRONG_SHAPE, AnswerCounts, AnsweredCaptions
-from bias_pipeline.captioners.chat_server import KEY, ChatServer, Pace, wait_before
-from bias_pipeline.captioners.server_faults import TOO_MANY, Fault, not_chat, server_fault, unknown
-from bias_pipeline.datasets.chat_answers import Answer, answer_of_body
+from bias_pipeline.captioners.chat_server import (
+    KEY,
+    TOO_MANY,
+    WRONG_SHAPE,
+    AnswerCounts,
+    AnsweredCaptions,
+    ChatServer,
+    Fault,
+    Pace,
+    not_chat,
+    server_fault,
+    unknown,
+    wait_before,
+)
+from bias_pipeline.datasets.program_outputs import Answer, answer_of_body
 from bias_pipeline.errors import BiasPipelineError, DataError, ResourceError, UsageError
 from bias_pipeline.inference.blocks import NOT_YET
 from bias_pipeline.io.progress import Bar

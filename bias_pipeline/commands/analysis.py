@@ -20,7 +20,7 @@ from bias_pipeline.errors import UsageError
 from bias_pipeline.explain.gradients import BASELINES, Gradients
 from bias_pipeline.explain.words import DEFAULT, RESAMPLES, words
 from bias_pipeline.io.terminal import print_out, print_table
-from bias_pipeline.metrics.meteor import ABSENT, available
+from bias_pipeline.metrics.functional.quality import METEOR_ABSENT, has_meteor
 from bias_pipeline.report.figures import AXIS, substitution_curves
 from bias_pipeline.report.smallest_bias import planted_shares, table_lines
 from bias_pipeline.report.tables import number as decimal
@@ -189,8 +189,8 @@ def alignment_command(arguments: Sequence[str]) -> int:
         curves = {c.captioner: reach(c, align, AXIS).shares for c, align in pairs}
         write_file(options.figure, _drawn(curves, options.figure.suffix))
         print_out(options.figure)
-    if options.meteor and not available():
-        print_out(ABSENT)
+    if options.meteor and not has_meteor():
+        print_out(METEOR_ABSENT)
     elif options.meteor:
         _print_likeness({c.captioner: likeness(c, align, options.meteor) for c, align in pairs})
     print_out(

@@ -84,8 +84,8 @@ def build_command(words: Sequence[str]) -> int:
 
 
 def _draw_scenes(options: Namespace) -> None:
+    from bias_pipeline.datasets.anonymous_pictures import write_unmarked
     from bias_pipeline.datasets.scenes import generate
-    from bias_pipeline.datasets.scenes.unmarked import write_unmarked
 
     for word in options.overrides:
         if not word.lstrip("+~").startswith("dataset.") or "dataset.world=" in word:
@@ -147,7 +147,7 @@ def filter_command(words: Sequence[str]) -> int:
     """
     from bias_pipeline.analysis.anonymous import ANSWERS, QUESTION, filter_pictures
     from bias_pipeline.datasets.anonymous_pictures import KEPT, built_pictures
-    from bias_pipeline.datasets.rater_answers import CANNOT_TELL, rater_answers
+    from bias_pipeline.datasets.rating_tables import CANNOT_TELL, rater_answers
     from bias_pipeline.web.study import TABLE
 
     options = filter_parser().parse_args(list(words))

@@ -136,7 +136,7 @@ def _people(
 ) -> list[AnonymousRow]:
     """What people named, and how to ask about captioners without answers."""
     from bias_pipeline.analysis.anonymous import human_scores, people_rows
-    from bias_pipeline.datasets.rater_answers import CANNOT_TELL, rater_answers
+    from bias_pipeline.datasets.rating_tables import CANNOT_TELL, rater_answers
     from bias_pipeline.web.study import TABLE
 
     rows: list[AnonymousRow] = []

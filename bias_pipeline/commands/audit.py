@@ -28,8 +28,8 @@ from bias_pipeline.config.overrides import options_of, quoted
 from bias_pipeline.config.presets import preset
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import SIDES, Corpus
-from bias_pipeline.datasets.label_errors import read_label_errors
-from bias_pipeline.datasets.parquet_files import stem
+from bias_pipeline.datasets.binary_tables import stem
+from bias_pipeline.datasets.rating_tables import read_label_errors
 from bias_pipeline.datasets.tables import check_file
 from bias_pipeline.declared import Count, Positive, Share
 from bias_pipeline.errors import DataError, UsageError, did_you_mean

@@ -222,7 +222,8 @@ _DRAW_ABOUT = (
 
 def draw_parser() -> Parser:
     """The options and their help."""
-    from bias_pipeline.datasets.scenes import AFFECT_CAPTIONERS, CAPTIONERS
+    from bias_pipeline.datasets.scenes import CAPTIONERS
+    from bias_pipeline.datasets.scenes.affect_world import AFFECT_CAPTIONERS
 
     parser = Parser(f"{PROGRAM} data draw", description=_DRAW_ABOUT)
     parser.add_argument("--out", type=Path, required=True, help="folder to write to")
@@ -261,7 +262,8 @@ def draw_command(arguments: Sequence[str]) -> int:
 
 
 def _draw_affect(options: Namespace) -> None:
-    from bias_pipeline.datasets.scenes import AFFECT_CAPTIONERS, write_affect
+    from bias_pipeline.datasets.scenes import write_affect
+    from bias_pipeline.datasets.scenes.affect_world import AFFECT_CAPTIONERS
 
     if options.leak:
         raise UsageError("--leak is for --world people only; leave it out")

@@ -33,7 +33,7 @@ from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.label_noise import LabelNoise
 from bias_pipeline.corpus.split import SplitRule, seeds_of
 from bias_pipeline.datasets.base import Dataset
-from bias_pipeline.datasets.label_errors import read_label_errors
+from bias_pipeline.datasets.rating_tables import read_label_errors
 from bias_pipeline.debias.base import Debias
 from bias_pipeline.declared import ConfiguredAs, Count, Range, Share, Text
 from bias_pipeline.encoders.base import Encoder, Head, NetEncoder

@@ -34,7 +34,7 @@ def is_allowed(target: object) -> bool:
     """Whether a configuration may build the class of a dotted name.
 
     Example:
-        >>> is_allowed("bias_pipeline.corpus.hold_out.HoldOut")
+        >>> is_allowed("bias_pipeline.corpus.split_rules.HoldOut")
         True
         >>> is_allowed("bias_pipeline.corpus.split.Corpus")
         False
@@ -177,7 +177,8 @@ def build(node: Any) -> Any:
         UsageError: on a target that is not allowed.
 
     Example:
-        >>> rule = build({"_target_": "bias_pipeline.corpus.hold_out.HoldOut", "test_share": 0.2})
+        >>> node = {"_target_": "bias_pipeline.corpus.split_rules.HoldOut", "test_share": 0.2}
+        >>> rule = build(node)
         >>> rule.test_share
         0.2
     """
@@ -210,7 +211,7 @@ def check_arguments(config: object, where: str = "") -> None:
         UsageError: naming the key, its value and what it must be.
 
     Example:
-        >>> rule = {"_target_": "bias_pipeline.corpus.hold_out.HoldOut"}
+        >>> rule = {"_target_": "bias_pipeline.corpus.split_rules.HoldOut"}
         >>> check_arguments({**rule, "test_share": "a"}, "x")
         Traceback (most recent call last):
         ...

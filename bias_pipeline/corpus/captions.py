@@ -9,14 +9,43 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 
 from bias_pipeline.array_types import BoolArray, Int32Array, IntArray
-from bias_pipeline.corpus.caching import ReadCache
+
+T = TypeVar("T")
+
+
+class ReadCache:
+    """Caches results, so that several metrics compute them once."""
+
+    @cached_property
+    def _read(self) -> dict[Hashable, Any]:
+        return {}
+
+    def read(self, how: Callable[..., T], *words: Hashable) -> T:
+        """The cached result of a function of this object; do not change it.
+
+        Args:
+            how: takes this object and ``words``.
+            words: further arguments that decide the result.
+
+        Example:
+            >>> data = ReadCache()
+            >>> data.read(lambda self, more: [more], 3)
+            [3]
+        """
+        key = (how, words)
+        if key not in self._read:
+            self._read[key] = how(self, *words)
+        result: T = self._read[key]
+        return result
+
 
 _SEPARATOR = "\0"  # str.split keeps it, unlike every other control character that could serve
 _BATCH = 50_000  # captions split at once: bounds the memory of the temporary list of words

@@ -13,8 +13,7 @@ import numpy as np
 
 from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.attribute import LabelMap
-from bias_pipeline.corpus.caching import ReadCache
-from bias_pipeline.corpus.captions import Captions, cut, is_blank
+from bias_pipeline.corpus.captions import Captions, ReadCache, cut, is_blank
 from bias_pipeline.corpus.image_ids import id_key
 from bias_pipeline.corpus.pictures import Picture, Pictures, Region
 from bias_pipeline.errors import DataError

@@ -16,7 +16,7 @@ import numpy as np
 from bias_pipeline.array_types import IntArray
 from bias_pipeline.corpus.attribute import Attribute, Naming
 from bias_pipeline.corpus.corpus import NO_GROUP, UNSURE, Corpus, Grouping
-from bias_pipeline.corpus.hold_out import limited
+from bias_pipeline.corpus.split_rules import limited
 from bias_pipeline.declared import Count
 from bias_pipeline.errors import DataError, UsageError
 
@@ -74,7 +74,7 @@ def scored_corpus(
     Args:
         corpora: the same captioner's, read for each of the attribute's ``singles``.
         attribute: whose groups count.
-        limit: see :func:`bias_pipeline.corpus.hold_out.limited`.
+        limit: see :func:`bias_pipeline.corpus.split_rules.limited`.
 
     Raises:
         DataError: if nothing is left, or a group of an intersection is too small.

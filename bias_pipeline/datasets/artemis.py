@@ -20,11 +20,11 @@ from bias_pipeline.datasets.artemis_files import (
     read_release,
 )
 from bias_pipeline.datasets.base import Dataset, check_folder
-from bias_pipeline.datasets.captioner_folder import CaptionerFolder
+from bias_pipeline.datasets.binary_tables import stem
+from bias_pipeline.datasets.captioner_files import CaptionerFolder
 from bias_pipeline.datasets.coco_files import model_captions
 from bias_pipeline.datasets.label_files import strata_note
 from bias_pipeline.datasets.label_values import TIE, majority
-from bias_pipeline.datasets.parquet_files import stem
 from bias_pipeline.datasets.people import CAPTIONER
 from bias_pipeline.errors import DataError, ResourceError, UsageError, did_you_mean
 from bias_pipeline.io.paths import safe_name

@@ -12,7 +12,8 @@ from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.corpus import BLANK_LIMIT, Corpus, Record
 from bias_pipeline.corpus.image_ids import id_key, short_forms
 from bias_pipeline.datasets.base import Dataset
-from bias_pipeline.datasets.captioner_folder import CaptionerFolder
+from bias_pipeline.datasets.binary_tables import file_of, stem
+from bias_pipeline.datasets.captioner_files import CaptionerFolder, ImageMatch
 from bias_pipeline.datasets.coco_files import (
     CaptionerFile,
     human_captions,
@@ -22,9 +23,7 @@ from bias_pipeline.datasets.coco_files import (
     splits_by_id,
 )
 from bias_pipeline.datasets.columns import LabelWords, Layout, label_words
-from bias_pipeline.datasets.image_match import ImageMatch
 from bias_pipeline.datasets.label_files import MAJORITY, Labels, read_labels, strata_note
-from bias_pipeline.datasets.parquet_files import file_of, stem
 from bias_pipeline.datasets.picture_files import PictureFiles, readable_pictures
 from bias_pipeline.datasets.tables import check_file
 from bias_pipeline.declared import Range

@@ -16,9 +16,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from bias_pipeline.corpus.image_ids import canonical_id
+from bias_pipeline.datasets.binary_tables import (
+    file_of,
+    is_saved,
+    parquet_rows,
+    saved_rows,
+    sheet_rows,
+)
 from bias_pipeline.datasets.columns import IMAGE, plain_name
-from bias_pipeline.datasets.parquet_files import file_of, is_saved, parquet_rows, saved_rows
-from bias_pipeline.datasets.spreadsheets import sheet_rows
 from bias_pipeline.errors import DataError, ResourceError, did_you_mean
 from bias_pipeline.io.json_files import expect, load_json, load_json_lines, open_input
 
@@ -218,7 +223,7 @@ def open_rows(
 
     Args:
         path: a JSON list of objects, JSON Lines, CSV or TSV with a header, Parquet, .xlsx, or a
-            folder of :mod:`~bias_pipeline.datasets.parquet_files`.
+            folder of :mod:`~bias_pipeline.datasets.binary_tables`.
         what: the expected contents, for messages.
         wanted: the needed columns; formats that can skip others do.
         key: if a JSON file is one object, the key of its list of rows; a single list under another

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.attackers.logistic import ConvexProbe
-from bias_pipeline.attackers.outputs import outputs_of
+from bias_pipeline.attackers.probe import outputs_of
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.encoders.ngram import Ngram

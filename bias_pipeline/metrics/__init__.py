@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from bias_pipeline.metrics.attack.dbac import DBAC
     from bias_pipeline.metrics.attack.dpa import DPA
     from bias_pipeline.metrics.attack.imagecaptioner2 import ImageCaptioner2
-    from bias_pipeline.metrics.attack.leakage import Leakage
-    from bias_pipeline.metrics.attack.lic import LIC
+    from bias_pipeline.metrics.attack.lic import LIC, Leakage
     from bias_pipeline.metrics.counting.assumed_group import AssumedGroup
     from bias_pipeline.metrics.counting.ba_directional import DirectionalBiasAmplification
     from bias_pipeline.metrics.counting.ba_mals import BiasAmplificationMALS
@@ -48,7 +47,7 @@ _MODULES = {
     "GroupAccuracy": "counting.group_accuracy",
     "ImageCaptioner2": "attack.imagecaptioner2",
     "LIC": "attack.lic",
-    "Leakage": "attack.leakage",
+    "Leakage": "attack.lic",
     "MultiDirectional": "counting.multi_directional",
     "Quality": "language.quality",
     "RetrievalFairness": "retrieval.fairness",

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from bias_pipeline.analysis.verdict import JUDGED, WRONG_IF, Finding, Verdict
 from bias_pipeline.metrics.base import HEADLINES, QUESTIONS
-from bias_pipeline.metrics.label_noise import NOISE
+from bias_pipeline.metrics.repeated_scores import NOISE
 from bias_pipeline.report.tables import headline_name, interval, number, p_cell, percent
 from bias_pipeline.results.settings import label
 from bias_pipeline.results.store import Result, Row

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from bias_pipeline.corpus.image_ids import id_key
-from bias_pipeline.datasets.rater_answers import CANNOT_TELL
+from bias_pipeline.datasets.rating_tables import CANNOT_TELL
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io.files import replace_file, table_csv
 from bias_pipeline.io.json_files import expect, load_json

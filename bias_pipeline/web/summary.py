@@ -10,9 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from bias_pipeline.array_types import Float64Array, IntArray
-from bias_pipeline.datasets.label_errors import NAME as LABEL_ERRORS
-from bias_pipeline.datasets.label_errors import write_label_errors
-from bias_pipeline.datasets.rater_answers import CANNOT_TELL
+from bias_pipeline.datasets.rating_tables import CANNOT_TELL, LABEL_ERRORS, write_label_errors
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.stats.agreement import (

@@ -243,7 +243,7 @@ FORMULAS: dict[str, Formula] = {
         "An object is named with men three times and with women once: |3/4 − 1/2| = 0.25.",
         """\
 >>> import numpy as np
->>> from bias_pipeline.metrics.functional.cooccurrence import skew
+>>> from bias_pipeline.metrics.functional.groups import skew
 >>> skew(np.array([[3.0], [1.0]])).item()
 0.25""",
         "counting",

@@ -20,7 +20,6 @@ MODULES = {
             "dbac",
             "dpa",
             "amplification",
-            "cooccurrence",
             "groups",
             "gender_score",
             "quality",
@@ -32,8 +31,7 @@ MODULES = {
         "bias_pipeline.corpus.corpus",
         "bias_pipeline.corpus.attribute",
         "bias_pipeline.corpus.pictures",
-        "bias_pipeline.corpus.crossfit",
-        "bias_pipeline.corpus.hold_out",
+        "bias_pipeline.corpus.split_rules",
     ],
     "Text": [
         "bias_pipeline.text.mask",

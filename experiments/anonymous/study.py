@@ -32,11 +32,14 @@ from bias_pipeline.array_types import IntArray
 from bias_pipeline.cell import run_cell
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.datasets.anonymous_pictures import AnonymousPictures, built_pictures
-from bias_pipeline.datasets.rater_answers import CANNOT_TELL
+from bias_pipeline.datasets.anonymous_pictures import (
+    AnonymousPictures,
+    built_pictures,
+    write_unmarked,
+)
+from bias_pipeline.datasets.rating_tables import CANNOT_TELL
 from bias_pipeline.datasets.scenes import BiasSettings, generate
 from bias_pipeline.datasets.scenes.captioners import captions_without_marks
-from bias_pipeline.datasets.scenes.unmarked import write_unmarked
 from bias_pipeline.metrics.catalogue import metric_class
 from bias_pipeline.report.tables import p_cell
 from bias_pipeline.stats.correlation import Correlation, pearson

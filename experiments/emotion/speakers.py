@@ -16,8 +16,7 @@ from pathlib import Path
 import pandas as pd
 
 from bias_pipeline.datasets.artemis_files import EMOTIONS, FILES, by_painting, read_release
-from bias_pipeline.datasets.scenes.affect_motifs import SLOTS, THOUGHT
-from bias_pipeline.datasets.scenes.affect_world import FEELINGS
+from bias_pipeline.datasets.scenes.affect_world import FEELINGS, SLOTS, THOUGHT
 
 SIDE = 32
 N_TRAIN, N_TEST = 2000, 3000

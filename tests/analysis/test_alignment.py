@@ -11,7 +11,7 @@ import pytest
 from bias_pipeline.analysis.caption_words import likeness, reach
 from bias_pipeline.commands.main import main
 from bias_pipeline.corpus.corpus import Corpus, Record
-from bias_pipeline.metrics.meteor import available
+from bias_pipeline.metrics.functional.quality import has_meteor
 from bias_pipeline.text.contextual import ContextualAlignment
 from tests.corpora import make_corpus
 
@@ -50,7 +50,7 @@ def test_the_own_delta_plays_no_part(vectors: str) -> None:
     assert shares[0].tolist() == shares[1].tolist()
 
 
-@pytest.mark.skipif(not available(), reason="needs Java and pycocoevalcap (extra quality)")
+@pytest.mark.skipif(not has_meteor(), reason="needs Java and pycocoevalcap (extra quality)")
 def test_contextual_captions_are_liker_than_constant_ones(vectors: str) -> None:
     Path(vectors).write_text(VECTORS + "dogs 1 0.01\n")
     raw = make_corpus([Record("1", "a dog on a couch", ("two dogs on a couch",))])

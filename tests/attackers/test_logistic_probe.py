@@ -10,9 +10,9 @@ from sklearn.linear_model import LogisticRegression
 from bias_pipeline.attackers import logistic
 from bias_pipeline.attackers.logistic import ConvexProbe, decide, fit
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.corpus.hold_out import HoldOut
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.corpus.split import Split
+from bias_pipeline.corpus.split_rules import HoldOut
 from bias_pipeline.encoders.ngram import Ngram, NgramItems
 from tests.corpora import leaky_corpus
 

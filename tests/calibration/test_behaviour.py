@@ -23,7 +23,7 @@ from bias_pipeline.analysis.behaviour import (
 )
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.metrics.attack import leakage
+from bias_pipeline.metrics.attack import lic
 from bias_pipeline.metrics.base import LABELLED, PICTURES, WEIGHTS, Metric, Part
 from bias_pipeline.metrics.catalogue import infos, metric_names
 from bias_pipeline.metrics.counting import (
@@ -84,7 +84,7 @@ def metric(name: str) -> Metric:
     if name == "leakage":
         fields = vars(metric("lic"))
         shared = ("attribute", "transforms", "probe", "split", "stats", "positions")
-        return leakage.Leakage(**{key: fields[key] for key in shared}, scoring=Accuracy())
+        return lic.Leakage(**{key: fields[key] for key in shared}, scoring=Accuracy())
     ba = composed("ba_directional", FEW[0], *ALIKE)
     if name == "ba_directional":
         return ba

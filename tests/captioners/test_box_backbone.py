@@ -11,7 +11,7 @@ from PIL import Image
 
 from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.attackers.recipe import Adam
-from bias_pipeline.captioners.box_backbone import BoxBackbone, BoxInputs, Thing, things_in
+from bias_pipeline.captioners.backbones import BoxBackbone, BoxInputs, Thing, things_in
 from bias_pipeline.captioners.prompt import Prompt
 from bias_pipeline.captioners.prompted import Answers
 from bias_pipeline.captioners.sat import Sat

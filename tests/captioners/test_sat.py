@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.attackers.recipe import Adam
-from bias_pipeline.captioners.backbone_nets import Convolutions, ListedObjects
 from bias_pipeline.captioners.backbones import ObjectInputs
 from bias_pipeline.captioners.designs import DESIGNS
+from bias_pipeline.captioners.nets import Convolutions, ListedObjects
 from bias_pipeline.captioners.prompt import Prompt
 from bias_pipeline.captioners.prompted import Answers
 from bias_pipeline.captioners.sat import Sat

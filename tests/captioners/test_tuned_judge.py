@@ -15,11 +15,10 @@ from torch.nn.functional import cross_entropy
 
 from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.attackers.recipe import Adam
-from bias_pipeline.captioners.judge import Judge
+from bias_pipeline.captioners.judge import Judge, TunedJudge
+from bias_pipeline.captioners.nets import TunedNet
 from bias_pipeline.captioners.prompt import Prompt
 from bias_pipeline.captioners.prompted import Answers
-from bias_pipeline.captioners.tuned_judge import TunedJudge
-from bias_pipeline.captioners.tuned_net import TunedNet
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.pictures import Pictures

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.datasets.rater_answers import CANNOT_TELL
+from bias_pipeline.datasets.rating_tables import CANNOT_TELL
 from bias_pipeline.io.files import read_csv
 from tests.cli.anonymous_raters import answer_filter
 from tests.cli.commands import Run

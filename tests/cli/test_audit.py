@@ -17,7 +17,7 @@ from bias_pipeline.commands.main import main
 from bias_pipeline.config.compose import cell
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.datasets.label_errors import write_label_errors
+from bias_pipeline.datasets.rating_tables import write_label_errors
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
 from bias_pipeline.datasets.scenes.dataset import write_scenes
 from bias_pipeline.datasets.scenes.world import generate

@@ -45,7 +45,7 @@ CALLED = [
     },
     {"_target_": "bias_pipeline.commands.main.main", "arguments": ["--version"]},
     {"_target_": "bias_pipeline.loggers.loggers.CsvLogger", "path": "canary"},
-    {"_target_": "bias_pipeline.corpus.hold_out.HoldOut", "_partial_": True},
+    {"_target_": "bias_pipeline.corpus.split_rules.HoldOut", "_partial_": True},
     {"_target_": "bias_pipeline.text.transform.Identity"},
     {"()": "evil.leave"},
     {"class": "evil.Handler"},

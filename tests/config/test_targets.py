@@ -31,7 +31,7 @@ def test_e11_foreign_targets_are_refused(target: str) -> None:
 
 
 def test_our_own_classes_are_allowed() -> None:
-    assert is_allowed("bias_pipeline.corpus.hold_out.HoldOut")
+    assert is_allowed("bias_pipeline.corpus.split_rules.HoldOut")
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,8 @@ def test_no_private_module_is_imported_to_be_looked_into(monkeypatch: pytest.Mon
         {"a": {"b": [{"_target_": "os.system"}]}},
         {"launcher": {"_target_": "${oc.env:X}"}},
         {"_target_": 3},
-        {"_target_": ["bias_pipeline.corpus.hold_out.HoldOut"]},
-        {"_target_": {"_target_": "bias_pipeline.corpus.hold_out.HoldOut"}},
+        {"_target_": ["bias_pipeline.corpus.split_rules.HoldOut"]},
+        {"_target_": {"_target_": "bias_pipeline.corpus.split_rules.HoldOut"}},
         {"_target_": None},
     ],
 )
@@ -88,7 +88,7 @@ def test_plain_data_passes() -> None:
     check_targets({"seeds": [1, 2], "class": "logging.StreamHandler"})
 
 
-RULE = "bias_pipeline.corpus.hold_out.HoldOut"
+RULE = "bias_pipeline.corpus.split_rules.HoldOut"
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bias_pipeline.corpus.corpus import Corpus, Record
-from bias_pipeline.corpus.crossfit import CrossFit
 from bias_pipeline.corpus.split import Split, every_image_tested, seeds_in
+from bias_pipeline.corpus.split_rules import CrossFit
 from bias_pipeline.errors import NotApplicableError, UsageError
 from tests.corpora import make_corpus
 

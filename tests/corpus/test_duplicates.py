@@ -11,8 +11,8 @@ import pytest
 from bias_pipeline.cell import run_cell
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus, Record
-from bias_pipeline.corpus.hold_out import HoldOut
 from bias_pipeline.corpus.split import originals
+from bias_pipeline.corpus.split_rules import HoldOut
 from tests.corpora import make_corpus
 
 WORDS = ["red", "big", "old", "wet", "dry", "hot", "new", "low"]

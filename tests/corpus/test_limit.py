@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bias_pipeline.corpus.corpus import Corpus, Record
-from bias_pipeline.corpus.hold_out import limited
+from bias_pipeline.corpus.split_rules import limited
 from tests.corpora import make_corpus
 
 

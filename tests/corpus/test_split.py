@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bias_pipeline.corpus.corpus import Corpus, Record
-from bias_pipeline.corpus.hold_out import HoldOut
 from bias_pipeline.corpus.split import seeds_of
+from bias_pipeline.corpus.split_rules import HoldOut
 from bias_pipeline.errors import DataError, UsageError
 from tests.corpora import make_corpus
 

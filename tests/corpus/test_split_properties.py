@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from bias_pipeline.corpus.attribute import LabelMap
 from bias_pipeline.corpus.corpus import Corpus, Record
-from bias_pipeline.corpus.hold_out import HoldOut
 from bias_pipeline.corpus.split import SMALLEST_GROUP, Split
+from bias_pipeline.corpus.split_rules import HoldOut
 
 ORDERS = ["hashed", "file"]
 sizes = st.lists(st.integers(SMALLEST_GROUP, 60), min_size=2, max_size=5)

@@ -15,12 +15,14 @@ from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.datasets import artemis_files
 from bias_pipeline.datasets.scenes.affect_drawing import AffectDrawing
-from bias_pipeline.datasets.scenes.affect_motifs import EMOTIONS, SLOTS, amplification
 from bias_pipeline.datasets.scenes.affect_world import (
+    EMOTIONS,
     FEELINGS,
+    SLOTS,
     AffectSettings,
     affect_captions,
     affect_world,
+    amplification,
 )
 from bias_pipeline.errors import UsageError
 from bias_pipeline.text.mask import MaskWords

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.corpus.hold_out import HoldOut
 from bias_pipeline.corpus.split import originals
+from bias_pipeline.corpus.split_rules import HoldOut
 from bias_pipeline.datasets.artemis_files import (
     EMOTIONS,
     Annotation,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bias_pipeline.datasets.chat_answers import (
+from bias_pipeline.datasets.program_outputs import (
     Answer,
     answer_of_row,
     image_of_request,

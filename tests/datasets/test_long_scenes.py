@@ -11,9 +11,9 @@ from bias_pipeline.datasets.scenes import (
     BiasSettings,
     World,
     generate,
-    truth,
     world_captions,
 )
+from bias_pipeline.datasets.scenes.truth import truth
 from bias_pipeline.errors import UsageError
 from bias_pipeline.text.scored_text import sentences_of
 

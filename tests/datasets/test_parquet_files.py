@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.datasets import parquet_files
+from bias_pipeline.datasets import binary_tables
 from bias_pipeline.datasets.coco_files import human_captions, model_captions, splits_by_id
 from bias_pipeline.datasets.label_files import WHAT
 from bias_pipeline.datasets.tables import open_rows
@@ -123,7 +123,7 @@ def test_more_rows_than_are_read_are_refused(
 ) -> None:
     path = tmp_path / "many.parquet"
     pq.write_table(pa.table(captions()), path)
-    monkeypatch.setattr(parquet_files, "MAX_ROWS", 59)
+    monkeypatch.setattr(binary_tables, "MAX_ROWS", 59)
     with pytest.raises(DataError, match="60 rows are more than the 59"):
         model_captions(path)
 

@@ -27,7 +27,6 @@ from bias_pipeline.datasets.scenes import (
     Image,
     World,
     generate,
-    truth,
     world_captions,
     write_scenes,
 )
@@ -41,6 +40,7 @@ from bias_pipeline.datasets.scenes.lexicon import (
     plural,
 )
 from bias_pipeline.datasets.scenes.slots import GROUPS, world_tables
+from bias_pipeline.datasets.scenes.truth import truth
 from bias_pipeline.errors import ResourceError, UsageError
 
 GENDER_WORDS = REVEALING["Male"] | REVEALING["Female"]

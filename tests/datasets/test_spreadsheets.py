@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bias_pipeline.datasets import spreadsheets
+from bias_pipeline.datasets import binary_tables
 from bias_pipeline.datasets.coco_files import model_captions
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.io import machine
@@ -61,7 +61,7 @@ def test_what_unpacks_to_too_much_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = workbook(tmp_path / "mine.xlsx", [HEAD, (7, "a dog")])
-    monkeypatch.setattr(spreadsheets, "MAX_UNPACKED", 100)
+    monkeypatch.setattr(binary_tables, "MAX_UNPACKED", 100)
     with pytest.raises(DataError, match="more than the 100 that are read"):
         model_captions(path)
 

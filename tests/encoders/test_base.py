@@ -18,8 +18,8 @@ from bias_pipeline.attackers.logistic import ConvexProbe
 from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.attackers.recipe import Adam
-from bias_pipeline.corpus.hold_out import HoldOut
 from bias_pipeline.corpus.predictions import LabelledCaptions
+from bias_pipeline.corpus.split_rules import HoldOut
 from bias_pipeline.encoders.base import FeatureEncoder, Features, Items, NetEncoder
 from bias_pipeline.encoders.heads import Mlp
 from bias_pipeline.metrics.attack.lic import LIC

@@ -13,9 +13,9 @@ from bias_pipeline.attackers.logistic import ConvexProbe
 from bias_pipeline.attackers.probe import Probe, TrainingJob
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus, Record
-from bias_pipeline.corpus.hold_out import HoldOut
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.corpus.split import Split
+from bias_pipeline.corpus.split_rules import HoldOut
 from bias_pipeline.encoders.ngram import Ngram
 from bias_pipeline.errors import UsageError
 from bias_pipeline.explain.linear import fits, votes_of, word_parts

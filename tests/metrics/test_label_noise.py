@@ -16,10 +16,10 @@ from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.label_noise import ErrorRates, LabelNoise
-from bias_pipeline.datasets.label_errors import read_label_errors, write_label_errors
+from bias_pipeline.datasets.rating_tables import read_label_errors, write_label_errors
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.metrics.counting.gender_error import GenderError
-from bias_pipeline.metrics.label_noise import with_label_noise
+from bias_pipeline.metrics.repeated_scores import with_label_noise
 from bias_pipeline.metrics.value_names import DIRECTIONS
 from bias_pipeline.report.verdict_sentences import noise_sentences
 from bias_pipeline.results.store import Result, Row

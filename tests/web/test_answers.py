@@ -13,7 +13,7 @@ import pytest
 
 from bias_pipeline.config.compose import cell
 from bias_pipeline.datasets.label_files import read_labels
-from bias_pipeline.datasets.rater_answers import CANNOT_TELL
+from bias_pipeline.datasets.rating_tables import CANNOT_TELL
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io.files import read_csv
 from bias_pipeline.io.paths import group_choices

@@ -7,22 +7,17 @@ A generator of our own: a grammar and word lists, no third-party text. What lean
 group, and how much each simulated captioner amplifies it, is known exactly (see :mod:`truth`).
 """
 
-from bias_pipeline.datasets.scenes.affect_world import AFFECT_CAPTIONERS
 from bias_pipeline.datasets.scenes.bias_settings import BiasSettings
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS, world_captions
 from bias_pipeline.datasets.scenes.dataset import write_affect, write_drawn, write_scenes
-from bias_pipeline.datasets.scenes.truth import Truth, truth
 from bias_pipeline.datasets.scenes.world import Image, World, generate
 
 __all__ = [
-    "AFFECT_CAPTIONERS",
     "CAPTIONERS",
     "BiasSettings",
     "Image",
-    "Truth",
     "World",
     "generate",
-    "truth",
     "world_captions",
     "write_affect",
     "write_drawn",

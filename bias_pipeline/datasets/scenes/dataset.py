@@ -17,20 +17,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.pictures import Pixels, Region
 from bias_pipeline.datasets.base import Dataset
-from bias_pipeline.datasets.scenes.affect_drawing import AffectDrawing
-from bias_pipeline.datasets.scenes.affect_world import (
-    AFFECT_CAPTIONERS,
-    AffectImage,
-    AffectSettings,
-    affect_captions,
-    affect_world,
-)
 from bias_pipeline.datasets.scenes.bias_settings import BiasSettings
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS, world_captions
 from bias_pipeline.datasets.scenes.categories import CATEGORIES
@@ -39,9 +31,11 @@ from bias_pipeline.datasets.scenes.world import Image, World, generate
 from bias_pipeline.declared import Range, Seed, Share
 from bias_pipeline.errors import ResourceError, UsageError, did_you_mean
 
+if TYPE_CHECKING:  # what belongs to the affective world is imported when that is made
+    from bias_pipeline.datasets.scenes.affect_world import AffectImage, AffectSettings
+
 INSTANCES = "annotations/instances.json"
 COLUMNS = {"bb_gender": "gender", "bb_skin": "skin", "age": "age", "emotion": "emotion"}
-WORLDS = {"people": (BiasSettings, CAPTIONERS), "affect": (AffectSettings, AFFECT_CAPTIONERS)}
 DRAWN = "Drawn"  # the style of the affective world's pictures, where it is written as ArtEmis is
 
 
@@ -113,6 +107,8 @@ def write_affect(
         ResourceError: if the folder cannot be written.
     """
     from bias_pipeline.datasets.artemis_files import FILES
+    from bias_pipeline.datasets.scenes.affect_drawing import AffectDrawing
+    from bias_pipeline.datasets.scenes.affect_world import affect_captions, affect_world
 
     world = affect_world(n_images, seed)
     results = (
@@ -362,7 +358,7 @@ class ScenesDataset(Dataset):
                 raise UsageError(
                     f"dataset.captioners: {captioner!r} names a file; use letters, digits and _"
                 )
-        settings, usual = WORLDS[world]
+        settings, usual = _settings_and_captioners(world)
         further = {name: settings(**dials) for name, dials in (captioners or {}).items()}
         self.dials: dict[str, Any] = {**usual, **further}
 
@@ -395,6 +391,9 @@ class ScenesDataset(Dataset):
         )
 
     def _affect(self, captioner: str, attribute: str, field: str) -> Iterator[Record]:
+        from bias_pipeline.datasets.scenes.affect_drawing import AffectDrawing
+        from bias_pipeline.datasets.scenes.affect_world import affect_captions, affect_world
+
         captions = affect_captions(self.n_images, self.seed, self.dials[captioner])
         for image in affect_world(self.n_images, self.seed):
             yield Record(
@@ -416,6 +415,15 @@ class ScenesDataset(Dataset):
         if not (folder / "captioners" / f"{captioner}.json").is_file():
             write_scenes_captions(folder, captioner, captions)
         return _records(world, captions, attribute, COLUMNS[field], self.leak)
+
+
+def _settings_and_captioners(world: str) -> tuple[Any, Mapping[str, Any]]:
+    """The class of a world's dials, and its built-in captioners."""
+    if world == "people":
+        return BiasSettings, CAPTIONERS
+    from bias_pipeline.datasets.scenes.affect_world import AFFECT_CAPTIONERS, AffectSettings
+
+    return AffectSettings, AFFECT_CAPTIONERS
 
 
 @lru_cache(maxsize=4)

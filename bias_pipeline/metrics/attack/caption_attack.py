@@ -27,19 +27,19 @@ from bias_pipeline.metrics.attack.attack_runner import (
     AttackSettings,
     over_alternatives,
 )
-from bias_pipeline.metrics.attack.equal_speech import (
+from bias_pipeline.metrics.attack.extra_parts import (
+    NO_LESS_THAN_NONE,
     NO_SECOND_PERSON,
     at_equal_speech,
     equal_speech_parts,
-    one_person_as_captioner,
-    rename_predictions,
-)
-from bias_pipeline.metrics.attack.learning_curve import (
+    gap_of,
+    gap_sentence,
     learning_note,
     learning_parts,
+    one_person_as_captioner,
+    rename_predictions,
     smaller_shares,
 )
-from bias_pipeline.metrics.attack.worst_group import NO_LESS_THAN_NONE, gap_of, sentence
 from bias_pipeline.metrics.base import Metric, Part, Score
 from bias_pipeline.metrics.functional import RELATIONS, accuracy_and_confidence_parts
 from bias_pipeline.metrics.functional.attack import expected_calibration_error
@@ -327,7 +327,7 @@ class CaptionAttack(Metric, ABC):
         if gap is not None:
             two = images[gap.worst] | images[gap.best]
             parts[GAP] = self._part(gap.estimate, corpus, "model", two)
-        notes = [] if gap is None else [sentence(self.info.name, estimates, gap)]
+        notes = [] if gap is None else [gap_sentence(self.info.name, estimates, gap)]
         compared = {name: self._compared(part) for name, part in parts.items()}
         if GAP in compared:
             compared[GAP] = replace(compared[GAP], range=NO_LESS_THAN_NONE)

@@ -14,7 +14,7 @@ from bias_pipeline.declared import Count, NotNegative
 from bias_pipeline.metrics.attack.attack_runner import over_alternatives
 from bias_pipeline.metrics.attack.dbac_direction import DBACSettings, Direction
 from bias_pipeline.metrics.attack.dbac_scorer import DirectionScorer
-from bias_pipeline.metrics.attack.equal_speech import at_equal_speech, one_person_as_captioner
+from bias_pipeline.metrics.attack.extra_parts import at_equal_speech, one_person_as_captioner
 from bias_pipeline.metrics.base import (
     Cost,
     EvidenceRule,

@@ -10,19 +10,18 @@ import numpy as np
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.corpus.corpus import SIDES
 from bias_pipeline.corpus.split import Split, every_image_tested
-from bias_pipeline.metrics.attack.dbac_attackers import DirectionAttackers
-from bias_pipeline.metrics.attack.dbac_direction import Direction
-from bias_pipeline.metrics.attack.equal_speech import (
+from bias_pipeline.metrics.attack.dbac_direction import Direction, DirectionAttackers
+from bias_pipeline.metrics.attack.extra_parts import (
+    NO_LESS_THAN_NONE,
     NO_SECOND_PERSON,
     equal_speech_parts,
-    rename_predictions,
-)
-from bias_pipeline.metrics.attack.learning_curve import (
+    gap_of,
+    gap_sentence,
     learning_note,
     learning_parts,
+    rename_predictions,
     smaller_shares,
 )
-from bias_pipeline.metrics.attack.worst_group import NO_LESS_THAN_NONE, gap_of, sentence
 from bias_pipeline.metrics.base import Part, Score
 from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.scoring import Accuracy
@@ -137,7 +136,7 @@ class DirectionScorer:
         if gap is None:
             return []
         estimates[of("gap")] = gap.estimate
-        return [sentence("A→T" if self.to_task else "T→A", groups, gap)]
+        return [gap_sentence("A→T" if self.to_task else "T→A", groups, gap)]
 
     def _noisy_pairs(self) -> list[str]:
         """A warning if accuracies of small pairs pull the score below 0.

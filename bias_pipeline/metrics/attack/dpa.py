@@ -25,7 +25,7 @@ from bias_pipeline.declared import NotNegative
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.hashing import hash_ids, random_words
 from bias_pipeline.metrics.attack.dpa_task import PredictionTask, common_groups, written
-from bias_pipeline.metrics.attack.learning_curve import (
+from bias_pipeline.metrics.attack.extra_parts import (
     learning_note,
     learning_parts,
     smaller_shares,

@@ -12,7 +12,7 @@ from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.metrics.base import EvidenceRule, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.base import COUNT, CountSpec, Sums, ValueBasis, choice
-from bias_pipeline.metrics.counting.task_labels import (
+from bias_pipeline.metrics.counting.sides import (
     LabelledTaskMetric,
     counts_of_folds,
     mention_rates,
@@ -51,7 +51,7 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
     names few objects scores below 0 whatever its bias: read it with the mention rates.
 
     Args:
-        attribute: see :class:`~bias_pipeline.metrics.counting.task_labels.LabelledTaskMetric`.
+        attribute: see :class:`~bias_pipeline.metrics.counting.sides.LabelledTaskMetric`.
         task: see there.
         stats: see there.
         labels: see there.
@@ -60,7 +60,7 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
         tie: see :func:`~bias_pipeline.metrics.functional.amplification.directional_pairs`.
         denominator: see there.
         undefined: see :func:`~bias_pipeline.metrics.functional.amplification.ba_directional`.
-        words: see :class:`~bias_pipeline.metrics.counting.task_labels.LabelledTaskMetric`.
+        words: see :class:`~bias_pipeline.metrics.counting.sides.LabelledTaskMetric`.
         exclude_tasks: see there.
     """
 

@@ -12,7 +12,7 @@ from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.metrics.base import EvidenceRule, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.base import COUNT, CountSpec, Sums, ValueBasis, choice
-from bias_pipeline.metrics.counting.task_labels import (
+from bias_pipeline.metrics.counting.sides import (
     LabelledTaskMetric,
     counts_of_folds,
     mention_rates,
@@ -44,7 +44,7 @@ class BiasAmplificationMALS(LabelledTaskMetric):
     both and count 0/0 as no change, as the paper and its code do.
 
     Args:
-        attribute: see :class:`~bias_pipeline.metrics.counting.task_labels.LabelledTaskMetric`.
+        attribute: see :class:`~bias_pipeline.metrics.counting.sides.LabelledTaskMetric`.
         task: see there.
         stats: see there.
         labels: see there.
@@ -52,7 +52,7 @@ class BiasAmplificationMALS(LabelledTaskMetric):
         unclear: see there.
         predictions: see :func:`~bias_pipeline.metrics.functional.amplification.mals_tasks`.
         absent: see :func:`~bias_pipeline.metrics.functional.amplification.ba_mals`.
-        words: see :class:`~bias_pipeline.metrics.counting.task_labels.LabelledTaskMetric`.
+        words: see :class:`~bias_pipeline.metrics.counting.sides.LabelledTaskMetric`.
         exclude_tasks: see there.
     """
 

@@ -24,15 +24,20 @@ from bias_pipeline.metrics.counting.base import (
     least_share,
     support,
 )
-from bias_pipeline.metrics.counting.caption_sides import CaptionSides, mean_of
-from bias_pipeline.metrics.counting.group_tables import by_group, crossed, only
-from bias_pipeline.metrics.functional.cooccurrence import (
+from bias_pipeline.metrics.counting.sides import (
+    CaptionSides,
+    by_group,
+    crossed,
+    mean_of,
+    only,
+)
+from bias_pipeline.metrics.functional.counts import weighted_mean
+from bias_pipeline.metrics.functional.groups import (
     bias_disparity,
     group_shares,
     mention_distance,
     skew,
 )
-from bias_pipeline.metrics.functional.counts import weighted_mean
 from bias_pipeline.metrics.references import HENDRICKS_2018, LIN_2019, SESHADRI_2024, ZHAO_2017
 from bias_pipeline.metrics.value_names import (
     HUMAN,

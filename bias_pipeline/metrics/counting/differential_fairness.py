@@ -24,8 +24,13 @@ from bias_pipeline.metrics.counting.base import (
     least_share,
     support,
 )
-from bias_pipeline.metrics.counting.caption_sides import CaptionSides, mean_of
-from bias_pipeline.metrics.counting.group_tables import by_group, crossed, one_hot
+from bias_pipeline.metrics.counting.sides import (
+    CaptionSides,
+    by_group,
+    crossed,
+    mean_of,
+    one_hot,
+)
 from bias_pipeline.metrics.functional.groups import (
     PRIORS,
     differential_fairness,

@@ -13,7 +13,7 @@ from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView, group_task_cells
 from bias_pipeline.metrics.counting.base import CountingMetric, CountSpec, Sums, ValueBasis, choice
-from bias_pipeline.metrics.counting.group_tables import one_hot
+from bias_pipeline.metrics.counting.sides import one_hot
 from bias_pipeline.metrics.functional.groups import gender_ratio
 from bias_pipeline.metrics.references import BAKR_2023, HENDRICKS_2018
 from bias_pipeline.metrics.value_names import HUMAN, MODEL, SCORE, PartName

@@ -17,7 +17,7 @@ from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import Cost, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.base import COUNT, CountSpec, Sums, ValueBasis, choice
-from bias_pipeline.metrics.counting.task_labels import (
+from bias_pipeline.metrics.counting.sides import (
     LabelledTaskMetric,
     LabelsVsCaptions,
     counts_of,
@@ -59,7 +59,7 @@ class MultiDirectional(LabelledTaskMetric):
     code does; :mod:`bias_pipeline.metrics.functional.amplification` takes training labels too.
 
     Args:
-        attribute: see :class:`~bias_pipeline.metrics.counting.task_labels.LabelledTaskMetric`.
+        attribute: see :class:`~bias_pipeline.metrics.counting.sides.LabelledTaskMetric`.
         task: see there.
         stats: see there.
         labels: see there.
@@ -72,7 +72,7 @@ class MultiDirectional(LabelledTaskMetric):
         absolute: whether headlines are means of absolute changes (the paper) or signed.
         denominator: see
             :func:`~bias_pipeline.metrics.functional.amplification.directional_pairs`.
-        words: see :class:`~bias_pipeline.metrics.counting.task_labels.LabelledTaskMetric`.
+        words: see :class:`~bias_pipeline.metrics.counting.sides.LabelledTaskMetric`.
         exclude_tasks: see there.
     """
 

@@ -20,8 +20,7 @@ from bias_pipeline.errors import NotApplicableError, UsageError, did_you_mean
 from bias_pipeline.inference.language_model import LanguageModel
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.base import COUNT, SHARE, Sums, ValueBasis
-from bias_pipeline.metrics.counting.caption_sides import CaptionSides
-from bias_pipeline.metrics.counting.group_tables import by_group
+from bias_pipeline.metrics.counting.sides import CaptionSides, by_group
 from bias_pipeline.metrics.functional.counts import share
 from bias_pipeline.metrics.functional.gender_score import bias_ratio, estimated, gender_score
 from bias_pipeline.metrics.value_names import HUMAN_PAIRED, MODEL, MODEL_PAIRED, SCORE, PartName

@@ -26,7 +26,7 @@ from bias_pipeline.metrics.counting.base import (
     least_share,
     support,
 )
-from bias_pipeline.metrics.counting.caption_sides import CaptionSides, mean_of
+from bias_pipeline.metrics.counting.sides import CaptionSides, mean_of
 from bias_pipeline.metrics.language.caption_scoring import (
     OWN_BIAS,
     CaptionScorer,

@@ -19,7 +19,7 @@ from bias_pipeline.corpus.captions import ranges
 from bias_pipeline.io.hashing import UIntArray, random_words
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.base import Sums
-from bias_pipeline.metrics.counting.caption_sides import CaptionSides, mean_of
+from bias_pipeline.metrics.counting.sides import CaptionSides, mean_of
 from bias_pipeline.metrics.functional.counts import share
 from bias_pipeline.metrics.functional.gender_score import bias_ratio, estimated, ratio_to_neutral
 from bias_pipeline.metrics.language.caption_scoring import (

@@ -25,11 +25,11 @@ from bias_pipeline.metrics.counting.base import (
     ValueBasis,
     choice,
 )
-from bias_pipeline.metrics.counting.caption_sides import key, mean_of
-from bias_pipeline.metrics.counting.group_tables import by_group, crossed
+from bias_pipeline.metrics.counting.sides import by_group, crossed, key, mean_of
 from bias_pipeline.metrics.functional.counts import share
 from bias_pipeline.metrics.functional.quality import (
     CIDER_SCALE,
+    METEOR_ABSENT,
     ORDERS,
     SIGMA,
     Ngrams,
@@ -39,8 +39,9 @@ from bias_pipeline.metrics.functional.quality import (
     closest_lengths,
     count_ngrams,
     document_frequencies,
+    has_meteor,
+    meteor,
 )
-from bias_pipeline.metrics.meteor import ABSENT, available, meteor
 from bias_pipeline.metrics.references import DENKOWSKI_2014, PAPINENI_2002, VEDANTAM_2015
 from bias_pipeline.metrics.value_names import (
     HUMAN,
@@ -171,7 +172,7 @@ class Quality(CountingMetric):
         if self.meteor:
             tables["meteor"] = self._meteor(described, sets[MODEL])
             parts[METEOR] = ValueBasis(sets[MODEL])
-            notes += [] if available() else [ABSENT]
+            notes += [] if has_meteor() else [METEOR_ABSENT]
         about = parts.get(SCORE, parts[MODEL])
         audit = {"documents": self.documents, "n_documents": described.n_documents(self, sets)}
         return CountSpec(tables, values.of, about, parts, audit, notes)

@@ -26,20 +26,7 @@ from bias_pipeline.metrics.base import PICTURES, Cost, Metric, MetricInfo, Part,
 from bias_pipeline.metrics.functional.retrieval import Ties
 from bias_pipeline.metrics.functional.skew import FairRanker, Floor, Log, Target, fair_ranker
 from bias_pipeline.metrics.references import CHEN_2022, GEYIK_2019, WANG_2021_QUERIES
-from bias_pipeline.metrics.retrieval.concepts import (
-    Concepts,
-    check_template,
-    concepts_of,
-    queries_of,
-)
 from bias_pipeline.metrics.retrieval.estimates import fairness_of, with_null
-from bias_pipeline.metrics.retrieval.group_subset import check_groups, of_groups
-from bias_pipeline.metrics.retrieval.linear_probes import Attacked, attacked_texts, attacker_parts
-from bias_pipeline.metrics.retrieval.other_attributes import (
-    other_groupings,
-    other_parts,
-    ranked_others,
-)
 from bias_pipeline.metrics.retrieval.ranked import (
     Ranked,
     Reranker,
@@ -47,14 +34,32 @@ from bias_pipeline.metrics.retrieval.ranked import (
     no_judge,
     reranker,
 )
-from bias_pipeline.metrics.retrieval.recall import Recall, first_captions
-from bias_pipeline.metrics.retrieval.retrieval_view import RetrievalView, Retrieved
+from bias_pipeline.metrics.retrieval.retrieval_view import (
+    Concepts,
+    RetrievalView,
+    Retrieved,
+    check_groups,
+    check_template,
+    concepts_of,
+    of_groups,
+    queries_of,
+)
 from bias_pipeline.metrics.retrieval.retrieved import (
     RETRIEVED,
     ends_of,
     leanings_of,
     lines_of,
     retrieved_lines,
+)
+from bias_pipeline.metrics.retrieval.side_effects import (
+    Attacked,
+    Recall,
+    attacked_texts,
+    attacker_parts,
+    first_captions,
+    other_groupings,
+    other_parts,
+    ranked_others,
 )
 from bias_pipeline.metrics.retrieval.skew import Skews
 from bias_pipeline.metrics.value_names import PartName
@@ -216,12 +221,7 @@ class RetrievalFairness(Metric):
             raise no_judge(self.rerank)
 
     def draw_splits(self, corpus: Corpus, seeds: Sequence[int]) -> list[Split]:
-        """One split a seed, of the images that belong to a group and have a picture.
-
-        Raises:
-            NotApplicableError: if there are no pictures.
-            UsageError: if a group of ``groups`` is unknown.
-        """
+        """One split a seed, of the images that belong to a group and have a picture."""
         corpus = self._chosen(corpus)
         shown = self._shown(corpus)
         drawn = super().draw_splits(corpus.take(shown), seeds)
@@ -250,12 +250,7 @@ class RetrievalFairness(Metric):
         return np.flatnonzero((codes >= 0) & corpus.pictures.present)
 
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
-        """See the class.
-
-        Raises:
-            NotApplicableError: if there are no pictures.
-            UsageError: if a part that is retrieved from has fewer images than k.
-        """
+        """See the class; a part that is retrieved from must have at least k images."""
         corpus = self._chosen(corpus)
         fewest = min(len(split.test) for split in splits)
         if self.k > fewest:
@@ -266,10 +261,8 @@ class RetrievalFairness(Metric):
         queries = queries_of(concepts_of(corpus.dataset), self.concepts, self.template)
         view = self._seen(corpus)
         retrieved = [self._retrieved(view, split, queries) for split in splits]
-        ranked = [seed_result.ranked for seed_result in retrieved]
-        recalls = [
-            seed_result.recall for seed_result in retrieved if seed_result.recall is not None
-        ]
+        ranked = [one.ranked for one in retrieved]
+        recalls = [one.recall for one in retrieved if one.recall is not None]
         nulls = [fair_ranker(ranking.sizes, self.k, self.stats.level) for ranking in ranked]
         null = FairRanker(*np.mean(nulls, axis=0).tolist())
         estimates = fairness_of(ranked, tuple(queries), corpus, self.stats)
@@ -290,7 +283,7 @@ class RetrievalFairness(Metric):
         }
         parts |= self.skews.parts(ranked, corpus, self.stats, (len(tested), coverage))
         parts |= self._attackers(retrieved, view)
-        others = [seed_result.others for seed_result in retrieved]
+        others = [one.others for one in retrieved]
         parts |= other_parts(others, corpus, self.stats, view.others, tested)
         lines = lines_of(estimates, ranked, view.names, null, queries, self.skews)
         first = retrieved_lines(lines, tuple(queries), ranked[0], view, self.crop)

@@ -31,7 +31,7 @@ from bias_pipeline.datasets.scenes.slots import shares
 from bias_pipeline.debias.base import Examples, means_of
 from bias_pipeline.debias.latents import edited_latents
 from bias_pipeline.debias.neurons import ZeroNeuron, most_relevant, relevance, reversed_neurons
-from bias_pipeline.metrics.retrieval.concepts import of_scenes
+from bias_pipeline.metrics.retrieval.retrieval_view import of_scenes
 from bias_pipeline.models.clip import ClipPhotos
 from bias_pipeline.vision.people import crop_person
 from experiments.study import markdown, pyplot, rows_at, write_page

@@ -16,7 +16,7 @@ import pytest
 from bias_pipeline.attackers.logistic import ConvexProbe
 from bias_pipeline.corpus.attribute import TaskVocabulary
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.corpus.hold_out import HoldOut
+from bias_pipeline.corpus.split_rules import HoldOut
 from bias_pipeline.encoders.ngram import Ngram
 from bias_pipeline.metrics.attack.dbac import DBAC
 from bias_pipeline.metrics.attack.lic import LIC

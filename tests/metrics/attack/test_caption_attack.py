@@ -12,13 +12,11 @@ import pytest
 from bias_pipeline.attackers.logistic import ConvexProbe
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.corpus import Corpus, Record
-from bias_pipeline.corpus.crossfit import CrossFit
-from bias_pipeline.corpus.hold_out import HoldOut
+from bias_pipeline.corpus.split_rules import CrossFit, HoldOut
 from bias_pipeline.encoders.ngram import Ngram
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.metrics.attack.caption_attack import CaptionAttack
-from bias_pipeline.metrics.attack.leakage import Leakage
-from bias_pipeline.metrics.attack.lic import LIC
+from bias_pipeline.metrics.attack.lic import LIC, Leakage
 from bias_pipeline.metrics.base import Score
 from bias_pipeline.scoring import Accuracy, InverseCrossEntropy, Lic
 from bias_pipeline.stats.bootstrap import Bootstrap

@@ -19,7 +19,7 @@ from bias_pipeline.attackers.logistic import ConvexProbe
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute, LabelMap, TaskVocabulary
 from bias_pipeline.corpus.corpus import SIDES, Corpus, Record
-from bias_pipeline.corpus.hold_out import HoldOut
+from bias_pipeline.corpus.split_rules import HoldOut
 from bias_pipeline.encoders.ngram import Ngram
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.metrics.attack.dbac import DBAC

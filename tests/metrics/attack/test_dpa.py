@@ -11,8 +11,8 @@ from bias_pipeline.attackers.logistic import ConvexProbe
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import TaskVocabulary
 from bias_pipeline.corpus.corpus import Corpus, Record
-from bias_pipeline.corpus.hold_out import HoldOut
 from bias_pipeline.corpus.split import Split
+from bias_pipeline.corpus.split_rules import HoldOut
 from bias_pipeline.encoders.ngram import Ngram
 from bias_pipeline.errors import NotApplicableError, UsageError
 from bias_pipeline.metrics.attack.dpa import DPA

@@ -10,9 +10,9 @@ import pytest
 from bias_pipeline.attackers.logistic import ConvexProbe
 from bias_pipeline.cell import run_cell
 from bias_pipeline.corpus.corpus import Corpus, Record
-from bias_pipeline.corpus.crossfit import CrossFit
+from bias_pipeline.corpus.split_rules import CrossFit
 from bias_pipeline.encoders.ngram import Ngram
-from bias_pipeline.metrics.attack.equal_speech import NO_SECOND_PERSON
+from bias_pipeline.metrics.attack.extra_parts import NO_SECOND_PERSON
 from bias_pipeline.metrics.attack.lic import LIC
 from bias_pipeline.metrics.base import Score
 from bias_pipeline.scoring import Lic

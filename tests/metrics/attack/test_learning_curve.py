@@ -10,7 +10,7 @@ import pytest
 from bias_pipeline.attackers.logistic import ConvexProbe
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.corpus.crossfit import CrossFit
+from bias_pipeline.corpus.split_rules import CrossFit
 from bias_pipeline.encoders.ngram import Ngram
 from bias_pipeline.metrics.attack.dbac import DBAC
 from bias_pipeline.metrics.attack.lic import LIC

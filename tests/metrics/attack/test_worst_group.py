@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bias_pipeline.config import compose
-from bias_pipeline.metrics.attack.worst_group import gap_of, sentence
+from bias_pipeline.metrics.attack.extra_parts import gap_of, gap_sentence
 from bias_pipeline.metrics.base import Score
 from bias_pipeline.stats.bootstrap import Draws, Estimate, summary
 
@@ -53,7 +53,7 @@ def test_one_group_has_no_gap() -> None:
 def test_the_note_names_both_ends() -> None:
     gap = gap_of(GROUPS, 0.95)
     assert gap is not None
-    text = sentence("lic", GROUPS, gap)
+    text = gap_sentence("lic", GROUPS, gap)
     assert text.startswith("lic: worst group b 40.0 [")
     assert text.endswith("], to a")
 

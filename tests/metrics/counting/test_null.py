@@ -39,7 +39,7 @@ from bias_pipeline.metrics.counting.gender_error import GenderError
 from bias_pipeline.metrics.counting.gender_ratio import GenderRatio
 from bias_pipeline.metrics.counting.group_accuracy import GroupAccuracy
 from bias_pipeline.metrics.counting.multi_directional import MultiDirectional
-from bias_pipeline.metrics.counting.task_labels import LabelledTaskMetric, counts_of
+from bias_pipeline.metrics.counting.sides import LabelledTaskMetric, counts_of
 from bias_pipeline.metrics.functional.amplification import ba_directional
 from bias_pipeline.metrics.functional.counts import Counts
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate, summary

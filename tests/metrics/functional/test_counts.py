@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy import sparse
 
-from bias_pipeline.metrics.functional import amplification, cooccurrence, groups
+from bias_pipeline.metrics.functional import amplification, groups
 from bias_pipeline.metrics.functional.amplification import holds, task_sets
 from bias_pipeline.metrics.functional.counts import Counts, nanmean
 from bias_pipeline.metrics.value_names import DIRECTIONS
@@ -295,18 +295,18 @@ def test_epsilon_without_a_prior_is_unknown_for_a_group_never_given_the_task() -
 
 @given(arrays.arrays(np.float64, (2, T), elements=st.integers(0, 50)))
 def test_skew_of_two_groups_is_the_distance_of_the_ratio_from_a_half(pairs: np.ndarray) -> None:
-    ratio = cooccurrence.group_shares(pairs)[0]
-    np.testing.assert_allclose(cooccurrence.skew(pairs), np.abs(ratio - 0.5), atol=1e-12)
+    ratio = groups.group_shares(pairs)[0]
+    np.testing.assert_allclose(groups.skew(pairs), np.abs(ratio - 0.5), atol=1e-12)
 
 
 @given(arrays.arrays(np.float64, (K, T), elements=st.integers(0, 50)))
 def test_bias_disparity_of_equal_counts_is_zero(pairs: np.ndarray) -> None:
-    bias_disparity = cooccurrence.bias_disparity(pairs, pairs)
+    bias_disparity = groups.bias_disparity(pairs, pairs)
     assert np.nan_to_num(bias_disparity).any() == np.False_
 
 
 def test_hendricks_distance_leaves_out_objects_without_an_image() -> None:
-    mention_distance = cooccurrence.mention_distance(
+    mention_distance = groups.mention_distance(
         np.array([[4.0, 7.0]]), np.array([[2.0, 1.0]]), np.array([10.0, 0.0])
     )
     assert mention_distance == pytest.approx([2 / 10.0005])

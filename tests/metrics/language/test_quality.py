@@ -9,9 +9,10 @@ import pytest
 
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.errors import NotApplicableError, UsageError
-from bias_pipeline.metrics import meteor as meteor_module
 from bias_pipeline.metrics.base import Part, Score
+from bias_pipeline.metrics.functional import quality as quality_formulas
 from bias_pipeline.metrics.functional.quality import (
+    METEOR_ABSENT,
     Ngrams,
     bleu,
     cider_d,
@@ -19,9 +20,9 @@ from bias_pipeline.metrics.functional.quality import (
     closest_lengths,
     count_ngrams,
     document_frequencies,
+    meteor,
 )
 from bias_pipeline.metrics.language.quality import Quality
-from bias_pipeline.metrics.meteor import ABSENT, meteor
 from bias_pipeline.stats.bootstrap import Bootstrap
 from tests.corpora import GENDER, make_corpus
 
@@ -277,13 +278,13 @@ def test_without_human_captions_nothing_can_be_said() -> None:
 
 
 def test_meteor_without_java_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(meteor_module.shutil, "which", lambda name: None)
+    monkeypatch.setattr(quality_formulas.shutil, "which", lambda name: None)
     score = compute(corpus_of(["a dog"] * 60, people()), meteor=True)
     assert math.isnan(score.parts["meteor:model"].estimate.value)
-    assert ABSENT in score.notes
+    assert METEOR_ABSENT in score.notes
 
 
-@pytest.mark.skipif(not meteor_module.available(), reason="no Java or no pycocoevalcap")
+@pytest.mark.skipif(not quality_formulas.has_meteor(), reason="no Java or no pycocoevalcap")
 def test_meteor_of_a_right_caption_is_above_that_of_a_wrong_one() -> None:
     right, wrong = meteor(["a man rides a horse", "two cakes"], [["a man on a horse"]] * 2)
     assert right > wrong

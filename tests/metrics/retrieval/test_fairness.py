@@ -16,7 +16,7 @@ from bias_pipeline.encoders.picture_text import Clip
 from bias_pipeline.errors import NotApplicableError, UsageError
 from bias_pipeline.inference.embedders import DualEncoder
 from bias_pipeline.metrics.base import Score
-from bias_pipeline.metrics.retrieval.concepts import concepts_of, dalleval
+from bias_pipeline.metrics.retrieval.retrieval_view import concepts_of, dalleval
 from tests.corpora import DATA
 from tests.tiny_models import tiny_clip
 

@@ -9,7 +9,7 @@ import pytest
 
 from bias_pipeline.corpus.corpus import Corpus, Grouping
 from bias_pipeline.errors import UsageError
-from bias_pipeline.metrics.retrieval.group_subset import of_groups
+from bias_pipeline.metrics.retrieval.retrieval_view import of_groups
 from tests.corpora import leaky_corpus
 
 

@@ -10,7 +10,11 @@ import pytest
 
 from bias_pipeline.array_types import Float32Array
 from bias_pipeline.io.hashing import hash_ids
-from bias_pipeline.metrics.retrieval.linear_probes import Attacked, attacked_texts, attacker_parts
+from bias_pipeline.metrics.retrieval.side_effects import (
+    Attacked,
+    attacked_texts,
+    attacker_parts,
+)
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 N = 800

@@ -16,8 +16,8 @@ from bias_pipeline.encoders.picture_text import Clip
 from bias_pipeline.errors import UsageError
 from bias_pipeline.inference.embedders import DualEncoder
 from bias_pipeline.metrics.base import Score
-from bias_pipeline.metrics.retrieval.other_attributes import ranked_others
 from bias_pipeline.metrics.retrieval.ranked import Ranked
+from bias_pipeline.metrics.retrieval.side_effects import ranked_others
 from tests.tiny_models import tiny_clip
 
 SEEDS = (0, 12)

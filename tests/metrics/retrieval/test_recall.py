@@ -11,7 +11,7 @@ import pytest
 
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.inference.embedders import DualEncoder
-from bias_pipeline.metrics.retrieval.recall import Recall, first_captions
+from bias_pipeline.metrics.retrieval.side_effects import Recall, first_captions
 from tests.metrics.retrieval.test_fairness import FEW, cell, compute
 
 SOME = (*FEW, "metric.concepts=[zoo,nurse]")

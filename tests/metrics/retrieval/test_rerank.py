@@ -16,7 +16,7 @@ from bias_pipeline.errors import UsageError
 from bias_pipeline.inference.embedders import DualEncoder
 from bias_pipeline.metrics.base import Score
 from bias_pipeline.metrics.retrieval.ranked import Ranked, Reranker
-from bias_pipeline.metrics.retrieval.recall import Recall
+from bias_pipeline.metrics.retrieval.side_effects import Recall
 
 N, K = 30, 5
 ROWS = np.arange(100, 100 + N)  # of the corpus

@@ -1,12 +1,14 @@
-"""The networks of backbones, which turn pictures into regions. Needs PyTorch.
-
-All return regions (B, R, ``output_dim``) and which of them are present, (B, R).
-"""
+"""Small networks of captioners: backbones, answers, low-rank tuning. Needs PyTorch."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
+
+from bias_pipeline.models.picture_text import PictureText, Question
 
 Regions = tuple[Tensor, Tensor]
 
@@ -102,3 +104,80 @@ class PassedThrough(nn.Module):
         return regions.float(), torch.ones(
             regions.shape[:2], dtype=torch.bool, device=regions.device
         )
+
+
+class AnswersNet(nn.Module):
+    """Returns the answers so that a softmax gives their probabilities.
+
+    Args:
+        renormalise: see :class:`~bias_pipeline.captioners.prompted.Answers`.
+    """
+
+    def __init__(self, *, renormalise: bool) -> None:
+        super().__init__()
+        self.renormalise = renormalise
+
+    def forward(self, likely: Tensor) -> Tensor:
+        """(B, K) logarithms of probabilities to (B, K), or (B, K + 1) with all other words."""
+        if self.renormalise:
+            return likely
+        named = likely.float()
+        rest = -torch.expm1(torch.logsumexp(named, dim=1, keepdim=True).clamp(max=-1e-6))
+        return torch.cat([named, rest.log()], dim=1)
+
+
+class TunedNet(nn.Module):
+    """A model of transformers with low-rank matrices added to its linear layers.
+
+    Args:
+        model: whose weights are frozen.
+        questions: N, of K answers each.
+        rank: of the matrices.
+        alpha: their product is multiplied by ``alpha / rank``.
+        dropout: on their inputs.
+
+    Attributes:
+        output_dim: K.
+        network: the model with the learnt matrices.
+    """
+
+    def __init__(
+        self,
+        model: PictureText,
+        questions: Sequence[Question],
+        rank: int,
+        alpha: int,
+        dropout: float,
+    ) -> None:
+        import peft
+
+        super().__init__()
+        config = peft.LoraConfig(
+            r=rank, lora_alpha=alpha, lora_dropout=dropout, target_modules="all-linear"
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # between peft and transformers
+            self.network = model.network = peft.get_peft_model(model.network, config)
+        self.output_dim = len(questions[0].follows)
+        self._model, self._questions = model, questions
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """(B, K) log-probabilities of the answers.
+
+        Args:
+            rows: (B,) which questions.
+        """
+        requests = [self._model.read(self._questions[row]) for row in rows.tolist()]
+        return self._model.likely(requests)
+
+
+def begin_as_he(network: nn.Module) -> None:
+    """Weights as He et al. (2015) draw them for layers with ReLU; biases zero.
+
+    Layers that start at zero on purpose stay as they are.
+    """
+    for module in network.modules():
+        if isinstance(module, nn.Linear | nn.Conv2d) and module.weight.any():
+            nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)

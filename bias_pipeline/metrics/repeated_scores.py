@@ -1,14 +1,21 @@
-"""How far a score moves if labels err more often: sensitivity, not a correction.
+"""Scores that are computed several times: under noisy labels, and for samples of captions.
 
-Labels are drawn anew at given rates, as if those that are there were the truth, and everything is
-computed again. If labels already err that often, the score under true labels lies about as far in
-the opposite direction, as long as moves are small.
+Label noise shows how far a score moves if labels err more often. Labels are drawn anew at given
+rates, as if those that are there were the truth, and everything is computed again. If labels
+already err that often, the score under true labels lies about as far in the opposite direction, as
+long as moves are small. This is sensitivity, not a correction.
+
+A captioner may write several captions of each image. The k-th captions of all images are one
+sample and are scored as if there were no others; every number is the mean over samples. Resamples
+draw images with all their samples, so intervals contain how much captions of an image differ, as
+those of a single sample do, and more samples make them narrower. Splits and seeds are the same for
+all samples.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -21,6 +28,7 @@ from bias_pipeline.io.progress import track
 from bias_pipeline.metrics.base import HEADLINES, Metric, Part, Score
 from bias_pipeline.metrics.value_names import SCORE, PartName, direction_of
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
+from bias_pipeline.stats.choices import mean_over_samples
 
 NOISE = "label_noise"  # the part, and the manifest's entry
 _ROUNDING = 1e-12  # sums in another order are no move
@@ -117,3 +125,40 @@ def _moved(part: Part, values: Float64Array, level: float) -> Part:
         low, high = np.quantile(moves, [(1 - level) / 2, (1 + level) / 2]).tolist()
     estimate = Estimate(mean, nan, nan, low, high, nan, part.estimate.n_seeds)
     return replace(part, estimate=estimate, range=(-math.inf, math.inf), neutral=None)
+
+
+def mean_score(scores: Sequence[Score], metric: Metric) -> Score:
+    """The score of several samples; examples and stored predictions are of the first.
+
+    A number that some sample lacks is NaN.
+
+    Args:
+        scores: of each sample.
+        metric: that computed them.
+    """
+    if len(scores) == 1:
+        return scores[0]
+    level = getattr(metric, "stats", Bootstrap()).level
+    names = dict.fromkeys(name for score in scores for name in score.parts)
+    return replace(
+        scores[0],
+        parts={
+            name: _mean_part([s.parts[name] for s in scores if name in s.parts], len(scores), level)
+            for name in names
+        },
+        notes=list(dict.fromkeys(note for score in scores for note in score.notes)),
+    )
+
+
+def _mean_part(parts: Sequence[Part], n_samples: int, level: float) -> Part:
+    estimate = mean_over_samples([part.estimate for part in parts], level)
+    if len(parts) < n_samples:
+        nan = math.nan
+        estimate = replace(estimate, value=nan, ci_low=nan, ci_high=nan, p_value=nan, draws=None)
+    return replace(
+        parts[0],
+        estimate=estimate,
+        n_images=round(float(np.mean([part.n_images for part in parts]))),
+        coverage=float(np.mean([part.coverage for part in parts])),
+        neutral_rate=float(np.mean([part.neutral_rate for part in parts])),
+    )

@@ -1,8 +1,14 @@
-"""Groups and tasks by label and by caption, which BA_MALS, BA-> and Multi-> compare."""
+"""The two sides that a metric compares, as tables of images: labels and captions, or captions.
+
+BA_MALS, BA-> and Multi-> compare the groups and tasks of labels with those of captions. Other
+metrics compare the captioner with people, who write several captions an image where the captioner
+writes one. Noise makes some numbers larger, such as a maximum. They are therefore computed for
+each caption position of people, from as many captions as the captioner wrote, and averaged.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -10,13 +16,13 @@ from scipy import sparse
 
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
+from bias_pipeline.corpus.captions import offsets
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.io.hashing import UIntArray, random_words
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.base import Sums, TaskMetric, ValueBasis, choice
-from bias_pipeline.metrics.counting.group_tables import by_group, crossed, one_hot, only
 from bias_pipeline.metrics.functional.counts import Counts, share
-from bias_pipeline.metrics.value_names import PartName
+from bias_pipeline.metrics.value_names import HUMAN, HUMAN_PAIRED, MODEL, MODEL_PAIRED, PartName
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 FOLDS = 5  # in simulations the number matters little; two do slightly worse for rare tasks
@@ -221,3 +227,122 @@ def _of_images(view: CorpusView, of_captions: IntArray) -> IntArray:
     codes = np.full(len(view.corpus), -1)
     codes[view.images("model")] = of_captions
     return codes
+
+
+Table = Callable[[str, BoolArray], sparse.csr_array]
+
+
+@dataclass(frozen=True, eq=False)
+class CaptionSides:
+    """The images of each part."""
+
+    positions: int  # how many caption positions of people are used
+    # Part to (N,) images: `model` and `human` are all that the side describes, the `:paired` ones
+    # those that both describe. Parts without images are left out.
+    images: Mapping[PartName, BoolArray]
+
+    @classmethod
+    def of(cls, view: CorpusView, positions: int) -> CaptionSides:
+        """The sides of a corpus."""
+        has = {side: view.labelled & view.has(side) for side in ("model", "human")}
+        both = has["model"] & has["human"]
+        described = {MODEL: has["model"], HUMAN: has["human"]}
+        images = {**described, MODEL_PAIRED: both, HUMAN_PAIRED: both}
+        most = int(view.corpus.human.positions.max(initial=-1)) + 1
+        nonempty = {part: mask for part, mask in images.items() if mask.any()}
+        return cls(min(positions, most), nonempty)
+
+    def about(self, part: PartName, unit: str = "fraction") -> ValueBasis:
+        """The images and unit of a part; a number of one side alone is never negative."""
+        most = 1.0 if unit == "fraction" else np.inf
+        return ValueBasis(self.images[part], part.side, unit, (0.0, most))
+
+    def tables(self, view: CorpusView, make: Table) -> dict[str, sparse.csr_array]:
+        """A table for each part, for people one for each caption position.
+
+        Args:
+            view: of the corpus.
+            make: from a side and the captions chosen, (C,) flags, to an (N, ...) table.
+        """
+        tables = {}
+        for part, images in self.images.items():
+            captions = view.corpus.side(part.side)
+            for k in range(self._positions(part)):
+                chosen = images[captions.image_rows] & (captions.positions == k)
+                tables[key(part, k)] = make(part.side, chosen)
+        return tables
+
+    def each(self, part: PartName, sums: Sums) -> list[Float64Array]:
+        """The sums of a part, one for each position."""
+        return [sums[name] for name in self.keys(part)]
+
+    def keys(self, part: PartName) -> list[str]:
+        """Names of a part's tables, one for each position."""
+        return [key(part, k) for k in range(self._positions(part))]
+
+    def _positions(self, part: PartName) -> int:
+        return self.positions if part.side == "human" else 1
+
+
+def key(part: PartName, position: int) -> str:
+    """Name of a part's table."""
+    return f"{part}:{position}"
+
+
+def mean_of(values: Sequence[Float64Array]) -> Float64Array:
+    """Mean over positions, element by element, of those that are known."""
+    stacked = np.stack(values)
+    known = np.isfinite(stacked)
+    n = known.sum(axis=0)
+    total = np.where(known, stacked, 0.0).sum(axis=0)
+    return np.divide(total, n, out=np.full(total.shape, np.nan), where=n > 0)
+
+
+def crossed(codes: IntArray, table: sparse.csr_array, n_groups: int) -> sparse.csr_array:
+    """(N, K * T) each row of a table moved to the columns of its group; rows of no group are empty.
+
+    Args:
+        codes: (N,) group of each row, below 0 for none.
+        table: (N, T).
+        n_groups: K.
+
+    Example:
+        >>> table = sparse.csr_array(np.array([[2.0, 0.0], [0.0, 3.0], [1.0, 1.0]]))
+        >>> crossed(np.array([1, 0, -1]), table, 2).toarray().tolist()
+        [[0.0, 0.0, 2.0, 0.0], [0.0, 3.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
+    """
+    n_tasks = table.shape[1]
+    code = np.repeat(codes, np.diff(table.indptr))
+    in_group = code >= 0
+    columns = code[in_group] * n_tasks + table.indices[in_group]
+    shape = (len(codes), n_groups * n_tasks)
+    return sparse.csr_array((table.data[in_group], columns, _ends(table, in_group)), shape=shape)
+
+
+def only(table: sparse.csr_array, images: BoolArray) -> sparse.csr_array:
+    """A table whose rows of other images are empty."""
+    chosen = np.repeat(images, np.diff(table.indptr))
+    columns = table.indices[chosen]
+    return sparse.csr_array((table.data[chosen], columns, _ends(table, chosen)), shape=table.shape)
+
+
+def _ends(table: sparse.csr_array, chosen: BoolArray) -> IntArray:
+    """(N + 1,) where the rows of a table start and end once only the chosen entries are left.
+
+    Rows stay in order, so nothing has to be sorted again.
+    """
+    return offsets(chosen)[table.indptr]
+
+
+def one_hot(
+    codes: IntArray, n_groups: int, weights: Float64Array | None = None
+) -> sparse.csr_array:
+    """(N, K) one column a row, none where the code is below 0."""
+    rows = np.flatnonzero(codes >= 0)
+    data = np.ones(len(rows)) if weights is None else weights[rows]
+    return sparse.csr_array((data, (rows, codes[rows])), shape=(len(codes), n_groups))
+
+
+def by_group(sums: Float64Array, n_groups: int) -> Float64Array:
+    """(B, K, T) from (B, K * T) sums of a crossed table."""
+    return sums.reshape(len(sums), n_groups, -1)

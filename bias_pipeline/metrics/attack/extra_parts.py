@@ -1,0 +1,191 @@
+"""Parts beside the headline: groups, learning curves, equal speech.
+
+Scores of single groups say which is worst, and how far the groups are apart. A learning curve says
+how a score grows with the number of images: the same attackers learn from half and from a quarter
+of their images and are tested on all. A score that still grows has no meaning without that number.
+At equal speech there are reach and the score of people against people.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bias_pipeline.array_types import IntArray
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.predictions import Predictions
+from bias_pipeline.metrics.base import Part
+from bias_pipeline.metrics.value_names import PartName
+from bias_pipeline.stats.bootstrap import Estimate, summary
+from bias_pipeline.text.matched import CHANGES, MatchedAlignment
+from bias_pipeline.text.transform import Transform
+
+NO_LESS_THAN_NONE = (0.0, math.inf)  # the range of a gap
+
+
+@dataclass(frozen=True)
+class Gap:
+    """The largest difference between two groups' scores."""
+
+    worst: str  # the group with the highest score; lower is fairer
+    best: str  # the group with the lowest
+    # Worst minus best. As the two are chosen from all groups, the interval is corrected for all
+    # pairs of groups (Bonferroni).
+    estimate: Estimate
+
+
+def gap_of(groups: Mapping[str, Estimate], level: float) -> Gap | None:
+    """The largest gap between groups; None if fewer than two have a score.
+
+    Args:
+        groups: name to its score, all from the same seeds and settings of the bootstrap.
+        level: coverage of the interval, in (0, 1).
+    """
+    known = {name: e for name, e in groups.items() if math.isfinite(e.value)}
+    if len(known) < 2:
+        return None
+    ordered = sorted(known, key=lambda name: known[name].value)
+    best, worst = known[ordered[0]].draws, known[ordered[-1]].draws
+    assert best is not None
+    assert worst is not None
+    corrected = 1 - (1 - level) / math.comb(len(known), 2)
+    return Gap(ordered[-1], ordered[0], summary(worst - best, corrected))
+
+
+def gap_sentence(of: str, groups: Mapping[str, Estimate], gap: Gap) -> str:
+    """Worst group and largest gap, in per cent.
+
+    Args:
+        of: what was scored, such as ``lic`` or ``A→T``.
+        groups: see :func:`gap_of`.
+        gap: from there.
+    """
+    return (
+        f"{of}: worst group {gap.worst} {_formatted(groups[gap.worst])}; largest gap "
+        f"{_formatted(gap.estimate)}, to {gap.best}"
+    )
+
+
+def _formatted(e: Estimate) -> str:
+    return f"{100 * e.value:.1f} [{100 * e.ci_low:.1f}, {100 * e.ci_high:.1f}]"
+
+
+SHARES = {"half": 1 / 2, "quarter": 1 / 4}
+LEAST_TO_LEARN_FROM = 20  # images of each group
+_OF_THEM = {"half": "half", "quarter": "a quarter"}
+_WHOSE = {"": "", "a_to_t": " of A→T", "t_to_a": " of T→A"}
+
+
+def learning_parts(curve: Mapping[str, Part], direction: str = "") -> dict[str, Part]:
+    """Parts such as ``learning:half`` and ``a_to_t:learning:half``, from those of the shares."""
+    return {
+        PartName("learning", direction=direction, detail=share): part
+        for share, part in curve.items()
+    }
+
+
+def smaller_shares(codes: IntArray) -> dict[str, float]:
+    """The shares that leave every group enough images to learn from.
+
+    Args:
+        codes: (N,) the group of each image.
+
+    Example:
+        >>> smaller_shares(np.repeat([0, 1], 50))
+        {'half': 0.5}
+    """
+    fewest = np.bincount(codes).min()
+    return {name: share for name, share in SHARES.items() if fewest * share >= LEAST_TO_LEARN_FROM}
+
+
+def learning_note(
+    whole: Part, curve: Mapping[str, Part], error: float, direction: str = ""
+) -> list[str]:
+    """How far a score is from level, in a sentence; none without a curve.
+
+    Args:
+        whole: the score of attackers that learn from all of their images.
+        curve: share to the score of those that learn from fewer, the largest share first.
+        error: of the score, from its images; what grows by less counts as level.
+        direction: of the score, empty if it has none.
+    """
+    if not curve:
+        return []
+    values = ", ".join(
+        f"{100 * part.estimate.value:.1f} on {_OF_THEM[share]} of them"
+        for share, part in curve.items()
+    )
+    score, half = (one.estimate.value for one in (whole, next(iter(curve.values()))))
+    grows = not abs(score) <= abs(half) + error
+    meaning = "it still grows: compare captioners on equally many images" if grows else "level"
+    everything = f"{100 * score:.1f} on all training images"
+    return [f"learning curve{_WHOSE[direction]}: {everything}, {values}; {meaning}"]
+
+
+NO_SECOND_PERSON = (
+    "people wrote one caption an image, so one person cannot be compared with another: there is no "
+    "matched:people"
+)
+
+
+def at_equal_speech(transforms: Sequence[Transform]) -> bool:
+    """Whether people's captions are matched to the captioner's word by word."""
+    return any(isinstance(transform, MatchedAlignment) for transform in transforms)
+
+
+def one_person_as_captioner(corpus: Corpus, attribute: str) -> Corpus | None:
+    """People against people: the first caption of each image is the captioner's.
+
+    Args:
+        corpus: raw captions; the captioner's are not used.
+        attribute: only images of its groups are taken.
+
+    Returns:
+        None where no image has two captions.
+    """
+    human = corpus.human
+    several = np.bincount(human.image_rows, minlength=len(corpus)) > 1
+    images = several & (corpus.groupings[attribute].codes >= 0)
+    if not images.any():
+        return None
+    human = human.take(images[human.image_rows])
+    first = human.positions == 0
+    people = corpus.rewrite({"model": human.take(first), "human": human.take(~first)})
+    return replace(people, captioner="one person", vocabulary=None, notes=(), tables={})
+
+
+def mean_reach(matched: Corpus) -> float:
+    """Share of the captioner's words that matching gives to people, mean over caption positions."""
+    lines = matched.tables.get(CHANGES, ())
+    reached = [float(line["reach"]) for line in lines if isinstance(line["reach"], float)]
+    return float(np.mean(reached)) if reached else math.nan
+
+
+def equal_speech_parts(
+    headline: PartName, part: Part, matched: Corpus, people: Part | None
+) -> dict[str, Part]:
+    """``matched:reach`` and ``matched:people`` of a headline.
+
+    Args:
+        headline: ``score``, or a direction.
+        part: the headline's.
+        matched: the corpus as attackers read it.
+        people: the headline where one person is the captioner, if there is one.
+    """
+    nan = math.nan
+    estimate = Estimate(mean_reach(matched), nan, nan, nan, nan, nan, 0)
+    reach = replace(part, estimate=estimate, unit="fraction", range=(0.0, 1.0), neutral=None)
+    named = {"reach": reach} | ({} if people is None else {"people": people})
+    direction = headline.direction
+    return {
+        PartName("matched", direction=direction, detail=detail): extra
+        for detail, extra in named.items()
+    }
+
+
+def rename_predictions(predictions: Sequence[Predictions]) -> list[Predictions]:
+    """Predictions of attackers of people, with ``people:`` before their names."""
+    return [replace(item, name=f"people:{item.name}") for item in predictions]
