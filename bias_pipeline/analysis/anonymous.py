@@ -23,8 +23,8 @@ from bias_pipeline.datasets.rating_tables import CANNOT_TELL
 from bias_pipeline.errors import DataError
 from bias_pipeline.metrics.value_names import HEADLINES
 from bias_pipeline.results.store import Result
-from bias_pipeline.stats.agreement import krippendorff
-from bias_pipeline.stats.correlation import Correlation, of_pearson, pearson
+from bias_pipeline.stats.compare import Correlation, of_pearson, pearson
+from bias_pipeline.stats.raters import krippendorff
 from bias_pipeline.stats.shares import NORMAL_95, effective_trials, wilson
 
 QUESTION = "Can you tell the gender or the race of a person in this picture?"

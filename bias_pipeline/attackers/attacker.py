@@ -29,8 +29,8 @@ from bias_pipeline.attackers.probe import TrainingJob
 from bias_pipeline.attackers.recipe import Optimizer, Recipe, Schedule
 from bias_pipeline.attackers.stacked import decide, encode
 from bias_pipeline.encoders.base import Inputs
-from bias_pipeline.learning.distributed import Share
-from bias_pipeline.learning.learner import Learner
+from bias_pipeline.learning.checkpoints import Learner
+from bias_pipeline.learning.loop import Share
 
 
 class Batch(NamedTuple):

@@ -3,7 +3,7 @@
 On processors, one single-threaded process a core: measured on two cores, this is faster than one
 process with two threads (``benchmarks/attackers.py``). On a GPU, one ensemble over stacked weights
 (``attacker.py``). With several devices all processes train the same attacker together, one attacker
-after the other (``learning/distributed.py``). Only processes that train import PyTorch.
+after the other (``learning/loop.py``). Only processes that train import PyTorch.
 """
 
 from __future__ import annotations
@@ -43,9 +43,8 @@ from bias_pipeline.encoders.base import Head, NetEncoder
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io.hashing import derived_seed
 from bias_pipeline.io.machine import n_cores
-from bias_pipeline.learning import distributed as workers
-from bias_pipeline.learning.distributed import Share, ranks, world_size
-from bias_pipeline.learning.loop import Survival
+from bias_pipeline.learning import loop
+from bias_pipeline.learning.loop import Share, Survival, ranks, world_size
 
 VERSION = 1  # raise it whenever any prediction changes
 ATTEMPTS = 3
@@ -173,7 +172,7 @@ class NeuralProbe(Probe):
         tasks = [(self.recipe, data, group) for group in groups]
         results: Iterable[list[ProbeResult]]
         if self.processes > 1 and len(tasks) > 1:
-            results = workers.pool(self.processes).map(_train, tasks)
+            results = loop.pool(self.processes).map(_train, tasks)
         else:
             results = map(_train, tasks)
         try:
@@ -210,7 +209,7 @@ class NeuralProbe(Probe):
 
 def _stop_workers() -> None:
     """End trainings that are no longer needed."""
-    workers.kill_workers()
+    loop.kill_workers()
     ranks.cache_clear()
 
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 from bias_pipeline.declared import Configurable, Count, Dropout, NotNegative, Positive, Range
 from bias_pipeline.encoders.base import Head, NetEncoder, named_spec
-from bias_pipeline.learning.distributed import world_size
-from bias_pipeline.learning.loop import Survival
+from bias_pipeline.learning.loop import Survival, world_size
 
 if TYPE_CHECKING:
     from torch import nn, optim

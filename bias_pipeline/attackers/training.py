@@ -16,8 +16,7 @@ from bias_pipeline.attackers.probe import ProbeResult, TrainingJob
 from bias_pipeline.attackers.recipe import Recipe
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.io.hashing import derived_seed
-from bias_pipeline.learning.distributed import WHOLE, Share
-from bias_pipeline.learning.loop import precision, run_training
+from bias_pipeline.learning.loop import WHOLE, Share, precision, run_training
 from bias_pipeline.vision.torchvision import make_importable
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from bias_pipeline.datasets.program_outputs import Answer
 from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError
 from bias_pipeline.io.terminal import redacted
 from bias_pipeline.models.sampling import Decoding
-from bias_pipeline.vision.masked_photos import PhotoReader
+from bias_pipeline.vision.masking import PhotoReader
 from bias_pipeline.vision.photos import UnreadableError, read_photo
 
 if TYPE_CHECKING:

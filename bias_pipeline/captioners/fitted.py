@@ -31,7 +31,7 @@ from bias_pipeline.models.pretrained import WEIGHTS, Pretrained, first_line
 from bias_pipeline.models.sampling import Decoding, Noise, several
 from bias_pipeline.models.weight_files import read_numbers
 from bias_pipeline.vision.drawn import read_pixels
-from bias_pipeline.vision.masked_photos import PhotoReader
+from bias_pipeline.vision.masking import PhotoReader
 from bias_pipeline.vision.photos import image_id, read_photo
 
 if TYPE_CHECKING:

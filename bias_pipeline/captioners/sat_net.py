@@ -71,7 +71,7 @@ class SatNet(nn.Module):
 
     Attributes:
         guess: from the mean region to the group of a picture; None without grounding. It is fitted
-            after the rest, which then stays as it is (:mod:`bias_pipeline.fitting.guess`).
+            after the rest, which then stays as it is (:mod:`bias_pipeline.fitting.learning`).
         penalty: the last batch's attention penalty in the loss.
         together: pictures per batch when it predicts.
     """

@@ -217,7 +217,7 @@ def _report(folder: Path, rows: list[AnonymousRow]) -> list[CorrelationRow]:
         print_scores,
         write_figure,
     )
-    from bias_pipeline.stats.correlation import FEWEST_CORRELATED
+    from bias_pipeline.stats.compare import FEWEST_CORRELATED
 
     print_scores(rows)
     print_out()

@@ -44,7 +44,7 @@ from bias_pipeline.models.generation import Captioner, usual_prompt
 from bias_pipeline.models.picture_text import require_image_text
 from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrained
 from bias_pipeline.models.sampling import Decoding, describe_decoding, own_settings
-from bias_pipeline.vision.masked_photos import MaskedPhotos
+from bias_pipeline.vision.masking import MaskedPhotos
 from bias_pipeline.vision.photos import find_photos, read_photo
 
 NewTokens = Annotated[int, Range(low=1, high=4096)]

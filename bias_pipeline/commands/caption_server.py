@@ -33,7 +33,7 @@ from bias_pipeline.io.progress import bar, showing, track
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.models.generation import usual_prompt
 from bias_pipeline.models.sampling import Decoding
-from bias_pipeline.vision.masked_photos import MaskedPhotos
+from bias_pipeline.vision.masking import MaskedPhotos
 from bias_pipeline.vision.photos import UnreadableError
 
 NEW_TOKENS, AT_ONCE, TIMEOUT_S = 256, 8, 120.0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.declared import Count, NotNegative, Seed
 from bias_pipeline.errors import NotApplicableError, UsageError
-from bias_pipeline.fitting.equalizer import Equalizer, EqualizerWeights
+from bias_pipeline.fitting.mitigation import Equalizer, EqualizerWeights
 from bias_pipeline.io.terminal import print_out
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def _course_of(cell: CellConfig) -> tuple[Mapping[str, Any], Survival]:
 
 def _captioner(options: Namespace) -> str:
     from bias_pipeline.fitting.captioner import Lesson, fit_captioner
-    from bias_pipeline.fitting.sampling import caption_shares, read_weights
+    from bias_pipeline.fitting.mitigation import caption_shares, read_weights
     from bias_pipeline.io.digests import digest_of
 
     if options.crop:

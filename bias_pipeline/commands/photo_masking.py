@@ -13,8 +13,7 @@ from bias_pipeline.datasets.picture_files import regions_by_id
 from bias_pipeline.datasets.tables import check_file
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.io.digests import digest_of
-from bias_pipeline.vision.masked_photos import VERSION, MaskedPhotos
-from bias_pipeline.vision.masking import ImageMasking
+from bias_pipeline.vision.masking import VERSION, ImageMasking, MaskedPhotos
 
 _GROUP = "image_masking"
 

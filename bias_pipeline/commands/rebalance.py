@@ -15,7 +15,7 @@ from bias_pipeline.analysis.rebalance import (
 from bias_pipeline.commands.arguments import PROGRAM, Parser, file_of
 from bias_pipeline.config import compose
 from bias_pipeline.errors import ResourceError, UsageError
-from bias_pipeline.fitting.sampling import write_weights
+from bias_pipeline.fitting.mitigation import write_weights
 from bias_pipeline.io.terminal import print_out, print_table
 from bias_pipeline.report.tables import number, percent
 from bias_pipeline.results.store import ResultStore

@@ -116,7 +116,7 @@ class FineTuned(Published):
     def build(self, inputs: TokenInputs) -> nn.Module:
         """The network with its published weights."""
         del inputs
-        from bias_pipeline.models.language_net import LanguageNet
+        from bias_pipeline.encoders.nets import LanguageNet
 
         model = self.pretrained
         return LanguageNet(model, self._pooling(model).how)

@@ -1,4 +1,4 @@
-"""The networks behind the encoders. Needs PyTorch.
+"""The networks behind the encoders. Needs PyTorch, and transformers for published models.
 
 Those trained from scratch take ``tokens`` (N, L) int64, padded with :data:`PAD`, and ``lengths``
 (N,) at least 1. All return vectors (N, ``output_dim``).
@@ -11,7 +11,9 @@ import math
 import torch
 from torch import Tensor, nn
 
-from bias_pipeline.encoders.words import PAD, UNKNOWN
+from bias_pipeline.encoders.base import PAD, UNKNOWN
+from bias_pipeline.models.pretrained import Pretrained
+from bias_pipeline.models.sentences import How, network_of, pool_tokens
 
 
 def random_word_vectors(n_words: int, size: int) -> nn.Embedding:
@@ -144,3 +146,26 @@ def positions(length: int, size: int) -> Tensor:
     place = torch.arange(length)[:, None]
     rate = torch.exp(torch.arange(0, size, 2) * (-math.log(10_000.0) / size))
     return torch.stack([torch.sin(place * rate), torch.cos(place * rate)], dim=2).flatten(1)
+
+
+class LanguageNet(nn.Module):
+    """Tokens to one vector a text, in training mode, with the published weights.
+
+    Args:
+        model: the model.
+        how: see :class:`~bias_pipeline.models.sentences.Pooling`.
+    """
+
+    together = 256  # texts at once when it predicts
+
+    def __init__(self, model: Pretrained, how: How) -> None:
+        super().__init__()
+        self.network = network_of(model, torch.device("cpu")).train()
+        self.how = how
+        self.output_dim = int(self.network.config.hidden_size)
+
+    def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """(N, D) of tokens (N, L), padded, and lengths (N,)."""
+        inside = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
+        hidden = self.network(input_ids=tokens, attention_mask=inside.long()).last_hidden_state
+        return pool_tokens(hidden, self.how, lengths)

@@ -190,8 +190,7 @@ class Clip(PictureTextEncoder):
 
     def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
         """See the base."""
-        from bias_pipeline.inference.cross_encoder import PairMatcher
-        from bias_pipeline.inference.dual_encoders import PublishedHalves
+        from bias_pipeline.inference.dual_encoders import PairMatcher, PublishedHalves
         from bias_pipeline.inference.embedders import dual_of
 
         halves = published_halves(self.pretrained, self.device)
@@ -355,8 +354,7 @@ class Fiber(PictureTextEncoder):
 
     def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
         """See the base."""
-        from bias_pipeline.inference.cross_encoder import PairMatcher
-        from bias_pipeline.inference.dual_encoders import FiberHalves
+        from bias_pipeline.inference.dual_encoders import FiberHalves, PairMatcher
         from bias_pipeline.inference.embedders import dual_of
 
         halves = FiberHalves(self.pretrained, self.device, self.side, self.longest, self.head)

@@ -182,7 +182,7 @@ def _integrated(
     """(N, L, n_classes) what words add, (N, n_classes) log-odds of baseline and of captions."""
     import torch
 
-    from bias_pipeline.encoders.words import N_SPECIAL, PAD
+    from bias_pipeline.encoders.base import N_SPECIAL, PAD
 
     layer = word_layer(attacker.encoder)
     with torch.no_grad():

@@ -29,10 +29,10 @@ from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.errors import DataError, NotApplicableError
-from bias_pipeline.fitting.equalizer import Equalizer, HiddenInputs
+from bias_pipeline.fitting.mitigation import Equalizer, HiddenInputs
 from bias_pipeline.io.files import drafted
 from bias_pipeline.io.hashing import derived_seed
-from bias_pipeline.learning.distributed import Share, together, world_size
+from bias_pipeline.learning.loop import Share, together, world_size
 
 if TYPE_CHECKING:
     from pytorch_lightning import Callback
@@ -256,7 +256,7 @@ def _fit_into(
 
     from bias_pipeline.attackers.attacker import LengthBatches, SharedBatches
     from bias_pipeline.attackers.training import fit
-    from bias_pipeline.fitting.guess import fit_guess
+    from bias_pipeline.fitting.learning import fit_guess
 
     recipe, words = lesson.recipe, lesson.words
     torch.set_num_threads(1)

@@ -1,16 +1,35 @@
-"""Lightning's loop and trainer; both are imported when something is trained."""
+"""Lightning's loop and trainer, and the processes that train; they start when something trains.
+
+Processes train alone or one attacker together, one on each device of this machine. They are
+started once and stay, since importing PyTorch takes seconds. Lightning finds them running, as
+under torchrun, and starts none itself. By default it would run the program again, and with it a
+whole sweep.
+"""
 
 from __future__ import annotations
 
 import logging
+import os
+import socket
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from functools import lru_cache
+from multiprocessing import (
+    active_children,
+    get_context,
+)
+from multiprocessing.context import SpawnContext
+from multiprocessing.util import Finalize
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from bias_pipeline.errors import ResourceError
+from bias_pipeline.io import signals
 from bias_pipeline.vision.torchvision import make_importable
 
 if TYPE_CHECKING:
@@ -125,3 +144,166 @@ def has_bf16() -> bool:
     except OSError:
         return False
     return "avx512_bf16" in cpu_flags or "amx_bf16" in cpu_flags
+
+
+def context() -> SpawnContext:
+    """A context that starts fresh interpreters, as a fork with threads or a GPU may hang."""
+    # Without this a helper of a sweep would wait, at its end, for processes that wait for work.
+    Finalize(None, kill_workers, exitpriority=1)
+    return get_context("spawn")
+
+
+@lru_cache(maxsize=1)
+def pool(processes: int) -> ProcessPoolExecutor:
+    """Workers that stay for the next call, since importing PyTorch takes seconds."""
+    return ProcessPoolExecutor(processes, context(), initializer=prepare_worker)
+
+
+def kill_workers() -> None:
+    """Kill trainings that are no longer needed, as the program would wait for them at its end.
+
+    They are killed, since Lightning catches SIGTERM while it trains.
+    """
+    for child in active_children():
+        child.kill()
+    pool.cache_clear()
+
+
+def prepare_worker() -> None:
+    """Make a worker ignore interrupts and end with its parent."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    # Lightning replaces the default handler by one that continues training, but not this one.
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(128 + signal.SIGTERM))
+    signals.end_with_parent()
+
+
+Number = TypeVar("Number", bound=np.generic)
+Returned = TypeVar("Returned")
+
+
+@dataclass(frozen=True)
+class Share:
+    """This process's share of every batch and of the test captions."""
+
+    rank: int = 0  # of the process
+    world: int = 1  # number of processes
+
+    def of(self, rows: npt.NDArray[Number]) -> npt.NDArray[Number]:
+        """Every ``world``-th row, so that all ranks together have each row once.
+
+        Example:
+            >>> [Share(rank, 2).of(np.arange(5)).tolist() for rank in (0, 1)]
+            [[0, 2, 4], [1, 3]]
+        """
+        return rows[self.rank :: self.world]
+
+
+WHOLE = Share()
+
+
+def world_size(flags: Mapping[str, Any]) -> int:
+    """The number of processes by Lightning's flags.
+
+    Raises:
+        ValueError: if they give no number of devices, or several machines.
+
+    Example:
+        >>> world_size({"devices": 1}), world_size({"devices": [0, 3]})
+        (1, 2)
+    """
+    devices = flags.get("devices", 1)
+    if flags.get("num_nodes", 1) != 1:
+        raise ValueError(
+            "trainer.num_nodes must be 1: an attacker is trained on one machine; spread seeds "
+            "over jobs instead, seeds=[0,12],[456,789]"
+        )
+    if isinstance(devices, list) and devices:
+        return len(devices)
+    if type(devices) is not int or devices < 1:
+        raise ValueError(f"trainer.devices={devices!r} must be a number of devices, 1 or more")
+    return devices
+
+
+class Ranks:
+    """One process for each device, connected with each other.
+
+    Args:
+        world: how many.
+    """
+
+    def __init__(self, world: int) -> None:
+        port = _free_port()
+        self._members = [
+            ProcessPoolExecutor(
+                1, context(), initializer=_join, initargs=(Share(rank, world), port)
+            )
+            for rank in range(world)
+        ]
+
+    def run(self, function: Callable[..., Returned], *arguments: object) -> list[Returned]:
+        """The results of a function in each process; its last argument is the process's share.
+
+        Raises:
+            Exception: the first of any process; the others may then wait for ever, so the ranks
+                must be ended.
+        """
+        futures = [member.submit(_with_share, function, arguments) for member in self._members]
+        done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+        for future in done:
+            future.result()
+        return [future.result() for future in futures]
+
+
+@lru_cache(maxsize=1)
+def ranks(world: int) -> Ranks:
+    """The ranks of this process."""
+    return Ranks(world)
+
+
+def together(world: int, function: Callable[..., Returned], *arguments: object) -> Returned:
+    """The result of a function in the first of several processes, or in this one if ``world`` is 1.
+
+    Args:
+        world: how many processes.
+        function: its last argument is the process's share.
+        arguments: before that.
+
+    Raises:
+        Exception: the first of any process; the others are then ended.
+    """
+    if world == 1:
+        return function(*arguments, WHOLE)
+    try:
+        return ranks(world).run(function, *arguments)[0]
+    except BaseException:
+        kill_workers()
+        ranks.cache_clear()
+        raise
+
+
+_share = WHOLE
+
+
+def _join(share: Share, port: int) -> None:
+    """Tell Lightning which of the processes this is."""
+    global _share
+    prepare_worker()
+    _share = share
+    os.environ |= {
+        "LOCAL_RANK": str(share.rank),
+        "NODE_RANK": "0",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+    }
+
+
+def _with_share(function: Callable[..., Returned], arguments: tuple[object, ...]) -> Returned:
+    return function(*arguments, _share)
+
+
+def _free_port() -> int:
+    with socket.socket() as opened:
+        opened.bind(("127.0.0.1", 0))
+        return int(opened.getsockname()[1])

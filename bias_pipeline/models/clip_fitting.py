@@ -21,8 +21,7 @@ from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.io import signals
 from bias_pipeline.io.files import drafted
 from bias_pipeline.io.progress import bar, track
-from bias_pipeline.learning.distributed import Share, together, world_size
-from bias_pipeline.learning.loop import Survival, run_training
+from bias_pipeline.learning.loop import Share, Survival, run_training, together, world_size
 from bias_pipeline.vision.people import Crop, crop_person
 from bias_pipeline.vision.torchvision import make_importable
 

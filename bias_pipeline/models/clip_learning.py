@@ -9,7 +9,7 @@ import torch
 from pytorch_lightning.utilities.types import OptimizerLRScheduler
 from torch import Tensor
 
-from bias_pipeline.learning.learner import Learner
+from bias_pipeline.learning.checkpoints import Learner
 
 _WARM_UP = 50  # steps
 _SPREAD = 0.05  # weight decay

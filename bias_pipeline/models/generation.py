@@ -13,7 +13,7 @@ from bias_pipeline.errors import BiasPipelineError, DataError, UsageError
 from bias_pipeline.models.picture_text import placed, processor_of, require_image_text, templated
 from bias_pipeline.models.pretrained import Pretrained, first_line, load
 from bias_pipeline.models.sampling import Decoding, Noise, several
-from bias_pipeline.vision.masked_photos import PhotoReader
+from bias_pipeline.vision.masking import PhotoReader
 from bias_pipeline.vision.photos import image_id, read_photo
 from bias_pipeline.vision.torchvision import make_importable
 

@@ -24,8 +24,7 @@ from bias_pipeline.errors import BiasPipelineError, ResourceError
 from bias_pipeline.io.files import replace_file
 from bias_pipeline.io.machine import free_memory, n_cores, own_memory, return_freed_memory
 from bias_pipeline.io.terminal import redacted_data
-from bias_pipeline.learning.distributed import context, prepare_worker
-from bias_pipeline.learning.loop import require_devices
+from bias_pipeline.learning.loop import context, prepare_worker, require_devices
 from bias_pipeline.results.store import ResultStore
 from bias_pipeline.sweeps import slurm
 from bias_pipeline.sweeps.job import OUTCOME, VISIBLE, done_in, load_or_run, outcome_of

@@ -24,7 +24,7 @@ from bias_pipeline.datasets.rating_tables import CANNOT_TELL
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io.files import replace_file, table_csv
 from bias_pipeline.io.json_files import expect, load_json
-from bias_pipeline.vision.masked_photos import PhotoReader
+from bias_pipeline.vision.masking import PhotoReader
 from bias_pipeline.vision.photos import read_photo
 
 CONSENT = files("bias_pipeline.web").joinpath("consent.txt").read_text(encoding="utf-8")

@@ -13,14 +13,16 @@ from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.datasets.rating_tables import CANNOT_TELL, LABEL_ERRORS, write_label_errors
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.json_files import expect, load_json
-from bias_pipeline.stats.agreement import (
+from bias_pipeline.stats.raters import (
+    LEAST_RATERS,
     RaterAgreement,
     answer_counts,
+    error_range,
     fleiss,
     krippendorff,
+    label_confusion,
     with_interval,
 )
-from bias_pipeline.stats.dawid_skene import LEAST_RATERS, error_range, label_confusion
 from bias_pipeline.stats.shares import wilson
 from bias_pipeline.web.study import GOLD, NO_ATTRIBUTE, STUDY, Rating, read_ratings
 

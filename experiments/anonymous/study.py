@@ -42,7 +42,7 @@ from bias_pipeline.datasets.scenes import BiasSettings, generate
 from bias_pipeline.datasets.scenes.captioners import captions_without_marks
 from bias_pipeline.metrics.catalogue import metric_class
 from bias_pipeline.report.tables import p_cell
-from bias_pipeline.stats.correlation import Correlation, pearson
+from bias_pipeline.stats.compare import Correlation, pearson
 from bias_pipeline.text.mentions import named_group
 from experiments.assumed_group.study import FILES as CAPTIONERS
 from experiments.assumed_group.study import write_common

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 from scipy import stats
 
-from bias_pipeline.stats.correlation import pearson
+from bias_pipeline.stats.compare import pearson
 from experiments.study import cell, markdown, published
 
 NUMBERS = {

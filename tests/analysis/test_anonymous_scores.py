@@ -14,7 +14,7 @@ from bias_pipeline.analysis.anonymous import (
     human_scores,
     printed_correlations,
 )
-from bias_pipeline.stats.correlation import pearson
+from bias_pipeline.stats.compare import pearson
 from experiments.study import published
 
 GROUPS = ("male", "female")

@@ -15,7 +15,7 @@ from tests.corpora import REPOSITORY
 _SCRIPT = """\
 import time
 from pathlib import PosixPath
-from bias_pipeline.learning.learner import Learner
+from bias_pipeline.learning.checkpoints import Learner
 from {module} import {name}
 Learner.on_train_epoch_start = lambda self: time.sleep(0.5)
 if __name__ == "__main__":

@@ -16,8 +16,7 @@ from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.attackers.recipe import Adam
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.corpus.split import Split
-from bias_pipeline.encoders.heads import Mlp
-from bias_pipeline.encoders.trained import Recurrent
+from bias_pipeline.encoders.trained import Mlp, Recurrent
 from bias_pipeline.errors import UsageError
 from bias_pipeline.learning.loop import Survival
 from tests.attackers.killed import kill_after_a_checkpoint

@@ -17,12 +17,11 @@ from bias_pipeline.attackers.attacker import LengthBatches, SharedBatches
 from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.attackers.recipe import Adam
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.encoders.heads import Mlp
-from bias_pipeline.encoders.trained import Recurrent
-from bias_pipeline.encoders.words import WordInputs
+from bias_pipeline.encoders.base import WordInputs
+from bias_pipeline.encoders.trained import Mlp, Recurrent
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.machine import n_cores
-from bias_pipeline.learning.distributed import Share, ranks, world_size
+from bias_pipeline.learning.loop import Share, ranks, world_size
 from tests.attackers.test_neural import flags, labelled, splits, tasks
 
 TWO = {"devices": 2, "strategy": "ddp"}

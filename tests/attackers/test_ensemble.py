@@ -18,9 +18,8 @@ from bias_pipeline.attackers.probe import ProbeResult
 from bias_pipeline.attackers.recipe import Adam
 from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
 from bias_pipeline.corpus.split import Split
-from bias_pipeline.encoders.heads import Mlp
-from bias_pipeline.encoders.trained import Recurrent, Transformer
-from bias_pipeline.encoders.words import WordEncoder, WordInputs
+from bias_pipeline.encoders.base import WordEncoder, WordInputs
+from bias_pipeline.encoders.trained import Mlp, Recurrent, Transformer
 from bias_pipeline.io.hashing import derived_seed
 from tests.attackers.test_neural import N_TRAIN, flags, labelled, splits, tasks
 

@@ -13,10 +13,9 @@ from torch import Tensor, nn
 from bias_pipeline.attackers.attacker import Attacker, Batch
 from bias_pipeline.attackers.recipe import Adam
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.encoders.heads import Mlp
+from bias_pipeline.encoders.base import N_SPECIAL, PAD, UNKNOWN, WordInputs
 from bias_pipeline.encoders.nets import positions
-from bias_pipeline.encoders.trained import Recurrent, Transformer
-from bias_pipeline.encoders.words import N_SPECIAL, PAD, UNKNOWN, WordInputs
+from bias_pipeline.encoders.trained import Mlp, Recurrent, Transformer
 from bias_pipeline.errors import UsageError
 
 SIZES: dict[str, Any] = {"embedding_dim": 8, "hidden_dim": 6}

@@ -33,11 +33,11 @@ from bias_pipeline.commands.main import main
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
 from bias_pipeline.corpus.split import Split
-from bias_pipeline.encoders.words import PAD, UNKNOWN, WordInputs
+from bias_pipeline.encoders.base import PAD, UNKNOWN, WordInputs
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.io.hashing import derived_seed
 from bias_pipeline.io.paths import conf_dir
-from bias_pipeline.learning import distributed, loop
+from bias_pipeline.learning import loop
 
 ENCODERS = ("lstm", "bilstm", "rnn", "birnn", "transformer1", "transformer5")
 HEADS = ("linear", "mlp3")
@@ -567,7 +567,7 @@ def test_a_process_ended_from_outside_is_a_want_of_resources(
         def __call__(self, processes: int) -> Broken:
             return Broken()
 
-    monkeypatch.setattr(distributed, "pool", Pool())
+    monkeypatch.setattr(loop, "pool", Pool())
     with pytest.raises(ResourceError, match=r"probe\.processes=1"):
         probe(processes=2).fit_predict(labelled(), splits(0, 12))
 

@@ -11,8 +11,8 @@ from torch import nn
 
 from bias_pipeline.attackers.attacker import Attacker
 from bias_pipeline.attackers.recipe import Adam, AdamW, Warmup
-from bias_pipeline.encoders.heads import LicBert, Mlp
 from bias_pipeline.encoders.nets import BatchNorm, GivenNet
+from bias_pipeline.encoders.trained import LicBert, Mlp
 from tests.attackers.test_neural import accuracy, flags, labelled, probe, splits
 
 

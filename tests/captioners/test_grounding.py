@@ -194,7 +194,7 @@ def test_a_table_with_two_emotions_of_an_image_is_refused(tmp_path: Path) -> Non
 
 
 def test_the_head_learns_what_pictures_tell_and_nothing_else_changes() -> None:
-    from bias_pipeline.fitting.guess import fit_guess
+    from bias_pipeline.fitting.learning import fit_guess
 
     net = network()
     shades = np.array([20, 120, 230], np.uint8)

@@ -6,7 +6,7 @@ import pytest
 
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute
-from bias_pipeline.debias.sentences import held_out, template_sentences
+from bias_pipeline.debias.base import held_out, template_sentences
 from bias_pipeline.errors import NotApplicableError
 
 GENDER = ("male", "female")

@@ -21,7 +21,7 @@ from bias_pipeline.attackers.recipe import Adam
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.corpus.split_rules import HoldOut
 from bias_pipeline.encoders.base import FeatureEncoder, Features, Items, NetEncoder
-from bias_pipeline.encoders.heads import Mlp
+from bias_pipeline.encoders.trained import Mlp
 from bias_pipeline.metrics.attack.lic import LIC
 from bias_pipeline.scoring import Lic
 from bias_pipeline.stats.bootstrap import Bootstrap

@@ -16,8 +16,8 @@ from bias_pipeline.attackers.probe import TrainingJob
 from bias_pipeline.attackers.recipe import AdamW, Warmup
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.predictions import LabelledCaptions
-from bias_pipeline.encoders.heads import LicBert
 from bias_pipeline.encoders.language_models import FineTuned
+from bias_pipeline.encoders.trained import LicBert
 from tests.attackers.test_neural import N_TRAIN, N, accuracy, flags, splits
 from tests.encoders.test_frozen import captions
 from tests.tiny_models import write_bert
@@ -96,6 +96,6 @@ def test_many_test_captions_are_predicted_in_parts(
     encoder: FineTuned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = probe(encoder).fit_predict(captions(), splits(0)).probs[0]
-    monkeypatch.setattr("bias_pipeline.models.language_net.LanguageNet.together", 7)
+    monkeypatch.setattr("bias_pipeline.encoders.nets.LanguageNet.together", 7)
     parts = probe(encoder).fit_predict(captions(), splits(0)).probs[0]
     np.testing.assert_allclose(parts, whole, rtol=0, atol=1e-5)

@@ -17,13 +17,12 @@ from bias_pipeline.attackers.recipe import Adam
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.predictions import LabelledCaptions
-from bias_pipeline.debias.base import Debias
+from bias_pipeline.debias.base import Debias, template_sentences
 from bias_pipeline.debias.neurons import ClipClip, ZeroNeuron
 from bias_pipeline.debias.projections import Erasure, MeanDifference, Subspace, Untouched
-from bias_pipeline.debias.sentences import template_sentences
 from bias_pipeline.encoders.base import Head
-from bias_pipeline.encoders.heads import LicBert, Mlp
 from bias_pipeline.encoders.language_models import Frozen, Vectors, distinct
+from bias_pipeline.encoders.trained import LicBert, Mlp
 from bias_pipeline.errors import NotApplicableError, UsageError
 from bias_pipeline.models.sentences import Sentences
 from tests.attackers.test_neural import N_TRAIN, N, accuracy, flags, splits

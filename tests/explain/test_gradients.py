@@ -18,8 +18,8 @@ from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Record
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.corpus.split import Split
+from bias_pipeline.encoders.base import WordEncoder, WordInputs
 from bias_pipeline.encoders.nets import random_word_vectors
-from bias_pipeline.encoders.words import WordEncoder, WordInputs
 from bias_pipeline.errors import ResourceError, UsageError
 from bias_pipeline.explain import gradients
 from bias_pipeline.explain.gradients import Gradients, NetworkFit, attributed, fits

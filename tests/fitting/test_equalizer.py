@@ -14,8 +14,8 @@ from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.fitting.captioner import CaptionInputs
-from bias_pipeline.fitting.equalizer import Equalizer, EqualizerWeights, HiddenInputs
 from bias_pipeline.fitting.learning import CaptionLearner, EqualizedLearner
+from bias_pipeline.fitting.mitigation import Equalizer, EqualizerWeights, HiddenInputs
 from bias_pipeline.vision.masking import ImageMasking
 from tests.corpora import GENDER
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bias_pipeline.datasets.label_values import agreement
-from bias_pipeline.stats.agreement import answer_counts, fleiss, krippendorff, with_interval
+from bias_pipeline.stats.raters import answer_counts, fleiss, krippendorff, with_interval
 
 # Four observers, twelve units, five values; 0 for a missing one (Krippendorff 2011, section E).
 OBSERVERS = np.array(

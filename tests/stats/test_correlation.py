@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bias_pipeline.stats.correlation import of_pearson, pearson
+from bias_pipeline.stats.compare import of_pearson, pearson
 
 
 @pytest.mark.parametrize("n", [4, 9, 40])

@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
 from bias_pipeline.array_types import Float64Array, IntArray
-from bias_pipeline.stats.dawid_skene import consensus, error_range, label_confusion, majority_labels
+from bias_pipeline.stats.raters import consensus, error_range, label_confusion, majority_labels
 
 
 def simulated(

@@ -9,9 +9,7 @@ import pytest
 
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.pictures import Drawn, Region
-from bias_pipeline.vision.features import FeatureMasking
-from bias_pipeline.vision.masked_photos import MaskedPhotos
-from bias_pipeline.vision.masking import ImageMasking
+from bias_pipeline.vision.masking import FeatureMasking, ImageMasking, MaskedPhotos
 
 SIZE = (40, 40)
 PERSON = Region("person", (0, 0, 10, 20), SIZE)

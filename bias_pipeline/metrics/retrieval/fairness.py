@@ -13,8 +13,7 @@ from bias_pipeline.array_types import Float32Array, Float64Array, IntArray
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split import Split, SplitRule
-from bias_pipeline.debias.base import Debias
-from bias_pipeline.debias.sentences import held_out
+from bias_pipeline.debias.base import Debias, held_out
 from bias_pipeline.declared import Count
 from bias_pipeline.encoders.base import Encoder
 from bias_pipeline.encoders.language_models import Line

@@ -1,0 +1,221 @@
+"""Raters: their agreement beyond chance, and how often labels err when nobody knows the truth.
+
+Agreement is Krippendorff's alpha, with intervals over images. For errors, the true group of an
+item is hidden. Each rater has a confusion matrix, and raters err independently of each other given
+the truth (Dawid and Skene 1979). With three raters or more, expectation maximisation finds the
+matrices under which the answers are most likely. With two only a range can be said
+(:func:`error_range`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+
+_RESAMPLES = 1000
+_LEAST_VALID = 0.9  # of resamples; with fewer there is no interval
+
+
+class RaterAgreement(NamedTuple):
+    """A coefficient with its interval; NaN where there is none."""
+
+    value: float
+    low: float
+    high: float
+
+
+def krippendorff(counts: IntArray, *, ordinal: bool = False) -> float:
+    """Krippendorff's alpha: 1 - observed over expected disagreement.
+
+    Of 1 if raters always agree, of 0 if they agree as often as by chance, below 0 if less often.
+    Images with fewer than two answers do not count. Krippendorff, Content Analysis (2004), chapter
+    11, and Computing Krippendorff's Alpha-Reliability (2011), whose example is a test.
+
+    Args:
+        counts: (N, K) how many raters gave each of K answers to each image.
+        ordinal: whether the answers are ordered, so that near ones disagree less; else any two
+            disagree alike.
+
+    Returns:
+        NaN if no image has two answers, or all answers are the same.
+
+    Example:
+        >>> krippendorff(np.array([[2, 0], [0, 2], [1, 1]]))
+        0.4444444444444444
+    """
+    paired = counts[counts.sum(axis=1) > 1].astype(float)
+    raters = paired.sum(axis=1, keepdims=True)  # (N, 1)
+    weighted = paired / np.maximum(raters - 1, 1)
+    together = weighted.T @ paired - np.diag(weighted.sum(axis=0))  # (K, K) coincidences
+    totals = together.sum(axis=1)  # (K,)
+    distances = _ordinal_distances(totals) if ordinal else 1.0 - np.eye(len(totals))
+    expected = float((np.outer(totals, totals) * distances).sum())
+    if not expected:
+        return math.nan
+    return float(1 - (totals.sum() - 1) * (together * distances).sum() / expected)
+
+
+def _ordinal_distances(totals: Float64Array) -> Float64Array:
+    """(K, K) squared distances: the answers between two, and half of these two themselves."""
+    middle = np.cumsum(totals) - totals / 2
+    squares: Float64Array = (middle[:, None] - middle) ** 2
+    return squares
+
+
+def fleiss(counts: IntArray) -> float:
+    """Fleiss' kappa, with as many raters an image as there are (Fleiss, Levin and Paik 2003).
+
+    Args:
+        counts: (N, K) how many raters gave each of K answers to each image.
+
+    Returns:
+        NaN if no image has two answers, or all answers are the same.
+
+    Example:
+        >>> fleiss(np.array([[2, 0], [0, 2], [1, 1], [1, 1]]))
+        0.0
+    """
+    paired = counts[counts.sum(axis=1) > 1]
+    raters = paired.sum(axis=1)
+    if not len(paired):
+        return math.nan
+    observed = ((paired * (paired - 1)).sum(axis=1) / (raters * (raters - 1))).mean()
+    chance = float(((paired.sum(axis=0) / raters.sum()) ** 2).sum())
+    return float((observed - chance) / (1 - chance)) if chance < 1 else math.nan
+
+
+def with_interval(counts: IntArray, coefficient: Callable[[IntArray], float]) -> RaterAgreement:
+    """A coefficient with its 95 % percentile interval over resampled images.
+
+    Args:
+        counts: (N, K) how many raters gave each of K answers to each image.
+        coefficient: of such counts.
+    """
+    value, generator = coefficient(counts), np.random.default_rng(0)
+    values = [
+        coefficient(counts[generator.integers(0, len(counts), len(counts))])
+        for _ in range(_RESAMPLES if len(counts) > 1 else 0)
+    ]
+    valid = [drawn for drawn in values if not math.isnan(drawn)]
+    if len(valid) < max(1, _LEAST_VALID * _RESAMPLES):
+        return RaterAgreement(value, math.nan, math.nan)
+    low, high = np.quantile(valid, [0.025, 0.975])
+    return RaterAgreement(value, float(low), float(high))
+
+
+def answer_counts(ballots: Sequence[Sequence[str]], answers: Sequence[str]) -> IntArray:
+    """(N, K) how many raters gave each answer to each image; other answers do not count.
+
+    Example:
+        >>> answer_counts([["yes", "no"], ["yes"]], ["no", "yes"]).tolist()
+        [[1, 1], [0, 1]]
+    """
+    return np.array(
+        [[list(votes).count(answer) for answer in answers] for votes in ballots], np.int64
+    ).reshape(len(ballots), len(answers))
+
+
+LEAST_RATERS = 3  # of an item; with fewer the truth is not identified
+_ROUNDS, _CLOSE = 200, 1e-7
+_SMOOTH = 0.01  # answers added to each cell, so that no matrix has a 0 for good
+
+
+class Consensus(NamedTuple):
+    """What answers say of the truth."""
+
+    posterior: Float64Array  # (N, K) probability of each group for each item; rows sum to 1
+    prior: Float64Array  # (K,) share of each group
+    # (R, K, K) for each rater, the probability of an answer (last) given the truth
+    confusions: Float64Array
+
+
+def consensus(answers: IntArray, n_groups: int) -> Consensus:
+    """The hidden truth and each rater's errors (Dawid and Skene 1979, eq. 2.3 to 2.5).
+
+    Starts from the shares of the answers, so raters must be right more often than not.
+
+    Args:
+        answers: (N, R) the group that each rater gave each item, below 0 for none.
+        n_groups: K.
+
+    Example:
+        >>> answers = np.array([[0, 0, 0]] * 6 + [[1, 1, 1]] * 5 + [[1, 1, 0]])
+        >>> consensus(answers, 2).posterior[-1].round(2).tolist()
+        [0.0, 1.0]
+    """
+    # Items of the same answers have the same posterior, and many are alike.
+    patterns, item_of, times = np.unique(answers, axis=0, return_inverse=True, return_counts=True)
+    gave = patterns[:, :, None] == np.arange(n_groups)  # (P, R, K)
+    votes = gave.sum(axis=1)
+    posterior = (votes + 1e-9) / (votes + 1e-9).sum(axis=1, keepdims=True)
+    for _ in range(_ROUNDS):
+        counted = posterior * times[:, None]
+        prior = counted.sum(axis=0) / len(answers)
+        counts = np.einsum("pt,prk->rtk", counted, gave) + _SMOOTH
+        confusions = counts / counts.sum(axis=2, keepdims=True)
+        likelihood = np.einsum("prk,rtk->pt", gave, np.log(confusions))
+        joint = likelihood + np.log(np.maximum(prior, 1e-300))
+        weight = np.exp(joint - joint.max(axis=1, keepdims=True))
+        before, posterior = posterior, weight / weight.sum(axis=1, keepdims=True)
+        if np.abs(posterior - before).max() < _CLOSE:
+            break
+    return Consensus(posterior[item_of], prior, confusions)
+
+
+def label_confusion(answers: IntArray, n_groups: int) -> Float64Array:
+    """How often the majority's label errs: (K, K) its probability (last) given the truth.
+
+    An item whose answers have no majority has no label and does not count; of items with a label,
+    the truth is the posterior of :func:`consensus`. A group that nobody has is a row of NaN.
+
+    Args:
+        answers: see :func:`consensus`.
+        n_groups: K.
+
+    Example:
+        >>> answers = np.array([[0, 0, 0]] * 6 + [[1, 1, 1]] * 6)
+        >>> label_confusion(answers, 2).round(2).tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+    """
+    labels, labelled = majority_labels(answers, n_groups)
+    posterior = consensus(answers, n_groups).posterior[labelled]
+    counts = posterior.T @ (labels[labelled, None] == np.arange(n_groups))
+    with np.errstate(invalid="ignore"):
+        return np.asarray(counts / posterior.sum(axis=0)[:, None], np.float64)
+
+
+def majority_labels(answers: IntArray, n_groups: int) -> tuple[IntArray, BoolArray]:
+    """(N,) the group that most answers name, and (N,) whether there is one such group.
+
+    Example:
+        >>> labels, labelled = majority_labels(np.array([[0, 0, 1], [0, 1, -1]]), 2)
+        >>> labels[labelled].tolist()
+        [0]
+    """
+    votes = (answers[:, :, None] == np.arange(n_groups)).sum(axis=1)
+    most = votes.max(axis=1, keepdims=True)
+    return votes.argmax(axis=1), (votes == most).sum(axis=1) == 1
+
+
+def error_range(disagreement: float, n_groups: int) -> tuple[float, float]:
+    """How often an answer errs, from two raters alone: the least and the most, in [0, 1].
+
+    Both ends suppose that the two err independently: the least if one of them makes all errors, the
+    most if both err alike, are right more often than not, and spread wrong answers evenly. Raters
+    who err together err more often, and nothing in their answers shows it.
+
+    Args:
+        disagreement: share of items on which they differ, in [0, 1].
+        n_groups: K.
+
+    Example:
+        >>> [round(end, 3) for end in error_range(0.18, 2)]
+        [0.09, 0.1]
+    """
+    others = (n_groups - 1) / n_groups
+    return disagreement / 2, others * (1 - math.sqrt(max(0.0, 1 - disagreement / others)))
