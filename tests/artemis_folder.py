@@ -1,7 +1,5 @@
 """A folder like that of ArtEmis, filled with sixty rows that were written by hand."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

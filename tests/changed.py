@@ -6,8 +6,6 @@ adds the tests that read it. It is a selection for the minute after an edit, not
 two imports away are left to ``make test``.
 """
 
-from __future__ import annotations
-
 import ast
 import subprocess
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """A server of chat completions on this machine, whose answers a test decides."""
 
-from __future__ import annotations
-
 import base64
 import json
 import ssl
@@ -52,7 +50,7 @@ def picture_of(body: Body) -> Image.Image:
 
 def color_of(body: Body) -> int:
     """Which of the pictures of :func:`write_colors` a request shows."""
-    red = picture_of(body).resize((1, 1)).getpixel((0, 0))[0]  # type: ignore[index]
+    red = picture_of(body).resize((1, 1)).getpixel((0, 0))[0]
     return round(red / 5)
 
 

@@ -1,7 +1,5 @@
 """Corpora of overrides: the files of each choice are composed once, values are set in a copy."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from dataclasses import replace
 from functools import cache

@@ -1,7 +1,5 @@
 """Tiny corpora made by hand, and where the real captions are."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

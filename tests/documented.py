@@ -7,8 +7,6 @@ here are skipped, and the reason is printed. All run in one folder, so a cell is
 (``experiments/``) are run by ``make reproduce``, the examples of CONTRIBUTING.md by ``make test``.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json

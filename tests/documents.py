@@ -1,7 +1,5 @@
 """The documents and what they hold: fenced blocks, commands, links."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

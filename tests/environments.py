@@ -1,7 +1,5 @@
 """Environments of their own: what a package costs and does where nothing else is installed."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Files of weights in the layout of FIBER's released ones, with random numbers; a vocabulary."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

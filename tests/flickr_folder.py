@@ -1,7 +1,5 @@
 """A folder like that of Flickr30k, filled with made-up captions."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ davidnvq/grit at 4664d69; with a memory, at 7ed68f8 to bde75f9. Compared with ``
 where that is present, by ``tests/models/test_grit_layout.py``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A folder of pickles like the published one, filled with made-up captions."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 from typing import Any

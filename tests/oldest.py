@@ -5,8 +5,6 @@ old builds for CPUs are not on every index; ``make oldest`` covers published mod
 oldest transformers.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from pathlib import Path

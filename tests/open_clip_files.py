@@ -1,7 +1,5 @@
 """Folders of open_clip's layout with a few random weights, written by the library itself."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

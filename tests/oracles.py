@@ -1,7 +1,5 @@
 """The worked cases that are kept beside the repository."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from typing import Any

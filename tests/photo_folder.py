@@ -1,7 +1,5 @@
 """Folders of small pictures made by hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

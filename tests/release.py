@@ -6,8 +6,6 @@ come from the index that pip is set to use. Half an hour on two busy cores, so i
 ``make test``; the parts that need no installation are tested in tests/test_release.py.
 """
 
-from __future__ import annotations
-
 import csv
 import random
 import re

@@ -1,7 +1,5 @@
 """A table like RELIC's, filled with made-up captions."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

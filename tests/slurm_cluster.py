@@ -3,8 +3,6 @@
 It has its own ports, keys and files, so it neither needs nor disturbs a Slurm of the machine.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pwd
@@ -152,7 +150,7 @@ def _start(folder: Path, name: str, *options: str) -> subprocess.Popen[bytes]:
 
 def _wait(name: str, service: subprocess.Popen[bytes], ready: object) -> None:
     deadline = time.monotonic() + STARTED_S
-    while not ready():  # type: ignore[operator]
+    while not ready():
         if service.poll() is not None:
             raise CannotStartError(f"{name} ended at once with {service.returncode}")
         if time.monotonic() > deadline:

@@ -1,7 +1,5 @@
 """What messages advise can be done: every option, key, choice and command that a text names."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import re
@@ -91,7 +89,7 @@ def keys_of(group: str) -> frozenset[str]:
 def _paths(tree: Any, start: str = "") -> Iterator[str]:
     if not isinstance(tree, DictConfig):
         return
-    target = OmegaConf.to_container(tree, resolve=False).get("_target_")  # type: ignore[union-attr]
+    target = OmegaConf.to_container(tree, resolve=False).get("_target_")
     if isinstance(target, str) and target.startswith("bias_pipeline."):
         for name in inspect.signature(get_class(target)).parameters:
             yield start + name
@@ -101,7 +99,7 @@ def _paths(tree: Any, start: str = "") -> Iterator[str]:
             yield from _paths(tree[name], f"{start}{name}.")
 
 
-def test_the_patterns_find_what_messages_advise() -> None:
+def test_the_patterns_find_what_messages_advise():
     assert len(named(OPTION)) > 40
     assert len(named(KEY)) > 50
     assert len(named(CHOICE)) > 20
@@ -109,7 +107,7 @@ def test_the_patterns_find_what_messages_advise() -> None:
 
 
 @pytest.mark.parametrize("option", sorted(name for (name,) in named(OPTION)))
-def test_every_option_that_a_message_names_is_one_of_a_command(option: str) -> None:
+def test_every_option_that_a_message_names_is_one_of_a_command(option):
     options = {
         name
         for word in WORDS
@@ -120,16 +118,16 @@ def test_every_option_that_a_message_names_is_one_of_a_command(option: str) -> N
 
 
 @pytest.mark.parametrize(("group", "path"), sorted(named(KEY)))
-def test_every_key_that_a_message_names_is_composed(group: str, path: str) -> None:
+def test_every_key_that_a_message_names_is_composed(group, path):
     assert path[1:] in keys_of(group), named(KEY)[group, path]
 
 
 @pytest.mark.parametrize(("group", "choice"), sorted(named(CHOICE)))
-def test_every_choice_that_a_message_names_is_there(group: str, choice: str) -> None:
+def test_every_choice_that_a_message_names_is_there(group, choice):
     known = {*choices_of(conf_dir() / group), *FURTHER.get(group, ())}
     assert choice in known, named(CHOICE)[group, choice]
 
 
 @pytest.mark.parametrize("command", sorted(name for (name,) in named(COMMAND)))
-def test_every_command_that_a_message_names_is_one(command: str) -> None:
+def test_every_command_that_a_message_names_is_one(command):
     assert command in {word.name for word in WORDS}, named(COMMAND)[command,]

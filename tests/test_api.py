@@ -1,7 +1,5 @@
 """From Python: any form of data, the numbers of the command line, no Hydra."""
 
-from __future__ import annotations
-
 import io
 import json
 import subprocess
@@ -88,7 +86,7 @@ def numbers(answer: Any) -> list[dict[str, Any]]:
     return json.loads(frame.to_json(orient="records", double_precision=15))
 
 
-def test_it_needs_no_hydra_and_imports_late() -> None:
+def test_it_needs_no_hydra_and_imports_late():
     code = """
 import sys
 import bias_pipeline as bp
@@ -100,7 +98,7 @@ assert not [name for name in sys.modules if name.partition(".")[0] in ("hydra", 
 
 
 @pytest.mark.parametrize("metric", ["lic", "ba_mals"])
-def test_a_score_is_the_commands(scenes: Scenes, tmp_path: Path, metric: str) -> None:
+def test_a_score_is_the_commands(scenes, tmp_path, metric):
     name = f"captioner={scenes.file('amplifier')}"
     door(*scenes.overrides(tmp_path), f"metric={metric}", name)
     data = (scenes.captions("amplifier"), scenes.labels, scenes.human, scenes.objects)
@@ -109,9 +107,7 @@ def test_a_score_is_the_commands(scenes: Scenes, tmp_path: Path, metric: str) ->
 
 
 @pytest.mark.slow
-def test_an_audit_is_the_commands(
-    scenes: Scenes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_audit_is_the_commands(scenes, tmp_path, monkeypatch):
     """Without people's captions and without figures, for the sake of time."""
     for module in (api, audit):
         monkeypatch.setattr(module, "write_page", lambda folder, path: path.touch())
@@ -126,7 +122,7 @@ def test_an_audit_is_the_commands(
     assert (tmp_path / "call" / "report.html").is_file()
 
 
-def test_a_comparison_is_the_commands(scenes: Scenes, tmp_path: Path) -> None:
+def test_a_comparison_is_the_commands(scenes, tmp_path):
     pair = [str(scenes.file(name)) for name in ("stereotyper", "faithful")]
     printed_door = door("compare", *pair, *scenes.overrides(tmp_path), "metric=gender_error")
     compare = bp.compare(
@@ -143,7 +139,7 @@ def test_a_comparison_is_the_commands(scenes: Scenes, tmp_path: Path) -> None:
     assert compare.frame().winner.tolist()[0] == "other"
 
 
-def test_results_are_compared_as_captions_are(scenes: Scenes) -> None:
+def test_results_are_compared_as_captions_are(scenes):
     data = (scenes.labels, scenes.human)
     both = {
         name: bp.score("gender_error", scenes.captions(name), *data, captioner=name, **QUICK)
@@ -183,24 +179,24 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_holds_the_same(form: str) -> None:
+def test_every_form_holds_the_same(form):
     expected = bp.score("gender_error", *FORMS["mappings"])
     assert numbers(bp.score("gender_error", *FORMS[form])) == numbers(expected)
 
 
-def test_lists_are_aligned() -> None:
+def test_lists_are_aligned():
     frame = bp.score("gender_error", CAPTIONS, LABELS, HUMAN).frame().set_index("part")
     assert frame.value["score"] == 0.25
 
 
-def test_nan_is_no_label_and_no_caption() -> None:
+def test_nan_is_no_label_and_no_caption():
     captions = {1: "a man", 2: "a woman", 3: "a man", 4: float("nan")}
     labels = {1: "male", 2: "female", 3: float("nan"), 4: "male"}
     result = bp.score("gender_error", captions, labels)
     assert int(result.frame().n_images[0]) == 2
 
 
-def test_files_are_read_anew(tmp_path: Path) -> None:
+def test_files_are_read_anew(tmp_path):
     path = tmp_path / "mine.csv"
     scores = []
     for texts in (CAPTIONS, ["a man"] * 4):
@@ -209,19 +205,19 @@ def test_files_are_read_anew(tmp_path: Path) -> None:
     assert scores == [0.25, 0.5]
 
 
-def test_no_result_names_the_place_of_data_in_memory(tmp_path: Path) -> None:
+def test_no_result_names_the_place_of_data_in_memory(tmp_path):
     bp.score("gender_error", CAPTIONS, LABELS, out=tmp_path)
     (content,) = bp.load(tmp_path)
     assert content.manifest["corpus"]["file"] == ""
 
 
-def test_a_file_without_the_attribute_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_the_attribute_is_refused(tmp_path):
     (tmp_path / "labels.csv").write_text("id,sex\n1,male\n")
     with pytest.raises(DataError, match="no column 'bb_gender' for attribute 'gender'"):
         bp.score("gender_error", {1: "a man"}, tmp_path / "labels.csv")
 
 
-def test_a_fault_is_told_without_that_place() -> None:
+def test_a_fault_is_told_without_that_place():
     with pytest.raises(DataError, match=r"^labels.jsonl: unknown labels in 'gender': 'maybe'"):
         bp.score("gender_error", CAPTIONS, ["male", "maybe", "male", "female"])
 
@@ -234,18 +230,18 @@ def test_a_fault_is_told_without_that_place() -> None:
         ({1: object()}, "is not a text, a number or a list"),
     ],
 )
-def test_what_is_no_captions_is_refused(captions: Any, message: str) -> None:
+def test_what_is_no_captions_is_refused(captions, message):
     with pytest.raises((UsageError, DataError), match=message):
         bp.score("gender_error", captions, LABELS)
 
 
-def test_captions_are_not_compared_with_results() -> None:
+def test_captions_are_not_compared_with_results():
     score = bp.score("gender_error", CAPTIONS, LABELS)
     with pytest.raises(UsageError, match="captions of both captioners, or results of both"):
         bp.compare(score, CAPTIONS)
 
 
-def test_a_folder_is_one_table(tmp_path: Path) -> None:
+def test_a_folder_is_one_table(tmp_path):
     for metric in ("gender_error", "gender_ratio"):
         bp.score(metric, CAPTIONS, LABELS, out=tmp_path)
     content = bp.load(tmp_path)
@@ -253,6 +249,6 @@ def test_a_folder_is_one_table(tmp_path: Path) -> None:
     assert set(content.frame().metric) == {"gender_error", "gender_ratio"}
 
 
-def test_unknown_names_are_attribute_errors() -> None:
+def test_unknown_names_are_attribute_errors():
     with pytest.raises(AttributeError, match="has no attribute 'scores'"):
         bp.scores  # noqa: B018

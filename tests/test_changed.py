@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -8,26 +6,26 @@ from tests.changed import ALWAYS, READERS, selected
 from tests.corpora import REPOSITORY
 
 
-def test_tests_that_import_a_changed_module_are_run() -> None:
+def test_tests_that_import_a_changed_module_are_run():
     assert "tests/text/test_align.py" in selected(["bias_pipeline/text/align.py"])
 
 
-def test_the_examples_of_a_changed_module_are_run() -> None:
+def test_the_examples_of_a_changed_module_are_run():
     assert "bias_pipeline/text/align.py" in selected(["bias_pipeline/text/align.py"])
 
 
-def test_other_tests_are_not() -> None:
+def test_other_tests_are_not():
     assert "tests/text/test_align.py" not in selected(["bias_pipeline/io/arrays.py"])
 
 
-def test_a_changed_configuration_is_read_by_its_tests() -> None:
+def test_a_changed_configuration_is_read_by_its_tests():
     assert "tests/config/test_config.py" in selected(["conf/alignment/none.yaml"])
 
 
-def test_a_removed_file_is_not_run() -> None:
+def test_a_removed_file_is_not_run():
     assert list(selected(["tests/test_gone.py"])) == [*ALWAYS]
 
 
 @pytest.mark.parametrize("path", [*ALWAYS, *(item for named in READERS.values() for item in named)])
-def test_what_is_named_is_there(path: str) -> None:
+def test_what_is_named_is_there(path):
     assert Path(REPOSITORY, path).is_file()

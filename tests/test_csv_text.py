@@ -1,7 +1,5 @@
 """CSV for people: no cell is a formula, and what is read back is what was written."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math
@@ -23,24 +21,24 @@ def written(value: object) -> str:
 
 
 @pytest.mark.parametrize("text", [*FORMULAS, *("'" + text for text in FORMULAS)])
-def test_a_formula_is_text(text: str) -> None:
+def test_a_formula_is_text(text):
     assert written(text) == f"'{text}"
 
 
 @given(st.floats(allow_nan=False))
-def test_numbers_are_whole(number: float) -> None:
+def test_numbers_are_whole(number):
     assert float(written(number)) == number
 
 
-def test_a_list_is_guarded_as_a_whole() -> None:
+def test_a_list_is_guarded_as_a_whole():
     assert (written(("=1", "2")), written((0, 12)), written(math.nan)) == ("'=1 2", "0 12", "")
 
 
 @given(st.lists(st.fixed_dictionaries({"a": TEXTS, "=b": TEXTS}), min_size=1))
-def test_what_is_read_back_is_what_was_written(lines: list[dict[str, str]]) -> None:
+def test_what_is_read_back_is_what_was_written(lines):
     assert read_csv(table_csv(lines)) == lines
 
 
-def test_lines_of_another_length_are_refused() -> None:
+def test_lines_of_another_length_are_refused():
     with pytest.raises(ValueError, match="zip"):
         read_csv("a,b\n1\n")

@@ -1,7 +1,5 @@
 """What the documents say is true: commands compose, examples run, links lead somewhere."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re
@@ -51,9 +49,7 @@ DOOR_COMMANDS = list(
 
 
 @pytest.mark.parametrize("line", DOOR_COMMANDS)
-def test_a_command_of_the_readme_composes(
-    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_command_of_the_readme_composes(line, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     words = shlex.split(line.replace("DIR", str(write_folder(tmp_path / "data"))))[3:]
     if words[:1] == ["analysis"]:
@@ -67,9 +63,7 @@ def test_a_command_of_the_readme_composes(
 
 
 @pytest.mark.parametrize("line", commands(FOOTGUNS))
-def test_a_command_of_the_footguns_composes(
-    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_command_of_the_footguns_composes(line, tmp_path, monkeypatch):
     """Its first choices; running them all is what the page's numbers were made by."""
     monkeypatch.chdir(tmp_path)
     words = [word for word in shlex.split(line)[3:] if "=" in word]
@@ -78,18 +72,18 @@ def test_a_command_of_the_footguns_composes(
     compose.composed_cell(overrides.representative_overrides(options.overrides), options)
 
 
-def test_every_reason_to_skip_a_command_is_that_of_one() -> None:
+def test_every_reason_to_skip_a_command_is_that_of_one():
     shown = [command for _, command in documented(())]
     assert [what for what, *_ in NEEDS if not any(re.search(what, item) for item in shown)] == []
 
 
-def test_most_documented_commands_need_nothing_that_is_not_here() -> None:
+def test_most_documented_commands_need_nothing_that_is_not_here():
     skipped = [reason_to_skip(command) is not None for _, command in documented(())]
     assert len(skipped) > 60
     assert sum(skipped) < len(skipped) / 2
 
 
-def test_every_footgun_says_what_is_done_about_it() -> None:
+def test_every_footgun_says_what_is_done_about_it():
     sections = FOOTGUNS.split("\n## ")[1:]
     assert len(sections) >= 12
     assert [
@@ -97,7 +91,7 @@ def test_every_footgun_says_what_is_done_about_it() -> None:
     ] == []
 
 
-def test_the_metric_cards_are_those_of_the_code() -> None:
+def test_the_metric_cards_are_those_of_the_code():
     written = (REPOSITORY / "docs" / "metrics.md").read_text(encoding="utf-8")
     assert written == cards(), "run: python -m bias_pipeline metrics --cards > docs/metrics.md"
 
@@ -109,9 +103,7 @@ def words_of(line: str) -> str:
 
 
 @pytest.mark.parametrize("word", [w.name for w in WORDS if w.name.split()[0] in OWN_ARGUMENTS])
-def test_flags_that_the_readme_uses_are_in_the_help(
-    word: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_flags_that_the_readme_uses_are_in_the_help(word, capsys):
     with contextlib.suppress(SystemExit):  # argparse ends the process after its help
         main([*word.split(), "--help"])
     known = capsys.readouterr().out
@@ -120,11 +112,11 @@ def test_flags_that_the_readme_uses_are_in_the_help(
     assert [flag for flag in used if flag not in known] == []
 
 
-def test_the_first_pages_show_the_door() -> None:
+def test_the_first_pages_show_the_door():
     assert len(DOOR_COMMANDS) >= 10
 
 
-def test_make_targets_exist() -> None:
+def test_make_targets_exist():
     makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"(?m)^([a-z-]+):", makefile))
     named = [
@@ -141,7 +133,7 @@ def made(text: str) -> set[str]:
     return lines | set(re.findall(r"`make ([a-z-]+)", text))
 
 
-def test_links_lead_to_files() -> None:
+def test_links_lead_to_files():
     assert [
         (str(path.relative_to(REPOSITORY)), target)
         for path in DOCUMENTS
@@ -151,12 +143,12 @@ def test_links_lead_to_files() -> None:
 
 
 @pytest.mark.parametrize("block", [item for text in GUIDES for item in blocks(text, "python")])
-def test_a_python_example_runs(block: str) -> None:
+def test_a_python_example_runs(block):
     exec(compile(block, "a guide", "exec"), {})
 
 
 @pytest.mark.slow
-def test_the_examples_of_contributing_run_in_the_package(tmp_path: Path) -> None:
+def test_the_examples_of_contributing_run_in_the_package(tmp_path):
     """In a copy of the package: files are written as shown, commands are run as shown."""
     copy_package(tmp_path)
     files = recipes()
@@ -167,7 +159,7 @@ def test_the_examples_of_contributing_run_in_the_package(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_the_examples_of_contributing_run_in_a_package_of_ones_own(tmp_path: Path) -> None:
+def test_the_examples_of_contributing_run_in_a_package_of_ones_own(tmp_path):
     """In an empty folder: the same files in another package, which is included."""
     own_package(tmp_path, "mine")
     included = [line for line in EXAMPLES if "--include" in line]
@@ -186,7 +178,7 @@ def _run_the_examples(folder: Path, lines: Sequence[str], **environment: str) ->
         subprocess.run(command, cwd=folder, env=variables, check=True)
 
 
-def test_the_readme_has_the_rows_of_the_study() -> None:
+def test_the_readme_has_the_rows_of_the_study():
     """The table of real captioners is the committed one, digit by digit."""
     study = (REPOSITORY / "experiments" / "leaderboard" / "RESULTS.md").read_text(encoding="utf-8")
     _, _, after = study.partition("## gender: every metric\n\n")
@@ -208,9 +200,7 @@ def _at_equal_speech(captioner: str) -> str:
 
 
 @pytest.mark.slow
-def test_the_first_page_has_the_table_of_the_demo(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_the_first_page_has_the_table_of_the_demo(tmp_path, monkeypatch, capfd):
     """Every number within a tenth of a percentage point, which another machine may round off."""
     monkeypatch.chdir(tmp_path)
     makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
@@ -237,7 +227,7 @@ def _numbers(text: str) -> dict[tuple[str, str], list[float]]:
     return by_metric
 
 
-def test_no_document_names_a_machine() -> None:
+def test_no_document_names_a_machine():
     home = os.path.expanduser("~")  # noqa: PTH111 - the text, not a path
     for path in DOCUMENTS:
         text = path.read_text(encoding="utf-8")
@@ -249,11 +239,11 @@ def test_no_document_names_a_machine() -> None:
 FAULTS = (REPOSITORY / "docs" / "faults.md").read_text(encoding="utf-8")
 
 
-def test_every_fault_is_told_once() -> None:
+def test_every_fault_is_told_once():
     assert re.findall(r"(?m)^\| (\d+) \|", FAULTS) == [str(number) for number in range(1, 25)]
 
 
-def test_every_fault_is_held_by_tests_that_exist() -> None:
+def test_every_fault_is_held_by_tests_that_exist():
     named = {
         line[:40]: re.findall(r"\[(test_\w+)\]\(\.\./(tests/[\w/]+\.py)\)", line)
         for line in re.findall(r"(?m)^\| \d.*$", FAULTS)

@@ -1,7 +1,5 @@
 """The study of edited pictures: its decoder draws people, and latents of it change their group."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 
@@ -61,7 +59,7 @@ def chest(pictures: torch.Tensor) -> torch.Tensor:
 
 
 @TRAINS
-def test_a_redrawn_picture_is_most_like_itself(decoder: PeopleDecoder) -> None:
+def test_a_redrawn_picture_is_most_like_itself(decoder):
     """Of 100 pictures that the decoder was not fitted to."""
     shown = people()[0][FITTED:]
     redrawn = drawn(decoder, decoder.latents(shown))
@@ -70,14 +68,14 @@ def test_a_redrawn_picture_is_most_like_itself(decoder: PeopleDecoder) -> None:
 
 
 @TRAINS
-def test_latents_have_mean_0_and_variance_1(decoder: PeopleDecoder) -> None:
+def test_latents_have_mean_0_and_variance_1(decoder):
     latents = decoder.latents(people()[0][:FITTED])
     assert np.abs(latents.mean(axis=0)).max() < 0.2
     assert latents.std(axis=0) == pytest.approx(np.ones(latents.shape[1]), abs=0.2)
 
 
 @TRAINS
-def test_a_decoder_is_fitted_once(decoder: PeopleDecoder, file: Path) -> None:
+def test_a_decoder_is_fitted_once(decoder, file):
     before = file.stat().st_mtime_ns
     again = fitted(people()[0][:FITTED], file)
     assert file.stat().st_mtime_ns == before
@@ -87,8 +85,8 @@ def test_a_decoder_is_fitted_once(decoder: PeopleDecoder, file: Path) -> None:
 
 @TRAINS
 def test_people_become_the_other_group_where_an_encoder_is_to_see_it(
-    decoder: PeopleDecoder,
-) -> None:
+    decoder,
+):
     pictures, groups = people()
     real, women = pictures[:FITTED], groups[:FITTED]
     judge = LogisticRegression(C=0.01, max_iter=200).fit(pixels(real), women)
@@ -101,7 +99,7 @@ def test_people_become_the_other_group_where_an_encoder_is_to_see_it(
     assert np.mean(judge.predict(pixels(drawn(decoder, edited))) != before) > 0.9
 
 
-def test_the_page_is_that_of_the_committed_rows() -> None:
+def test_the_page_is_that_of_the_committed_rows():
     page = PAGE.read_text()
     write(read_rows(ROWS))
     assert PAGE.read_text() == page

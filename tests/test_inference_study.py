@@ -1,10 +1,7 @@
 """The study of inference: it goes on where it stopped, and a small part of what it measures."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -34,13 +31,13 @@ def made(trial: trials.Trial, metric: str, version: int | None = None) -> dict[s
     }
 
 
-def test_what_is_done_is_not_done_again() -> None:
+def test_what_is_done_is_not_done_again():
     rows = pd.DataFrame([made(FIRST, "ba_mals")], columns=study.COLUMNS)
     left = next(study.undone(rows))
     assert left == replace(FIRST, metrics=tuple(m for m in FIRST.metrics if m != "ba_mals"))
 
 
-def test_a_trial_of_an_earlier_version_is_done_again(tmp_path: Path) -> None:
+def test_a_trial_of_an_earlier_version_is_done_again(tmp_path):
     lines = [made(FIRST, "ba_mals", version=1), made(FIRST, "gender_error")]
     pd.DataFrame(lines, columns=study.COLUMNS).to_csv(tmp_path / "rows.csv", index=False)
     left = next(study.undone(study.there(tmp_path / "rows.csv")))
@@ -48,7 +45,7 @@ def test_a_trial_of_an_earlier_version_is_done_again(tmp_path: Path) -> None:
     assert "gender_error" not in left.metrics
 
 
-def test_every_kind_of_trial_has_its_turn_and_cheap_ones_come_first() -> None:
+def test_every_kind_of_trial_has_its_turn_and_cheap_ones_come_first():
     turns = list(islice(study.planned(), 200))
     assert {turn.n_images for turn in turns[:8]} == set(study.SIZES)
     assert {turn.design for turn in turns[:8]} == {"people", "scenes"}
@@ -56,7 +53,7 @@ def test_every_kind_of_trial_has_its_turn_and_cheap_ones_come_first() -> None:
     assert any("lic" in turn.metrics for turn in turns)
 
 
-def test_two_captioners_of_scenes_are_two() -> None:
+def test_two_captioners_of_scenes_are_two():
     """Once both wrote the same captions, so that no test could find a difference."""
     one, other = two_faithful(DATA, 50, 0)
     same = [one.model.text(i) == other.model.text(i) for i in range(50)]
@@ -65,7 +62,7 @@ def test_two_captioners_of_scenes_are_two() -> None:
 
 
 @pytest.mark.parametrize(("metric", "distance"), [("ba_mals", False), ("gender_ratio", True)])
-def test_captioners_are_compared_as_compare_does(metric: str, distance: bool) -> None:
+def test_captioners_are_compared_as_compare_does(metric, distance):
     """By the number where lower is fairer, by its distance from neutral where neutral is."""
     built = trials.built(DATA, metric)
     score = built.compute(two_faithful(DATA, 400, 3)[0], splits=[])
@@ -80,7 +77,7 @@ def test_captioners_are_compared_as_compare_does(metric: str, distance: bool) ->
 
 @real
 @pytest.mark.slow
-def test_two_people_are_told_apart_by_none_but_chance() -> None:
+def test_two_people_are_told_apart_by_none_but_chance():
     """Ten trials with fixed seeds, of which p is below .05 in one or none."""
     rows = [
         line
@@ -103,9 +100,7 @@ def test_two_people_are_told_apart_by_none_but_chance() -> None:
         ("differential_fairness", "score", "published", 0.15),
     ],
 )
-def test_numbers_of_500_images_are_those_of_all(
-    metric: str, part: str, published: str, most: float
-) -> None:
+def test_numbers_of_500_images_are_those_of_all(metric, part, published, most):
     """NIC, 20 samples with fixed seeds; the published number is further off."""
     built = trials.built(DATA, metric)
     assert isinstance(built, CountingMetric)

@@ -1,7 +1,5 @@
 """The private parts of other packages that we use: a release that moves one is named here first."""
 
-from __future__ import annotations
-
 import importlib
 import re
 from importlib.metadata import version
@@ -55,9 +53,7 @@ _PRIVATE = re.compile(
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # theirs, of pydantic
 @pytest.mark.parametrize(("package", "module", "name", "member"), USED)
-def test_a_private_part_that_we_use_is_there(
-    package: str, module: str, name: str, member: str
-) -> None:
+def test_a_private_part_that_we_use_is_there(package, module, name, member):
     attribute = getattr(importlib.import_module(module), name, None)
     assert hasattr(attribute, member), (
         f"{package} {version(package)} has no {module}.{name}.{member}; it was last seen in "
@@ -66,11 +62,11 @@ def test_a_private_part_that_we_use_is_there(
 
 
 @pytest.mark.parametrize("package", SEEN)
-def test_the_release_is_one_that_they_were_seen_in(package: str) -> None:
+def test_the_release_is_one_that_they_were_seen_in(package):
     assert version(package).startswith(SEEN[package])
 
 
-def test_every_private_module_that_we_name_is_listed() -> None:
+def test_every_private_module_that_we_name_is_listed():
     listed = {module for _, module, *_ in USED}
     files = [*REPOSITORY.glob("bias_pipeline/**/*.py")]
     named = {item for path in files for item in _PRIVATE.findall(path.read_text(encoding="utf-8"))}

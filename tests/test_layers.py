@@ -1,7 +1,5 @@
 """Data flows one way: a module imports only from what stands to its left, and never in a circle."""
 
-from __future__ import annotations
-
 import ast
 import re
 from functools import cache
@@ -72,7 +70,7 @@ def room(module: str) -> str:
     return module.split(".")[1]
 
 
-def test_imports_point_left() -> None:
+def test_imports_point_left():
     assert [
         f"{module} imports {other}"
         for module in OWN
@@ -81,22 +79,22 @@ def test_imports_point_left() -> None:
     ] == []
 
 
-def test_every_room_has_a_layer() -> None:
+def test_every_room_has_a_layer():
     assert {room(module) for module in OWN} == set(RANK)
 
 
-def test_no_files_import_each_other_in_a_circle() -> None:
+def test_no_files_import_each_other_in_a_circle():
     try:
         TopologicalSorter({module: imported(module) for module in OWN}).prepare()
     except CycleError as error:
         pytest.fail(" imports ".join(error.args[1]))
 
 
-def test_few_modules_stand_outside_the_rooms() -> None:
+def test_few_modules_stand_outside_the_rooms():
     assert len(list(PACKAGE.glob("*.py"))) <= LOOSE
 
 
-def test_a_file_can_be_read_in_a_sitting() -> None:
+def test_a_file_can_be_read_in_a_sitting():
     names = {str(path.relative_to(PACKAGE)): path for path in FILES.values()}
     assert [
         name
@@ -105,7 +103,7 @@ def test_a_file_can_be_read_in_a_sitting() -> None:
     ] == []
 
 
-def test_types_of_arrays_are_defined_in_one_place() -> None:
+def test_types_of_arrays_are_defined_in_one_place():
     spelled_out = re.compile(r"NDArray\[np\.(bool_|int64|float32|float64)\]")
     files = {path for name in FOLDERS for path in (REPOSITORY / name).rglob("*.py")}
     files.remove(PACKAGE / "array_types.py")

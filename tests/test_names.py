@@ -1,7 +1,5 @@
 """Names say what a value is: placeholders are no identifiers (CONTRIBUTING.md, glossary)."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,7 +29,7 @@ def placeholders(source: str) -> list[int]:
 
 
 @pytest.mark.parametrize("tree", TREES)
-def test_names_say_what_a_value_is(tree: str) -> None:
+def test_names_say_what_a_value_is(tree):
     assert [
         f"{path.relative_to(REPOSITORY).as_posix()}:{line}"
         for path in sorted((REPOSITORY / tree).rglob("*.py"))
@@ -56,9 +54,9 @@ def test_names_say_what_a_value_is(tree: str) -> None:
         "lambda own: 1",
     ],
 )
-def test_a_placeholder_is_noticed(source: str) -> None:
+def test_a_placeholder_is_noticed(source):
     assert placeholders(source)
 
 
-def test_what_is_only_read_or_a_key_is_no_new_name() -> None:
+def test_what_is_only_read_or_a_key_is_no_new_name():
     assert not placeholders("a.found; f(told=1); {'kept': 1}; own_rows = 1")

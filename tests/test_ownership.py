@@ -1,7 +1,5 @@
 """Claims: whoever holds one is waited for, said, and for no longer than it lives."""
 
-from __future__ import annotations
-
 import logging
 import os
 import threading
@@ -28,30 +26,30 @@ def seconds_to_claim(path: Path) -> float:
         return time.monotonic() - started
 
 
-def test_e20_a_claim_of_the_future_is_taken_over(claim: Path) -> None:
+def test_e20_a_claim_of_the_future_is_taken_over(claim):
     claim.write_text("elsewhere 1")
     os.utime(claim, (time.time() + 9e6,) * 2)
     assert 0.3 < seconds_to_claim(claim) < 10
 
 
 @pytest.mark.parametrize("content", ["", "elsewhere 999999999999999999999", "\0" * 9])
-def test_a_claim_that_names_nobody_is_taken_over(claim: Path, content: str) -> None:
+def test_a_claim_that_names_nobody_is_taken_over(claim, content):
     claim.write_text(content)
     assert seconds_to_claim(claim) < 10
 
 
-def test_a_dangling_link_is_no_claim(claim: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dangling_link_is_no_claim(claim, monkeypatch):
     monkeypatch.setattr(run_lock, "STALE_S", 60)
     claim.symlink_to("nowhere")
     assert seconds_to_claim(claim) < 10
 
 
-def test_a_folder_is_no_claim(claim: Path) -> None:
+def test_a_folder_is_no_claim(claim):
     claim.mkdir()
     assert seconds_to_claim(claim) < 10
 
 
-def test_a_claim_that_is_renewed_is_waited_for(claim: Path) -> None:
+def test_a_claim_that_is_renewed_is_waited_for(claim):
     others: list[float] = []
     with claimed(claim):
         waiting = threading.Thread(target=lambda: others.append(seconds_to_claim(claim)))
@@ -62,7 +60,7 @@ def test_a_claim_that_is_renewed_is_waited_for(claim: Path) -> None:
     assert len(others) == 1
 
 
-def test_a_wait_says_whom_it_is_for(claim: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_wait_says_whom_it_is_for(claim, caplog):
     claim.write_text("elsewhere 12")
     with caplog.at_level(logging.WARNING):
         seconds_to_claim(claim)
@@ -70,7 +68,7 @@ def test_a_wait_says_whom_it_is_for(claim: Path, caplog: pytest.LogCaptureFixtur
     assert message.startswith("run: waiting for process 12 on elsewhere")
 
 
-def test_a_claim_is_seen_without_waiting(claim: Path) -> None:
+def test_a_claim_is_seen_without_waiting(claim):
     with claimed(claim):
         assert is_claimed(claim)
     assert not is_claimed(claim)

@@ -1,7 +1,5 @@
 """The printed tables that the repository has: as printed, and against themselves."""
 
-from __future__ import annotations
-
 import csv
 import math
 from collections import Counter
@@ -37,7 +35,7 @@ def printed_lines(paper: str) -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("paper", ["relic", "dbac", "imagecaptioner2"])
-def test_published_cells_are_as_printed(paper: str) -> None:
+def test_published_cells_are_as_printed(paper):
     keys = ("table", "part", "row", "column", "value")
     source = lines_of(SOURCES / "oracles" / "published_tables.csv")
     printed = {tuple(x[k] for k in keys) for x in source if x["paper"] == paper}
@@ -46,7 +44,7 @@ def test_published_cells_are_as_printed(paper: str) -> None:
     assert {cells for cells in ours if cells[0] in tables} - printed == set()
 
 
-def test_the_gender_scores_cells_are_as_printed() -> None:
+def test_the_gender_scores_cells_are_as_printed():
     """By table, row and value: the source names columns and parts otherwise."""
 
     def cells(lines: list[dict[str, str]]) -> Counter[tuple[str, ...]]:
@@ -58,7 +56,7 @@ def test_the_gender_scores_cells_are_as_printed() -> None:
     assert ours - printed == Counter()
 
 
-def test_the_marks_of_imagecaptioner2s_table_1_are_as_printed() -> None:
+def test_the_marks_of_imagecaptioner2s_table_1_are_as_printed():
     table = published("imagecaptioner2", "1", "").filter(regex=r"(?<!_std)$")
     named = {name.replace("_", " "): name for name in table.columns}
     rows = {
@@ -69,7 +67,7 @@ def test_the_marks_of_imagecaptioner2s_table_1_are_as_printed() -> None:
     assert table.to_dict("list") == rows
 
 
-def test_the_words_of_the_gender_scores_table_1_are_as_printed() -> None:
+def test_the_words_of_the_gender_scores_table_1_are_as_printed():
     lines = list(printed_lines("gender_score"))
     start = next(i for i, line in enumerate(lines) if line[0].startswith("GloVe Gender Dist"))
     printed = lines[start + 2 : start + 7]
@@ -84,15 +82,13 @@ def test_the_words_of_the_gender_scores_table_1_are_as_printed() -> None:
 
 @pytest.mark.parametrize("version", ["V1", "V2"])
 @pytest.mark.parametrize("metric", ["LIC", "OURS"])
-def test_amplification_in_imagecaptioner2s_table_7_is_model_minus_data(
-    metric: str, version: str
-) -> None:
+def test_amplification_in_imagecaptioner2s_table_7_is_model_minus_data(metric, version):
     table = published("imagecaptioner2", "7", f"{metric}_{version}")
     assert (table["m"] - table["d"]).round(2).tolist() == table["amp"].tolist()
 
 
 @pytest.mark.parametrize("table", ["7", "8a", "8b", "16", "17a", "17b"])
-def test_each_table_of_substitution_has_13_captioners_and_their_average(table: str) -> None:
+def test_each_table_of_substitution_has_13_captioners_and_their_average(table):
     cells = published("dbac", table, "").filter(regex=r"^(constant|glove|fasttext)(_increase)?$")
     assert cells.shape == (14, 5)
     assert "average" in cells.index
@@ -112,14 +108,14 @@ def pair(table: pd.DataFrame, first: str, second: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("data", ["coco", "flickr30k"])
-def test_table_2_follows_from_its_averages(data: str) -> None:
+def test_table_2_follows_from_its_averages(data):
     table = published("gender_score", "2", "")
     means = pair(table, f"{data}_distance_man", f"{data}_distance_woman")
     assert hits(bias_ratio(means), table[f"{data}_to_m"]) == 7
     assert hits(bias_ratio(means, 1), table[f"{data}_to_w"]) == 7
 
 
-def test_table_3_follows_from_its_averages_but_for_one_cell() -> None:
+def test_table_3_follows_from_its_averages_but_for_one_cell():
     result = 0
     for block in ("gender_object_distance", "gender_score"):
         table = published("gender_score", "3", block)
@@ -131,13 +127,13 @@ def test_table_3_follows_from_its_averages_but_for_one_cell() -> None:
 
 
 @pytest.mark.parametrize("block", ["object_gender_co_occ", "estimation"])
-def test_table_5_follows_from_its_counts(block: str) -> None:
+def test_table_5_follows_from_its_counts(block):
     table = published("gender_score", "5", block)
     counts = pair(table, "n_m", "n_w")
     assert hits(bias_ratio(counts), table["to_m"]) == 7
     assert hits(bias_ratio(counts, 1), table["to_w"]) == 7
 
 
-def test_every_cell_of_table_4_is_there() -> None:
+def test_every_cell_of_table_4_is_there():
     for block in ("object_gender_co_occ", "gender_score"):
         assert published("gender_score", "4", block).filter(regex=r"^to_[mw]_\w+$").size >= 7 * 8

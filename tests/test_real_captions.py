@@ -1,9 +1,6 @@
 """The published captions give the published ranking of captioners."""
 
-from __future__ import annotations
-
 import csv
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -54,7 +51,7 @@ def correlations(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
 
 @pytest.mark.real
 @pytest.mark.slow
-def test_lic_m_ranks_captioners_as_relics_lstm_does(correlations: dict[str, float]) -> None:
+def test_lic_m_ranks_captioners_as_relics_lstm_does(correlations):
     reference = published("lic_m")
     pairs = np.array([(correlations[name], reference[name]) for name in CAPTIONERS])
     assert np.corrcoef(pairs.T)[0, 1] >= 0.9
@@ -62,20 +59,20 @@ def test_lic_m_ranks_captioners_as_relics_lstm_does(correlations: dict[str, floa
 
 @pytest.mark.real
 @pytest.mark.slow
-def test_lic_m_lies_near_relics_lstm(correlations: dict[str, float]) -> None:
+def test_lic_m_lies_near_relics_lstm(correlations):
     reference = published("lic_m")
     assert np.mean([abs(correlations[name] - reference[name]) for name in CAPTIONERS]) <= 1.5
 
 
 @pytest.mark.real
-def test_every_captioner_describes_all_images(data_root: Path) -> None:
+def test_every_captioner_describes_all_images(data_root):
     cell = compose.cell(["dataset=lic", f"dataset.root={data_root}/lic/bias_data"])
     dataset, attribute = cell.build("dataset"), cell.build("attribute")
     assert {len(dataset.load(name, attribute).model) for name in CAPTIONERS[:2]} == {10_780}
 
 
 @pytest.mark.real
-def test_what_language_models_write_is_rare_among_people(data_root: Path) -> None:
+def test_what_language_models_write_is_rare_among_people(data_root):
     """The numbers of docs/language_models.md."""
     cell = compose.cell(["dataset=lic", f"dataset.root={data_root}/lic/bias_data"])
     human = openings(cell.corpus().human)
@@ -85,7 +82,7 @@ def test_what_language_models_write_is_rare_among_people(data_root: Path) -> Non
 
 @pytest.mark.real
 @pytest.mark.parametrize("captioner", CAPTIONERS)
-def test_no_published_captioner_declines_or_has_a_habit(data_root: Path, captioner: str) -> None:
+def test_no_published_captioner_declines_or_has_a_habit(data_root, captioner):
     root = f"dataset.root={data_root}/lic/bias_data"
     corpus = compose.cell(["dataset=lic", root, f"captioner={captioner}"]).corpus()
     assert not declined_images(corpus).any()
@@ -95,9 +92,7 @@ def test_no_published_captioner_declines_or_has_a_habit(data_root: Path, caption
 @pytest.mark.real
 @pytest.mark.slow
 @pytest.mark.parametrize(("captioner", "lic"), [("sat", 4.1), ("oscar", 7.6), ("nic_plus", -1.0)])
-def test_lic_of_age_is_what_an_independent_regression_gave(
-    data_root: Path, tmp_path: Path, captioner: str, lic: float
-) -> None:
+def test_lic_of_age_is_what_an_independent_regression_gave(data_root, tmp_path, captioner, lic):
     """Logistic regression on the same ten splits under RELIC's protocol, measured apart."""
     words = [f"dataset.root={data_root}/relic", f"captioner={captioner}", "stats.resamples=2"]
     words += ["experiment=relic_age", "encoder=ngram", f"paths.outputs={tmp_path}"]

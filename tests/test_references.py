@@ -1,7 +1,5 @@
 """What docstrings refer to exists: a rename that leaves an old name in prose fails here."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator
@@ -54,7 +52,7 @@ def resolves(reference: str, module: str) -> bool:
     return parts[0] in names()[module]
 
 
-def test_docstrings_refer_to_what_exists() -> None:
+def test_docstrings_refer_to_what_exists():
     assert [
         f"{module_of(path)}: {name}"
         for path in FILES
@@ -64,5 +62,5 @@ def test_docstrings_refer_to_what_exists() -> None:
 
 
 @pytest.mark.parametrize("reference", ["Nothing", "bias_pipeline.scoring.Nothing", ".nothing"])
-def test_what_does_not_exist_is_noticed(reference: str) -> None:
+def test_what_does_not_exist_is_noticed(reference):
     assert not resolves(reference, "bias_pipeline.metrics.base")

@@ -1,7 +1,5 @@
 """What a release promises, as far as it needs no installation; the rest is make release-check."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
@@ -35,18 +33,18 @@ def checked(schema: str, *files: Path) -> str:
 @pytest.mark.parametrize(
     "schema", ["vendor.github-workflows", "custom.github-workflows-require-timeout"]
 )
-def test_workflows_fit_their_schema(schema: str) -> None:
+def test_workflows_fit_their_schema(schema):
     assert len(WORKFLOWS) == 3
     assert checked(schema, *WORKFLOWS) == ""
 
 
-def test_a_workflow_with_a_misspelt_key_would_be_noticed(tmp_path: Path) -> None:
+def test_a_workflow_with_a_misspelt_key_would_be_noticed(tmp_path):
     text = WORKFLOWS[0].read_text(encoding="utf-8").replace("runs-on:", "run-on:")
     (tmp_path / "w.yml").write_text(text)
     assert "runs-on" in checked("vendor.github-workflows", tmp_path / "w.yml")
 
 
-def test_workflows_call_targets_that_exist() -> None:
+def test_workflows_call_targets_that_exist():
     targets = set(re.findall(r"(?m)^([a-z-]+):", (REPOSITORY / "Makefile").read_text("utf-8")))
     called = {
         target
@@ -57,7 +55,7 @@ def test_workflows_call_targets_that_exist() -> None:
     assert called <= targets
 
 
-def test_only_the_job_that_publishes_may_prove_who_it_is() -> None:
+def test_only_the_job_that_publishes_may_prove_who_it_is():
     jobs = {
         (path.stem, name): job.get("permissions", {})
         for path in WORKFLOWS
@@ -68,11 +66,11 @@ def test_only_the_job_that_publishes_may_prove_who_it_is() -> None:
     ]
 
 
-def test_the_citation_fits_its_schema() -> None:
+def test_the_citation_fits_its_schema():
     assert checked("vendor.citation-file-format", REPOSITORY / "CITATION.cff") == ""
 
 
-def test_the_version_is_one() -> None:
+def test_the_version_is_one():
     citation = yaml.safe_load((REPOSITORY / "CITATION.cff").read_text("utf-8"))
     changelog = (REPOSITORY / "CHANGELOG.md").read_text("utf-8")
     version, day = re.findall(r"(?m)^## \[(\d[\d.]*)\] - (\S+)$", changelog)[0]
@@ -80,20 +78,20 @@ def test_the_version_is_one() -> None:
     assert day == str(citation["date-released"])
 
 
-def test_the_section_of_a_release_takes_two_minutes_to_read() -> None:
+def test_the_section_of_a_release_takes_two_minutes_to_read():
     changelog = (REPOSITORY / "CHANGELOG.md").read_text("utf-8")
     sections = re.split(r"(?m)^## \[\d", changelog)[1:]
     assert [len(text.split()) for text in sections if len(text.split()) > 480] == []  # 240 a minute
 
 
-def test_every_file_of_the_package_may_be_in_the_wheel() -> None:
+def test_every_file_of_the_package_may_be_in_the_wheel():
     """A new table in the package is named in tests/release.py, or is no part of it."""
     files = [path for path in (REPOSITORY / "bias_pipeline").rglob("*") if path.is_file()]
     names = [str(path.relative_to(REPOSITORY)) for path in files if path.suffix != ".pyc"]
     assert [name for name in names if not CONTENT.fullmatch(name)] == []
 
 
-def test_a_wheel_with_tests_or_data_is_refused(tmp_path: Path) -> None:
+def test_a_wheel_with_tests_or_data_is_refused(tmp_path):
     wheel = tmp_path / "some.whl"
     with zipfile.ZipFile(wheel, "w") as file:
         for name in ("bias_pipeline/api.py", "tests/test_api.py", "bias_pipeline/captions.csv"):
@@ -101,22 +99,22 @@ def test_a_wheel_with_tests_or_data_is_refused(tmp_path: Path) -> None:
     assert faults_of(wheel) == ["holds tests/test_api.py", "holds bias_pipeline/captions.csv"]
 
 
-def test_a_wheel_above_three_megabytes_is_refused(tmp_path: Path) -> None:
+def test_a_wheel_above_three_megabytes_is_refused(tmp_path):
     wheel = tmp_path / "some.whl"
     with zipfile.ZipFile(wheel, "w") as file:
         file.writestr("bias_pipeline/api.py", "x" * 3_000_001)
     assert faults_of(wheel)[0].startswith("has 3,000,")
 
 
-def test_the_lowest_versions_are_those_that_pyproject_names() -> None:
+def test_the_lowest_versions_are_those_that_pyproject_names():
     assert lowest(["a>=1.3.6,<1.4", "b-c>=2.4,<3,!=2.6.2"]) == ["a==1.3.6", "b-c==2.4"]
 
 
-def test_every_requirement_names_its_lowest_version() -> None:
+def test_every_requirement_names_its_lowest_version():
     assert len(lowest(PROJECT["dependencies"])) == len(PROJECT["dependencies"])
 
 
-def test_an_older_python_is_refused_in_one_sentence() -> None:
+def test_an_older_python_is_refused_in_one_sentence():
     python = interpreter_of("3.10")
     if python is None:
         pytest.skip("no Python 3.10")
@@ -138,31 +136,25 @@ def install(folder: Path, version: str, *, code: bool = True) -> Path:
     return folder
 
 
-def test_one_copy_raises_no_doubt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_copy_raises_no_doubt(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", [str(REPOSITORY)])
     assert installation.doubts() == []
 
 
-def test_a_checkout_that_is_installed_raises_no_doubt(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_checkout_that_is_installed_raises_no_doubt(tmp_path, monkeypatch):
     record = install(tmp_path, "0.1.0", code=False)
     monkeypatch.setattr(sys, "path", [str(REPOSITORY), str(record)])
     assert installation.doubts() == []
 
 
-def test_a_checkout_in_front_of_an_installed_copy_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_checkout_in_front_of_an_installed_copy_is_named(tmp_path, monkeypatch):
     installed = install(tmp_path, "0.1.0")
     monkeypatch.setattr(sys, "path", [str(REPOSITORY), str(installed)])
     (sentence,) = installation.doubts()
     assert f"not the one installed in {installed}: start in another folder" in sentence
 
 
-def test_two_versions_in_one_environment_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_versions_in_one_environment_are_named(tmp_path, monkeypatch):
     install(tmp_path, "0.1.0", code=False)
     install(tmp_path, "0.2.0", code=False)
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
@@ -170,7 +162,7 @@ def test_two_versions_in_one_environment_are_named(
     assert "installed in 2 versions, 0.1.0 and 0.2.0: run pip uninstall" in sentence
 
 
-def test_a_doubt_is_a_warning_of_every_command(tmp_path: Path) -> None:
+def test_a_doubt_is_a_warning_of_every_command(tmp_path):
     """A wheel beside a checkout: the command runs, and says which copy it is."""
     installed = install(tmp_path, "0.1.0")
     command = [sys.executable, "-m", "bias_pipeline", "--help"]
@@ -186,11 +178,11 @@ def test_a_doubt_is_a_warning_of_every_command(tmp_path: Path) -> None:
     assert done.stderr.startswith("warning: this is bias_pipeline in ")
 
 
-def test_the_version_comes_with_those_of_what_is_always_needed() -> None:
+def test_the_version_comes_with_those_of_what_is_always_needed():
     names = {line.split()[0] for line in installation.versions()}
     assert {re.split(r"[><=!]", line)[0] for line in PROJECT["dependencies"]} <= names
 
 
-def test_no_interpreter_is_invented() -> None:
+def test_no_interpreter_is_invented():
     assert interpreter_of("2.99") is None
     assert shutil.which(interpreter_of(f"3.{sys.version_info.minor}") or "") is not None

@@ -1,7 +1,5 @@
 """The site: generated pages are those of the code, pages have a place, nothing is fetched."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 import re
@@ -25,7 +23,7 @@ from docs.builder.__main__ import generated
 from docs.builder.benchmarks import Ratio, benchmarks_page
 from docs.builder.formulas import FORMULAS
 from docs.builder.nav import Nav, nav
-from docs.builder.papers import Item, Paper, papers
+from docs.builder.papers import papers
 from docs.builder.sources import pages
 from experiments.browser import PROGRAM, browser
 from tests.corpora import REPOSITORY
@@ -38,7 +36,7 @@ PROGRAMS = sorted(command for command in LISTED if command.startswith("python -m
 COMMANDS = sorted(LISTED - {*PROGRAMS})
 
 
-def test_every_table_and_figure_of_the_papers_has_a_row() -> None:
+def test_every_table_and_figure_of_the_papers_has_a_row():
     kinds = {
         paper.title: Counter(item.item.partition(" ")[0] for item in paper.items)
         for paper in PAPERS
@@ -52,12 +50,12 @@ def test_every_table_and_figure_of_the_papers_has_a_row() -> None:
     }
 
 
-def test_no_table_or_figure_has_two_rows() -> None:
+def test_no_table_or_figure_has_two_rows():
     assert len(set(NAMES)) == len(NAMES)
 
 
 @pytest.mark.parametrize(("paper", "item"), ITEMS, ids=NAMES)
-def test_a_row_has_numbers_of_ours_or_says_why_not(paper: Paper, item: Item) -> None:
+def test_a_row_has_numbers_of_ours_or_says_why_not(paper, item):
     assert bool(item.ours) != bool(item.why_not)
     assert bool(item.ours) == bool(item.differs)
     for comparison in item.ours:
@@ -65,14 +63,14 @@ def test_a_row_has_numbers_of_ours_or_says_why_not(paper: Paper, item: Item) -> 
     assert (REPOSITORY / "experiments" / item.study / "README.md").is_file()
 
 
-def test_numbers_stand_beside_those_of_the_same_captioner() -> None:
+def test_numbers_stand_beside_those_of_the_same_captioner():
     (ratio, _) = next(item for _, item in ITEMS if item.shows.startswith("gender bias of")).ours
     pairs = ratio.pairs("imagecaptioner2")
     assert pairs.loc["nic_plus"].round(2).to_dict() == {"ours": 2.89, "printed": 2.89}
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_of_the_papers_composes(command: str) -> None:
+def test_a_command_of_the_papers_composes(command):
     """All its choices, one after another, where a word needs no value of the reader's."""
     word, words = resolve_command(shlex.split(command))
     assert word is not None
@@ -87,24 +85,24 @@ def test_a_command_of_the_papers_composes(command: str) -> None:
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_program_of_the_papers_is_there_and_its_cell_composes(program: str) -> None:
+def test_a_program_of_the_papers_is_there_and_its_cell_composes(program):
     study = importlib.import_module(shlex.split(program)[2])
     assert 'if __name__ == "__main__":' in Path(study.__file__ or "").read_text(encoding="utf-8")
     compose.cell([*study.CELL])
 
 
-def test_every_metric_has_a_formula_and_no_other_has() -> None:
+def test_every_metric_has_a_formula_and_no_other_has():
     assert sorted(FORMULAS) == metric_names()
 
 
 @pytest.mark.parametrize("name", sorted(FORMULAS))
-def test_an_example_by_hand_gives_what_it_says(name: str) -> None:
+def test_an_example_by_hand_gives_what_it_says(name):
     example = doctest.DocTestParser().get_doctest(FORMULAS[name].code, {}, name, None, None)
     assert doctest.DocTestRunner(verbose=False).run(example).failed == 0
 
 
 @pytest.mark.parametrize("name", sorted(FORMULAS))
-def test_an_example_by_hand_is_told_with_its_result(name: str) -> None:
+def test_an_example_by_hand_is_told_with_its_result(name):
     """The sentence has the number that the code prints."""
     numbers = re.findall(r"\d+\.\d+|\d+", FORMULAS[name].code.splitlines()[-1])
     sentence = FORMULAS[name].by_hand
@@ -112,7 +110,7 @@ def test_an_example_by_hand_is_told_with_its_result(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(FORMULAS))
-def test_a_formula_is_well_formed(name: str) -> None:
+def test_a_formula_is_well_formed(name):
     for line in FORMULAS[name].lines:
         assert ElementTree.fromstring(line).tag.startswith("m")
 
@@ -128,26 +126,26 @@ def listed(entries: Nav | list[object]) -> Iterator[str]:
                     yield from listed(below if isinstance(below, list) else [below])
 
 
-def test_every_page_has_one_place() -> None:
+def test_every_page_has_one_place():
     made = generated()
     places = Counter(listed(nav(list(made))))
     assert set(places) == {str(page) for page in pages()} | set(made)
     assert [path for path, count in places.items() if count > 1] == []
 
 
-def test_the_reference_has_every_command() -> None:
+def test_the_reference_has_every_command():
     text = generated()["docs/commands.md"]
     assert [word.name for word in WORDS if f"\n## `{word.name}`\n" not in text] == []
 
 
-def test_a_tutorial_has_the_figures_of_its_notebook() -> None:
+def test_a_tutorial_has_the_figures_of_its_notebook():
     text = generated()["docs/tutorials/retrieval.md"]
     assert text.startswith("# Retrieval")
     assert text.count("(data:image/png;base64,") == 4
     assert "<style" not in text
 
 
-def test_the_page_of_benchmarks_has_the_recorded_ratios() -> None:
+def test_the_page_of_benchmarks_has_the_recorded_ratios():
     page = benchmarks_page()
     rows = recorded()
     for package in {row["package"] for row in rows}:
@@ -158,7 +156,7 @@ def test_the_page_of_benchmarks_has_the_recorded_ratios() -> None:
         assert f"| {median(ratios):.1f} [{min(ratios):.1f}, {max(ratios):.1f}] |" in line
 
 
-def test_a_ratio_that_no_benchmark_states_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ratio_that_no_benchmark_states_is_noticed(monkeypatch):
     unknown = Ratio("GRIT", "no such line", "times as fast", "nothing")
     monkeypatch.setattr("docs.builder.benchmarks.RATIOS", [unknown])
     with pytest.raises(ValueError, match="no 'times as fast' of 'no such line' in 'GRIT'"):
@@ -195,7 +193,7 @@ def fetched(folder: Path) -> set[str]:
     return {text for text in addresses if re.match(r"(https?:)?//", text)}
 
 
-def test_a_font_of_another_server_would_be_noticed(tmp_path: Path) -> None:
+def test_a_font_of_another_server_would_be_noticed(tmp_path):
     (tmp_path / "a.html").write_text('<link rel="stylesheet" href="//fonts.example/a.css">')
     (tmp_path / "b.css").write_text("@font-face { src: url(https://fonts.example/a.woff) }")
     assert fetched(tmp_path) == {"//fonts.example/a.css", "https://fonts.example/a.woff"}
@@ -212,7 +210,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_the_site_fetches_nothing(site: Path) -> None:
+def test_the_site_fetches_nothing(site):
     assert (site / "docs" / "metrics" / "lic.html").is_file()
     assert fetched(site) == set()
 
@@ -227,7 +225,7 @@ for (const kind of ['input', 'keyup']) field.dispatchEvent(new Event(kind, {bubb
 
 @pytest.mark.slow
 @pytest.mark.skipif(PROGRAM is None, reason="no Chromium")
-def test_search_works_in_a_page_opened_from_disk(site: Path) -> None:
+def test_search_works_in_a_page_opened_from_disk(site):
     with browser(120) as opened:
         opened.show(site / "index.html")
         opened.run(SEARCH)

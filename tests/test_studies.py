@@ -1,7 +1,5 @@
 """What the studies of ``experiments/`` share."""
 
-from __future__ import annotations
-
 import math
 import re
 import subprocess
@@ -27,19 +25,19 @@ STUDIES = REPOSITORY / "experiments"
 SMALL = ["dataset.n_images=60", "attribute=race", "metric=gender_error,cooccurrence", "logger=csv"]
 
 
-def test_a_sweep_goes_on_without_the_cells_that_the_data_do_not_permit(tmp_path: Path) -> None:
+def test_a_sweep_goes_on_without_the_cells_that_the_data_do_not_permit(tmp_path):
     rows, refused = attempted("both", tmp_path, *SMALL)
     assert set(rows["metric"]) == {"gender_error"}
     assert refused["metric"].tolist() == ["cooccurrence"]
     assert "nothing can be said of whom it names" in refused["reason"].iloc[0]
 
 
-def test_a_sweep_that_fails_for_another_reason_is_no_result(tmp_path: Path) -> None:
+def test_a_sweep_that_fails_for_another_reason_is_no_result(tmp_path):
     with pytest.raises(subprocess.CalledProcessError):
         attempted("both", tmp_path, *SMALL, "captioner=absent,faithful")
 
 
-def test_rank_agreement_is_corrected_for_the_number_of_pairs() -> None:
+def test_rank_agreement_is_corrected_for_the_number_of_pairs():
     table = pd.DataFrame({"one": range(7), "two": range(7), "three": [3, 1, 6, 0, 5, 2, 4]})
     result = rank_agreement(table)
     assert result.loc["one and two", "Kendall"] == 1
@@ -63,7 +61,7 @@ def headlines(study: str) -> pd.Series:
 
 
 @pytest.mark.parametrize("study", ["lic_reproduction", "metric_comparison"])
-def test_studies_of_the_same_cells_have_the_same_numbers(study: str) -> None:
+def test_studies_of_the_same_cells_have_the_same_numbers(study):
     """Within what another version of the attackers may round off."""
     both = pd.concat([headlines("leaderboard"), headlines(study)], axis=1, join="inner")
     assert len(both) >= 7
@@ -71,7 +69,7 @@ def test_studies_of_the_same_cells_have_the_same_numbers(study: str) -> None:
 
 
 @pytest.mark.parametrize("metric", ["lic", "dbac"])
-def test_a_metric_is_called_consistent_by_what_was_measured(metric: str) -> None:
+def test_a_metric_is_called_consistent_by_what_was_measured(metric):
     rows = pd.read_csv(STUDIES / "encoder_sensitivity" / "rows.csv")
     row = rows[(rows["attackers"] == "words and MiniLM") & (rows["metric"] == metric)]
     row = row[row["part"].str.endswith(":spearman")]
@@ -83,13 +81,13 @@ NO_STUDIES = {"published", "sweeps"}
 LINE = re.compile(r"^\| \[(\w+)\]\(\1/README\.md\) \| .+\? \| .+\. \|$", re.MULTILINE)
 
 
-def test_the_index_has_a_question_and_a_result_for_every_study() -> None:
+def test_the_index_has_a_question_and_a_result_for_every_study():
     listed = LINE.findall((STUDIES / "README.md").read_text(encoding="utf-8"))
     folders = {path.parent.name for path in STUDIES.glob("*/*") if path.suffix in (".md", ".py")}
     assert sorted(listed) == sorted(folders - NO_STUDIES)
 
 
-def test_every_program_of_a_study_is_in_its_readme() -> None:
+def test_every_program_of_a_study_is_in_its_readme():
     programs = [
         path for path in sorted(STUDIES.glob("*/**/*.py")) if "__main__" in path.read_text("utf-8")
     ]
@@ -113,7 +111,7 @@ FOLDERS = sorted(str(page.parent.relative_to(STUDIES)) for page in STUDIES.glob(
 
 
 @pytest.mark.parametrize("study", FOLDERS)
-def test_intervals_in_prose_stand_in_the_tables(study: str) -> None:
+def test_intervals_in_prose_stand_in_the_tables(study):
     prose, tables = "", ""
     for page in (STUDIES / study).glob("*.md"):
         if page.name == "README.md":
@@ -172,7 +170,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("path", COMMANDS)
-def test_rows_are_of_todays_metrics(path: str) -> None:
+def test_rows_are_of_todays_metrics(path):
     rows = pd.read_csv(STUDIES / path)
     made = {
         (str(name).split(",")[0], int(version))
@@ -186,7 +184,7 @@ def _version(metric: str) -> int:
     return metric_class(metric).info.version
 
 
-def test_the_study_of_few_seeds_has_p_as_results_have_it() -> None:
+def test_the_study_of_few_seeds_has_p_as_results_have_it():
     n_seeds, spread = 3, 2.0
     random = np.random.default_rng([n_seeds, round(10 * spread)])
     draws = spread * random.normal(size=(50, n_seeds))
@@ -203,7 +201,7 @@ def test_the_study_of_few_seeds_has_p_as_results_have_it() -> None:
     assert seeds.p_values(n_seeds, spread, 50) == pytest.approx(lines)
 
 
-def test_no_file_of_rows_is_forgotten() -> None:
+def test_no_file_of_rows_is_forgotten():
     written = {
         str(path.relative_to(STUDIES))
         for path in STUDIES.glob("*/*.csv")
@@ -212,28 +210,26 @@ def test_no_file_of_rows_is_forgotten() -> None:
     assert written <= set(COMMANDS)
 
 
-def test_the_package_ships_what_the_study_of_power_measured() -> None:
+def test_the_package_ships_what_the_study_of_power_measured():
     shipped = REPOSITORY / "bias_pipeline" / "analysis" / "power.csv"
     assert shipped.read_text() == power_tables.shipped(power.there())
 
 
-def test_the_package_ships_what_the_study_of_flatness_measured() -> None:
+def test_the_package_ships_what_the_study_of_flatness_measured():
     shipped = REPOSITORY / "bias_pipeline" / "analysis" / "flatness.csv"
     assert shipped.read_text() == flatness_tables.shipped(pd.read_csv(flatness.ROWS))
 
 
-def test_the_package_ships_what_the_study_of_features_measured() -> None:
+def test_the_package_ships_what_the_study_of_features_measured():
     shipped = REPOSITORY / "bias_pipeline" / "analysis" / "features.csv"
     assert shipped.read_text() == (STUDIES / "feature_sensitivity" / "rows.csv").read_text()
 
 
-def test_the_page_that_advises_on_metrics_is_that_of_the_figures() -> None:
+def test_the_page_that_advises_on_metrics_is_that_of_the_figures():
     assert power.DOCS.read_text(encoding="utf-8") == guide.page()
 
 
-def test_a_study_of_power_that_was_stopped_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_study_of_power_that_was_stopped_goes_on(tmp_path, monkeypatch):
     planned = list(power.planned())
     done = power.there()
     assert {trial.design for trial in planned} == set(done["design"])
@@ -243,7 +239,7 @@ def test_a_study_of_power_that_was_stopped_goes_on(
     power.go_on(tmp_path, math.inf, tmp_path / "rows.csv")
 
 
-def test_simulated_raters_err_as_often_as_planned_and_either_way() -> None:
+def test_simulated_raters_err_as_often_as_planned_and_either_way():
     codes = np.tile([-1, 0, 1], 3000)  # no group, men, women
     votes = answers(codes, 2, 0.3, np.random.default_rng(0))
     for code, right in ((-1, "Unsure"), (0, "male"), (1, "female")):

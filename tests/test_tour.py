@@ -1,7 +1,5 @@
 """The notebooks show what their cells give."""
 
-from __future__ import annotations
-
 import json
 import re
 
@@ -13,7 +11,7 @@ from tests.corpora import REPOSITORY
 NUMBER = re.compile(r"-?\d+\.\d+")
 
 
-def test_the_tour_shows_what_it_gives() -> None:
+def test_the_tour_shows_what_it_gives():
     """Numbers to the last digit, which another machine may round the other way."""
     path = REPOSITORY / "experiments" / "tour.ipynb"
     committed = json.loads(path.read_text(encoding="utf-8"))
@@ -24,7 +22,7 @@ def test_the_tour_shows_what_it_gives() -> None:
 
 
 @pytest.mark.slow  # two networks are trained
-def test_the_notebook_on_retrieval_shows_what_it_gives() -> None:
+def test_the_notebook_on_retrieval_shows_what_it_gives():
     """Trained networks differ a little between processors, what is known of them does not."""
     path = REPOSITORY / "experiments" / "retrieval.ipynb"
     committed = json.loads(path.read_text(encoding="utf-8"))

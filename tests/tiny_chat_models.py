@@ -1,7 +1,5 @@
 """Captioners of random weights of every kind that is tested, written as published ones are."""
 
-from __future__ import annotations
-
 from atexit import register
 from collections.abc import Callable, Mapping
 from functools import cache

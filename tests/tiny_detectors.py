@@ -1,7 +1,5 @@
 """Detectors of a few thousand random weights, written as published ones are."""
 
-from __future__ import annotations
-
 import importlib
 import json
 from functools import partial

@@ -1,7 +1,5 @@
 """A Stable Diffusion of random weights, in the layout that diffusers writes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.tiny_models import TEXT, write_clip

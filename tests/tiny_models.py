@@ -1,7 +1,5 @@
 """Models of a few thousand random weights, written as published ones are."""
 
-from __future__ import annotations
-
 import json
 from atexit import register
 from functools import cache

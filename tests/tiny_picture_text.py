@@ -1,7 +1,5 @@
 """Image-text models of a few thousand random weights, written as published ones are."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec

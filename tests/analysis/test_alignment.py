@@ -1,7 +1,5 @@
 """What contextual alignment replaces at each distance, on captions made by hand."""
 
-from __future__ import annotations
-
 import math
 import re
 from pathlib import Path
@@ -31,43 +29,41 @@ def corpus() -> Corpus:
     return make_corpus([Record("1", "dog", human)])
 
 
-def test_shares_are_of_running_words_signs_left_out(vectors: str) -> None:
+def test_shares_are_of_running_words_signs_left_out(vectors):
     result = reach(corpus(), ContextualAlignment(vectors), [0.2, 0.5, 1.5])
     assert result.shares.tolist() == pytest.approx([3 / 7, 5 / 7, 6 / 7])
 
 
-def test_the_delta_that_reaches_enough(vectors: str) -> None:
+def test_the_delta_that_reaches_enough(vectors):
     assert reach(corpus(), ContextualAlignment(vectors)).enough == pytest.approx(0.4)
 
 
-def test_no_delta_reaches_enough_where_vectors_know_too_few(vectors: str) -> None:
+def test_no_delta_reaches_enough_where_vectors_know_too_few(vectors):
     raw = make_corpus([Record("1", "dog", ("puppy xyzzy xyzzy",))])
     assert reach(raw, ContextualAlignment(vectors)).enough == math.inf
 
 
-def test_the_own_delta_plays_no_part(vectors: str) -> None:
+def test_the_own_delta_plays_no_part(vectors):
     shares = [reach(corpus(), ContextualAlignment(vectors, delta)).shares for delta in (0.1, 1.0)]
     assert shares[0].tolist() == shares[1].tolist()
 
 
 @pytest.mark.skipif(not has_meteor(), reason="needs Java and pycocoevalcap (extra quality)")
-def test_contextual_captions_are_liker_than_constant_ones(vectors: str) -> None:
+def test_contextual_captions_are_liker_than_constant_ones(vectors):
     Path(vectors).write_text(VECTORS + "dogs 1 0.01\n")
     raw = make_corpus([Record("1", "a dog on a couch", ("two dogs on a couch",))])
     result = likeness(raw, ContextualAlignment(vectors), 5)
     assert result.contextual > result.constant
 
 
-def test_the_command_prints_every_captioner(
-    vectors: str, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_prints_every_captioner(vectors, capfd):
     words = ["analysis", "alignment", f"alignment.vectors={vectors}", "dataset.n_images=50"]
     Path(vectors).write_text("person 1 0\nsomebody 1 0.1\n")
     assert main([*words, "captioner=faithful,terse"]) == 0
     assert "terse" in capfd.readouterr().out
 
 
-def test_the_figure_has_a_line_for_every_captioner(vectors: str, tmp_path: Path) -> None:
+def test_the_figure_has_a_line_for_every_captioner(vectors, tmp_path):
     figure = tmp_path / "deltas.svg"
     words = ["analysis", "alignment", f"alignment.vectors={vectors}", "dataset.n_images=50"]
     Path(vectors).write_text("person 1 0\nsomebody 1 0.1\n")
@@ -75,6 +71,6 @@ def test_the_figure_has_a_line_for_every_captioner(vectors: str, tmp_path: Path)
     assert {"faithful", "terse"} <= set(re.findall(r">([a-z]+)</text>", figure.read_text()))
 
 
-def test_another_alignment_is_refused(capfd: pytest.CaptureFixture[str]) -> None:
+def test_another_alignment_is_refused(capfd):
     assert main(["analysis", "alignment", "alignment=constant", "dataset.n_images=50"]) == 2
     assert "leave alignment= out" in capfd.readouterr().err

@@ -1,7 +1,5 @@
 """Attackers of anonymous pictures: what they learn from, and what they look at."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +33,7 @@ def captioned(photos: dict[str, Path], text: str) -> Corpus:
     return anonymous_corpus("faithful", dict.fromkeys(photos, text), photos, ScoredText())
 
 
-def test_people_are_masked_where_attackers_learn_and_nowhere_else(photos: dict[str, Path]) -> None:
+def test_people_are_masked_where_attackers_learn_and_nowhere_else(photos):
     metric = cell([*SCENES, *SAT]).build("metric")
     assert isinstance(metric, ImageCaptioner2)
     reference = cell([*SCENES, *SAT]).corpus()
@@ -52,7 +50,7 @@ def test_people_are_masked_where_attackers_learn_and_nowhere_else(photos: dict[s
         assert np.unique(pixels.reshape(-1, 3), axis=0).tolist() == [[40 * number, 0, 0]]
 
 
-def test_a_caption_that_says_nothing_is_guessed_at_chance(photos: dict[str, Path]) -> None:
+def test_a_caption_that_says_nothing_is_guessed_at_chance(photos):
     """Groups are balanced where attackers learn, so the larger one is not preferred."""
     words = (*SCENES, "dataset.n_images=400", "metric=lic", "encoder=ngram", "seeds=2")
     parts = cell(words)
@@ -67,7 +65,7 @@ def test_a_caption_that_says_nothing_is_guessed_at_chance(photos: dict[str, Path
     assert score.n_images == N_ANONYMOUS
 
 
-def test_words_of_the_attribute_are_masked(photos: dict[str, Path]) -> None:
+def test_words_of_the_attribute_are_masked(photos):
     words = (*SCENES, "dataset.n_images=400", "metric=lic", "encoder=ngram", "seeds=1")
     parts = cell(words)
     values = {
@@ -84,7 +82,7 @@ def test_words_of_the_attribute_are_masked(photos: dict[str, Path]) -> None:
 
 
 @pytest.mark.slow
-def test_attackers_that_look_at_pictures_read_them_too(photos: dict[str, Path]) -> None:
+def test_attackers_that_look_at_pictures_read_them_too(photos):
     parts = cell([*SCENES, *SAT])
     score = anonymous_attack(
         parts.build("metric"),

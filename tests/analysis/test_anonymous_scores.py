@@ -1,7 +1,5 @@
 """What people name, worked by hand, and the correlations that follow from the paper's tables."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -27,37 +25,37 @@ VOTES = {
 TRUTH = {"1": "male", "2": "male", "3": "female", "4": "female"}
 
 
-def test_gt_is_the_mean_over_captions_of_the_share_of_raters() -> None:
+def test_gt_is_the_mean_over_captions_of_the_share_of_raters():
     score = human_scores(VOTES, GROUPS)["gt"]
     assert (score.value, score.n_images) == (pytest.approx((0.5 + 1 + 0 + 1) / 4), 4)
 
 
-def test_what_is_named_adds_up_to_gt() -> None:
+def test_what_is_named_adds_up_to_gt():
     scores = human_scores(VOTES, GROUPS)
     assert scores["names:male"].value == pytest.approx((0.5 + 0 + 0 + 0.5) / 4)
     assert scores["names:male"].value + scores["names:female"].value == scores["gt"].value
 
 
-def test_right_counts_only_answers_that_name_a_group() -> None:
+def test_right_counts_only_answers_that_name_a_group():
     scores = human_scores(VOTES, GROUPS, TRUTH)
     assert scores["right"].value == pytest.approx((1 + 0 + 0.5) / 3)
     assert scores["right:female"].value == pytest.approx(0.5)
     assert (scores["gt:female"].value, scores["gt:female"].n_images) == (0.5, 2)
 
 
-def test_pictures_without_a_true_group_are_neither_right_nor_wrong() -> None:
+def test_pictures_without_a_true_group_are_neither_right_nor_wrong():
     scores = human_scores(VOTES, GROUPS, {"1": "male"})
     assert (scores["right"].value, scores["right"].n_images) == (1.0, 1)
     assert math.isnan(scores["right:female"].value)
 
 
-def test_where_nobody_names_a_group_the_interval_is_no_point() -> None:
+def test_where_nobody_names_a_group_the_interval_is_no_point():
     score = human_scores({str(i): {"ann": "Unsure"} for i in range(20)}, GROUPS)["gt"]
     assert (score.value, score.low) == (0.0, 0.0)
     assert 0.1 < score.high < 0.25
 
 
-def test_more_raters_of_the_same_captions_are_not_more_captions() -> None:
+def test_more_raters_of_the_same_captions_are_not_more_captions():
     """Raters who always agree leave the interval as wide as one rater does."""
     one = {str(i): {"ann": "male" if i % 2 else "Unsure"} for i in range(40)}
     many = {i: dict.fromkeys("abcde", *votes.values()) for i, votes in one.items()}
@@ -70,7 +68,7 @@ def row(captioner: str, metric: str, part: str, value: float) -> AnonymousRow:
     return AnonymousRow(captioner, "gender", metric, part, ANONYMOUS, value, nan, nan, nan, 9)
 
 
-def test_captioners_without_answers_are_left_out_of_a_correlation() -> None:
+def test_captioners_without_answers_are_left_out_of_a_correlation():
     rows = [row(name, "people", "gt", x) for name, x in zip("abc", (0.1, 0.2, 0.4), strict=True)]
     rows += [row(name, "lic", LARGEST, x) for name, x in zip("abcd", (6, 7, 9, 0), strict=True)]
     (line,) = correlations(rows)
@@ -79,9 +77,7 @@ def test_captioners_without_answers_are_left_out_of_a_correlation() -> None:
 
 @pytest.mark.parametrize(("metric", "column"), [("lic", "lic"), ("imagecaptioner2", "ours")])
 @pytest.mark.parametrize(("table", "place"), [("5", 0), ("3", 1)])
-def test_the_paper_s_correlations_follow_from_its_cells(
-    metric: str, column: str, table: str, place: int
-) -> None:
+def test_the_paper_s_correlations_follow_from_its_cells(metric, column, table, place):
     people = published("imagecaptioner2", "5", "")["gt"]
     scores = published("imagecaptioner2", table, "")[column].reindex(people.index)
     follows = pearson(scores.tolist(), people.tolist())

@@ -1,7 +1,5 @@
 """A captioner is held against a file of results as it is against the captions themselves."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -31,7 +29,7 @@ def baseline(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_it_decides_as_the_captions_do(baseline: Path) -> None:
+def test_it_decides_as_the_captions_do(baseline):
     new = scored(NEW)
     old = scored(OLD, captioner="mine (baseline)")
     direct = compared([new, old]).lines()
@@ -50,35 +48,33 @@ def test_it_decides_as_the_captions_do(baseline: Path) -> None:
         ({"metric": "gender_ratio"}, "has no gender_ratio of gender, only gender_error"),
     ],
 )
-def test_what_was_not_made_alike_is_refused(
-    baseline: Path, settings: dict[str, Any], message: str
-) -> None:
+def test_what_was_not_made_alike_is_refused(baseline, settings, message):
     with pytest.raises(DataError, match=message):
         compare_to_baseline([scored(NEW, **settings)], read(baseline))
 
 
-def test_seeds_play_no_part_where_nothing_is_trained(baseline: Path) -> None:
+def test_seeds_play_no_part_where_nothing_is_trained(baseline):
     assert compare_to_baseline([scored(NEW, seeds=3)], read(baseline))
 
 
-def test_attackers_need_the_same_seeds() -> None:
+def test_attackers_need_the_same_seeds():
     old = scored(OLD, metric="leakage", seeds=2)
     with pytest.raises(DataError, match=r"seeds differ; add seeds=\[0,12\]"):
         compare_to_baseline([scored(NEW, metric="leakage", seeds=3)], [old])
 
 
-def test_places_are_no_difference(baseline: Path, tmp_path: Path) -> None:
+def test_places_are_no_difference(baseline, tmp_path):
     assert compare_to_baseline([scored(NEW, out=tmp_path)], read(baseline))
 
 
-def test_results_of_an_earlier_version_are_refused(baseline: Path) -> None:
+def test_results_of_an_earlier_version_are_refused(baseline):
     new = scored(NEW)
-    del new.manifest["corpus"]["reference"]  # type: ignore[attr-defined]
+    del new.manifest["corpus"]["reference"]
     with pytest.raises(DataError, match="images"):
         compare_to_baseline([new], [new])
 
 
-def test_a_changed_file_is_refused(baseline: Path, tmp_path: Path) -> None:
+def test_a_changed_file_is_refused(baseline, tmp_path):
     content = json.loads(baseline.read_text())
     content["results"][0]["rows"][0]["value"] = 0.0
     (tmp_path / "changed.json").write_text(json.dumps(content))
@@ -87,12 +83,12 @@ def test_a_changed_file_is_refused(baseline: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"schema": 1}', '{"schema": 1, "about": 3}'])
-def test_what_is_no_baseline_is_refused(tmp_path: Path, text: str) -> None:
+def test_what_is_no_baseline_is_refused(tmp_path, text):
     (tmp_path / "x.json").write_text(text)
     with pytest.raises(DataError, match="compare --json"):
         read(tmp_path / "x.json")
 
 
-def test_it_names_no_place(baseline: Path) -> None:
+def test_it_names_no_place(baseline):
     assert "/tmp" not in baseline.read_text()
     assert "cache" not in baseline.read_text()

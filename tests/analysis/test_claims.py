@@ -1,7 +1,5 @@
 """The register of claims: its tests on small numbers, its files, and what it must find."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
@@ -91,11 +89,11 @@ UP = series(*range(1, 9))
         (rising(series(1, 1, 3)), "no"),
     ],
 )
-def test_a_test_says_what_follows(verdict: ClaimCheck, follows: str) -> None:
+def test_a_test_says_what_follows(verdict, follows):
     assert verdict.follows == follows
 
 
-def test_every_test_is_used_by_the_register_and_tested_here() -> None:
+def test_every_test_is_used_by_the_register_and_tested_here():
     used = {check["test"] for entry in register(FOLDER) for check in entry["checks"]}
     assert used == set(TESTS)
 
@@ -109,11 +107,11 @@ def test_every_test_is_used_by_the_register_and_tested_here() -> None:
         (["not tested", "not tested"], "not tested"),
     ],
 )
-def test_readings_are_put_together(item: list[str], follows: str) -> None:
+def test_readings_are_put_together(item, follows):
     assert merged([ClaimCheck("", f) for f in item]).follows == follows
 
 
-def test_holm_counts_what_is_beyond_chance() -> None:
+def test_holm_counts_what_is_beyond_chance():
     result = all_lower(series(1, 2, half=0.1), series(2, 2.05, half=0.1))
     assert result.finding == "2 of 2 lower, 1 significantly (Holm)"
 
@@ -150,18 +148,18 @@ def test_holm_counts_what_is_beyond_chance() -> None:
         ("which base", "RELIC, gender, over nic, BERT_PRE", "+1.9", "yes"),
     ],
 )
-def test_known_entries(claim: str, what: str, finding: str, follows: str) -> None:
+def test_known_entries(claim, what, finding, follows):
     """What was computed from the printed tables by other means."""
     (line,) = (x for x in LINES if x.claim == claim and what in x.what)
     assert finding in line.verdict.finding
     assert line.verdict.follows == follows
 
 
-def test_every_claim_is_said_in_words() -> None:
+def test_every_claim_is_said_in_words():
     assert all(len(entry["says"].split()) >= 6 and entry["checks"] for entry in register(FOLDER))
 
 
-def test_one_paper_can_be_asked_for() -> None:
+def test_one_paper_can_be_asked_for():
     assert {line.paper for line in judge_claim(FOLDER, "DBAC v4")} == {"DBAC v4"}
 
 
@@ -176,26 +174,26 @@ def broken(folder: Path, **changes: object) -> Path:
     return folder
 
 
-def test_an_unknown_test_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_test_is_refused(tmp_path):
     with pytest.raises(DataError, match=r"claims\.yaml: test 'same_ordr' .*'same_order'"):
         judge_claim(broken(tmp_path, test="same_ordr"))
 
 
-def test_cells_that_do_not_exist_are_refused(tmp_path: Path) -> None:
+def test_cells_that_do_not_exist_are_refused(tmp_path):
     with pytest.raises(DataError, match=r"claims\.yaml: no cells fit"):
         judge_claim(broken(tmp_path, a={"paper": "relic", "table": 9, "column": "lic"}))
 
 
-def test_an_absent_study_is_a_missing_resource(tmp_path: Path) -> None:
+def test_an_absent_study_is_a_missing_resource(tmp_path):
     with pytest.raises(ResourceError, match="from a complete checkout"):
         judge_claim(broken(tmp_path, a={"rows": "nothing", "part": "score"}))
 
 
-def test_an_absent_register_is_a_missing_resource(tmp_path: Path) -> None:
+def test_an_absent_register_is_a_missing_resource(tmp_path):
     with pytest.raises(ResourceError, match="run this command from a checkout"):
         judge_claim(tmp_path)
 
 
-def test_no_line_of_the_table_is_torn() -> None:
+def test_no_line_of_the_table_is_torn():
     lines = [line for line in claims_report(LINES).splitlines() if line.startswith("| ")]
     assert {line.count(" | ") for line in lines} <= {3, 5}

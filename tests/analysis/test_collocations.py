@@ -1,7 +1,5 @@
 """What listed words stand beside."""
 
-from __future__ import annotations
-
 from bias_pipeline.analysis.caption_words import Collocations, collocations
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute, Context, LabelMap
@@ -32,13 +30,13 @@ TOY = corpus(
 )
 
 
-def test_captions_words_and_what_follows_are_counted() -> None:
+def test_captions_words_and_what_follows_are_counted():
     model, human = collocations(TOY, RACE)
     assert model == Collocations("model", "race", 3, 2, 0, (("dog", 2), ("(end)", 1)))
     assert human == Collocations("human", "race", 3, 2, 1, (("dog", 1), ("man", 1)))
 
 
-def test_both_attributes_of_an_intersection_are_told() -> None:
+def test_both_attributes_of_an_intersection_are_told():
     cell = compose.cell(["attribute=[gender,race]", "dataset.n_images=1200"])
     result = collocations(cell.corpus(), cell.build("attribute"))
     assert [(item.attribute, item.side) for item in result] == [
@@ -46,7 +44,7 @@ def test_both_attributes_of_an_intersection_are_told() -> None:
     ]  # fmt: skip
 
 
-def test_the_study_says_what_the_documents_say() -> None:
+def test_the_study_says_what_the_documents_say():
     """No captioner names race; the sentences that rest on it are in README and docs."""
     rows = rows_of(HERE, lambda *_: None, []).set_index("captions of")
     assert set(rows.index) == {*CAPTIONERS, "people"}

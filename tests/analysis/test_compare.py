@@ -1,7 +1,5 @@
 """Standings of made-up results."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -41,37 +39,37 @@ def leaderboard(values: dict[str, float], reading: object = LOWER) -> Leaderboar
     return only
 
 
-def test_the_fairest_stands_first() -> None:
+def test_the_fairest_stands_first():
     ranks = leaderboard({"a": 0.3, "b": 0.1, "c": 0.2}).ranks
     assert [rank.row.captioner for rank in ranks] == ["b", "c", "a"]
 
 
-def test_where_lower_is_not_fairer_the_nearest_to_neutral_stands_first() -> None:
+def test_where_lower_is_not_fairer_the_nearest_to_neutral_stands_first():
     ranks = leaderboard({"a": -0.3, "b": 0.1}, NEARER).ranks
     assert [rank.row.captioner for rank in ranks] == ["b", "a"]
 
 
-def test_equal_captioners_share_a_letter() -> None:
+def test_equal_captioners_share_a_letter():
     letters = {
         s.row.captioner: s.letters for s in leaderboard({"a": 0.3, "b": 0.3, "c": 0.9}).ranks
     }
     assert letters == {"a": "a", "b": "a", "c": "b"}
 
 
-def test_of_very_many_each_is_compared_with_the_fairest_alone() -> None:
+def test_of_very_many_each_is_compared_with_the_fairest_alone():
     computed = leaderboard({f"c{i}": 0.1 if i < 2 else 0.9 for i in range(ALL_PAIRS + 1)})
     letters = [rank.letters for rank in computed.ranks]
     assert computed.against_first
     assert letters == ["a", "a", *[""] * (ALL_PAIRS - 1)]
 
 
-def test_cells_that_differ_in_more_are_not_compared() -> None:
+def test_cells_that_differ_in_more_are_not_compared():
     results = [result("a", config={"encoder": 1}), result("b", config={"encoder": 2})]
     draws = {r.run_id: {"score": draw(0.1)} for r in results}
     assert rank_captioners(results, draws) == []
 
 
-def test_both_directions_are_compared() -> None:
+def test_both_directions_are_compared():
     results = [
         replace(result(n), rows=[row(captioner=n, part=p) for p in ("a_to_t", "t_to_a")])
         for n in "ab"
@@ -83,7 +81,7 @@ def test_both_directions_are_compared() -> None:
     ]
 
 
-def test_counts_stay_counts_when_they_are_ranked() -> None:
+def test_counts_stay_counts_when_they_are_ranked():
     """A count has one column and no seed: it is not one attacker, whose spread nobody knows."""
     counted = Draws(np.array([-0.2]), np.linspace(-0.3, -0.1, 5)[:, None], trained=False)
     assert not draws_ranked(result("a", NEARER), "score", counted).trained

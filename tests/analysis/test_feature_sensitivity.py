@@ -1,7 +1,5 @@
 """``analysis feature_sensitivity``: shifts, and when a number is steady."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -21,7 +19,7 @@ LINE = Shift(
 
 
 @pytest.mark.parametrize(("shift", "steady"), [(0.04, True), (-0.06, False), (0.06, False)])
-def test_a_number_is_steady_within_its_interval(shift: float, steady: bool) -> None:
+def test_a_number_is_steady_within_its_interval(shift, steady):
     assert is_steady([LINE, replace(LINE, shift=shift)]) is steady
 
 
@@ -42,7 +40,7 @@ def scored(captioner: str, n_wrong: int) -> Result:
     return run_cell(corpus(captioner, n_wrong), metric, [0], run_id=captioner)
 
 
-def test_a_shift_is_of_the_changed_pictures_captions_over_the_others() -> None:
+def test_a_shift_is_of_the_changed_pictures_captions_over_the_others():
     lines = shifts([scored(WHOLE, 10), scored("background", 10), scored("objects", 50)])
     by_change = {line.change: line for line in lines if line.part == "score"}
     assert by_change["background"].shift == 0
@@ -51,12 +49,12 @@ def test_a_shift_is_of_the_changed_pictures_captions_over_the_others() -> None:
     assert not by_change["objects"].within
 
 
-def test_what_was_not_scored_under_a_change_has_no_shift() -> None:
+def test_what_was_not_scored_under_a_change_has_no_shift():
     lines = shifts([scored(WHOLE, 10), scored("background", 10)])
     assert {line.change for line in lines} == {"background"}
 
 
-def test_a_number_without_an_interval_has_no_shift() -> None:
+def test_a_number_without_an_interval_has_no_shift():
     whole = scored(WHOLE, 10)
     none = replace(whole, rows=[replace(row, ci_low=np.nan, ci_high=np.nan) for row in whole.rows])
     assert shifts([none, scored("background", 10)]) == []

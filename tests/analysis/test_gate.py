@@ -1,7 +1,5 @@
 """What decides between two captioners, and what does not: made-up results."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -83,7 +81,7 @@ def rare(wrong: tuple[int, int], n: int, margin: float | None = None) -> Decisio
         ((0.5, 0.5), "", "lic: no significant difference between a and b"),
     ],
 )
-def test_who_wins(values: tuple[float, float], winner: str, message: str) -> None:
+def test_who_wins(values, winner, message):
     decision = decided(cell("a", values[0]), cell("b", values[1]))
     assert decision.winner == winner
     assert decision.sentence().startswith(message)
@@ -93,7 +91,7 @@ def test_who_wins(values: tuple[float, float], winner: str, message: str) -> Non
     ("values", "message"),
     [((2.0, 1.0), "lic: a is better than b (difference +9"), ((1.0, 2.0), "a is worse than b")],
 )
-def test_quality_is_compared_by_what_is_better(values: tuple[float, float], message: str) -> None:
+def test_quality_is_compared_by_what_is_better(values, message):
     pair = [cell(n, v, direction="higher is better") for n, v in zip("ab", values, strict=True)]
     assert message in decided(*pair).sentence()
 
@@ -110,23 +108,23 @@ def test_quality_is_compared_by_what_is_better(values: tuple[float, float], mess
         (cell("b", math.nan), "b: it has no value"),
     ],
 )
-def test_who_speaks_or_covers_otherwise_wins_nothing(other: Result, doubt: str) -> None:
+def test_who_speaks_or_covers_otherwise_wins_nothing(other, doubt):
     decision = decided(cell("a", 0.5), other)
     assert (decision.winner, doubt in decision.sentence()) == ("", True)
 
 
-def test_attackers_of_fewer_images_are_not_compared() -> None:
+def test_attackers_of_fewer_images_are_not_compared():
     whole, half = (
         cell(name, 0.5, attacked=True, n_images=n) for name, n in (("a", 900), ("b", 450))
     )
     assert "a was scored on 900 images and b on 450" in decided(whole, half).sentence()
 
 
-def test_counts_of_fewer_images_are_compared() -> None:
+def test_counts_of_fewer_images_are_compared():
     assert decided(cell("a", 0.5, n_images=900), cell("b", 0.1, n_images=450)).winner == "other"
 
 
-def test_a_headline_that_follows_how_much_is_said_decides_nothing() -> None:
+def test_a_headline_that_follows_how_much_is_said_decides_nothing():
     decision = decided(cell("a", 0.5, reading=None), cell("b", 0.1, reading=None))
     assert (
         decision.winner,
@@ -137,24 +135,24 @@ def test_a_headline_that_follows_how_much_is_said_decides_nothing() -> None:
     )
 
 
-def test_a_silent_loser_is_a_loser() -> None:
+def test_a_silent_loser_is_a_loser():
     silent = cell("a", 0.5, speech={**ALIKE, "neutral": 0.9})
     assert decided(silent, cell("b", 0.1)).winner == "other"
 
 
-def test_the_reading_decides_and_not_the_headline() -> None:
+def test_the_reading_decides_and_not_the_headline():
     decision = decided(cell("a", 0.5, COUNTED), cell("b", 0.1, COUNTED))
     assert (decision.winner, decision.part) == ("other", "named")
     assert decision.sentence().startswith("lic (by named): a is less fair than b")
 
 
-def test_who_hardly_names_a_group_decides_nothing() -> None:
+def test_who_hardly_names_a_group_decides_nothing():
     speech = {**ALIKE, "neutral": 0.97}
     decision = decided(cell("a", 0.5, COUNTED, speech), cell("b", 0.1, COUNTED, speech))
     assert "3% of the captions name a group" in decision.sentence()
 
 
-def test_nothing_wrong_on_either_side_of_few_images_is_no_difference_that_was_ruled_out() -> None:
+def test_nothing_wrong_on_either_side_of_few_images_is_no_difference_that_was_ruled_out():
     decision = rare((0, 0), 30)
     assert (decision.outcome, decision.difference.p_value) == ("passed", 1.0)
     assert "this test usually misses one below 1" in decision.sentence()
@@ -171,49 +169,47 @@ def test_nothing_wrong_on_either_side_of_few_images_is_no_difference_that_was_ru
         ((15, 0), 3000, "passed", "not less fair"),
     ],
 )
-def test_with_a_margin_the_whole_interval_decides(
-    wrong: tuple[int, int], n: int, outcome: str, sentence: str
-) -> None:
+def test_with_a_margin_the_whole_interval_decides(wrong, n, outcome, sentence):
     decision = rare(wrong, n, margin=0.01)
     assert (decision.outcome, sentence in decision.sentence()) == (outcome, True), (
         decision.sentence()
     )
 
 
-def test_a_margin_that_every_difference_is_below_is_refused() -> None:
+def test_a_margin_that_every_difference_is_below_is_refused():
     one, two = cell("a", 0.5), cell("b", 0.1)
     for result in (one, two):
-        result.manifest["metric"]["range"] = {"score": [0.0, 1.0]}  # type: ignore[index]
+        result.manifest["metric"]["range"] = {"score": [0.0, 1.0]}
     with pytest.raises(UsageError, match="can be larger, since it lies between 0 and 1"):
         decided(one, two, margin=1.0)
 
 
-def test_a_difference_that_never_moves_has_no_interval() -> None:
+def test_a_difference_that_never_moves_has_no_interval():
     decision = decided(cell("a", 0.0), cell("b", 0.0))
     unmoved = replace(decision.difference, ci_low=math.nan, ci_high=math.nan)
     assert "(difference +0.0, no interval, p" in replace(decision, difference=unmoved).sentence()
 
 
-def test_the_limits_are_parameters() -> None:
+def test_the_limits_are_parameters():
     pair = cell("a", 0.5), cell("b", 0.1, speech={**ALIKE, "words": 8.0})
     assert decided(*pair, limits=Limits(speech=0.5)).winner == "other"
 
 
-def test_results_of_an_earlier_version_decide_nothing() -> None:
+def test_results_of_an_earlier_version_decide_nothing():
     old = cell("a", 0.5)
     manifest = {**old.manifest, "metric": {"direction": "lower is fairer"}}
     decision = decided(Result("a", old.rows, manifest), cell("b", 0.1))
     assert "earlier version" in decision.sentence()
 
 
-def test_p_is_adjusted_for_all_that_decides() -> None:
+def test_p_is_adjusted_for_all_that_decides():
     several = [cell(n, v) for n, v in (("a", 0.5), ("b", 0.505), ("c", 0.502), ("d", 0.504))]
     draws = {r.run_id: {"score": draw(r.rows[0].value)} for r in several}
     alone = decisions(several[:2], draws)[0].difference.p_value
     assert decisions(several, draws)[0].difference.p_value >= alone
 
 
-def test_only_the_first_is_held_against_everybody() -> None:
+def test_only_the_first_is_held_against_everybody():
     several = [cell(n, 0.1 * i) for i, n in enumerate("abc")]
     draws = {r.run_id: {"score": draw(r.rows[0].value)} for r in several}
     assert [(d.first, d.other) for d in decisions(several, draws)] == [("a", "b"), ("a", "c")]

@@ -1,7 +1,5 @@
 """Two captioners of one name are never one row."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,23 +23,23 @@ def names(results: list[Result]) -> list[str]:
     return [row.captioner for result in results for row in result.rows[:1]]
 
 
-def test_files_of_one_name_get_as_much_of_their_path_as_tells_them_apart() -> None:
+def test_files_of_one_name_get_as_much_of_their_path_as_tells_them_apart():
     computed, (sentence,) = resolve_name_collisions([result(A, "a" * 64), result(B, "b" * 64)])
     assert names(computed) == ["A_model", "B_model"]
     assert sentence == f"2 files are called model: A_model ({A}), B_model ({B})"
 
 
-def test_all_rows_of_a_run_are_renamed() -> None:
+def test_all_rows_of_a_run_are_renamed():
     computed, _ = resolve_name_collisions([result(A, "a" * 64), result(B, "b" * 64)])
     assert {row.captioner for row in computed[0].rows} == {"A_model"}
 
 
-def test_their_order_does_not_matter() -> None:
+def test_their_order_does_not_matter():
     computed, _ = resolve_name_collisions([result(B, "b" * 64), result(A, "a" * 64)])
     assert names(computed) == ["B_model", "A_model"]
 
 
-def test_one_file_keeps_its_name_whatever_is_measured() -> None:
+def test_one_file_keeps_its_name_whatever_is_measured():
     lines = [
         result(A, metric="lic"),
         result(A, metric="dbac"),
@@ -51,36 +49,36 @@ def test_one_file_keeps_its_name_whatever_is_measured() -> None:
     assert (names(computed), sentences) == (["model"] * 3, [])
 
 
-def test_one_name_in_two_data_sets_is_no_namesake() -> None:
+def test_one_name_in_two_data_sets_is_no_namesake():
     computed, sentences = resolve_name_collisions([result(A), result(B, dataset="flickr30k")])
     assert (names(computed), sentences) == (["model"] * 2, [])
 
 
-def test_versions_of_one_file_stand_apart_by_digest() -> None:
+def test_versions_of_one_file_stand_apart_by_digest():
     computed, (sentence,) = resolve_name_collisions([result(A, "a" * 64), result(A, "b" * 64)])
     assert names(computed) == ["model aaaaaaaa", "model bbbbbbbb"]
     assert sentence.startswith("2 corpora of coco are called model under gender")
 
 
-def test_a_sweep_goes_by_files_alone() -> None:
+def test_a_sweep_goes_by_files_alone():
     """Labels of several annotators make several corpora, which are lines of their own there."""
     computed, sentences = resolve_file_collisions([result(A, "a" * 64), result(A, "b" * 64)])
     assert (names(computed), sentences) == (["model"] * 2, [])
 
 
-def test_a_name_that_another_captioner_has_is_not_given() -> None:
+def test_a_name_that_another_captioner_has_is_not_given():
     others = [result("/x/A_model.json", captioner="A_model")]
     computed, _ = resolve_file_collisions([result(A), result(B), *others])
     assert names(computed) == ["data_A_model", "data_B_model", "A_model"]
 
 
-def test_runs_that_do_not_say_where_they_are_from_stay() -> None:
+def test_runs_that_do_not_say_where_they_are_from_stay():
     lines = [Result("run", [row(captioner="model")], {}) for _ in range(2)]
     assert resolve_name_collisions(lines) == (lines, [])
 
 
 @given(st.lists(st.text("aA ._/-", min_size=1, max_size=8), min_size=2, max_size=5, unique=True))
-def test_names_are_distinct_and_safe(paths: list[str]) -> None:
+def test_names_are_distinct_and_safe(paths):
     names = names_of([f"/{path}/m.json" for path in paths])
     assert len(set(names.values())) == len(paths)
     assert all(name.replace("_", "").replace("-", "").isalnum() for name in names.values())

@@ -1,7 +1,5 @@
 """Quality against bias: who beats whom, on made-up results."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -51,45 +49,45 @@ def beaten(front: Front) -> dict[str, tuple[str, ...]]:
         ({"a": (1, 0.1), "b": (1, 0.1)}, {"a": (), "b": ()}),  # alike
     ],
 )
-def test_who_is_beaten(values: Values, expected: dict[str, tuple[str, ...]]) -> None:
+def test_who_is_beaten(values, expected):
     assert beaten(front(values)) == expected
 
 
-def test_where_lower_is_not_fairer_the_distance_from_neutral_counts() -> None:
+def test_where_lower_is_not_fairer_the_distance_from_neutral_counts():
     assert beaten(front({"a": (1, 0.1), "b": (0, -0.2)}, NEARER))["b"] == ("a",)
 
 
-def test_a_poor_captioner_that_says_nothing_is_no_better_than_a_good_fair_one() -> None:
+def test_a_poor_captioner_that_says_nothing_is_no_better_than_a_good_fair_one():
     result = front({"silent": (-3, 0.0), "good": (1, 0.0), "biased": (2, 0.5)})
     assert beaten(result) == {"biased": (), "good": (), "silent": ("good",)}
 
 
-def test_the_best_stands_first() -> None:
+def test_the_best_stands_first():
     places = front({"a": (0, 0.1), "b": (2, 0.3), "c": (1, 0.2)}).places
     assert [place.bias.captioner for place in places] == ["b", "c", "a"]
 
 
-def test_a_captioner_without_a_value_takes_no_part() -> None:
+def test_a_captioner_without_a_value_takes_no_part():
     result = front({"a": (0, 0.1), "b": (2, 0.3), "c": (math.nan, 0.0)})
     assert set(beaten(result)) == {"a", "b"}
 
 
-def test_one_captioner_makes_no_front() -> None:
+def test_one_captioner_makes_no_front():
     assert fronts(cells({"a": (0, 0.1)})) == []
 
 
-def test_without_quality_there_is_no_front() -> None:
+def test_without_quality_there_is_no_front():
     assert fronts(cells({"a": (0, 0.1), "b": (0, 0.2)}, LOWER)[1::2]) == []
 
 
-def test_each_direction_has_its_front() -> None:
+def test_each_direction_has_its_front():
     values: Values = {"a": (0, 0.1), "b": (1, 0.2)}
     results = [*cells(values, part="a_to_t"), *cells(values, part="t_to_a")[1::2]]
     (front,) = fronts(results[:4])
     assert front.places[0].bias.part == "a_to_t"
 
 
-def test_shares_of_resamplings_follow_the_distance() -> None:
+def test_shares_of_resamplings_follow_the_distance():
     values: Values = {"a": (1, 0.1), "b": (0, 0.9), "c": (1.001, 0.1005)}
     draws = {r.run_id: {"score": draw(r.rows[0].value, noise=0.05)} for r in cells(values)}
     (front,) = fronts(cells(values), draws)
@@ -98,32 +96,32 @@ def test_shares_of_resamplings_follow_the_distance() -> None:
     assert 0.4 < shares["a"] < 1
 
 
-def test_shares_need_as_many_resamplings_everywhere() -> None:
+def test_shares_need_as_many_resamplings_everywhere():
     values: Values = {"a": (1, 0.1), "b": (0, 0.9)}
     draws = {r.run_id: {"score": draw(r.rows[0].value)} for r in cells(values)}
     draws["lic-a"] = {"score": Draws(np.zeros(3), np.zeros((9, 3)))}
     assert all(math.isnan(place.share) for place in fronts(cells(values), draws)[0].places)
 
 
-def test_the_verdict_says_who_is_beaten_by_whom() -> None:
+def test_the_verdict_says_who_is_beaten_by_whom():
     verdict = front({"a": (1, 0.1), "b": (0, 0.2)}).verdict()
     assert verdict.endswith(
         "better and fairer than a; worse on one and no better on the other: b (by a)"
     )
 
 
-def test_a_sweep_tells_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sweep_tells_it(capsys):
     print_results(cells({"a": (1, 0.1), "b": (0, 0.2)}))
     assert "quality and lic: no captioner is better and fairer than a;" in capsys.readouterr().out
 
 
-def test_the_report_has_it_with_a_figure() -> None:
+def test_the_report_has_it_with_a_figure():
     text = page(cells({"a": (1, 0.1), "b": (0, 0.2)}), {})
     assert 'aria-label="quality and lic, x, x"' in text
     assert "beaten by" in text
 
 
-def test_e9_hostile_captioners_make_no_element() -> None:
+def test_e9_hostile_captioners_make_no_element():
     values = [(k, 0.1 * k) for k in range(len(HOSTILE))]
     plain = page(cells(dict(zip(map("a{}".format, range(len(HOSTILE))), values, strict=True))), {})
     hostile = page(cells(dict(zip(HOSTILE, values, strict=True))), {})
@@ -131,7 +129,7 @@ def test_e9_hostile_captioners_make_no_element() -> None:
 
 
 @pytest.mark.parametrize(("values", "best"), [((2.0, 1.0), "a"), ((1.0, 2.0), "b")])
-def test_quality_is_ranked_by_what_is_better(values: tuple[float, float], best: str) -> None:
+def test_quality_is_ranked_by_what_is_better(values, best):
     results = cells({"a": (values[0], 0.1), "b": (values[1], 0.1)})[::2]
     draws = {r.run_id: {"score": draw(r.rows[0].value)} for r in results}
     (leaderboard,) = rank_captioners(results, draws)

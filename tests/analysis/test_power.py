@@ -1,7 +1,5 @@
 """How small a bias can be seen: the rule between measured sizes, and what the command prints."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -17,40 +15,40 @@ LARGE = replace(FIVE, n_images=400, balanced=400.0, error=0.005)
 POWER = Power([FIVE, TWENTY, LARGE])
 
 
-def test_at_a_measured_size_it_is_what_the_error_there_gives() -> None:
+def test_at_a_measured_size_it_is_what_the_error_there_gives():
     assert POWER.smallest(400) == pytest.approx(detectable(0.005))
 
 
-def test_the_error_is_that_of_the_bias_nearest_to_what_is_seen() -> None:
+def test_the_error_is_that_of_the_bias_nearest_to_what_is_seen():
     assert POWER.smallest(100) == pytest.approx(detectable(0.01))
 
 
-def test_beyond_the_sizes_it_follows_the_root_of_the_number() -> None:
+def test_beyond_the_sizes_it_follows_the_root_of_the_number():
     assert POWER.smallest(1600) == pytest.approx(POWER.smallest(400) / 2)
 
 
-def test_the_nearest_measured_size_is_shown() -> None:
+def test_the_nearest_measured_size_is_shown():
     assert {m.n_images for m in POWER.at(350)} == {400}
 
 
-def test_a_score_that_is_just_detectable_is_above_chance_in_four_of_five_cases() -> None:
+def test_a_score_that_is_just_detectable_is_above_chance_in_four_of_five_cases():
     from scipy.stats import norm
 
     assert norm.sf(1.96 - detectable(1.0)) == pytest.approx(0.8, abs=0.001)
 
 
 @pytest.mark.parametrize("power", measured(), ids=lambda p: f"{p.first.design} {p.first.metric}")
-def test_more_images_show_smaller_bias(power: Power) -> None:
+def test_more_images_show_smaller_bias(power):
     assert power.smallest(8000) < power.smallest(250)
 
 
-def test_the_command_has_a_line_for_each_measured_part(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_has_a_line_for_each_measured_part(capsys):
     assert main(["analysis", "power", "--n", "500"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert sum(" points " in line or " nat " in line for line in lines) == len(measured())
 
 
-def test_a_size_that_was_not_measured_is_called_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_size_that_was_not_measured_is_called_so(capsys):
     main(["analysis", "power", "--n", "50"])
     assert "follow the root of the number" in capsys.readouterr().out
 
@@ -59,8 +57,6 @@ def test_a_size_that_was_not_measured_is_called_so(capsys: pytest.CaptureFixture
     ("words", "message"),
     [(["--groups", "9"], "images of two groups"), (["--n", "0"], "at least 1"), ([], "--n")],
 )
-def test_what_is_no_number_of_images_is_refused(
-    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_no_number_of_images_is_refused(words, message, capsys):
     assert main(["analysis", "power", *words]) == 2
     assert message in capsys.readouterr().err

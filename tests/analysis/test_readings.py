@@ -4,8 +4,6 @@ The captioners are those of the embedded data set that differ from ``faithful`` 
 and in nothing else.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import chdir
 from dataclasses import replace
@@ -84,18 +82,14 @@ def row(name: str, part: str, speaker: str) -> Row:
 
 
 @pytest.mark.parametrize(("name", "reading", "speaker"), CLAIMS)
-def test_how_much_is_said_does_not_move_a_reading(
-    name: str, reading: EvidenceRule, speaker: str
-) -> None:
+def test_how_much_is_said_does_not_move_a_reading(name, reading, speaker):
     plain, planted = (row(name, reading.part, item) for item in ("faithful", speaker))
     alike = planted.value == plain.value  # without an interval where no resampling moves it
     assert alike or planted.ci_low <= plain.value <= planted.ci_high
 
 
 @pytest.mark.parametrize(("name", "reading", "speaker"), CLAIMS)
-def test_nobody_is_accused_for_how_much_is_said(
-    name: str, reading: EvidenceRule, speaker: str
-) -> None:
+def test_nobody_is_accused_for_how_much_is_said(name, reading, speaker):
     headline = row(name, reading.part, speaker)
     assert headline.value == 0 or headline.ci_low <= 0  # one of exactly 0 may have no interval
 
@@ -111,16 +105,14 @@ def test_nobody_is_accused_for_how_much_is_said(
         ("ba_directional", "t_to_a", "neutral_speaker"),
     ],
 )
-def test_what_follows_speech_is_moved_by_it(name: str, part: str, speaker: str) -> None:
+def test_what_follows_speech_is_moved_by_it(name, part, speaker):
     plain, planted = (row(name, part, item) for item in ("faithful", speaker))
     assert not planted.ci_low <= plain.value <= planted.ci_high
 
 
 @pytest.mark.parametrize(("speaker", "changed"), [(n, item[1]) for n, item in SPEAKERS.items()])
 @pytest.mark.parametrize("trait", ["words", "vocabulary"])
-def test_those_who_speak_unlike_people_are_known(
-    speaker: str, changed: set[str], trait: str
-) -> None:
+def test_those_who_speak_unlike_people_are_known(speaker, changed, trait):
     pair = result("gender_error", speaker), result("gender_error", "faithful")
     reading = EvidenceRule("named", follows=(trait,))
     if trait in changed:
@@ -133,13 +125,13 @@ def test_those_who_speak_unlike_people_are_known(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_metric_answers_a_known_question(name: str) -> None:
+def test_a_metric_answers_a_known_question(name):
     info = compose.cell([f"metric={name}"]).build("metric").info
     assert info.question in QUESTIONS
     assert set(info.readings) <= set(HEADLINES)
 
 
-def test_an_unknown_trait_is_refused() -> None:
+def test_an_unknown_trait_is_refused():
     info = compose.cell(["metric=lic"]).build("metric").info
     with pytest.raises(ValueError, match="'mood' is unknown"):
         replace(info, readings={"score": EvidenceRule("score", follows=("mood",))})

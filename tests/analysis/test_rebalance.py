@@ -1,7 +1,5 @@
 """``analysis rebalance``: its formula, and what it undoes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -27,11 +25,11 @@ def weights(data: Corpus, *objects: TooOften) -> np.ndarray:
     return image_weights(data, "human", "gender", OBJECTS, GROUPS, objects)
 
 
-def test_an_object_that_is_never_named_with_a_group_is_drawn_five_times_at_most() -> None:
+def test_an_object_that_is_never_named_with_a_group_is_drawn_five_times_at_most():
     assert TooOften("dog", model=1.0, human=0.5).factors.tolist() == [0.5, 5.0]
 
 
-def test_captions_drawn_by_their_weights_have_peoples_share() -> None:
+def test_captions_drawn_by_their_weights_have_peoples_share():
     """Of ten captions of dogs eight are of men; people name as many with women."""
     data = corpus(("m", "a dog", 8), ("f", "a dog", 2), ("m", "a cat", 992), ("f", "a cat", 998))
     weight = weights(data, TooOften("dog", model=0.8, human=0.5))
@@ -41,7 +39,7 @@ def test_captions_drawn_by_their_weights_have_peoples_share() -> None:
     assert share == pytest.approx(0.5, abs=0.01)  # a group's mean shifts by a hundredth
 
 
-def test_every_group_keeps_its_share() -> None:
+def test_every_group_keeps_its_share():
     data = corpus(("m", "a dog", 8), ("f", "a dog", 2), ("m", "a cat", 5), ("f", "a cat", 9))
     weight = weights(data, TooOften("dog", model=0.8, human=0.5))
     men = np.array([record.labels["gender"] == "male" for record in data])
@@ -49,23 +47,23 @@ def test_every_group_keeps_its_share() -> None:
     assert weight[~men].sum() == pytest.approx(11)
 
 
-def test_a_caption_of_two_objects_has_the_mean_of_their_factors() -> None:
+def test_a_caption_of_two_objects_has_the_mean_of_their_factors():
     data = corpus(("m", "a dog", 1), ("m", "a dog with a tie", 1), ("m", "a cat", 1), ("f", "a", 1))
     items = TooOften("dog", model=0.8, human=0.4), TooOften("tie", model=0.5, human=0.75)
     both = weights(data, *items)[:3]
     assert (both / both[2]).tolist() == pytest.approx([0.5, (0.5 + 1.5) / 2, 1])
 
 
-def test_images_of_no_group_keep_their_weight() -> None:
+def test_images_of_no_group_keep_their_weight():
     data = corpus(("unsure", "a dog", 1), ("m", "a dog", 3), ("f", "a dog", 1), ("f", "a cat", 1))
     assert weights(data, TooOften("dog", model=0.8, human=0.5))[0] == 1
 
 
-def test_captions_without_the_objects_are_refused() -> None:
+def test_captions_without_the_objects_are_refused():
     with pytest.raises(NotApplicableError, match="no caption names tie"):
         weights(corpus(("m", "a dog", 1), ("f", "a dog", 1)), TooOften("tie", model=1, human=0.5))
 
 
-def test_an_object_that_the_vocabulary_lacks_is_refused() -> None:
+def test_an_object_that_the_vocabulary_lacks_is_refused():
     with pytest.raises(UsageError, match="has no object 'bus'"):
         weights(corpus(("m", "a dog", 1), ("f", "a dog", 1)), TooOften("bus", model=1, human=0.5))

@@ -1,7 +1,5 @@
 """Sensitivity and consistency: printed tables, planted scores and finished runs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -63,21 +61,19 @@ def drawn(scored: list[Result], spread: float = 0.01, n: int = 200) -> dict[str,
 
 
 @pytest.mark.parametrize(("metric", "follow", "off"), [("dbac", 50, 0.009), ("lic", 21, 2)])
-def test_printed_coefficients_follow_from_printed_scores(
-    metric: str, follow: int, off: float
-) -> None:
+def test_printed_coefficients_follow_from_printed_scores(metric, follow, off):
     """Table 15b holds scores of 1e-4 with four decimals, of which LIC's cannot follow."""
     query = coefficients().query("metric == @metric")
     differences = (query["ours"] - query["printed"]).abs()
     assert (int((differences <= 0.005).sum()), bool(differences.max() < off)) == (follow, True)
 
 
-def test_the_printed_reduction_is_the_mean_over_captioners() -> None:
+def test_the_printed_reduction_is_the_mean_over_captioners():
     row = reductions().iloc[0]
     assert row["from scores"] == pytest.approx(row["printed"], abs=0.01)
 
 
-def test_a_printed_mean_that_is_not_that_of_its_rows() -> None:
+def test_a_printed_mean_that_is_not_that_of_its_rows():
     row = reductions().iloc[1]
     assert (round(row["mean of printed rows"], 1), row["printed"]) == (75.8, 69.88)
 
@@ -91,9 +87,7 @@ def test_a_printed_mean_that_is_not_that_of_its_rows() -> None:
         ("Table 8, ImageCaptioner2", 0, 0.96, 0.98),
     ],
 )
-def test_conflicts_and_correlations_of_printed_tables(
-    line: str, share: float, pearson: float, spearman: float
-) -> None:
+def test_conflicts_and_correlations_of_printed_tables(line, share, pearson, spearman):
     row = consistency().loc[line]
     assert row[["conflicts (%)", "Pearson", "Spearman"]].tolist() == pytest.approx(
         [share, pearson, spearman], abs=0.006
@@ -103,62 +97,62 @@ def test_conflicts_and_correlations_of_printed_tables(
 # --- arithmetic
 
 
-def test_the_coefficient_does_not_depend_on_the_unit() -> None:
+def test_the_coefficient_does_not_depend_on_the_unit():
     values = np.array([0.1, 0.25, 0.2])
     assert coefficient_of_variation(100 * values) == pytest.approx(coefficient_of_variation(values))
 
 
-def test_one_variant_has_no_coefficient() -> None:
+def test_one_variant_has_no_coefficient():
     assert np.isnan(coefficient_of_variation(np.array([[0.3]]))).all()
 
 
-def test_a_reduction_against_itself_is_none() -> None:
+def test_a_reduction_against_itself_is_none():
     assert reduction(scores("10"), scores("10")).mean.value == 0
 
 
 THREE = {"sat": {"lstm": 0.1, "ngram": 0.3, "mpnet": 0.9}}
 
 
-def test_a_reduction_is_of_the_variants_that_both_have() -> None:
+def test_a_reduction_is_of_the_variants_that_both_have():
     one, two = Variants.of_table("a", {"sat": TWO["sat"]}), Variants.of_table("b", THREE)
     assert [reduction(*item).mean.value for item in ((one, two), (two, one))] == [0, 0]
 
 
-def test_variants_that_one_lacks_are_told() -> None:
+def test_variants_that_one_lacks_are_told():
     one, two = Variants.of_table("a", {"sat": TWO["sat"]}), Variants.of_table("b", THREE)
     assert reduction(one, two).left_out == ("mpnet",)
 
 
-def test_one_shared_variant_is_no_comparison() -> None:
+def test_one_shared_variant_is_no_comparison():
     one = Variants.of_table("a", {"sat": {"lstm": 0.1, "bert": 0.2}})
     with pytest.raises(DataError, match="fewer than two variants"):
         reduction(one, Variants.of_table("b", THREE))
 
 
-def test_numbers_of_other_captioners_are_not_compared() -> None:
+def test_numbers_of_other_captioners_are_not_compared():
     with pytest.raises(DataError, match="share no captioner"):
         reduction(Variants.of_table("a", {"x": {"p": 1, "q": 2}}), Variants.of_table("b", TWO))
 
 
-def test_the_interval_of_a_mean_holds_it() -> None:
+def test_the_interval_of_a_mean_holds_it():
     result = results({f"c{i}": {"lstm": 0.1 * i, "ngram": 0.2 * i} for i in range(1, 6)})
     (variant,) = variants(result, drawn(result), ["encoder"])
     mean = sensitivity(variant).mean
     assert mean.low < mean.value < mean.high
 
 
-def test_without_draws_there_is_no_interval() -> None:
+def test_without_draws_there_is_no_interval():
     (variant,) = variants(results(), {}, ["encoder"])
     assert np.isnan(sensitivity(variant).mean.low)
 
 
-def test_a_conflict_is_named() -> None:
+def test_a_conflict_is_named():
     table = {"sat": {"lstm": 0.1, "ngram": -0.1}, "nic": {"lstm": 0.2, "ngram": 0.3}}
     (agreement,) = agreements(variants(results(table), {}, ["encoder"])[0])
     assert (agreement.conflicts.value, agreement.conflicting) == (0.5, ("sat",))
 
 
-def test_correlations_of_scipy() -> None:
+def test_correlations_of_scipy():
     from scipy import stats
 
     generator = np.random.default_rng(2)
@@ -181,7 +175,7 @@ def test_correlations_of_scipy() -> None:
 # --- finished runs
 
 
-def test_what_is_the_same_stands_in_the_setting() -> None:
+def test_what_is_the_same_stands_in_the_setting():
     (variant,) = variants(results(alignment="top_n"), {}, ["encoder"])
     assert (variant.setting.headline, variant.setting.encoder, variant.setting.alignment) == (
         "lic",
@@ -190,30 +184,30 @@ def test_what_is_the_same_stands_in_the_setting() -> None:
     )
 
 
-def test_variants_are_named_by_what_varies() -> None:
+def test_variants_are_named_by_what_varies():
     assert variants(results(), {}, ["encoder"])[0].variants == ("lstm", "ngram")
 
 
-def test_a_captioner_without_a_variant_is_left_out_and_told() -> None:
+def test_a_captioner_without_a_variant_is_left_out_and_told():
     lines = [*results(), *results({"oscar": {"lstm": 0.1}})]
     (variant,) = variants(lines, {}, ["encoder"])
     assert (variant.captioners, variant.absent) == (("sat", "nic"), ("oscar",))
 
 
-def test_metrics_may_be_the_variants() -> None:
+def test_metrics_may_be_the_variants():
     table = {"sat": {"ngram": 0.1}, "nic": {"ngram": 0.2}}
     lines = [*results(table), *results(table, metric="leakage")]
     assert variants(lines, {}, ["metric"])[0].variants == ("lic", "leakage")
 
 
-def test_each_setting_of_a_metric_is_a_variant_where_metrics_are() -> None:
+def test_each_setting_of_a_metric_is_a_variant_where_metrics_are():
     table = {"sat": {"ngram": 0.1}, "nic": {"ngram": 0.2}}
     same = [variant for order in (0, 1) for variant in configured(results(table), order)]
     (variant,) = variants([*same, *results(table, metric="leakage")], {}, ["metric"])
     assert variant.variants == ("lic metric.order=0", "lic metric.order=1", "leakage")
 
 
-def test_two_runs_of_one_variant_are_refused() -> None:
+def test_two_runs_of_one_variant_are_refused():
     result = results()
     again = [
         Result(f"{one.run_id}-2", [renamed(one, f"{one.run_id}-2")], one.manifest) for one in result
@@ -226,7 +220,7 @@ def renamed(one: Result, name: str) -> Row:
     return replace(one.rows[0], run_id=name)
 
 
-def test_a_value_within_a_choice_may_vary() -> None:
+def test_a_value_within_a_choice_may_vary():
     lines = [
         replace(one, manifest={**one.manifest, "config": {"order": order}, "keys": {}})
         for order, encoder in enumerate(("lstm", "ngram"))
@@ -249,7 +243,7 @@ def configured(scored: list[Result], order: int) -> list[Result]:
     ]
 
 
-def test_runs_are_set_beside_those_that_share_their_values() -> None:
+def test_runs_are_set_beside_those_that_share_their_values():
     """Though only the runs of one variant tell them: they alone were tried with two orders."""
     both = configured(results(), 1)
     more = configured([one for one in results() if one.rows[0].encoder == "ngram"], 2)
@@ -257,7 +251,7 @@ def test_runs_are_set_beside_those_that_share_their_values() -> None:
     assert (variant.variants, variant.setting.others) == (("lstm", "ngram"), "metric.order=1")
 
 
-def test_an_unknown_key_is_refused() -> None:
+def test_an_unknown_key_is_refused():
     with pytest.raises(UsageError, match="did you mean 'encoder'"):
         variants(results(), {}, ["encodr"])
 
@@ -273,36 +267,34 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(("word", "message"), [("sensitivity", "mean"), ("consistency", "Kendall")])
-def test_runs_are_analysed_without_training(
-    outputs: Path, word: str, message: str, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_runs_are_analysed_without_training(outputs, word, message, capfd):
     assert main(["analysis", word, str(outputs), "--over", "scoring"]) == 0
     assert message in capfd.readouterr().out
 
 
-def test_a_metric_is_set_against_another(outputs: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_metric_is_set_against_another(outputs, capfd):
     words = ["analysis", "sensitivity", str(outputs), "--over", "scoring", "--against", "lci"]
     assert main(words) == 2
     assert "did you mean 'lic'" in capfd.readouterr().err
 
 
-def test_runs_that_do_not_vary_are_told(outputs: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_runs_that_do_not_vary_are_told(outputs, capfd):
     assert main(["analysis", "consistency", str(outputs), "--over", "encoder"]) == 3
     assert "encoder=ngram,lstm" in capfd.readouterr().err
 
 
-def test_a_single_captioner_varies_too() -> None:
+def test_a_single_captioner_varies_too():
     (variant,) = variants(results({"sat": TWO["sat"]}), {}, ["encoder"], fewest=1)
     assert sensitivity(variant).mean.value == pytest.approx(
         coefficient_of_variation(np.array([[0.1, 0.3]]))[0]
     )
 
 
-def test_a_single_captioner_has_no_order_to_keep() -> None:
+def test_a_single_captioner_has_no_order_to_keep():
     assert variants(results({"sat": TWO["sat"]}), {}, ["encoder"]) == []
 
 
-def test_two_captioners_have_no_correlation() -> None:
+def test_two_captioners_have_no_correlation():
     table = {"sat": {"a": 0.1, "b": 0.2}, "nic": {"a": 0.3, "b": 0.5}}
     result = results({c: {"lstm": v["a"], "ngram": v["b"]} for c, v in table.items()})
     (agreement,) = agreements(variants(result, drawn(result), ["encoder"])[0])
@@ -311,7 +303,7 @@ def test_two_captioners_have_no_correlation() -> None:
     assert agreement.conflicts.value == 0
 
 
-def test_three_captioners_have_one() -> None:
+def test_three_captioners_have_one():
     table = {f"c{i}": {"lstm": 0.1 * i, "ngram": 0.2 * i} for i in range(3)}
     (agreement,) = agreements(variants(results(table), {}, ["encoder"])[0])
     assert agreement.pearson.value == pytest.approx(1)

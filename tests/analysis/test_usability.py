@@ -1,7 +1,5 @@
 """What cards say of conclusions is what audits do, and fits what was measured."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -29,34 +27,32 @@ USABLE = [
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_card_says_whether_it_is_usable(name: str) -> None:
+def test_every_card_says_whether_it_is_usable(name):
     (line,) = (x for x in card(name).splitlines() if x.startswith("| usable for a conclusion |"))
     assert any(f"`: {answer}" in line for answer in (YES, MATCHED, ONLY_YES, NO))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_metric_that_is_not_usable_says_why(name: str) -> None:
+def test_a_metric_that_is_not_usable_says_why(name):
     answers = usability(infos()[name])
     assert answers
     assert all(bool(answer.reason) == (answer.answer in (NO, ONLY_YES)) for answer in answers)
 
 
 @pytest.mark.parametrize(("name", "part", "alignment"), USABLE)
-def test_what_is_usable_does_not_move_beyond_its_interval_and_a_little(
-    name: str, part: str, alignment: str
-) -> None:
+def test_what_is_usable_does_not_move_beyond_its_interval_and_a_little(name, part, alignment):
     for movement in movements_of(name, part, alignment):
         half = 0.0 if math.isnan(movement.half_width) else movement.half_width
         assert movement.moved - half < LIMITS.close
 
 
-def test_attackers_are_usable_at_equal_speech_only() -> None:
+def test_attackers_are_usable_at_equal_speech_only():
     answers = {name: usability(infos()[name])[0].answer for name in ("lic", "leakage", "dbac")}
     assert set(answers.values()) == {MATCHED}
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_finds_planted_bias_at_no_size_is_not_simply_usable(name: str) -> None:
+def test_what_finds_planted_bias_at_no_size_is_not_simply_usable(name):
     blind = {
         (power.first.metric, power.first.part)
         for power in measured()
@@ -71,7 +67,7 @@ def test_what_finds_planted_bias_at_no_size_is_not_simply_usable(name: str) -> N
     assert not {(name, part) for part in answers} & blind
 
 
-def test_of_bias_that_stays_unseen_the_card_says_so() -> None:
+def test_of_bias_that_stays_unseen_the_card_says_so():
     answers = {
         a.part: a.answer for n in ("ba_mals", "ba_directional") for a in usability(infos()[n])
     }

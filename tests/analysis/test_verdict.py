@@ -1,7 +1,5 @@
 """The answers that results of one captioner give: made-up results."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -45,55 +43,55 @@ def cell(
 
 
 def answer(result: Result, limits: Limits = LIMITS) -> str:
-    question = str(result.manifest["metric"]["question"])  # type: ignore[index]
+    question = str(result.manifest["metric"]["question"])
     return verdict([result], limits).answer(question, "gender")
 
 
 @pytest.mark.parametrize(("value", "message"), [(0.3, "more"), (0.05, "none"), (-0.3, "none")])
-def test_what_lies_above_neutral_beyond_chance_is_more(value: float, message: str) -> None:
+def test_what_lies_above_neutral_beyond_chance_is_more(value, message):
     assert answer(cell({"score": value})) == message
 
 
-def test_a_headline_that_follows_how_much_is_said_answers_nothing() -> None:
+def test_a_headline_that_follows_how_much_is_said_answers_nothing():
     assert answer(cell({"score": 0.3}, reading=None)) == "unknown"
 
 
-def test_who_speaks_unlike_people_is_not_judged_by_attackers() -> None:
+def test_who_speaks_unlike_people_is_not_judged_by_attackers():
     assert answer(cell({"score": 0.3}, speech={**ALIKE, "words": 8.0})) == "unknown"
 
 
 @pytest.mark.parametrize(("coverage", "message"), [(0.02, "unknown"), (0.6, "more")])
-def test_below_a_coverage_there_is_no_verdict(coverage: float, message: str) -> None:
+def test_below_a_coverage_there_is_no_verdict(coverage, message):
     assert answer(cell({"score": 0.3}, coverage=coverage)) == message
 
 
-def test_the_coverage_is_a_parameter() -> None:
+def test_the_coverage_is_a_parameter():
     assert answer(cell({"score": 0.3}, coverage=0.02), Limits(coverage=0.01)) == "more"
 
 
 @pytest.mark.parametrize(("increase", "message"), [(0.3, "more"), (0.0, "none")])
-def test_what_people_do_too_is_no_finding(increase: float, message: str) -> None:
+def test_what_people_do_too_is_no_finding(increase, message):
     values = {"score": 0.4, "named": 0.5, "named:human": 0.5 - increase, "named:increase": increase}
     assert answer(cell(values, COUNTED, "misgendering", low=0.0)) == message
 
 
-def test_without_people_an_error_is_held_against_nothing() -> None:
+def test_without_people_an_error_is_held_against_nothing():
     built = cell({"score": 0.4, "named": 0.5}, COUNTED, "misgendering", low=0.0)
     assert answer(built) == "unknown"
 
 
-def test_the_reading_answers_and_not_the_headline() -> None:
+def test_the_reading_answers_and_not_the_headline():
     built = cell({"score": 0.9, "score:shared": 0.0}, {**ATTACKED, "part": "score:shared"})
     assert answer(built) == "none"
 
 
-def test_p_is_adjusted_among_those_that_answer_one_question() -> None:
+def test_p_is_adjusted_among_those_that_answer_one_question():
     one = cell({"score": 0.11})
     assert answer(one) == "more"
     assert verdict([one, one, one]).answer("leakage", "gender") == "none"
 
 
-def test_other_attributes_are_answered_apart() -> None:
+def test_other_attributes_are_answered_apart():
     conclusion = verdict([cell({"score": 0.3}), cell({"score": 0.0}, attribute="race")])
     assert [conclusion.answer("leakage", name) for name in conclusion.attributes] == [
         "more",
@@ -101,7 +99,7 @@ def test_other_attributes_are_answered_apart() -> None:
     ]
 
 
-def test_questions_stand_in_their_order() -> None:
+def test_questions_stand_in_their_order():
     conclusion = verdict([cell({"score": 0.3}, question="tasks"), cell({"score": 0.3})])
     assert [finding.question for finding in conclusion.findings] == ["leakage", "tasks"]
 
@@ -129,18 +127,18 @@ def test_questions_stand_in_their_order() -> None:
         ),
     ],
 )
-def test_a_verdict_is_told_in_sentences(result: Result, message: str) -> None:
+def test_a_verdict_is_told_in_sentences(result, message):
     assert message in "\n".join(sentences(verdict([result])))
 
 
-def test_what_would_make_it_wrong_is_told_of_what_is_found() -> None:
+def test_what_would_make_it_wrong_is_told_of_what_is_found():
     assert (
         "This is wrong if attackers use a harmless habit"
         in sentences(verdict([cell({"score": 0.3})]))[0]
     )
 
 
-def test_a_number_without_a_value_is_no_finding() -> None:
+def test_a_number_without_a_value_is_no_finding():
     assert answer(cell({"score": math.nan})) == "unknown"
 
 
@@ -148,12 +146,12 @@ ASSUMED = {"part": "model", "follows": [], "named": False}
 
 
 @pytest.mark.parametrize(("increase", "message"), [(0.3, "more"), (0.0, "none"), (-0.3, "none")])
-def test_what_people_assume_too_is_no_finding(increase: float, message: str) -> None:
+def test_what_people_assume_too_is_no_finding(increase, message):
     values = {"score": increase, "model": 0.4 + increase, "human": 0.4}
     assert answer(cell(values, ASSUMED, "assuming")) == message
 
 
-def test_what_is_assumed_is_told_beside_people() -> None:
+def test_what_is_assumed_is_told_beside_people():
     built = cell({"score": 0.3, "model": 0.7, "human": 0.4}, ASSUMED, "assuming")
     sentence = sentences(verdict([built]))[0]
     assert sentence.startswith(
@@ -162,7 +160,7 @@ def test_what_is_assumed_is_told_beside_people() -> None:
     )
 
 
-def test_without_people_an_assumption_is_held_against_nothing() -> None:
+def test_without_people_an_assumption_is_held_against_nothing():
     built = cell({"score": math.nan, "model": 0.7}, ASSUMED, "assuming")
     assert "to compare this with people, give their captions" in "\n".join(
         sentences(verdict([built]))
@@ -183,44 +181,44 @@ def at_equal_speech(value: float, half: float = 0.01, reach: float = 0.99) -> Re
     ("value", "half", "message"),
     [(0.05, 0.01, "more"), (0.0, 0.01, "no"), (-0.05, 0.01, "no"), (0.0, 0.05, "none")],
 )
-def test_at_equal_speech_there_is_an_answer(value: float, half: float, message: str) -> None:
+def test_at_equal_speech_there_is_an_answer(value, half, message):
     assert answer(at_equal_speech(value, half)) == message
 
 
-def test_how_close_is_close_is_a_parameter() -> None:
+def test_how_close_is_close_is_a_parameter():
     assert answer(at_equal_speech(0.0, 0.04), Limits(close=0.05)) == "no"
 
 
-def test_beyond_the_reach_of_people_nothing_is_concluded() -> None:
+def test_beyond_the_reach_of_people_nothing_is_concluded():
     assert answer(at_equal_speech(0.3, reach=0.9)) == "unknown"
 
 
-def test_the_reach_that_is_needed_is_a_parameter() -> None:
+def test_the_reach_that_is_needed_is_a_parameter():
     assert answer(at_equal_speech(0.3, reach=0.9), Limits(reach=0.8)) == "more"
 
 
-def test_why_people_are_out_of_reach_is_said() -> None:
+def test_why_people_are_out_of_reach_is_said():
     (text, *_) = [s for s in sentences(verdict([at_equal_speech(0.3, reach=0.9)])) if "90%" in s]
     assert "at equal speech, people use 90% of its words" in text
 
 
-def test_what_it_is_not_above_is_said() -> None:
+def test_what_it_is_not_above_is_said():
     (text, *_) = sentences(verdict([at_equal_speech(0.0, 0.05)]))
     assert "not above 5.0 points" in text
 
 
-def test_the_people_of_equal_speech_are_explained() -> None:
+def test_the_people_of_equal_speech_are_explained():
     (text, *_) = sentences(verdict([at_equal_speech(0.0)]))
     assert "people who use each word as often as it does" in text
 
 
-def test_where_there_is_a_score_at_equal_speech_it_decides() -> None:
+def test_where_there_is_a_score_at_equal_speech_it_decides():
     plain, matched = cell({"score": 0.3}, MATCHED), at_equal_speech(0.0)
     conclusion = verdict([plain, matched])
     assert conclusion.answer("leakage", "gender") == "no"
     assert "its score at equal speech decides" in {finding.doubt for finding in conclusion.findings}
 
 
-def test_beyond_reach_a_captioner_like_people_is_judged_as_published() -> None:
+def test_beyond_reach_a_captioner_like_people_is_judged_as_published():
     conclusion = verdict([cell({"score": 0.3}, MATCHED), at_equal_speech(0.0, reach=0.5)])
     assert conclusion.answer("leakage", "gender") == "more"

@@ -1,7 +1,5 @@
 """Trainings in a process of their own that are killed between two epochs."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Long trainings go on where they were killed; the best epoch can be kept."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -78,9 +76,7 @@ def interrupt(probe: NeuralProbe, killed: list[int], epoch: int, split: Split) -
 
 @pytest.mark.parametrize("epoch", [1, EPOCHS - 1])
 @pytest.mark.parametrize("select", ["last", "best"])
-def test_a_killed_training_ends_in_the_same_numbers(
-    epoch: int, select: str, tmp_path: Path, killed: list[int]
-) -> None:
+def test_a_killed_training_ends_in_the_same_numbers(epoch, select, tmp_path, killed):
     whole = probe(select=select).fit_predict(labelled(), validated(0))
     built_probe = probe(tmp_path, select=select)
     interrupt(built_probe, killed, epoch, *validated(0))
@@ -89,9 +85,7 @@ def test_a_killed_training_ends_in_the_same_numbers(
     assert not checkpoint_files(tmp_path)
 
 
-def test_what_is_done_is_not_done_again(
-    tmp_path: Path, killed: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_done_is_not_done_again(tmp_path, killed, monkeypatch):
     built_probe = probe(tmp_path)
     interrupt(built_probe, killed, 3, *splits(0))
     begun: list[int] = []
@@ -102,7 +96,7 @@ def test_what_is_done_is_not_done_again(
     assert begun == [3, 4]
 
 
-def test_a_damaged_checkpoint_counts_as_absent(tmp_path: Path, killed: list[int]) -> None:
+def test_a_damaged_checkpoint_counts_as_absent(tmp_path, killed):
     built_probe = probe(tmp_path)
     interrupt(built_probe, killed, 3, *splits(0))
     (path,) = checkpoint_files(tmp_path)
@@ -112,7 +106,7 @@ def test_a_damaged_checkpoint_counts_as_absent(tmp_path: Path, killed: list[int]
     )
 
 
-def test_a_checkpoint_with_code_is_not_opened(tmp_path: Path, killed: list[int]) -> None:
+def test_a_checkpoint_with_code_is_not_opened(tmp_path, killed):
     built_probe = probe(tmp_path)
     interrupt(built_probe, killed, 3, *splits(0))
     (path,) = checkpoint_files(tmp_path)
@@ -122,9 +116,7 @@ def test_a_checkpoint_with_code_is_not_opened(tmp_path: Path, killed: list[int])
     assert not marker.exists()
 
 
-def test_a_checkpoint_of_another_network_counts_as_absent(
-    tmp_path: Path, killed: list[int], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_checkpoint_of_another_network_counts_as_absent(tmp_path, killed, caplog):
     built_probe = probe(tmp_path)
     interrupt(built_probe, killed, 3, *splits(0))
     (path,) = checkpoint_files(tmp_path)
@@ -137,9 +129,7 @@ def test_a_checkpoint_of_another_network_counts_as_absent(
     assert "a checkpoint of another network" in caplog.text
 
 
-def test_weights_alone_are_no_checkpoint(
-    tmp_path: Path, killed: list[int], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_weights_alone_are_no_checkpoint(tmp_path, killed, caplog):
     built_probe = probe(tmp_path)
     interrupt(built_probe, killed, 3, *splits(0))
     (path,) = checkpoint_files(tmp_path)
@@ -158,15 +148,13 @@ class _Runs:
         return Path.touch, (self.marker,)
 
 
-def test_a_short_training_writes_nothing(
-    tmp_path: Path, killed: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_short_training_writes_nothing(tmp_path, killed, monkeypatch):
     built_probe = probe(tmp_path, minutes=60)
     interrupt(built_probe, killed, 3, *splits(0))
     assert not checkpoint_files(tmp_path)
 
 
-def test_seeds_and_data_have_checkpoints_of_their_own(tmp_path: Path, killed: list[int]) -> None:
+def test_seeds_and_data_have_checkpoints_of_their_own(tmp_path, killed):
     killed.append(2)
     for data, seed in ((labelled(), 0), (labelled(), 12), (labelled(n_classes=3), 0)):
         with pytest.raises(ZeroDivisionError):
@@ -174,7 +162,7 @@ def test_seeds_and_data_have_checkpoints_of_their_own(tmp_path: Path, killed: li
     assert len(checkpoint_files(tmp_path)) == 3
 
 
-def test_how_often_is_no_part_of_what_an_attacker_is() -> None:
+def test_how_often_is_no_part_of_what_an_attacker_is():
     assert probe(minutes=0).spec == probe(minutes=None).spec
     assert probe(select="best").spec != probe().spec
 
@@ -189,7 +177,7 @@ def validated(seed: int) -> list[Split]:
     return [Split(seed, split.train[cut:], split.test, split.train[:cut], balanced=False)]
 
 
-def test_the_best_epoch_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_best_epoch_is_asked(monkeypatch):
     """By a second reckoning of the loss on the validation part after every epoch."""
     recorded: list[tuple[float, np.ndarray[Any, Any]]] = []
     (split,) = validated(0)
@@ -228,17 +216,17 @@ def test_the_best_epoch_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     assert prob == pytest.approx(min(recorded, key=lambda pair: pair[0])[1], abs=1e-6)
 
 
-def test_the_last_epoch_needs_no_validation() -> None:
+def test_the_last_epoch_needs_no_validation():
     one, other = (probe().fit_predict(labelled(), item) for item in (splits(0), splits(0)))
     assert same(one, other)
 
 
-def test_the_best_epoch_needs_images_to_validate_on() -> None:
+def test_the_best_epoch_needs_images_to_validate_on():
     with pytest.raises(UsageError, match=r"metric\.select=best needs .* split=ic2"):
         probe(select="best").fit_predict(labelled(), splits(0))
 
 
-def test_attackers_trained_at_once_have_no_best_epoch() -> None:
+def test_attackers_trained_at_once_have_no_best_epoch():
     with pytest.raises(UsageError, match=r"probe\.ensemble=1"):
         probe(select="best", ensemble=4)
 
@@ -260,14 +248,14 @@ def fit(cache: Path, devices: int) -> Predictions:
 @pytest.mark.slow
 @pytest.mark.usefixtures("_processes")
 @pytest.mark.parametrize("devices", [1, 2])
-def test_kill_9_costs_no_number(devices: int, tmp_path: Path) -> None:
+def test_kill_9_costs_no_number(devices, tmp_path):
     function = "tests.attackers.test_best_checkpoint.fit"
     kill_after_a_checkpoint(function, (tmp_path / "a", devices), tmp_path / "a" / "checkpoints")
     again, whole = (fit(tmp_path / name, devices) for name in ("a", "b"))
     assert same(again, whole)
 
 
-def test_without_a_cache_nothing_is_written() -> None:
+def test_without_a_cache_nothing_is_written():
     assert probe(None).recipe.survival is None
     assert isinstance(probe(Path("x")).recipe.survival, Survival)
 
@@ -276,9 +264,7 @@ def test_without_a_cache_nothing_is_written() -> None:
     ("cached", "options"),
     [(True, {"ensemble": 2}), (True, {}), (False, {"select": "best"}), (False, {})],
 )
-def test_nothing_is_left_in_the_current_folder(
-    cached: bool, options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_left_in_the_current_folder(cached, options, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     built_probe = probe(tmp_path / "cache" if cached else None, max_epochs=2, **options)
     built_probe.fit_predict(labelled(), validated(0))

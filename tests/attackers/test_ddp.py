@@ -1,7 +1,5 @@
 """Several processes train one attacker: as one would, and one prediction for every test caption."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -47,7 +45,7 @@ def _processes() -> Iterator[None]:
 
 
 @given(st.integers(0, 50), st.integers(1, 5))
-def test_shares_hold_each_row_once(n_rows: int, world: int) -> None:
+def test_shares_hold_each_row_once(n_rows, world):
     rows = np.arange(n_rows)
     shares = [Share(rank, world).of(rows) for rank in range(world)]
     assert sorted(np.concatenate(shares)) == rows.tolist()
@@ -61,9 +59,7 @@ def batches(n_rows: int, batch_size: int) -> LengthBatches:
 
 
 @given(st.integers(1, 40), st.integers(1, 7), st.integers(1, 4), st.integers(1, 3))
-def test_the_weighted_means_average_to_that_of_the_whole_batch(
-    n_rows: int, batch_size: int, world: int, parts: int
-) -> None:
+def test_the_weighted_means_average_to_that_of_the_whole_batch(n_rows, batch_size, world, parts):
     """Even of a last batch with fewer rows than there are processes."""
     wholes = list(batches(n_rows, batch_size))
     averaged = np.zeros(len(wholes))
@@ -82,7 +78,7 @@ def test_the_weighted_means_average_to_that_of_the_whole_batch(
 @pytest.mark.slow
 @pytest.mark.usefixtures("_processes")
 @pytest.mark.parametrize("data", [labelled(), labelled(3), tasks()], ids=["two", "three", "tasks"])
-def test_two_processes_predict_as_one(data: Any) -> None:
+def test_two_processes_predict_as_one(data):
     """Within what the order of float32 sums moves over three epochs: batches are the same."""
     one = probe().fit_predict(data, splits(0))
     two = probe(**TWO).fit_predict(data, splits(0))
@@ -92,14 +88,14 @@ def test_two_processes_predict_as_one(data: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_processes")
-def test_the_account_holds_the_number_of_processes_that_pytorch_counted() -> None:
+def test_the_account_holds_the_number_of_processes_that_pytorch_counted():
     training = probe(**TWO).fit_predict(labelled(), splits(0)).training
     assert (training.world_size, training.trained) == (2, 1)
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_processes")
-def test_a_process_that_dies_ends_the_training_of_all() -> None:
+def test_a_process_that_dies_ends_the_training_of_all():
     """Otherwise the other one would wait for its gradients for ever."""
     with pytest.raises(ResourceError, match="killed from outside"):
         list(
@@ -126,17 +122,17 @@ def _die_when_rank_one_trains(share: Share) -> None:
 
 
 @pytest.mark.parametrize("devices", [0, -1, "auto", 1.5, True, []])
-def test_a_number_of_devices_is_asked_for(devices: object) -> None:
+def test_a_number_of_devices_is_asked_for(devices):
     with pytest.raises(ValueError, match=r"trainer\.devices="):
         world_size({"devices": devices})
 
 
-def test_several_machines_are_refused() -> None:
+def test_several_machines_are_refused():
     with pytest.raises(ValueError, match=r"spread seeds over jobs instead"):
         world_size({"devices": 2, "num_nodes": 2})
 
 
-def test_processes_for_seeds_and_for_devices_exclude_each_other() -> None:
+def test_processes_for_seeds_and_for_devices_exclude_each_other():
     trainer = flags(**TWO)
     with pytest.raises(ValueError, match="exclude each other"):
         NeuralProbe(Recurrent("lstm", 4, 4, 1, False, 0.0), Mlp([4], 0.0), {}, 1, trainer, 2)
@@ -152,9 +148,7 @@ def test_processes_for_seeds_and_for_devices_exclude_each_other() -> None:
         ({}, len(os.sched_getaffinity(0))),
     ],
 )
-def test_slurm_says_how_many_cores_there_are(
-    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], cores: int
-) -> None:
+def test_slurm_says_how_many_cores_there_are(monkeypatch, variables, cores):
     for name in ("SLURM_CPUS_PER_TASK", "SLURM_CPUS_ON_NODE"):
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():

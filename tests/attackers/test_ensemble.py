@@ -1,7 +1,5 @@
 """Attackers trained at once over stacked weights: each as it would be alone."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -75,7 +73,7 @@ def _alone(encoder: str, head: str) -> Predictions:
         ("transformer", "mlp3"),
     ],
 )
-def test_a_member_of_four_is_the_attacker_of_its_seed_alone(encoder: str, head: str) -> None:
+def test_a_member_of_four_is_the_attacker_of_its_seed_alone(encoder, head):
     """Dropout included: every member draws its own, in the order in which it draws alone."""
     four = probe(4, ENCODERS[encoder], head).fit_predict(labelled(), splits(*SEEDS))
     assert_alike([four.probs[1]], _alone(encoder, head).probs)
@@ -83,13 +81,13 @@ def test_a_member_of_four_is_the_attacker_of_its_seed_alone(encoder: str, head: 
 
 
 @pytest.mark.parametrize("data", [labelled(3), tasks()], ids=["three groups", "tasks"])
-def test_every_kind_of_question_is_asked_together(data: LabelledCaptions) -> None:
+def test_every_kind_of_question_is_asked_together(data):
     together, alone = (probe(n).fit_predict(data, splits(0, 12)) for n in (2, 1))
     assert_alike(together.probs, alone.probs)
 
 
 @pytest.mark.parametrize(("encoder", "steps"), [("bilstm", 3), ("transformer", 1)])
-def test_members_may_have_fewer_batches_and_other_words(encoder: str, steps: int) -> None:
+def test_members_may_have_fewer_batches_and_other_words(encoder, steps):
     """A member whose epoch is over waits, its weights as they are."""
     data = labelled(change=lambda i, text: f"{text} w{i % 90}" if i % 3 else f"a red {text}")
     one, three = (probe(n, ENCODERS[encoder], accumulate_grad_batches=steps) for n in (1, 3))
@@ -101,14 +99,14 @@ def test_members_may_have_fewer_batches_and_other_words(encoder: str, steps: int
     not torch.ops.mkldnn._is_mkldnn_bf16_supported(),
     reason="oneDNN has no bfloat16 LSTM for this processor (it needs AVX-512)",
 )
-def test_bfloat16_products_move_predictions_by_their_rounding_alone() -> None:
+def test_bfloat16_products_move_predictions_by_their_rounding_alone():
     together, alone = (
         probe(n, precision="bf16-mixed").fit_predict(labelled(), splits(0, 12)) for n in (2, 1)
     )
     np.testing.assert_allclose(together.probs, alone.probs, rtol=0, atol=0.03)
 
 
-def test_gradients_are_clipped_member_by_member() -> None:
+def test_gradients_are_clipped_member_by_member():
     settings = {"gradient_clip_val": 0.05, "max_epochs": 1}
     together, alone = (probe(n, **settings).fit_predict(labelled(), splits(0, 12)) for n in (2, 1))
     assert_alike(together.probs, alone.probs)
@@ -116,7 +114,7 @@ def test_gradients_are_clipped_member_by_member() -> None:
     assert np.abs(alone.probs[0] - free.probs[0]).max() > 100 * TOLERANCE
 
 
-def test_losses_of_epochs_are_those_of_each_alone() -> None:
+def test_losses_of_epochs_are_those_of_each_alone():
     curves = []
     for n in (2, 1):
         predictions = probe(n).fit_predict(labelled(), splits(0, 12))
@@ -140,7 +138,7 @@ def ensembles(monkeypatch: pytest.MonkeyPatch) -> list[list[dict[str, torch.Tens
     return recorded
 
 
-def test_members_start_from_weights_of_their_own(ensembles: list[Any]) -> None:
+def test_members_start_from_weights_of_their_own(ensembles):
     probe(4, max_epochs=1).fit_predict(labelled(), splits(*SEEDS))
     (members,) = ensembles
     for name in ("encoder.rnn.weight_hh_l0", "encoder.vectors.weight", "head.0.weight"):
@@ -149,27 +147,25 @@ def test_members_start_from_weights_of_their_own(ensembles: list[Any]) -> None:
 
 
 @pytest.mark.parametrize(("size", "groups"), [(2, [2, 1]), (neural.EVERYONE, [3])])
-def test_attackers_are_put_together_as_told(
-    size: int, groups: list[int], ensembles: list[Any]
-) -> None:
+def test_attackers_are_put_together_as_told(size, groups, ensembles):
     probe(size, max_epochs=1).fit_predict(labelled(), splits(0, 12, 456))
     assert [len(members) for members in ensembles] == groups
 
 
-def test_a_gpu_trains_all_at_once_and_a_processor_each_alone() -> None:
+def test_a_gpu_trains_all_at_once_and_a_processor_each_alone():
     assert probe(None, accelerator="gpu").ensemble == neural.EVERYONE
     assert probe(None).ensemble == 1
     assert probe(None, accelerator="gpu", devices=2).ensemble == 1
 
 
 @pytest.mark.parametrize("trainer", [{"precision": "16-mixed"}, {"devices": 2}])
-def test_what_would_tie_members_to_each_other_is_refused(trainer: dict[str, Any]) -> None:
+def test_what_would_tie_members_to_each_other_is_refused(trainer):
     settings = {**flags(), "accelerator": "gpu", **trainer}
     with pytest.raises(ValueError, match=r"probe\.ensemble=2"):
         NeuralProbe(ENCODERS["lstm"], Mlp(), Adam(0.1), 32, settings, ensemble=2)
 
 
-def test_the_size_of_an_ensemble_is_no_part_of_the_spec_but_stacking_is() -> None:
+def test_the_size_of_an_ensemble_is_no_part_of_the_spec_but_stacking_is():
     assert probe(2).spec == probe(3).spec != probe(1).spec
 
 
@@ -183,10 +179,10 @@ class Bag(WordEncoder):
         net: Any = torch.nn.EmbeddingBag(inputs.size, self.size)
         net.forward = lambda tokens, lengths: type(net).forward(net, tokens)
         net.output_dim = self.size
-        return net  # type: ignore[no-any-return]
+        return net
 
 
-def test_encoders_that_cannot_be_stacked_are_trained_one_by_one(ensembles: list[Any]) -> None:
+def test_encoders_that_cannot_be_stacked_are_trained_one_by_one(ensembles):
     together, alone = (
         probe(n, Bag(), max_epochs=1).fit_predict(labelled(), splits(0, 12)) for n in (2, 1)
     )
@@ -195,8 +191,8 @@ def test_encoders_that_cannot_be_stacked_are_trained_one_by_one(ensembles: list[
 
 
 def test_a_member_that_fails_is_trained_again_and_the_others_stay(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     requested: list[list[int]] = []
     train = neural.train_ensemble
 
@@ -214,7 +210,7 @@ def test_a_member_that_fails_is_trained_again_and_the_others_stay(
     assert np.isfinite(result.probs).all()
 
 
-def test_where_memory_is_short_fewer_are_trained_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_memory_is_short_fewer_are_trained_at_once(monkeypatch):
     """First halves, then parts of batches; without dropout, the attackers stay the same."""
     built_probe = probe(2, Recurrent("lstm", 12, 10, dropout=0.0), "linear", max_epochs=1)
     whole = built_probe.fit_predict(labelled(), splits(0, 12))

@@ -1,7 +1,5 @@
 """Logistic regressions fitted together."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -37,9 +35,7 @@ def slope(x: np.ndarray, counts: np.ndarray, truths: np.ndarray, weights: np.nda
 
 @given(st.integers(0, 10_000), st.integers(1, 5), st.sampled_from([1, 3, 4]), st.booleans())
 @settings(deadline=None, max_examples=40)
-def test_slopes_are_zero_where_a_regression_ends(
-    seed: int, n_fits: int, n_outputs: int, dense: bool
-) -> None:
+def test_slopes_are_zero_where_a_regression_ends(seed, n_fits, n_outputs, dense):
     x, counts, truths = problem(seed, n_fits, n_outputs)
     weights = fit(x if dense else sparse.csr_array(x), counts, truths, C)
     for item in range(n_fits):
@@ -49,14 +45,14 @@ def test_slopes_are_zero_where_a_regression_ends(
 
 @given(st.integers(0, 10_000), st.integers(2, 7), st.sampled_from([1, 3]))
 @settings(deadline=None, max_examples=40)
-def test_who_stands_beside_changes_no_digit(seed: int, n_fits: int, n_outputs: int) -> None:
+def test_who_stands_beside_changes_no_digit(seed, n_fits, n_outputs):
     x, counts, truths = problem(seed, n_fits, n_outputs)
     together = fit(sparse.csr_array(x), counts, truths, C)
     alone = fit(sparse.csr_array(x), counts[:, 1:2], truths[:, 1:2], C)
     np.testing.assert_array_equal(together[:, 1], alone[:, 0])
 
 
-def test_a_general_optimiser_finds_the_same_optimum() -> None:
+def test_a_general_optimiser_finds_the_same_optimum():
     x, counts, truths = problem(3, 1)
 
     def objective(weights: np.ndarray) -> float:
@@ -68,7 +64,7 @@ def test_a_general_optimiser_finds_the_same_optimum() -> None:
     np.testing.assert_allclose(fit(x, counts, truths, C)[:, 0, 0], result, atol=1e-5)
 
 
-def test_an_item_that_counts_twice_is_two_items() -> None:
+def test_an_item_that_counts_twice_is_two_items():
     x, counts, truths = problem(4, 1)
     rows = np.repeat(np.arange(40), counts[:, 0].astype(int))
     shares = (truths[:, 0] / np.maximum(counts, 1))[rows][:, None]
@@ -76,7 +72,7 @@ def test_an_item_that_counts_twice_is_two_items() -> None:
     np.testing.assert_allclose(fit(x, counts, truths, C), spelled_out, atol=1e-5)
 
 
-def test_an_item_that_counts_nowhere_changes_no_digit() -> None:
+def test_an_item_that_counts_nowhere_changes_no_digit():
     x, counts, truths = problem(5, 3)
     counts[::3] = truths[::3] = 0
     used = counts.any(axis=1)
@@ -86,7 +82,7 @@ def test_an_item_that_counts_nowhere_changes_no_digit() -> None:
     )
 
 
-def test_an_unknown_feature_weighs_nothing() -> None:
+def test_an_unknown_feature_weighs_nothing():
     x, counts, truths = problem(5, 2)
     known = np.ones((6, 2), bool)
     known[2, 1] = False
@@ -95,7 +91,7 @@ def test_an_unknown_feature_weighs_nothing() -> None:
     assert weights[2, 0, 0] != 0
 
 
-def test_an_unknown_feature_is_a_feature_less() -> None:
+def test_an_unknown_feature_is_a_feature_less():
     x, counts, truths = problem(5, 1)
     known = np.arange(6)[:, None] != 2
     weights = fit(sparse.csr_array(x), counts, truths, C, known)
@@ -104,7 +100,7 @@ def test_an_unknown_feature_is_a_feature_less() -> None:
 
 
 @pytest.mark.parametrize("label", [0.0, 1.0])
-def test_labels_that_are_all_the_same_end_at_finite_weights(label: float) -> None:
+def test_labels_that_are_all_the_same_end_at_finite_weights(label):
     x, _, _ = problem(6, 1)
     counts = np.ones((40, 1))
     weights = fit(sparse.csr_array(x), counts, np.full((40, 1, 1), label), C)
@@ -113,7 +109,7 @@ def test_labels_that_are_all_the_same_end_at_finite_weights(label: float) -> Non
     assert np.abs(probs - label).max() < 1e-3
 
 
-def test_a_group_that_no_item_has_is_hardly_ever_predicted() -> None:
+def test_a_group_that_no_item_has_is_hardly_ever_predicted():
     x, counts, truths = problem(7, 1, 3)
     truths[..., 2] = 0
     counts = truths.sum(axis=2)

@@ -1,11 +1,8 @@
 """Where memory is short, batches are cut into parts and the attacker stays the same."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -46,7 +43,7 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> Limit:
 
 @pytest.mark.parametrize("data", [labelled(), labelled(3), tasks()], ids=["two", "three", "tasks"])
 @pytest.mark.parametrize("steps", [1, 3])
-def test_the_same_attacker_comes_out(memory: Limit, data: Any, steps: int) -> None:
+def test_the_same_attacker_comes_out(memory, data, steps):
     """Within what the order of float32 sums moves; 180 rows in batches of 32 leave a rest."""
     built_probe = probe(accumulate_grad_batches=steps)
     whole = built_probe.fit_predict(data, splits(0))
@@ -56,7 +53,7 @@ def test_the_same_attacker_comes_out(memory: Limit, data: Any, steps: int) -> No
     np.testing.assert_allclose(cut.probs[0], whole.probs[0], rtol=0, atol=1e-3)
 
 
-def test_each_shortage_is_put_down(memory: Limit) -> None:
+def test_each_shortage_is_put_down(memory):
     memory(10)
     training = probe().fit_predict(labelled(), splits(0)).training
     assert [event["then_parts"] for event in training.out_of_memory] == [2, 4]
@@ -64,7 +61,7 @@ def test_each_shortage_is_put_down(memory: Limit) -> None:
     assert training.out_of_memory[0]["error"] == FULL
 
 
-def test_other_errors_are_not_taken_for_a_shortage(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_errors_are_not_taken_for_a_shortage(monkeypatch):
     def fail(*_: object) -> None:
         raise RuntimeError("shapes differ")
 
@@ -73,7 +70,7 @@ def test_other_errors_are_not_taken_for_a_shortage(monkeypatch: pytest.MonkeyPat
         probe().fit_predict(labelled(), splits(0))
 
 
-def test_no_memory_for_one_caption_is_a_want_of_resources(memory: Limit) -> None:
+def test_no_memory_for_one_caption_is_a_want_of_resources(memory):
     memory(0)
     with pytest.raises(ResourceError, match="one caption at a time"):
         probe().fit_predict(labelled(), splits(0))
@@ -83,7 +80,7 @@ def recipe(**changed: Any) -> Recipe:
     return replace(probe().recipe, **changed)
 
 
-def test_the_processor_comes_after_the_smallest_batches_of_a_gpu() -> None:
+def test_the_processor_comes_after_the_smallest_batches_of_a_gpu():
     gpu = flags(accelerator="gpu", devices=[0, 3], precision="16-mixed")
     last = smaller(recipe(trainer=gpu, parts=32))
     assert last is not None
@@ -92,19 +89,19 @@ def test_the_processor_comes_after_the_smallest_batches_of_a_gpu() -> None:
     assert chosen == {"accelerator": "cpu", "devices": 2, "precision": None}
 
 
-def test_a_gpu_need_not_be_left() -> None:
+def test_a_gpu_need_not_be_left():
     built_recipe = recipe(trainer=flags(accelerator="gpu"), parts=32, may_leave_gpu=False)
     assert smaller(built_recipe) is None
 
 
-def test_parts_double_up_to_single_captions() -> None:
+def test_parts_double_up_to_single_captions():
     parts = [1]
     while less := smaller(recipe(batch_size=6, parts=parts[-1])):
         parts.append(less.parts)
     assert parts == [1, 2, 4, 6]
 
 
-def test_the_manifest_tells(memory: Limit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_manifest_tells(memory, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     memory(70)
     assert main([*TINY]) == 0

@@ -1,7 +1,5 @@
 """The networks behind the encoders, and what the attacker makes of them."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -56,57 +54,57 @@ def net(name: str, n_words: int = 10) -> nn.Module:
 
 
 @every_encoder
-def test_a_caption_is_a_vector_of_the_size_told(name: str) -> None:
+def test_a_caption_is_a_vector_of_the_size_told(name):
     built_net = net(name)
     assert encoded(built_net, [SHORT, LONG]).shape == (2, built_net.output_dim)
 
 
 @every_encoder
-def test_a_longer_caption_in_the_batch_changes_nothing(name: str) -> None:
+def test_a_longer_caption_in_the_batch_changes_nothing(name):
     together, alone = (encoded(net(name), item)[0] for item in ([SHORT, LONG], [SHORT]))
     torch.testing.assert_close(together, alone, rtol=0, atol=1e-6)
 
 
 @every_encoder
-def test_padding_changes_nothing(name: str) -> None:
+def test_padding_changes_nothing(name):
     wide, narrow = (encoded(net(name), [SHORT], width) for width in (12, 0))
     torch.testing.assert_close(wide, narrow, rtol=0, atol=1e-6)
 
 
 @every_encoder
-def test_the_order_of_captions_changes_nothing(name: str) -> None:
+def test_the_order_of_captions_changes_nothing(name):
     one, two = (encoded(net(name), item) for item in ([SHORT, LONG], [LONG, SHORT]))
     torch.testing.assert_close(one, two.flip(0), rtol=0, atol=1e-6)
 
 
 @every_encoder
-def test_the_order_of_words_counts(name: str) -> None:
+def test_the_order_of_words_counts(name):
     one, two = (encoded(net(name), [item]) for item in (SHORT, SHORT[::-1]))
     assert not torch.allclose(one, two)
 
 
 @every_encoder
-def test_unknown_words_and_padding_start_as_zero(name: str) -> None:
-    weight = net(name).vectors.weight  # type: ignore[union-attr]
-    assert not weight[[UNKNOWN, PAD]].any()  # type: ignore[index]
+def test_unknown_words_and_padding_start_as_zero(name):
+    weight = net(name).vectors.weight
+    assert not weight[[UNKNOWN, PAD]].any()
 
 
 @every_encoder
-def test_known_words_start_as_random_normal_vectors(name: str) -> None:
-    weight = net(name, 2000).vectors.weight[N_SPECIAL:]  # type: ignore[union-attr, index]
+def test_known_words_start_as_random_normal_vectors(name):
+    weight = net(name, 2000).vectors.weight[N_SPECIAL:]
     assert (weight.mean().item(), weight.std().item()) == pytest.approx((0, 1), abs=0.05)
 
 
 @every_encoder
 @pytest.mark.parametrize("training", [True, False])
-def test_units_are_dropped_in_training_alone(name: str, training: bool) -> None:
+def test_units_are_dropped_in_training_alone(name, training):
     trained = net(name).train(training)
     one, two = (trained(torch.tensor([SHORT]), torch.tensor([3])) for _ in range(2))
     assert torch.equal(one, two) is not training
 
 
 @pytest.mark.parametrize("cell", ["lstm", "rnn"])
-def test_two_ways_join_the_final_states_of_both(cell: str) -> None:
+def test_two_ways_join_the_final_states_of_both(cell):
     """The forward half is the same network one way."""
     torch.manual_seed(0)
     both = Recurrent(cell, **SIZES, bidirectional=True).build(vocabulary(10))
@@ -118,37 +116,37 @@ def test_two_ways_join_the_final_states_of_both(cell: str) -> None:
     torch.testing.assert_close(forward, encoded(one, [SHORT, LONG]), rtol=0, atol=1e-6)
 
 
-def test_the_published_attacker_has_as_many_weights_as_published() -> None:
+def test_the_published_attacker_has_as_many_weights_as_published():
     """2,372,557 at 619 word types, where <unk> and <pad> are two of the 619."""
     encoder = Recurrent("lstm", 100, 256, n_layers=2, bidirectional=True).build(vocabulary(619))
     head = Mlp().build(encoder.output_dim, 1)
     assert sum(p.numel() for part in (encoder, head) for p in part.parameters()) == 2_372_557
 
 
-def test_positions_are_sines_and_cosines() -> None:
+def test_positions_are_sines_and_cosines():
     place, size, pair = 7, 10, 3
     angle = place / 10_000 ** (2 * pair / size)
     position = positions(9, size)[place, 2 * pair : 2 * pair + 2].tolist()
     assert position == pytest.approx([math.sin(angle), math.cos(angle)], abs=1e-6)
 
 
-def test_positions_do_not_depend_on_the_longest_caption() -> None:
+def test_positions_do_not_depend_on_the_longest_caption():
     assert torch.equal(positions(20, 8)[:5], positions(5, 8))
 
 
 @pytest.mark.parametrize(("hidden", "n_linear"), [((), 1), ((64, 32), 3)])
-def test_heads_have_one_and_three_layers(hidden: tuple[int, ...], n_linear: int) -> None:
+def test_heads_have_one_and_three_layers(hidden, n_linear):
     head = Mlp(hidden).build(8, 2)
     assert sum(isinstance(layer, nn.Linear) for layer in head) == n_linear
 
 
-def test_an_unknown_cell_is_refused_with_the_nearest() -> None:
+def test_an_unknown_cell_is_refused_with_the_nearest():
     with pytest.raises(UsageError, match="did you mean 'lstm'"):
         Recurrent("lsmt")
 
 
 @pytest.mark.parametrize(("n_heads", "embedding_dim"), [(3, 64), (1, 61)])
-def test_sizes_that_do_not_fit_are_refused(n_heads: int, embedding_dim: int) -> None:
+def test_sizes_that_do_not_fit_are_refused(n_heads, embedding_dim):
     with pytest.raises(UsageError, match=rf"embedding_dim={embedding_dim} must be even"):
         Transformer(n_heads, embedding_dim=embedding_dim)
 
@@ -176,44 +174,44 @@ def sigmoid(x: float) -> float:
     return 1 / (1 + math.exp(-x))
 
 
-def test_one_output_is_the_probability_of_the_last_of_two_groups() -> None:
+def test_one_output_is_the_probability_of_the_last_of_two_groups():
     (prediction,) = predictions([[2]], exclusive=True)
     assert prediction == pytest.approx([sigmoid(-2), sigmoid(2)])
 
 
-def test_three_outputs_are_a_softmax() -> None:
+def test_three_outputs_are_a_softmax():
     (prediction,) = predictions([[0, 1, 3]], exclusive=True)
     assert prediction == pytest.approx(np.exp([0, 1, 3]) / np.exp([0, 1, 3]).sum())
 
 
-def test_outputs_of_tasks_are_a_sigmoid_each() -> None:
+def test_outputs_of_tasks_are_a_sigmoid_each():
     (prediction,) = predictions([[0, 1, 3]], exclusive=False)
     assert prediction == pytest.approx([sigmoid(x) for x in (0, 1, 3)])
 
 
 def loss(outputs: list[list[int]], targets: object, *, exclusive: bool) -> float:
     built_attacker = attacker(exclusive=exclusive)
-    built_attacker.log = lambda *_, **__: None  # type: ignore[method-assign]
+    built_attacker.log = lambda *_, **__: None
     batch = Batch({"tokens": torch.tensor(outputs)}, torch.tensor(targets))
     return built_attacker.training_step(batch, 0).item()
 
 
-def test_the_loss_of_two_groups_is_cross_entropy() -> None:
+def test_the_loss_of_two_groups_is_cross_entropy():
     result = loss([[2], [2]], [1, 0], exclusive=True)
     assert result == pytest.approx(-(math.log(sigmoid(2)) + math.log(sigmoid(-2))) / 2)
 
 
-def test_the_loss_of_three_groups_is_cross_entropy() -> None:
+def test_the_loss_of_three_groups_is_cross_entropy():
     total = sum(map(math.exp, (0, 1, 3)))
     assert loss([[0, 1, 3]], [2], exclusive=True) == pytest.approx(-math.log(math.exp(3) / total))
 
 
-def test_the_loss_of_tasks_is_the_mean_of_theirs() -> None:
+def test_the_loss_of_tasks_is_the_mean_of_theirs():
     result = loss([[2, -1]], [[1, 1]], exclusive=False)
     assert result == pytest.approx(-(math.log(sigmoid(2)) + math.log(sigmoid(-1))) / 2)
 
 
-def test_settings_of_the_optimiser_reach_adam() -> None:
+def test_settings_of_the_optimiser_reach_adam():
     attacker = Attacker(
         Given(), nn.Linear(2, 1), exclusive=True, optimizer=Adam(0.1, weight_decay=0.2)
     )

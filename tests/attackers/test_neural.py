@@ -1,7 +1,5 @@
 """Attackers trained from scratch: each its own, reproducible, and retried when it fails."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os
@@ -12,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import active_children
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -101,38 +98,38 @@ def accuracy(predictions: Predictions) -> float:
 
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("encoder", ENCODERS)
-def test_a_planted_word_is_learnt(encoder: str, head: str) -> None:
+def test_a_planted_word_is_learnt(encoder, head):
     predictions = probe(encoder, head).fit_predict(labelled(), splits())
     assert accuracy(predictions) > 0.95
 
 
 @pytest.mark.parametrize("head", HEADS)
-def test_three_groups_are_learnt(head: str) -> None:
+def test_three_groups_are_learnt(head):
     predictions = probe(head=head).fit_predict(labelled(3), splits())
     assert accuracy(predictions) > 0.95
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_predictions_on_groups_sum_to_one(n_classes: int) -> None:
+def test_predictions_on_groups_sum_to_one(n_classes):
     predictions = probe().fit_predict(labelled(n_classes), splits())
     np.testing.assert_allclose(predictions.probs[0].sum(axis=1), 1, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_predictions_hold_every_group_and_test_caption(n_classes: int) -> None:
+def test_predictions_hold_every_group_and_test_caption(n_classes):
     predictions = probe().fit_predict(labelled(n_classes), splits())
     assert predictions.probs[0].shape == (N - N_TRAIN, n_classes)
 
 
 @pytest.mark.parametrize("encoder", ["lstm", "transformer1"])
-def test_independent_tasks_are_learnt(encoder: str) -> None:
+def test_independent_tasks_are_learnt(encoder):
     predictions = probe(encoder, lr=0.005, trainer=flags(max_epochs=8)).fit_predict(
         tasks(), splits()
     )
     assert np.mean((predictions.probs[0] > 0.5) == predictions.truth[0]) > 0.95
 
 
-def test_predictions_on_tasks_do_not_exclude_each_other() -> None:
+def test_predictions_on_tasks_do_not_exclude_each_other():
     both = probe().fit_predict(tasks(), splits()).probs[0].sum(axis=1)
     assert both.min() < 0.5 < 1.5 < both.max()
 
@@ -142,12 +139,12 @@ def without_words(i: int, text: str) -> str:
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)
-def test_captions_without_words_have_predictions(encoder: str) -> None:
+def test_captions_without_words_have_predictions(encoder):
     predictions = probe(encoder).fit_predict(labelled(change=without_words), splits())
     assert np.isfinite(predictions.probs[0]).all()
 
 
-def test_all_captions_without_words_have_predictions() -> None:
+def test_all_captions_without_words_have_predictions():
     predictions = probe().fit_predict(labelled(change=lambda i, text: ""), splits())
     np.testing.assert_allclose(predictions.probs[0], 0.5, atol=0.2)
 
@@ -156,19 +153,19 @@ def test_all_captions_without_words_have_predictions() -> None:
 
 
 @pytest.mark.parametrize("encoder", ["lstm", "transformer5"])
-def test_one_of_four_seeds_predicts_as_it_does_alone(encoder: str) -> None:
+def test_one_of_four_seeds_predicts_as_it_does_alone(encoder):
     together = probe(encoder).fit_predict(labelled(), splits(0, 12, 456, 789))
     alone = probe(encoder).fit_predict(labelled(), splits(12))
     np.testing.assert_array_equal(together.probs[1], alone.probs[0])
 
 
-def test_the_order_of_seeds_changes_nothing() -> None:
+def test_the_order_of_seeds_changes_nothing():
     one = probe().fit_predict(labelled(), splits(0, 12))
     two = probe().fit_predict(labelled(), splits(12, 0))
     np.testing.assert_array_equal(one.probs[0], two.probs[1])
 
 
-def test_seeds_have_predictions_of_their_own() -> None:
+def test_seeds_have_predictions_of_their_own():
     predictions = probe().fit_predict(labelled(), splits(0, 12))
     assert not np.allclose(predictions.probs[0], predictions.probs[1])
 
@@ -192,19 +189,19 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[tuple[dict[str, Any], dict[
 
 
 @pytest.mark.parametrize("encoder", ["lstm", "transformer1"])
-def test_seeds_start_from_weights_of_their_own(encoder: str, trained: list[Any]) -> None:
+def test_seeds_start_from_weights_of_their_own(encoder, trained):
     probe(encoder).fit_predict(labelled(), splits(0, 12))
     (one, _), (two, _) = trained
     assert not torch.equal(one["head.0.weight"], two["head.0.weight"])
 
 
-def test_a_seed_starts_from_the_same_weights_again(trained: list[Any]) -> None:
+def test_a_seed_starts_from_the_same_weights_again(trained):
     probe().fit_predict(labelled(), splits(0, 12, 0))
     (one, _), _, (two, _) = trained
     assert all(torch.equal(one[name], two[name]) for name in one)
 
 
-def test_every_weight_is_trained_but_those_of_special_words(trained: list[Any]) -> None:
+def test_every_weight_is_trained_but_those_of_special_words(trained):
     probe().fit_predict(labelled(), splits())
     ((before, after),) = trained
     assert all(not torch.equal(before[name], after[name]) for name in before)
@@ -213,15 +210,13 @@ def test_every_weight_is_trained_but_those_of_special_words(trained: list[Any]) 
 @pytest.mark.parametrize("change", [lambda i, text: text, without_words])
 @pytest.mark.parametrize("encoder", ["lstm", "transformer1"])
 @pytest.mark.parametrize("when", [0, 1])
-def test_unknown_words_are_zero_before_and_after_training(
-    encoder: str, when: int, change: Callable[[int, str], str], trained: list[Any]
-) -> None:
+def test_unknown_words_are_zero_before_and_after_training(encoder, when, change, trained):
     probe(encoder).fit_predict(labelled(change=change), splits())
     vectors = trained[0][when]["encoder.vectors.weight"]
     assert not vectors[[UNKNOWN, PAD]].any()
 
 
-def test_test_captions_alone_bring_no_words(trained: list[Any]) -> None:
+def test_test_captions_alone_bring_no_words(trained):
     data = labelled(change=lambda i, text: f"{text} {'here' if i < N_TRAIN else f'new{i}'}")
     probe().fit_predict(data, splits())
     n_words = len(trained[0][0]["encoder.vectors.weight"])
@@ -235,13 +230,13 @@ def test_test_captions_alone_bring_no_words(trained: list[Any]) -> None:
     ("word", "number"),
     [("a", 2), ("b", 3), ("c", 4), ("d", 5), ("e", 6), ("f", UNKNOWN)],
 )
-def test_words_are_numbered_by_frequency_then_alphabet(word: str, number: int) -> None:
+def test_words_are_numbered_by_frequency_then_alphabet(word, number):
     captions = Captions.from_texts(["e b a c a b a d", "f f f f", word])
     tokens = WordInputs(captions, np.array([0])).batch(np.array([2]))["tokens"]
     assert tokens.tolist() == [[number]]
 
 
-def test_a_vocabulary_counts_its_special_words() -> None:
+def test_a_vocabulary_counts_its_special_words():
     assert WordInputs(Captions.from_texts(["a b a", "c"]), np.array([0])).size == 4
 
 
@@ -252,15 +247,15 @@ def padded(texts: list[str]) -> tuple[list[list[int]], list[int]]:
     return batch["tokens"].tolist(), batch["lengths"].tolist()
 
 
-def test_short_captions_are_padded() -> None:
+def test_short_captions_are_padded():
     assert padded(["a a b", "a"]) == ([[2, 2, 3], [2, PAD, PAD]], [3, 1])
 
 
-def test_a_caption_without_words_is_one_pad() -> None:
+def test_a_caption_without_words_is_one_pad():
     assert padded(["a a", ""]) == ([[2, 2], [PAD, PAD]], [2, 1])
 
 
-def test_rows_are_padded_in_the_order_asked_for() -> None:
+def test_rows_are_padded_in_the_order_asked_for():
     captions = Captions.from_texts(["a a b", "a", "b b a"])
     tokens = WordInputs(captions, np.arange(3)).batch(np.array([2, 0]))["tokens"]
     assert tokens.tolist() == [[3, 3, 2], [2, 2, 3]]
@@ -278,7 +273,7 @@ LENGTHS = st.lists(st.integers(1, 9), min_size=1, max_size=60)
 
 @given(LENGTHS, st.integers(1, 9), st.integers(1, 4))
 @settings(deadline=None)
-def test_an_epoch_holds_every_caption_once(lengths: list[int], size: int, pool: int) -> None:
+def test_an_epoch_holds_every_caption_once(lengths, size, pool):
     for _ in range(2):
         rows = torch.cat([batch.targets for batch in batches(lengths, size, pool)])
         assert sorted(rows.tolist()) == list(range(len(lengths)))
@@ -286,14 +281,14 @@ def test_an_epoch_holds_every_caption_once(lengths: list[int], size: int, pool: 
 
 @given(LENGTHS, st.integers(1, 9), st.integers(1, 4))
 @settings(deadline=None)
-def test_there_are_as_many_batches_as_said(lengths: list[int], size: int, pool: int) -> None:
+def test_there_are_as_many_batches_as_said(lengths, size, pool):
     built_batches = batches(lengths, size, pool)
     assert len(list(built_batches)) == len(built_batches)
 
 
 @given(LENGTHS, st.integers(1, 9))
 @settings(deadline=None)
-def test_a_pool_is_sorted_by_length(lengths: list[int], size: int) -> None:
+def test_a_pool_is_sorted_by_length(lengths, size):
     """Batches of one pool, the shortest first, never overlap in length."""
     ordered = sorted(
         (int(batch.inputs["lengths"].min()), int(batch.inputs["lengths"].max()))
@@ -304,26 +299,24 @@ def test_a_pool_is_sorted_by_length(lengths: list[int], size: int) -> None:
 
 @given(LENGTHS, st.integers(1, 9), st.integers(1, 4))
 @settings(deadline=None)
-def test_a_batch_is_as_wide_as_its_longest_caption(
-    lengths: list[int], size: int, pool: int
-) -> None:
+def test_a_batch_is_as_wide_as_its_longest_caption(lengths, size, pool):
     for batch in batches(lengths, size, pool):
         longest = int(batch.inputs["lengths"].max())
         assert batch.inputs["tokens"].shape == (len(batch.targets), longest)
 
 
-def test_batches_of_an_epoch_are_shuffled() -> None:
+def test_batches_of_an_epoch_are_shuffled():
     lines = [int(batch.inputs["lengths"].max()) for batch in batches(list(range(1, 41)), 4)]
     assert lines != sorted(lines)
 
 
-def test_every_epoch_has_batches_of_its_own() -> None:
+def test_every_epoch_has_batches_of_its_own():
     built_batches = batches([3] * 40, 8)
     one, two = ([batch.targets.tolist() for batch in built_batches] for _ in range(2))
     assert one != two
 
 
-def test_a_seed_decides_the_batches() -> None:
+def test_a_seed_decides_the_batches():
     one, two = (
         [batch.targets.tolist() for batch in batches([3] * 40, 8, seed=7)] for _ in range(2)
     )
@@ -339,11 +332,11 @@ def relic_gender() -> list[tuple[int, int]]:
     ]
 
 
-def test_the_published_gender_training_has_94_steps_an_epoch(relic_gender: list[Any]) -> None:
+def test_the_published_gender_training_has_94_steps_an_epoch(relic_gender):
     assert len(relic_gender) == 94
 
 
-def test_its_partial_batch_holds_the_14_longest_captions(relic_gender: list[Any]) -> None:
+def test_its_partial_batch_holds_the_14_longest_captions(relic_gender):
     assert min(relic_gender) == (14, 19)
 
 
@@ -377,45 +370,39 @@ BAD = pytest.mark.parametrize("prediction", [np.nan, np.inf, 0.5])
 
 
 @BAD
-def test_a_failed_attacker_is_trained_again_from_the_next_derived_seed(
-    failing: Callable[..., list[int]], prediction: float
-) -> None:
+def test_a_failed_attacker_is_trained_again_from_the_next_derived_seed(failing, prediction):
     seeds = failing(2, prediction)
     probe().fit_predict(labelled(), splits(12))
     assert seeds == [12, derived_seed("retry", 12, 1), derived_seed("retry", 12, 2)]
 
 
 @BAD
-def test_a_failed_attacker_is_never_averaged_in(
-    failing: Callable[..., list[int]], prediction: float
-) -> None:
+def test_a_failed_attacker_is_never_averaged_in(failing, prediction):
     failing(1, prediction)
     predictions = probe().fit_predict(labelled(), splits(12))
     alone = probe().fit_predict(labelled(), splits(derived_seed("retry", 12, 1)))
     np.testing.assert_array_equal(predictions.probs[0], alone.probs[0])
 
 
-def test_a_retried_attacker_keeps_its_seeds_name(failing: Callable[..., list[int]]) -> None:
+def test_a_retried_attacker_keeps_its_seeds_name(failing):
     failing(1)
     assert probe().fit_predict(labelled(), splits(12)).seeds == (12,)
 
 
-def test_other_seeds_are_not_touched_by_a_failure(failing: Callable[..., list[int]]) -> None:
+def test_other_seeds_are_not_touched_by_a_failure(failing):
     alone = probe().fit_predict(labelled(), splits(0))
     failing(1)
     predictions = probe().fit_predict(labelled(), splits(12, 0))
     np.testing.assert_array_equal(predictions.probs[1], alone.probs[0])
 
 
-def test_failures_are_counted_in_the_log(
-    failing: Callable[..., list[int]], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_failures_are_counted_in_the_log(failing, caplog):
     failing(2)
     probe().fit_predict(labelled(), splits(12))
     assert "model, seed 12: 2 attackers failed" in caplog.text
 
 
-def test_after_three_failures_it_is_given_up(failing: Callable[..., list[int]]) -> None:
+def test_after_three_failures_it_is_given_up(failing):
     seeds = failing(9)
     with pytest.raises(DataError, match="seed 12: 3 attackers in a row"):
         probe().fit_predict(labelled(), splits(12))
@@ -423,24 +410,24 @@ def test_after_three_failures_it_is_given_up(failing: Callable[..., list[int]]) 
 
 
 @pytest.mark.parametrize("key", [r"probe\.optimizer\.lr", r"trainer\.max_epochs"])
-def test_the_error_names_what_to_change(failing: Callable[..., list[int]], key: str) -> None:
+def test_the_error_names_what_to_change(failing, key):
     failing(9)
     with pytest.raises(DataError, match=key):
         probe().fit_predict(labelled(), splits())
 
 
-def test_a_diverging_attacker_is_given_up() -> None:
+def test_a_diverging_attacker_is_given_up():
     with pytest.raises(DataError, match="diverged"):
         probe("transformer1", lr=1e10).fit_predict(labelled(), splits())
 
 
-def test_equal_captions_may_have_equal_predictions(failing: Callable[..., list[int]]) -> None:
+def test_equal_captions_may_have_equal_predictions(failing):
     seeds = failing(0)
     probe().fit_predict(labelled(change=lambda i, text: "a dog"), splits(12))
     assert seeds == [12]
 
 
-def test_failed_predictions_are_not_kept(failing: Callable[..., list[int]], tmp_path: Path) -> None:
+def test_failed_predictions_are_not_kept(failing, tmp_path):
     failing(9)
     with pytest.raises(DataError):
         probe(cache=str(tmp_path)).fit_predict(labelled(), splits())
@@ -450,7 +437,7 @@ def test_failed_predictions_are_not_kept(failing: Callable[..., list[int]], tmp_
 # What identifies predictions, and where they come from.
 
 
-def test_how_many_processes_share_the_work_is_no_part_of_the_spec() -> None:
+def test_how_many_processes_share_the_work_is_no_part_of_the_spec():
     assert probe(processes=1).spec == probe(processes=7).spec
 
 
@@ -466,50 +453,50 @@ def test_how_many_processes_share_the_work_is_no_part_of_the_spec() -> None:
         {"trainer": flags(precision="32-true")},
     ],
 )
-def test_everything_else_is_part_of_the_spec(changed: dict[str, Any]) -> None:
+def test_everything_else_is_part_of_the_spec(changed):
     assert probe().spec != probe(**changed).spec
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)
-def test_a_spec_is_plain_data(encoder: str) -> None:
+def test_a_spec_is_plain_data(encoder):
     spec = probe(encoder, "mlp3").spec
     assert json.loads(json.dumps(spec)) == spec
 
 
-def test_predictions_come_from_the_cache(failing: Callable[..., list[int]], tmp_path: Path) -> None:
+def test_predictions_come_from_the_cache(failing, tmp_path):
     seeds = failing(0)
     for requested in ((0, 12), (12, 0, 456)):
         probe(cache=str(tmp_path)).fit_predict(labelled(), splits(*requested))
     assert seeds == [0, 12, 456]
 
 
-def test_cached_predictions_equal_fresh_ones(tmp_path: Path) -> None:
+def test_cached_predictions_equal_fresh_ones(tmp_path):
     fresh, again = (
         probe(cache=str(tmp_path)).fit_predict(labelled(), splits()).probs[0] for _ in range(2)
     )
     np.testing.assert_array_equal(fresh, again)
 
 
-def test_losses_fall_and_are_kept_with_the_predictions(tmp_path: Path) -> None:
+def test_losses_fall_and_are_kept_with_the_predictions(tmp_path):
     """The mean over an epoch's captions, of every epoch, also where nothing is trained anew."""
     curves = []
     for _ in range(2):
         predictions = probe(cache=str(tmp_path)).fit_predict(labelled(), splits())
         curves.append(predictions.training.curves)
     assert [line["epoch"] for line in curves[0]] == [1, 2, 3]
-    assert curves[0][0]["train_loss"] > curves[0][2]["train_loss"]  # type: ignore[operator]
+    assert curves[0][0]["train_loss"] > curves[0][2]["train_loss"]
     assert curves[0] == curves[1]
 
 
 @pytest.mark.parametrize(
     ("accelerator", "processes"), [("cpu", len(os.sched_getaffinity(0))), ("gpu", 1)]
 )
-def test_there_is_one_process_a_core_or_one_on_a_gpu(accelerator: str, processes: int) -> None:
+def test_there_is_one_process_a_core_or_one_on_a_gpu(accelerator, processes):
     built_probe = probe(trainer=flags(accelerator=accelerator), processes=None)
     assert built_probe.processes == processes
 
 
-def test_the_default_precision_fits_the_processor() -> None:
+def test_the_default_precision_fits_the_processor():
     wanted = "bf16-mixed" if loop.has_bf16() else "32-true"
     assert loop.precision(flags()) == wanted
 
@@ -523,7 +510,7 @@ def started() -> Iterator[None]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("started")
-def test_two_processes_predict_as_one_does() -> None:
+def test_two_processes_predict_as_one_does():
     one = probe(processes=1).fit_predict(labelled(), splits(0, 12))
     two = probe(processes=2).fit_predict(labelled(), splits(0, 12))
     np.testing.assert_array_equal(one.probs, two.probs)
@@ -531,7 +518,7 @@ def test_two_processes_predict_as_one_does() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("started")
-def test_trainings_that_nobody_waits_for_are_ended() -> None:
+def test_trainings_that_nobody_waits_for_are_ended():
     """The first attacker has few captions; the second still trains when the first is done."""
     rows = np.arange(N)
     jobs = [
@@ -548,14 +535,14 @@ def test_trainings_that_nobody_waits_for_are_ended() -> None:
         time.sleep(0.02)
 
 
-def test_an_error_survives_the_way_between_processes() -> None:
+def test_an_error_survives_the_way_between_processes():
     error = pickle.loads(pickle.dumps(DataError("diverged")))
     assert (type(error), str(error)) == (DataError, "diverged")
 
 
 def test_a_process_ended_from_outside_is_a_want_of_resources(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     class Broken:
         def map(self, *_: object) -> Iterator[tuple[Float64Array, int]]:
             raise BrokenProcessPool
@@ -572,7 +559,7 @@ def test_a_process_ended_from_outside_is_a_want_of_resources(
         probe(processes=2).fit_predict(labelled(), splits(0, 12))
 
 
-def test_an_interrupted_training_is_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_training_is_an_interrupt(monkeypatch):
     """Lightning would end the program with exit code 1 instead."""
 
     def interrupted(*_: object) -> None:
@@ -598,9 +585,7 @@ TINY = (
 )
 
 
-def test_cached_predictions_need_no_pytorch(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cached_predictions_need_no_pytorch(tmp_path, monkeypatch):
     """Other intervals of the same predictions: another cell, but nothing to train."""
     monkeypatch.chdir(tmp_path)
     assert main([*TINY, "stats.resamples=20"]) == 0

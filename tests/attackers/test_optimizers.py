@@ -1,7 +1,5 @@
 """Optimisers, schedules and heads are what the recipe says, alone and stacked."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -23,14 +21,14 @@ class Normed(nn.Module):
         self.LayerNorm = nn.LayerNorm(2)
 
 
-def test_biases_and_layer_norms_do_not_decay() -> None:
+def test_biases_and_layer_norms_do_not_decay():
     net = Normed()
     decayed, spared = AdamW(0.1, weight_decay=0.3).build(net).param_groups
     assert [decayed["weight_decay"], spared["weight_decay"]] == [0.3, 0.0]
     assert [id(weight) for weight in decayed["params"]] == [id(net.dense.weight)]
 
 
-def test_adams_spec_is_what_it_was_before_there_were_others() -> None:
+def test_adams_spec_is_what_it_was_before_there_were_others():
     assert probe(lr=0.02).spec["optimizer"] == {"lr": 0.02}
 
 
@@ -38,7 +36,7 @@ def test_adams_spec_is_what_it_was_before_there_were_others() -> None:
     "changed",
     [{"optimizer": AdamW(0.02)}, {"schedule": Warmup()}, {"schedule": Warmup(then="constant")}],
 )
-def test_optimiser_and_schedule_are_part_of_the_spec(changed: Any) -> None:
+def test_optimiser_and_schedule_are_part_of_the_spec(changed):
     assert probe_of(**changed).spec != probe_of().spec
 
 
@@ -51,22 +49,22 @@ def probe_of(optimizer: Any = Adam(0.02), **options: Any) -> Any:  # noqa: B008 
 
 
 @pytest.mark.parametrize(("then", "last"), [("linear", 0.125), ("constant", 1.0)])
-def test_a_rate_rises_to_its_full_size_and_then_does_as_told(then: Any, last: float) -> None:
+def test_a_rate_rises_to_its_full_size_and_then_does_as_told(then, last):
     factors = [Warmup(0.2, then).factor(step, 10) for step in range(10)]
     assert factors[:2] == [0.5, 1.0]
     assert factors[-1] == pytest.approx(last)
 
 
-def test_without_steps_to_rise_in_the_rate_is_full_at_once() -> None:
+def test_without_steps_to_rise_in_the_rate_is_full_at_once():
     assert Warmup(0.0, "constant").factor(0, 10) == 1.0
 
 
-def test_the_rate_changes_with_each_step(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rate_changes_with_each_step(monkeypatch):
     rates: list[float] = []
     step = Attacker.training_step
 
     def watched(self: Attacker, *args: Any) -> Any:
-        rates.append(self.optimizers().param_groups[0]["lr"])  # type: ignore[union-attr]
+        rates.append(self.optimizers().param_groups[0]["lr"])
         return step(self, *args)
 
     monkeypatch.setattr(Attacker, "training_step", watched)
@@ -75,7 +73,7 @@ def test_the_rate_changes_with_each_step(monkeypatch: pytest.MonkeyPatch) -> Non
     assert max(rates) == pytest.approx(0.02)
 
 
-def test_a_schedule_is_learnt_with() -> None:
+def test_a_schedule_is_learnt_with():
     probe = probe_of(AdamW(0.03), schedule=Warmup())
     assert accuracy(probe.fit_predict(labelled(), splits())) > 0.95
 
@@ -83,23 +81,23 @@ def test_a_schedule_is_learnt_with() -> None:
 # LIC's BERT head
 
 
-def test_two_groups_have_two_logits() -> None:
+def test_two_groups_have_two_logits():
     assert (LicBert().n_outputs(2, exclusive=True), Mlp().n_outputs(2, exclusive=True)) == (2, 1)
 
 
-def test_its_layers_are_those_of_the_published_one() -> None:
+def test_its_layers_are_those_of_the_published_one():
     kinds = [type(layer).__name__ for layer in LicBert().build(768, 2)]
     assert kinds == ["BatchNorm", "Linear", "BatchNorm", "LeakyReLU", "Linear"]
     assert sum(weight.numel() for weight in LicBert().build(768, 2).parameters()) == 199_426
 
 
-def test_its_predictions_sum_to_one() -> None:
+def test_its_predictions_sum_to_one():
     head = LicBert().build(4, 2)
     attacker = Attacker(GivenNet(4), head, exclusive=True, optimizer=Adam(0.1))
     probabilities = attacker.probabilities(vectors=torch.randn(5, 4))
     np.testing.assert_allclose(probabilities.sum(dim=1), 1, atol=1e-12)
 
 
-def test_a_batch_of_one_row_is_normalised_by_the_past() -> None:
+def test_a_batch_of_one_row_is_normalised_by_the_past():
     layer = BatchNorm(3)
     assert torch.isfinite(layer(torch.randn(1, 3))).all()

@@ -1,9 +1,6 @@
 """Predictions of those who answer as they are."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -41,37 +38,37 @@ class Given(AnsweringEncoder):
         return LIKELY + np.log(self.scale)
 
 
-def test_answers_share_all_of_the_probability() -> None:
+def test_answers_share_all_of_the_probability():
     predictions = ZeroShotProbe(Given()).fit_predict(DATA, SPLITS)
     assert predictions.probs[0] == pytest.approx(np.array([[0.75, 0.25], [0.2, 0.8]]))
     assert predictions.probs[1] == pytest.approx(np.array([[0.25, 0.75]]))
 
 
-def test_other_words_have_the_rest() -> None:
+def test_other_words_have_the_rest():
     predictions = ZeroShotProbe(Given(), renormalise=False).fit_predict(DATA, SPLITS)
     assert predictions.probs[1] == pytest.approx(np.array([[0.2, 0.6, 0.2]]))
 
 
-def test_how_much_is_said_of_groups_at_all_plays_no_part() -> None:
+def test_how_much_is_said_of_groups_at_all_plays_no_part():
     one, other = (ZeroShotProbe(Given(s)).fit_predict(DATA, SPLITS) for s in (1.0, 0.01))
     assert one.probs[0] == pytest.approx(other.probs[0])
 
 
-def test_nobody_is_trained(tmp_path: Path) -> None:
+def test_nobody_is_trained(tmp_path):
     probe = ZeroShotProbe(Given(), cache=str(tmp_path))
     assert probe.fit_predict(DATA, SPLITS).training.trained == 0
     assert probe.fit_predict(DATA, SPLITS).training.cached == 2
 
 
-def test_those_who_must_be_trained_are_refused() -> None:
+def test_those_who_must_be_trained_are_refused():
     with pytest.raises(UsageError, match="choose probe=neural"):
         ZeroShotProbe(Ngram())
 
 
-def test_who_answers_has_no_vectors() -> None:
+def test_who_answers_has_no_vectors():
     with pytest.raises(UsageError, match="choose probe=zero_shot"):
         Given().read(DATA)
 
 
-def test_normalisation_is_part_of_the_key() -> None:
+def test_normalisation_is_part_of_the_key():
     assert ZeroShotProbe(Given()).spec != ZeroShotProbe(Given(), renormalise=False).spec

@@ -1,7 +1,5 @@
 """Which metric sees what: every cell of the table of behaviours."""
 
-from __future__ import annotations
-
 import copy
 import math
 from dataclasses import replace
@@ -117,7 +115,7 @@ def scored(name: str, model: Speaker, people: Speaker) -> dict[str, Part]:
 
 
 @pytest.mark.parametrize(("behaviour", "line", "expected"), LINES)
-def test_a_metric_sees_what_the_table_says(behaviour: str, line: str, expected: str) -> None:
+def test_a_metric_sees_what_the_table_says(behaviour, line, expected):
     case = BEHAVIOURS[behaviour]
     name, _, part = line.partition(" ")
     before, planted = (
@@ -135,7 +133,7 @@ def test_a_metric_sees_what_the_table_says(behaviour: str, line: str, expected: 
         if info.images == LABELLED and not {PICTURES, WEIGHTS} & set(info.needs)
     ],
 )
-def test_what_is_said_of_other_images_moves_nothing(name: str) -> None:
+def test_what_is_said_of_other_images_moves_nothing(name):
     planted = BEHAVIOURS["group assumed"].planted
     plain, other = (scored(name, speaker, PLAIN) for speaker in (PLAIN, planted))
     assert {p: item.estimate.value for p, item in plain.items()} == {
@@ -143,7 +141,7 @@ def test_what_is_said_of_other_images_moves_nothing(name: str) -> None:
     }
 
 
-def test_a_language_models_metric_sees_what_was_measured() -> None:
+def test_a_language_models_metric_sees_what_was_measured():
     rows = pd.read_csv(planted.ROWS)
     directions = {
         behaviour: verdicts(behaviour, [infos()[MEASURED]])[MEASURED]
@@ -153,30 +151,30 @@ def test_a_language_models_metric_sees_what_was_measured() -> None:
     assert directions == dict(zip(rows["behaviour"], rows["verdict"], strict=True))
 
 
-def test_what_was_measured_is_of_todays_metric() -> None:
+def test_what_was_measured_is_of_todays_metric():
     assert set(pd.read_csv(planted.ROWS)["version"]) == {infos()[MEASURED].version}
 
 
 @pytest.mark.parametrize("name", metric_names())
-def test_a_metric_responds_to_behaviours_that_there_are(name: str) -> None:
+def test_a_metric_responds_to_behaviours_that_there_are(name):
     values = infos()[name].responses.values()
     assert {h for one in values for h in (*one.moves, *one.stays, *one.absent)} <= set(BEHAVIOURS)
 
 
 @pytest.mark.parametrize("line", [line for info in BEHAVIOURS.values() for line in info.variants])
-def test_a_variant_is_of_a_metric(line: str) -> None:
+def test_a_variant_is_of_a_metric(line):
     assert line.partition(":")[0] in metric_names()
 
 
 @pytest.mark.parametrize("bare", [0, 1])
-def test_a_value_without_an_interval_neither_moves_nor_stays(bare: int) -> None:
+def test_a_value_without_an_interval_neither_moves_nor_stays(bare):
     nan = math.nan
     whole = [Estimate(value, nan, nan, value - 1, value + 1, nan, 1) for value in (0.0, 9.0)]
     whole[bare] = replace(whole[bare], ci_low=nan, ci_high=nan)
     assert behaviour_verdict(*whole) not in VERDICTS
 
 
-def test_a_silent_captioner_is_told_by_its_neutral_rate() -> None:
+def test_a_silent_captioner_is_told_by_its_neutral_rate():
     part = scored("gender_error", Speaker(silent=True), Speaker())["score"]
     assert (math.isnan(part.estimate.value), part.neutral_rate) == (True, 1)
 
@@ -191,5 +189,5 @@ def test_a_silent_captioner_is_told_by_its_neutral_rate() -> None:
         ("quality", "image", False),
     ],
 )
-def test_a_property_is_tested_where_a_line_shows_it(name: str, prop: str, expected: bool) -> None:
+def test_a_property_is_tested_where_a_line_shows_it(name, prop, expected):
     assert is_tested(infos()[name], prop) is expected

@@ -1,7 +1,5 @@
 """Things and where they are, without pixels."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -48,13 +46,13 @@ def photo(folder: Path, *regions: Region) -> Pictures:
     return Pictures((folder / "1.png",), (regions,))
 
 
-def test_a_place_is_in_shares_of_the_picture_and_cut_at_its_edges(tmp_path: Path) -> None:
+def test_a_place_is_in_shares_of_the_picture_and_cut_at_its_edges(tmp_path):
     things = things_in(photo(tmp_path, PERSON, DOG), 0)
     assert things[0] == Thing("person", (0.25, 0.25, 0.5, 0.5, 1.0))
     assert things[1] == Thing("dog", (0.0, 0.75, 0.25, 0.25, 0.5))
 
 
-def test_a_file_says_what_its_annotations_do_not(tmp_path: Path) -> None:
+def test_a_file_says_what_its_annotations_do_not(tmp_path):
     unsized = photo(tmp_path, replace(PERSON, size=(0, 0)))
     assert things_in(unsized, 0) == things_in(photo(tmp_path, PERSON), 0)
 
@@ -62,16 +60,16 @@ def test_a_file_says_what_its_annotations_do_not(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("edit", "left"), [(ImageMasking("box"), ["dog"]), (Blank(), [])], ids=["masked", "blank"]
 )
-def test_what_is_hidden_has_no_box(tmp_path: Path, edit: object, left: list[str]) -> None:
-    pictures = photo(tmp_path, PERSON, DOG).edited(edit)  # type: ignore[arg-type]
+def test_what_is_hidden_has_no_box(tmp_path, edit, left):
+    pictures = photo(tmp_path, PERSON, DOG).edited(edit)
     assert [item.name for item in things_in(pictures, 0)] == left
 
 
-def test_what_lies_beside_the_picture_is_not_seen(tmp_path: Path) -> None:
+def test_what_lies_beside_the_picture_is_not_seen(tmp_path):
     assert things_in(photo(tmp_path, replace(DOG, box=(40, 0, 9, 9))), 0) == ()
 
 
-def test_scenes_know_where_things_are() -> None:
+def test_scenes_know_where_things_are():
     scenes = data(20)
     assert scenes.pictures is not None
     assert scenes.objects is not None
@@ -80,7 +78,7 @@ def test_scenes_know_where_things_are() -> None:
         assert names <= {*objects, "person"}
 
 
-def test_short_lists_are_filled_up() -> None:
+def test_short_lists_are_filled_up():
     one = Thing("dog", (0.1, 0.2, 0.3, 0.4, 1.0))
     batch = BoxInputs.of([(), (one, one)]).batch(np.arange(2))
     assert batch["objects"].tolist() == [[0, 0], [1, 1]]
@@ -88,13 +86,13 @@ def test_short_lists_are_filled_up() -> None:
     assert not batch["places"][0].any()
 
 
-def test_things_that_training_lacks_are_not_seen() -> None:
+def test_things_that_training_lacks_are_not_seen():
     dog, cat = (Thing(name, (0.0,) * 5) for name in ("dog", "cat"))
     fitted = BoxInputs.of([(dog,), (cat, dog)]).fit(np.array([0]))
     assert fitted.batch(np.array([1]))["objects"].tolist() == [[1]]
 
 
-def test_without_annotations_it_says_which_file_has_them(tmp_path: Path) -> None:
+def test_without_annotations_it_says_which_file_has_them(tmp_path):
     labelled = LabelledCaptions("model", Captions.from_texts(["a"]), np.zeros(1, np.int64), 2)
     shown = replace(labelled, pictures=replace(photo(tmp_path, PERSON), regions=None))
     with pytest.raises(NotApplicableError, match=r"dataset\.regions=FILE"):
@@ -116,19 +114,19 @@ def accuracy(labelled: LabelledCaptions, backbone: str) -> float:
     return float((predictions.probs[0].argmax(axis=1) == predictions.truth[0]).mean())
 
 
-def test_where_a_thing_is_can_be_learnt() -> None:
+def test_where_a_thing_is_can_be_learnt():
     assert accuracy(on_sides(), "boxes") > 0.95
 
 
-def test_what_there_is_alone_tells_nothing_then() -> None:
+def test_what_there_is_alone_tells_nothing_then():
     changed = replace(on_sides(), objects=[frozenset({"dog"})] * 160)
     assert accuracy(changed, "annotations") < 0.6
 
 
-def test_it_is_an_encoder_of_pictures() -> None:
+def test_it_is_an_encoder_of_pictures():
     assert Sat(Prompt("gender"), backbone="boxes").sees == "pictures"
 
 
-def test_boxes_of_pictures_elsewhere_are_the_same(tmp_path: Path) -> None:
+def test_boxes_of_pictures_elsewhere_are_the_same(tmp_path):
     here = photo(tmp_path, PERSON, DOG)
     assert things_in(replace(here, files=(Elsewhere(),)), 0) == things_in(here, 0)

@@ -27,7 +27,7 @@ def writer(name: str) -> tuple[Any, Mapping[str, Tensor]]:
 
 @pytest.mark.parametrize("recipe", SAT)
 @torch.no_grad()
-def test_sat_follows_each_word_as_its_equations_say(recipe: str) -> None:
+def test_sat_follows_each_word_as_its_equations_say(recipe):
     net = test_sat.net(recipe)
     output = net.following(TOKENS, regions=regions())
     for row in range(2):
@@ -38,7 +38,7 @@ def test_sat_follows_each_word_as_its_equations_say(recipe: str) -> None:
 
 
 @torch.no_grad()
-def test_grit_follows_each_word_as_if_it_were_the_last() -> None:
+def test_grit_follows_each_word_as_if_it_were_the_last():
     net = test_grit.net()
     output = net.following(TOKENS, **test_grit.picture())
     for row, line in enumerate(test_grit.LINES):
@@ -49,7 +49,7 @@ def test_grit_follows_each_word_as_if_it_were_the_last() -> None:
 
 @pytest.mark.parametrize("name", [*SAT, "grit"])
 @torch.no_grad()
-def test_it_writes_as_it_learns(name: str) -> None:
+def test_it_writes_as_it_learns(name):
     item, picture = writer(name)
     whole = item.following(TOKENS, **picture)
     reading = item.begun(**picture)
@@ -62,7 +62,7 @@ def test_it_writes_as_it_learns(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*SAT, "grit"])
 @pytest.mark.parametrize("beams", [1, 3])
-def test_who_stands_beside_a_picture_plays_no_part(name: str, beams: int) -> None:
+def test_who_stands_beside_a_picture_plays_no_part(name, beams):
     item, picture = writer(name)
     both = written(item, picture, beams=beams, longest=6)
     for row, wanted in enumerate(both):
@@ -71,7 +71,7 @@ def test_who_stands_beside_a_picture_plays_no_part(name: str, beams: int) -> Non
 
 
 @pytest.mark.parametrize("name", ["paper", "grit"])
-def test_with_every_beam_it_finds_the_likeliest_caption_of_all(name: str) -> None:
+def test_with_every_beam_it_finds_the_likeliest_caption_of_all(name):
     item, picture = writer(name)
     captions = written(item, picture, beams=8**3, longest=3)
     for row in range(2):
@@ -127,22 +127,22 @@ def table(*rows: tuple[int, Mapping[int, float]]) -> Table:
 GARDEN = table((2, {4: 0.6, 5: 0.4}), (4, {6: 0.5, 5: 0.5}), (5, {END: 0.9}), (6, {END: 0.9}))
 
 
-def test_one_beam_takes_the_likeliest_word_each_time() -> None:
+def test_one_beam_takes_the_likeliest_word_each_time():
     assert written(GARDEN, ONE, beams=1, longest=9)[0][0] == 4
 
 
-def test_more_beams_find_a_caption_that_begins_less_likely() -> None:
+def test_more_beams_find_a_caption_that_begins_less_likely():
     assert written(GARDEN, ONE, beams=2, longest=9) == [[5]]
 
 
-def test_a_caption_without_an_end_is_cut_off() -> None:
+def test_a_caption_without_an_end_is_cut_off():
     assert written(table((2, {4: 0.9}), (4, {4: 0.9})), ONE, beams=1, longest=3) == [[4, 4, 4]]
 
 
-def test_neither_padding_nor_what_is_unknown_is_written() -> None:
+def test_neither_padding_nor_what_is_unknown_is_written():
     built_table = table((2, {0: 0.9, 1: 0.08, 4: 0.01}), (4, {END: 0.9}))
     assert written(built_table, ONE, beams=2, longest=3) == [[4]]
 
 
-def test_an_empty_caption_may_be_the_likeliest() -> None:
+def test_an_empty_caption_may_be_the_likeliest():
     assert written(table((2, {END: 0.9})), ONE, beams=2, longest=3) == [[]]

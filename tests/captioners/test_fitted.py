@@ -1,7 +1,5 @@
 """The folder of a captioner that was fitted here, and who reads it."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -67,18 +65,18 @@ def located(folder: Path) -> Any:
     return find_pretrained(str(folder), KINDS)
 
 
-def test_it_comes_back_as_it_was_saved(folder: Path) -> None:
+def test_it_comes_back_as_it_was_saved(folder):
     content = Fitted.read(located(folder))
     assert content.words == WORDS
     assert content.encoder == replace(ENCODERS[content.kind], prompt=Prompt(""))
 
 
-def test_words_of_a_prompt_that_it_never_learnt_are_told(folder: Path) -> None:
+def test_words_of_a_prompt_that_it_never_learnt_are_told(folder):
     (note,) = Judge(Prompt("race"), str(folder)).notes(["light", "dark"])
     assert note.endswith("unknown words: dark, light, race")
 
 
-def test_a_prompt_in_words_that_it_knows_needs_no_note(folder: Path) -> None:
+def test_a_prompt_in_words_that_it_knows_needs_no_note(folder):
     prompt = Prompt("gender", answers={"m": "man", "f": "woman"})
     assert Judge(prompt, str(folder)).notes(["m", "f"]) == []
 
@@ -91,13 +89,11 @@ def captions(folder: Path, photos: Path, together: int, beams: int = 1) -> list[
 
 
 @pytest.mark.parametrize("beams", [1, 3])
-def test_captions_are_the_same_whoever_stands_beside_them(
-    folder: Path, photos: Path, beams: int
-) -> None:
+def test_captions_are_the_same_whoever_stands_beside_them(folder, photos, beams):
     assert captions(folder, photos, 5, beams) == captions(folder, photos, 1, beams)
 
 
-def test_draws_are_the_same_whoever_stands_beside_them(folder: Path, photos: Path) -> None:
+def test_draws_are_the_same_whoever_stands_beside_them(folder, photos):
     drawing = Decoding(max_new_tokens=6, n=2, temperature=1.0)
     captioner = FittedCaptioner(located(folder), CPU, drawing)
     read = [captioner.read(path) for path in find_photos(photos).values()]
@@ -106,7 +102,7 @@ def test_draws_are_the_same_whoever_stands_beside_them(folder: Path, photos: Pat
     assert any(first != second for first, second in drawn)
 
 
-def test_the_best_of_several_captions_is_the_only_one_of_one(folder: Path, photos: Path) -> None:
+def test_the_best_of_several_captions_is_the_only_one_of_one(folder, photos):
     captioner = FittedCaptioner(located(folder), CPU, Decoding(max_new_tokens=6, beams=3, n=3))
     read = [captioner.read(path) for path in find_photos(photos).values()]
     written = captioner.describe(read)
@@ -114,7 +110,7 @@ def test_the_best_of_several_captions_is_the_only_one_of_one(folder: Path, photo
     assert all(len(set(texts)) == 3 for texts in written)
 
 
-def test_captions_hold_known_words_alone(folder: Path, photos: Path) -> None:
+def test_captions_hold_known_words_alone(folder, photos):
     assert {word for text in captions(folder, photos, 5) for word in text.split()} <= set(WORDS)
 
 
@@ -122,7 +118,7 @@ PROMPTS = ("{caption} therefore the {attribute} is {answer}", "the {answer} {cap
 
 
 @pytest.mark.parametrize("template", PROMPTS)
-def test_it_judges_as_its_network_answers(template: str, folder: Path, photos: Path) -> None:
+def test_it_judges_as_its_network_answers(template, folder, photos):
     pictures = Pictures(tuple(find_photos(photos).values()))
     answers = {"male": "a man", "female": "woman"}
     prompt = Prompt("gender", template, answers)
@@ -137,7 +133,7 @@ def test_it_judges_as_its_network_answers(template: str, folder: Path, photos: P
     )
     likely = Judge(prompt, str(folder), batch_size=2).likely(data)
     content = Fitted.read(located(folder))
-    net = content.encoder.network(None, content.vocabulary, [[4, 5], [6]])  # type: ignore[arg-type]
+    net = content.encoder.network(None, content.vocabulary, [[4, 5], [6]])
     judge = FittedJudge(located(folder), CPU)
     net.load_state_dict(judge._net.network.state_dict())
     net.eval()
@@ -158,21 +154,21 @@ def test_it_judges_as_its_network_answers(template: str, folder: Path, photos: P
         assert likely[row].tolist() == pytest.approx(wanted[0].tolist(), abs=1e-4)
 
 
-def test_an_answer_that_it_cannot_write_is_refused(folder: Path, photos: Path) -> None:
+def test_an_answer_that_it_cannot_write_is_refused(folder, photos):
     judge = FittedJudge(located(folder), CPU)
     pictures = Pictures(tuple(find_photos(photos).values()))
     with pytest.raises(DataError, match="cannot write 'nonbinary'"):
         judge.read(Question(pictures, 0, "a", ("man", "nonbinary")))
 
 
-def test_words_after_every_answer_may_be_unknown(folder: Path, photos: Path) -> None:
+def test_words_after_every_answer_may_be_unknown(folder, photos):
     judge = FittedJudge(located(folder), CPU)
     pictures = Pictures(tuple(find_photos(photos).values()))
     follows = judge.read(Question(pictures, 0, "a", ("man zyzzyva", "woman zyzzyva")))[2]
     assert follows == [[5, 0], [6, 0]]
 
 
-def test_it_computes_in_one_precision(folder: Path) -> None:
+def test_it_computes_in_one_precision(folder):
     with pytest.raises(UsageError, match="computes in float32"):
         Judge(Prompt("gender"), str(folder), dtype="bfloat16").require()
 
@@ -193,57 +189,55 @@ def settings(folder: Path) -> dict[str, Any]:
     return encoder
 
 
-def test_of_another_version_it_is_refused(folder: Path) -> None:
+def test_of_another_version_it_is_refused(folder):
     edit(folder, "config.json", version=99)
     assert "version 99" in str(refused(folder))
 
 
-def test_an_unknown_setting_is_refused(folder: Path) -> None:
+def test_an_unknown_setting_is_refused(folder):
     edit(folder, "config.json", encoder={**settings(folder), "weights": "x"})
     assert "must have the keys" in str(refused(folder))
 
 
-def test_a_setting_of_another_kind_is_refused(tmp_path: Path) -> None:
+def test_a_setting_of_another_kind_is_refused(tmp_path):
     folder = write(tmp_path / "mine", "sat")
     edit(folder, "config.json", encoder={**settings(folder), "hidden_dim": "8"})
     assert "encoder.hidden_dim='8'" in str(refused(folder))
 
 
 @pytest.mark.parametrize("size", [16, 100_000, -3, 0])
-def test_sizes_of_other_weights_are_refused_before_anything_is_made(
-    size: int, tmp_path: Path
-) -> None:
+def test_sizes_of_other_weights_are_refused_before_anything_is_made(size, tmp_path):
     folder = write(tmp_path / "mine", "sat")
     edit(folder, "config.json", encoder={**settings(folder), "hidden_dim": size})
     assert "config.json" in str(refused(folder))
 
 
 @pytest.mark.parametrize(("kind", "key"), [("grit", "size"), ("sat", "recipe")])
-def test_a_choice_that_is_none_is_refused(kind: str, key: str, tmp_path: Path) -> None:
+def test_a_choice_that_is_none_is_refused(kind, key, tmp_path):
     folder = write(tmp_path / "mine", kind)
     edit(folder, "config.json", encoder={**settings(folder), key: "huge"})
     assert "config.json" in str(refused(folder))
 
 
-def test_a_picture_of_another_size_is_refused(folder: Path) -> None:
+def test_a_picture_of_another_size_is_refused(folder):
     edit(folder, "preprocessor_config.json", size={"height": 48, "width": 48})
     assert "its size is not that of config.json" in str(refused(folder))
 
 
-def test_words_out_of_order_are_refused(folder: Path) -> None:
+def test_words_out_of_order_are_refused(folder):
     edit(folder, "vocab.json", zebra=3)
     assert "must number its words" in str(refused(folder))
 
 
 @pytest.mark.parametrize("name", ["vocab.json", "preprocessor_config.json"])
-def test_a_file_that_is_absent_is_named(name: str, folder: Path) -> None:
+def test_a_file_that_is_absent_is_named(name, folder):
     (folder / name).unlink()
     error = refused(folder)
     assert isinstance(error, ResourceError)
     assert name in str(error)
 
 
-def test_cut_weights_are_refused(folder: Path) -> None:
+def test_cut_weights_are_refused(folder):
     path = folder / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-100])
     assert "not a file of weights, or cut short" in str(refused(folder))
@@ -257,6 +251,6 @@ def test_cut_weights_are_refused(folder: Path) -> None:
         Grit(Prompt("gender"), weights="x.pth"),
     ],
 )
-def test_eyes_that_are_not_fitted_with_it_are_refused(encoder: Any) -> None:
+def test_eyes_that_are_not_fitted_with_it_are_refused(encoder):
     with pytest.raises(NotApplicableError, match="with its backbone"):
         side_of(encoder)

@@ -1,11 +1,8 @@
 """GRIT, prompted: what its answers depend on, and its attackers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -82,7 +79,7 @@ def likely(net: GritNet, words: Sequence[int], follows: Sequence[int], row: int)
 LINES = [TOKENS[row, : LENGTHS[row]].tolist() for row in range(2)]
 
 
-def test_answers_are_what_is_likely_to_follow_the_prompt() -> None:
+def test_answers_are_what_is_likely_to_follow_the_prompt():
     built_net = net()
     output = built_net(TOKENS, LENGTHS, **picture())
     for row, line in enumerate(LINES):
@@ -90,7 +87,7 @@ def test_answers_are_what_is_likely_to_follow_the_prompt() -> None:
         assert output[row].tolist() == pytest.approx(wanted, abs=1e-5)
 
 
-def test_answers_of_several_words_are_likely_as_all_of_them() -> None:
+def test_answers_of_several_words_are_likely_as_all_of_them():
     answers = ((7, 9), (8,))
     built_net = net(answers)
     output = built_net(TOKENS, LENGTHS, **picture())
@@ -99,7 +96,7 @@ def test_answers_of_several_words_are_likely_as_all_of_them() -> None:
         assert output[row].tolist() == pytest.approx(wanted, abs=1e-5)
 
 
-def test_what_follows_the_answer_counts() -> None:
+def test_what_follows_the_answer_counts():
     built_net = net()
     tail, tail_lengths = torch.tensor([[3, 4], [5, 1]]), torch.tensor([2, 1])
     output = built_net(TOKENS, LENGTHS, tail, tail_lengths, **picture())
@@ -114,7 +111,7 @@ def parts(module: nn.Module) -> set[type]:
     return {kind for kind in kinds if not kind.__module__.startswith("torch.")}
 
 
-def test_it_shares_no_part_with_show_attend_and_tell() -> None:
+def test_it_shares_no_part_with_show_attend_and_tell():
     grit = GritNet(GritDetector(SIZES["small"]), WORDS, ((7,), (8,)), SIZES["small"], "released")
     assert parts(grit).isdisjoint(parts(test_sat.net("paper")))
 
@@ -128,7 +125,7 @@ def probe(grit: Grit = GRIT, epochs: int = 3) -> NeuralProbe:
     )
 
 
-def test_dropout_is_off_when_it_answers() -> None:
+def test_dropout_is_off_when_it_answers():
     labelled = data(64)
     items = GRIT.read(labelled).fit(np.arange(48))
     built = GRIT.build(items).eval()
@@ -151,7 +148,7 @@ class Still(Grit):
 
 
 @pytest.mark.slow
-def test_two_processes_learn_as_one() -> None:
+def test_two_processes_learn_as_one():
     """Within what the order of float32 sums moves."""
     curves = []
     for many in ({}, {"devices": 2, "strategy": "ddp"}):
@@ -163,12 +160,12 @@ def test_two_processes_learn_as_one() -> None:
     assert curves[1] == pytest.approx(curves[0], rel=1e-4)
 
 
-def test_where_pictures_are_kept_plays_no_part() -> None:
+def test_where_pictures_are_kept_plays_no_part():
     assert replace(GRIT, cache="here").spec == GRIT.spec
     assert replace(GRIT, second_gate="paper").spec != GRIT.spec
 
 
-def test_blank_pictures_tell_all_alike_under_one_caption() -> None:
+def test_blank_pictures_tell_all_alike_under_one_caption():
     labelled = data(64)
     assert labelled.pictures is not None
     blank = replace(labelled, pictures=labelled.pictures.edited(Blank()))
@@ -176,7 +173,7 @@ def test_blank_pictures_tell_all_alike_under_one_caption() -> None:
     assert np.ptp(predictions.probs[0], axis=0).max() < 1e-6
 
 
-def test_words_that_tell_the_group_are_learnt() -> None:
+def test_words_that_tell_the_group_are_learnt():
     labelled = data(240)
     words = np.where(labelled.labels == 1, "a person with a handbag", "a person with a tie")
     printed_labelled = LabelledCaptions(
@@ -192,7 +189,7 @@ def test_words_that_tell_the_group_are_learnt() -> None:
 
 
 @pytest.mark.slow
-def test_unmasked_pictures_tell_the_group_under_one_caption() -> None:
+def test_unmasked_pictures_tell_the_group_under_one_caption():
     labelled = data(600)
     predictions = probe(epochs=6).fit_predict(labelled, [split(600)])
     assert (predictions.probs[0].argmax(axis=1) == predictions.truth[0]).mean() > 0.8
@@ -205,10 +202,10 @@ def with_file(folder: Path, **settings: str) -> Grit:
     """GRIT with the weights of a captioner's file."""
     weights = write_captioner(folder / "grit.pth", network())
     options = {"vocabulary": str(write_vocabulary(folder / "vocab.json")), **settings}
-    return Grit(Prompt("gender"), weights=str(weights), cache=str(folder / "kept"), **options)  # type: ignore[arg-type]
+    return Grit(Prompt("gender"), weights=str(weights), cache=str(folder / "kept"), **options)
 
 
-def test_a_released_detector_sees_each_picture_once(tmp_path: Path) -> None:
+def test_a_released_detector_sees_each_picture_once(tmp_path):
     labelled, grit = data(12), with_file(tmp_path)
     content = grit.visual.read(labelled)
     (tmp_path / "grit.pth").rename(tmp_path / "moved.pth")
@@ -221,7 +218,7 @@ def test_a_released_detector_sees_each_picture_once(tmp_path: Path) -> None:
     assert np.array_equal(first["regions"], second["regions"])
 
 
-def test_what_is_kept_is_what_the_detector_sees(tmp_path: Path) -> None:
+def test_what_is_kept_is_what_the_detector_sees(tmp_path):
     labelled, grit = data(3), with_file(tmp_path)
     assert labelled.pictures is not None
     pixels = pixel_table(labelled.pictures, SIZES["small"].side, None).transpose(0, 3, 1, 2).copy()
@@ -232,7 +229,7 @@ def test_what_is_kept_is_what_the_detector_sees(tmp_path: Path) -> None:
         assert np.abs(batch[name] - getattr(wanted, name).numpy()).max() < 5e-3
 
 
-def test_a_released_captioner_is_trained_with_its_detector_as_it_is(tmp_path: Path) -> None:
+def test_a_released_captioner_is_trained_with_its_detector_as_it_is(tmp_path):
     labelled, grit = data(64), with_file(tmp_path)
     net = grit.build(grit.read(labelled).fit(np.arange(48)))
     assert not list(net.detector.parameters())
@@ -240,29 +237,29 @@ def test_a_released_captioner_is_trained_with_its_detector_as_it_is(tmp_path: Pa
     assert probe(grit, epochs=1).fit_predict(labelled, [split(64)]).probs[0].shape == (16, 2)
 
 
-def test_other_weights_are_other_attackers(tmp_path: Path) -> None:
+def test_other_weights_are_other_attackers(tmp_path):
     grit = with_file(tmp_path)
     before = grit.spec
     write_captioner(tmp_path / "grit.pth", network(seed=1))
     assert grit.spec != before
 
 
-def test_a_captioner_without_its_words_is_refused(tmp_path: Path) -> None:
+def test_a_captioner_without_its_words_is_refused(tmp_path):
     labelled, grit = data(64), replace(with_file(tmp_path), vocabulary=None)
     with pytest.raises(UsageError, match=r"name its words with encoder\.vocabulary"):
         grit.build(grit.read(labelled).fit(np.arange(48)))
 
 
-def test_words_that_the_file_s_captioner_lacks_are_told(tmp_path: Path) -> None:
+def test_words_that_the_file_s_captioner_lacks_are_told(tmp_path):
     (note,) = with_file(tmp_path).notes(["male", "female"])
     assert note.endswith("start with new vectors: gender, male, therefore")
 
 
-def test_a_captioner_from_scratch_has_all_words() -> None:
+def test_a_captioner_from_scratch_has_all_words():
     assert GRIT.notes(["male", "female"]) == []
 
 
-def test_a_detector_alone_has_no_words(tmp_path: Path) -> None:
+def test_a_detector_alone_has_no_words(tmp_path):
     labelled, grit = data(64), with_file(tmp_path)
     write_detector(tmp_path / "grit.pth", network())
     with pytest.raises(UsageError, match=r"leave encoder\.vocabulary out"):
@@ -276,7 +273,7 @@ def test_a_detector_alone_has_no_words(tmp_path: Path) -> None:
         ({"he": True, "weights": "w.pth"}, "leave one out"),
     ],
 )
-def test_settings_that_contradict_each_other_are_refused(settings: Any, message: str) -> None:
+def test_settings_that_contradict_each_other_are_refused(settings, message):
     with pytest.raises(UsageError, match=message):
         Grit(Prompt("gender"), **settings).require()
 
@@ -288,14 +285,14 @@ def fresh(he: bool) -> GritNet:
     return replace(GRIT, he=he).network(nothing, words, ())
 
 
-def test_weights_of_he_leave_the_places_that_regions_begin_with() -> None:
+def test_weights_of_he_leave_the_places_that_regions_begin_with():
     plain, begun = (fresh(he).state_dict() for he in (False, True))
     places = [name for name in begun if "sampling_offsets" in name]
     assert places
     assert all(torch.equal(plain[name], begun[name]) for name in places)
 
 
-def test_weights_of_he_have_their_spread() -> None:
+def test_weights_of_he_have_their_spread():
     """The square root of two by the numbers that come in."""
     cap_generator = fresh(he=True).cap_generator
     (layer, *_) = (
@@ -306,6 +303,6 @@ def test_weights_of_he_have_their_spread() -> None:
 
 
 @pytest.mark.parametrize("setting", ["weights", "vocabulary"])
-def test_files_that_are_absent_are_known_before_any_work(tmp_path: Path, setting: str) -> None:
+def test_files_that_are_absent_are_known_before_any_work(tmp_path, setting):
     with pytest.raises(ResourceError, match=f"encoder.{setting}=nowhere"):
-        replace(with_file(tmp_path), **{setting: "nowhere"}).require()  # type: ignore[arg-type]
+        replace(with_file(tmp_path), **{setting: "nowhere"}).require()

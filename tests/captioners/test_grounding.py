@@ -1,7 +1,5 @@
 """A captioner whose captions are grounded in an emotion: its network, its folder, who reads it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +68,7 @@ def captions(folder: Path, photos: Path, emotion: Emotion) -> list[str]:
     return [text for [text] in speaker.describe(read)]
 
 
-def test_the_emotion_enters_every_step_of_the_cell() -> None:
+def test_the_emotion_enters_every_step_of_the_cell():
     """One step is PyTorch's own cell over the word, what is attended to, and the emotion."""
     net = network()
     with torch.no_grad():
@@ -86,14 +84,14 @@ def test_the_emotion_enters_every_step_of_the_cell() -> None:
             assert torch.allclose(reading.step.state.cell, cell, atol=1e-6)
 
 
-def test_another_emotion_makes_other_words_likely_at_every_step() -> None:
+def test_another_emotion_makes_other_words_likely_at_every_step():
     net = network()
     with torch.no_grad():
         one, two = (net.following(TOKENS, vector(name), **PIXELS) for name in ("anger", "awe"))
     assert ((one - two).abs().amax(dim=2) > 1e-4).all()
 
 
-def test_writing_word_by_word_and_all_at_once_agree() -> None:
+def test_writing_word_by_word_and_all_at_once_agree():
     net = network()
     with torch.no_grad():
         whole = net.following(TOKENS, vector("awe"), **PIXELS)
@@ -103,7 +101,7 @@ def test_writing_word_by_word_and_all_at_once_agree() -> None:
             assert torch.allclose(likely, whole[:, place], atol=1e-5)
 
 
-def test_without_emotions_the_network_has_no_weights_for_them() -> None:
+def test_without_emotions_the_network_has_no_weights_for_them():
     names = {*network(()).state_dict()}
     assert {*network().state_dict()} - names == {
         "ground.weight",
@@ -113,12 +111,12 @@ def test_without_emotions_the_network_has_no_weights_for_them() -> None:
     }
 
 
-def test_its_emotions_are_read_back_in_their_order(folder: Path) -> None:
+def test_its_emotions_are_read_back_in_their_order(folder):
     assert Fitted.read(find_pretrained(str(folder), KINDS)).emotions == EMOTIONS
 
 
 @pytest.mark.parametrize("emotions", ['["awe", "awe"]', "[1, 2]", '"awe"'])
-def test_emotions_that_are_no_names_are_refused(folder: Path, emotions: str) -> None:
+def test_emotions_that_are_no_names_are_refused(folder, emotions):
     path = folder / "config.json"
     text = path.read_text()
     start = text.index('"emotions": ') + len('"emotions": ')
@@ -127,18 +125,18 @@ def test_emotions_that_are_no_names_are_refused(folder: Path, emotions: str) -> 
         Fitted.read(find_pretrained(str(folder), KINDS))
 
 
-def test_captions_depend_on_the_emotion(folder: Path, photos: Path) -> None:
+def test_captions_depend_on_the_emotion(folder, photos):
     assert captions(folder, photos, "anger") != captions(folder, photos, "awe")
 
 
-def test_a_table_gives_each_photo_its_emotion(folder: Path, photos: Path) -> None:
+def test_a_table_gives_each_photo_its_emotion(folder, photos):
     images = list(find_photos(photos))
     table = dict(zip(images, ("anger", "awe", "anger"), strict=True))
     angry, awed = (captions(folder, photos, name) for name in ("anger", "awe"))
     assert captions(folder, photos, table) == [angry[0], awed[1], angry[2]]
 
 
-def test_the_predicted_emotion_is_that_of_the_head(folder: Path, photos: Path) -> None:
+def test_the_predicted_emotion_is_that_of_the_head(folder, photos):
     """With a head that always says awe."""
     net = network()
     with torch.no_grad():
@@ -149,51 +147,51 @@ def test_the_predicted_emotion_is_that_of_the_head(folder: Path, photos: Path) -
     assert captions(folder, photos, "predicted") == captions(folder, photos, "awe")
 
 
-def test_a_grounded_captioner_needs_an_emotion(folder: Path) -> None:
+def test_a_grounded_captioner_needs_an_emotion(folder):
     with pytest.raises(UsageError, match="give --emotion predicted, a table, or one of awe, anger"):
         captioner(folder, None)
 
 
-def test_an_unknown_emotion_is_refused(folder: Path) -> None:
+def test_an_unknown_emotion_is_refused(folder):
     with pytest.raises(UsageError, match="'angre' is unknown; did you mean 'anger'"):
         captioner(folder, "angre")
 
 
-def test_an_unknown_emotion_in_a_table_is_refused(folder: Path) -> None:
+def test_an_unknown_emotion_in_a_table_is_refused(folder):
     with pytest.raises(UsageError, match="'joy' is unknown"):
         captioner(folder, {"1": "joy"})
 
 
-def test_a_photo_that_the_table_lacks_is_named(folder: Path, photos: Path) -> None:
+def test_a_photo_that_the_table_lacks_is_named(folder, photos):
     with pytest.raises(DataError, match="the table has no emotion of image"):
         captions(folder, photos, {"9999": "awe"})
 
 
-def test_a_captioner_without_grounding_takes_no_emotion(tmp_path: Path) -> None:
+def test_a_captioner_without_grounding_takes_no_emotion(tmp_path):
     grounded(()).save(tmp_path, network(()).state_dict(), "# A card\n")
     with pytest.raises(UsageError, match="leave out --emotion"):
         captioner(tmp_path, "awe")
 
 
-def test_a_grounded_captioner_does_not_judge(folder: Path) -> None:
+def test_a_grounded_captioner_does_not_judge(folder):
     with pytest.raises(NotApplicableError, match="would have to guess"):
         FittedJudge(find_pretrained(str(folder), KINDS), CPU)
 
 
-def test_a_table_may_name_files_and_write_emotions_as_artemis_does(tmp_path: Path) -> None:
+def test_a_table_may_name_files_and_write_emotions_as_artemis_does(tmp_path):
     path = tmp_path / "votes.csv"
     path.write_text("image_id,emotion\nStyle/a-painting.jpg,something else\n7,awe\n")
     assert read_emotion(str(path)) == {"a-painting": "something_else", "7": "awe"}
 
 
-def test_a_table_with_two_emotions_of_an_image_is_refused(tmp_path: Path) -> None:
+def test_a_table_with_two_emotions_of_an_image_is_refused(tmp_path):
     path = tmp_path / "votes.csv"
     path.write_text("image_id,emotion\n7,awe\n7,fear\n")
     with pytest.raises(DataError, match="line 3: image 7 has two emotions"):
         read_emotion(str(path))
 
 
-def test_the_head_learns_what_pictures_tell_and_nothing_else_changes() -> None:
+def test_the_head_learns_what_pictures_tell_and_nothing_else_changes():
     from bias_pipeline.fitting.learning import fit_guess
 
     net = network()

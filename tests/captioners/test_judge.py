@@ -1,9 +1,6 @@
 """A published model judges captions and pictures: what it is asked, and what it costs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -49,16 +46,14 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, tuple[str, ...]]]:
     original = PictureText.read
 
     def watched(self: PictureText, question: object) -> object:
-        questions.append((question.before, question.follows))  # type: ignore[attr-defined]
-        return original(self, question)  # type: ignore[arg-type]
+        questions.append((question.before, question.follows))
+        return original(self, question)
 
     monkeypatch.setattr(PictureText, "read", watched)
     return questions
 
 
-def test_it_is_asked_by_the_prompt(
-    model: str, data: LabelledCaptions, read: list[tuple[str, tuple[str, ...]]]
-) -> None:
+def test_it_is_asked_by_the_prompt(model, data, read):
     assert Judge(PROMPT, model, side=32).likely(data).shape == (3, 2)
     assert sorted(read) == [
         ("a dog on the beach therefore the gender is", ("young male", "female")),
@@ -67,27 +62,21 @@ def test_it_is_asked_by_the_prompt(
     ]
 
 
-def test_what_stands_behind_the_answer_counts(
-    model: str, data: LabelledCaptions, read: list[tuple[str, tuple[str, ...]]]
-) -> None:
+def test_what_stands_behind_the_answer_counts(model, data, read):
     cloze = Prompt("gender", template="the gender is {answer} with {caption}")
     Judge(cloze, model, side=32).likely(data)
     follows = ("male with a dog on the beach", "female with a dog on the beach")
     assert ("the gender is", follows) in read
 
 
-def test_a_question_is_asked_once(
-    model: str, data: LabelledCaptions, read: list[tuple[str, tuple[str, ...]]], tmp_path: Path
-) -> None:
+def test_a_question_is_asked_once(model, data, read, tmp_path):
     judge = Judge(PROMPT, model, side=32, cache=str(tmp_path))
     first = judge.likely(data)
     assert np.array_equal(replace(judge, batch_size=1).likely(data), first)
     assert len(read) == 3
 
 
-def test_another_picture_is_another_question(
-    model: str, data: LabelledCaptions, read: list[tuple[str, tuple[str, ...]]], tmp_path: Path
-) -> None:
+def test_another_picture_is_another_question(model, data, read, tmp_path):
     judge = Judge(PROMPT, model, side=32, cache=str(tmp_path))
     judge.likely(data)
     assert data.pictures is not None
@@ -97,24 +86,24 @@ def test_another_picture_is_another_question(
     assert judge.digest(masked) != judge.digest(data)
 
 
-def test_a_model_is_its_files(model: str, tmp_path: Path) -> None:
+def test_a_model_is_its_files(model, tmp_path):
     other = str(write(tmp_path / "other", "git", seed=1))
     one, two = (dict(Judge(PROMPT, name).spec)["files"] for name in (model, other))
     assert one != two
     assert "answers" in str(Judge(PROMPT, model).spec["prompt"])
 
 
-def test_without_pictures_nothing_is_asked(model: str, data: LabelledCaptions) -> None:
+def test_without_pictures_nothing_is_asked(model, data):
     with pytest.raises(NotApplicableError, match="needs pictures"):
         Judge(PROMPT, model).likely(replace(data, pictures=None))
 
 
-def test_absent_weights_are_told_before_any_work() -> None:
+def test_absent_weights_are_told_before_any_work():
     with pytest.raises(ResourceError, match="models prefetch"):
         Judge(PROMPT, "Salesforce/blip-image-captioning-large").require()
 
 
-def test_a_model_without_eyes_is_told_before_any_work(tmp_path: Path) -> None:
+def test_a_model_without_eyes_is_told_before_any_work(tmp_path):
     with pytest.raises(DataError, match="model type 'gpt2' is not supported here"):
         Judge(PROMPT, str(write_gpt2(tmp_path))).require()
 
@@ -123,7 +112,7 @@ KINDS = [pytest.param(kind, marks=[pytest.mark.slow] * (kind != "git")) for kind
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_metric_has_it_as_attacker(kind: str, tmp_path: Path) -> None:
+def test_a_metric_has_it_as_attacker(kind, tmp_path):
     built = compose.cell(
         [
             *("metric=imagecaptioner2", "encoder=hf", f"encoder.model={write(tmp_path, kind)}"),

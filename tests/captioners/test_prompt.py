@@ -1,7 +1,5 @@
 """Captions in their prompts: what is read, in which order, and what is refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -25,36 +23,36 @@ def words(captioner: Prompted, numbers: np.ndarray) -> list[str]:
     return [names[number] for number in numbers.tolist()]
 
 
-def test_the_prompt_follows_the_caption() -> None:
+def test_the_prompt_follows_the_caption():
     captioner = prompted(Prompt("gender"), "a dog")
     result = words(captioner, captioner.batch(np.array([0]))["tokens"][0])
     assert result == ["<start>", "a", "dog", "therefore", "the", "gender", "is"]
 
 
-def test_shorter_captions_are_filled_up() -> None:
+def test_shorter_captions_are_filled_up():
     captioner = prompted(Prompt("race"), "a dog", "dog")
     batch = captioner.batch(np.array([0, 1]))
     assert words(captioner, batch["tokens"][1])[-1] == "."
     assert batch["lengths"].tolist() == captioner.lengths.tolist() == [7, 6]
 
 
-def test_words_that_are_not_learnt_from_are_unknown() -> None:
+def test_words_that_are_not_learnt_from_are_unknown():
     captioner = prompted(Prompt("gender"), "a dog", "a cat")
     assert words(captioner, captioner.batch(np.array([1]))["tokens"][0])[2] == "?"
 
 
-def test_answers_of_several_words_have_a_number_each() -> None:
+def test_answers_of_several_words_have_a_number_each():
     captioner = prompted(Prompt("race", answers={"male": "Light skin"}), "a dog")
     assert [len(numbers) for numbers in captioner.answers] == [2, 1]
 
 
-def test_a_question_stands_before_the_caption() -> None:
+def test_a_question_stands_before_the_caption():
     captioner = prompted(Prompt("age", "what is the {attribute} of {caption} ? {answer}"), "a dog")
     result = words(captioner, captioner.batch(np.array([0]))["tokens"][0])
     assert result == ["<start>", "what", "is", "the", "age", "of", "a", "dog", "?"]
 
 
-def test_a_caption_after_the_answer_is_scored_too() -> None:
+def test_a_caption_after_the_answer_is_scored_too():
     captioner = prompted(Prompt("gender", "the {answer} : {caption}"), "a dog", "dog")
     batch = captioner.batch(np.array([0, 1]))
     assert words(captioner, batch["tokens"][0]) == ["<start>", "the"]
@@ -65,17 +63,17 @@ def test_a_caption_after_the_answer_is_scored_too() -> None:
 @pytest.mark.parametrize(
     "template", ["{caption} is", "is {answer}", "{caption} {caption} {answer}"]
 )
-def test_a_template_without_one_of_its_slots_is_refused(template: str) -> None:
+def test_a_template_without_one_of_its_slots_is_refused(template):
     with pytest.raises(UsageError, match="must occur exactly once"):
         Prompt("gender", template)
 
 
-def test_an_answer_of_an_unknown_group_is_refused() -> None:
+def test_an_answer_of_an_unknown_group_is_refused():
     with pytest.raises(UsageError, match="'femal' is not a group here; did you mean 'female'"):
         Prompt("gender", answers={"femal": "woman"}).answers_of(("male", "female"))
 
 
-def test_two_groups_with_one_answer_are_refused() -> None:
+def test_two_groups_with_one_answer_are_refused():
     with pytest.raises(UsageError, match="same answer"):
         Prompt("gender", answers={"male": "female"}).answers_of(("male", "female"))
 
@@ -90,7 +88,7 @@ def test_two_groups_with_one_answer_are_refused() -> None:
     ],
 )
 @pytest.mark.parametrize("encoder", ["sat", "grit", "hf", "hf_lora"])
-def test_prompts_have_names(encoder: str, choice: str, before: str, after: str) -> None:
+def test_prompts_have_names(encoder, choice, before, after):
     words = ("metric=imagecaptioner2", f"encoder={encoder}", f"prompt={choice}")
     prompt = cell(words).build("encoder").prompt
     assert (" ".join(prompt.before), " ".join(prompt.after)) == (before, after)

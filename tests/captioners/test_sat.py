@@ -1,10 +1,7 @@
 """Show, Attend and Tell against a plain second writing of its equations, and its attackers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -112,21 +109,21 @@ def read(net: SatNet, row: int) -> Plain:
 
 def begun(recipe: str) -> SatNet:
     network = net(recipe)
-    Sat(Prompt("gender"), recipe=recipe).begin_to_write(network, [0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 1])  # type: ignore[arg-type]
+    Sat(Prompt("gender"), recipe=recipe).begin_to_write(network, [0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 1])
     return network
 
 
-def test_words_of_artemis_begin_as_likely_as_they_are_frequent() -> None:
+def test_words_of_artemis_begin_as_likely_as_they_are_frequent():
     likely = begun("artemis").next_word.bias.detach().softmax(dim=0)
     assert (likely[1] / likely[10]).item() == pytest.approx(3)
 
 
-def test_words_of_the_tutorial_begin_as_they_are_drawn() -> None:
+def test_words_of_the_tutorial_begin_as_they_are_drawn():
     assert (begun("tutorial").next_word.bias == net("tutorial").next_word.bias).all()
 
 
 @pytest.mark.parametrize("recipe", list(DESIGNS))
-def test_answers_are_those_of_the_equations(recipe: str) -> None:
+def test_answers_are_those_of_the_equations(recipe):
     built_net = net(recipe)
     output = built_net(TOKENS, LENGTHS, regions=regions())
     for row in range(2):
@@ -135,7 +132,7 @@ def test_answers_are_those_of_the_equations(recipe: str) -> None:
 
 
 @pytest.mark.parametrize("recipe", list(DESIGNS))
-def test_answers_of_several_words_are_likely_as_all_of_them(recipe: str) -> None:
+def test_answers_of_several_words_are_likely_as_all_of_them(recipe):
     answers = ((7, 9), (8,))
     built_net = net(recipe, answers)
     output = built_net(TOKENS, LENGTHS, regions=regions())
@@ -144,7 +141,7 @@ def test_answers_of_several_words_are_likely_as_all_of_them(recipe: str) -> None
         assert output[row].tolist() == pytest.approx(wanted, abs=1e-5)
 
 
-def test_what_follows_the_answer_counts() -> None:
+def test_what_follows_the_answer_counts():
     built_net = net("paper")
     tail, tail_lengths = torch.tensor([[3, 4], [5, 1]]), torch.tensor([2, 1])
     output = built_net(TOKENS, LENGTHS, tail, tail_lengths, regions=regions())
@@ -153,7 +150,7 @@ def test_what_follows_the_answer_counts() -> None:
         assert output[row].tolist() == pytest.approx(wanted, abs=1e-5)
 
 
-def test_the_penalty_is_attention_that_does_not_spread() -> None:
+def test_the_penalty_is_attention_that_does_not_spread():
     built_net = net("paper", penalty=0.5)
     with torch.no_grad():
         built_net(TOKENS, LENGTHS, regions=regions())
@@ -161,20 +158,20 @@ def test_the_penalty_is_attention_that_does_not_spread() -> None:
     assert float(built_net.penalty) == pytest.approx(0.5 * wanted, abs=1e-5)
 
 
-def test_an_answer_does_not_depend_on_who_stands_beside_it() -> None:
+def test_an_answer_does_not_depend_on_who_stands_beside_it():
     built_net = net("paper")
     together = built_net(TOKENS, LENGTHS, regions=regions())
     alone = built_net(TOKENS[1:, :2], LENGTHS[1:], regions=regions()[1:])
     assert together[1].tolist() == pytest.approx(alone[0].tolist(), abs=1e-5)
 
 
-def test_the_own_network_makes_a_grid() -> None:
+def test_the_own_network_makes_a_grid():
     recorded, present = Convolutions(64, 4, 8)(torch.zeros(2, 3, 64, 64, dtype=torch.uint8))
     assert recorded.shape == (2, 64, 16)
     assert present.all()
 
 
-def test_a_picture_without_objects_is_seen_as_nothing() -> None:
+def test_a_picture_without_objects_is_seen_as_nothing():
     _, present = ListedObjects(5, 3, 0)(torch.tensor([[2, 4], [0, 0]]))
     assert present.tolist() == [[True, True], [True, False]]
 
@@ -209,7 +206,7 @@ def split(n: int = 160) -> Split:
 
 
 def probe(sat: Sat = SAT, *, renormalise: bool = True, **settings: object) -> NeuralProbe:
-    return NeuralProbe(sat, Answers(renormalise), Adam(0.01), 32, FLAGS, processes=1, **settings)  # type: ignore[arg-type]
+    return NeuralProbe(sat, Answers(renormalise), Adam(0.01), 32, FLAGS, processes=1, **settings)
 
 
 def accuracy(labelled: LabelledCaptions, sat: Sat = SAT) -> float:
@@ -219,7 +216,7 @@ def accuracy(labelled: LabelledCaptions, sat: Sat = SAT) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backbone", ["annotations", "own"])
-def test_two_processes_learn_as_one(backbone: str) -> None:
+def test_two_processes_learn_as_one(backbone):
     """The own network's batch normalisation sees each process's half of a batch."""
     sat = replace(SAT, backbone=backbone, dropout=0.0)
     curves = []
@@ -234,7 +231,7 @@ def test_two_processes_learn_as_one(backbone: str) -> None:
 
 
 @pytest.mark.slow
-def test_unmasked_pictures_tell_the_group_under_one_caption() -> None:
+def test_unmasked_pictures_tell_the_group_under_one_caption():
     labelled = data(1000)
     flags = {**FLAGS, "max_epochs": 10}
     whole = NeuralProbe(Sat(Prompt("gender")), Answers(), Adam(0.005), 64, flags, processes=1)
@@ -242,7 +239,7 @@ def test_unmasked_pictures_tell_the_group_under_one_caption() -> None:
     assert (predictions.probs[0].argmax(axis=1) == predictions.truth[0]).mean() > 0.8
 
 
-def test_blank_pictures_tell_all_alike_under_one_caption() -> None:
+def test_blank_pictures_tell_all_alike_under_one_caption():
     labelled = data()
     assert labelled.pictures is not None
     blank = replace(labelled, pictures=labelled.pictures.edited(Blank()))
@@ -250,13 +247,13 @@ def test_blank_pictures_tell_all_alike_under_one_caption() -> None:
     assert np.ptp(predictions.probs[0], axis=0).max() < 1e-6
 
 
-def test_other_words_keep_their_share_where_answers_do_not_share_it() -> None:
+def test_other_words_keep_their_share_where_answers_do_not_share_it():
     predictions = probe(renormalise=False).fit_predict(data(), [split()])
     assert predictions.probs[0].shape[1] == 3
     assert predictions.probs[0].sum(axis=1) == pytest.approx(1)
 
 
-def test_other_pictures_are_other_predictions(tmp_path: Path) -> None:
+def test_other_pictures_are_other_predictions(tmp_path):
     """Although captions and labels are the same."""
     labelled = data()
     assert labelled.pictures is not None
@@ -268,7 +265,7 @@ def test_other_pictures_are_other_predictions(tmp_path: Path) -> None:
     assert predictions.training.trained == 1
 
 
-def test_annotations_are_seen_without_pictures() -> None:
+def test_annotations_are_seen_without_pictures():
     changed = replace(data(), pictures=None)
     labels = np.array(["tie" in recorded for recorded in changed.objects or ()], np.int64)
     lines = [frozenset({"tie"}) if label else frozenset({"bus"}) for label in labels]
@@ -280,7 +277,7 @@ def test_annotations_are_seen_without_pictures() -> None:
     )
 
 
-def test_an_object_of_no_training_picture_is_not_seen() -> None:
+def test_an_object_of_no_training_picture_is_not_seen():
     """Else it would have a vector that nobody trained."""
     lines = [frozenset({"tie"}), frozenset({"tie", "bus"}), frozenset({"bus"})]
     fitted = ObjectInputs.of(lines).fit(np.array([0]))
@@ -289,18 +286,18 @@ def test_an_object_of_no_training_picture_is_not_seen() -> None:
 
 
 @pytest.mark.parametrize(("backbone", "what"), [("own", "pictures"), ("annotations", "objects")])
-def test_what_is_not_there_cannot_be_seen(backbone: str, what: str) -> None:
+def test_what_is_not_there_cannot_be_seen(backbone, what):
     changed = replace(data(), pictures=None, objects=None)
     with pytest.raises(NotApplicableError, match=what):
         replace(SAT, backbone=backbone).digest(changed)
 
 
-def test_tasks_are_not_guessed() -> None:
+def test_tasks_are_not_guessed():
     changed = replace(data(), labels=np.zeros((160, 3), np.int64))
     with pytest.raises(NotApplicableError, match="predicts one group, not tasks"):
         SAT.read(changed)
 
 
-def test_answers_are_no_head_of_vectors() -> None:
+def test_answers_are_no_head_of_vectors():
     with pytest.raises(UsageError, match="encoders that name groups"):
         Answers().build(100, 2)

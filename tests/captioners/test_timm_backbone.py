@@ -1,7 +1,5 @@
 """Frozen networks of timm: found, refused, and looked through once, on small random weights."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -46,7 +44,7 @@ def network(folder: Path, architecture: str = "test_resnet", side: int = 64, **m
 @pytest.mark.parametrize(
     ("architecture", "side"), [("test_resnet", 64), ("test_vit", 160), ("test_convnext", 64)]
 )
-def test_regions_are_what_timm_computes(tmp_path: Path, architecture: str, side: int) -> None:
+def test_regions_are_what_timm_computes(tmp_path, architecture, side):
     backbone = find_timm(network(tmp_path, architecture, side))
     pixels = np.random.default_rng(0).integers(0, 256, (2, side, side, 3), np.uint8)
     torch.manual_seed(0)
@@ -59,7 +57,7 @@ def test_regions_are_what_timm_computes(tmp_path: Path, architecture: str, side:
     assert np.abs(regions - wanted.numpy()).max() < 1e-5
 
 
-def test_pictures_are_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pictures_are_looked_at_once(tmp_path, monkeypatch):
     labelled = data(40)
     backbone = TimmBackbone(network(tmp_path / "net"), str(tmp_path / "cache"))
     first = np.array(backbone.read(labelled).table)
@@ -67,7 +65,7 @@ def test_pictures_are_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert (backbone.read(labelled).table == first).all()
 
 
-def test_attackers_learn_from_its_regions(tmp_path: Path) -> None:
+def test_attackers_learn_from_its_regions(tmp_path):
     """Which picture is blank."""
     labelled = data(120)
     labels = np.arange(120) % 2
@@ -77,7 +75,7 @@ def test_attackers_learn_from_its_regions(tmp_path: Path) -> None:
     assert accuracy(changed, replace(SAT, backbone=f"timm:{network(tmp_path)}")) > 0.9
 
 
-def test_a_moved_network_is_the_same(tmp_path: Path) -> None:
+def test_a_moved_network_is_the_same(tmp_path):
     one, other = (TimmBackbone(network(tmp_path / name)) for name in ("here", "there"))
     assert one.spec == other.spec
 
@@ -91,9 +89,7 @@ def test_a_moved_network_is_the_same(tmp_path: Path) -> None:
         ({"num_classes": 5}, "cannot be loaded"),
     ],
 )
-def test_what_is_no_network_is_refused(
-    tmp_path: Path, more: dict[str, object], message: str
-) -> None:
+def test_what_is_no_network_is_refused(tmp_path, more, message):
     name = network(tmp_path, **more) if "architecture" not in more else network(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps({**config, **more}))
@@ -101,13 +97,13 @@ def test_what_is_no_network_is_refused(
         TimmRegions(find_timm(name), torch.device("cpu"))
 
 
-def test_broken_weights_are_refused(tmp_path: Path) -> None:
+def test_broken_weights_are_refused(tmp_path):
     name = network(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"no weights")
     with pytest.raises(DataError, match="cannot be loaded"):
         TimmRegions(find_timm(name), torch.device("cpu"))
 
 
-def test_absent_weights_are_told_with_how_to_get_them() -> None:
+def test_absent_weights_are_told_with_how_to_get_them():
     with pytest.raises(ResourceError, match=r"timm/resnet18\.\w+.*models prefetch timm/resnet18"):
         find_timm("resnet18")

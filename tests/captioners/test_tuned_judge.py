@@ -1,7 +1,5 @@
 """A published model that is fine-tuned by LoRA: as what it begins, and what it learns."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -49,7 +47,7 @@ def built(folder: Path, data: LabelledCaptions) -> TunedNet:
 
 
 @pytest.mark.parametrize("kind", WRITERS)
-def test_it_begins_as_the_model_is(kind: str, data: LabelledCaptions, tmp_path: Path) -> None:
+def test_it_begins_as_the_model_is(kind, data, tmp_path):
     folder = write(tmp_path, kind)
     with torch.no_grad():
         result = built(folder, data).eval()(rows=torch.from_numpy(ALL))
@@ -61,9 +59,7 @@ KINDS = [pytest.param(kind, marks=[pytest.mark.slow] * (kind != "git")) for kind
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_learns_what_it_does_not_say_and_leaves_the_models_weights(
-    kind: str, data: LabelledCaptions, tmp_path: Path
-) -> None:
+def test_it_learns_what_it_does_not_say_and_leaves_the_models_weights(kind, data, tmp_path):
     net = built(write(tmp_path, kind), data).eval()  # four captions bear no dropout
     learnt = [weight for weight in net.parameters() if weight.requires_grad]
     frozen = {n: weight.clone() for n, weight in net.named_parameters() if not weight.requires_grad}
@@ -85,7 +81,7 @@ def test_it_learns_what_it_does_not_say_and_leaves_the_models_weights(
     assert all(torch.equal(now[name], weight) for name, weight in frozen.items())
 
 
-def test_little_of_it_is_learnt(data: LabelledCaptions, tmp_path: Path) -> None:
+def test_little_of_it_is_learnt(data, tmp_path):
     net = built(write(tmp_path, "git"), data)
     learnt = [name for name, item in net.named_parameters() if item.requires_grad]
     assert learnt
@@ -93,7 +89,7 @@ def test_little_of_it_is_learnt(data: LabelledCaptions, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_metric_has_it_as_attacker(tmp_path: Path) -> None:
+def test_a_metric_has_it_as_attacker(tmp_path):
     built = compose.cell(
         [
             *(
@@ -113,7 +109,7 @@ def test_a_metric_has_it_as_attacker(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_two_processes_learn_as_one(data: LabelledCaptions, tmp_path: Path) -> None:
+def test_two_processes_learn_as_one(data, tmp_path):
     """Without dropout, of which each process draws its own; the tiny GIT has none by itself."""
     folder = write(tmp_path, "git")
     config = json.loads((folder / "config.json").read_text())
@@ -129,7 +125,7 @@ def test_two_processes_learn_as_one(data: LabelledCaptions, tmp_path: Path) -> N
     assert curves[1] == pytest.approx(curves[0], rel=1e-4)
 
 
-def test_without_peft_it_is_told_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_peft_it_is_told_before_any_work(monkeypatch):
     monkeypatch.setattr(machine, "find_spec", lambda _: None)
     with pytest.raises(ResourceError, match=r"bias_pipeline\[lora\]"):
         TunedJudge(PROMPT, "Salesforce/blip-image-captioning-large").require()

@@ -1,7 +1,5 @@
 """Raters who answer in a test, through the store that ``rate`` writes to."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

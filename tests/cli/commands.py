@@ -1,7 +1,5 @@
 """What tests of the door share: a small cell, and processes of its own."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The door, within the test's own process and folder."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Values set in a cell that is composed once."""
 
-from __future__ import annotations
-
 import copy
 from functools import cache
 

@@ -1,7 +1,5 @@
 """``anonymous build|filter``: pictures without marks, and those in which raters cannot tell."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from pathlib import Path
@@ -33,7 +31,7 @@ def images(table: Path) -> list[str]:
     return [line["image_id"] for line in read_csv(table.read_text())]
 
 
-def test_every_picture_has_its_true_groups(built: Path) -> None:
+def test_every_picture_has_its_true_groups(built):
     lines = read_csv((built / "pictures.csv").read_text())
     assert {line["bb_gender"] for line in lines} == {"Male", "Female"}
     assert sorted(line["file"] for line in lines) == sorted(
@@ -41,13 +39,13 @@ def test_every_picture_has_its_true_groups(built: Path) -> None:
     )
 
 
-def test_captioners_describe_every_picture(built: Path) -> None:
+def test_captioners_describe_every_picture(built):
     for path in (built / "captioners").iterdir():
         described = [str(entry["image_id"]) for entry in json.loads(path.read_text())]
         assert described == images(built / "pictures.csv")
 
 
-def test_filter_prints_the_command_that_asks(run: Run, built: Path) -> None:
+def test_filter_prints_the_command_that_asks(run, built):
     code, printed = run("anonymous", "filter", str(built))
     command = shlex.split(printed.splitlines()[-1])
     assert (code, command[:5]) == (0, [*("python", "-m", "bias_pipeline"), "rate", "a/images"])
@@ -57,7 +55,7 @@ def test_filter_prints_the_command_that_asks(run: Run, built: Path) -> None:
     assert (options.out, options.answers) == (built / "filter", "can_tell,no_person")
 
 
-def test_filter_keeps_pictures_in_which_raters_cannot_tell(run: Run, built: Path) -> None:
+def test_filter_keeps_pictures_in_which_raters_cannot_tell(run, built):
     named, nobody, *others = images(built / "pictures.csv")
     values = {named: "can_tell", nobody: "no_person"}
     answer_filter(built, lambda image: values.get(image, CANNOT_TELL))
@@ -67,7 +65,7 @@ def test_filter_keeps_pictures_in_which_raters_cannot_tell(run: Run, built: Path
     assert len(list((built / "kept").iterdir())) == len(others)
 
 
-def test_filter_again_drops_what_is_no_longer_kept(run: Run, built: Path) -> None:
+def test_filter_again_drops_what_is_no_longer_kept(run, built):
     answer_filter(built, lambda image: CANNOT_TELL)
     assert run("anonymous", "filter", str(built))[0] == 0
     (built / "kept" / "notes.txt").write_text("mine")
@@ -89,9 +87,7 @@ def test_filter_again_drops_what_is_no_longer_kept(run: Run, built: Path) -> Non
         ("no column", 3, "column 'rater' is absent"),
     ],
 )
-def test_bad_input_is_one_sentence(
-    fault: str, code: int, message: str, run: Run, built: Path
-) -> None:
+def test_bad_input_is_one_sentence(fault, code, message, run, built):
     head = "image_id,attribute,value,rater\n"
     first = images(built / "pictures.csv")[0]
     answers = {
@@ -125,9 +121,7 @@ def test_bad_input_is_one_sentence(
         (("--scenes", "--out", "full"), 5, "already exists"),
     ],
 )
-def test_bad_words_are_one_sentence(
-    words: tuple[str, ...], code: int, message: str, run: Run, tmp_path: Path
-) -> None:
+def test_bad_words_are_one_sentence(words, code, message, run, tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").write_text("")
     outcome, printed = run("anonymous", "build", *words)

@@ -1,7 +1,5 @@
 """``anonymous build --model``: prompts, seeds and resuming, with a pipeline of random weights."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -9,14 +7,13 @@ import pytest
 
 from bias_pipeline.io.files import read_csv
 from bias_pipeline.models.anonymous_prompts import planned_pictures, usual_prompts
-from tests.cli.commands import Run
 from tests.tiny_diffusion import write_diffusion
 
 BUILD = ("anonymous", "build", "--out", "a", "--per-prompt", "2", "--steps", "2", "--device", "cpu")
 PROMPTS = ("a person in fog", "a person, seen from afar")
 
 
-def test_500_prompts_of_10_pictures_are_5000_with_a_name_each() -> None:
+def test_500_prompts_of_10_pictures_are_5000_with_a_name_each():
     prompts = usual_prompts()
     pictures = planned_pictures(prompts, 10)
     assert (len(set(prompts)), len({one.file for one in pictures})) == (500, 5000)
@@ -37,9 +34,7 @@ def prompts(tmp_path: Path) -> tuple[str, str]:
 
 
 @pytest.mark.slow
-def test_every_picture_has_its_prompt_and_seed(
-    run: Run, pipeline: Path, prompts: tuple[str, str]
-) -> None:
+def test_every_picture_has_its_prompt_and_seed(run, pipeline, prompts):
     code, printed = run(*BUILD, "--model", str(pipeline), *prompts)
     assert (code, "4 pictures of 2 prompts" in printed) == (0, True), printed
     lines = read_csv(Path("a/pictures.csv").read_text())
@@ -52,9 +47,7 @@ def test_every_picture_has_its_prompt_and_seed(
 
 
 @pytest.mark.slow
-def test_it_goes_on_where_it_stopped_and_makes_the_same(
-    run: Run, pipeline: Path, prompts: tuple[str, str]
-) -> None:
+def test_it_goes_on_where_it_stopped_and_makes_the_same(run, pipeline, prompts):
     words = (*BUILD, "--model", str(pipeline), *prompts)
     assert run(*words)[0] == 0
     whole = {path.name: path.read_bytes() for path in Path("a/images").iterdir()}
@@ -70,7 +63,7 @@ def test_it_goes_on_where_it_stopped_and_makes_the_same(
 
 
 @pytest.mark.slow
-def test_other_settings_do_not_go_on(run: Run, pipeline: Path, prompts: tuple[str, str]) -> None:
+def test_other_settings_do_not_go_on(run, pipeline, prompts):
     words = (*BUILD, "--model", str(pipeline), *prompts)
     assert run(*words)[0] == 0
     code, printed = run(*words, "--steps", "3")
@@ -93,9 +86,9 @@ def test_other_settings_do_not_go_on(run: Run, pipeline: Path, prompts: tuple[st
     ],
 )
 def test_bad_input_is_one_sentence(
-    fault: str, code: int, message: str, run: Run, pipeline: Path, prompts: tuple[str, str],
-    tmp_path: Path,
-) -> None:  # fmt: skip
+    fault, code, message, run, pipeline, prompts,
+    tmp_path,
+):  # fmt: skip
     import shutil
 
     model = Path(shutil.copytree(pipeline, tmp_path / "model"))

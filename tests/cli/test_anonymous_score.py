@@ -1,7 +1,5 @@
 """``anonymous score``: people's answers and attackers' guesses about captions, and correlations."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
@@ -80,7 +78,7 @@ def values(folder: Path, part: str, metric: str = "people") -> dict[str, float]:
     return {line["captioner"]: float(line["value"] or "nan") for line in wanted}
 
 
-def test_the_command_that_asks_raters_is_printed(run: Run, built: Path) -> None:
+def test_the_command_that_asks_raters_is_printed(run, built):
     code, printed = run("anonymous", "score", str(built))
     commands = [shlex.split(line) for line in printed.splitlines() if " rate " in line]
     assert (code, len(commands)) == (0, len(CAPTIONERS)), printed
@@ -89,7 +87,7 @@ def test_the_command_that_asks_raters_is_printed(run: Run, built: Path) -> None:
     assert not (built / "scores.csv").exists()
 
 
-def test_gt_is_the_share_of_captions_that_name_a_group(run: Run, answered: Path) -> None:
+def test_gt_is_the_share_of_captions_that_name_a_group(run, answered):
     assert run("anonymous", "score", str(answered))[0] == 0
     for name, value in values(answered, "gt").items():
         texts = [
@@ -100,7 +98,7 @@ def test_gt_is_the_share_of_captions_that_name_a_group(run: Run, answered: Path)
     assert values(answered, "gt")["never"] == 0
 
 
-def test_every_number_of_the_table_is_one(run: Run, answered: Path) -> None:
+def test_every_number_of_the_table_is_one(run, answered):
     assert run("anonymous", "score", str(answered))[0] == 0
     for line in read_csv((answered / "scores.csv").read_text()):
         numbers = [float(line[key] or "nan") for key in ("value", "ci_low", "ci_high")]
@@ -111,7 +109,7 @@ def test_every_number_of_the_table_is_one(run: Run, answered: Path) -> None:
         )
 
 
-def test_right_is_scored_against_the_groups_of_scenes(run: Run, answered: Path) -> None:
+def test_right_is_scored_against_the_groups_of_scenes(run, answered):
     assert run("anonymous", "score", str(answered))[0] == 0
     labels = {
         line["image_id"]: line["bb_gender"].lower()
@@ -124,7 +122,7 @@ def test_right_is_scored_against_the_groups_of_scenes(run: Run, answered: Path) 
     assert values(answered, "right")["always"] == pytest.approx(share)
 
 
-def test_without_true_groups_nothing_is_right_or_wrong(run: Run, answered: Path) -> None:
+def test_without_true_groups_nothing_is_right_or_wrong(run, answered):
     lines = read_csv((answered / "pictures.csv").read_text())
     bare = "".join(f"{line['image_id']},{line['file']}\n" for line in lines)
     (answered / "pictures.csv").write_text(f"image_id,file\n{bare}")
@@ -133,7 +131,7 @@ def test_without_true_groups_nothing_is_right_or_wrong(run: Run, answered: Path)
     assert values(answered, "gt")
 
 
-def test_only_pictures_that_were_kept_are_scored(run: Run, answered: Path) -> None:
+def test_only_pictures_that_were_kept_are_scored(run, answered):
     answer_filter(answered, lambda image: CANNOT_TELL)
     assert run("anonymous", "filter", str(answered), "--limit", "10")[0] == 0
     code, printed = run("anonymous", "score", str(answered))
@@ -145,7 +143,7 @@ def test_only_pictures_that_were_kept_are_scored(run: Run, answered: Path) -> No
     assert len(asked_about) == 10
 
 
-def test_attackers_read_what_no_label_is_known_of(run: Run, answered: Path) -> None:
+def test_attackers_read_what_no_label_is_known_of(run, answered):
     """A captioner that imagines what suits the group that it assumes is surer to be guessed."""
     code, printed = run(
         *("anonymous", "score", str(answered), "--reference", "dataset=scenes"),
@@ -160,7 +158,7 @@ def test_attackers_read_what_no_label_is_known_of(run: Run, answered: Path) -> N
     assert (answered / "figure-gender.svg").is_file()
 
 
-def test_values_on_labelled_data_are_correlated_too(run: Run, answered: Path) -> None:
+def test_values_on_labelled_data_are_correlated_too(run, answered):
     cell = ("metric=assumed_group", "dataset.n_images=200", "seeds=1", "stats.resamples=50")
     names = ",".join(CAPTIONERS)
     assert run(*cell, *PLANTED, f"captioner={names}", "logger=csv")[0] == 0
@@ -169,7 +167,7 @@ def test_values_on_labelled_data_are_correlated_too(run: Run, answered: Path) ->
     assert (line["metric"], line["data"], line["n_captioners"]) == ("assumed_group", "scenes", "3")
 
 
-def test_two_runs_of_one_number_are_refused(run: Run, answered: Path) -> None:
+def test_two_runs_of_one_number_are_refused(run, answered):
     cell = ("metric=gender_error", "dataset.n_images=100", "stats.resamples=50", "logger=csv")
     for seeds in ("1", "2"):
         assert run(*cell, f"seeds={seeds}", *PLANTED, "captioner=often")[0] == 0
@@ -186,9 +184,7 @@ def test_two_runs_of_one_number_are_refused(run: Run, answered: Path) -> None:
         ("answers about other pictures", 3, "image 77 is none of the pictures"),
     ],
 )
-def test_bad_input_is_one_sentence(
-    fault: str, code: int, message: str, run: Run, answered: Path
-) -> None:
+def test_bad_input_is_one_sentence(fault, code, message, run, answered):
     first = read_csv((answered / "pictures.csv").read_text())[0]["image_id"]
     table = answered / "answers/gender/often/answers.csv"
     head = "image_id,attribute,value,rater\n"
@@ -207,7 +203,7 @@ def test_bad_input_is_one_sentence(
     assert "Traceback" not in printed
 
 
-def test_fewer_than_three_captioners_have_no_correlation(run: Run, answered: Path) -> None:
+def test_fewer_than_three_captioners_have_no_correlation(run, answered):
     (answered / "captioners/never.json").unlink()
     code, printed = run(
         *("anonymous", "score", str(answered), "--reference", "dataset=scenes"),
@@ -242,9 +238,7 @@ def test_fewer_than_three_captioners_have_no_correlation(run: Run, answered: Pat
         ),
     ],
 )
-def test_bad_words_are_one_sentence(
-    words: tuple[str, ...], code: int, message: str, run: Run, answered: Path
-) -> None:
+def test_bad_words_are_one_sentence(words, code, message, run, answered):
     outcome, printed = run("anonymous", "score", str(answered), *words)
     assert (outcome, message in printed) == (code, True), printed
     assert "Traceback" not in printed

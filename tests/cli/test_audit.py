@@ -1,7 +1,5 @@
 """``audit`` and ``report``, from the command line, on files of the embedded data set."""
 
-from __future__ import annotations
-
 import io
 import json
 from contextlib import redirect_stderr, redirect_stdout
@@ -24,7 +22,7 @@ from bias_pipeline.datasets.scenes.world import generate
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.results.store import Result
 from bias_pipeline.sweeps import planning
-from tests.cli.commands import SMALL, Run
+from tests.cli.commands import SMALL
 
 
 @pytest.fixture(scope="module")
@@ -115,22 +113,22 @@ def alone(few: Path, few_labels: str, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.mark.slow
-def test_an_audit_ends_well(whole: Audited) -> None:
+def test_an_audit_ends_well(whole):
     assert whole.code == 0, whole.text
 
 
 @pytest.mark.slow
-def test_it_writes_a_report(whole: Audited) -> None:
+def test_it_writes_a_report(whole):
     assert "amplifier" in (whole.folder / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
-def test_it_prints_where(whole: Audited) -> None:
+def test_it_prints_where(whole):
     assert whole.text.splitlines()[-1] == str(whole.folder / "report.html")
 
 
 @pytest.mark.slow
-def test_it_finds_the_planted_bias(whole: Audited) -> None:
+def test_it_finds_the_planted_bias(whole):
     (message,) = (line for line in whole.text.splitlines() if line.startswith("Does it give the"))
     assert "Yes, beyond chance: lic matched (gender" in message
     assert "leakage matched (gender" in message
@@ -138,38 +136,36 @@ def test_it_finds_the_planted_bias(whole: Audited) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("attribute", ["gender", "race", "age"])
-def test_every_attribute_of_the_labels_is_audited(whole: Audited, attribute: str) -> None:
+def test_every_attribute_of_the_labels_is_audited(whole, attribute):
     assert list(whole.folder.glob(f"lic-coco-amplifier-{attribute}-*/result.json"))
 
 
 @pytest.mark.slow
-def test_an_attribute_with_unknown_labels_is_passed_over(whole: Audited) -> None:
+def test_an_attribute_with_unknown_labels_is_passed_over(whole):
     assert "emotion is not audited" in whole.text
 
 
 @pytest.mark.slow
-def test_it_announces_its_time(whole: Audited) -> None:
+def test_it_announces_its_time(whole):
     assert "seeds, about" in whole.text
 
 
 @pytest.mark.slow
-def test_it_says_what_there_is_no_time_for(whole: Audited) -> None:
+def test_it_says_what_there_is_no_time_for(whole):
     assert "no time for dbac" in whole.text
 
 
-def test_a_path_with_blanks_and_quotes_is_a_path(alone: Audited) -> None:
+def test_a_path_with_blanks_and_quotes_is_a_path(alone):
     assert alone.code == 0, alone.text
 
 
-def test_without_human_captions_it_says_what_cannot_be_said(alone: Audited) -> None:
+def test_without_human_captions_it_says_what_cannot_be_said(alone):
     text = "Without human captions of the same images nothing can be said about amplification"
     assert text in alone.text
 
 
 @pytest.mark.slow
-def test_ids_that_fit_by_accident_permit_no_conclusion(
-    scenes: Path, labels: str, tmp_path: Path
-) -> None:
+def test_ids_that_fit_by_accident_permit_no_conclusion(scenes, labels, tmp_path):
     content = json.loads(Path(captions(scenes)).read_text())
     moved = [row if i % 12 == 0 else {**row, "image_id": f"x{i}"} for i, row in enumerate(content)]
     path = tmp_path / "accident.json"
@@ -182,7 +178,7 @@ def test_ids_that_fit_by_accident_permit_no_conclusion(
 
 
 @pytest.mark.slow
-def test_blank_captions_are_announced(scenes: Path, labels: str, tmp_path: Path) -> None:
+def test_blank_captions_are_announced(scenes, labels, tmp_path):
     content = json.loads(Path(captions(scenes)).read_text())
     for row in content[::10]:
         row["caption"] = "NaN"
@@ -194,9 +190,7 @@ def test_blank_captions_are_announced(scenes: Path, labels: str, tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_it_says_beforehand_how_small_a_bias_stays_unseen(
-    run: Run, scenes: Path, labels: str
-) -> None:
+def test_it_says_beforehand_how_small_a_bias_stays_unseen(run, scenes, labels):
     people = ("--captions", str(scenes / "annotations" / "captions.json"))
     _, text = run("audit", captions(scenes), "--attributes", labels, *people, "--dry-run")
     (line,) = (line for line in text.splitlines() if "stays unseen" in line)
@@ -205,28 +199,26 @@ def test_it_says_beforehand_how_small_a_bias_stays_unseen(
 
 
 @pytest.mark.slow
-def test_it_says_what_nothing_is_concluded_from(whole: Audited) -> None:
+def test_it_says_what_nothing_is_concluded_from(whole):
     (message,) = (line for line in whole.text.splitlines() if line.startswith("Not used: "))
     assert "ba_directional A→T (" in message
     assert "it changes when captions say more or less" in message
 
 
 @pytest.mark.slow
-def test_the_ratio_is_told_and_not_judged(whole: Audited) -> None:
+def test_the_ratio_is_told_and_not_judged(whole):
     (message,) = (line for line in whole.text.splitlines() if line.startswith("How often does it"))
     assert "gender_ratio (" in message
 
 
-def test_labels_of_nothing_known_are_refused(run: Run, few: Path, tmp_path: Path) -> None:
+def test_labels_of_nothing_known_are_refused(run, few, tmp_path):
     (tmp_path / "labels.csv").write_text("id,colour\n1,red\n")
     code, text = run("audit", captions(few), "--attributes", str(tmp_path / "labels.csv"))
     assert (code, "it has id ('1'), colour ('red')" in text) == (2, True), text
 
 
 @pytest.mark.usefixtures("counting")
-def test_a_table_without_a_known_column_is_told_once_what_it_has(
-    run: Run, few: Path, few_labels: str, tmp_path: Path
-) -> None:
+def test_a_table_without_a_known_column_is_told_once_what_it_has(run, few, few_labels, tmp_path):
     path = tmp_path / "labels.csv"
     path.write_text(Path(few_labels).read_text().replace("bb_gender", "who"))
     words = ("audit", captions(few), "--attributes", str(path), "--dry-run")
@@ -235,26 +227,24 @@ def test_a_table_without_a_known_column_is_told_once_what_it_has(
     assert run(*words, "--label-column", "who")[0] == 0  # as the message advises
 
 
-def test_without_peoples_captions_errors_are_told_all_the_same(alone: Audited) -> None:
+def test_without_peoples_captions_errors_are_told_all_the_same(alone):
     lines = alone.text.splitlines()
     (message,) = (line for line in lines if line.startswith("Does it name the wrong group?"))
     assert "gender_error (named) (gender " in message
     assert "give their captions (--captions FILE)" in message
 
 
-def test_objects_are_asked_for_by_options_that_an_audit_has(alone: Audited) -> None:
+def test_objects_are_asked_for_by_options_that_an_audit_has(alone):
     assert "(audit --objects FILE)" in alone.text
     assert "union" not in alone.text
 
 
-def test_an_audit_asks_nobody_for_a_setting_that_they_did_not_make(alone: Audited) -> None:
+def test_an_audit_asks_nobody_for_a_setting_that_they_did_not_make(alone):
     assert "labelled images have no caption" in alone.text
     assert "strict" not in alone.text
 
 
-def test_captions_of_another_language_fail_no_job(
-    few: Path, few_labels: str, tmp_path: Path
-) -> None:
+def test_captions_of_another_language_fail_no_job(few, few_labels, tmp_path):
     rows = json.loads(Path(captions(few)).read_text())
     for row in rows:
         row["caption"] = "ein Mensch mit einem Hund am Strand"
@@ -267,9 +257,7 @@ def test_captions_of_another_language_fail_no_job(
 
 
 @pytest.mark.usefixtures("counting")
-def test_a_third_label_is_mapped_as_the_refusal_advises(
-    run: Run, few: Path, few_labels: str, tmp_path: Path
-) -> None:
+def test_a_third_label_is_mapped_as_the_refusal_advises(run, few, few_labels, tmp_path):
     lines = Path(few_labels).read_text().splitlines()
     mixed = [
         f"{line.split(',')[0]},Non-binary" if i % 20 == 1 else line for i, line in enumerate(lines)
@@ -283,9 +271,7 @@ def test_a_third_label_is_mapped_as_the_refusal_advises(
         assert (code, "Non-binary 15" in text) == (0, meaning != "female"), text
 
 
-def test_a_table_of_one_group_is_told_how_many_there_are(
-    run: Run, few: Path, few_labels: str, tmp_path: Path
-) -> None:
+def test_a_table_of_one_group_is_told_how_many_there_are(run, few, few_labels, tmp_path):
     path = tmp_path / "men.csv"
     path.write_text(Path(few_labels).read_text().replace(",Female", ",Male"))
     code, text = run("audit", captions(few), "--attributes", str(path), "--dry-run")
@@ -293,9 +279,7 @@ def test_a_table_of_one_group_is_told_how_many_there_are(
 
 
 @pytest.mark.usefixtures("counting")
-def test_captions_that_are_none_are_counted_by_group(
-    few: Path, few_labels: str, tmp_path: Path
-) -> None:
+def test_captions_that_are_none_are_counted_by_group(few, few_labels, tmp_path):
     rows = json.loads(Path(captions(few)).read_text())
     for row in rows[::2]:
         row["caption"] = "I'm sorry, but I can't identify the people."
@@ -306,15 +290,13 @@ def test_captions_that_are_none_are_counted_by_group(
     assert "(male), " in text
 
 
-def test_an_absent_file_is_named(run: Run, few: Path) -> None:
+def test_an_absent_file_is_named(run, few):
     code, text = run("audit", "nowhere.json", "--attributes", str(few / "attributes.csv"))
     assert (code, "nowhere.json is absent" in text, "captioner=" in text) == (5, True, False), text
 
 
 @pytest.mark.parametrize("option", ["", "--attributes", "--captions", "--objects"])
-def test_an_absent_file_is_answered_with_the_nearest_beside_it(
-    run: Run, few: Path, option: str
-) -> None:
+def test_an_absent_file_is_answered_with_the_nearest_beside_it(run, few, option):
     near = few / "attributes.csv"
     absent = str(near.with_name("atributes.csv"))
     words = ["audit", absent if not option else captions(few), "--attributes", str(near)]
@@ -326,13 +308,13 @@ def test_an_absent_file_is_answered_with_the_nearest_beside_it(
     )
 
 
-def test_a_broken_file_is_refused(run: Run, few: Path, tmp_path: Path) -> None:
+def test_a_broken_file_is_refused(run, few, tmp_path):
     (tmp_path / "cut.json").write_text(json.dumps([{"image_id": 1, "caption": "a man"}])[:-5])
     code, text = run("audit", "cut.json", "--attributes", str(few / "attributes.csv"))
     assert (code, "cut.json" in text) == (3, True), text
 
 
-def test_without_labels_it_says_how_it_is_used(run: Run) -> None:
+def test_without_labels_it_says_how_it_is_used(run):
     code, text = run("audit", "captions.json")
     assert (code, "--attributes" in text) == (2, True)
 
@@ -349,9 +331,7 @@ def three_angry(few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> l
     return ["audit", captions(few), "--attributes", str(tmp_path / "moods.csv")]
 
 
-def test_e5_an_audit_scores_the_other_groups_and_names_the_tiny_one(
-    run: Run, three_angry: list[str]
-) -> None:
+def test_e5_an_audit_scores_the_other_groups_and_names_the_tiny_one(run, three_angry):
     code, text = run(*three_angry)
     assert (code, "skipped: metric=leakage" in text) == (0, False), text
     assert "anger (3)" in text
@@ -362,17 +342,13 @@ NO_CAPTIONS = Captions.from_texts([])
 
 
 @pytest.mark.parametrize(("seconds", "dbac"), [(1e6, True), (0.0, False)])
-def test_less_time_means_fewer_metrics(
-    seconds: float, dbac: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_less_time_means_fewer_metrics(seconds, dbac, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     corpus = cell(["dataset.n_images=300"]).corpus()
     assert ("dbac" in plan_for(corpus, seconds).metrics) == dbac
 
 
-def test_attackers_of_captions_are_run_at_equal_speech_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_attackers_of_captions_are_run_at_equal_speech_too(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     corpus = cell(["dataset.n_images=300"]).corpus()
     plans = [plan_for(item, 1e6) for item in (corpus, corpus.rewrite({"human": NO_CAPTIONS}))]
@@ -402,9 +378,7 @@ MINUTES = 0.01  # too few for all metrics
 
 
 @pytest.mark.slow  # 200 draws a metric
-def test_it_says_in_one_sentence_what_more_label_errors_would_move(
-    scenes: Path, labels: str, tmp_path: Path
-) -> None:
+def test_it_says_in_one_sentence_what_more_label_errors_would_move(scenes, labels, tmp_path):
     path = tmp_path / "errors.csv"
     write_label_errors(path, "gender", ("male", "female"), np.array([[0.7, 0.3], [0.3, 0.7]]))
     words = (captions(scenes), "--attributes", labels, "--label-noise", str(path))
@@ -417,9 +391,7 @@ def test_it_says_in_one_sentence_what_more_label_errors_would_move(
     assert "gender labels erred that often more" in (tmp_path / "out/report.html").read_text()
 
 
-def test_a_table_of_errors_of_no_attribute_is_refused(
-    run: Run, scenes: Path, labels: str, tmp_path: Path
-) -> None:
+def test_a_table_of_errors_of_no_attribute_is_refused(run, scenes, labels, tmp_path):
     path = tmp_path / "errors.csv"
     path.write_text("attribute,group,label,share\nsex,male,male,1\n")
     words = (captions(scenes), "--attributes", labels, "--label-noise", str(path))
@@ -429,8 +401,8 @@ def test_a_table_of_errors_of_no_attribute_is_refused(
 
 
 def test_a_further_column_of_labels_changes_nothing_of_what_is_run_for_gender(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     _, alone = auditing.planned(Columns(("gender",)), MINUTES)
     _, beside = auditing.planned(Columns(("gender", "race", "age")), MINUTES)
@@ -438,9 +410,7 @@ def test_a_further_column_of_labels_changes_nothing_of_what_is_run_for_gender(
     assert beside["gender"] == alone["gender"]
 
 
-def test_it_names_the_command_of_what_there_is_no_time_for(
-    run: Run, few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_names_the_command_of_what_there_is_no_time_for(run, few, tmp_path, monkeypatch):
     monkeypatch.setattr(planning, "print_plan", lambda *_, **__: 0)  # what is printed before it
     table = [line.split(",") for line in (few / "attributes.csv").read_text().splitlines()]
     (tmp_path / "labels.csv").write_text("\n".join(",".join(row[:3]) for row in table))
@@ -454,7 +424,7 @@ def test_it_names_the_command_of_what_there_is_no_time_for(
 # --- report
 
 
-def test_a_report_is_written_beside_the_runs(run: Run, tmp_path: Path) -> None:
+def test_a_report_is_written_beside_the_runs(run, tmp_path):
     run(*SMALL)
     code, text = run("report")
     assert (code, text.strip()) == (0, "outputs/report.html")
@@ -462,17 +432,17 @@ def test_a_report_is_written_beside_the_runs(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["bias.pdf", "bias", "bias.html.gz", "."])
-def test_a_report_is_a_page_and_says_so(run: Run, name: str) -> None:
+def test_a_report_is_a_page_and_says_so(run, name):
     code, text = run("report", "--out", name)
     assert (code, "is written as HTML; end it in .html" in text) == (2, True), text
 
 
-def test_a_report_of_nothing_is_refused(run: Run, tmp_path: Path) -> None:
+def test_a_report_of_nothing_is_refused(run, tmp_path):
     (tmp_path / "empty").mkdir()
     assert run("report", "empty")[0] == 3
 
 
-def test_a_wrong_flag_is_refused_with_the_usage(run: Run) -> None:
+def test_a_wrong_flag_is_refused_with_the_usage(run):
     code, text = run("report", "--what")
     assert (code, "--out FILE" in text) == (2, True), text
 
@@ -492,14 +462,14 @@ def unseen(scenes: Path, tmp_path: Path, *, known: bool) -> Audited:
 
 
 @pytest.mark.slow
-def test_who_assumes_what_nobody_can_see_is_told(scenes: Path, tmp_path: Path) -> None:
+def test_who_assumes_what_nobody_can_see_is_told(scenes, tmp_path):
     sentence = unseen(scenes, tmp_path, known=False)
     text = "Does it assume what nobody can see? Yes, beyond chance: assumed_group (model) (gender 1"
     assert (sentence.code, text in sentence.text) == (0, True), sentence.text
 
 
 @pytest.mark.slow
-def test_where_everybodys_group_is_known_the_audit_goes_on(scenes: Path, tmp_path: Path) -> None:
+def test_where_everybodys_group_is_known_the_audit_goes_on(scenes, tmp_path):
     sentence = unseen(scenes, tmp_path, known=True)
     assert sentence.code == 0
     assert "annotators could not tell the group of 'gender'" in sentence.text

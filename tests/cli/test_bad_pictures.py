@@ -3,8 +3,6 @@
 And those that look odd and can be used.
 """
 
-from __future__ import annotations
-
 import json
 import pickle
 import re
@@ -18,7 +16,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.cli.commands import Run, part, results
+from tests.cli.commands import part, results
 from tests.coco_folder import write_folder
 
 N, FIRST = 60, 100
@@ -102,9 +100,7 @@ OF_ANOTHER_SIZE = outlined(size=[9, 9], counts=[0, 81])
         pytest.param(OF_ANOTHER_SIZE, "person_segment", "entry 0: its mask is of 9 x 9", id="size"),
     ],
 )
-def test_what_cannot_be_used_is_a_sentence(
-    run: Run, tmp_path: Path, change: Change, masking: str, message: str
-) -> None:
+def test_what_cannot_be_used_is_a_sentence(run, tmp_path, change, masking, message):
     code, output = run(*CELL, *written(tmp_path, change), f"image_masking={masking}")
     (line,) = [item for item in output.splitlines() if item.startswith("error")]
     assert code == 3
@@ -126,7 +122,7 @@ def odd(photos: Path, content: dict[str, Any]) -> None:
     annotations[5]["category_id"] = 18
 
 
-def test_odd_pictures_are_used_and_those_without_a_person_are_not(run: Run, tmp_path: Path) -> None:
+def test_odd_pictures_are_used_and_those_without_a_person_are_not(run, tmp_path):
     words = written(tmp_path, odd)
     code, output = run(*CELL, *words, "image_masking=person_box", "dataset.strict=false")
     assert code == 0, output
@@ -135,7 +131,7 @@ def test_odd_pictures_are_used_and_those_without_a_person_are_not(run: Run, tmp_
     assert part(path, "model")["coverage"] == pytest.approx(1 - 2 / (N - 3))  # three have no group
 
 
-def test_broken_pictures_count_as_absent_where_files_need_not_fit(run: Run, tmp_path: Path) -> None:
+def test_broken_pictures_count_as_absent_where_files_need_not_fit(run, tmp_path):
     words = written(tmp_path, truncated)
     code, output = run(*CELL, *words, "image_masking=person_box", "dataset.strict=false")
     assert code == 0, output
@@ -146,7 +142,7 @@ class Code:
     """Runs when it is read as a pickle is."""
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
-        return Path.touch, (Path("ran"),)  # type: ignore[return-value]
+        return Path.touch, (Path("ran"),)
 
 
 @pytest.mark.parametrize(
@@ -158,8 +154,8 @@ class Code:
     ],
 )
 def test_weights_of_another_network_or_with_code_are_a_sentence(
-    run: Run, tmp_path: Path, files: dict[str, str], code: int, message: str
-) -> None:
+    run, tmp_path, files, code, message
+):
     timm = pytest.importorskip("timm", reason="extra vision is not installed")
     from safetensors.torch import save
 

@@ -1,7 +1,5 @@
 """``browse``: serves finished runs until it is stopped, and refuses bad words in one sentence."""
 
-from __future__ import annotations
-
 import re
 import socket
 import subprocess
@@ -15,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.results.store import ResultStore
-from tests.cli.commands import Run, served
+from tests.cli.commands import served
 from tests.report.test_page import result
 
 pytest.importorskip("starlette", reason="needs the extra web")
@@ -37,7 +35,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "runs"
 
 
-def test_it_serves_until_ctrl_c_and_changes_nothing(root: Path) -> None:
+def test_it_serves_until_ctrl_c_and_changes_nothing(root):
     before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
     with browsing(root) as (address, process), urllib.request.urlopen(address, timeout=20) as page:
         assert b">sat" in page.read()
@@ -47,7 +45,7 @@ def test_it_serves_until_ctrl_c_and_changes_nothing(root: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_link_for_others_holds_the_token(root: Path) -> None:
+def test_the_link_for_others_holds_the_token(root):
     with browsing(root, "--host", "localhost", "--token") as (address, _):
         assert re.fullmatch(r"http://localhost:\d+/\?token=[\w-]{16}", address)
         with pytest.raises(urllib.error.HTTPError, match="403"):
@@ -58,7 +56,7 @@ def test_the_link_for_others_holds_the_token(root: Path) -> None:
 
 
 @pytest.mark.slow
-def test_too_many_requests_at_a_time_are_refused(root: Path) -> None:
+def test_too_many_requests_at_a_time_are_refused(root):
     """So that a page that asks without end does not use up the machine."""
     with browsing(root) as (address, _), ExitStack() as stack:
         host, port = address.removeprefix("http://").rstrip("/").split(":")
@@ -83,9 +81,7 @@ def test_too_many_requests_at_a_time_are_refused(root: Path) -> None:
         (("empty", "--port", "70000"), 2, "--port"),
     ],
 )
-def test_bad_input_is_one_sentence(
-    words: tuple[str, ...], code: int, message: str, run: Run
-) -> None:
+def test_bad_input_is_one_sentence(words, code, message, run):
     Path("empty").mkdir()
     Path("damaged/x").mkdir(parents=True)
     Path("damaged/x/result.json").write_text('{"schema": 1}')
@@ -94,7 +90,7 @@ def test_bad_input_is_one_sentence(
     assert "Traceback" not in printed
 
 
-def test_a_port_in_use_is_named(run: Run, root: Path) -> None:
+def test_a_port_in_use_is_named(run, root):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         code, printed = run("browse", str(root), "--port", str(listener.getsockname()[1]))
     assert (code, "cannot be used" in printed) == (5, True), printed

@@ -1,7 +1,5 @@
 """``caption``: generated captions, the same from any number of tasks, ready for a metric."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import shutil
@@ -74,9 +72,7 @@ def alone(photos: Path, model: Path, tmp_path_factory: pytest.TempPathFactory) -
     return captions_of(folder / "out")
 
 
-def test_captions_are_what_transformers_writes_for_each_alone(
-    alone: dict[Any, str], model: Path, photos: Path
-) -> None:
+def test_captions_are_what_transformers_writes_for_each_alone(alone, model, photos):
     """So padding, which captions of a batch that end early have, plays no part."""
     import torch
     import transformers
@@ -93,19 +89,17 @@ def test_captions_are_what_transformers_writes_for_each_alone(
         assert alone[number] == tokens.decode(written[0], skip_special_tokens=True)
 
 
-def test_captions_differ_and_end_at_different_places(alone: dict[Any, str]) -> None:
+def test_captions_differ_and_end_at_different_places(alone):
     """Else what is tested here would say nothing."""
     assert len(set(alone.values())) > N_PHOTOS / 3
     assert len({len(text.split()) for text in alone.values()}) > 3
 
 
-def test_ids_are_numbers_as_in_coco(alone: dict[Any, str]) -> None:
+def test_ids_are_numbers_as_in_coco(alone):
     assert list(alone) == list(range(1, N_PHOTOS + 1))
 
 
-def test_many_tasks_write_what_one_writes(
-    caption: Caption, run: Run, alone: dict[Any, str]
-) -> None:
+def test_many_tasks_write_what_one_writes(caption, run, alone):
     for number in range(3):
         code, output = caption("--shard", f"{number}/3")
         assert code == 0, output
@@ -113,23 +107,19 @@ def test_many_tasks_write_what_one_writes(
 
 
 @pytest.mark.parametrize("batch", ["1", "13"])
-def test_the_batch_changes_nothing(
-    batch: str, caption: Caption, run: Run, alone: dict[Any, str]
-) -> None:
+def test_the_batch_changes_nothing(batch, caption, run, alone):
     caption("--batch", batch)
     assert gathered(run) == alone
 
 
-def test_a_broken_photo_changes_no_other(
-    caption: Caption, run: Run, alone: dict[Any, str], photos: Path
-) -> None:
+def test_a_broken_photo_changes_no_other(caption, run, alone, photos):
     folder = Path(shutil.copytree(photos, "broken"))
     break_some(folder)
     caption(folder=folder)
     assert gathered(run, "--no-strict") == alone
 
 
-def test_photos_that_change_places_are_described_again(caption: Caption, run: Run) -> None:
+def test_photos_that_change_places_are_described_again(caption, run):
     """Though each name stands for as many bytes as before."""
     folder = write_equal_sizes(Path("two"))
     caption(folder=folder)
@@ -139,33 +129,31 @@ def test_photos_that_change_places_are_described_again(caption: Caption, run: Ru
     assert list(gathered(run).values()) == before[::-1] != before
 
 
-def test_a_second_run_does_nothing(caption: Caption) -> None:
+def test_a_second_run_does_nothing(caption):
     caption()
     assert "blocks existed already" in caption()[1]
 
 
-def test_beams_are_another_run(caption: Caption, run: Run) -> None:
+def test_beams_are_another_run(caption, run):
     caption("--shard", "0/2")
     caption("--shard", "1/2", "--beams", "2")
     code, printed = run("caption", "--gather", "out")
     assert (code, "beams=1" in printed, "beams=2" in printed) == (3, True, True)
 
 
-def test_captions_longer_than_the_model_writes_are_refused(caption: Caption) -> None:
+def test_captions_longer_than_the_model_writes_are_refused(caption):
     code, printed = caption("--max-new-tokens", "100")
     assert (code, "--max-new-tokens 62 or less" in printed) == (2, True)
 
 
-def test_a_prompt_is_no_part_of_the_captions(
-    caption: Caption, run: Run, alone: dict[Any, str]
-) -> None:
+def test_a_prompt_is_no_part_of_the_captions(caption, run, alone):
     caption("--prompt", "a red dog")
     prompted = gathered(run)
     assert prompted != alone
     assert not any(text.startswith("a red dog") for text in prompted.values())
 
 
-def test_a_file_says_how_its_captions_were_decoded(caption: Caption, run: Run) -> None:
+def test_a_file_says_how_its_captions_were_decoded(caption, run):
     caption("--beams", "2", "--prompt", "a dog")
     run("caption", "--gather", "out")
     decodings = {row["decoding"] for row in json.loads(Path("out", "captions.json").read_text())}
@@ -179,7 +167,7 @@ def samples(run: Run) -> list[tuple[Any, int, str]]:
     return [(row["image_id"], row["sample"], row["caption"]) for row in rows]
 
 
-def test_draws_are_the_same_from_any_number_of_tasks(caption: Caption, run: Run) -> None:
+def test_draws_are_the_same_from_any_number_of_tasks(caption, run):
     drawn = ("--n", "2", "--temperature", "1", "--seed", "3")
     caption(*drawn)
     expected = samples(run)
@@ -190,18 +178,18 @@ def test_draws_are_the_same_from_any_number_of_tasks(caption: Caption, run: Run)
     assert [number for _, number, _ in expected] == [0, 1] * N_PHOTOS
 
 
-def test_more_captions_than_beams_need_draws(caption: Caption) -> None:
+def test_more_captions_than_beams_need_draws(caption):
     code, printed = caption("--n", "3", "--beams", "2")
     assert (code, "add --temperature 1, or --beams 3" in printed) == (2, True)
 
 
-def test_draws_and_beams_exclude_each_other(caption: Caption) -> None:
+def test_draws_and_beams_exclude_each_other(caption):
     code, printed = caption("--temperature", "0.7", "--beams", "2")
     assert (code, "leave out one of the two" in printed) == (2, True)
 
 
 @pytest.mark.parametrize("model", ["pair"], indirect=True)
-def test_captions_go_into_a_metric(caption: Caption, run: Run) -> None:
+def test_captions_go_into_a_metric(caption, run):
     caption()
     run("caption", "--gather", "out", "--to", "mine.json")
     labels = [f"{number},{'Male' if number % 2 else 'Female'}" for number in range(1, N_PHOTOS + 1)]
@@ -211,14 +199,14 @@ def test_captions_go_into_a_metric(caption: Caption, run: Run) -> None:
     assert (code, "decoding: greedy, at most 12 tokens" in printed) == (0, True), printed
 
 
-def test_an_embedding_is_no_captioner(run: Run, photos: Path, clip: Path) -> None:
+def test_an_embedding_is_no_captioner(run, photos, clip):
     code, printed = run("caption", str(photos), "--model", str(clip), "--out", "out")
     assert (code, "'clip' writes no texts about pictures" in printed) == (3, True)
     assert "grit" in printed
     assert not Path("out").exists()
 
 
-def test_help_imports_nothing_heavy() -> None:
+def test_help_imports_nothing_heavy():
     code = (
         "import sys, contextlib; from bias_pipeline.commands.main import main\n"
         "for word in ('embed', 'caption'):\n"
@@ -229,9 +217,7 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_half_precision_is_that_of_transformers_and_is_recorded(
-    run: Run, photos: Path, blip: Path, tmp_path: Path
-) -> None:
+def test_half_precision_is_that_of_transformers_and_is_recorded(run, photos, blip, tmp_path):
     import torch
     import transformers
     from PIL import Image
@@ -254,7 +240,7 @@ def test_half_precision_is_that_of_transformers_and_is_recorded(
     assert rows[0]["decoding"] == "greedy, at most 12 tokens, in bfloat16"
 
 
-def test_precisions_are_never_mixed(run: Run, photos: Path, blip: Path) -> None:
+def test_precisions_are_never_mixed(run, photos, blip):
     for dtype in ("float32", "bfloat16"):
         run("caption", str(photos), *options_of(blip), "--limit", "2", "--dtype", dtype)
     code, printed = run("caption", "--gather", "out", "--no-strict")
@@ -264,9 +250,7 @@ def test_precisions_are_never_mixed(run: Run, photos: Path, blip: Path) -> None:
 # --- captions that are none
 
 
-def test_a_model_without_its_tokenizer_ends_with_5(
-    run: Run, photos: Path, blip: Path, tmp_path: Path
-) -> None:
+def test_a_model_without_its_tokenizer_ends_with_5(run, photos, blip, tmp_path):
     shutil.copytree(blip, tmp_path / "bare")
     for path in (tmp_path / "bare").glob("token*"):
         path.unlink()
@@ -283,9 +267,7 @@ def _written(monkeypatch: pytest.MonkeyPatch, caption_of: Callable[[int], str]) 
     )
 
 
-def test_a_captioner_that_writes_nothing_ends_with_3(
-    run: Run, photos: Path, blip: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_captioner_that_writes_nothing_ends_with_3(run, photos, blip, monkeypatch):
     _written(monkeypatch, lambda _: " ")
     words = ("--model", str(blip), "--out", "out", *ONE_THREAD)
     code, printed = run("caption", str(photos), *words)
@@ -295,9 +277,7 @@ def test_a_captioner_that_writes_nothing_ends_with_3(
     assert not Path("out", "captions.json").exists()
 
 
-def test_a_few_empty_captions_are_counted(
-    run: Run, photos: Path, blip: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_few_empty_captions_are_counted(run, photos, blip, monkeypatch):
     _written(monkeypatch, lambda k: "a dog" if k % 30 else "")
     words = ("--model", str(blip), "--out", "out", "--batch", str(N_PHOTOS), *ONE_THREAD)
     code, printed = run("caption", str(photos), *words)

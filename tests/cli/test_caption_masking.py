@@ -1,7 +1,5 @@
 """``caption --image-masking`` and ``--crop``: captions of photos as attackers see them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -126,14 +124,14 @@ def captions_of_arrays(shoot: Shoot, run: Run, arrays: dict[str, Any]) -> dict[i
     ],
 )
 def test_captions_are_those_of_pictures_masked_as_for_attackers(
-    words: tuple[str, ...],
-    masking: ImageMasking,
-    shoot: Shoot,
-    run: Run,
-    photos: Path,
-    instances: Path,
-    regions: dict[str, tuple[Region, ...]],
-) -> None:
+    words,
+    masking,
+    shoot,
+    run,
+    photos,
+    instances,
+    regions,
+):
     code, printed = shoot(*words, "--regions", str(instances))
     assert code == 0, printed
     masked = captions(run)
@@ -146,12 +144,12 @@ def test_captions_are_those_of_pictures_masked_as_for_attackers(
 
 
 def test_a_crop_is_the_largest_person_as_retrieval_crops(
-    shoot: Shoot,
-    run: Run,
-    photos: Path,
-    instances: Path,
-    regions: dict[str, tuple[Region, ...]],
-) -> None:
+    shoot,
+    run,
+    photos,
+    instances,
+    regions,
+):
     shoot("--crop", "person", "--regions", str(instances))
     cropped = captions(run)
     pictures = {
@@ -162,7 +160,7 @@ def test_a_crop_is_the_largest_person_as_retrieval_crops(
     assert captions_of_arrays(shoot, run, arrays) == cropped
 
 
-def test_masking_changes_captions(shoot: Shoot, run: Run, instances: Path) -> None:
+def test_masking_changes_captions(shoot, run, instances):
     """Else the tests above would say nothing."""
     shoot()
     whole = captions(run)
@@ -172,15 +170,13 @@ def test_masking_changes_captions(shoot: Shoot, run: Run, instances: Path) -> No
     assert sum(masked[image] != whole[image] for image in masked) > len(masked) / 2
 
 
-def test_a_photo_without_people_is_left_out_with_the_reason(
-    shoot: Shoot, run: Run, instances: Path
-) -> None:
+def test_a_photo_without_people_is_left_out_with_the_reason(shoot, run, instances):
     shoot("--image-masking", "person_segment", "--regions", str(instances))
     assert set(range(1, N_PHOTOS + 1)) - captions(run).keys() == {NOBODY}
     assert "it has no outline of a person" in Path("out", "missing.csv").read_text()
 
 
-def test_shares_write_what_one_task_writes(shoot: Shoot, run: Run, instances: Path) -> None:
+def test_shares_write_what_one_task_writes(shoot, run, instances):
     words = ("--image-masking", "person_box", "--regions", str(instances))
     shoot(*words)
     alone = captions(run)
@@ -190,7 +186,7 @@ def test_shares_write_what_one_task_writes(shoot: Shoot, run: Run, instances: Pa
     assert {row["image_id"]: row["caption"] for row in json.loads(written().read_text())} == alone
 
 
-def test_a_second_start_does_nothing(shoot: Shoot, instances: Path) -> None:
+def test_a_second_start_does_nothing(shoot, instances):
     """Not even for the photo without people."""
     words = ("--image-masking", "person_box", "--regions", str(instances))
     shoot(*words)
@@ -206,9 +202,7 @@ def test_a_second_start_does_nothing(shoot: Shoot, instances: Path) -> None:
         ("--image-masking", "none"),
     ],
 )
-def test_other_maskings_are_never_mixed(
-    other: tuple[str, ...], shoot: Shoot, run: Run, instances: Path
-) -> None:
+def test_other_maskings_are_never_mixed(other, shoot, run, instances):
     shoot("--image-masking", "person_segment", "--regions", str(instances))
     shoot(*other, "--regions", str(instances))
     code, printed = run("caption", "--gather", "out")
@@ -216,9 +210,7 @@ def test_other_maskings_are_never_mixed(
     assert "image_masking='person=segment'" in printed
 
 
-def test_other_regions_are_other_photos(
-    shoot: Shoot, run: Run, instances: Path, regions: dict[str, tuple[Region, ...]]
-) -> None:
+def test_other_regions_are_other_photos(shoot, run, instances, regions):
     Path("fewer.json").write_text(json.dumps(coco_of({"1": regions["1"], "2": regions["2"]})))
     for path in (str(instances), "fewer.json"):
         shoot("--image-masking", "person_box", "--regions", path)
@@ -226,9 +218,7 @@ def test_other_regions_are_other_photos(
     assert (code, "2 runs that must not be mixed" in printed) == (3, True)
 
 
-def test_the_masking_stands_in_the_file_and_is_noted_where_it_is_read(
-    shoot: Shoot, run: Run, instances: Path
-) -> None:
+def test_the_masking_stands_in_the_file_and_is_noted_where_it_is_read(shoot, run, instances):
     words = ("--image-masking", "person_part", "image_masking.target=foreground")
     shoot(*words, "--regions", str(instances))
     captions(run)
@@ -240,13 +230,13 @@ def test_the_masking_stands_in_the_file_and_is_noted_where_it_is_read(
     ]
 
 
-def test_whole_photos_have_no_note(shoot: Shoot, run: Run) -> None:
+def test_whole_photos_have_no_note(shoot, run):
     shoot()
     captions(run)
     assert "image_masking" not in written().read_text()
 
 
-def test_the_note_outlives_conversion(shoot: Shoot, run: Run, instances: Path) -> None:
+def test_the_note_outlives_conversion(shoot, run, instances):
     shoot("--crop", "person", "--regions", str(instances))
     captions(run)
     assert run("data", "convert", str(written()), "--out", "tables")[0] == 0
@@ -261,7 +251,7 @@ def is_grey_within(picture: Image.Image) -> bool:
     return bool(np.abs(inner - 127).max() < 12)
 
 
-def test_a_server_gets_the_masked_photo(run: Run, photos: Path, instances: Path) -> None:
+def test_a_server_gets_the_masked_photo(run, photos, instances):
     with serving(lambda _: completion("a dog")) as stub:
         options = ("--server", stub.url, "--model", "qwen", "--out", "out", "--limit", "1")
         masking = ("--image-masking", "person_box", "--regions", str(instances))
@@ -271,7 +261,7 @@ def test_a_server_gets_the_masked_photo(run: Run, photos: Path, instances: Path)
     assert is_grey_within(picture_of(body))
 
 
-def test_a_batch_has_the_masked_photo(run: Run, photos: Path, instances: Path) -> None:
+def test_a_batch_has_the_masked_photo(run, photos, instances):
     options = ("--server", "http://localhost:1/v1", "--model", "qwen", "--out", "out")
     masking = ("--image-masking", "person_box", "--regions", str(instances))
     code, printed = run("caption", str(photos), *options, *masking, "--to-batch", "ask.jsonl")
@@ -301,13 +291,13 @@ def test_a_batch_has_the_masked_photo(run: Run, photos: Path, instances: Path) -
     ],
 )
 def test_words_that_do_not_fit(
-    words: tuple[str, ...],
-    code: int,
-    message: str,
-    shoot: Shoot,
-    instances: Path,
-    regions: dict[str, tuple[Region, ...]],
-) -> None:
+    words,
+    code,
+    message,
+    shoot,
+    instances,
+    regions,
+):
     Path("other.json").write_text(json.dumps(coco_of({"77": regions["1"]})))
     named = {"REGIONS": str(instances), "OTHER": "other.json"}
     outcome, printed = shoot(*(named.get(word, word) for word in words))
@@ -315,9 +305,7 @@ def test_words_that_do_not_fit(
     assert "Traceback" not in printed
 
 
-def test_annotations_of_a_picture_of_another_shape_leave_the_photo_out(
-    shoot: Shoot, run: Run, regions: dict[str, tuple[Region, ...]]
-) -> None:
+def test_annotations_of_a_picture_of_another_shape_leave_the_photo_out(shoot, run, regions):
     wrong = region("person", 0, 0, (300, 40))
     Path("wrong.json").write_text(json.dumps(coco_of({**regions, "3": (wrong,)})))
     code, _ = shoot("--image-masking", "person_box", "--regions", "wrong.json")

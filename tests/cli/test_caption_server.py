@@ -1,7 +1,5 @@
 """``caption --server``: a server on this machine answers, refuses, breaks; nothing is lost."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -92,14 +90,14 @@ DOGS = {number: f"dog {number}" for number in range(1, N_PHOTOS + 1)}
 # --- the good path
 
 
-def test_each_photo_has_the_answer_about_it(ask: Ask, run: Run) -> None:
+def test_each_photo_has_the_answer_about_it(ask, run):
     with serving(a_dog) as stub:
         code, printed = ask(stub.url)
     assert code == 0, printed
     assert by_image(run) == DOGS
 
 
-def test_a_request_is_a_chat_completion_with_the_picture(ask: Ask) -> None:
+def test_a_request_is_a_chat_completion_with_the_picture(ask):
     with serving(a_dog) as stub:
         ask(stub.url, "--prompt", "what is this?", "--max-new-tokens", "40", "--limit", "1")
     (body,) = stub.requests
@@ -111,7 +109,7 @@ def test_a_request_is_a_chat_completion_with_the_picture(ask: Ask) -> None:
     assert others == {"model": "qwen", "temperature": 0.0, "max_tokens": 40}
 
 
-def test_requests_are_sent_together(ask: Ask) -> None:
+def test_requests_are_sent_together(ask):
     everyone = threading.Barrier(7)
 
     def answer(body: Body) -> Reply:
@@ -123,13 +121,13 @@ def test_requests_are_sent_together(ask: Ask) -> None:
     assert (code, stub.most_at_once) == (0, 7), printed
 
 
-def test_tokens_are_reported(ask: Ask) -> None:
+def test_tokens_are_reported(ask):
     with serving(a_dog) as stub:
         _, printed = ask(stub.url)
     assert f"tokens used: {10 * N_PHOTOS} read, {2 * N_PHOTOS} written" in printed
 
 
-def test_a_second_run_asks_nothing(ask: Ask) -> None:
+def test_a_second_run_asks_nothing(ask):
     with serving(a_dog) as stub:
         ask(stub.url)
         stub.requests.clear()
@@ -137,7 +135,7 @@ def test_a_second_run_asks_nothing(ask: Ask) -> None:
     assert (stub.requests, "blocks existed already" in printed) == ([], True)
 
 
-def test_a_limit_asks_for_the_first_photos(ask: Ask, run: Run) -> None:
+def test_a_limit_asks_for_the_first_photos(ask, run):
     with serving(a_dog) as stub:
         ask(stub.url, "--limit", "5")
         assert len(stub.requests) == 5
@@ -146,7 +144,7 @@ def test_a_limit_asks_for_the_first_photos(ask: Ask, run: Run) -> None:
     assert (len(stub.requests), by_image(run)) == (N_PHOTOS, DOGS)
 
 
-def test_draws_have_seeds_of_their_own(ask: Ask, run: Run) -> None:
+def test_draws_have_seeds_of_their_own(ask, run):
     with serving(lambda body: completion(f"seed {body['seed']}")) as stub:
         ask(stub.url, "--n", "3", "--temperature", "0.5", "--seed", "7")
     rows = gathered(run)
@@ -156,7 +154,7 @@ def test_draws_have_seeds_of_their_own(ask: Ask, run: Run) -> None:
     assert rows[0]["decoding"].startswith("3 draws at temperature 0.5 with seed 7, at most 256")
 
 
-def test_the_newer_length_is_sent_where_a_server_names_it(ask: Ask, run: Run) -> None:
+def test_the_newer_length_is_sent_where_a_server_names_it(ask, run):
     def answer(body: Body) -> Reply:
         if "max_tokens" in body:
             return error(400, "Unsupported parameter: use 'max_completion_tokens' instead.")
@@ -168,7 +166,7 @@ def test_the_newer_length_is_sent_where_a_server_names_it(ask: Ask, run: Run) ->
     assert by_image(run) == DOGS
 
 
-def test_a_large_photo_is_sent_smaller_on_request(ask: Ask, tmp_path: Path) -> None:
+def test_a_large_photo_is_sent_smaller_on_request(ask, tmp_path):
     folder = tmp_path / "large"
     folder.mkdir()
     Image.new("RGB", (300, 200)).save(folder / "1.jpg")
@@ -177,7 +175,7 @@ def test_a_large_photo_is_sent_smaller_on_request(ask: Ask, tmp_path: Path) -> N
     assert picture_of(stub.requests[0]).size == (60, 40)
 
 
-def test_where_a_photo_was_taken_stays_here(ask: Ask, tmp_path: Path) -> None:
+def test_where_a_photo_was_taken_stays_here(ask, tmp_path):
     folder = tmp_path / "gps"
     folder.mkdir()
     exif = Image.Exif()
@@ -188,18 +186,14 @@ def test_where_a_photo_was_taken_stays_here(ask: Ask, tmp_path: Path) -> None:
     assert dict(picture_of(stub.requests[0]).getexif()) == {}
 
 
-def test_a_proxy_gets_no_photo_for_a_server_on_this_machine(
-    ask: Ask, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_proxy_gets_no_photo_for_a_server_on_this_machine(ask, run, monkeypatch):
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     with serving(a_dog) as stub:
         code, printed = ask(stub.url)
     assert code == 0, printed
 
 
-def test_that_photos_leave_is_said_before_the_first_request(
-    ask: Ask, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_that_photos_leave_is_said_before_the_first_request(ask, capfd):
     _, printed = ask("http://captions.invalid/v1", "--timeout", "5")
     lines = printed.splitlines()
     assert "photos leave this machine: they are sent to captions.invalid" in lines[0]
@@ -227,9 +221,7 @@ def unhelpful(reply: Reply) -> Callable[[Body], Reply]:
         (Reply("{]"), "", "wrong shape", "empty (wrong shape)"),
     ],
 )
-def test_what_is_no_whole_caption_is_counted_with_its_image(
-    ask: Ask, run: Run, reply: Reply, text: str, note: str, kind: str
-) -> None:
+def test_what_is_no_whole_caption_is_counted_with_its_image(ask, run, reply, text, note, kind):
     with serving(unhelpful(reply)) as stub:
         code, printed = ask(stub.url)
     assert (code, f"2 captions are {kind}, such as of image 3, 4" in printed) == (0, True), printed
@@ -238,27 +230,27 @@ def test_what_is_no_whole_caption_is_counted_with_its_image(
     assert (notes[3], notes[4], notes[5]) == ((text, note), (text, note), ("dog 5", None))
 
 
-def test_half_a_character_is_a_sign(ask: Ask, run: Run) -> None:
+def test_half_a_character_is_a_sign(ask, run):
     with serving(unhelpful(completion("a dog \ud83d"))) as stub:
         code, printed = ask(stub.url)
     assert code == 0, printed
     assert by_image(run)[3] == "a dog ?"
 
 
-def test_an_error_without_end_is_an_error(ask: Ask) -> None:
+def test_an_error_without_end_is_an_error(ask):
     with serving(lambda _: Reply("[" * 100_000, 400)) as stub:
         code, printed = ask(stub.url, "--limit", "1")
     assert (code, "refuses the request (400: Bad Request)" in printed) == (5, True)
 
 
-def test_a_gathered_file_with_notes_is_read(ask: Ask, run: Run) -> None:
+def test_a_gathered_file_with_notes_is_read(ask, run):
     with serving(unhelpful(completion("a dog and", "length"))) as stub:
         ask(stub.url)
     gathered(run)
     assert model_captions(Path("out", "captions.json")).captions["3"] == "a dog and"
 
 
-def test_a_server_that_never_captions_ends_the_work(ask: Ask) -> None:
+def test_a_server_that_never_captions_ends_the_work(ask):
     with serving(lambda _: Reply({"output": "a dog"})) as stub:
         code, printed = ask(stub.url, "--batch", "2")
     assert (code, "requests in a row have no answer: 127.0.0.1 answers in another" in printed) == (
@@ -268,7 +260,7 @@ def test_a_server_that_never_captions_ends_the_work(ask: Ask) -> None:
     assert len(stub.requests) < N_PHOTOS
 
 
-def test_a_photo_above_the_limit_is_left_out_with_its_reason(ask: Ask, run: Run) -> None:
+def test_a_photo_above_the_limit_is_left_out_with_its_reason(ask, run):
     with serving(unhelpful(error(413, "Payload Too Large"))) as stub:
         code, printed = ask(stub.url)
         assert (code, "takes no photo of that size (413); use --longest-side" in printed) == (0, 1)
@@ -283,7 +275,7 @@ def test_a_photo_above_the_limit_is_left_out_with_its_reason(ask: Ask, run: Run)
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 503])
-def test_a_busy_server_is_asked_again(ask: Ask, run: Run, status: int) -> None:
+def test_a_busy_server_is_asked_again(ask, run, status):
     tries: Counter[int] = Counter()
 
     def answer(body: Body) -> Reply:
@@ -299,7 +291,7 @@ def test_a_busy_server_is_asked_again(ask: Ask, run: Run, status: int) -> None:
     )
 
 
-def test_requests_follow_the_rate_that_a_server_bears(ask: Ask, run: Run) -> None:
+def test_requests_follow_the_rate_that_a_server_bears(ask, run):
     """It takes one in 40 ms; without pauses nearly all of 14 at once would be refused."""
     lock, last, refused = threading.Lock(), [0.0], [0]
 
@@ -316,7 +308,7 @@ def test_requests_follow_the_rate_that_a_server_bears(ask: Ask, run: Run) -> Non
     assert refused[0] < 3 * N_PHOTOS
 
 
-def test_a_server_is_left_alone_as_long_as_it_wants(ask: Ask) -> None:
+def test_a_server_is_left_alone_as_long_as_it_wants(ask):
     times: list[float] = []
 
     def answer(body: Body) -> Reply:
@@ -328,7 +320,7 @@ def test_a_server_is_left_alone_as_long_as_it_wants(ask: Ask) -> None:
     assert times[1] - times[0] > 0.35
 
 
-def test_a_wait_of_hours_ends_the_work(ask: Ask) -> None:
+def test_a_wait_of_hours_ends_the_work(ask):
     with serving(lambda _: error(429, "tomorrow", Retry_After="7200")) as stub:
         code, printed = ask(stub.url)
     assert (code, "wants no request for 7200 s; go on later" in printed) == (5, True)
@@ -343,7 +335,7 @@ def unused_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def test_no_server(ask: Ask) -> None:
+def test_no_server(ask):
     code, printed = ask(f"http://127.0.0.1:{unused_port()}/v1")
     assert (code, printed.count("\n"), "no server answers at http://127.0.0.1" in printed) == (
         5,
@@ -355,7 +347,7 @@ def test_no_server(ask: Ask) -> None:
 @pytest.mark.parametrize(
     ("key", "words"), [("", "wants a key; set"), (SECRET, "refuses the key in")]
 )
-def test_a_wrong_key(ask: Ask, monkeypatch: pytest.MonkeyPatch, key: str, words: str) -> None:
+def test_a_wrong_key(ask, monkeypatch, key, words):
     monkeypatch.setenv("OPENAI_API_KEY", key)
     with serving(lambda _: error(401, f"Incorrect API key provided: {key}")) as stub:
         code, printed = ask(stub.url)
@@ -363,7 +355,7 @@ def test_a_wrong_key(ask: Ask, monkeypatch: pytest.MonkeyPatch, key: str, words:
 
 
 @pytest.mark.parametrize("status", [400, 404])
-def test_a_wrong_model(ask: Ask, status: int) -> None:
+def test_a_wrong_model(ask, status):
     with serving(lambda _: error(status, "no such model")) as stub:
         code, printed = ask(stub.url, "--model", "qwem")
     expected = f"error: {stub.url} does not take the model 'qwem' (no such model); it has qwen\n"
@@ -375,7 +367,7 @@ def test_a_wrong_model(ask: Ask, status: int) -> None:
     ) == (2, expected)
 
 
-def test_where_all_photos_are_refused_there_is_an_error(ask: Ask) -> None:
+def test_where_all_photos_are_refused_there_is_an_error(ask):
     with serving(lambda _: error(400, "pictures are not supported")) as stub:
         code, printed = ask(stub.url, "--limit", "2")
     assert (code, printed.count("\n")) == (5, 1)
@@ -383,14 +375,14 @@ def test_where_all_photos_are_refused_there_is_an_error(ask: Ask) -> None:
     assert "1 (127.0.0.1 refuses the request (400: pictures are not supported))" in printed
 
 
-def test_a_page_instead_of_answers(ask: Ask) -> None:
+def test_a_page_instead_of_answers(ask):
     page = Reply("<!doctype html><p>Welcome</p>", kind="text/html")
     with serving(lambda _: page) as stub:
         code, printed = ask(stub.url)
     assert (code, printed.count("\n"), "answers with a web page" in printed) == (2, 1, True)
 
 
-def test_a_server_that_hangs(ask: Ask) -> None:
+def test_a_server_that_hangs(ask):
     rest = threading.Event()
 
     def hang(_: Body) -> Reply:
@@ -404,7 +396,7 @@ def test_a_server_that_hangs(ask: Ask) -> None:
     assert len(stub.requests) <= caption_server.AT_ONCE  # it was not waited for again
 
 
-def test_a_server_that_dies_half_way_loses_nothing(ask: Ask, run: Run) -> None:
+def test_a_server_that_dies_half_way_loses_nothing(ask, run):
     port = unused_port()
     dead = threading.Event()
 
@@ -426,9 +418,7 @@ def test_a_server_that_dies_half_way_loses_nothing(ask: Ask, run: Run) -> None:
     assert (code, len(again.requests), by_image(run)) == (0, N_PHOTOS - 6, DOGS)
 
 
-def test_a_server_that_is_started_again_goes_on_answering(
-    ask: Ask, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_is_started_again_goes_on_answering(ask, run, monkeypatch):
     monkeypatch.setattr(chat_server, "FIRST_WAIT_S", 0.1)  # six seconds in all
     port = unused_port()
     half = threading.Event()
@@ -459,7 +449,7 @@ def test_a_server_that_is_started_again_goes_on_answering(
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_at_once_although_answers_are_awaited(photos: Path, tmp_path: Path) -> None:
+def test_ctrl_c_ends_at_once_although_answers_are_awaited(photos, tmp_path):
     """And what was answered before stays."""
     everything = threading.Event()
 
@@ -491,7 +481,7 @@ def certificate(folder: Path, name: str) -> tuple[Path, Path]:
     return paths
 
 
-def test_a_certificate_that_does_not_fit(ask: Ask, tmp_path: Path) -> None:
+def test_a_certificate_that_does_not_fit(ask, tmp_path):
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(*certificate(tmp_path, "elsewhere"))
     with serving(a_dog, tls=tls) as stub:
@@ -500,7 +490,7 @@ def test_a_certificate_that_does_not_fit(ask: Ask, tmp_path: Path) -> None:
     assert "the certificate of 127.0.0.1 does not fit (self" in printed
 
 
-def test_a_server_elsewhere_is_not_followed(ask: Ask) -> None:
+def test_a_server_elsewhere_is_not_followed(ask):
     with serving(lambda _: Reply("", 307, headers={"Location": "https://other.invalid/"})) as stub:
         code, printed = ask(stub.url)
     assert (code, "to another address: https://other.invalid/" in printed) == (2, True)
@@ -509,9 +499,7 @@ def test_a_server_elsewhere_is_not_followed(ask: Ask) -> None:
 # --- keys
 
 
-def test_a_key_goes_to_the_server_and_nowhere_else(
-    ask: Ask, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_key_goes_to_the_server_and_nowhere_else(ask, monkeypatch, tmp_path):
     """Even where the server repeats it, in captions and in errors."""
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     secrets.cache_clear()
@@ -531,9 +519,7 @@ def test_a_key_goes_to_the_server_and_nowhere_else(
 
 
 @pytest.mark.parametrize("key", [f"{SECRET}\n", f"{SECRET}\n{SECRET}"])
-def test_a_key_with_line_breaks_is_not_shown(
-    ask: Ask, monkeypatch: pytest.MonkeyPatch, key: str
-) -> None:
+def test_a_key_with_line_breaks_is_not_shown(ask, monkeypatch, key):
     """Those at its end are no part of it."""
     monkeypatch.setenv("OPENAI_API_KEY", key)
     secrets.cache_clear()
@@ -543,7 +529,7 @@ def test_a_key_with_line_breaks_is_not_shown(
 
 
 @pytest.mark.parametrize("url", ["https://me:pw@host/v1", "https://host/v1?key=abc"])
-def test_an_address_with_a_key_is_refused_without_it(url: str) -> None:
+def test_an_address_with_a_key_is_refused_without_it(url):
     with pytest.raises(UsageError, match=r"the key comes from the environment") as refused:
         ChatServer(url, "qwen")
     assert "pw" not in str(refused.value).replace("password", "")
@@ -567,7 +553,7 @@ def answered(requests: Path, out: Path, answer: Callable[[Body], Reply]) -> None
 URL = "https://api.invalid/v1"
 
 
-def test_a_batch_goes_out_and_comes_back(ask: Ask, run: Run) -> None:
+def test_a_batch_goes_out_and_comes_back(ask, run):
     code, printed = ask(URL, "--to-batch", "ask.jsonl")
     assert (code, f"ask.jsonl: {N_PHOTOS} requests" in printed) == (0, True), printed
     answered(Path("ask.jsonl"), Path("answers.jsonl"), a_dog)
@@ -576,7 +562,7 @@ def test_a_batch_goes_out_and_comes_back(ask: Ask, run: Run) -> None:
     assert by_image(run) == DOGS
 
 
-def test_what_a_batch_left_out_is_asked_again(ask: Ask, run: Run) -> None:
+def test_what_a_batch_left_out_is_asked_again(ask, run):
     ask(URL, "--to-batch", "ask.jsonl")
     answered(Path("ask.jsonl"), Path("answers.jsonl"), unhelpful(error(500, "x")))
     _, printed = ask(URL, "--from-batch", "answers.jsonl")
@@ -588,7 +574,7 @@ def test_what_a_batch_left_out_is_asked_again(ask: Ask, run: Run) -> None:
     assert by_image(run) == DOGS
 
 
-def test_several_captions_in_a_batch_are_numbered_as_they_are_read(ask: Ask, run: Run) -> None:
+def test_several_captions_in_a_batch_are_numbered_as_they_are_read(ask, run):
     """The same by ``--from-batch`` and by whoever reads the answers as a captioner's file."""
     draws = ("--n", "2", "--temperature", "1")
     ask(URL, "--to-batch", "ask.jsonl", *draws)
@@ -603,19 +589,19 @@ def test_several_captions_in_a_batch_are_numbered_as_they_are_read(ask: Ask, run
         assert len(read.captions) == N_PHOTOS
 
 
-def test_large_batches_are_several_files(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_batches_are_several_files(ask, monkeypatch):
     monkeypatch.setattr("bias_pipeline.captioners.batch_files.MOST_REQUESTS", 6)
     _, printed = ask(URL, "--to-batch", "ask.jsonl")
     assert "ask.jsonl: 6 requests\nask_2.jsonl: 6 requests\nask_3.jsonl: 2 requests" in printed
 
 
-def test_answers_about_other_images_are_refused(ask: Ask) -> None:
+def test_answers_about_other_images_are_refused(ask):
     Path("answers.jsonl").write_text(json.dumps({"custom_id": "9001", "response": None}))
     code, printed = ask(URL, "--from-batch", "answers.jsonl")
     assert (code, "answers about other images than the photos: 9001" in printed) == (3, True)
 
 
-def test_half_a_file_of_answers_is_refused(ask: Ask) -> None:
+def test_half_a_file_of_answers_is_refused(ask):
     ask(URL, "--to-batch", "ask.jsonl")
     answered(Path("ask.jsonl"), Path("answers.jsonl"), a_dog)
     text = Path("answers.jsonl").read_text()
@@ -627,7 +613,7 @@ def test_half_a_file_of_answers_is_refused(ask: Ask) -> None:
 # --- what is shown on the way
 
 
-def test_the_bar_shows_captions_a_second_and_tokens() -> None:
+def test_the_bar_shows_captions_a_second_and_tokens():
     with ServedCaptioner(ChatServer("http://127.0.0.1/v1", "m"), Decoding(), 2, 5) as captioner:
         captioner.start()
         captioner.n_captions, captioner.tokens_in = 3, 1200
@@ -649,18 +635,18 @@ def test_the_bar_shows_captions_a_second_and_tokens() -> None:
         (("--to-batch", "a.jsonl", "--from-batch", "b.jsonl"), "give one"),
     ],
 )
-def test_words_that_do_not_fit(ask: Ask, words: tuple[str, ...], message: str) -> None:
+def test_words_that_do_not_fit(ask, words, message):
     code, printed = ask(URL, *words)
     assert (code, message in printed) == (2, True), printed
 
 
-def test_options_of_a_server_need_one(run: Run, photos: Path) -> None:
+def test_options_of_a_server_need_one(run, photos):
     words = ("--model", "m", "--out", "out", "--timeout", "5")
     code, printed = run("caption", str(photos), *words)
     assert (code, "--timeout needs --server URL" in printed) == (2, True)
 
 
-def test_a_server_is_not_submitted(run: Run, photos: Path) -> None:
+def test_a_server_is_not_submitted(run, photos):
     words = ("--server", URL, "--model", "m", "--out", "out", "--shards", "2")
     code, printed = run("submit", "caption", str(photos), *words)
     assert (code, "submit caption takes no --server: the jobs together would" in printed) == (
@@ -669,7 +655,7 @@ def test_a_server_is_not_submitted(run: Run, photos: Path) -> None:
     )
 
 
-def test_without_the_client_the_extra_is_named(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_client_the_extra_is_named(ask, monkeypatch):
     monkeypatch.setattr(
         caption_server,
         "OPENAI",

@@ -1,7 +1,5 @@
 """The chain from pictures to scores, with a captioner of random weights."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -10,7 +8,6 @@ import pytest
 from bias_pipeline.datasets.scenes import CAPTIONERS, generate, write_drawn
 from experiments.chain.study import build, naming_of
 from tests.captioners.test_fitted import write
-from tests.cli.commands import Run
 
 
 def drawn(folder: Path) -> Path:
@@ -19,7 +16,7 @@ def drawn(folder: Path) -> Path:
     return folder
 
 
-def test_captions_that_name_the_right_gender_are_counted(tmp_path: Path) -> None:
+def test_captions_that_name_the_right_gender_are_counted(tmp_path):
     folder = drawn(tmp_path / "scenes")
     faithful = naming_of(folder, folder / "captioners" / "faithful.json")
     assert faithful.rightly == faithful.naming > 30
@@ -32,9 +29,7 @@ def test_captions_that_name_the_right_gender_are_counted(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_the_chain_writes_what_its_experiment_scores(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_chain_writes_what_its_experiment_scores(run, tmp_path, monkeypatch):
     shown = ("--n-images", "60", "--side", "32")
     monkeypatch.setattr("experiments.chain.study.SHOWN", shown)
     folder = tmp_path / "chain"

@@ -1,7 +1,5 @@
 """What is known of jobs that ran elsewhere; a real Slurm is in test_slurm.py."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 
@@ -10,7 +8,7 @@ from submitit.core.utils import DelayedSubmission, FailedJobError, UncompletedJo
 
 from bias_pipeline.errors import UsageError
 from bias_pipeline.sweeps import slurm
-from tests.cli.commands import SMALL, Run, results
+from tests.cli.commands import SMALL, results
 
 SQUEUE = "12_0 RUNNING\n12_1 COMPLETED\n13 PENDING\n"
 
@@ -33,26 +31,26 @@ def answer(monkeypatch: pytest.MonkeyPatch, text: str | Exception) -> None:
     monkeypatch.setattr(subprocess, "run", run)
 
 
-def test_jobs_of_an_array_stand_in_the_order_of_the_sweep(tmp_path: Path) -> None:
+def test_jobs_of_an_array_stand_in_the_order_of_the_sweep(tmp_path):
     for number in (10, 2, 0):
         hand_over(tmp_path, f"12_{number}")
     assert [job.id for job in slurm.submitted(tmp_path)] == ["12_0", "12_2", "12_10"]
 
 
-def test_jobs_of_this_machine_stand_in_the_order_they_were_started(tmp_path: Path) -> None:
+def test_jobs_of_this_machine_stand_in_the_order_they_were_started(tmp_path):
     for process in ("71", "9", "500"):
         hand_over(tmp_path, process)
     assert [job.id for job in slurm.submitted(tmp_path)] == ["71", "9", "500"]
 
 
-def test_a_job_that_never_started_counts(tmp_path: Path) -> None:
+def test_a_job_that_never_started_counts(tmp_path):
     hand_over(tmp_path, "12_0")
     hand_over(tmp_path, "12_1")
     (tmp_path / "0" / ".hydra").mkdir(parents=True)
     assert [path.name for path in slurm.job_folders(tmp_path)] == ["0", "1"]
 
 
-def test_a_job_that_left_no_word_is_told_with_its_overrides_and_log(tmp_path: Path) -> None:
+def test_a_job_that_left_no_word_is_told_with_its_overrides_and_log(tmp_path):
     hand_over(tmp_path, "12_0", "seeds=3")
     last_words = slurm.last_words(tmp_path / "0")
     assert last_words["overrides"] == ["seeds=3"]
@@ -60,13 +58,13 @@ def test_a_job_that_left_no_word_is_told_with_its_overrides_and_log(tmp_path: Pa
     assert last_words["error"].endswith("12_0_0_log.err")
 
 
-def test_what_was_handed_over_may_be_unreadable(tmp_path: Path) -> None:
+def test_what_was_handed_over_may_be_unreadable(tmp_path):
     hand_over(tmp_path, "12_0", "seeds=3")
     (tmp_path / ".submitit" / "12_0" / "12_0_submitted.pkl").write_bytes(b"")
     assert slurm.last_words(tmp_path / "0")["overrides"] == []
 
 
-def test_the_queue_tells_states(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_queue_tells_states(monkeypatch):
     answer(monkeypatch, SQUEUE)
     assert slurm.queue_states() == {"12_0": "RUNNING", "12_1": "COMPLETED", "13": "PENDING"}
 
@@ -74,24 +72,18 @@ def test_the_queue_tells_states(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("job", "over"), [("12_0", False), ("12_1", True), ("13", False), ("11", True)]
 )
-def test_a_job_is_over_when_it_ended_or_is_forgotten(
-    monkeypatch: pytest.MonkeyPatch, job: str, over: bool
-) -> None:
+def test_a_job_is_over_when_it_ended_or_is_forgotten(monkeypatch, job, over):
     answer(monkeypatch, SQUEUE)
     assert slurm._queue_watcher().is_done(job) == over
 
 
 @pytest.mark.parametrize("error", [OSError(), subprocess.CalledProcessError(1, "squeue")])
-def test_no_job_is_over_because_the_queue_does_not_answer(
-    monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
+def test_no_job_is_over_because_the_queue_does_not_answer(monkeypatch, error):
     answer(monkeypatch, error)
     assert not slurm._queue_watcher().is_done("12_0")
 
 
-def test_the_others_are_waited_for_when_a_launcher_gives_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_others_are_waited_for_when_a_launcher_gives_up(tmp_path, monkeypatch):
     hand_over(tmp_path, "12_0")
     hand_over(tmp_path, "12_1")
     (tmp_path / ".submitit" / "12_1" / "12_1_0_result.pkl").touch()
@@ -109,7 +101,7 @@ def test_the_others_are_waited_for_when_a_launcher_gives_up(
     assert requested == ["12_0", "12_1", "12_0", "12_0"]
 
 
-def test_a_refusal_is_told_in_slurms_words(tmp_path: Path) -> None:
+def test_a_refusal_is_told_in_slurms_words(tmp_path):
     refusal = "Command failed\nsbatch: error: invalid partition specified: x\nsbatch: error: Batch"
     with (
         pytest.raises(UsageError, match="jobs were refused: sbatch: error: invalid partition"),
@@ -118,12 +110,12 @@ def test_a_refusal_is_told_in_slurms_words(tmp_path: Path) -> None:
         raise FailedJobError(refusal)
 
 
-def test_errors_that_are_not_the_launchers_pass(tmp_path: Path) -> None:
+def test_errors_that_are_not_the_launchers_pass(tmp_path):
     with pytest.raises(RuntimeError, match="mine"), slurm.waiting(slurm.LOCAL, tmp_path):
         raise RuntimeError("mine")
 
 
-def test_a_job_whose_time_was_up_is_no_bug() -> None:
+def test_a_job_whose_time_was_up_is_no_bug():
     ran_out_of_time = slurm.ran_out_of_time(UncompletedJobError("timed-out too many times"))
     assert ran_out_of_time is not None
     assert "hydra.launcher.max_num_timeout" in ran_out_of_time
@@ -137,20 +129,20 @@ def _no_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_no_slurm")
 @pytest.mark.parametrize("word", ["cluster=slurm", "hydra/launcher=submitit_slurm"])
-def test_no_slurm_is_said_before_anything_is_written(run: Run, tmp_path: Path, word: str) -> None:
+def test_no_slurm_is_said_before_anything_is_written(run, tmp_path, word):
     code, text = run(*SMALL, word)
     assert (code, "there is no Slurm here" in text) == (5, True), text
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("word", ["tasks_per_node=2", "nodes=2"])
-def test_a_cell_is_one_task(run: Run, word: str) -> None:
+def test_a_cell_is_one_task(run, word):
     code, text = run(*SMALL, "hydra/launcher=submitit_local", f"hydra.launcher.{word}")
     assert (code, "each task would run the same cell" in text) == (2, True), text
 
 
 @pytest.mark.slow
-def test_jobs_of_submitit_on_this_machine_give_results(run: Run, tmp_path: Path) -> None:
+def test_jobs_of_submitit_on_this_machine_give_results(run, tmp_path):
     code, text = run(*SMALL, "hydra/launcher=submitit_local", "captioner=faithful,terse")
     assert code == 0, text
     assert len(results(tmp_path)) == 2

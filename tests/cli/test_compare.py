@@ -1,7 +1,5 @@
 """``compare``, from the command line."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -10,19 +8,19 @@ import pytest
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
 from bias_pipeline.datasets.scenes.dataset import write_scenes
 from bias_pipeline.datasets.scenes.world import generate
-from tests.cli.commands import COUNTING, SMALL, Run, results
+from tests.cli.commands import COUNTING, SMALL, results
 
 QUICK = ("dataset.n_images=1500", "seeds=2", "stats.resamples=100", "logger=csv")
 
 
-def test_a_biased_captioner_is_less_fair_and_can_fail_a_teams_ci(run: Run) -> None:
+def test_a_biased_captioner_is_less_fair_and_can_fail_a_teams_ci(run):
     code, text = run("compare", "amplifier", "faithful", *QUICK)
     assert (code, "lic: amplifier is less fair than faithful" in text) == (0, True), text
     assert run("compare", "amplifier", "faithful", "--fail-if-worse", *QUICK)[0] == 1
     assert run("compare", "faithful", "amplifier", "--fail-if-worse", *QUICK)[0] == 0
 
 
-def test_folders_of_finished_runs_are_compared_and_not_run_again(run: Run, tmp_path: Path) -> None:
+def test_folders_of_finished_runs_are_compared_and_not_run_again(run, tmp_path):
     run(*SMALL, "captioner=amplifier,faithful")
     folders = [str(path.parent) for path in results(tmp_path)]
     code, text = run("compare", *folders)
@@ -30,29 +28,29 @@ def test_folders_of_finished_runs_are_compared_and_not_run_again(run: Run, tmp_p
     assert "cached, not run again: 2 of 2" in run("compare", "faithful", "amplifier", *SMALL)[1]
 
 
-def test_one_captioner_is_too_few(run: Run) -> None:
+def test_one_captioner_is_too_few(run):
     code, text = run("compare", "faithful", *SMALL)
     assert (code, "needs two captioners" in text) == (2, True)
 
 
-def test_an_unknown_captioner_is_refused_before_any_work(run: Run, tmp_path: Path) -> None:
+def test_an_unknown_captioner_is_refused_before_any_work(run, tmp_path):
     code, text = run("compare", "faithful", "amplfier", *SMALL)
     assert (code, "did you mean 'amplifier'" in text) == (2, True)
     assert results(tmp_path) == []
 
 
-def test_its_help_names_the_flag(run: Run) -> None:
+def test_its_help_names_the_flag(run):
     code, text = run("compare", "--help")
     assert (code, "--fail-if-worse" in text) == (0, True)
 
 
-def test_cells_of_different_metrics_are_not_compared(run: Run, tmp_path: Path) -> None:
+def test_cells_of_different_metrics_are_not_compared(run, tmp_path):
     run(*COUNTING, "captioner=faithful", "metric=gender_error,gender_ratio")
     folders = [str(path.parent) for path in results(tmp_path)]
     assert run("compare", *folders)[0] == 3
 
 
-def test_without_a_score_it_says_what_is_needed(run: Run) -> None:
+def test_without_a_score_it_says_what_is_needed(run):
     code, text = run("compare", "faithful", "amplifier", "metric.sides=[model]", *SMALL)
     assert (code, "dataset.captions" in text) == (3, True), text
 
@@ -104,7 +102,7 @@ def named(files: Path, name: str) -> str:
     return str(files / name / "results.json")
 
 
-def test_files_of_one_name_are_told_apart(run: Run, files: Path) -> None:
+def test_files_of_one_name_are_told_apart(run, files):
     pair = named(files, "amplifier"), named(files, "faithful")
     code, text = run("compare", *pair, *dataset_words(files))
     message = "lic: amplifier_results is less fair than faithful_results"
@@ -112,9 +110,7 @@ def test_files_of_one_name_are_told_apart(run: Run, files: Path) -> None:
 
 
 @pytest.mark.parametrize("metric", ["lic", "gender_error"])
-def test_the_unbiased_does_not_lose_to_one_who_says_a_person(
-    run: Run, files: Path, tmp_path: Path, metric: str
-) -> None:
+def test_the_unbiased_does_not_lose_to_one_who_says_a_person(run, files, tmp_path, metric):
     person = rewritten(files, tmp_path / "person", "a person")
     words = (*dataset_words(files), f"metric={metric}", "--fail-if-worse")
     code, text = run("compare", named(files, "faithful"), person, *words)
@@ -122,13 +118,13 @@ def test_the_unbiased_does_not_lose_to_one_who_says_a_person(
     assert (code, why in text) == (3, True), text
 
 
-def test_blanks_do_not_win(run: Run, files: Path, tmp_path: Path) -> None:
+def test_blanks_do_not_win(run, files, tmp_path):
     blank = rewritten(files, tmp_path / "blank", "NaN", every=10)
     code, text = run("compare", blank, named(files, "amplifier"), *dataset_words(files))
     assert (code, "of the captions of blank_results are blank" in text) == (0, True), text
 
 
-def test_a_misgendering_captioner_does_not_pass(run: Run, files: Path) -> None:
+def test_a_misgendering_captioner_does_not_pass(run, files):
     pair = named(files, "stereotyper"), named(files, "faithful")
     code, text = run(
         "compare", *pair, *dataset_words(files), "metric=gender_error", "--fail-if-worse"
@@ -136,7 +132,7 @@ def test_a_misgendering_captioner_does_not_pass(run: Run, files: Path) -> None:
     assert (code, "gate failed: stereotyper_results is worse in 1 of 1" in text) == (1, True), text
 
 
-def test_a_difference_below_the_margin_passes(run: Run, files: Path) -> None:
+def test_a_difference_below_the_margin_passes(run, files):
     pair = named(files, "stereotyper"), named(files, "faithful")
     words = (*dataset_words(files), "metric=gender_error", "--fail-if-worse", "--margin", "0.5")
     code, text = run("compare", *pair, *words)
@@ -145,33 +141,33 @@ def test_a_difference_below_the_margin_passes(run: Run, files: Path) -> None:
     )
 
 
-def test_what_the_margin_cannot_decide_does_not_pass(run: Run, files: Path) -> None:
+def test_what_the_margin_cannot_decide_does_not_pass(run, files):
     pair = named(files, "faithful"), named(files, "amplifier")
     words = (*dataset_words(files), "metric=gender_error", "--fail-if-worse", "--margin", "0.0001")
     code, text = run("compare", *pair, *words)
     assert (code, "cannot be decided by this margin" in text) == (3, True), text
 
 
-def test_a_margin_below_nothing_is_refused(run: Run, files: Path) -> None:
+def test_a_margin_below_nothing_is_refused(run, files):
     pair = named(files, "faithful"), named(files, "amplifier")
     code, text = run("compare", *pair, *dataset_words(files), "--margin", "-1")
     assert (code, "--margin" in text) == (2, True), text
 
 
-def test_an_absent_file_costs_no_work(run: Run, files: Path, tmp_path: Path) -> None:
+def test_an_absent_file_costs_no_work(run, files, tmp_path):
     code, text = run("compare", named(files, "faithful"), "v2/results.json", *words_alone(files))
     assert (code, "v2/results.json" in text) == (5, True), text
     assert results(tmp_path) == []
 
 
-def test_one_captioner_under_two_names_is_refused(run: Run, files: Path, tmp_path: Path) -> None:
+def test_one_captioner_under_two_names_is_refused(run, files, tmp_path):
     copy = tmp_path / "copy.json"
     copy.write_bytes(Path(named(files, "faithful")).read_bytes())
     code, text = run("compare", named(files, "faithful"), str(copy), *dataset_words(files))
     assert (code, "have the same captions" in text) == (3, True), text
 
 
-def test_attributes_are_swept(run: Run, files: Path) -> None:
+def test_attributes_are_swept(run, files):
     pair = named(files, "stereotyper"), named(files, "faithful")
     code, text = run(
         "compare",

@@ -1,7 +1,5 @@
 """The Contract of the design, to the letter: what users' scripts rely on."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -16,7 +14,7 @@ from bias_pipeline.commands.main import main
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
 from bias_pipeline.errors import UsageError
 from bias_pipeline.metrics.attack.lic import LIC
-from tests.cli.commands import COUNTING, SMALL, SWEEP, Run, part, results, rows, start, wait_for
+from tests.cli.commands import COUNTING, SMALL, SWEEP, part, results, rows, start, wait_for
 from tests.cli.one_cell import with_values
 from tests.lic_folder import write_folder
 
@@ -61,59 +59,59 @@ def cell(printed_cell: tuple[Path, str]) -> Path:
 # --- the run folder
 
 
-def test_no_logger_is_needed(run: Run) -> None:
+def test_no_logger_is_needed(run):
     assert run("metric=gender_error", *SMALL[:-1], "logger=[]")[0] == 0
 
 
-def test_result_json_holds_schema_rows_and_manifest(cell: Path) -> None:
+def test_result_json_holds_schema_rows_and_manifest(cell):
     assert set(json.loads((cell / "result.json").read_text())) == {"schema", "rows", "manifest"}
 
 
-def test_the_schema_is_one(cell: Path) -> None:
+def test_the_schema_is_one(cell):
     assert json.loads((cell / "result.json").read_text())["schema"] == 1
 
 
-def test_a_row_has_the_columns_of_the_contract(cell: Path) -> None:
+def test_a_row_has_the_columns_of_the_contract(cell):
     assert ",".join(rows(cell / "result.json")[0]) == COLUMNS
 
 
 @pytest.mark.parametrize("name", ["rows.csv", "../table.csv"])
-def test_a_csv_has_the_columns_of_the_contract(cell: Path, name: str) -> None:
+def test_a_csv_has_the_columns_of_the_contract(cell, name):
     assert (cell / name).read_text().splitlines()[0] == COLUMNS
 
 
-def test_the_folder_is_named_after_the_run(cell: Path) -> None:
+def test_the_folder_is_named_after_the_run(cell):
     assert {row["run_id"] for row in rows(cell / "result.json")} == {cell.name}
 
 
 @pytest.mark.parametrize("name", ["score", "human", "model", "model:paired", "human:paired"])
-def test_the_parts_of_the_contract_are_there(cell: Path, name: str) -> None:
+def test_the_parts_of_the_contract_are_there(cell, name):
     assert part(cell / "result.json", name)["part"] == name
 
 
-def test_values_are_fractions(cell: Path) -> None:
+def test_values_are_fractions(cell):
     assert 0 < part(cell / "result.json", "model")["value"] < 1
 
 
-def test_per_cent_only_when_printed(printed_cell: tuple[Path, str]) -> None:
+def test_per_cent_only_when_printed(printed_cell):
     folder, text = printed_cell
     assert f"{100 * part(folder / 'result.json', 'model')['value']:.1f} [" in text
 
 
-def test_what_plays_no_part_is_empty(cell: Path) -> None:
+def test_what_plays_no_part_is_empty(cell):
     assert part(cell / "result.json", "score")["head"] == ""
 
 
-def test_the_manifest_says_what_the_corpus_was(cell: Path) -> None:
+def test_the_manifest_says_what_the_corpus_was(cell):
     assert len(json.loads((cell / "result.json").read_text())["manifest"]["corpus"]["digest"]) == 64
 
 
-def test_the_manifest_says_how_much_of_the_test_captions_stood_in_training(cell: Path) -> None:
+def test_the_manifest_says_how_much_of_the_test_captions_stood_in_training(cell):
     audit = json.loads((cell / "result.json").read_text())["manifest"]["audit"]
     assert 0 <= audit["verbatim_share"]["model"] <= 1
 
 
-def test_a_table_has_a_line_for_every_row_of_every_cell(run: Run, tmp_path: Path) -> None:
+def test_a_table_has_a_line_for_every_row_of_every_cell(run, tmp_path):
     run(*COUNTING, "captioner=faithful,terse")
     table = csv.DictReader(io.StringIO((tmp_path / "outputs" / "table.csv").read_text()))
     assert len(list(table)) == sum(len(rows(path)) for path in results(tmp_path))
@@ -122,7 +120,7 @@ def test_a_table_has_a_line_for_every_row_of_every_cell(run: Run, tmp_path: Path
 # --- seeds
 
 
-def test_lists_of_seeds_spread_a_sweep(run: Run, tmp_path: Path) -> None:
+def test_lists_of_seeds_spread_a_sweep(run, tmp_path):
     run(*SMALL, "seeds=[0,12],[456,789]")
     ordered = sorted(part(path, "score")["seeds"] for path in results(tmp_path))
     assert ordered == [[0, 12], [456, 789]]
@@ -132,7 +130,7 @@ def predictions(folder: Path) -> set[str]:
     return {path.name for path in folder.glob("outputs/.cache/predictions/*/*")}
 
 
-def test_three_seeds_then_ten_train_seven_more(run: Run, tmp_path: Path) -> None:
+def test_three_seeds_then_ten_train_seven_more(run, tmp_path):
     few = (*SMALL, "metric.positions=1")
     run(*few, "seeds=3")
     assert part(results(tmp_path)[0], "score")["seeds"] == [0, 12, 456]  # the published ones
@@ -145,14 +143,14 @@ def test_three_seeds_then_ten_train_seven_more(run: Run, tmp_path: Path) -> None
     assert before < predictions(tmp_path)
 
 
-def test_both_metrics_use_the_same_predictions(run: Run, tmp_path: Path) -> None:
+def test_both_metrics_use_the_same_predictions(run, tmp_path):
     run(*SMALL, "metric.positions=1")
     before = predictions(tmp_path)
     run(*SMALL, "metric.positions=1", "metric=leakage")
     assert predictions(tmp_path) == before
 
 
-def test_seeds_trained_apart_score_as_together(run: Run, tmp_path: Path) -> None:
+def test_seeds_trained_apart_score_as_together(run, tmp_path):
     few = (*SMALL, "metric.positions=1")
     run(*few, "seeds=[0,12]", "paths.outputs=together", "paths.cache=one")
     run(*few, "seeds=[0]", "paths.outputs=apart", "paths.cache=two")
@@ -164,7 +162,7 @@ def test_seeds_trained_apart_score_as_together(run: Run, tmp_path: Path) -> None
 # --- captioners
 
 
-def test_a_known_captioner_without_a_file_exits_5(run: Run, tmp_path: Path) -> None:
+def test_a_known_captioner_without_a_file_exits_5(run, tmp_path):
     root = write_folder(tmp_path / "data")
     code, text = run("dataset=lic", f"dataset.root={root}", "captioner=updn", "logger=csv")
     assert (code, "UpDn/gender_val_updn_cap_mw_entries.pkl" in text) == (5, True)
@@ -186,14 +184,12 @@ def test_a_known_captioner_without_a_file_exits_5(run: Run, tmp_path: Path) -> N
         "head=linar",
     ],
 )
-def test_an_unknown_name_exits_2_with_a_suggestion(run: Run, word: str) -> None:
+def test_an_unknown_name_exits_2_with_a_suggestion(run, word):
     code, text = run(word)
     assert (code, "did you mean" in text) == (2, True), text
 
 
-def test_an_unknown_captioner_of_a_sweep_is_refused_before_any_job(
-    run: Run, tmp_path: Path
-) -> None:
+def test_an_unknown_captioner_of_a_sweep_is_refused_before_any_job(run, tmp_path):
     run(*SMALL, "captioner=faithful,fathful")
     assert results(tmp_path) == []
 
@@ -214,9 +210,7 @@ def test_an_unknown_captioner_of_a_sweep_is_refused_before_any_job(
         (["dataset.n_images=0"], "n_images is 0"),
     ],
 )
-def test_a_wrong_value_exits_2_and_says_what_is_wrong(
-    run: Run, words: list[str], message: str
-) -> None:
+def test_a_wrong_value_exits_2_and_says_what_is_wrong(run, words, message):
     code, text = run(*words)
     assert (code, message in text, "Traceback" in text) == (2, True, False), text
 
@@ -235,18 +229,18 @@ def test_a_wrong_value_exits_2_and_says_what_is_wrong(
         ("metric.sides=[people]", "one or both of model, human"),
     ],
 )
-def test_a_wrong_value_of_a_key_is_refused(value: str, message: str) -> None:
+def test_a_wrong_value_of_a_key_is_refused(value, message):
     with pytest.raises(UsageError) as error:
         with_values((), (value,)).require()
     assert message in str(error.value)
 
 
-def test_a_failed_job_is_named_by_what_is_its_own(run: Run) -> None:
+def test_a_failed_job_is_named_by_what_is_its_own(run):
     text = run(*SMALL, "dataset.n_images=20,300", "seeds=1")[1]
     assert "error: dataset.n_images=20: dataset 'scenes'" in text
 
 
-def test_all_captioners_of_several_attributes(run: Run, tmp_path: Path) -> None:
+def test_all_captioners_of_several_attributes(run, tmp_path):
     words = (*COUNTING, "attribute=gender,race", "captioner=all")
     code, text = run(*words)
     assert (code, len(results(tmp_path))) == (0, 14), text
@@ -254,18 +248,18 @@ def test_all_captioners_of_several_attributes(run: Run, tmp_path: Path) -> None:
     assert {row["captioner"] for row in table} == set(CAPTIONERS) - {"verbose"}  # ten times as long
 
 
-def test_what_a_sweep_varies_is_a_column(run: Run) -> None:
+def test_what_a_sweep_varies_is_a_column(run):
     text = run(*SMALL, "metric.relation=ratio,normalised", "metric.positions=1")[1]
     assert "metric.relation" in text
 
 
 @pytest.mark.parametrize("flags", [(), ("-m",)])
-def test_cfg_prints_the_first_job_of_a_sweep(run: Run, flags: tuple[str, ...]) -> None:
+def test_cfg_prints_the_first_job_of_a_sweep(run, flags):
     code, text = run(*flags, "captioner=all", "--cfg", "job")
     assert (code, "captioner: amplifier" in text) == (0, True), text
 
 
-def test_choices_may_lie_in_a_folder_of_ones_own(run: Run, tmp_path: Path) -> None:
+def test_choices_may_lie_in_a_folder_of_ones_own(run, tmp_path):
     (tmp_path / "mine" / "scoring").mkdir(parents=True)
     (tmp_path / "mine" / "scoring" / "own.yaml").write_text(
         "_target_: bias_pipeline.scoring.Confidence\n"
@@ -274,9 +268,7 @@ def test_choices_may_lie_in_a_folder_of_ones_own(run: Run, tmp_path: Path) -> No
     assert part(results(tmp_path)[0], "score")["scoring"] == "own"
 
 
-def test_a_bug_is_reported_with_its_traceback_in_a_file(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bug_is_reported_with_its_traceback_in_a_file(run, tmp_path, monkeypatch):
     monkeypatch.setattr(LIC, "compute", lambda *_, **__: 1 / 0)
     code, text = run(*SMALL)
     (trace,) = tmp_path.glob("outputs/.hydra_jobs/*/traceback.txt")
@@ -287,28 +279,28 @@ def test_a_bug_is_reported_with_its_traceback_in_a_file(
     )
 
 
-def test_the_version_is_our_own(run: Run) -> None:
+def test_the_version_is_our_own(run):
     code, text = run("--version")
     assert (code, text.splitlines()[0]) == (0, f"bias_pipeline {__version__}")
 
 
-def test_nothing_is_said_of_results_where_there_are_none(run: Run) -> None:
+def test_nothing_is_said_of_results_where_there_are_none(run):
     assert "results in" not in run(*SMALL, "split=lic", "split.test_share=0.0001")[1]
 
 
-def test_an_attribute_needs_no_further_masked_words(run: Run, tmp_path: Path) -> None:
+def test_an_attribute_needs_no_further_masked_words(run, tmp_path):
     (tmp_path / "mine" / "attribute").mkdir(parents=True)
     (tmp_path / "mine" / "attribute" / "own.yaml").write_text(OWN_ATTRIBUTE)
     code, text = run(*SMALL, "--config-dir=mine", "attribute=own")
     assert code == 0, text
 
 
-def test_masking_tasks_says_that_it_needs_them(run: Run) -> None:
+def test_masking_tasks_says_that_it_needs_them(run):
     code, text = run(*SMALL, "masking=tasks_only")
     assert (code, "+task=coco_objects" in text) == (2, True), text
 
 
-def test_masking_tasks_works_once_they_are_there(run: Run) -> None:
+def test_masking_tasks_works_once_they_are_there(run):
     code, text = run(*SMALL, "masking=rest_only", "+task=coco_objects")
     assert code == 0, text
 
@@ -316,14 +308,14 @@ def test_masking_tasks_works_once_they_are_there(run: Run) -> None:
 # --- launchers and signals
 
 
-def test_a_launcher_writes_results(run: Run, tmp_path: Path) -> None:
+def test_a_launcher_writes_results(run, tmp_path):
     code, text = run(*COUNTING, "-m", "hydra/launcher=submitit_local", "captioner=faithful,terse")
     assert (code, len(results(tmp_path))) == (0, 2), text
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR2])
-def test_a_job_that_slurm_stops_asks_to_be_queued_again(tmp_path: Path, number: int) -> None:
+def test_a_job_that_slurm_stops_asks_to_be_queued_again(tmp_path, number):
     process = start(tmp_path, *SWEEP, SLURM_JOB_ID="1")
     wait_for(lambda: results(tmp_path))
     process.send_signal(number)

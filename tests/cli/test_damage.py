@@ -1,21 +1,16 @@
 """E19 through the door: damaged run folders are told of, left by readers, made again by runs."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-
-import pytest
 
 from bias_pipeline.io.digests import sealed, unsealed
 from bias_pipeline.results.store import ResultStore
-from tests.cli.commands import SMALL, Run, results
+from tests.cli.commands import SMALL, results
 from tests.results.test_sealed_runs import result
 
 WORDS = (*SMALL, "metric=gender_error", "captioner=faithful,stereotyper")
 
 
-def test_a_cell_whose_draws_are_cut_is_run_again(run: Run, tmp_path: Path) -> None:
+def test_a_cell_whose_draws_are_cut_is_run_again(run, tmp_path):
     run(*WORDS)
     (path, _) = results(tmp_path)
     draws = path.with_name("draws.parquet")
@@ -28,7 +23,7 @@ def test_a_cell_whose_draws_are_cut_is_run_again(run: Run, tmp_path: Path) -> No
     assert draws.read_bytes() == content
 
 
-def test_a_report_passes_over_what_is_damaged_and_says_so(run: Run, tmp_path: Path) -> None:
+def test_a_report_passes_over_what_is_damaged_and_says_so(run, tmp_path):
     run(*WORDS)
     (path, other) = results(tmp_path)
     path.write_bytes(path.read_bytes()[:-9])
@@ -41,7 +36,7 @@ def test_a_report_passes_over_what_is_damaged_and_says_so(run: Run, tmp_path: Pa
     assert "1 run," in (tmp_path / "outputs" / "report.html").read_text()
 
 
-def test_a_comparison_of_damaged_draws_ends_with_3(run: Run, tmp_path: Path) -> None:
+def test_a_comparison_of_damaged_draws_ends_with_3(run, tmp_path):
     run(*WORDS)
     paths = results(tmp_path)
     paths[0].with_name("draws.parquet").write_bytes(b"PAR1")
@@ -53,9 +48,7 @@ def test_a_comparison_of_damaged_draws_ends_with_3(run: Run, tmp_path: Path) -> 
     )
 
 
-def test_no_damage_of_one_run_ends_a_report(
-    run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_no_damage_of_one_run_ends_a_report(run, tmp_path, caplog):
     store = ResultStore(tmp_path / "outputs")
     for name in ("whole", "folder", "deep", "types", "draws", "link"):
         store.save(result(name))

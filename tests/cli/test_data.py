@@ -1,7 +1,5 @@
 """``data validate``, ``data convert`` and ``data fetch``, through the door."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from pathlib import Path
@@ -12,11 +10,10 @@ from PIL import Image
 
 from bias_pipeline.io import digests
 from bias_pipeline.io.paths import choices_of, conf_dir
-from tests.cli.commands import Run
 from tests.coco_folder import LABELS, MINE, labels, results, write_folder
 
 
-def test_validate_tells_what_is_there(run: Run, tmp_path: Path) -> None:
+def test_validate_tells_what_is_there(run, tmp_path):
     root = write_folder(tmp_path / "data")
     code, printed = run("data", "validate", "dataset=coco", f"dataset.root={root}")
     assert code == 0, printed
@@ -42,7 +39,7 @@ def blank(n: int, *texts: str) -> list[dict[str, Any]]:
     return [{**c, "caption": texts[i % len(texts)]} if i < n else c for i, c in enumerate(captions)]
 
 
-def test_validate_counts_blank_captions(run: Run, tmp_path: Path) -> None:
+def test_validate_counts_blank_captions(run, tmp_path):
     root = write_folder(tmp_path / "data", {MINE: blank(6, "", "NaN", " . ")})
     code, printed = run("data", "validate", "dataset=coco", f"dataset.root={root}")
     lines = [" ".join(line.split()) for line in printed.splitlines()]
@@ -50,13 +47,13 @@ def test_validate_counts_blank_captions(run: Run, tmp_path: Path) -> None:
     assert "mine: warning: 6 of 60 model captions (10.0%) are blank" in printed
 
 
-def test_validate_refuses_mostly_blank_captions(run: Run, tmp_path: Path) -> None:
+def test_validate_refuses_mostly_blank_captions(run, tmp_path):
     root = write_folder(tmp_path / "data", {MINE: blank(40, "none")})
     code, printed = run("data", "validate", "dataset=coco", f"dataset.root={root}")
     assert (code, "40 of 60 model captions (66.7%) are blank" in printed) == (3, True), printed
 
 
-def test_the_share_of_blanks_can_be_raised(run: Run, tmp_path: Path) -> None:
+def test_the_share_of_blanks_can_be_raised(run, tmp_path):
     root = write_folder(tmp_path / "data", {MINE: blank(40, "none")})
     words = ("dataset=coco", f"dataset.root={root}", "dataset.blank_limit=0.7")
     assert run("data", "validate", *words)[0] == 0
@@ -72,7 +69,7 @@ def with_photos(folder: Path) -> tuple[str, ...]:
     return (*words, f"dataset.images={folder / 'photos'}")
 
 
-def test_validate_looks_into_pictures(run: Run, tmp_path: Path) -> None:
+def test_validate_looks_into_pictures(run, tmp_path):
     shown = with_photos(tmp_path)
     assert run("data", "validate", *shown)[0] == 0
     (tmp_path / "photos" / "107.png").write_bytes(b"\x89PNG")
@@ -82,9 +79,7 @@ def test_validate_looks_into_pictures(run: Run, tmp_path: Path) -> None:
     assert "107.png" in output
 
 
-def test_validate_reads_every_picture_anew(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_validate_reads_every_picture_anew(run, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(digests, "_WORTH", 1)
     monkeypatch.setattr(digests, "_TICK", -(10**12))  # else what was just written is not noted
@@ -101,18 +96,18 @@ def test_validate_reads_every_picture_anew(
     assert "107.png" in output
 
 
-def test_validate_writes_nothing(run: Run, tmp_path: Path) -> None:
+def test_validate_writes_nothing(run, tmp_path):
     run("data", "validate")
     assert list(tmp_path.glob("outputs/[!.]*")) == []
 
 
-def test_validate_ends_with_the_code_of_the_fault(run: Run, tmp_path: Path) -> None:
+def test_validate_ends_with_the_code_of_the_fault(run, tmp_path):
     root = write_folder(tmp_path / "data", {LABELS: labels().replace("Female", "Femal")})
     code, printed = run("data", "validate", "dataset=coco", f"dataset.root={root}")
     assert (code, "'Femal'" in printed, "Traceback" in printed) == (3, True, False)
 
 
-def test_validate_tells_of_every_captioner(run: Run, tmp_path: Path) -> None:
+def test_validate_tells_of_every_captioner(run, tmp_path):
     root = write_folder(tmp_path / "data", {"captioners/part.json": results()[6:]})
     words = ("dataset=coco", f"dataset.root={root}", "captioner=all")
     code, printed = run("data", "validate", *words)
@@ -122,29 +117,29 @@ def test_validate_tells_of_every_captioner(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", choices_of(conf_dir() / "dataset"))
-def test_fetch_knows_every_data_set(run: Run, name: str) -> None:
+def test_fetch_knows_every_data_set(run, name):
     code, printed = run("data", "fetch", name)
     assert code == 0
     assert f"dataset={name}" in printed
 
 
-def test_fetch_tells_of_all(run: Run) -> None:
+def test_fetch_tells_of_all(run):
     code, printed = run("data", "fetch")
     assert (code, printed.count("How to get it:")) == (0, len(choices_of(conf_dir() / "dataset")))
 
 
-def test_fetch_suggests_a_name(run: Run) -> None:
+def test_fetch_suggests_a_name(run):
     code, printed = run("data", "fetch", "cocoo")
     assert (code, "did you mean 'coco'" in printed) == (2, True)
 
 
-def test_convert_names_what_it_wrote(run: Run, tmp_path: Path) -> None:
+def test_convert_names_what_it_wrote(run, tmp_path):
     root = write_folder(tmp_path / "data")
     code, printed = run("data", "convert", str(root / MINE), "--out", "tables")
     assert (code, printed.strip()) == (0, "tables/mine.parquet")
 
 
-def test_what_is_drawn_is_read_as_it_says(run: Run) -> None:
+def test_what_is_drawn_is_read_as_it_says(run):
     code, printed = run("data", "draw", "--out", "my scenes", "--n-images", "60", "--side", "32")
     assert code == 0
     words = shlex.split(printed.splitlines()[-1])[3:]
@@ -152,16 +147,16 @@ def test_what_is_drawn_is_read_as_it_says(run: Run) -> None:
     assert (code, "dataset coco" in printed) == (0, True), printed
 
 
-def test_pictures_out_of_range_are_not_drawn(run: Run) -> None:
+def test_pictures_out_of_range_are_not_drawn(run):
     code, printed = run("data", "draw", "--out", "scenes", "--side", "16")
     assert (code, "--side" in printed) == (2, True), printed
 
 
-def test_convert_without_files_tells_its_usage(run: Run) -> None:
+def test_convert_without_files_tells_its_usage(run):
     code, printed = run("data", "convert")
     assert (code, "data convert [-h] [--out OUT] FILE" in printed) == (2, True), printed
 
 
-def test_another_word_is_refused_with_a_suggestion(run: Run) -> None:
+def test_another_word_is_refused_with_a_suggestion(run):
     code, printed = run("data", "validat")
     assert (code, "did you mean 'validate'" in printed) == (2, True)

@@ -1,7 +1,5 @@
 """Several processes train each attacker, from the command line."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +10,7 @@ import pandas as pd
 import pytest
 
 from bias_pipeline.attackers import neural
-from tests.cli.commands import Run, results
+from tests.cli.commands import results
 
 # Without dropout, of which each process draws its own.
 CELL = (
@@ -48,7 +46,7 @@ def predictions(path: Path) -> pd.DataFrame:
 
 
 @pytest.mark.slow
-def test_two_processes_give_the_result_of_one(run: Run, tmp_path: Path) -> None:
+def test_two_processes_give_the_result_of_one(run, tmp_path):
     """The same batches, so within what the order of float32 sums moves; each caption once."""
     values = {}
     for words in (TWO, ONE):
@@ -67,7 +65,7 @@ def test_two_processes_give_the_result_of_one(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_sweep_has_a_folder_for_each_job_and_no_other(run: Run, tmp_path: Path) -> None:
+def test_a_sweep_has_a_folder_for_each_job_and_no_other(run, tmp_path):
     """Lightning's own way would run the whole sweep again in the second process."""
     code, text = run(*CELL, *TWO, "captioner=faithful,terse")
     assert code == 0, text
@@ -83,6 +81,6 @@ def test_a_sweep_has_a_folder_for_each_job_and_no_other(run: Run, tmp_path: Path
         ("probe.processes=2", "exclude each other"),
     ],
 )
-def test_what_cannot_be_is_refused_with_what_to_do(run: Run, word: str, message: str) -> None:
+def test_what_cannot_be_is_refused_with_what_to_do(run, word, message):
     code, text = run(*CELL, *TWO, word)
     assert (code, message in text) == (2, True), text

@@ -1,7 +1,5 @@
 """``submit`` without a Slurm: what is written and what is refused. With one: ``test_slurm.py``."""
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 from pathlib import Path
@@ -9,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.commands import SMALL, Run
+from tests.cli.commands import SMALL
 
 
 @pytest.fixture
@@ -31,7 +29,7 @@ def written(folder: Path, name: str) -> str:
     return path.read_text()
 
 
-def test_a_job_is_a_line_of_overrides(run: Run, sbatch: Any, tmp_path: Path) -> None:
+def test_a_job_is_a_line_of_overrides(run, sbatch, tmp_path):
     code, printed = run("submit", *SMALL, "captioner=faithful,terse", "seeds=[0],[12]")
     assert code == 0, printed
     lines = [shlex.split(line) for line in written(tmp_path, "jobs.txt").splitlines()]
@@ -42,9 +40,7 @@ def test_a_job_is_a_line_of_overrides(run: Run, sbatch: Any, tmp_path: Path) -> 
     ]
 
 
-def test_a_job_is_told_of_the_users_own_configuration(
-    run: Run, sbatch: Any, tmp_path: Path
-) -> None:
+def test_a_job_is_told_of_the_users_own_configuration(run, sbatch, tmp_path):
     folder = tmp_path / "my own"
     (folder / "experiment").mkdir(parents=True)
     (folder / "experiment" / "one.yaml").write_text("# @package _global_\n# One seed.\nseeds: 1\n")
@@ -57,14 +53,14 @@ def test_a_job_is_told_of_the_users_own_configuration(
     ] * 2
 
 
-def test_how_to_submit_is_for_slurm_alone(run: Run, sbatch: Any, tmp_path: Path) -> None:
+def test_how_to_submit_is_for_slurm_alone(run, sbatch, tmp_path):
     run("submit", *SMALL, "cluster=slurm", "hydra.launcher.timeout_min=7")
     assert "#SBATCH --time=7\n" in written(tmp_path, "array_0.sh")
     assert "launcher" not in written(tmp_path, "jobs.txt")
 
 
 @pytest.mark.parametrize("name", ["embed", "caption", "data detect"])
-def test_a_job_is_a_share_of_the_images(name: str, run: Run, sbatch: Any, tmp_path: Path) -> None:
+def test_a_job_is_a_share_of_the_images(name, run, sbatch, tmp_path):
     words = ("submit", *name.split(), "my photos", "--model", "m", "--out", "o", "--shards", "3")
     code, printed = run(*words, "hydra.launcher.timeout_min=7")
     assert code == 0, printed
@@ -89,16 +85,12 @@ def test_a_job_is_a_share_of_the_images(name: str, run: Run, sbatch: Any, tmp_pa
         ),
     ],
 )
-def test_shares_that_make_no_sense_are_refused_before_any_runs(
-    words: tuple[str, ...], message: str, run: Run, sbatch: list[list[str]]
-) -> None:
+def test_shares_that_make_no_sense_are_refused_before_any_runs(words, message, run, sbatch):
     code, printed = run("submit", "caption", *words)
     assert (code, message in printed, sbatch) == (2, True, []), printed
 
 
-def test_large_sweeps_are_several_arrays(
-    run: Run, sbatch: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_sweeps_are_several_arrays(run, sbatch, tmp_path, monkeypatch):
     monkeypatch.setattr("bias_pipeline.commands.submit.MOST_TASKS", 2)
     _, printed = run("submit", *SMALL, "captioner=faithful,terse,amplifier")
     assert "submitted 2 jobs as array 7" in printed
@@ -106,19 +98,17 @@ def test_large_sweeps_are_several_arrays(
     assert "SLURM_ARRAY_TASK_ID + 3" in written(tmp_path, "array_2.sh")
 
 
-def test_without_slurm_it_ends_with_5(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_slurm_it_ends_with_5(run, monkeypatch):
     monkeypatch.setattr("bias_pipeline.sweeps.slurm.shutil.which", lambda _: None)
     code, printed = run("submit", *SMALL)
     assert (code, "sbatch is absent" in printed) == (5, True)
 
 
-def test_another_launcher_is_refused(run: Run) -> None:
+def test_another_launcher_is_refused(run):
     code, printed = run("submit", *SMALL, "hydra/launcher=submitit_local")
     assert (code, "submit needs Slurm" in printed) == (2, True)
 
 
-def test_a_job_that_does_not_compose_is_refused_before_any_runs(
-    run: Run, sbatch: list[list[str]]
-) -> None:
+def test_a_job_that_does_not_compose_is_refused_before_any_runs(run, sbatch):
     code, _ = run("submit", *SMALL, "seeds=1,2", "metric.nonsense=1,2")
     assert (code, sbatch) == (2, [])

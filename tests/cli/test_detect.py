@@ -1,7 +1,5 @@
 """``data detect``: any number of tasks, killed or not, write what one writes; masks read it."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable
@@ -52,7 +50,7 @@ def blocks() -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in Path("out").glob("*/blocks/*/[!.]*")}
 
 
-def test_many_tasks_write_what_one_writes(detect: Detect, run: Run) -> None:
+def test_many_tasks_write_what_one_writes(detect, run):
     assert detect()[0] == 0
     alone = gathered(run)
     shutil.rmtree("out")
@@ -66,7 +64,7 @@ def test_many_tasks_write_what_one_writes(detect: Detect, run: Run) -> None:
     assert [item["image_id"] for item in alone] == sorted(item["image_id"] for item in alone)
 
 
-def test_image_masking_reads_it(detect: Detect, run: Run) -> None:
+def test_image_masking_reads_it(detect, run):
     detect()
     rows = gathered(run)
     result = regions_by_id(Path("out", "detections.json"))
@@ -76,14 +74,14 @@ def test_image_masking_reads_it(detect: Detect, run: Run) -> None:
     assert all(item.outlined for item in regions)
 
 
-def test_the_command_that_gathers_is_printed(detect: Detect, run: Run) -> None:
+def test_the_command_that_gathers_is_printed(detect, run):
     last = detect()[1].splitlines()[-1].split()
     code, output = run(*last[3:])
     assert code == 0
     assert "dataset.regions=out/detections.json" in output
 
 
-def test_photos_that_change_places_are_described_again(detect: Detect, run: Run) -> None:
+def test_photos_that_change_places_are_described_again(detect, run):
     """Though each name stands for as many bytes as before."""
 
     def scores() -> list[list[float]]:
@@ -98,27 +96,25 @@ def test_photos_that_change_places_are_described_again(detect: Detect, run: Run)
     assert scores() == before[::-1] != before
 
 
-def test_a_second_run_does_nothing(detect: Detect) -> None:
+def test_a_second_run_does_nothing(detect):
     detect()
     assert "blocks existed already" in detect()[1]
 
 
-def test_another_least_certainty_is_another_run(detect: Detect, run: Run) -> None:
+def test_another_least_certainty_is_another_run(detect, run):
     detect()
     detect("--min-score", "0.3")
     code, output = run("data", "detect", "--gather", "out")
     assert (code, "min_score=0.1" in output, "min_score=0.3" in output) == (3, True, True)
 
 
-def test_nothing_certain_enough_is_told(detect: Detect, run: Run) -> None:
+def test_nothing_certain_enough_is_told(detect, run):
     detect("--min-score", "0.999")
     code, output = run("data", "detect", "--gather", "out")
     assert (code, "found nothing in 70 images; lower --min-score" in output) == (3, True)
 
 
-def test_a_broken_photo_is_missing_when_all_is_gathered(
-    detect: Detect, run: Run, photos: Path
-) -> None:
+def test_a_broken_photo_is_missing_when_all_is_gathered(detect, run, photos):
     folder = Path(shutil.copytree(photos, "broken"))
     break_some(folder)
     assert detect(folder=folder)[0] == 0
@@ -128,8 +124,8 @@ def test_a_broken_photo_is_missing_when_all_is_gathered(
 
 @pytest.mark.slow
 def test_tasks_that_look_at_the_same_photos_at_once_write_what_one_writes(
-    detect: Detect, run: Run, photos: Path, model: Path, tmp_path: Path
-) -> None:
+    detect, run, photos, model, tmp_path
+):
     detect()
     alone = gathered(run)
     shutil.rmtree("out")
@@ -140,7 +136,7 @@ def test_tasks_that_look_at_the_same_photos_at_once_write_what_one_writes(
 
 
 @pytest.mark.slow
-def test_a_killed_task_is_resumed(run: Run, model: Path, tmp_path: Path) -> None:
+def test_a_killed_task_is_resumed(run, model, tmp_path):
     many = write_photos(tmp_path / "many", 600)
     words = ("data", "detect", str(many), "--model", str(model), "--out", "out", *ONE_THREAD)
     process = start(tmp_path, *words)
@@ -162,25 +158,25 @@ def test_a_killed_task_is_resumed(run: Run, model: Path, tmp_path: Path) -> None
     ],
 )
 def test_absent_weights_are_told(
-    name: str,
-    code: int,
-    message: str,
-    run: Run,
-    photos: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    name,
+    code,
+    message,
+    run,
+    photos,
+    tmp_path,
+    monkeypatch,
+):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     output, named = run("data", "detect", str(photos), "--model", name, "--out", "out")
     assert (output, message in named, "Traceback" in named) == (code, True, False), named
 
 
-def test_a_model_without_people_is_a_sentence(run: Run, photos: Path, tmp_path: Path) -> None:
+def test_a_model_without_people_is_a_sentence(run, photos, tmp_path):
     other = write_detector(tmp_path / "other", "detr", ("table", "kite"))
     words = ("--model", str(other), "--out", "out", *ONE_THREAD)
     code, output = run("data", "detect", str(photos), *words)
     assert (code, "is 'person', so it cannot find people" in output) == (3, True), output
 
 
-def test_models_show_tells_what_takes_it(run: Run, model: Path) -> None:
+def test_models_show_tells_what_takes_it(run, model):
     assert "data detect --model" in run("models", "show", str(model))[1]

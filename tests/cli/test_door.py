@@ -1,7 +1,5 @@
 """The door as users know it: commands, folders, exit codes."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import io
@@ -20,7 +18,6 @@ from tests.cli.commands import (
     COUNTING,
     SMALL,
     SWEEP,
-    Run,
     fork,
     results,
     rows,
@@ -43,64 +40,64 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, str, Path]:
     return code, printed.getvalue(), folder
 
 
-def test_a_plain_run_leaves_the_three_files(plain: tuple[int, str, Path]) -> None:
+def test_a_plain_run_leaves_the_three_files(plain):
     (path,) = results(plain[2])
     assert {"result.json", "rows.csv", "predictions.parquet"} <= {
         p.name for p in path.parent.iterdir()
     }
 
 
-def test_a_plain_run_is_ok_and_prints_its_table(plain: tuple[int, str, Path]) -> None:
+def test_a_plain_run_is_ok_and_prints_its_table(plain):
     assert (plain[0], "amplifier" in plain[1]) == (0, True)
 
 
-def test_the_defaults_are_those_of_the_contract(plain: tuple[int, str, Path]) -> None:
+def test_the_defaults_are_those_of_the_contract(plain):
     row = rows(results(plain[2])[0])[0]
     named = ("metric", "encoder", "attribute", "dataset", "captioner")
     assert [row[name] for name in named] == ["lic", "ngram", "gender", "scenes", "amplifier"]
 
 
-def test_hydras_own_files_stay_in_their_folder(plain: tuple[int, str, Path]) -> None:
+def test_hydras_own_files_stay_in_their_folder(plain):
     shown = {path.name for path in (plain[2] / "outputs").iterdir() if path.name[0] != "."}
     assert shown == {"rows.csv", "table.csv", results(plain[2])[0].parent.name}
 
 
-def test_the_job_is_in_the_manifest(plain: tuple[int, str, Path]) -> None:
+def test_the_job_is_in_the_manifest(plain):
     manifest = json.loads(results(plain[2])[0].read_text())["manifest"]
     assert manifest["job"]["launcher"] == "basic"
 
 
-def test_the_same_cell_is_not_run_again(run: Run, plain: tuple[int, str, Path]) -> None:
+def test_the_same_cell_is_not_run_again(run, plain):
     text = run(*SMALL, f"paths.outputs={plain[2] / 'outputs'}")[1]
     assert "cached, not run again: 1 of 1" in text
 
 
-def test_other_seeds_are_another_cell(run: Run, tmp_path: Path) -> None:
+def test_other_seeds_are_another_cell(run, tmp_path):
     run(*SMALL)
     run(*SMALL, "seeds=[0,12,456]")
     assert len(results(tmp_path)) == 2
 
 
-def test_a_comma_sweeps_without_a_flag_and_writes_its_table(run: Run, tmp_path: Path) -> None:
+def test_a_comma_sweeps_without_a_flag_and_writes_its_table(run, tmp_path):
     run(*COUNTING, "metric=gender_error,gender_ratio", "captioner=faithful,terse")
     assert len(results(tmp_path)) == 4
     table = csv.DictReader(io.StringIO((tmp_path / "outputs" / "table.csv").read_text()))
     assert {row["captioner"] for row in table} == {"faithful", "terse"}
 
 
-def test_leakage_is_scored_by_accuracy(run: Run, tmp_path: Path) -> None:
+def test_leakage_is_scored_by_accuracy(run, tmp_path):
     run(*SMALL, "metric=leakage")
     assert rows(results(tmp_path)[0])[0]["scoring"] == "accuracy"
 
 
-def test_captioner_all_runs_every_captioner(run: Run, tmp_path: Path) -> None:
+def test_captioner_all_runs_every_captioner(run, tmp_path):
     words = ("dataset=lic", f"dataset.root={write_folder(tmp_path / 'data')}", *NO_SIZE)
     run(*words, "captioner=all")
     assert {path.parent.name.split("-")[2] for path in results(tmp_path)} == {"sat", "fc"}
 
 
 @pytest.mark.slow
-def test_metric_all_says_what_the_data_do_not_permit(run: Run, tmp_path: Path) -> None:
+def test_metric_all_says_what_the_data_do_not_permit(run, tmp_path):
     root = write_folder(tmp_path / "data")
     words = (f"dataset.root={root}", "captioner=sat", "seeds=1", "stats.resamples=50")
     code, text = run("dataset=lic", *words, "metric=all", "logger=csv")
@@ -109,15 +106,13 @@ def test_metric_all_says_what_the_data_do_not_permit(run: Run, tmp_path: Path) -
     assert {"lic", "gender_error"} <= {p.parent.name.split("-")[0] for p in results(tmp_path)}
 
 
-def test_a_metric_that_the_data_do_not_permit_fails_when_asked_for(
-    run: Run, tmp_path: Path
-) -> None:
+def test_a_metric_that_the_data_do_not_permit_fails_when_asked_for(run, tmp_path):
     root = write_folder(tmp_path / "data")
     code, text = run("dataset=lic", f"dataset.root={root}", "captioner=sat", "metric=ba_mals")
     assert (code, "has no objects" in text) == (3, True)
 
 
-def test_a_counting_metric_is_one_cell_under_any_encoder(run: Run, tmp_path: Path) -> None:
+def test_a_counting_metric_is_one_cell_under_any_encoder(run, tmp_path):
     run(*SMALL, "metric=gender_error", "encoder=ngram,lstm", "masking=none,attribute")
     assert len(results(tmp_path)) == 1
 
@@ -142,35 +137,33 @@ def test_a_counting_metric_is_one_cell_under_any_encoder(run: Run, tmp_path: Pat
         (["--config-path=/tmp"], 2, "not supported"),
     ],
 )
-def test_a_mistake_has_its_exit_code_and_a_hint(
-    run: Run, words: list[str], code: int, message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mistake_has_its_exit_code_and_a_hint(run, words, code, message, monkeypatch):
     monkeypatch.delenv("BIAS_PIPELINE_DATA", raising=False)  # else data may be where it looks
     output, text = run(*words)
     assert (output, message in text, "Traceback" in text) == (code, True, False), text
 
 
-def test_e1_bad_data_exits_3_and_writes_no_result(run: Run, tmp_path: Path) -> None:
+def test_e1_bad_data_exits_3_and_writes_no_result(run, tmp_path):
     root = write_folder(tmp_path / "data", {SAT: b"not a pickle"})
     code, text = run("dataset=lic", f"dataset.root={root}", "captioner=sat")
     assert (code, "Traceback" in text) == (3, False)
     assert results(tmp_path) == []
 
 
-def test_a_failed_job_of_a_sweep_exits_4_and_the_others_are_kept(run: Run, tmp_path: Path) -> None:
+def test_a_failed_job_of_a_sweep_exits_4_and_the_others_are_kept(run, tmp_path):
     root = write_folder(tmp_path / "data", {SAT: b"not a pickle"})
     words = ["dataset=lic", f"dataset.root={root}", "captioner=sat,fc"]
     assert run(*words, *NO_SIZE)[0] == 4
     assert len(results(tmp_path)) == 1
 
 
-def test_a_sweep_of_no_captioner_exits_2(run: Run, tmp_path: Path) -> None:
+def test_a_sweep_of_no_captioner_exits_2(run, tmp_path):
     (tmp_path / "empty").mkdir()
     code, text = run("dataset=lic", f"dataset.root={tmp_path / 'empty'}", "captioner=all")
     assert (code, "nothing to run" in text) == (2, True)
 
 
-def test_e13_outputs_that_cannot_be_written_exit_5(run: Run, tmp_path: Path) -> None:
+def test_e13_outputs_that_cannot_be_written_exit_5(run, tmp_path):
     (tmp_path / "file").write_text("")
     code, text = run(*SMALL, "paths.outputs=file/x")
     assert (code, "Traceback" in text) == (5, False), text
@@ -186,35 +179,35 @@ def test_e13_outputs_that_cannot_be_written_exit_5(run: Run, tmp_path: Path) -> 
         "metric._target_=bias_pipeline.results.store.os.system",
     ],
 )
-def test_e11_a_foreign_target_is_refused_before_anything_runs(run: Run, override: str) -> None:
+def test_e11_a_foreign_target_is_refused_before_anything_runs(run, override):
     code, text = run(override)
     assert (code, "is not allowed" in text) == (2, True), text
 
 
-def test_e11_a_foreign_target_is_refused_in_a_sweep(run: Run) -> None:
+def test_e11_a_foreign_target_is_refused_in_a_sweep(run):
     code, text = run("encoder._target_=bias_pipeline.encoders.ngram.Ngram,os.system", *SMALL)
     assert (code, "is not allowed" in text) == (2, True), text
 
 
-def test_every_experiment_composes() -> None:
+def test_every_experiment_composes():
     for path in (REPOSITORY / "conf" / "experiment").glob("[!_]*.yaml"):
         assert parse_sweep([f"experiment={path.stem}"]).config
 
 
 @pytest.mark.parametrize("words", [["metrics"], ["analysis", "metrics"]])
-def test_metrics_lists_the_metrics(run: Run, words: list[str]) -> None:
+def test_metrics_lists_the_metrics(run, words):
     code, text = run(*words)
     assert (code, "leakage" in text) == (0, True)
 
 
-def test_survivors_lists_words_a_list_forgot(run: Run, tmp_path: Path) -> None:
+def test_survivors_lists_words_a_list_forgot(run, tmp_path):
     content = [{**entry, "pred": "a bride"} for entry in entries()]
     root = write_folder(tmp_path / "data", {SAT: content})
     words = ["dataset=lic", f"dataset.root={root}", "captioner=sat", "masking=lic"]
     assert "bride" in run("analysis", "unmasked_words", *words)[1]
 
 
-def test_beside_counts_who_is_named(run: Run, tmp_path: Path) -> None:
+def test_beside_counts_who_is_named(run, tmp_path):
     content = [{**entry, "pred": "a white dog"} for entry in entries()]
     root = write_folder(tmp_path / "data", {SAT: content})
     words = ["dataset=lic", f"dataset.root={root}", "captioner=sat", "attribute=gender"]
@@ -223,7 +216,7 @@ def test_beside_counts_who_is_named(run: Run, tmp_path: Path) -> None:
     assert "dog " in text
 
 
-def test_help_names_every_choice(run: Run) -> None:
+def test_help_names_every_choice(run):
     code, text = run("--help")
     assert (code, "leakage lic" in text) == (0, True)
 
@@ -235,7 +228,7 @@ COUNTED = (*SMALL, "metric=ba_directional")
 LIGHT = [["--help"], ["--cfg", "job"], ["metrics"], SMALL, COUNTED]
 
 
-def test_light_commands_import_nothing_heavy(tmp_path: Path) -> None:
+def test_light_commands_import_nothing_heavy(tmp_path):
     code = (
         "import sys; from bias_pipeline.commands.main import main\n"
         f"for words in {LIGHT}:\n"
@@ -248,7 +241,7 @@ def test_light_commands_import_nothing_heavy(tmp_path: Path) -> None:
     assert done.stdout.splitlines().count("[]") == len(LIGHT)
 
 
-def test_an_audit_of_captions_imports_nothing_heavy(tmp_path: Path) -> None:
+def test_an_audit_of_captions_imports_nothing_heavy(tmp_path):
     """It counts, attacks with n-grams and writes a report, without a network or a tracker."""
     groups = [("male", "man"), ("female", "woman")] * 15
     captions = [f"{i},a {groups[i][1]} with a {('dog', 'cake')[i % 3 > 0]}" for i in range(30)]
@@ -268,7 +261,7 @@ def test_an_audit_of_captions_imports_nothing_heavy(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_e12_a_stopped_sweep_exits_as_designed(tmp_path: Path, number: int, code: int) -> None:
+def test_e12_a_stopped_sweep_exits_as_designed(tmp_path, number, code):
     process = fork(tmp_path, *SWEEP)
     wait_for(lambda: results(tmp_path))
     os.kill(process.pid or 0, number)
@@ -277,7 +270,7 @@ def test_e12_a_stopped_sweep_exits_as_designed(tmp_path: Path, number: int, code
 
 
 @pytest.mark.slow
-def test_e12_a_killed_sweep_resumes_to_the_same_table(tmp_path: Path) -> None:
+def test_e12_a_killed_sweep_resumes_to_the_same_table(tmp_path):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     whole.mkdir()
     broken.mkdir()
@@ -292,15 +285,13 @@ def test_e12_a_killed_sweep_resumes_to_the_same_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_e18_two_sweeps_at_once_share_the_work(tmp_path: Path) -> None:
+def test_e18_two_sweeps_at_once_share_the_work(tmp_path):
     both = [start(tmp_path, *SWEEP) for _ in range(2)]
     assert ([process.wait(120) for process in both], len(results(tmp_path))) == ([0, 0], 14)
 
 
 @pytest.mark.parametrize(("given", "retained"), [(None, "1"), ("3", "3")])
-def test_numpy_has_one_thread_unless_told_otherwise(
-    given: str | None, retained: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_numpy_has_one_thread_unless_told_otherwise(given, retained, monkeypatch):
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
     if given is not None:
         monkeypatch.setenv("OPENBLAS_NUM_THREADS", given)

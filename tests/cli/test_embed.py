@@ -1,7 +1,5 @@
 """``embed``: any number of tasks, stopped and resumed, give the vectors of one."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -71,7 +69,7 @@ def alone(clip: Path, photos: Path, tmp_path_factory: pytest.TempPathFactory) ->
         return read_embeddings(Path("out", "embeddings.parquet"))
 
 
-def test_a_vector_is_what_transformers_computes(embed: Embed, run: Run, clip: Path) -> None:
+def test_a_vector_is_what_transformers_computes(embed, run, clip):
     """By its own code for photos, one by one."""
     import torch
     from transformers import CLIPImageProcessorPil, CLIPModel
@@ -89,20 +87,20 @@ def test_a_vector_is_what_transformers_computes(embed: Embed, run: Run, clip: Pa
     assert np.allclose(vectors[0], expected / expected.norm(), atol=1e-6)
 
 
-def test_ids_are_text_in_the_order_of_numbers(alone: Any) -> None:
+def test_ids_are_text_in_the_order_of_numbers(alone):
     assert alone[0] == [str(number) for number in range(1, N_PHOTOS + 1)]
 
 
-def test_vectors_have_length_one(alone: Any) -> None:
+def test_vectors_have_length_one(alone):
     assert alone[1].dtype == np.float32
     assert np.allclose(np.linalg.norm(alone[1], axis=1), 1, atol=1e-6)
 
 
-def test_photos_differ(alone: Any) -> None:
+def test_photos_differ(alone):
     assert len(np.unique(alone[1].round(4), axis=0)) == N_PHOTOS
 
 
-def test_vectors_may_stay_as_long_as_they_are(embed: Embed, run: Run, alone: Any) -> None:
+def test_vectors_may_stay_as_long_as_they_are(embed, run, alone):
     embed("--no-normalize")
     _, vectors = gathered(run)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -111,7 +109,7 @@ def test_vectors_may_stay_as_long_as_they_are(embed: Embed, run: Run, alone: Any
 
 
 @pytest.mark.parametrize("count", [2, 5])
-def test_many_tasks_give_what_one_gives(count: int, embed: Embed, run: Run, alone: Any) -> None:
+def test_many_tasks_give_what_one_gives(count, embed, run, alone):
     for number in reversed(range(count)):
         embed("--shard", f"{number}/{count}")
     ids, vectors = gathered(run)
@@ -120,14 +118,12 @@ def test_many_tasks_give_what_one_gives(count: int, embed: Embed, run: Run, alon
 
 
 @pytest.mark.parametrize("batch", ["1", "7", "200"])
-def test_the_batch_changes_nothing(batch: str, embed: Embed, run: Run, alone: Any) -> None:
+def test_the_batch_changes_nothing(batch, embed, run, alone):
     embed("--batch", batch)
     assert np.allclose(gathered(run)[1], alone[1], atol=1e-6)
 
 
-def test_tasks_of_an_array_share_the_work(
-    embed: Embed, run: Run, alone: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tasks_of_an_array_share_the_work(embed, run, alone, monkeypatch):
     array = {"MIN": "5", "MAX": "9", "STEP": "2", "COUNT": "3"}
     for key, value in array.items():
         monkeypatch.setenv(f"SLURM_ARRAY_TASK_{key}", value)
@@ -140,7 +136,7 @@ def test_tasks_of_an_array_share_the_work(
 # --- going on
 
 
-def test_photos_that_change_places_are_described_again(embed: Embed, run: Run) -> None:
+def test_photos_that_change_places_are_described_again(embed, run):
     """Though each name stands for as many bytes as before."""
     folder = write_equal_sizes(Path("two"))
     embed(folder=folder)
@@ -150,9 +146,7 @@ def test_photos_that_change_places_are_described_again(embed: Embed, run: Run) -
     assert gathered(run)[1].tolist() == before[::-1] != before
 
 
-def test_of_a_block_only_what_changed_is_computed_again(
-    embed: Embed, run: Run, photos: Path
-) -> None:
+def test_of_a_block_only_what_changed_is_computed_again(embed, run, photos):
     folder = Path(shutil.copytree(photos, "some"))
     embed(folder=folder)
     shutil.copy(folder / "6.png", folder / "5.png")
@@ -164,7 +158,7 @@ def test_of_a_block_only_what_changed_is_computed_again(
     assert np.allclose(vectors, gathered(run)[1], atol=1e-6)
 
 
-def test_how_many_photos_are_others_is_told(embed: Embed) -> None:
+def test_how_many_photos_are_others_is_told(embed):
     folder = write_equal_sizes(Path("two"))
     embed(folder=folder)
     swap(folder)
@@ -172,9 +166,7 @@ def test_how_many_photos_are_others_is_told(embed: Embed) -> None:
     assert "2 images have changed since they were described" in printed
 
 
-def test_vectors_of_an_earlier_version_are_computed_again_and_told(
-    embed: Embed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_vectors_of_an_earlier_version_are_computed_again_and_told(embed, monkeypatch):
     """It stamped each photo with its size."""
     folder = write_equal_sizes(Path("two"))
     sizes = lambda photos: [path.stat().st_size for path in photos]  # noqa: E731
@@ -186,9 +178,7 @@ def test_vectors_of_an_earlier_version_are_computed_again_and_told(
     assert "have changed since" not in printed
 
 
-def test_unchanged_photos_are_not_read_to_be_known(
-    embed: Embed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_unchanged_photos_are_not_read_to_be_known(embed, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = write_equal_sizes(Path("two"))
     for path in folder.iterdir():
@@ -203,7 +193,7 @@ def test_unchanged_photos_are_not_read_to_be_known(
     assert "blocks existed already" in embed(folder=folder)[1]
 
 
-def test_a_second_run_does_nothing(embed: Embed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_run_does_nothing(embed, monkeypatch):
     embed()
     before = blocks()
     monkeypatch.delattr(ClipPhotos, "__init__")  # not even the model is loaded
@@ -212,7 +202,7 @@ def test_a_second_run_does_nothing(embed: Embed, monkeypatch: pytest.MonkeyPatch
     assert blocks() == before
 
 
-def test_another_number_of_tasks_goes_on_where_others_stopped(embed: Embed, run: Run) -> None:
+def test_another_number_of_tasks_goes_on_where_others_stopped(embed, run):
     embed("--shard", "0/2")
     before = blocks()
     for number in range(3):
@@ -222,9 +212,7 @@ def test_another_number_of_tasks_goes_on_where_others_stopped(embed: Embed, run:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_stopped_task_keeps_what_is_finished(
-    number: int, code: int, embed: Embed, run: Run, alone: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stopped_task_keeps_what_is_finished(number, code, embed, run, alone, monkeypatch):
     describe, calls = ClipPhotos.describe, iter(range(1000))
 
     def stopped_at_the_third(self: ClipPhotos, batch: Any) -> Any:
@@ -247,9 +235,7 @@ def test_a_stopped_task_keeps_what_is_finished(
 
 
 @pytest.mark.slow
-def test_a_killed_task_is_resumed(
-    run: Run, clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_task_is_resumed(run, clip, tmp_path, monkeypatch):
     many = write_photos(tmp_path / "many", 1500)
     words = ("embed", str(many), "--model", str(clip), "--out", "out", *ONE_THREAD)
     process = start(tmp_path, *words)
@@ -263,7 +249,7 @@ def test_a_killed_task_is_resumed(
     assert len(gathered(run)[0]) == 1500
 
 
-def test_a_photo_that_was_replaced_is_embedded_again(embed: Embed, run: Run) -> None:
+def test_a_photo_that_was_replaced_is_embedded_again(embed, run):
     folder = write_photos(Path("own"), 5)
     embed(folder=folder)
     before = gathered(run)[1]
@@ -276,9 +262,7 @@ def test_a_photo_that_was_replaced_is_embedded_again(embed: Embed, run: Run) -> 
 # --- what cannot be read
 
 
-def test_a_photo_that_a_disk_did_not_give_is_tried_again(
-    embed: Embed, run: Run, alone: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_photo_that_a_disk_did_not_give_is_tried_again(embed, run, alone, monkeypatch):
     def failing(path: Path) -> Any:
         if path.stem == "7":
             raise UnreadableError("stale file handle", lasting=False)
@@ -299,41 +283,41 @@ def broken(embed: Embed, photos: Path) -> tuple[int, str]:
     return embed(folder=folder)
 
 
-def test_a_broken_photo_stops_nothing(broken: tuple[int, str]) -> None:
+def test_a_broken_photo_stops_nothing(broken):
     code, printed = broken
     assert code == 0
     assert "3 have no result: " in printed
     assert "901 (the file is empty)" in printed
 
 
-def test_a_broken_photo_is_missing_when_all_is_gathered(broken: tuple[int, str], run: Run) -> None:
+def test_a_broken_photo_is_missing_when_all_is_gathered(broken, run):
     code, printed = run("embed", "--gather", "out")
     assert (code, "3 images are missing, 0 of them not computed yet" in printed) == (3, True)
     assert not Path("out", "embeddings.parquet").exists()
 
 
-def test_the_missing_are_listed_with_their_reasons(broken: tuple[int, str], run: Run) -> None:
+def test_the_missing_are_listed_with_their_reasons(broken, run):
     run("embed", "--gather", "out")
     lines = Path("out", MISSING).read_text().splitlines()
     assert lines[:2] == ["image_id,reason", "901,the file is empty"]
     assert len(lines) == 1 + len(BROKEN)
 
 
-def test_e9_a_list_of_missing_images_holds_no_formula(tmp_path: Path) -> None:
+def test_e9_a_list_of_missing_images_holds_no_formula(tmp_path):
     missing = {"=cmd()": "＝1\ud83d", "-5": "-x"}
     _write_missing(tmp_path / MISSING, missing)
     lines = (tmp_path / MISSING).read_text(encoding="utf-8").splitlines()
     assert sorted(lines[1:]) == ["'-5,'-x", "'=cmd(),'＝1?"]
 
 
-def test_a_broken_photo_changes_no_other(embed: Embed, run: Run, alone: Any, photos: Path) -> None:
+def test_a_broken_photo_changes_no_other(embed, run, alone, photos):
     folder = Path(shutil.copytree(photos, "broken"))
     break_some(folder)
     embed(folder=folder)
     assert np.allclose(gathered(run, "--no-strict")[1], alone[1], atol=1e-6)
 
 
-def test_what_is_not_computed_yet_is_told(embed: Embed, run: Run) -> None:
+def test_what_is_not_computed_yet_is_told(embed, run):
     embed("--shard", "0/2")
     code, printed = run("embed", "--gather", "out")
     assert (code, "not computed yet" in printed, "Start the job again" in printed) == (
@@ -343,7 +327,7 @@ def test_what_is_not_computed_yet_is_told(embed: Embed, run: Run) -> None:
     )
 
 
-def test_a_list_of_missing_images_goes_when_they_are_there(embed: Embed, run: Run) -> None:
+def test_a_list_of_missing_images_goes_when_they_are_there(embed, run):
     embed("--shard", "0/2")
     run("embed", "--gather", "out")
     embed("--shard", "1/2")
@@ -354,7 +338,7 @@ def test_a_list_of_missing_images_goes_when_they_are_there(embed: Embed, run: Ru
 # --- other models
 
 
-def test_other_weights_are_never_mixed(embed: Embed, run: Run, tmp_path: Path) -> None:
+def test_other_weights_are_never_mixed(embed, run, tmp_path):
     other = write_clip(tmp_path / "other", seed=1)
     embed("--shard", "0/2")
     embed("--shard", "1/2", model=other)
@@ -363,18 +347,14 @@ def test_other_weights_are_never_mixed(embed: Embed, run: Run, tmp_path: Path) -
     assert str(other) in printed
 
 
-def test_the_same_weights_elsewhere_are_the_same(
-    embed: Embed, run: Run, clip: Path, tmp_path: Path
-) -> None:
+def test_the_same_weights_elsewhere_are_the_same(embed, run, clip, tmp_path):
     embed("--shard", "0/2")
     embed("--shard", "1/2", model=Path(shutil.copytree(clip, tmp_path / "copy")))
     assert len(gathered(run)[0]) == N_PHOTOS
 
 
 @pytest.mark.parametrize("name", ["preprocessor_config.json", "config.json"])
-def test_changed_preprocessing_is_another_run(
-    name: str, embed: Embed, clip: Path, tmp_path: Path
-) -> None:
+def test_changed_preprocessing_is_another_run(name, embed, clip, tmp_path):
     changed = Path(shutil.copytree(clip, tmp_path / "changed"))
     content = json.loads((changed / name).read_text())
     (changed / name).write_text(json.dumps(content | {"image_mean": [0.4, 0.4, 0.4]}))
@@ -383,7 +363,7 @@ def test_changed_preprocessing_is_another_run(
     assert len(list(Path("out").iterdir())) == 2
 
 
-def test_weights_that_are_missing_are_not_made_up(embed: Embed, clip: Path, tmp_path: Path) -> None:
+def test_weights_that_are_missing_are_not_made_up(embed, clip, tmp_path):
     cut = Path(shutil.copytree(clip, tmp_path / "cut"))
     weights = load_file(cut / "model.safetensors")
     del weights["visual_projection.weight"]
@@ -392,7 +372,7 @@ def test_weights_that_are_missing_are_not_made_up(embed: Embed, clip: Path, tmp_
     assert (code, "1 weights are missing, such as visual_projection.weight" in printed) == (3, True)
 
 
-def test_weights_that_are_no_numbers_are_told(embed: Embed, clip: Path, tmp_path: Path) -> None:
+def test_weights_that_are_no_numbers_are_told(embed, clip, tmp_path):
     odd = Path(shutil.copytree(clip, tmp_path / "odd"))
     weights = load_file(odd / "model.safetensors")
     weights["visual_projection.weight"][:] = np.nan
@@ -401,21 +381,21 @@ def test_weights_that_are_no_numbers_are_told(embed: Embed, clip: Path, tmp_path
     assert (code, "vectors that are not numbers" in printed) == (3, True)
 
 
-def test_broken_weights_are_told(embed: Embed, clip: Path, tmp_path: Path) -> None:
+def test_broken_weights_are_told(embed, clip, tmp_path):
     cut = Path(shutil.copytree(clip, tmp_path / "cut"))
     (cut / "model.safetensors").write_bytes(b"short")
     code, printed = embed(model=cut)
     assert (code, "cannot be loaded" in printed, "Traceback" in printed) == (3, True, False)
 
 
-def test_pickled_weights_are_refused(embed: Embed, clip: Path, tmp_path: Path) -> None:
+def test_pickled_weights_are_refused(embed, clip, tmp_path):
     pickled = Path(shutil.copytree(clip, tmp_path / "pickled"))
     (pickled / "model.safetensors").rename(pickled / "pytorch_model.bin")
     code, printed = embed(model=pickled)
     assert (code, "other formats can run code" in printed) == (3, True)
 
 
-def test_an_index_may_not_lead_elsewhere(embed: Embed, clip: Path, tmp_path: Path) -> None:
+def test_an_index_may_not_lead_elsewhere(embed, clip, tmp_path):
     odd = Path(shutil.copytree(clip, tmp_path / "odd"))
     (odd / "model.safetensors").rename(odd / "part.safetensors")
     index = {"weight_map": {"a": "../part.safetensors"}}
@@ -424,12 +404,12 @@ def test_an_index_may_not_lead_elsewhere(embed: Embed, clip: Path, tmp_path: Pat
     assert (code, "not safetensors in its folder" in printed) == (3, True)
 
 
-def test_another_kind_of_model_is_refused(embed: Embed, blip: Path) -> None:
+def test_another_kind_of_model_is_refused(embed, blip):
     code, printed = embed(model=blip)
     assert (code, "is it a BlipForImageTextRetrieval?" in printed) == (3, True)
 
 
-def test_code_that_comes_with_a_model_is_not_run(embed: Embed, clip: Path, tmp_path: Path) -> None:
+def test_code_that_comes_with_a_model_is_not_run(embed, clip, tmp_path):
     odd = Path(shutil.copytree(clip, tmp_path / "odd"))
     (odd / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
     for name in ("config.json", "preprocessor_config.json"):
@@ -440,17 +420,13 @@ def test_code_that_comes_with_a_model_is_not_run(embed: Embed, clip: Path, tmp_p
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_model_that_is_nowhere_is_told(
-    run: Run, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_that_is_nowhere_is_told(run, photos, tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     code, printed = run("embed", str(photos), "--model", "some/clip", "--out", "out")
     assert (code, "models prefetch some/clip" in printed) == (5, True)
 
 
-def test_a_name_on_the_hub_is_its_folder(
-    run: Run, photos: Path, clip: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_name_on_the_hub_is_its_folder(run, photos, clip, monkeypatch):
     requested: dict[str, Any] = {}
 
     def download(name: str, **options: Any) -> str:
@@ -474,7 +450,7 @@ def texts(*captions: str) -> Path:
     return path
 
 
-def test_of_numbered_captions_the_first_is_embedded_and_told(run: Run, clip: Path) -> None:
+def test_of_numbered_captions_the_first_is_embedded_and_told(run, clip):
     rows = [
         {"image_id": 7, "caption": text, "sample": k, "decoding": "greedy"}
         for k, text in enumerate(("a dog", "a cat"))
@@ -485,7 +461,7 @@ def test_of_numbered_captions_the_first_is_embedded_and_told(run: Run, clip: Pat
     assert (code, "the first caption of each image is embedded, 1 others" in printed) == (0, True)
 
 
-def test_texts_get_vectors_of_the_same_space(embed: Embed, run: Run, clip: Path) -> None:
+def test_texts_get_vectors_of_the_same_space(embed, run, clip):
     """What transformers computes for each alone, so padding plays no part."""
     import torch
     from transformers import CLIPModel, CLIPTokenizer
@@ -504,7 +480,7 @@ def test_texts_get_vectors_of_the_same_space(embed: Embed, run: Run, clip: Path)
         assert np.allclose(vectors[row], expected / expected.norm(), atol=1e-5), text
 
 
-def test_texts_get_vectors_of_a_language_model(run: Run, tmp_path: Path) -> None:
+def test_texts_get_vectors_of_a_language_model(run, tmp_path):
     """What attackers have of it, at length 1."""
     model, captions = write_bert(tmp_path / "bert"), {"1": "a dog", "2": "a man with a kite"}
     Path("own.json").write_text(json.dumps(captions))
@@ -515,7 +491,7 @@ def test_texts_get_vectors_of_a_language_model(run: Run, tmp_path: Path) -> None
     np.testing.assert_allclose(result, wanted, atol=1e-6)
 
 
-def test_a_text_that_changed_is_embedded_again(run: Run, clip: Path) -> None:
+def test_a_text_that_changed_is_embedded_again(run, clip):
     words = ("embed", "--texts", "captions.json", "--model", str(clip), "--out", "out", *ONE_THREAD)
     texts("a dog", "a cat")
     run(*words)
@@ -541,9 +517,7 @@ def test_a_text_that_changed_is_embedded_again(run: Run, clip: Path) -> None:
         (("--gather", "out", "--to", "x.json"), "ending must be .parquet"),
     ],
 )
-def test_what_does_not_fit_together_is_refused(
-    words: tuple[str, ...], message: str, run: Run
-) -> None:
+def test_what_does_not_fit_together_is_refused(words, message, run):
     code, printed = run("embed", *words)
     assert (code, message in printed, "Traceback" in printed) == (2, True, False), printed
 
@@ -556,14 +530,12 @@ def test_what_does_not_fit_together_is_refused(
         (("--shard", "2/2"), 2, "expected K/N"),
     ],
 )
-def test_a_wrong_device_or_shard_is_told(
-    words: tuple[str, ...], code: int, message: str, embed: Embed
-) -> None:
+def test_a_wrong_device_or_shard_is_told(words, code, message, embed):
     result, printed = embed(*words)
     assert (result, message in printed) == (code, True), printed
 
 
-def test_a_full_disk_is_told(embed: Embed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_told(embed, monkeypatch):
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -572,9 +544,7 @@ def test_a_full_disk_is_told(embed: Embed, monkeypatch: pytest.MonkeyPatch) -> N
     assert (code, "No space left on device" in printed) == (5, True)
 
 
-def test_a_batch_too_large_for_the_device_is_told(
-    embed: Embed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_too_large_for_the_device_is_told(embed, monkeypatch):
     import torch
 
     def too_large(*_: object) -> None:
@@ -585,12 +555,12 @@ def test_a_batch_too_large_for_the_device_is_told(
     assert (code, "use --batch 16" in printed) == (5, True)
 
 
-def test_the_speed_is_told_and_no_bar_drawn(embed: Embed) -> None:
+def test_the_speed_is_told_and_no_bar_drawn(embed):
     lines = embed()[1].splitlines()
     assert len(lines) == 3
     assert re.fullmatch(rf"{N_PHOTOS} images in [\d.]+ s: [\d.]+ images/s", lines[0])
 
 
-def test_the_words_printed_gather(embed: Embed, run: Run) -> None:
+def test_the_words_printed_gather(embed, run):
     last = embed()[1].splitlines()[-1].split()
     assert run(*last[3:])[0] == 0

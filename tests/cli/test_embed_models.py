@@ -1,7 +1,5 @@
 """``embed`` of every model of pictures and texts gives the vectors that retrieval compares."""
 
-from __future__ import annotations
-
 import json
 from importlib.util import find_spec
 from pathlib import Path
@@ -49,7 +47,7 @@ def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return folder, compose.cell([*words, "encoder.cache=null"]).build("encoder").dual("none")
 
 
-def test_photos_are_what_retrieval_compares(run: Run, tmp_path: Path, model: Model) -> None:
+def test_photos_are_what_retrieval_compares(run, tmp_path, model):
     folder, dual = model
     photos = write_photos(tmp_path / "photos", 3)
     expected = dual.images.embed(Pictures(tuple(find_photos(photos).values())))
@@ -57,7 +55,7 @@ def test_photos_are_what_retrieval_compares(run: Run, tmp_path: Path, model: Mod
     assert np.allclose(by_image, expected, atol=1e-5)
 
 
-def test_texts_are_what_retrieval_compares(run: Run, tmp_path: Path, model: Model) -> None:
+def test_texts_are_what_retrieval_compares(run, tmp_path, model):
     folder, dual = model
     lines = [{"image_id": number, "caption": caption} for number, caption in enumerate(CAPTIONS)]
     (tmp_path / "mine.json").write_text(json.dumps(lines))
@@ -65,7 +63,7 @@ def test_texts_are_what_retrieval_compares(run: Run, tmp_path: Path, model: Mode
     assert np.allclose(by_image, dual.texts.embed(CAPTIONS), atol=1e-5)
 
 
-def test_texts_that_are_of_length_one_cannot_be_left_longer(run: Run, tmp_path: Path) -> None:
+def test_texts_that_are_of_length_one_cannot_be_left_longer(run, tmp_path):
     model = write_fiber(tmp_path / "model")
     (tmp_path / "mine.json").write_text(json.dumps([{"image_id": 1, "caption": "a man"}]))
     words = ("--texts", str(tmp_path / "mine.json"), "--model", str(model), "--out", "out")
@@ -73,7 +71,7 @@ def test_texts_that_are_of_length_one_cannot_be_left_longer(run: Run, tmp_path: 
     assert (code, "gives texts of length 1" in output) == (2, True)
 
 
-def test_a_model_of_no_such_kind_is_refused(run: Run, tmp_path: Path) -> None:
+def test_a_model_of_no_such_kind_is_refused(run, tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "config.json").write_text(json.dumps({"model_type": "resnet"}))
     photos = write_photos(tmp_path / "photos", 3)

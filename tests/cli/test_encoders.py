@@ -1,10 +1,7 @@
 """Language models as encoders, by name or folder, at the door."""
 
-from __future__ import annotations
-
 import io
 import shutil
-from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
 
@@ -12,7 +9,6 @@ import pytest
 
 from bias_pipeline.commands.main import main
 from bias_pipeline.encoders.language_models import Frozen
-from tests.cli.commands import Run
 from tests.lic_folder import write_folder
 from tests.tiny_models import (
     language_models,
@@ -45,30 +41,24 @@ def finished(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[tupl
     return words, printed.getvalue()
 
 
-def test_another_head_embeds_nothing_and_says_so(
-    run: Run, finished: tuple[tuple[str, ...], str]
-) -> None:
+def test_another_head_embeds_nothing_and_says_so(run, finished):
     words, output = finished
     assert "; 0 were embedded before" in output
     code, output = run(*words, "head=linear")
     assert (code, "embedded: 0 captions; " in output) == (0, True)
 
 
-def test_another_score_of_the_same_attackers_needs_no_vectors(
-    run: Run, finished: tuple[tuple[str, ...], str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_score_of_the_same_attackers_needs_no_vectors(run, finished, monkeypatch):
     monkeypatch.delattr(Frozen, "read")
     code, output = run(*finished[0], "scoring=accuracy")
     assert (code, "nothing was embedded or trained" in output) == (0, True)
 
 
-def test_the_convex_probe_is_a_choice(run: Run, finished: tuple[tuple[str, ...], str]) -> None:
+def test_the_convex_probe_is_a_choice(run, finished):
     assert run(*finished[0], "probe=convex")[0] == 0
 
 
-def test_e19_other_weights_in_the_same_folder_are_another_run(
-    run: Run, bert: Path, tmp_path: Path
-) -> None:
+def test_e19_other_weights_in_the_same_folder_are_another_run(run, bert, tmp_path):
     folder = tmp_path / "own"
     shutil.copytree(bert, folder)
     words = ("encoder=minilm", f"encoder.model={folder}", *SMALL, "probe=convex")
@@ -80,8 +70,8 @@ def test_e19_other_weights_in_the_same_folder_are_another_run(
 
 @pytest.mark.parametrize("encoder", ["mpnet", "distilroberta", "distilbert", "bert_frozen", "bert"])
 def test_e17_a_model_that_is_not_there_is_told_before_data_are_read(
-    encoder: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    encoder, run, tmp_path, monkeypatch
+):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     monkeypatch.delattr("bias_pipeline.datasets.scenes.dataset.ScenesDataset.load")
     code, output = run(f"encoder={encoder}", "logger=csv")
@@ -92,8 +82,8 @@ def test_e17_a_model_that_is_not_there_is_told_before_data_are_read(
 
 @pytest.mark.parametrize("encoder", ["minilm", "bert"])
 def test_e17_a_model_without_its_tokenizer_is_told_before_data_are_read(
-    encoder: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    encoder, run, tmp_path, monkeypatch
+):
     monkeypatch.delattr("bias_pipeline.datasets.scenes.dataset.ScenesDataset.load")
     folder = write_bert(tmp_path / "half")
     (folder / "tokenizer.json").unlink()
@@ -102,7 +92,7 @@ def test_e17_a_model_without_its_tokenizer_is_told_before_data_are_read(
 
 
 @pytest.mark.parametrize("head", ["mlp3", "lic_bert"])
-def test_a_model_of_ones_own_is_trained_on(head: str, run: Run, bert: Path) -> None:
+def test_a_model_of_ones_own_is_trained_on(head, run, bert):
     words = ("encoder=bert", f"encoder.model={bert}", f"head={head}", *SMALL, "seeds=1")
     code, output = run(*words, "trainer.max_epochs=1", "probe.processes=1")
     assert (code, f"encoder bert · head {head}" in output) == (0, True)
@@ -117,15 +107,13 @@ def nothing_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("nothing_fetched")
-def test_models_that_are_absent_are_listed_with_the_command_that_fetches_them(run: Run) -> None:
+def test_models_that_are_absent_are_listed_with_the_command_that_fetches_them(run):
     code, output = run("models", "list")
     assert (code, "models prefetch google-bert/bert-base-uncased" in output) == (0, True)
 
 
 @pytest.mark.usefixtures("nothing_fetched")
-def test_captioners_of_papers_are_listed_with_what_is_at_hand(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_captioners_of_papers_are_listed_with_what_is_at_hand(run, tmp_path, monkeypatch):
     write_folder(tmp_path / "lic" / "bias_data")
     monkeypatch.setenv("COLUMNS", "300")
     monkeypatch.setenv("BIAS_PIPELINE_DATA", str(tmp_path))
@@ -137,7 +125,7 @@ def test_captioners_of_papers_are_listed_with_what_is_at_hand(
     assert llava.endswith("caption --model MODEL, a llava; absent")
 
 
-def test_a_models_files_are_shown_with_their_digests(run: Run, bert: Path) -> None:
+def test_a_models_files_are_shown_with_their_digests(run, bert):
     write_sentence_parts(bert)
     code, output = run("models", "show", str(bert))
     assert code == 0
@@ -154,15 +142,13 @@ def test_a_models_files_are_shown_with_their_digests(run: Run, bert: Path) -> No
         (write_qwen, "encoder.model"),
     ],
 )
-def test_models_of_pictures_are_shown_too(
-    write: Callable[[Path], Path], user: str, run: Run, tmp_path: Path
-) -> None:
+def test_models_of_pictures_are_shown_too(write, user, run, tmp_path):
     code, output = run("models", "show", str(write(tmp_path / "model")))
     assert (code, f"for:       {user}" in output, "pooling" in output) == (0, True, False)
 
 
 @pytest.mark.usefixtures("nothing_fetched")
-def test_an_absent_model_hides_no_other(run: Run, bert: Path) -> None:
+def test_an_absent_model_hides_no_other(run, bert):
     code, output = run("models", "show", "distilbert", str(bert), "bert")
     absent = [f"prefetch {name}" in output for name in ("distilbert/", "google-bert/")]
     assert (code, f"folder:    {bert}" in output, absent) == (5, True, [True, True])
@@ -177,9 +163,7 @@ def test_an_absent_model_hides_no_other(run: Run, bert: Path) -> None:
         (("encoder=mpnet", "encoder.model=mpnet"), "all-mpnet-base-v2"),
     ],
 )
-def test_e17_a_misspelt_model_is_told_with_the_one_that_was_meant(
-    words: tuple[str, ...], intended: str, run: Run
-) -> None:
+def test_e17_a_misspelt_model_is_told_with_the_one_that_was_meant(words, intended, run):
     code, output = run(*words)
     assert (
         code,
@@ -190,19 +174,19 @@ def test_e17_a_misspelt_model_is_told_with_the_one_that_was_meant(
     )
 
 
-def test_what_a_configuration_needs_is_shown(run: Run, bert: Path) -> None:
+def test_what_a_configuration_needs_is_shown(run, bert):
     code, output = run("models", "show", "encoder=minilm", f"encoder.model={bert}")
     assert (code, f"folder:    {bert}" in output) == (0, True)
 
 
-def test_what_a_metric_needs_is_shown(run: Run) -> None:
+def test_what_a_metric_needs_is_shown(run):
     code, output = run("models", "show", "metric=gender_score", *tiny_weights())
     assert code == 0
     for folder in language_models():
         assert f"folder:    {folder}" in output
 
 
-def test_networks_of_a_context_are_needed_too(run: Run, tmp_path: Path) -> None:
+def test_networks_of_a_context_are_needed_too(run, tmp_path):
     network = write_resnet(tmp_path / "resnet")
     context = f"metric.context=[{network},seen.csv]"
     code, output = run("models", "show", "metric=gender_score", *tiny_weights(), context)
@@ -213,13 +197,13 @@ def test_networks_of_a_context_are_needed_too(run: Run, tmp_path: Path) -> None:
     )
 
 
-def test_metrics_are_listed_with_their_models(run: Run) -> None:
+def test_metrics_are_listed_with_their_models(run):
     message = run("models", "list")[1]
     assert "gender_score.language_model" in message
     assert "gemma-3-270m" in message
 
 
-def test_a_quantised_file_is_shown_by_its_digest(run: Run, tmp_path: Path) -> None:
+def test_a_quantised_file_is_shown_by_its_digest(run, tmp_path):
     import hashlib
 
     path = tmp_path / "own.gguf"
@@ -233,15 +217,15 @@ def test_a_quantised_file_is_shown_by_its_digest(run: Run, tmp_path: Path) -> No
         assert part in output
 
 
-def test_most_configurations_need_no_weights(run: Run) -> None:
+def test_most_configurations_need_no_weights(run):
     assert "needs no published weights" in run("models", "show", "encoder=lstm")[1]
 
 
-def test_a_folder_is_not_fetched(run: Run, bert: Path) -> None:
+def test_a_folder_is_not_fetched(run, bert):
     code, output = run("models", "prefetch", str(bert))
     assert (code, "already present" in output) == (0, True)
 
 
-def test_a_misspelt_word_of_models_is_told(run: Run) -> None:
+def test_a_misspelt_word_of_models_is_told(run):
     code, output = run("models", "lst")
     assert (code, "did you mean 'list'?" in output) == (2, True)

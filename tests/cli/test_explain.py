@@ -1,7 +1,5 @@
 """``explain gradcam`` through the door."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -11,7 +9,6 @@ import pytest
 from PIL import Image
 
 from tests.captioners.test_fitted import write
-from tests.cli.commands import Run
 
 SCENES = ("dataset=scenes", "dataset.n_images=12")
 
@@ -22,7 +19,7 @@ def model(tmp_path: Path) -> str:
     return str(write(tmp_path / "sat", "sat"))
 
 
-def test_a_row_an_image_and_pictures_of_the_first_maps(model: str, run: Run) -> None:
+def test_a_row_an_image_and_pictures_of_the_first_maps(model, run):
     words = ("--model", model, "--out", "maps", "--pictures", "2", "--maps")
     code, output = run("explain", "gradcam", *SCENES, *words)
     assert code == 0, output
@@ -36,7 +33,7 @@ def test_a_row_an_image_and_pictures_of_the_first_maps(model: str, run: Run) -> 
     assert json.loads(Path("maps/settings.json").read_text())["words"] == "gender"
 
 
-def test_captions_are_those_of_caption(model: str, run: Run) -> None:
+def test_captions_are_those_of_caption(model, run):
     assert run("data", "draw", "--out", "drawn", "--n-images", "6", "--side", "32")[0] == 0
     assert run("caption", "drawn/images", "--model", model, "--out", "written")[0] == 0
     assert run("caption", "--gather", "written", "--no-strict")[0] == 0
@@ -53,7 +50,7 @@ def test_captions_are_those_of_caption(model: str, run: Run) -> None:
     assert {str(row["image_id"]): row["caption"] for row in captions} == table.to_dict()
 
 
-def test_masked_pictures_have_other_maps_and_the_same_masks(run: Run, tmp_path: Path) -> None:
+def test_masked_pictures_have_other_maps_and_the_same_masks(run, tmp_path):
     model = str(write(tmp_path / "grit", "grit"))
     for name in ("none", "person_box"):
         words = (f"image_masking={name}", "--model", model, "--out", name)
@@ -66,7 +63,7 @@ def test_masked_pictures_have_other_maps_and_the_same_masks(run: Run, tmp_path: 
     assert not np.allclose(scores, masked_scores, equal_nan=True)
 
 
-def test_captioners_without_gradients_are_refused(run: Run, tmp_path: Path) -> None:
+def test_captioners_without_gradients_are_refused(run, tmp_path):
     (tmp_path / "model.gguf").write_bytes(b"GGUF")
     code, output = run("explain", "gradcam", "--model", str(tmp_path / "model.gguf"), "--out", "a")
     assert code == 2
@@ -77,7 +74,7 @@ def test_captioners_without_gradients_are_refused(run: Run, tmp_path: Path) -> N
     assert "a model behind a server gives captions and no gradients" in output
 
 
-def test_photos_of_another_shape_than_their_masks_are_refused(model: str, run: Run) -> None:
+def test_photos_of_another_shape_than_their_masks_are_refused(model, run):
     assert run("data", "draw", "--out", "drawn", "--n-images", "3", "--side", "32")[0] == 0
     for path in Path("drawn/images").iterdir():
         Image.new("RGB", (64, 32)).save(path)
@@ -93,7 +90,7 @@ def test_photos_of_another_shape_than_their_masks_are_refused(model: str, run: R
     assert not Path("maps").exists()
 
 
-def test_words_that_the_captioner_cannot_write_are_refused(model: str, run: Run) -> None:
+def test_words_that_the_captioner_cannot_write_are_refused(model, run):
     words = ("--model", model, "--out", "maps", "--words", "zebra,lion")
     code, output = run("explain", "gradcam", *SCENES, *words)
     assert code == 3

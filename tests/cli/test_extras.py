@@ -1,7 +1,5 @@
 """What a base installation lacks is told in one sentence, before any work."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
@@ -11,7 +9,7 @@ from bias_pipeline.config.hydra_composer import _check_launcher
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io import machine
 from bias_pipeline.vision.torchvision import make_importable
-from tests.cli.commands import SMALL, Run
+from tests.cli.commands import SMALL
 
 PAIR = ("captioner=faithful,terse", *SMALL)
 
@@ -42,18 +40,18 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_an_absent_extra_is_named_before_any_work(
-    run: Run,
-    tmp_path: Path,
-    words: tuple[str, ...],
-    message: str,
-) -> None:
+    run,
+    tmp_path,
+    words,
+    message,
+):
     code, text = run(*words)
     assert (code, message in text, text.count("\n")) == (5, True, 1), text
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.usefixtures("bare")
-def test_a_launcher_that_hydra_does_not_find_is_an_extra() -> None:
+def test_a_launcher_that_hydra_does_not_find_is_an_extra():
     with pytest.raises(ResourceError, match=r"bias_pipeline\[slurm\]"):
         _check_launcher("In 'hydra/config': Could not find 'hydra/launcher/submitit_local' A ...")
 
@@ -66,9 +64,7 @@ def torchvision(folder: Path, monkeypatch: pytest.MonkeyPatch, source: str) -> N
     monkeypatch.delitem(sys.modules, "torchvision", raising=False)
 
 
-def test_a_torchvision_that_is_broken_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_torchvision_that_is_broken_is_named(tmp_path, monkeypatch):
     torchvision(tmp_path, monkeypatch, "raise OSError('undefined symbol: _ZN3c10')")
     with pytest.raises(ResourceError, match=r"torchvision .* \(undefined symbol.*pip uninstall"):
         make_importable()

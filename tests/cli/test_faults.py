@@ -1,7 +1,5 @@
 """Faults of users' data and machines, through the door: what is said, what is left behind."""
 
-from __future__ import annotations
-
 import logging
 import os
 import pickle
@@ -65,32 +63,32 @@ def incomplete(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return results(folder)[0]
 
 
-def test_e2_images_without_a_model_caption_are_not_in_the_score(incomplete: Path) -> None:
+def test_e2_images_without_a_model_caption_are_not_in_the_score(incomplete):
     assert part(incomplete, "score")["n_images"] == 54
 
 
-def test_e2_coverage_says_which_share_has_both(incomplete: Path) -> None:
+def test_e2_coverage_says_which_share_has_both(incomplete):
     assert part(incomplete, "score")["coverage"] == pytest.approx(0.9)
 
 
-def test_e2_images_that_only_people_described_count_on_their_side(incomplete: Path) -> None:
+def test_e2_images_that_only_people_described_count_on_their_side(incomplete):
     assert part(incomplete, "human")["n_images"] == 60
 
 
-def test_e2_the_table_says_how_many_have_no_human_captions(lic: Any) -> None:
+def test_e2_the_table_says_how_many_have_no_human_captions(lic):
     assert "20 images with a model caption have no human captions" in lic()[1]
 
 
 # --- E3, E4: ids and labels
 
 
-def test_e3_whole_numbers_and_text_with_zeros_are_the_same_image(lic: Any, tmp_path: Path) -> None:
+def test_e3_whole_numbers_and_text_with_zeros_are_the_same_image(lic, tmp_path):
     human = [{**entry, "img_id": f"000{entry['img_id']}"} for entry in human_entries()]
     lic({HUMAN: human})
     assert part(results(tmp_path)[0], "score")["n_images"] == 60
 
 
-def test_e4_labels_that_contradict_each_other_are_refused(lic: Any) -> None:
+def test_e4_labels_that_contradict_each_other_are_refused(lic):
     human = human_entries()
     human[3]["bb_gender"] = "Male"
     code, text = lic({HUMAN: human})
@@ -113,16 +111,14 @@ def with_women(n_women: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("n_women", [0, 3])
-def test_e5_a_tiny_group_is_refused_with_its_size_and_what_is_needed(
-    lic: Any, tmp_path: Path, n_women: int
-) -> None:
+def test_e5_a_tiny_group_is_refused_with_its_size_and_what_is_needed(lic, tmp_path, n_women):
     code, text = lic(with_women(n_women))
     assert (code, f"female {n_women}" in text, "Traceback" in text) == (3, True, False), text
     assert "two groups or more with at least 10" in text
     assert results(tmp_path) == []
 
 
-def test_e5_a_group_that_is_small_on_the_human_side_alone_is_refused(lic: Any) -> None:
+def test_e5_a_group_that_is_small_on_the_human_side_alone_is_refused(lic):
     code, text = lic({HUMAN: human_entries(12)})
     assert (code, "human captions: attackers need two groups" in text) == (3, True), text
 
@@ -135,12 +131,12 @@ def said_in_turn(*captions: str) -> dict[str, Any]:
     return {SAT: [{**e, "pred": captions[i % len(captions)]} for i, e in enumerate(entries())]}
 
 
-def test_e6_captions_without_another_word_are_refused(lic: Any) -> None:
+def test_e6_captions_without_another_word_are_refused(lic):
     code, text = lic(said_in_turn("man", "he . !"))
     assert (code, "contain no word once masked" in text) == (3, True), text
 
 
-def test_e6_blank_captions_are_refused(lic: Any) -> None:
+def test_e6_blank_captions_are_refused(lic):
     code, text = lic(said_in_turn("", "   ", "None", "NaN", " . "))
     assert (code, "80 of 80 model captions (100.0%) are blank" in text) == (3, True), text
 
@@ -152,13 +148,13 @@ def test_e6_blank_captions_are_refused(lic: Any) -> None:
         ("", "warning: 8 of 80 model captions (10.0%) are blank"),
     ],
 )
-def test_e6_some_captions_without_a_word_are_counted(lic: Any, caption: str, message: str) -> None:
+def test_e6_some_captions_without_a_word_are_counted(lic, caption, message):
     rows = [{**e, "pred": caption if i % 10 == 0 else e["pred"]} for i, e in enumerate(entries())]
     code, text = lic({SAT: rows, HUMAN: people_of(rows)})
     assert (code, message in text) == (0, True), text
 
 
-def test_e5_a_seed_without_a_test_caption_is_told(lic: Any) -> None:
+def test_e5_a_seed_without_a_test_caption_is_told(lic):
     rows = [{**e, "pred": "" if i % 10 == 0 else e["pred"]} for i, e in enumerate(entries())]
     code, text = lic({SAT: rows}, "split=lic")
     assert (code, "can be tested with seed" in text) == (3, True), text
@@ -175,7 +171,7 @@ SCRIPTS = [
 ]
 
 
-def test_e7_composed_and_decomposed_letters_score_the_same(lic: Any, tmp_path: Path) -> None:
+def test_e7_composed_and_decomposed_letters_score_the_same(lic, tmp_path):
     lines = []
     for form in ("NFC", "NFD"):
         lic(lic_content([unicodedata.normalize(form, text) for text in SCRIPTS]))
@@ -185,19 +181,17 @@ def test_e7_composed_and_decomposed_letters_score_the_same(lic: Any, tmp_path: P
     assert lines[0] == lines[1]
 
 
-def test_e7_another_language_than_the_word_list_is_noted(lic: Any) -> None:
+def test_e7_another_language_than_the_word_list_is_noted(lic):
     assert "is its list in the captions' language?" in lic(lic_content(SCRIPTS[:2]))[1]
 
 
-def test_e7_a_direction_override_never_reaches_the_terminal(lic: Any) -> None:
+def test_e7_a_direction_override_never_reaches_the_terminal(lic):
     rows = entries()
     rows[7] = {**rows[7], "img_id": 100, "pred": "a \u202edog"}
     assert "\u202e" not in lic({SAT: rows})[1]
 
 
-def test_e7_any_script_is_scored_alike_under_any_locale_and_hash_seed(
-    lic: Any, tmp_path: Path
-) -> None:
+def test_e7_any_script_is_scored_alike_under_any_locale_and_hash_seed(lic, tmp_path):
     code, text = lic(lic_content(SCRIPTS))
     assert code == 0, text
     here = {path.parent.name for path in results(tmp_path)}
@@ -219,8 +213,8 @@ def test_e7_any_script_is_scored_alike_under_any_locale_and_hash_seed(
 
 @pytest.mark.slow
 def test_e8_a_hundred_thousand_rows_are_scored_within_a_gigabyte_and_a_minute(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     root = write_folder(tmp_path / "data", {SAT: entries(100_000), HUMAN: human_entries(100)})
     words = ["dataset=lic", f"dataset.root={root}", "captioner=sat", *QUICK, "metric.sides=[model]"]
     started = time.monotonic()
@@ -235,7 +229,7 @@ def test_e8_a_hundred_thousand_rows_are_scored_within_a_gigabyte_and_a_minute(
     assert (process.wait(120), time.monotonic() - started < 60) == (0, True)
 
 
-def test_e8_a_caption_of_a_megabyte_is_scored(lic: Any) -> None:
+def test_e8_a_caption_of_a_megabyte_is_scored(lic):
     rows = entries()
     rows[5] = {**rows[5], "pred": "kite " * 200_000}
     assert lic({SAT: rows})[0] == 0
@@ -264,9 +258,7 @@ def named(run: Run, tmp_path: Path) -> Any:
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_e9_a_hostile_captioner_is_scored_and_stays_in_the_outputs(
-    named: Any, tmp_path: Path, name: str
-) -> None:
+def test_e9_a_hostile_captioner_is_scored_and_stays_in_the_outputs(named, tmp_path, name):
     code, text = named(name)
     assert (code, "Traceback" in text) == (0, False), text
     assert {path.name for path in tmp_path.iterdir()} == {"conf", "data", "outputs"}
@@ -307,24 +299,20 @@ def on_a_disk(tmp_path: Path) -> Any:
     return command
 
 
-def test_e13_a_read_only_disk_exits_5(on_a_disk: Any) -> None:
+def test_e13_a_read_only_disk_exits_5(on_a_disk):
     code, text = on_a_disk("1m", ",ro")
     assert (code, "Read-only" in text, "Traceback" in text) == (5, True, False), text
 
 
 @pytest.mark.parametrize("size", ["8k", "40k", "100k"])
-def test_e13_a_full_disk_exits_5_and_leaves_no_empty_or_temporary_file(
-    on_a_disk: Any, size: str
-) -> None:
+def test_e13_a_full_disk_exits_5_and_leaves_no_empty_or_temporary_file(on_a_disk, size):
     left = "'(' -size 0 -o -name '*.tmp*' ')' -printf 'left over: %p\\n'"
     find = f"find disk -name .hydra_jobs -prune -o -type f {left}"  # logs are Hydra's own
     code, text = on_a_disk(size, then=find)
     assert (code, "Traceback" in text, "left over" in text) == (5, False, False), text
 
 
-def test_e13_a_disk_that_fills_up_leaves_old_results_alone(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_e13_a_disk_that_fills_up_leaves_old_results_alone(run, tmp_path, monkeypatch):
     run(*COUNTING)
     (path,) = results(tmp_path)
     before = path.read_bytes()
@@ -337,7 +325,7 @@ def test_e13_a_disk_that_fills_up_leaves_old_results_alone(
     assert [p.read_bytes() for p in results(tmp_path)] == [before]
 
 
-def test_e13_a_full_cache_exits_5(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_e13_a_full_cache_exits_5(run, monkeypatch):
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -348,15 +336,13 @@ def test_e13_a_full_cache_exits_5(run: Run, monkeypatch: pytest.MonkeyPatch) -> 
 # --- E19: stale and damaged files
 
 
-def test_e19_an_edited_word_list_is_another_cell(run: Run, tmp_path: Path) -> None:
+def test_e19_an_edited_word_list_is_another_cell(run, tmp_path):
     run(*COUNTING)
     run(*COUNTING, "attribute.words.male=[man,he]")
     assert len(results(tmp_path)) == 2
 
 
-def test_e19_a_new_version_of_the_metric_is_another_cell(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_e19_a_new_version_of_the_metric_is_another_cell(run, tmp_path, monkeypatch):
     run(*COUNTING)
     info = GenderError.info
     monkeypatch.setattr(GenderError, "info", replace(info, version=info.version + 1))
@@ -375,9 +361,7 @@ def flip_the_cache(folder: Path) -> None:
         flip(path)
 
 
-def test_e19_a_damaged_cache_is_said_and_never_used(
-    run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_e19_a_damaged_cache_is_said_and_never_used(run, tmp_path, caplog):
     run(*SMALL)
     before = (results(tmp_path)[0].parent / "rows.csv").read_bytes()
     flip_the_cache(tmp_path)
@@ -393,9 +377,7 @@ def flip_a_digit(path: Path) -> None:
     flip(path, content.index(b'"value": 0.') + len(b'"value": 0.'))
 
 
-def test_e19_a_flipped_digit_of_a_result_is_said_and_computed_again(
-    run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_e19_a_flipped_digit_of_a_result_is_said_and_computed_again(run, tmp_path, caplog):
     run(*COUNTING)
     before = rows(results(tmp_path)[0])
     flip_a_digit(results(tmp_path)[0])
@@ -407,9 +389,7 @@ def test_e19_a_flipped_digit_of_a_result_is_said_and_computed_again(
 # --- E20: clocks
 
 
-def test_e20_two_commands_in_the_same_second_have_folders_of_their_own(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_e20_two_commands_in_the_same_second_have_folders_of_their_own(run, tmp_path, monkeypatch):
     monkeypatch.setattr("bias_pipeline.config.compose.time.strftime", lambda *_: "20260101-000000")
     run(*COUNTING)
     run(*COUNTING, "captioner=faithful")
@@ -419,7 +399,7 @@ def test_e20_two_commands_in_the_same_second_have_folders_of_their_own(
 # --- E21: reproducibility
 
 
-def test_e21_the_same_command_gives_the_same_rows_elsewhere(run: Run, tmp_path: Path) -> None:
+def test_e21_the_same_command_gives_the_same_rows_elsewhere(run, tmp_path):
     for name in ("one", "two"):
         run(*SMALL, f"paths.outputs={name}")
     one, two = (next(tmp_path.glob(f"{name}/*/rows.csv")).read_bytes() for name in ("one", "two"))
@@ -427,7 +407,7 @@ def test_e21_the_same_command_gives_the_same_rows_elsewhere(run: Run, tmp_path: 
 
 
 @pytest.mark.slow
-def test_e21_two_workers_make_the_table_of_one(run: Run, tmp_path: Path) -> None:
+def test_e21_two_workers_make_the_table_of_one(run, tmp_path):
     sweep = [*SMALL, "captioner=faithful,terse", "metric=lic,leakage"]
     run(*sweep, "paths.outputs=one")
     run(*sweep, "paths.outputs=two", "hydra/launcher=submitit_local")
@@ -435,7 +415,7 @@ def test_e21_two_workers_make_the_table_of_one(run: Run, tmp_path: Path) -> None
     assert one == two
 
 
-def test_e21_shuffled_files_give_the_same_rows(lic: Any, tmp_path: Path) -> None:
+def test_e21_shuffled_files_give_the_same_rows(lic, tmp_path):
     lines = []
     for seed in (1, 2):
         files = {SAT: entries(), HUMAN: human_entries()}
@@ -447,7 +427,7 @@ def test_e21_shuffled_files_give_the_same_rows(lic: Any, tmp_path: Path) -> None
     assert lines[0] == lines[1]
 
 
-def test_e21_the_protocol_of_the_pickle_does_not_matter(lic: Any, tmp_path: Path) -> None:
+def test_e21_the_protocol_of_the_pickle_does_not_matter(lic, tmp_path):
     for protocol in (0, 4):
         lic({SAT: pickle.dumps(entries(), protocol)}, "metric=gender_error")
     assert len(results(tmp_path)) == 1
@@ -457,16 +437,14 @@ LONG = 300 * "x"
 
 
 @pytest.mark.parametrize("captioner", [LONG, f"{LONG}.json", f"nowhere/{LONG}.json", 5000 * "y/"])
-def test_e9_a_name_that_no_file_can_have_is_told(run: Run, tmp_path: Path, captioner: str) -> None:
+def test_e9_a_name_that_no_file_can_have_is_told(run, tmp_path, captioner):
     coco_folder.write_folder(tmp_path)
     items = ("dataset=coco", "dataset.root=.", "metric=gender_error", *QUICK)
     code, text = run(*items, f"captioner='{captioner}'")
     assert (code in (2, 5), "a bug" in text, "Traceback" in text) == (True, False, False), text
 
 
-def test_e9_signs_in_the_name_of_a_bug_are_shown(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_e9_signs_in_the_name_of_a_bug_are_shown(run, tmp_path, monkeypatch):
     def fail(*_: object, **__: object) -> None:
         raise ValueError("x\x1b[8m\ud83d\u202e")
 

@@ -1,7 +1,5 @@
 """``analysis feature_sensitivity`` through the door: from photos to a table."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd
@@ -26,7 +24,7 @@ def model(run: Run) -> str:
     return "m"
 
 
-def test_pictures_are_changed_captioned_and_scored(run: Run, model: str) -> None:
+def test_pictures_are_changed_captioned_and_scored(run, model):
     options = ("d/images", "--model", model, *REGIONS, "--out", "f", "--max-new-tokens", "9")
     cheap = ("metric=quality,gender_error", "seeds=1", "stats.resamples=50")
     words = ("analysis", "feature_sensitivity", *options, *DATA, *cheap, "image_masking.blur=0.3")
@@ -49,6 +47,6 @@ def test_pictures_are_changed_captioned_and_scored(run: Run, model: str) -> None
         ([*REGIONS, "--out", "f", "--image-masking", "objects"], "this analysis sets it"),
     ],
 )
-def test_what_does_not_fit_is_refused(words: list[str], message: str, run: Run) -> None:
+def test_what_does_not_fit_is_refused(words, message, run):
     code, output = run("analysis", "feature_sensitivity", "photos", "--model", "m", *words)
     assert (code, message in output) == (2, True)

@@ -1,14 +1,12 @@
 """``encoder=fiber`` through the door."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import Run, results
+from tests.cli.commands import results
 from tests.fiber_files import write_fiber
 
 SMALL = ("metric=retrieval_fairness", "encoder=fiber", "stats.resamples=20", "logger=csv")
@@ -23,7 +21,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_fiber(tmp_path_factory.mktemp("fiber"))
 
 
-def test_scenes_are_retrieved_and_ordered_again(run: Run, folder: Path, tmp_path: Path) -> None:
+def test_scenes_are_retrieved_and_ordered_again(run, folder, tmp_path):
     words = (f"encoder.model={folder}", "metric.rerank=null,20", "metric.recall=[1]")
     code, output = run(*SMALL, *SCENES, *words)
     assert code == 0, output
@@ -39,7 +37,7 @@ def test_scenes_are_retrieved_and_ordered_again(run: Run, folder: Path, tmp_path
     assert "the first 20 of each ranking" in output
 
 
-def test_without_weights_what_to_fetch_is_told_at_once(run: Run) -> None:
+def test_without_weights_what_to_fetch_is_told_at_once(run):
     started = time.monotonic()
     code, output = run(*SMALL, *SCENES)
     assert (code, time.monotonic() - started < 5) == (5, True)
@@ -47,12 +45,12 @@ def test_without_weights_what_to_fetch_is_told_at_once(run: Run) -> None:
     assert "encoder.model=FOLDER" in output
 
 
-def test_a_clip_does_not_judge_pairs(run: Run) -> None:
+def test_a_clip_does_not_judge_pairs(run):
     code, output = run(*SMALL, *SCENES, "encoder=clip", "metric.rerank=20")
     assert (code, "choose encoder=fiber" in output) == (2, True)
 
 
-def test_weights_that_are_cut_short_are_refused(run: Run, folder: Path, tmp_path: Path) -> None:
+def test_weights_that_are_cut_short_are_refused(run, folder, tmp_path):
     mine = tmp_path / "mine"
     mine.mkdir()
     for name in ("vocab.json", "merges.txt"):
@@ -63,7 +61,7 @@ def test_weights_that_are_cut_short_are_refused(run: Run, folder: Path, tmp_path
     assert (code, "not a file of weights, or cut short" in output) == (3, True)
 
 
-def test_models_show_tells_of_its_files(run: Run, folder: Path) -> None:
+def test_models_show_tells_of_its_files(run, folder):
     words = ("models", "show", "metric=retrieval_fairness", "encoder=fiber")
     code, output = run(*words)
     assert (code, "fetch fiber_pretrain.ckpt by hand" in output) == (5, True)

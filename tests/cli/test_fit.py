@@ -1,7 +1,5 @@
 """``fit sat`` and ``fit grit`` through the door, and who takes what they write."""
 
-from __future__ import annotations
-
 import io
 import json
 from contextlib import redirect_stderr, redirect_stdout
@@ -11,7 +9,7 @@ import pytest
 
 from bias_pipeline.commands.main import main
 from bias_pipeline.debias.export import READINGS
-from tests.cli.commands import Run, part, results
+from tests.cli.commands import part, results
 from tests.photo_folder import write_photos
 
 FEW = ("dataset.n_images=60", "--epochs", "1", "--batch-size", "32")
@@ -50,16 +48,14 @@ def grounded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("emotion", ["anger", "predicted"])
-def test_a_grounded_captioner_writes_for_an_emotion(
-    grounded: Path, run: Run, tmp_path: Path, emotion: str
-) -> None:
+def test_a_grounded_captioner_writes_for_an_emotion(grounded, run, tmp_path, emotion):
     photos = write_photos(tmp_path / "photos", 3)
     words = ("--model", str(grounded), "--out", "out", "--emotion", emotion)
     code, output = run("caption", str(photos), *words)
     assert code == 0, output
 
 
-def test_a_grounded_captioner_asks_for_an_emotion(grounded: Path, run: Run, tmp_path: Path) -> None:
+def test_a_grounded_captioner_asks_for_an_emotion(grounded, run, tmp_path):
     photos = write_photos(tmp_path / "photos", 3)
     code, output = run("caption", str(photos), "--model", str(grounded), "--out", "out")
     assert code == 2
@@ -67,7 +63,7 @@ def test_a_grounded_captioner_asks_for_an_emotion(grounded: Path, run: Run, tmp_
 
 
 @pytest.mark.parametrize("words", [("grit", "emotion"), ("sat", "gender")])
-def test_only_a_sat_is_grounded_and_only_in_emotion(run: Run, words: tuple[str, str]) -> None:
+def test_only_a_sat_is_grounded_and_only_in_emotion(run, words):
     kind, attribute = words
     code, output = run("fit", kind, f"encoder.grounding={attribute}", "--out", "mine")
     assert code == 2
@@ -81,7 +77,7 @@ def mine(request: pytest.FixtureRequest) -> Path:
     return folder
 
 
-def test_a_fitted_captioner_captions_photos(mine: Path, run: Run, tmp_path: Path) -> None:
+def test_a_fitted_captioner_captions_photos(mine, run, tmp_path):
     photos = write_photos(tmp_path / "photos", 3)
     words = ("--model", str(mine), "--out", "out", "--beams", "2", "--max-new-tokens", "5")
     code, output = run("caption", str(photos), *words)
@@ -93,7 +89,7 @@ def test_a_fitted_captioner_captions_photos(mine: Path, run: Run, tmp_path: Path
     assert len(content) == 3
 
 
-def test_a_fitted_captioner_judges(mine: Path, run: Run, tmp_path: Path) -> None:
+def test_a_fitted_captioner_judges(mine, run, tmp_path):
     words = ("metric=imagecaptioner2", "captioner=faithful", "dataset.n_images=60", "seeds=1")
     more = ("stats.resamples=20", "logger=csv", "metric.leaks=[]", "metric.sides=[model]")
     small = "encoder.side=64"
@@ -106,24 +102,24 @@ def test_a_fitted_captioner_judges(mine: Path, run: Run, tmp_path: Path) -> None
     assert 0 < part(results(tmp_path)[0], "model")["value"] < 1
 
 
-def test_what_is_said_at_the_end_can_be_used(sat: tuple[Path, str]) -> None:
+def test_what_is_said_at_the_end_can_be_used(sat):
     assert f"caption --model {sat[0]}" in sat[1]
     assert "a captioner of 300 captions, loss" in sat[1]
 
 
-def test_models_show_says_who_takes_it(run: Run, sat: tuple[Path, str]) -> None:
+def test_models_show_says_who_takes_it(run, sat):
     code, output = run("models", "show", str(sat[0]))
     assert (code, "caption --model" in output, "encoder.model" in output) == (0, True, True), output
 
 
-def test_sizes_are_settings_and_another_captioners_captions_are_learnt(tmp_path: Path) -> None:
+def test_sizes_are_settings_and_another_captioners_captions_are_learnt(tmp_path):
     fit(tmp_path, "sat", "encoder.hidden_dim=20", "captioner=amplifier", "--captions", "model")
     config = json.loads((tmp_path / "mine" / "config.json").read_text())
     assert config["encoder"]["hidden_dim"] == 20
     assert '"captioner": "amplifier"' in (tmp_path / "mine" / "README.md").read_text()
 
 
-def test_the_captioner_of_the_last_epoch_is_the_fitted_one(tmp_path: Path) -> None:
+def test_the_captioner_of_the_last_epoch_is_the_fitted_one(tmp_path):
     fit(tmp_path, "sat", *TINY, "--epochs", "2", "--each-epoch", "--equalizer")
     weights = [
         (tmp_path / "mine" / place / "model.safetensors").read_bytes()
@@ -132,7 +128,7 @@ def test_the_captioner_of_the_last_epoch_is_the_fitted_one(tmp_path: Path) -> No
     assert weights[0] != weights[1] == weights[2]
 
 
-def test_the_card_says_what_is_equalized(tmp_path: Path) -> None:
+def test_the_card_says_what_is_equalized(tmp_path):
     fit(tmp_path, "grit", "--equalizer", "--confusion-weight", "3")
     text = (tmp_path / "mine" / "README.md").read_text()
     assert '"confusion": 3.0' in text
@@ -150,9 +146,7 @@ def test_the_card_says_what_is_equalized(tmp_path: Path) -> None:
         (["sat", "--weights", "absent.parquet"], "absent.parquet"),
     ],
 )
-def test_options_of_captioners_that_do_not_fit_are_refused(
-    words: list[str], message: str, run: Run
-) -> None:
+def test_options_of_captioners_that_do_not_fit_are_refused(words, message, run):
     code, printed = run("fit", *words, *FEW[:1], "--out", "mine")
     assert code != 0
     assert message in printed
@@ -169,21 +163,19 @@ def test_options_of_captioners_that_do_not_fit_are_refused(
         (["--epochs", "0"], "--epochs"),
     ],
 )
-def test_what_does_not_fit_is_refused(words: list[str], message: str, run: Run) -> None:
+def test_what_does_not_fit_is_refused(words, message, run):
     code, printed = run("fit", "sat", *FEW[:1], *words, "--out", "mine")
     assert code in (2, 3)
     assert message in printed
     assert not Path("mine").exists()
 
 
-def test_epochs_of_a_clip_are_no_setting_of_the_trainer(run: Run) -> None:
+def test_epochs_of_a_clip_are_no_setting_of_the_trainer(run):
     code, printed = run("fit", "clip", "trainer.max_epochs=3", "--out", "mine")
     assert (code, "--epochs" in printed) == (2, True)
 
 
-def test_a_fitted_captioner_takes_no_prompt(
-    run: Run, tmp_path: Path, sat: tuple[Path, str]
-) -> None:
+def test_a_fitted_captioner_takes_no_prompt(run, tmp_path, sat):
     photos = write_photos(tmp_path / "photos", 1)
     words = ("--model", str(sat[0]), "--out", "out", "--prompt", "a photo of")
     code, printed = run("caption", str(photos), *words)
@@ -192,14 +184,14 @@ def test_a_fitted_captioner_takes_no_prompt(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sat", "clip"])
-def test_two_processes_fit_together(kind: str, run: Run) -> None:
+def test_two_processes_fit_together(kind, run):
     words = ("dataset.n_images=60", "--epochs", "1", "--batch-size", "20", "trainer=ddp")
     code, output = run("fit", kind, *words, "--out", "mine")
     assert code == 0, output
     assert Path("mine", "model.safetensors").is_file()
 
 
-def test_a_debiasing_is_exported(run: Run, clip: Path) -> None:
+def test_a_debiasing_is_exported(run, clip):
     words = ("dataset.n_images=60", f"encoder.model={clip}", "debias=mean_difference")
     code, output = run("fit", "debias", *words, "metric.k=5", "--out", "mine")
     assert code == 0, output
@@ -211,9 +203,7 @@ def test_a_debiasing_is_exported(run: Run, clip: Path) -> None:
 
 
 @pytest.mark.parametrize("reading", READINGS)
-def test_the_papers_debiasing_of_a_generator_is_exported(
-    reading: str, run: Run, clip: Path
-) -> None:
+def test_the_papers_debiasing_of_a_generator_is_exported(reading, run, clip):
     size = ("dataset=scenes", "dataset.n_images=60", "debias.k=3", "metric.k=5")
     words = ("experiment=vl_fig11", *size, f"encoder.model={clip}", "--prompts", reading)
     code, output = run("fit", "debias", *words, "--out", "mine")
@@ -228,7 +218,7 @@ def test_the_papers_debiasing_of_a_generator_is_exported(
     assert f'"prompts": "{reading}"' in Path("mine", "README.md").read_text()
 
 
-def test_prompts_are_of_a_debiasing(run: Run) -> None:
+def test_prompts_are_of_a_debiasing(run):
     code, output = run("fit", "clip", *FEW, "--prompts", "outputs", "--out", "mine")
     assert (code, "of fit debias" in output) == (2, True)
 
@@ -241,9 +231,7 @@ def test_prompts_are_of_a_debiasing(run: Run) -> None:
         (["debias=erasure", "--epochs", "2"], "leave them out"),
     ],
 )
-def test_what_is_no_debiasing_is_refused(
-    words: list[str], message: str, run: Run, clip: Path
-) -> None:
+def test_what_is_no_debiasing_is_refused(words, message, run, clip):
     items = ("dataset.n_images=60", f"encoder.model={clip}", *words)
     code, printed = run("fit", "debias", *items, "--out", "mine")
     assert (code, message in printed) == (2, True)

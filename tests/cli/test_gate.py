@@ -1,7 +1,5 @@
 """The page on CI, as it is printed: a baseline, a gate, and what CI is told."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
@@ -72,13 +70,13 @@ def gated(baseline: Path) -> tuple[int, str]:
     return run(*GATE)
 
 
-def test_the_gate_says_no(gated: tuple[int, str]) -> None:
+def test_the_gate_says_no(gated):
     code, text = gated
     assert (code, "new is less fair than current by more than 2 points" in text) == (1, True), text
 
 
 @pytest.mark.usefixtures("gated")
-def test_junit_names_what_is_lost(folder: Path) -> None:
+def test_junit_names_what_is_lost(folder):
     suite = ElementTree.parse(folder / "result.xml").getroot()
     assert (suite.tag, suite.get("failures"), suite.get("skipped")) == ("testsuite", "1", "1")
     (failure,) = suite.iter("failure")
@@ -86,14 +84,14 @@ def test_junit_names_what_is_lost(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("gated")
-def test_the_result_is_the_next_baseline(folder: Path) -> None:
+def test_the_result_is_the_next_baseline(folder):
     changed = {"baseline.json": "result.json", "result.json": "again.json"}
     assert run(*(changed.get(word, word) for word in GATE))[0] == 0  # against itself
     decisions = json.loads((folder / "again.json").read_text())["decisions"]
     assert [line["other"] for line in decisions] == ["new (baseline)"] * 2
 
 
-def test_a_baseline_decides_as_captions_do(gated: tuple[int, str]) -> None:
+def test_a_baseline_decides_as_captions_do(gated):
     words = [word for word in GATE if word != "--baseline"]
     words[words.index("baseline.json")] = "captions/current.json"
     code, text = run(*words)
@@ -102,17 +100,17 @@ def test_a_baseline_decides_as_captions_do(gated: tuple[int, str]) -> None:
 
 
 @pytest.mark.usefixtures("gated")
-def test_captions_of_both_need_no_baseline() -> None:
+def test_captions_of_both_need_no_baseline():
     assert run(*PAIR)[0] == 1
 
 
 @pytest.mark.parametrize("option", ["--json", "--junit"])
-def test_a_file_that_cannot_be_written_costs_no_work(option: str) -> None:
+def test_a_file_that_cannot_be_written_costs_no_work(option):
     code, text = run(*PAIR, option, "nowhere/x")
     assert (code, "error: nowhere/x: the folder nowhere does not exist" in text) == (5, True), text
 
 
-def test_the_workflow_runs_the_gate_of_the_page() -> None:
+def test_the_workflow_runs_the_gate_of_the_page():
     steps = [re.search(r"(?s)run: >\n(.*?)\n      -", block) for block in blocks(PAGE, "yaml")]
     (run,) = filter(None, steps)  # the other block uses the ready-made step
     assert shlex.split(run[1])[3:] == GATE

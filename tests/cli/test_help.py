@@ -1,7 +1,5 @@
 """Every word has help that its parser makes and that does nothing else; shells complete it all."""
 
-from __future__ import annotations
-
 import os
 import resource
 import subprocess
@@ -11,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.commands.completion import completions
-from bias_pipeline.commands.registry import WORDS, Command
-from tests.cli.commands import Run
+from bias_pipeline.commands.registry import WORDS
 from tests.corpora import REPOSITORY
 
 NAMES = [word.name for word in WORDS]
@@ -20,43 +17,41 @@ MOST_S = 1.5  # CPU seconds of help
 
 
 @pytest.mark.parametrize("word", WORDS, ids=NAMES)
-def test_a_word_has_help_that_does_nothing_else(run: Run, tmp_path: Path, word: Command) -> None:
+def test_a_word_has_help_that_does_nothing_else(run, tmp_path, word):
     code, text = run(*word.name.split(), "--help")
     assert (code, text.startswith("usage: "), list(tmp_path.iterdir())) == (0, True, [])
 
 
 @pytest.mark.parametrize("word", WORDS, ids=NAMES)
-def test_help_has_every_option_of_the_parser(run: Run, word: Command) -> None:
+def test_help_has_every_option_of_the_parser(run, word):
     text = run(*word.name.split(), "--help")[1]
     assert [flag for flag in word.parser().flags if flag not in text] == []
 
 
 @pytest.mark.parametrize("word", WORDS, ids=NAMES)
-def test_help_wins_over_whatever_else_is_asked(run: Run, word: Command) -> None:
+def test_help_wins_over_whatever_else_is_asked(run, word):
     assert run(*word.name.split(), "x", "metric=nothing", "-h")[0] == 0
 
 
-def test_the_overview_names_every_word(run: Run) -> None:
+def test_the_overview_names_every_word(run):
     text = run("--help")[1]
     assert [name for name in NAMES if f"python -m bias_pipeline {name}" not in text] == []
 
 
 @pytest.mark.parametrize("first", ["data", "analysis"])
-def test_a_word_that_only_has_others_below_it_lists_them(run: Run, first: str) -> None:
+def test_a_word_that_only_has_others_below_it_lists_them(run, first):
     code, text = run(first, "--help")
     below = [name for name in NAMES if name.startswith(f"{first} ")]
     assert (code, [name for name in below if name not in text]) == (0, [])
 
 
 @pytest.mark.parametrize("words", [("data", "valdate"), ("analysis", "word")], ids=" ".join)
-def test_an_unknown_word_below_another_is_answered_with_the_nearest(
-    run: Run, words: tuple[str, ...]
-) -> None:
+def test_an_unknown_word_below_another_is_answered_with_the_nearest(run, words):
     code, text = run(*words)
     assert (code, "did you mean" in text) == (2, True), text
 
 
-def test_help_of_any_word_is_quick() -> None:
+def test_help_of_any_word_is_quick():
     """The slowest, by what is imported; in CPU seconds, for the machine may be busy."""
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     for words in (["audit"], ["submit", "embed"], ["analysis", "consistency"]):
@@ -85,13 +80,13 @@ def test_help_of_any_word_is_quick() -> None:
         ("nothing here", []),
     ],
 )
-def test_a_line_is_completed(line: str, result: list[str]) -> None:
+def test_a_line_is_completed(line, result):
     assert [
         completion for completion in completions(line) if completion in result or not result
     ] == result
 
 
-def test_files_that_others_share_are_not_offered() -> None:
+def test_files_that_others_share_are_not_offered():
     assert "_scratch" not in completions("encoder=")
 
 
@@ -104,7 +99,7 @@ def test_files_that_others_share_are_not_offered() -> None:
         ("python scri", ""),
     ],
 )
-def test_bash_completes(tmp_path: Path, line: str, result: str) -> None:
+def test_bash_completes(tmp_path, line, result):
     script = f"""
         eval "$(python -m bias_pipeline completion bash)"
         COMP_LINE={line!r} COMP_POINT={len(line)}

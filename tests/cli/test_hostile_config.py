@@ -3,8 +3,6 @@
 A canary is a file that an attack would leave in the test's own folder.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from itertools import cycle
@@ -17,7 +15,7 @@ from bias_pipeline.commands import submit
 from bias_pipeline.config.compose import cell
 from bias_pipeline.errors import UsageError
 from bias_pipeline.sweeps import launch, slurm
-from tests.cli.commands import SMALL, Run
+from tests.cli.commands import SMALL
 
 CANARY = "canary"
 SPAWN = f"{{_target_: setuptools._distutils.spawn.spawn, cmd: [touch, {CANARY}]}}"
@@ -91,17 +89,13 @@ FLAGS = [(), ("--multirun",), ("--cfg", "job", "--resolve")]
 
 
 @pytest.mark.parametrize(("override", "flags"), [*zip(HIDDEN, cycle(FLAGS), strict=False)])
-def test_e11_nothing_that_an_override_hides_runs(
-    run: Run, evil: Path, override: str, flags: tuple[str, ...]
-) -> None:
+def test_e11_nothing_that_an_override_hides_runs(run, evil, override, flags):
     code, text = run(*SMALL, override, *flags)
     assert (code, "Traceback" in text, evil.exists()) == (2, False, False), text
 
 
 @pytest.mark.parametrize("words", [*FLAGS, ("submit",)])
-def test_e11_every_command_line_is_checked_before_anything_else(
-    monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
-) -> None:
+def test_e11_every_command_line_is_checked_before_anything_else(monkeypatch, words):
     """So the tests here need to try each override with one of them alone."""
 
     def check(_: object) -> None:
@@ -128,9 +122,7 @@ FILES = [
 
 
 @pytest.mark.parametrize(("content", "swept"), [*zip(FILES, cycle([False, True]), strict=False)])
-def test_e11_nothing_that_a_file_names_runs(
-    run: Run, evil: Path, tmp_path: Path, content: dict[str, object], swept: bool
-) -> None:
+def test_e11_nothing_that_a_file_names_runs(run, evil, tmp_path, content, swept):
     folder = tmp_path / "mine" / "experiment"
     folder.mkdir(parents=True)
     for name, item in (("bad", content), ("good", {"seeds": 1})):
@@ -141,15 +133,13 @@ def test_e11_nothing_that_a_file_names_runs(
     assert ("Traceback" in text, evil.exists()) == (False, False), text
 
 
-def test_e11_what_a_sweeper_is_given_is_looked_at(run: Run, evil: Path) -> None:
+def test_e11_what_a_sweeper_is_given_is_looked_at(run, evil):
     params = "+hydra.sweeper.params={+hydra.callbacks.x: '{_target_: evil.Callback}'}"
     code, text = run(*SMALL, "--multirun", params)
     assert (code, evil.exists()) == (2, False), text
 
 
-def test_e11_a_file_of_another_kind_of_launcher_is_still_looked_at(
-    run: Run, tmp_path: Path
-) -> None:
+def test_e11_a_file_of_another_kind_of_launcher_is_still_looked_at(run, tmp_path):
     """The name of the file says nothing: what it makes Hydra use is what counts."""
     folder = tmp_path / "mine" / "hydra" / "launcher"
     folder.mkdir(parents=True)
@@ -183,31 +173,29 @@ LAUNCHING = [
 @pytest.mark.parametrize(
     ("option", "word"), [*zip(LAUNCHING, cycle([(), ("submit",)]), strict=False)]
 )
-def test_e11_a_launcher_takes_no_text_for_the_shell(
-    run: Run, evil: Path, option: str, word: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_e11_a_launcher_takes_no_text_for_the_shell(run, evil, option, word, monkeypatch):
     monkeypatch.setattr(submit, "_sbatch", lambda _: pytest.fail("it was submitted"))
     monkeypatch.setattr(slurm, "check_slurm", lambda _: None)
     code, text = run(*word, *SMALL, "cluster=slurm", f"++hydra.launcher.{option}")
     assert (code, "hydra.launcher" in text, "Traceback" in text) == (2, True, False), text
 
 
-def test_a_launcher_that_is_not_needed_names_what_is(run: Run) -> None:
+def test_a_launcher_that_is_not_needed_names_what_is(run):
     pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
     code, text = run(*SMALL, "hydra/launcher=joblib")
     assert (code, "processes=4" in text) == (2, True), text
 
 
-def test_e11_a_folder_of_outputs_is_one_line_of_a_script(run: Run) -> None:
+def test_e11_a_folder_of_outputs_is_one_line_of_a_script(run):
     code, text = run("submit", *SMALL, "paths.outputs='a\ntouch canary'")
     assert (code, "paths.outputs" in text) == (2, True), text
 
 
 @pytest.mark.parametrize("choice", ["default", "stdout", "none", "disabled", "quiet"])
-def test_the_logging_that_hydra_and_we_bring_is_accepted(choice: str) -> None:
+def test_the_logging_that_hydra_and_we_bring_is_accepted(choice):
     assert cell([f"hydra/job_logging={choice}"])
 
 
 @pytest.mark.parametrize("launcher", ["basic", "submitit_local", "submitit_slurm"])
-def test_the_launchers_of_the_documents_are_accepted(launcher: str) -> None:
+def test_the_launchers_of_the_documents_are_accepted(launcher):
     assert cell([f"hydra/launcher={launcher}"])

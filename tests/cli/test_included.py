@@ -3,8 +3,6 @@
 And that nothing but the user's own command or environment lets a configuration build them.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shlex
@@ -22,7 +20,7 @@ from bias_pipeline.config import expansion, overrides, targets
 from bias_pipeline.config.targets import is_allowed
 from bias_pipeline.io.paths import VARIABLE
 from bias_pipeline.metrics import catalogue
-from tests.cli.commands import Run, results, rows
+from tests.cli.commands import results, rows
 from tests.corpora import REPOSITORY
 from tests.documents import own_package
 
@@ -46,37 +44,37 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         known.cache_clear()
 
 
-def test_a_metric_of_ones_own_is_run(run: Run, tmp_path: Path) -> None:
+def test_a_metric_of_ones_own_is_run(run, tmp_path):
     code, printed = run(*INCLUDE, "metric=silence", *CELL)
     assert (code, [row["metric"] for row in rows(results(tmp_path)[0])][:1]) == (0, ["silence"]), (
         printed
     )
 
 
-def test_an_encoder_of_ones_own_is_trained(run: Run, tmp_path: Path) -> None:
+def test_an_encoder_of_ones_own_is_trained(run, tmp_path):
     code, printed = run("encoder=bag", *INCLUDE, "trainer.max_epochs=1", *CELL)
     assert (code, rows(results(tmp_path)[0])[0]["encoder"]) == (0, "bag"), printed
 
 
-def test_an_attribute_of_ones_own_is_scored(run: Run, tmp_path: Path) -> None:
+def test_an_attribute_of_ones_own_is_scored(run, tmp_path):
     code, printed = run("attribute=mood", "metric=gender_error", *INCLUDE, *CELL)
     assert (code, rows(results(tmp_path)[0])[0]["attribute"]) == (0, "mood"), printed
 
 
-def test_a_data_set_of_ones_own_is_read(run: Run, tmp_path: Path) -> None:
+def test_a_data_set_of_ones_own_is_read(run, tmp_path):
     lines = [f"{i},{'mf'[i % 2]},a red {('car', 'cat')[i % 2]},a dog" for i in range(80)]
     (tmp_path / "captions.csv").write_text("\n".join(["id,sex,mine,human", *lines]))
     code, printed = run("dataset=sheet", SHEET, "--include=mine", *CELL[1:])
     assert (code, rows(results(tmp_path)[0])[0]["dataset"]) == (0, "sheet"), printed
 
 
-def test_an_attribute_needs_a_folder_alone(run: Run, tmp_path: Path, mine: Path) -> None:
+def test_an_attribute_needs_a_folder_alone(run, tmp_path, mine):
     words = ["--config-dir", str(mine / "conf"), "attribute=mood", "metric=gender_error", *CELL]
     code, printed = run(*words)
     assert code == 0, printed
 
 
-def test_an_installed_program_finds_the_packages_of_its_working_folder(tmp_path: Path) -> None:
+def test_an_installed_program_finds_the_packages_of_its_working_folder(tmp_path):
     """Python puts the program's folder in front of its path, not the one it was started in."""
     command = [sys.executable, "-P", "-m", "bias_pipeline", *INCLUDE, "metric=silence", *CELL]
     variables = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
@@ -86,33 +84,33 @@ def test_an_installed_program_finds_the_packages_of_its_working_folder(tmp_path:
     assert (done.returncode, len(results(tmp_path))) == (0, 1), done.stderr
 
 
-def test_what_is_included_is_printed(run: Run, mine: Path) -> None:
+def test_what_is_included_is_printed(run, mine):
     assert f"included: mine from {mine}" in run(*INCLUDE, "metric=silence", *CELL)[1]
 
 
-def test_the_manifest_says_what_was_included(run: Run, tmp_path: Path, mine: Path) -> None:
+def test_the_manifest_says_what_was_included(run, tmp_path, mine):
     run(*INCLUDE, "metric=silence", *CELL)
     manifest = json.loads(results(tmp_path)[0].read_text())["manifest"]
     assert manifest["included"] == {"mine": str(mine)}
 
 
-def test_help_offers_what_is_included(run: Run) -> None:
+def test_help_offers_what_is_included(run):
     assert "silence" in run("--help", *INCLUDE)[1]
 
 
-def test_all_metrics_are_those_of_ones_own_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_metrics_are_those_of_ones_own_too(monkeypatch):
     monkeypatch.setenv(VARIABLE, "mine")
     (word,) = expansion.expand(overrides.options_of(["metric=all"]))
     assert "silence" in word.partition("=")[2].split(",")
 
 
-def test_workers_of_a_sweep_have_it(run: Run, tmp_path: Path) -> None:
+def test_workers_of_a_sweep_have_it(run, tmp_path):
     words = ["metric=silence", "captioner=terse,faithful", "hydra/launcher=submitit_local"]
     code, printed = run(*INCLUDE, *words, *CELL)
     assert (code, len(results(tmp_path))) == (0, 2), printed
 
 
-def test_submitted_jobs_are_told(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_submitted_jobs_are_told(run, tmp_path, monkeypatch):
     def answer(words: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess(words, 0, "7\n", "")
 
@@ -124,7 +122,7 @@ def test_submitted_jobs_are_told(run: Run, tmp_path: Path, monkeypatch: pytest.M
     assert shlex.split(jobs.read_text())[:3] == ["run", *INCLUDE]
 
 
-def test_python_has_it_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_has_it_by_the_environment(monkeypatch):
     monkeypatch.setenv(VARIABLE, "mine")
     captions, labels = ["a man", "a dog"], ["male", "female"]
     assert bp.score("silence", captions, labels, human=["a man", "a girl"]).rows[0].value == 0.5
@@ -133,12 +131,12 @@ def test_python_has_it_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> No
 # --- and nobody else may
 
 
-def test_e11_without_a_word_it_is_refused(run: Run, mine: Path) -> None:
+def test_e11_without_a_word_it_is_refused(run, mine):
     code, printed = run("--config-dir", str(mine / "conf"), "metric=silence", *CELL)
     assert (code, "'mine.silence.Silence' is not allowed" in printed) == (2, True), printed
 
 
-def test_e11_after_the_command_it_is_refused_again(run: Run) -> None:
+def test_e11_after_the_command_it_is_refused_again(run):
     run(*INCLUDE, "metric=silence", *CELL)
     assert not is_allowed("mine.silence.Silence")
 
@@ -153,7 +151,7 @@ def test_e11_after_the_command_it_is_refused_again(run: Run) -> None:
     ],
     ids=str,
 )
-def test_e11_no_file_includes_a_package(run: Run, mine: Path, content: dict[str, Any]) -> None:
+def test_e11_no_file_includes_a_package(run, mine, content):
     metric = {"metric": {"_target_": "mine.silence.Silence", "attribute": "${attribute}"}}
     path = mine / "conf" / "experiment" / "own.yaml"
     path.parent.mkdir()
@@ -162,7 +160,7 @@ def test_e11_no_file_includes_a_package(run: Run, mine: Path, content: dict[str,
     assert (code, "mine.silence" in sys.modules) == (2, False), printed
 
 
-def test_e11_a_search_path_is_refused_with_what_to_do(run: Run) -> None:
+def test_e11_a_search_path_is_refused_with_what_to_do(run):
     code, printed = run("hydra.searchpath=[pkg://mine.conf]", *CELL)
     assert (code, "a package with --include" in " ".join(printed.split())) == (2, True), printed
 
@@ -177,14 +175,12 @@ def test_e11_a_search_path_is_refused_with_what_to_do(run: Run) -> None:
         "os.system",
     ],
 )
-def test_e11_an_included_package_has_its_own_configurable_classes_alone(
-    target: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_e11_an_included_package_has_its_own_configurable_classes_alone(target, monkeypatch):
     monkeypatch.setenv(VARIABLE, "mine")
     assert not is_allowed(target)
 
 
-def test_a_class_of_ones_own_is_no_class_of_ours(run: Run, tmp_path: Path, mine: Path) -> None:
+def test_a_class_of_ones_own_is_no_class_of_ours(run, tmp_path, mine):
     """Two metrics of one name and other code are two runs."""
     run(*INCLUDE, "metric=silence", *CELL)
     (tmp_path / "other").mkdir()
@@ -203,17 +199,17 @@ def test_a_class_of_ones_own_is_no_class_of_ours(run: Run, tmp_path: Path, mine:
 # --- mistakes
 
 
-def test_an_absent_package_is_named(run: Run) -> None:
+def test_an_absent_package_is_named(run):
     code, printed = run("--include", "nothere", *CELL)
     assert (code, "--include nothere: there is no such package" in printed) == (5, True)
 
 
 @pytest.mark.parametrize("words", [("--include",), ("--include", "a/b"), ("--include=",)])
-def test_a_name_that_is_none_is_refused(run: Run, words: tuple[str, ...]) -> None:
+def test_a_name_that_is_none_is_refused(run, words):
     assert run(*CELL, *words)[0] == 2
 
 
-def test_a_mistake_in_ones_own_module_is_told(run: Run, mine: Path) -> None:
+def test_a_mistake_in_ones_own_module_is_told(run, mine):
     (mine / "silence.py").write_text("import nothing_of_this_name\n")
     code, printed = run(*INCLUDE, "metric=silence", *CELL)
     text = "ModuleNotFoundError: No module named 'nothing_of_this_name'"

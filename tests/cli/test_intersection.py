@@ -1,12 +1,8 @@
 """``attribute=[gender,race]`` through the door."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
-from tests.cli.commands import Run, part, results
+from tests.cli.commands import part, results
 
 CROSSED = (
     "attribute=[gender,race]",
@@ -17,7 +13,7 @@ CROSSED = (
 )
 
 
-def test_an_intersection_is_run_and_its_groups_are_rows(run: Run, tmp_path: Path) -> None:
+def test_an_intersection_is_run_and_its_groups_are_rows(run, tmp_path):
     code, text = run(*CROSSED, "captioner=faithful", "metric.positions=1")
     (path,) = results(tmp_path)
     assert (code, "worst group" in text) == (0, True)
@@ -25,7 +21,7 @@ def test_an_intersection_is_run_and_its_groups_are_rows(run: Run, tmp_path: Path
     assert part(path, "gap")["attribute"] == "gender_race"
 
 
-def test_a_group_that_is_too_small_is_refused(run: Run) -> None:
+def test_a_group_that_is_too_small_is_refused(run):
     code, text = run(*CROSSED, "dataset.n_images=300")
     assert code == 3
     assert "too few images of" in text
@@ -41,19 +37,19 @@ def test_a_group_that_is_too_small_is_refused(run: Run) -> None:
         (["attribute=[gender,race]", "masking=lic"], "may not fit together"),
     ],
 )
-def test_what_is_no_intersection_is_refused(run: Run, words: list[str], message: str) -> None:
+def test_what_is_no_intersection_is_refused(run, words, message):
     code, text = run(*words)
     assert code == 2
     assert message in text
 
 
-def test_what_the_files_hold_is_told_of_intersections(run: Run) -> None:
+def test_what_the_files_hold_is_told_of_intersections(run):
     code, text = run("data", "validate", "attribute=[gender,race]", "dataset.n_images=1200")
     assert code == 0
     assert "gender_race female-dark" in text
 
 
-def test_all_captioners_of_an_intersection(run: Run) -> None:
+def test_all_captioners_of_an_intersection(run):
     code, text = run(*CROSSED, "captioner=all", "--cfg", "job")
     assert code == 0
     assert "bias_pipeline.corpus.intersection.Intersection" in text

@@ -1,7 +1,5 @@
 """A sweep that is killed again and again ends as one that never was."""
 
-from __future__ import annotations
-
 import json
 import random
 import time
@@ -11,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.results.store import LOGGED
-from tests.cli.commands import SMALL, Run, fork, results
+from tests.cli.commands import SMALL, fork, results
 
 KILLS = 20
 AT_ONCE = 2
@@ -70,7 +68,7 @@ def kill_often(folder: Path, n_kills: int, whole_run: float) -> list[Path]:
 
 
 @pytest.mark.slow
-def test_e12_twenty_random_kills_leave_the_table_of_an_unbroken_run(tmp_path: Path) -> None:
+def test_e12_twenty_random_kills_leave_the_table_of_an_unbroken_run(tmp_path):
     started = time.monotonic()
     assert not killed(tmp_path / "whole", 120)
     whole_run = time.monotonic() - started
@@ -85,7 +83,7 @@ def test_e12_twenty_random_kills_leave_the_table_of_an_unbroken_run(tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_e18_eight_sweeps_at_once_write_one_store(tmp_path: Path) -> None:
+def test_e18_eight_sweeps_at_once_write_one_store(tmp_path):
     """Each of the cells is computed once, and no line of the common table is torn or doubled."""
     alone, together = (tmp_path / name for name in ("alone", "together"))
     alone.mkdir()
@@ -103,9 +101,7 @@ def test_e18_eight_sweeps_at_once_write_one_store(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lost", [True, False], ids=["before it was logged", "after"])
-def test_a_cell_is_logged_once_though_a_kill_came_after_saving_it(
-    run: Run, tmp_path: Path, lost: bool
-) -> None:
+def test_a_cell_is_logged_once_though_a_kill_came_after_saving_it(run, tmp_path, lost):
     run(*SMALL)
     log, (path,) = tmp_path / "outputs/rows.csv", results(tmp_path)
     whole = log.read_text()

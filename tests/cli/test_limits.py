@@ -1,7 +1,5 @@
 """What would hang, fill the memory or end in a traceback: a sentence and an exit code, soon."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess
@@ -9,7 +7,6 @@ import sys
 import time
 import zipfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,33 +20,33 @@ from bias_pipeline.models.pretrained import find_pretrained
 from bias_pipeline.models.sentences import KINDS, Sentences, pooling_of
 from bias_pipeline.models.weight_files import read_numbers
 from bias_pipeline.vision.photos import find_photos, read_photo
-from tests.cli.commands import SMALL, Run
+from tests.cli.commands import SMALL
 from tests.corpora import REPOSITORY
 from tests.results.test_store import row
 from tests.tiny_models import write_bert
 
 
 @pytest.mark.parametrize("value", ["range(1e8)", "range(0,1,1e-9)", "shuffle(range(100000000))"])
-def test_a_range_without_end_is_refused_at_once(run: Run, value: str) -> None:
+def test_a_range_without_end_is_refused_at_once(run, value):
     started = time.monotonic()
     code, text = run(*SMALL, f"seeds={value}")
     assert (code, "at most 10,000 values" in text) == (2, True), text
     assert time.monotonic() - started < 10
 
 
-def test_a_sweep_of_too_many_jobs_is_refused_with_their_number(run: Run) -> None:
+def test_a_sweep_of_too_many_jobs_is_refused_with_their_number(run):
     code, text = run(*SMALL, "seeds=range(1,1001)", "limit=range(1,1001)")
     assert (code, "the sweep has 1,000,000 jobs" in text) == (2, True), text
 
 
-def test_a_link_that_loops_is_named(tmp_path: Path) -> None:
+def test_a_link_that_loops_is_named(tmp_path):
     Image.new("RGB", (4, 4)).save(tmp_path / "1.png")
     (tmp_path / "2.png").symlink_to("2.png")
     with pytest.raises(ResourceError, match=r"2\.png: cannot be read"):
         find_photos(tmp_path)
 
 
-def test_packed_weights_are_refused_before_they_are_unpacked(tmp_path: Path) -> None:
+def test_packed_weights_are_refused_before_they_are_unpacked(tmp_path):
     path = tmp_path / "bomb.pth"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("archive/data.pkl", b"\x80\x02}q\x00.")
@@ -59,7 +56,7 @@ def test_packed_weights_are_refused_before_they_are_unpacked(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("longest", ["-1", "0", '"many"'])
-def test_a_tokenizer_that_reads_nothing_is_refused(tmp_path: Path, longest: str) -> None:
+def test_a_tokenizer_that_reads_nothing_is_refused(tmp_path, longest):
     import torch
 
     write_bert(tmp_path)
@@ -72,7 +69,7 @@ def test_a_tokenizer_that_reads_nothing_is_refused(tmp_path: Path, longest: str)
 
 
 @pytest.mark.parametrize("mode", ["RGBA", "LA", "PA"])
-def test_a_transparent_photo_in_strips_is_as_it_is_whole(tmp_path: Path, mode: str) -> None:
+def test_a_transparent_photo_in_strips_is_as_it_is_whole(tmp_path, mode):
     noise = np.random.default_rng(0).integers(0, 256, (600, 30, 4), np.uint8)
     photo = Image.fromarray(noise, "RGBA").convert(mode)
     photo.save(tmp_path / "1.png" if mode != "PA" else tmp_path / "1.tiff")
@@ -94,7 +91,7 @@ print(int(re.search("VmHWM:[^0-9]+([0-9]+)", status)[1]) // 1000)
 """
 
 
-def test_the_largest_transparent_photo_takes_less_than_a_gigabyte(tmp_path: Path) -> None:
+def test_the_largest_transparent_photo_takes_less_than_a_gigabyte(tmp_path):
     path = tmp_path / "1.png"
     Image.new("RGBA", (9400, 9400), (1, 2, 3, 4)).save(path, compress_level=1)
     done = subprocess.run(
@@ -120,9 +117,7 @@ def deaf() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("kind", ["deaf", "absent"])
-def test_an_mlflow_server_that_is_down_costs_ten_seconds_at_most(
-    tmp_path: Path, deaf: str, kind: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_mlflow_server_that_is_down_costs_ten_seconds_at_most(tmp_path, deaf, kind, caplog):
     pytest.importorskip("mlflow")
     from bias_pipeline.results.store import Result
 
@@ -144,7 +139,7 @@ HELPED = pytest.param(1010, 2, marks=pytest.mark.slow)  # seeds are trained by t
 
 
 @pytest.mark.parametrize(("megabytes", "seeds"), [(200, 1), (300, 1), (700, 1), LATE, HELPED])
-def test_a_memory_limit_is_a_sentence(tmp_path: Path, megabytes: int, seeds: int) -> None:
+def test_a_memory_limit_is_a_sentence(tmp_path, megabytes, seeds):
     words = [*SMALL, "metric=lic", "encoder=lstm", f"seeds={seeds}"]
     done = subprocess.run(
         ["sh", "-c", f'ulimit -v {megabytes * 1000}; exec "$0" "$@"', sys.executable, "-m",
@@ -158,19 +153,19 @@ def test_a_memory_limit_is_a_sentence(tmp_path: Path, megabytes: int, seeds: int
     assert (done.returncode, "memory" in text, "Traceback" in text) == (5, True, False), text
 
 
-def test_memory_that_an_import_lacks_is_no_bug() -> None:
+def test_memory_that_an_import_lacks_is_no_bug():
     assert is_out_of_memory(SystemError("error return without exception set"))
 
 
 @pytest.mark.parametrize("word", ["create", "execute"])
-def test_memory_that_onednn_lacks_is_no_bug(word: str) -> None:
+def test_memory_that_onednn_lacks_is_no_bug(word):
     assert is_out_of_memory(RuntimeError(f"could not {word} a primitive"))
 
 
 # --- the last instant
 
 
-def test_ctrl_c_when_all_is_done_leaves_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_when_all_is_done_leaves_no_traceback(monkeypatch):
     def interrupted() -> int:
         raise KeyboardInterrupt
 
@@ -180,7 +175,7 @@ def test_ctrl_c_when_all_is_done_leaves_no_traceback(monkeypatch: pytest.MonkeyP
     assert (door.program(), ignored) == (130, [1])
 
 
-def test_ctrl_c_while_the_process_ends_is_too_late() -> None:
+def test_ctrl_c_while_the_process_ends_is_too_late():
     code = (
         "import atexit, os, signal, sys\n"
         "from bias_pipeline.commands.main import program\n"

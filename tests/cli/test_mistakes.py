@@ -1,7 +1,5 @@
 """Likely mistakes end with a sentence that says what to write, and help does nothing else."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,9 +27,7 @@ HELP = [
 
 
 @pytest.mark.parametrize("words", HELP, ids=" ".join)
-def test_help_is_printed_and_nothing_is_done(
-    run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
-) -> None:
+def test_help_is_printed_and_nothing_is_done(run, monkeypatch, words):
     monkeypatch.setattr(slurm, "check_slurm", lambda _: pytest.fail("Slurm was asked for"))
     try:
         code, text = run(*words)
@@ -58,18 +54,18 @@ MISTAKES = [
 @pytest.mark.parametrize(
     ("words", "message"), MISTAKES, ids=lambda words_given: str(words_given)[:50]
 )
-def test_a_mistake_is_told_as_such(run: Run, words: tuple[str, ...], message: str) -> None:
+def test_a_mistake_is_told_as_such(run, words, message):
     code, text = run(*words, *(SMALL if words[0] != "audit" else ()))
     assert (code, message in text, "a bug" in text) == (2, True, False), text
 
 
-def test_converting_an_absent_file_names_it(run: Run) -> None:
+def test_converting_an_absent_file_names_it(run):
     code, text = run("data", "convert", "nothing.json")
     assert (code, "nothing.json is absent" in text, "set " in text) == (5, True, False), text
 
 
 @pytest.mark.slow
-def test_a_device_that_is_not_there_is_no_bug(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_that_is_not_there_is_no_bug(run, monkeypatch):
     torch = pytest.importorskip("torch")
     if torch.cuda.is_available() or torch.backends.mps.is_available():
         pytest.skip("there is one")
@@ -92,25 +88,23 @@ def without_devices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("words", [LOOKS, ("trainer=gpu",), ("trainer=cpu,gpu",)], ids=str)
 @pytest.mark.usefixtures("without_devices")
-def test_a_device_is_missed_before_any_work(
-    run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
-) -> None:
+def test_a_device_is_missed_before_any_work(run, monkeypatch, words):
     monkeypatch.setattr("bias_pipeline.cell.run_cell", lambda *_, **__: pytest.fail("work"))
     assert run(*NETWORK, *words) == (5, "error: there is none\n")
 
 
-def test_a_finished_cell_needs_no_device(run: Run, request: pytest.FixtureRequest) -> None:
+def test_a_finished_cell_needs_no_device(run, request):
     assert run(*NETWORK, *LOOKS)[0] == 0
     request.getfixturevalue("without_devices")
     assert run(*NETWORK, *LOOKS)[0] == 0
 
 
 @pytest.mark.usefixtures("without_devices")
-def test_a_metric_without_networks_needs_no_device(run: Run) -> None:
+def test_a_metric_without_networks_needs_no_device(run):
     assert run("metric=gender_error", "trainer=gpu", *SMALL)[0] == 0
 
 
-def test_more_devices_than_there_are_is_a_want_of_resources() -> None:
+def test_more_devices_than_there_are_is_a_want_of_resources():
     torch = pytest.importorskip("torch")
     beyond = max(torch.cuda.device_count(), 1) + 8
     with pytest.raises(ResourceError, match=rf"trainer\.devices={beyond}"):
@@ -121,9 +115,7 @@ ENDED = {"status": "failed", "exit_code": 3, "error": "nobody is named", "overri
 
 
 @pytest.mark.parametrize(("captioner", "code"), [("all", 0), ("faithful,terse", 4)])
-def test_all_captioners_are_those_that_the_data_permit(
-    run: Run, monkeypatch: pytest.MonkeyPatch, captioner: str, code: int
-) -> None:
+def test_all_captioners_are_those_that_the_data_permit(run, monkeypatch, captioner, code):
     """One of the cells, made not applicable, is passed over only where all were asked for."""
     read = outcomes._outcome
 
@@ -173,18 +165,18 @@ def dataset_words(scenes: Path, name: str) -> list[str]:
 QUICK = ("seeds=1", "stats.resamples=10", "logger=csv")
 
 
-def test_another_language_is_not_blamed_on_people(run: Run, scenes: Path) -> None:
+def test_another_language_is_not_blamed_on_people(run, scenes):
     code, text = run(*dataset_words(scenes, "german.json"), *QUICK)
     assert (code, "no word that the captioner uses" in text) == (3, True), text
 
 
-def test_e7_data_validate_tells_of_another_language(run: Run, scenes: Path) -> None:
+def test_e7_data_validate_tells_of_another_language(run, scenes):
     code, text = run("data", "validate", *dataset_words(scenes, "german.json"))
     message = "warning: 100% of the captioner's captions hold no English word"
     assert (code, message in text) == (0, True), text
 
 
-def test_captions_of_other_images_are_refused_though_not_strict(run: Run, scenes: Path) -> None:
+def test_captions_of_other_images_are_refused_though_not_strict(run, scenes):
     words = [
         w for w in dataset_words(scenes, "foreign.json") if not w.startswith("dataset.captions")
     ]
@@ -195,7 +187,7 @@ def test_captions_of_other_images_are_refused_though_not_strict(run: Run, scenes
 MAP = ("--label-column", "sex", "--map", "1=male", "--map", "0=female")
 
 
-def test_validate_takes_the_options(run: Run, scenes: Path) -> None:
+def test_validate_takes_the_options(run, scenes):
     words = ["dataset=coco", f"dataset.attributes={scenes / 'labels.csv'}"]
     captioner = f"captioner={scenes / 'captioners' / 'faithful.json'}"
     code, text = run("data", "validate", *words, captioner, *MAP)
@@ -208,35 +200,35 @@ def audit(run: Run, scenes: Path, *words: str) -> tuple[int, str]:
 
 
 @pytest.mark.usefixtures("unrun")
-def test_audit_takes_the_options(run: Run, scenes: Path) -> None:
+def test_audit_takes_the_options(run, scenes):
     text = audit(run, scenes, *MAP)[1]
     assert "; gender (male " in text, text
 
 
-def test_audit_refuses_numbers_without_a_map(run: Run, scenes: Path) -> None:
+def test_audit_refuses_numbers_without_a_map(run, scenes):
     code, text = audit(run, scenes, "--label-column", "sex")
     assert (code, "--map 0=GROUP --map 1=GROUP" in text) == (3, True), text
 
 
 @pytest.mark.usefixtures("unrun")
-def test_audit_tells_which_attributes_have_no_column(run: Run, scenes: Path) -> None:
+def test_audit_tells_which_attributes_have_no_column(run, scenes):
     text = audit(run, scenes)[1]
     assert "not audited, no labels found: gender (--label-column names a column)" in text, text
 
 
-def test_compare_takes_the_options(run: Run, scenes: Path) -> None:
+def test_compare_takes_the_options(run, scenes):
     labels = ["dataset=coco", f"dataset.attributes={scenes / 'labels.csv'}"]
     pair = [str(scenes / "captioners" / "faithful.json"), str(scenes / "foreign.json")]
     code, text = run("compare", *pair, *labels, *MAP)
     assert (code, "foreign.json: no caption is of a labelled image" in text) == (3, True), text
 
 
-def test_a_choice_that_no_metric_uses_is_told(run: Run) -> None:
+def test_a_choice_that_no_metric_uses_is_told(run):
     code, output = run("metric=gender_error", "encoder=lstm", "dataset.n_images=200", "logger=csv")
     assert (code, "note: encoder=lstm has no effect" in output) == (0, True)
 
 
-def test_a_choice_that_one_metric_of_several_uses_is_no_surprise(run: Run) -> None:
+def test_a_choice_that_one_metric_of_several_uses_is_no_surprise(run):
     words = ("metric=gender_error,lic", "scoring=accuracy", "dataset.n_images=200", "seeds=1")
     code, output = run(*words, "logger=csv")
     assert (code, "has no effect" in output) == (0, False)

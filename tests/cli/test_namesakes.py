@@ -1,7 +1,5 @@
 """A/model.json and B/model.json, through the door."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 
@@ -9,7 +7,6 @@ import pytest
 
 from bias_pipeline.api import load
 from bias_pipeline.config import compose
-from tests.cli.commands import Run
 from tests.coco_folder import CAPTIONS, LABELS, results, write_folder
 
 QUICK = ("seeds=1", "stats.resamples=20", "logger=csv")
@@ -34,7 +31,7 @@ def captioners(tmp_path: Path, table: str = "table.csv") -> set[str]:
         return {line["captioner"] for line in csv.DictReader(file)}
 
 
-def test_a_sweep_of_both_has_two_names(run: Run, words: list[str], tmp_path: Path) -> None:
+def test_a_sweep_of_both_has_two_names(run, words, tmp_path):
     code, printed = run(
         *words, "captioner=data/A/model.json,data/B/model.json", "metric=gender_error"
     )
@@ -43,17 +40,13 @@ def test_a_sweep_of_both_has_two_names(run: Run, words: list[str], tmp_path: Pat
     assert "2 files are called model: A_model (" in printed
 
 
-def test_loggers_who_see_one_run_at_a_time_name_them_by_their_paths(
-    run: Run, words: list[str], tmp_path: Path
-) -> None:
+def test_loggers_who_see_one_run_at_a_time_name_them_by_their_paths(run, words, tmp_path):
     for name in ("A", "B"):
         run(*words, f"captioner=data/{name}/model.json", "metric=gender_error")
     assert captioners(tmp_path, "rows.csv") == {"data_A_model", "data_B_model"}
 
 
-def test_a_report_of_one_metric_of_each_has_two_lines(
-    run: Run, words: list[str], tmp_path: Path
-) -> None:
+def test_a_report_of_one_metric_of_each_has_two_lines(run, words, tmp_path):
     run(*words, "captioner=data/A/model.json", "metric=leakage")
     run(*words, "captioner=data/B/model.json", "metric=gender_error")
     code, printed = run("report", "outputs", "--export", "exported")
@@ -66,21 +59,19 @@ def test_a_report_of_one_metric_of_each_has_two_lines(
     assert "2 files are called model" in page
 
 
-def test_both_are_compared_by_their_names(run: Run, words: list[str]) -> None:
+def test_both_are_compared_by_their_names(run, words):
     both = ("data/A/model.json", "data/B/model.json")
     code, printed = run("compare", *both, *words, "metric=leakage")
     assert code == 0, printed
     assert "leakage: no verdict on A_model and B_model" in printed  # they write unlike each other
 
 
-def test_a_single_file_keeps_its_name(run: Run, words: list[str], tmp_path: Path) -> None:
+def test_a_single_file_keeps_its_name(run, words, tmp_path):
     run(*words, "captioner=data/A/model.json", "metric=leakage")
     assert captioners(tmp_path) == {"model"}
 
 
-def test_captions_that_changed_between_runs_are_no_one_line(
-    run: Run, words: list[str], tmp_path: Path
-) -> None:
+def test_captions_that_changed_between_runs_are_no_one_line(run, words, tmp_path):
     run(*words, "captioner=data/A/model.json", "metric=leakage")
     (tmp_path / "data/A/model.json").write_bytes((tmp_path / "data/B/model.json").read_bytes())
     compose._corpus.cache_clear()  # another process has another one
@@ -91,15 +82,13 @@ def test_captions_that_changed_between_runs_are_no_one_line(
     assert "2 corpora of coco are called model under gender" in page
 
 
-def test_two_files_of_one_name_in_the_captioners_folder_are_refused(
-    run: Run, words: list[str], tmp_path: Path
-) -> None:
+def test_two_files_of_one_name_in_the_captioners_folder_are_refused(run, words, tmp_path):
     (tmp_path / "data/A/model.csv").write_text("image_id,caption\n100,a man\n")
     code, printed = run(*words, "dataset.captioners=data/A", "captioner=model")
     assert (code, "model.csv and model.json are both captioner 'model'" in printed) == (3, True)
 
 
-def test_python_names_them_as_the_table_does(run: Run, words: list[str], tmp_path: Path) -> None:
+def test_python_names_them_as_the_table_does(run, words, tmp_path):
     pair = ("captioner=data/A/model.json,data/B/model.json", "metric=gender_error,gender_ratio")
     run(*words, *pair)
     loaded = load(tmp_path / "outputs")

@@ -1,12 +1,9 @@
 """``encoder=open_clip`` through the door."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import Run
 from tests.open_clip_files import WEIGHTS, changed, write_open_clip
 
 SMALL = ("metric=retrieval_fairness", "encoder=open_clip", "stats.resamples=20", "logger=csv")
@@ -19,18 +16,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_open_clip(tmp_path_factory.mktemp("open_clip"))
 
 
-def test_scenes_are_retrieved_with_either_activation(run: Run, folder: Path) -> None:
+def test_scenes_are_retrieved_with_either_activation(run, folder):
     code, output = run(*SMALL, *SCENES, f"encoder.model={folder}", "encoder.quick_gelu=null,true")
     assert code == 0, output
     assert "null" in output
 
 
-def test_without_a_model_what_to_name_is_told(run: Run) -> None:
+def test_without_a_model_what_to_name_is_told(run):
     code, output = run(*SMALL, *SCENES)
     assert (code, "open_clip_config.json" in output) == (5, True)
 
 
-def test_weights_that_are_cut_short_are_refused(run: Run, folder: Path, tmp_path: Path) -> None:
+def test_weights_that_are_cut_short_are_refused(run, folder, tmp_path):
     mine = changed(folder, tmp_path / "mine")
     whole = (mine / WEIGHTS).read_bytes()
     (mine / WEIGHTS).write_bytes(whole[: len(whole) // 2])
@@ -38,7 +35,7 @@ def test_weights_that_are_cut_short_are_refused(run: Run, folder: Path, tmp_path
     assert (code, "not a file of weights, or cut short" in output) == (3, True)
 
 
-def test_models_show_tells_of_its_files(run: Run, folder: Path) -> None:
+def test_models_show_tells_of_its_files(run, folder):
     items = ("models", "show", "metric=retrieval_fairness", "encoder=open_clip")
     for words in ((*items, f"encoder.model={folder}"), ("models", "show", str(folder))):
         code, output = run(*words)

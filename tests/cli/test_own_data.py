@@ -1,14 +1,12 @@
 """Your own captions, through the door."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import Run, part, results
+from tests.cli.commands import part, results
 from tests.coco_folder import CAPTIONS, INSTANCES, LABELS, MINE, write_folder
 from tests.coco_folder import results as captions
 from tests.relic_file import write_table
@@ -30,7 +28,7 @@ def words(tmp_path: Path) -> list[str]:
     return ["dataset=coco", *named, f"captioner={root / MINE}", *QUICK]
 
 
-def test_files_named_one_by_one_are_scored(run: Run, words: list[str], tmp_path: Path) -> None:
+def test_files_named_one_by_one_are_scored(run, words, tmp_path):
     code, printed = run(*words, "metric=leakage,gender_error")
     assert code == 0, printed
     text = "3 images belong to no group and are not scored: empty 1, Both 1, Unsure 1"
@@ -38,9 +36,7 @@ def test_files_named_one_by_one_are_scored(run: Run, words: list[str], tmp_path:
     assert {row["captioner"] for row in table(tmp_path)} == {"mine"}
 
 
-def test_e2_a_captioner_that_does_not_fit_ends_with_3(
-    run: Run, words: list[str], tmp_path: Path
-) -> None:
+def test_e2_a_captioner_that_does_not_fit_ends_with_3(run, words, tmp_path):
     write_folder(tmp_path / "data", {MINE: captions()[6:]})
     code, printed = run(*words)
     assert code == 3
@@ -48,7 +44,7 @@ def test_e2_a_captioner_that_does_not_fit_ends_with_3(
     assert "Traceback" not in printed
 
 
-def test_e2_without_strict_the_table_is_marked(run: Run, words: list[str], tmp_path: Path) -> None:
+def test_e2_without_strict_the_table_is_marked(run, words, tmp_path):
     write_folder(tmp_path / "data", {MINE: captions()[6:]})
     code, printed = run(*words, "dataset.strict=false")
     assert code == 0
@@ -56,7 +52,7 @@ def test_e2_without_strict_the_table_is_marked(run: Run, words: list[str], tmp_p
     assert part(results(tmp_path)[0], "model")["coverage"] < 1
 
 
-def test_a_sweep_of_files_is_a_sweep(run: Run, words: list[str], tmp_path: Path) -> None:
+def test_a_sweep_of_files_is_a_sweep(run, words, tmp_path):
     write_folder(tmp_path / "data", {"captioners/other.json": captions()})
     both = f"captioner={tmp_path / 'data' / MINE},{tmp_path / 'data/captioners/other.json'}"
     code, printed = run(*words[:-4], both, "metric=gender_error", *QUICK)
@@ -64,7 +60,7 @@ def test_a_sweep_of_files_is_a_sweep(run: Run, words: list[str], tmp_path: Path)
     assert {row["captioner"] for row in table(tmp_path)} == {"mine", "other"}
 
 
-def test_captioner_all_is_the_folder(run: Run, tmp_path: Path) -> None:
+def test_captioner_all_is_the_folder(run, tmp_path):
     root = write_folder(tmp_path / "data", {"captioners/other.json": captions()})
     words = ("dataset=coco", f"dataset.root={root}", "metric=gender_error", *QUICK)
     code, printed = run(*words, "captioner=all")
@@ -72,9 +68,7 @@ def test_captioner_all_is_the_folder(run: Run, tmp_path: Path) -> None:
     assert len(results(tmp_path)) == 2
 
 
-def test_a_run_an_annotator_shows_what_their_disagreement_moves(
-    run: Run, words: list[str], tmp_path: Path
-) -> None:
+def test_a_run_an_annotator_shows_what_their_disagreement_moves(run, words, tmp_path):
     lines = ["image_id,attribute,value,annotator"]
     for i in range(60):
         pair = ("male", "female")[i % 2], ("male", "female")[i % 2 if i % 5 else 1]
@@ -89,12 +83,12 @@ def test_a_run_an_annotator_shows_what_their_disagreement_moves(
     assert len({row["value"] for row in table(tmp_path) if row["part"] == "model"}) == 3
 
 
-def test_an_absent_captioner_file_ends_with_5(run: Run, words: list[str], tmp_path: Path) -> None:
+def test_an_absent_captioner_file_ends_with_5(run, words, tmp_path):
     code, printed = run(*words, f"captioner={tmp_path}/nowhere.json")
     assert (code, "nowhere.json is absent" in printed) == (5, True)
 
 
-def test_both_sides_of_relic_are_printed(run: Run, tmp_path: Path) -> None:
+def test_both_sides_of_relic_are_printed(run, tmp_path):
     root = write_table(tmp_path / "data")
     words = ["dataset=relic", f"dataset.root={root}", "attribute=age", "captioner=all"]
     code, printed = run(*words, "seeds=2", "stats.resamples=20", "logger=csv")
@@ -102,7 +96,7 @@ def test_both_sides_of_relic_are_printed(run: Run, tmp_path: Path) -> None:
     assert "–" not in next(line for line in printed.splitlines() if " sat " in line)
 
 
-def test_an_override_may_refer_to_another_key(run: Run, tmp_path: Path) -> None:
+def test_an_override_may_refer_to_another_key(run, tmp_path):
     """As the study of age does to add words to a published list."""
     words = "masking.words=['${attribute.presets.lic.words}',somebody]"
     code, printed = run("dataset.n_images=300", words, *QUICK)
@@ -126,9 +120,7 @@ def test_an_override_may_refer_to_another_key(run: Run, tmp_path: Path) -> None:
     ],
     ids=["validate", "run", "audit"],
 )
-def test_a_folder_of_samples_is_read_with_people_s_captions(
-    run: Run, tmp_path: Path, command: tuple[str, ...]
-) -> None:
+def test_a_folder_of_samples_is_read_with_people_s_captions(run, tmp_path, command):
     labels, folder = write_folder(tmp_path / "data") / LABELS, tmp_path / "llava-1.5-7b"
     folder.mkdir()
     samples = [

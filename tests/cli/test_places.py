@@ -1,14 +1,12 @@
 """A page that is sent tells nothing of the machine it was made on."""
 
-from __future__ import annotations
-
 import socket
 from pathlib import Path
 
-from tests.cli.commands import SMALL, Run
+from tests.cli.commands import SMALL
 
 
-def test_a_report_names_no_place_host_or_process(run: Run, tmp_path: Path) -> None:
+def test_a_report_names_no_place_host_or_process(run, tmp_path):
     place = tmp_path / "somewhere" / "deep"
     code, output = run(*SMALL, f"dataset.root={place / 'scenes'}", f"paths.cache={place}")
     assert code == 0, output

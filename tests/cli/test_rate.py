@@ -1,7 +1,5 @@
 """``rate``: serves a study until it is stopped, goes on after a kill, and refuses bad words."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal
@@ -18,7 +16,7 @@ from urllib.parse import urlencode
 import pytest
 
 from bias_pipeline.io.files import read_csv
-from tests.cli.commands import Run, served
+from tests.cli.commands import served
 from tests.photo_folder import write_photos
 
 pytest.importorskip("starlette", reason="needs the extra web")
@@ -57,7 +55,7 @@ def answer(visit: Browser, place: int, value: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_kill_loses_no_answer(photos: Path, tmp_path: Path) -> None:
+def test_a_kill_loses_no_answer(photos, tmp_path):
     words = (str(photos), "--question", "A dog?", "--answers", "yes,no")
     with serving(tmp_path, *words, end=signal.SIGKILL) as (address, _):
         visit = browser(address)
@@ -73,14 +71,14 @@ def test_a_kill_loses_no_answer(photos: Path, tmp_path: Path) -> None:
     assert sorted(row["value"] for row in rows) == ["no", "yes", "yes", "yes"]
 
 
-def test_ctrl_c_ends_with_130_and_says_where_answers_are(photos: Path, tmp_path: Path) -> None:
+def test_ctrl_c_ends_with_130_and_says_where_answers_are(photos, tmp_path):
     with serving(tmp_path, str(photos), "--question", "?") as (_, process):
         pass
     printed = (tmp_path / "rate.log").read_text()
     assert (process.returncode, "answers.csv: 0 answers" in printed) == (130, True), printed
 
 
-def test_the_link_for_others_holds_the_token(photos: Path, tmp_path: Path) -> None:
+def test_the_link_for_others_holds_the_token(photos, tmp_path):
     words = (str(photos), "--question", "?", "--host", "localhost", "--token")
     with serving(tmp_path, *words) as (address, _):
         assert re.fullmatch(r"http://localhost:\d+/\?token=[\w-]{16}", address)
@@ -90,7 +88,7 @@ def test_the_link_for_others_holds_the_token(photos: Path, tmp_path: Path) -> No
         assert "Before you begin" in browser(address)(f"/?token={token}")
 
 
-def test_agreement_is_printed(run: Run, photos: Path, tmp_path: Path) -> None:
+def test_agreement_is_printed(run, photos, tmp_path):
     from bias_pipeline.vision.photos import find_photos
     from bias_pipeline.web.study import AnswerStore, RatingQuestion, Study
 
@@ -143,9 +141,7 @@ def test_agreement_is_printed(run: Run, photos: Path, tmp_path: Path) -> None:
         (("--gather", "EMPTY", "--out", "o"), 2, "takes no photos"),
     ],
 )
-def test_bad_input_is_one_sentence(
-    words: tuple[str, ...], code: int, message: str, run: Run, photos: Path
-) -> None:
+def test_bad_input_is_one_sentence(words, code, message, run, photos):
     Path("empty").mkdir()
     Path("other.json").write_text(json.dumps([{"image_id": 77, "caption": "a dog"}]))
     Path("gold.csv").write_text("image_id,value\n1,perhaps\n")
@@ -159,7 +155,7 @@ def test_bad_input_is_one_sentence(
     assert "Traceback" not in printed
 
 
-def test_a_port_in_use_is_named(run: Run, photos: Path) -> None:
+def test_a_port_in_use_is_named(run, photos):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = str(listener.getsockname()[1])
         code, printed = run("rate", str(photos), "--question", "?", "--out", "o", "--port", port)
@@ -167,7 +163,7 @@ def test_a_port_in_use_is_named(run: Run, photos: Path) -> None:
     assert not Path("o").exists()
 
 
-def test_a_folder_that_cannot_be_written_is_named(run: Run, photos: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_named(run, photos):
     Path("o").write_text("")
     code, printed = run("rate", str(photos), "--question", "?", "--out", "o/p", "--port", "0")
     assert (code, "cannot be written" in printed) == (5, True), printed

@@ -1,17 +1,11 @@
 """``analysis rebalance`` through the door, and ``fit`` that reads what it wrote."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pandas as pd
-
-from tests.cli.commands import Run
 
 SCORED = ("dataset.n_images=800", "stats.resamples=100", "seeds=1", "logger=csv")
 
 
-def test_the_command_writes_what_fit_reads(run: Run, tmp_path: Path) -> None:
+def test_the_command_writes_what_fit_reads(run, tmp_path):
     assert run("metric=cooccurrence", "captioner=amplifier", *SCORED)[0] == 0
     (run_folder,) = tmp_path.glob("outputs/cooccurrence-*")
     learnt = ("dataset.n_images=90", "dataset.seed=3", "captioner=amplifier", "--captions", "model")
@@ -29,7 +23,7 @@ def test_the_command_writes_what_fit_reads(run: Run, tmp_path: Path) -> None:
     assert code == 0, output
 
 
-def test_other_runs_and_fair_captioners_are_refused(run: Run, tmp_path: Path) -> None:
+def test_other_runs_and_fair_captioners_are_refused(run, tmp_path):
     assert run("metric=gender_error,cooccurrence", "captioner=faithful", *SCORED)[0] == 0
     for metric, message in (
         ("gender_error", "is a run of gender_error"),
@@ -41,6 +35,6 @@ def test_other_runs_and_fair_captioners_are_refused(run: Run, tmp_path: Path) ->
         assert message in output
 
 
-def test_a_folder_without_a_run_is_refused(run: Run) -> None:
+def test_a_folder_without_a_run_is_refused(run):
     code, output = run("analysis", "rebalance", "nowhere", "--out", "w.parquet")
     assert (code != 0, "nowhere: holds no finished run" in output) == (True, True)

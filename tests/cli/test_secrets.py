@@ -1,14 +1,12 @@
 """Keys of the environment: nothing that a command writes or says holds one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 
 from bias_pipeline.io.terminal import redacted, redacted_data, secrets
 from bias_pipeline.loggers.loggers import WandbLogger
-from tests.cli.commands import SMALL, Run
+from tests.cli.commands import SMALL
 from tests.loggers.test_loggers import result
 
 KEY = "hf_aBcDeFgHiJ"
@@ -40,9 +38,7 @@ def leaks(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("entry", DEFAULTS)
-def test_e11_a_defaults_list_gets_nothing_of_the_environment(
-    run: Run, tmp_path: Path, entry: str
-) -> None:
+def test_e11_a_defaults_list_gets_nothing_of_the_environment(run, tmp_path, entry):
     folder = tmp_path / "mine" / "experiment"
     folder.mkdir(parents=True)
     (folder / "bad.yaml").write_text(f"# @package _global_\ndefaults:\n  - {entry}\n")
@@ -51,7 +47,7 @@ def test_e11_a_defaults_list_gets_nothing_of_the_environment(
     assert (KEY in text, leaks(tmp_path)) == (False, [])
 
 
-def test_a_defaults_list_may_name_the_choice_of_a_group(run: Run, tmp_path: Path) -> None:
+def test_a_defaults_list_may_name_the_choice_of_a_group(run, tmp_path):
     folder = tmp_path / "mine" / "experiment"
     folder.mkdir(parents=True)
     (folder / "good.yaml").write_text(
@@ -62,32 +58,30 @@ def test_a_defaults_list_may_name_the_choice_of_a_group(run: Run, tmp_path: Path
 
 
 @pytest.mark.parametrize("word", ["+metric@x='${oc.env:HF_TOKEN}'", "metric='${oc.env:HF_TOKEN}'"])
-def test_e11_a_choice_on_the_command_line_gets_no_key(run: Run, tmp_path: Path, word: str) -> None:
+def test_e11_a_choice_on_the_command_line_gets_no_key(run, tmp_path, word):
     code, text = run(*SMALL, word)
     assert (code, KEY in text, leaks(tmp_path)) == (2, False, [])
 
 
 @pytest.mark.parametrize("more", [(), ("metric.positions=1,2",)])
-def test_e11_a_key_that_a_command_holds_is_nowhere_after_it(
-    run: Run, tmp_path: Path, more: tuple[str, ...]
-) -> None:
+def test_e11_a_key_that_a_command_holds_is_nowhere_after_it(run, tmp_path, more):
     _, text = run(*SMALL, f"captioner={KEY}", *more)
     assert (KEY in text, "(HF_TOKEN)" in text, leaks(tmp_path)) == (False, True, [])
 
 
-def test_e11_a_key_in_a_setting_is_not_in_the_run(run: Run, tmp_path: Path) -> None:
+def test_e11_a_key_in_a_setting_is_not_in_the_run(run, tmp_path):
     code, text = run(*SMALL, f"attribute.words.male=[man,{KEY}]")
     assert (code, leaks(tmp_path)) == (0, []), text
 
 
-def test_no_key_reaches_weights_and_biases(tmp_path: Path) -> None:
+def test_no_key_reaches_weights_and_biases(tmp_path):
     first = result()
-    first.manifest["config"] = {"captioner": KEY}  # type: ignore[index]
+    first.manifest["config"] = {"captioner": KEY}
     WandbLogger(str(tmp_path)).log(first)
     assert leaks(tmp_path) == []
 
 
-def test_a_short_value_and_another_variable_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_short_value_and_another_variable_stay(monkeypatch):
     monkeypatch.setenv("MY_KEY", "seven77")
     monkeypatch.setenv("MY_NAME", "what I am called")
     secrets.cache_clear()
@@ -95,7 +89,7 @@ def test_a_short_value_and_another_variable_stay(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("name", ["A_KEY", "TOKEN", "x_secret", "DB_PASSWORD"])
-def test_the_name_stands_for_the_value(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_the_name_stands_for_the_value(monkeypatch, name):
     monkeypatch.setenv(name, "12345678")
     secrets.cache_clear()
     assert redacted_data({"12345678": ["a 12345678"]}) == {"12345678": [f"a ({name})"]}

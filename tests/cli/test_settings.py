@@ -1,7 +1,5 @@
 """Runs of one captioner with several settings are never one: in no table, page or file."""
 
-from __future__ import annotations
-
 import csv
 import io
 from pathlib import Path
@@ -32,7 +30,7 @@ def lines(path: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"), newline="")))
 
 
-def test_a_report_has_a_column_for_each_setting(outputs: Path) -> None:
+def test_a_report_has_a_column_for_each_setting(outputs):
     (path,) = (outputs / "export" / "tables").glob("*-headlines.csv")
     heads = [name for name in lines(path)[0] if name.startswith("lic") and "ci_" not in name]
     assert sorted(heads) == [
@@ -42,23 +40,23 @@ def test_a_report_has_a_column_for_each_setting(outputs: Path) -> None:
     ]
 
 
-def test_no_two_sections_of_a_report_bear_one_title(outputs: Path) -> None:
+def test_no_two_sections_of_a_report_bear_one_title(outputs):
     contents = (outputs / "export" / "contents.md").read_text(encoding="utf-8")
     titles = [line for line in contents.splitlines() if line.startswith("## ")]
     assert len(titles) == len(set(titles))
 
 
-def test_the_page_names_the_settings(outputs: Path) -> None:
+def test_the_page_names_the_settings(outputs):
     page = (outputs / "report.html").read_text(encoding="utf-8")
     assert "lic encoder.order=1 seeds=2, gender" in page
 
 
-def test_exported_rows_have_a_column_for_what_differs(outputs: Path) -> None:
+def test_exported_rows_have_a_column_for_what_differs(outputs):
     names = {line["encoder.order"] for line in lines(outputs / "export" / "rows.csv")}
     assert names == {"1", "2"}
 
 
-def test_rows_of_every_cell_say_what_was_set(outputs: Path) -> None:
+def test_rows_of_every_cell_say_what_was_set(outputs):
     names = {line["settings"] for line in lines(outputs / "rows.csv")}
     assert "dataset.n_images=200 stats.resamples=20 metric.positions=1 encoder.order=1" in {
         " ".join(sorted(item.split(), key=lambda word: word.startswith("encoder")))
@@ -66,15 +64,13 @@ def test_rows_of_every_cell_say_what_was_set(outputs: Path) -> None:
     }
 
 
-def test_a_sweep_has_a_column_for_what_it_spreads(tmp_path: Path) -> None:
+def test_a_sweep_has_a_column_for_what_it_spreads(tmp_path):
     words = ["captioner=terse", "seeds=1", "encoder.order=1,2", *CELL]
     assert main([*words, f"paths.outputs={tmp_path}"]) == 0
     assert {line["encoder.order"] for line in lines(tmp_path / "table.csv")} == {"1", "2"}
 
 
-def test_comparisons_of_several_settings_are_titled_by_them(
-    outputs: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_comparisons_of_several_settings_are_titled_by_them(outputs, capsys):
     words = ["compare", "terse", "faithful", "encoder.order=1,2", "seeds=2", *CELL]
     assert main([*words, f"paths.outputs={outputs}"]) == 0
     out = capsys.readouterr().out

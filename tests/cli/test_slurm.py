@@ -1,7 +1,5 @@
 """Sweeps on a real Slurm of one node, which these tests start and stop: ``make slurm``."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -79,7 +77,7 @@ def job_of(path: Path) -> dict[str, str]:
     return job
 
 
-def test_slurm_gives_the_rows_of_a_local_run(sweep: Path, run: Command, tmp_path: Path) -> None:
+def test_slurm_gives_the_rows_of_a_local_run(sweep, run, tmp_path):
     run(*SMALL, *THREE)
     local, remote = (
         {path.parent.name: json.dumps(rows(path)) for path in results(folder)}
@@ -89,9 +87,7 @@ def test_slurm_gives_the_rows_of_a_local_run(sweep: Path, run: Command, tmp_path
     assert remote == local
 
 
-def test_the_manifests_hold_the_ids_of_jobs_that_slurm_ran(
-    sweep: Path, slurm: Mapping[str, str]
-) -> None:
+def test_the_manifests_hold_the_ids_of_jobs_that_slurm_ran(sweep, slurm):
     jobs = [job_of(path) for path in results(sweep)]
     assert {job["launcher"] for job in jobs} == {"submitit_slurm"}
     assert len({job["id"] for job in jobs}) == 3
@@ -99,14 +95,12 @@ def test_the_manifests_hold_the_ids_of_jobs_that_slurm_ran(
         assert "JobState=COMPLETED" in client(slurm, "scontrol", "show", "job", job["id"])
 
 
-def test_finished_cells_are_skipped(sweep: Path, slurm: Mapping[str, str]) -> None:
+def test_finished_cells_are_skipped(sweep, slurm):
     done = command(sweep, slurm)(*SMALL, *SLURM, *THREE)
     assert "cached, not run again: 3 of 3" in done.stdout
 
 
-def test_failed_jobs_are_listed_and_seeds_spread_over_the_others(
-    run: Command, tmp_path: Path
-) -> None:
+def test_failed_jobs_are_listed_and_seeds_spread_over_the_others(run, tmp_path):
     done = run(*SMALL, *SLURM, "dataset.n_images=20,300", "seeds=[0,12],[456,789]")
     assert done.returncode == 4
     assert "error: dataset.n_images=20 seeds=[0,12]: " in done.stderr
@@ -129,7 +123,7 @@ def submitted(slurm: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory
     return folder
 
 
-def test_submitted_jobs_give_the_rows_of_others(submitted: Path, sweep: Path) -> None:
+def test_submitted_jobs_give_the_rows_of_others(submitted, sweep):
     result, others = (
         {path.parent.name: json.dumps(rows(path)) for path in results(folder)}
         for folder in (submitted, sweep)
@@ -137,21 +131,17 @@ def test_submitted_jobs_give_the_rows_of_others(submitted: Path, sweep: Path) ->
     assert result == others
 
 
-def test_submitted_jobs_know_their_number(submitted: Path) -> None:
+def test_submitted_jobs_know_their_number(submitted):
     array = {job_of(path)["id"].partition("_")[0] for path in results(submitted)}
     assert len(array) == 1
 
 
-def test_the_words_printed_give_the_table_of_what_was_submitted(
-    submitted: Path, slurm: Mapping[str, str]
-) -> None:
+def test_the_words_printed_give_the_table_of_what_was_submitted(submitted, slurm):
     done = command(submitted, slurm)(*SMALL, *THREE)
     assert "cached, not run again: 3 of 3" in done.stdout
 
 
-def test_a_submitted_job_that_is_preempted_goes_on_where_it_was(
-    run: Command, slurm: Mapping[str, str], tmp_path: Path
-) -> None:
+def test_a_submitted_job_that_is_preempted_goes_on_where_it_was(run, slurm, tmp_path):
     run("submit", *SMALL, *LONG)
     wait_for(lambda: n_predicted(tmp_path) > 3, PATIENCE)
     preempted = job_id(slurm)
@@ -162,9 +152,7 @@ def test_a_submitted_job_that_is_preempted_goes_on_where_it_was(
     assert json.loads(path.read_text())["manifest"]["training"]["cached"] > 3
 
 
-def test_tasks_of_an_array_embed_the_photos_of_a_folder(
-    run: Command, slurm: Mapping[str, str], clip: Path, tmp_path: Path
-) -> None:
+def test_tasks_of_an_array_embed_the_photos_of_a_folder(run, slurm, clip, tmp_path):
     """Numbered from 5: how the array counts, and not the words, says whose share is whose."""
     photos = write_photos(tmp_path / "photos", 60)
     embed = f"-m bias_pipeline embed {photos} --model {clip} --out out --threads 1"
@@ -188,9 +176,7 @@ def test_tasks_of_an_array_embed_the_photos_of_a_folder(
     assert sum(int(log.partition(" images in ")[0]) for log in logs) == 60
 
 
-def test_the_sbatch_example_audits_each_captioner_of_a_folder(
-    slurm: Mapping[str, str], tmp_path: Path
-) -> None:
+def test_the_sbatch_example_audits_each_captioner_of_a_folder(slurm, tmp_path):
     shown = {name: CAPTIONERS[name] for name in ("faithful", "terse")}
     write_scenes(generate(n_images=60), tmp_path / "data", shown)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -256,9 +242,7 @@ def job_id(slurm: Mapping[str, str]) -> str:
     return client(slurm, "squeue", "--noheader", "--states=RUNNING", "--format=%i").split()[0]
 
 
-def test_a_killed_job_is_listed_with_its_log_and_the_others_run(
-    started: Callable[..., subprocess.Popen[str]], slurm: Mapping[str, str], tmp_path: Path
-) -> None:
+def test_a_killed_job_is_listed_with_its_log_and_the_others_run(started, slurm, tmp_path):
     """Although this Slurm keeps no accounts, which submitit would wait for without end."""
     sweep = started("seeds=9000,2", "captioner=faithful", "hydra.launcher.array_parallelism=1")
     wait_for(lambda: n_predicted(tmp_path) > 3, PATIENCE)
@@ -271,9 +255,7 @@ def test_a_killed_job_is_listed_with_its_log_and_the_others_run(
     assert [part(path, "score")["seeds"] for path in results(tmp_path)] == [[0, 12]]
 
 
-def test_a_preempted_job_is_queued_again_and_goes_on_where_it_was(
-    started: Callable[..., subprocess.Popen[str]], slurm: Mapping[str, str], tmp_path: Path
-) -> None:
+def test_a_preempted_job_is_queued_again_and_goes_on_where_it_was(started, slurm, tmp_path):
     sweep = started(*LONG)
     wait_for(lambda: n_predicted(tmp_path) > 3, PATIENCE)
     preempted = job_id(slurm)
@@ -290,7 +272,7 @@ def test_a_preempted_job_is_queued_again_and_goes_on_where_it_was(
     assert [p.parent.name for p in tmp_path.glob("outputs/.hydra_jobs/*/*/.hydra")] == ["0"]
 
 
-def test_a_cluster_preset_reads_the_environment(slurm: Mapping[str, str], tmp_path: Path) -> None:
+def test_a_cluster_preset_reads_the_environment(slurm, tmp_path):
     """Without a sweep: Hydra alone would run the one cell on this machine."""
     variables = {**slurm, "BIAS_PIPELINE_PARTITION": "main", "BIAS_PIPELINE_MINUTES": "7"}
     done = command(tmp_path, variables)(*SMALL, "cluster=slurm")
@@ -300,7 +282,7 @@ def test_a_cluster_preset_reads_the_environment(slurm: Mapping[str, str], tmp_pa
     assert "TimeLimit=00:07:00" in shown
 
 
-def test_what_slurm_refuses_is_told_in_its_words(run: Command) -> None:
+def test_what_slurm_refuses_is_told_in_its_words(run):
     done = run(*SMALL, *SLURM, "hydra.launcher.partition=absent")
     assert done.returncode == 2
     assert "invalid partition specified" in done.stderr

@@ -1,7 +1,5 @@
 """Standard streams that are closed, full or not read, and a working folder that is gone."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -10,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.commands.main import main
-from tests.cli.commands import SMALL, Run, start, wait_for
+from tests.cli.commands import SMALL, start, wait_for
 from tests.corpora import REPOSITORY
 
 
@@ -27,7 +25,7 @@ def shell(folder: Path, line: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_full_output_loses_no_table(tmp_path: Path) -> None:
+def test_a_full_output_loses_no_table(tmp_path):
     done = shell(tmp_path, f"$COMMAND {' '.join(SMALL)} > /dev/full")
     assert done.returncode == 5
     assert done.stderr.splitlines()[-1] == (
@@ -47,16 +45,12 @@ def test_a_full_output_loses_no_table(tmp_path: Path) -> None:
         ("$COMMAND nonsense 2>/dev/full", 2),
     ],
 )
-def test_a_stream_that_takes_nothing_is_no_reason_to_fail(
-    tmp_path: Path, line: str, code: int
-) -> None:
+def test_a_stream_that_takes_nothing_is_no_reason_to_fail(tmp_path, line, code):
     done = shell(tmp_path, line)
     assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
 
 
-def test_a_working_folder_that_is_gone_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_working_folder_that_is_gone_is_said(tmp_path, monkeypatch, capfd):
     gone = tmp_path / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)
@@ -68,7 +62,7 @@ def test_a_working_folder_that_is_gone_is_said(
 
 
 @pytest.mark.slow
-def test_helpers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+def test_helpers_end_with_a_parent_that_is_killed(tmp_path):
     words = ("devices=[a,b]", "captioner=faithful,terse")
     parent = start(tmp_path, *SMALL, "dataset.n_images=3000", "seeds=20", *words)
     claims = tmp_path / "outputs" / ".claims"
@@ -79,7 +73,7 @@ def test_helpers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers), 15)
 
 
-def test_a_finished_cell_waits_for_no_claim(run: Run, tmp_path: Path) -> None:
+def test_a_finished_cell_waits_for_no_claim(run, tmp_path):
     run(*SMALL)
     (result,) = (path.parent.name for path in tmp_path.glob("outputs/*/result.json"))
     claim = tmp_path / "outputs" / ".claims" / result

@@ -1,7 +1,5 @@
 """``caption --server`` against ``transformers serve`` with a model of random weights."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os
@@ -125,9 +123,7 @@ def gathered(run: Run, out: str = "out") -> list[tuple[int, int, str]]:
     return [(row["image_id"], row.get("sample", 0), row["caption"]) for row in rows]
 
 
-def test_its_captions_are_those_of_the_model_itself(
-    ask: Callable[..., tuple[int, str]], run: Run, photos: Path, server: Server
-) -> None:
+def test_its_captions_are_those_of_the_model_itself(ask, run, photos, server):
     """On the pictures that were sent."""
     code, printed = ask()
     assert code == 0, printed
@@ -144,9 +140,7 @@ def test_its_captions_are_those_of_the_model_itself(
     assert len({caption for *_, caption in gathered(run)}) > N_PHOTOS / 3
 
 
-def test_a_server_that_is_killed_and_started_again_loses_nothing(
-    ask: Callable[..., tuple[int, str]], run: Run, server: Server
-) -> None:
+def test_a_server_that_is_killed_and_started_again_loses_nothing(ask, run, server):
     """The answers of before are as they were, and those of after as if nothing had happened."""
     ask(out="unbroken")
 

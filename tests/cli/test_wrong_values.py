@@ -1,16 +1,13 @@
 """Values of the wrong kind, and files that are none: a sentence and exit code 2, at once."""
 
-from __future__ import annotations
-
 import time
-from pathlib import Path
 
 import pytest
 
 from bias_pipeline.config import compose, overrides
 from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.errors import UsageError
-from tests.cli.commands import SMALL, Run
+from tests.cli.commands import SMALL
 from tests.cli.one_cell import with_values
 
 NEURAL = ("encoder=lstm",)
@@ -123,7 +120,7 @@ DOOR = [*OTHERS, *VALUES[::8]]
 
 
 @pytest.mark.parametrize(("words", "message"), VALUES, ids=lambda item: str(item)[:60])
-def test_a_value_of_the_wrong_kind_is_refused(words: tuple[str, ...], message: str) -> None:
+def test_a_value_of_the_wrong_kind_is_refused(words, message):
     choices = tuple(word for word in words if word in CHOSEN)
     values = tuple(word for word in words if word not in CHOSEN)
     with pytest.raises(UsageError) as error:
@@ -131,22 +128,20 @@ def test_a_value_of_the_wrong_kind_is_refused(words: tuple[str, ...], message: s
     assert message in f"error: {error.value}"
 
 
-def test_values_are_set_as_the_command_line_sets_them() -> None:
+def test_values_are_set_as_the_command_line_sets_them():
     values = ("attacker.lr=0.5", "++attacker.dropout=0.1", "attribute.words.male=[man,he]")
     assert with_values(NEURAL, values).tree == compose.cell([*NEURAL, *values]).tree
 
 
 @pytest.mark.parametrize(("words", "message"), DOOR, ids=lambda item: str(item)[:60])
-def test_a_value_of_the_wrong_kind_exits_2_before_any_work(
-    run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], message: str
-) -> None:
+def test_a_value_of_the_wrong_kind_exits_2_before_any_work(run, monkeypatch, words, message):
     if READ not in words:
         monkeypatch.setattr(Dataset, "read", lambda *_: pytest.fail("data were read"))
     code, text = run(*SMALL, *words)
     assert (code, message in text, "Traceback" in text) == (2, True, False), text
 
 
-def test_a_configuration_that_doubles_with_every_line_is_refused_at_once(run: Run) -> None:
+def test_a_configuration_that_doubles_with_every_line_is_refused_at_once(run):
     lines = [f"+a{n}=${{a{n + 1}}}${{a{n + 1}}}" for n in range(40)]
     started = time.monotonic()
     code, text = run(*lines, "+a40=xx")
@@ -185,7 +180,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_file_is_told_at_once(run: Run, tmp_path: Path, name: str) -> None:
+def test_a_broken_file_is_told_at_once(run, tmp_path, name):
     content, message = BROKEN[name]
     folder = tmp_path / "mine" / "experiment"
     folder.mkdir(parents=True)
@@ -196,7 +191,7 @@ def test_a_broken_file_is_told_at_once(run: Run, tmp_path: Path, name: str) -> N
     assert time.monotonic() - started < 20
 
 
-def test_bytes_that_are_no_text_are_told(run: Run, tmp_path: Path) -> None:
+def test_bytes_that_are_no_text_are_told(run, tmp_path):
     folder = tmp_path / "mine" / "experiment"
     folder.mkdir(parents=True)
     (folder / "raw.yaml").write_bytes(b"seeds: \xff\xfe\n")
@@ -204,13 +199,13 @@ def test_bytes_that_are_no_text_are_told(run: Run, tmp_path: Path) -> None:
     assert (code, "not in UTF-8" in text) == (2, True), text
 
 
-def test_a_bad_variable_of_a_cluster_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bad_variable_of_a_cluster_is_told(run, monkeypatch):
     monkeypatch.setenv("BIAS_PIPELINE_MINUTES", "an hour")
     code, text = run("--cfg", "hydra", "cluster=slurm")
     assert (code, "hydra.launcher.timeout_min" in text) == (2, True), text
 
 
-def test_a_variable_of_a_cluster_is_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_of_a_cluster_is_a_number(monkeypatch):
     monkeypatch.setenv("BIAS_PIPELINE_MINUTES", "90")
     options = overrides.options_of(["cluster=slurm"])
     config = compose.composer(options).job(options.overrides)
@@ -252,8 +247,6 @@ OPTIONS = [
     ("words", "flag", "bounds", "value"),
     [(words, flag, bounds, item) for words, flag, bounds, values in OPTIONS for item in values],
 )
-def test_a_number_of_an_option_is_one_and_in_range(
-    run: Run, words: tuple[str, ...], flag: str, bounds: str, value: str
-) -> None:
+def test_a_number_of_an_option_is_one_and_in_range(run, words, flag, bounds, value):
     code, text = run(*words, f"{flag}={value}")
     assert (code, f"argument {flag}: " in text, f" must be {bounds}" in text) == (2, True, True)

@@ -1,7 +1,5 @@
 """Every YAML fits what it describes."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 from collections.abc import Iterator
@@ -44,20 +42,20 @@ def misfit(node: dict[str, object]) -> str:
     return ""
 
 
-def test_nodes_bind_to_their_targets() -> None:
+def test_nodes_bind_to_their_targets():
     assert len(NODES) > 100
     assert {name: why for name, node in NODES if (why := misfit(node))} == {}
 
 
-def test_a_node_that_does_not_bind_is_noticed() -> None:
+def test_a_node_that_does_not_bind_is_noticed():
     assert misfit({"_target_": "bias_pipeline.metrics.attack.lic.LIC", "nothing": 1})
 
 
-def test_nodes_name_allowed_targets() -> None:
+def test_nodes_name_allowed_targets():
     assert [name for name, node in NODES if not is_allowed(str(node["_target_"]))] == []
 
 
-def test_files_say_what_they_are() -> None:
+def test_files_say_what_they_are():
     heads = {path.relative_to(conf_dir()): path.read_text().splitlines()[:3] for path in FILES}
     assert [
         str(name)
@@ -66,7 +64,7 @@ def test_files_say_what_they_are() -> None:
     ] == []
 
 
-def test_every_metric_file_names_a_metric_of_that_name() -> None:
+def test_every_metric_file_names_a_metric_of_that_name():
     for path in (conf_dir() / "metric").glob("*.yaml"):
         module, _, name = yaml.safe_load(path.read_text())["_target_"].rpartition(".")
         assert getattr(importlib.import_module(module), name).info.name == path.stem

@@ -3,8 +3,6 @@
 What the odd things would do, if anything ran or imported them, is to leave a canary.
 """
 
-from __future__ import annotations
-
 import random
 import sys
 from collections import Counter
@@ -150,9 +148,7 @@ def bases() -> list[Base]:
 
 
 @pytest.mark.slow
-def test_ten_thousand_odd_configurations_end_in_a_sentence_or_are_built(
-    canary: Path, bases: list[Base]
-) -> None:
+def test_ten_thousand_odd_configurations_end_in_a_sentence_or_are_built(canary, bases):
     generator = random.Random(SEED)
     ends: Counter[str] = Counter()
     for number in range(N_TREES):
@@ -164,7 +160,7 @@ def test_ten_thousand_odd_configurations_end_in_a_sentence_or_are_built(
 
 
 @pytest.mark.slow
-def test_hundreds_of_odd_configurations_are_put_together(canary: Path, bases: list[Base]) -> None:
+def test_hundreds_of_odd_configurations_are_put_together(canary, bases):
     generator = random.Random(SEED)
     for number in range(N_WORDS):
         tree = odd_tree(bases[number % len(bases)].written, generator, ODD, KEYS)
@@ -205,9 +201,7 @@ WORDS = [
 
 
 @pytest.mark.slow
-def test_hundreds_of_odd_command_lines_end_in_a_sentence(
-    canary: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_hundreds_of_odd_command_lines_end_in_a_sentence(canary, capfd):
     generator = random.Random(SEED)
     for number in range(N_WORDS):
         words = generator.sample(WORDS, generator.randint(1, 4))

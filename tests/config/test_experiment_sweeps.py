@@ -1,7 +1,5 @@
 """Experiments that are sweeps: their files say over what (``sweep:``)."""
 
-from __future__ import annotations
-
 import pytest
 
 from bias_pipeline.config import compose
@@ -13,7 +11,7 @@ def expanded(*words: str) -> list[str]:
     return expand(options_of(list(words)))
 
 
-def test_an_experiment_sweeps_over_what_its_file_says() -> None:
+def test_an_experiment_sweeps_over_what_its_file_says():
     assert expanded("experiment=chain", "dataset.root=x") == [
         "experiment=chain",
         "dataset.root=x",
@@ -22,31 +20,31 @@ def test_an_experiment_sweeps_over_what_its_file_says() -> None:
     ]
 
 
-def test_the_command_line_comes_first() -> None:
+def test_the_command_line_comes_first():
     words = expanded("experiment=chain", "metric=lic", "alignment=none")
     assert words == ["experiment=chain", "metric=lic", "alignment=none"]
 
 
 @pytest.mark.parametrize("words", [["metric=lic"], ["experiment=relic_gender"]])
-def test_other_commands_stay_as_they_are(words: list[str]) -> None:
+def test_other_commands_stay_as_they_are(words):
     assert expanded(*words) == words
 
 
-def test_a_sweep_does_not_enter_a_runs_identity() -> None:
+def test_a_sweep_does_not_enter_a_runs_identity():
     cell = compose.cell(["experiment=chain", "dataset.root=x", "metric=lic"])
     assert "sweep" not in cell.used
     assert cell.tree["dataset"]["images"] == "x/images"
 
 
 @pytest.mark.parametrize("metric", ["lic", "dpa", "ba_directional", "dbac"])
-def test_every_metric_of_the_table_composes(metric: str) -> None:
+def test_every_metric_of_the_table_composes(metric):
     words = ["experiment=dbac_table4", "dataset.root=x", f"metric={metric}"]
     cell = compose.cell([*words, "attribute=race_unsure", "captioner=box"])
     cell.build("metric")
     assert cell.tree["image_masking"]["target"] == "foreground"
 
 
-def test_race_is_scored_by_labels_with_the_papers_settings() -> None:
+def test_race_is_scored_by_labels_with_the_papers_settings():
     words = ["experiment=dbac_table4", "dataset.root=x", "metric=dbac", "metric.prior=labels"]
     tree = compose.cell([*words, "attribute=race_unsure"]).tree
     assert tree["metric"]["prior"] == "labels"

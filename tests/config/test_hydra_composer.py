@@ -1,10 +1,7 @@
-from __future__ import annotations
-
 import os
 import pickle
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -62,46 +59,42 @@ def composed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return jobs
 
 
-def test_a_job_is_as_hydra_composes_it(loader: Loader, master: DictConfig) -> None:
+def test_a_job_is_as_hydra_composes_it(loader, master):
     hydra = ConfigLoaderImpl(create_config_search_path(str(conf_dir())))
     assert loader.load_sweep_config(master, JOB) == hydra.load_sweep_config(master, JOB)
 
 
-def test_a_job_asked_for_again_is_not_composed_again(loader: Loader, composed: list[str]) -> None:
+def test_a_job_asked_for_again_is_not_composed_again(loader, composed):
     assert loader.job(JOB) == loader.job(JOB)
     assert len(composed) == 1
 
 
-def test_the_job_that_was_checked_is_the_one_that_a_sweep_runs(
-    loader: Loader, master: DictConfig, composed: list[str]
-) -> None:
+def test_the_job_that_was_checked_is_the_one_that_a_sweep_runs(loader, master, composed):
     assert loader.job(JOB) == loader.load_sweep_config(master, JOB)
     assert len(composed) == 1
 
 
-def test_changing_a_job_leaves_the_same_job_as_it_was(loader: Loader) -> None:
+def test_changing_a_job_leaves_the_same_job_as_it_was(loader):
     loader.job(JOB)
     OmegaConf.update(loader.job(JOB), "attribute.name", "changed")
     assert loader.job(JOB).attribute.name == "gender"
 
 
-def test_a_reference_is_resolved_anew_in_a_job_asked_for_again(
-    loader: Loader, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reference_is_resolved_anew_in_a_job_asked_for_again(loader, monkeypatch):
     monkeypatch.setenv("BIAS_PIPELINE_INVOCATION", "one")
     assert loader.job(JOB).hydra.run.dir.endswith("/one")
     monkeypatch.setenv("BIAS_PIPELINE_INVOCATION", "two")
     assert loader.job(JOB).hydra.run.dir.endswith("/two")
 
 
-def test_no_file_of_ours_is_read_by_a_second_loader(read: list[str]) -> None:
+def test_no_file_of_ours_is_read_by_a_second_loader(read):
     Loader(create_config_search_path(str(conf_dir()))).job(JOB)
     read.clear()
     Loader(create_config_search_path(str(conf_dir()))).job(JOB)
     assert read == []
 
 
-def test_a_file_that_changed_is_read_again(tmp_path: Path) -> None:
+def test_a_file_that_changed_is_read_again(tmp_path):
     path = tmp_path / "experiment" / "own.yaml"
     path.parent.mkdir()
     for seeds in (1, 2):
@@ -110,36 +103,32 @@ def test_a_file_that_changed_is_read_again(tmp_path: Path) -> None:
         assert loader_of(str(tmp_path)).job(["experiment=own"]).seeds == seeds
 
 
-def test_no_file_is_read_for_two_jobs(loader: Loader, master: DictConfig, read: list[str]) -> None:
+def test_no_file_is_read_for_two_jobs(loader, master, read):
     for job in (JOB, ["metric=dbac", "seeds=[1]"]):
         loader.load_sweep_config(master, job)
     assert len(read) == len(set(read))
 
 
-def test_changing_a_job_leaves_the_next_as_it_was(loader: Loader, master: DictConfig) -> None:
+def test_changing_a_job_leaves_the_next_as_it_was(loader, master):
     job = loader.load_sweep_config(master, JOB)
     OmegaConf.update(job, "attribute.name", "changed")
     assert loader.load_sweep_config(master, ["seeds=[1]"]).attribute.name == "gender"
 
 
-def test_it_is_sent_to_a_process_without_what_was_composed(
-    loader: Loader, master: DictConfig
-) -> None:
+def test_it_is_sent_to_a_process_without_what_was_composed(loader, master):
     empty = len(pickle.dumps(loader))
     loader.load_sweep_config(master, JOB)
     assert len(pickle.dumps(loader)) == empty
 
 
-def test_so_many_jobs_are_kept(
-    loader: Loader, composed: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_so_many_jobs_are_kept(loader, composed, monkeypatch):
     monkeypatch.setattr("bias_pipeline.config.hydra_composer.KEPT", 1)
     for seeds in ("seeds=[0]", "seeds=[1]", "seeds=[0]", "seeds=[1]"):
         loader.job([seeds])
     assert composed == ["seeds=[0]", "seeds=[1]", "seeds=[1]"]
 
 
-def test_it_arrives_in_a_process_that_knows_no_plugins(loader: Loader) -> None:
+def test_it_arrives_in_a_process_that_knows_no_plugins(loader):
     """As in a worker of a launcher, before Hydra has told it of anything."""
     code = "import pickle, sys; pickle.load(sys.stdin.buffer)"
     subprocess.run([sys.executable, "-c", code], input=pickle.dumps(loader), check=True)

@@ -1,7 +1,5 @@
 """What is composed without Hydra is what Hydra composes."""
 
-from __future__ import annotations
-
 import pytest
 
 from bias_pipeline.config.compose import cell
@@ -41,24 +39,24 @@ def words(settings: dict[str, object]) -> list[str]:
 
 
 @pytest.mark.parametrize("settings", [*EACH, *MIXED], ids=str)
-def test_it_is_what_hydra_composes(settings: dict[str, object]) -> None:
+def test_it_is_what_hydra_composes(settings):
     result, expected = preset(settings), cell(words(settings))
     assert result.tree == expected.tree
     assert result.used == expected.used
 
 
 @pytest.mark.parametrize("group", ["encoder", "head", "masking", "alignment", "scoring"])
-def test_choices_bear_the_names_that_rows_show(group: str) -> None:
+def test_choices_bear_the_names_that_rows_show(group):
     settings: dict[str, object] = {"metric": "dbac"}
     assert preset(settings).choice(group) == cell(words(settings)).choice(group)
 
 
-def test_a_group_that_nothing_lists_can_be_chosen() -> None:
+def test_a_group_that_nothing_lists_can_be_chosen():
     settings: dict[str, object] = {"masking": "tasks_only", "task": "coco_objects"}
     assert preset(settings).tree["task"] == preset({"metric": "dbac"}).tree["task"]
 
 
-def test_a_key_of_the_metric_is_the_metrics() -> None:
+def test_a_key_of_the_metric_is_the_metrics():
     assert preset({"metric": "lic", "sides": ["model"]}).tree["metric"]["sides"] == ["model"]
 
 
@@ -72,7 +70,7 @@ def test_a_key_of_the_metric_is_the_metrics() -> None:
         ({"attribute": ["gender"]}, "one attribute or two"),
     ],
 )
-def test_mistakes_are_told(settings: dict[str, object], message: str) -> None:
+def test_mistakes_are_told(settings, message):
     with pytest.raises(UsageError, match=message):
         preset(settings)
 
@@ -80,9 +78,7 @@ def test_mistakes_are_told(settings: dict[str, object], message: str) -> None:
 @pytest.mark.parametrize("alignment", ["constant", "contextual"])
 @pytest.mark.parametrize("metric", [["metric=dbac"], ["metric=lic", "metric.sides=[human]"]])
 @pytest.mark.parametrize("experiment", ["dbac_table8", "dbac_table17"])
-def test_the_sweep_that_a_comment_names_is_composed(
-    experiment: str, metric: list[str], alignment: str
-) -> None:
+def test_the_sweep_that_a_comment_names_is_composed(experiment, metric, alignment):
     cell([f"experiment={experiment}", f"alignment={alignment}", *metric]).build("metric")
 
 
@@ -90,12 +86,12 @@ def test_the_sweep_that_a_comment_names_is_composed(
     "words",
     [["metric=lic", "metric.sides=[human]", "encoder=lstm", "head=mlp3"], ["metric=dpa"]],
 )
-def test_the_other_columns_of_dbacs_table_3_are_composed(words: list[str]) -> None:
+def test_the_other_columns_of_dbacs_table_3_are_composed(words):
     cell(["experiment=language_bias", "split=dbac", *words]).build("metric")
 
 
 @pytest.mark.parametrize("experiment", ["imagecaptioner2_table7", "imagecaptioner2_table7_lic"])
-def test_table_7_leaves_people_and_pictures_as_they_are(experiment: str) -> None:
+def test_table_7_leaves_people_and_pictures_as_they_are(experiment):
     """So it has one D a version, and no region of a painting is masked."""
     composed = cell([f"experiment={experiment}"])
     chosen = {key: composed.choices[key] for key in ("alignment", "image_masking", "split")}
@@ -104,6 +100,6 @@ def test_table_7_leaves_people_and_pictures_as_they_are(experiment: str) -> None
     assert chosen["image_masking"] == "none" or experiment.endswith("_lic")
 
 
-def test_table_7_is_of_paintings_that_no_speaker_learnt_from() -> None:
+def test_table_7_is_of_paintings_that_no_speaker_learnt_from():
     composed = cell(["experiment=imagecaptioner2_table7"])
     assert "train" not in composed.tree["dataset"]["split"]

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -36,18 +34,18 @@ def images_tested(splits: Sequence[Split], seed: int) -> list[int]:
 
 @given(folds=st.integers(2, 7), men=st.integers(20, 80), women=st.integers(20, 80))
 @settings(deadline=None, max_examples=25)
-def test_every_image_is_tested_once_in_each_repetition(folds: int, men: int, women: int) -> None:
+def test_every_image_is_tested_once_in_each_repetition(folds, men, women):
     source = corpus(men, women)
     splits = CrossFit(folds=folds).draw(source, "gender", SEEDS)
     assert [images_tested(splits, seed) for seed in SEEDS] == [list(range(len(source)))] * 2
 
 
-def test_nothing_is_tested_by_an_attacker_that_has_seen_it() -> None:
+def test_nothing_is_tested_by_an_attacker_that_has_seen_it():
     splits = CrossFit().draw(corpus(), "gender", SEEDS)
     assert not any(set(split.train.tolist()) & set(split.test.tolist()) for split in splits)
 
 
-def test_training_is_balanced_and_what_is_tested_is_not_cut() -> None:
+def test_training_is_balanced_and_what_is_tested_is_not_cut():
     source = corpus()
     labels = source.groupings["gender"].codes
     splits = CrossFit(folds=3).draw(source, "gender", [0])
@@ -56,7 +54,7 @@ def test_training_is_balanced_and_what_is_tested_is_not_cut() -> None:
     assert sum(len(test) for _, test in parts) == len(source)
 
 
-def test_the_natural_balance_may_stay() -> None:
+def test_the_natural_balance_may_stay():
     source = corpus()
     labels = source.groupings["gender"].codes
     splits = CrossFit(folds=3, balanced=False).draw(source, "gender", [0])
@@ -64,7 +62,7 @@ def test_the_natural_balance_may_stay() -> None:
     assert sum(sizes) == 2 * len(source)
 
 
-def test_folds_leave_different_images_out_of_the_larger_group() -> None:
+def test_folds_leave_different_images_out_of_the_larger_group():
     source = corpus(men=80, women=20)
     labels = source.groupings["gender"].codes
     splits = CrossFit(folds=4).draw(source, "gender", [0])
@@ -72,7 +70,7 @@ def test_folds_leave_different_images_out_of_the_larger_group() -> None:
     assert len(set.union(*trained)) > 1.5 * max(map(len, trained))
 
 
-def test_an_image_has_its_fold_whatever_others_there_are() -> None:
+def test_an_image_has_its_fold_whatever_others_there_are():
     whole = corpus()
     part = whole.take(np.arange(5, 85))
     fold_of = {
@@ -84,28 +82,28 @@ def test_an_image_has_its_fold_whatever_others_there_are() -> None:
         assert {fold_of[part.ids[row]] for row in split.test.tolist()} == {fold}
 
 
-def test_networks_may_test_a_single_fold() -> None:
+def test_networks_may_test_a_single_fold():
     splits = CrossFit(tested=1).draw(corpus(), "gender", SEEDS)
     assert (len(splits), seeds_in(splits), every_image_tested(splits)) == (2, SEEDS, False)
 
 
-def test_several_folds_of_a_seed_are_one_repetition() -> None:
+def test_several_folds_of_a_seed_are_one_repetition():
     splits = CrossFit(folds=4).draw(corpus(), "gender", SEEDS)
     assert (len(splits), seeds_in(splits), every_image_tested(splits)) == (8, SEEDS, True)
 
 
 @pytest.mark.parametrize("options", [{"folds": 1}, {"folds": 3, "tested": 4}, {"tested": 0}])
-def test_impossible_numbers_of_folds_are_refused(options: dict[str, int]) -> None:
+def test_impossible_numbers_of_folds_are_refused(options):
     with pytest.raises(UsageError, match="folds="):
         CrossFit(**options)
 
 
-def test_a_group_of_too_few_images_is_refused() -> None:
+def test_a_group_of_too_few_images_is_refused():
     with pytest.raises(NotApplicableError, match="female 3"):
         CrossFit().draw(corpus(women=3), "gender", [0])
 
 
-def test_copies_of_an_image_are_in_one_fold() -> None:
+def test_copies_of_an_image_are_in_one_fold():
     twins = [
         Record(str(i), "x", (f"one {i // 2}", f"two {i // 2}"), {"gender": "mf"[i % 2]})
         for i in range(80)

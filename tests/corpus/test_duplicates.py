@@ -1,9 +1,6 @@
 """Copies of images stay on one side of a split, so that nobody is tested on what was learnt."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -31,33 +28,33 @@ def doubled(records: list[Record]) -> list[Record]:
     return [*records, *(replace(r, id=f"9{r.id:0>4}", human=r.human[::-1]) for r in records)]
 
 
-def test_images_with_the_same_captions_in_any_order_are_copies() -> None:
+def test_images_with_the_same_captions_in_any_order_are_copies():
     corpus = make_corpus(doubled(records(4)))
     assert originals(corpus).tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
 
 
-def test_images_that_share_some_captions_are_none() -> None:
+def test_images_that_share_some_captions_are_none():
     lines = [Record(str(i), "x", ("a cat", f"a dog {i}"), {"gender": "m"}) for i in range(3)]
     assert originals(make_corpus(lines)).tolist() == [0, 1, 2]
 
 
-def test_one_caption_in_common_is_no_sign_of_a_copy() -> None:
+def test_one_caption_in_common_is_no_sign_of_a_copy():
     lines = [Record(str(i), "x", ("a surfer",), {"gender": "m"}) for i in range(3)]
     assert originals(make_corpus(lines)).tolist() == [0, 1, 2]
 
 
-def test_captions_that_many_images_share_are_set_phrases() -> None:
+def test_captions_that_many_images_share_are_set_phrases():
     lines = [Record(str(i), "x", ("a surfer", "a sea"), {"gender": "m"}) for i in range(11)]
     assert originals(make_corpus(lines)).tolist() == list(range(11))
 
 
-def test_a_caption_more_is_another_image() -> None:
+def test_a_caption_more_is_another_image():
     texts = [("a", "b"), ("a", "b", "b")]
     lines = [Record(str(i), "x", human, {"gender": "m"}) for i, human in enumerate(texts)]
     assert originals(make_corpus(lines)).tolist() == [0, 1]
 
 
-def test_equal_pictures_are_copies_whatever_people_wrote(tmp_path: Path) -> None:
+def test_equal_pictures_are_copies_whatever_people_wrote(tmp_path):
     paths = [tmp_path / f"{i}.jpg" for i in range(4)]
     for path, content in zip(paths, (b"one", b"two", b"one", b"other"), strict=True):
         path.write_bytes(content)
@@ -65,7 +62,7 @@ def test_equal_pictures_are_copies_whatever_people_wrote(tmp_path: Path) -> None
     assert originals(make_corpus(lines)).tolist() == [0, 1, 0, 3]
 
 
-def test_copies_by_captions_and_by_pictures_chain(tmp_path: Path) -> None:
+def test_copies_by_captions_and_by_pictures_chain(tmp_path):
     picture = tmp_path / "1.jpg"
     picture.write_bytes(b"one")
     record_list = records(3)
@@ -80,21 +77,21 @@ def parts(corpus: Corpus, **options: bool) -> list[np.ndarray]:
     return [split.train, split.test, split.validation]
 
 
-def test_copies_stay_in_one_part() -> None:
+def test_copies_stay_in_one_part():
     corpus = make_corpus(doubled(records()))
     first = originals(corpus)
     train, test, present = (set(first[part].tolist()) for part in parts(corpus))
     assert len(train | test | present) == len(train) + len(test) + len(present)
 
 
-def test_copies_are_torn_apart_if_asked() -> None:
+def test_copies_are_torn_apart_if_asked():
     corpus = make_corpus(doubled(records()))
     first = originals(corpus)
     train, test, _ = (set(first[part].tolist()) for part in parts(corpus, together=False))
     assert train & test
 
 
-def test_copies_stay_together_across_groups() -> None:
+def test_copies_stay_together_across_groups():
     result = doubled(records())
     result = [
         *result[:60],
@@ -105,12 +102,12 @@ def test_copies_stay_together_across_groups() -> None:
     assert not train & test
 
 
-def test_every_image_is_in_a_part() -> None:
+def test_every_image_is_in_a_part():
     corpus = make_corpus(doubled(records()))
     assert sorted(np.concatenate(parts(corpus)).tolist()) == list(range(120))
 
 
-def test_without_copies_the_split_is_as_it_was() -> None:
+def test_without_copies_the_split_is_as_it_was():
     corpus = make_corpus(records())
     for one, two in zip(parts(corpus), parts(corpus, together=False), strict=True):
         np.testing.assert_array_equal(one, two)
@@ -126,19 +123,19 @@ def same_men() -> Corpus:
     return make_corpus(records)
 
 
-def test_copies_that_are_all_a_group_has_are_torn_apart() -> None:
+def test_copies_that_are_all_a_group_has_are_torn_apart():
     for one, two in zip(parts(same_men()), parts(same_men(), together=False), strict=True):
         np.testing.assert_array_equal(one, two)
 
 
-def test_copies_that_are_torn_apart_are_told() -> None:
+def test_copies_that_are_torn_apart_are_told():
     (split,) = HoldOut().draw(same_men(), "gender", [0])
     assert split.copies.note().startswith(
         "9 images are copies of others: attackers learn from some"
     )
 
 
-def test_the_number_of_copies_stands_in_the_manifest() -> None:
+def test_the_number_of_copies_stands_in_the_manifest():
     cell = compose.cell(["dataset.n_images=200", "probe.cache=null"])
     items = list(cell.corpus())
     metric = cell.build("metric")
@@ -173,7 +170,7 @@ def twice(corpus: Corpus) -> Corpus:
 
 
 @pytest.mark.parametrize("metric", ["lic", "leakage"])
-def test_images_that_stand_twice_do_not_move_a_score(metric: str) -> None:
+def test_images_that_stand_twice_do_not_move_a_score(metric):
     cell = compose.cell(
         [f"metric={metric}", "captioner=amplifier", "dataset.n_images=800", "probe.cache=null"]
     )

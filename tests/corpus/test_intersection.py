@@ -1,7 +1,5 @@
 """Two attributes at once: which images are in which group, and what is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np
@@ -48,13 +46,13 @@ def both() -> Corpus:
     return intersect([SEXES, SKINS], crossed())
 
 
-def test_groups_are_the_product() -> None:
+def test_groups_are_the_product():
     assert both().groupings["gender_race"].names == (
         "male-light", "male-dark", "female-light", "female-dark",
     )  # fmt: skip
 
 
-def test_an_image_is_in_the_group_of_both_its_labels() -> None:
+def test_an_image_is_in_the_group_of_both_its_labels():
     labels = {record.id: record.labels for record in both()}
     assert labels == {
         "1": {"gender_race": "male-light"}, "2": {"gender_race": "male-dark"},
@@ -63,15 +61,15 @@ def test_an_image_is_in_the_group_of_both_its_labels() -> None:
     }  # fmt: skip
 
 
-def test_images_without_a_group_of_both_are_counted() -> None:
+def test_images_without_a_group_of_both_are_counted():
     assert both().groupings["gender_race"].strata == {"none-dark": 1, "male-none": 1}
 
 
-def test_images_labelled_for_one_attribute_alone_are_left_out_and_said_so() -> None:
+def test_images_labelled_for_one_attribute_alone_are_left_out_and_said_so():
     assert both().notes == ("1 images are labelled for one of gender_race only: left out",)
 
 
-def test_images_keep_their_captions_and_objects() -> None:
+def test_images_keep_their_captions_and_objects():
     assert all(
         record.model == f"caption {record.id}"
         and record.human == (f"one {record.id}", f"two {record.id}")
@@ -80,48 +78,48 @@ def test_images_keep_their_captions_and_objects() -> None:
     )
 
 
-def test_the_order_of_the_two_does_not_change_who_is_together() -> None:
+def test_the_order_of_the_two_does_not_change_who_is_together():
     turned = Intersection("x", (), {}, {}, parts={"first": RACE, "second": GENDER}, min_images=1)
     names = {record.id: record.labels.get("x") for record in intersect([SKINS, SEXES], turned)}
     assert names["2"] == "dark-male"
 
 
-def test_both_attributes_words_are_masked() -> None:
+def test_both_attributes_words_are_masked():
     assert crossed().all_words == ("afro", "asian", "man", "pale", "woman")
 
 
-def test_a_group_that_is_too_small_is_refused_by_name() -> None:
+def test_a_group_that_is_too_small_is_refused_by_name():
     with pytest.raises(DataError, match=r"too few images of male-light 1.*attribute\.min_images"):
         intersect([SEXES, SKINS], crossed(min_images=2))
 
 
-def test_no_image_in_common_is_refused() -> None:
+def test_no_image_in_common_is_refused():
     with pytest.raises(DataError, match="no image has labels of both"):
         intersect([SEXES, corpus(RACE, {"100": "light", "101": "dark"})], crossed())
 
 
-def test_one_attribute_twice_is_refused() -> None:
+def test_one_attribute_twice_is_refused():
     with pytest.raises(UsageError, match="name two attributes"):
         Intersection("x", (), {}, {}, parts={"first": RACE, "second": RACE})
 
 
-def test_a_bound_below_one_is_refused() -> None:
+def test_a_bound_below_one_is_refused():
     with pytest.raises(UsageError, match=r"attribute\.min_images=0"):
         crossed(min_images=0)
 
 
 @pytest.mark.parametrize("word", ["attribute=[gender]", "attribute=[gender,race,age]"])
-def test_other_than_two_attributes_are_refused(word: str) -> None:
+def test_other_than_two_attributes_are_refused(word):
     with pytest.raises(UsageError, match="name two attributes"):
         expand_intersections([word])
 
 
 @pytest.mark.parametrize("word", ["attribute=gender", "attribute=gender,race", "seeds=[0,12]"])
-def test_other_words_stay_as_they_are(word: str) -> None:
+def test_other_words_stay_as_they_are(word):
     assert expand_intersections([word]) == [word]
 
 
-def test_rows_of_the_captioners_file_keep_their_order() -> None:
+def test_rows_of_the_captioners_file_keep_their_order():
     assert sorted(both().source_order.tolist()) == list(range(len(both())))
     assert np.array_equal(both().model.image_rows, np.arange(len(both())))
 
@@ -134,7 +132,7 @@ def test_rows_of_the_captioners_file_keep_their_order() -> None:
         ("an afro woman and a man", ["male-dark", "female-dark"]),
     ],
 )
-def test_a_caption_names_a_group_when_it_names_one_of_each(text: str, named: list[str]) -> None:
+def test_a_caption_names_a_group_when_it_names_one_of_each(text, named):
     names = crossed().groups
     result = attribute_mentions(Captions.from_texts([text]), crossed(), names).toarray()[0]
     assert [name for name, flag in zip(names, result, strict=True) if flag] == named
@@ -151,9 +149,7 @@ def test_a_caption_names_a_group_when_it_names_one_of_each(text: str, named: lis
         ("?", "", False),
     ],
 )
-def test_nobody_could_tell_both_where_nobody_could_tell_one(
-    sex: str, skin: str, unsure: bool
-) -> None:
+def test_nobody_could_tell_both_where_nobody_could_tell_one(sex, skin, unsure):
     sexes = {"1": sex, "2": "male", "3": "male", "4": "female", "5": "female"}
     skins = {"1": skin, "2": "light", "3": "dark", "4": "light", "5": "dark"}
     result = intersect([corpus(GENDER, sexes), corpus(RACE, skins)], crossed())

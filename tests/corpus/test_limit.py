@@ -1,7 +1,5 @@
 """``limit``: a first look at the same images whoever describes them, never taken for the whole."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -29,50 +27,50 @@ WHOLE = corpus(range(300))
 
 
 @given(st.integers(1, 199), st.integers(1, 199))
-def test_a_lower_limit_takes_from_a_higher_one(one: int, other: int) -> None:
+def test_a_lower_limit_takes_from_a_higher_one(one, other):
     few, many = (set(limited(WHOLE, n).ids) for n in sorted((one, other)))
     assert few <= many
 
 
 @given(st.permutations(range(60)))
-def test_the_order_of_the_file_does_not_matter(order: list[int]) -> None:
+def test_the_order_of_the_file_does_not_matter(order):
     assert limited(corpus(order), 20).digest == limited(corpus(range(60)), 20).digest
 
 
-def test_all_captioners_are_seen_on_the_same_images() -> None:
+def test_all_captioners_are_seen_on_the_same_images():
     assert limited(WHOLE, 50).ids == limited(corpus(range(300), "a dog"), 50).ids
 
 
-def test_images_of_no_group_are_left_out() -> None:
+def test_images_of_no_group_are_left_out():
     chosen = limited(WHOLE, 50)
     assert (len(chosen), bool((chosen.groupings["gender"].codes >= 0).all())) == (50, True)
     assert chosen.groupings["gender"].strata == {}
 
 
-def test_what_is_chosen_is_as_it_was() -> None:
+def test_what_is_chosen_is_as_it_was():
     chosen = limited(WHOLE, 50)
     by_id = {record.id: record for record in WHOLE}
     assert list(chosen) == [by_id[record.id] for record in chosen]
 
 
-def test_blank_captions_are_those_of_the_chosen_images() -> None:
+def test_blank_captions_are_those_of_the_chosen_images():
     chosen = limited(WHOLE, 50)
     blank = sum(int(name) % 5 == 0 for name in chosen.ids)
     assert chosen.blanks == {"model": blank, "human": 50}
 
 
 @pytest.mark.parametrize("limit", [None, 200, 1000])
-def test_no_limit_is_the_whole(limit: int | None) -> None:
+def test_no_limit_is_the_whole(limit):
     assert limited(WHOLE, limit) is WHOLE
 
 
-def test_a_limit_is_another_data_set() -> None:
+def test_a_limit_is_another_data_set():
     chosen = limited(WHOLE, 50)
     assert chosen.dataset == "toy (limit 50)"
     assert "50 of the 200 labelled images" in chosen.notes[-1]
 
 
-def test_the_choice_does_not_follow_the_split() -> None:
+def test_the_choice_does_not_follow_the_split():
     """As many of the chosen would be tested as of the others."""
     from bias_pipeline.io.hashing import hash_ids, random_words
 

@@ -1,7 +1,5 @@
 """What a corpus knows of its pictures."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -24,16 +22,16 @@ def corpus(*files: Path | None) -> Corpus:
     return make_corpus([Record(str(n), "a dog", image=path) for n, path in enumerate(files)])
 
 
-def test_a_corpus_without_pictures_has_none() -> None:
+def test_a_corpus_without_pictures_has_none():
     assert corpus(None, None).pictures is None
 
 
-def test_a_record_has_its_picture(tmp_path: Path) -> None:
+def test_a_record_has_its_picture(tmp_path):
     one, two = written(tmp_path, one="1", two="2")
     assert [record.image for record in corpus(one, two)] == [one, two]
 
 
-def test_a_changed_picture_is_another_corpus(tmp_path: Path) -> None:
+def test_a_changed_picture_is_another_corpus(tmp_path):
     (path,) = written(tmp_path, one="1")
     before = corpus(path).digest
     path.write_text("2")
@@ -41,7 +39,7 @@ def test_a_changed_picture_is_another_corpus(tmp_path: Path) -> None:
     assert corpus(path).digest != before
 
 
-def test_where_pictures_lie_does_not_matter(tmp_path: Path) -> None:
+def test_where_pictures_lie_does_not_matter(tmp_path):
     folders = [tmp_path / name for name in ("here", "there")]
     for folder in folders:
         folder.mkdir()
@@ -49,29 +47,29 @@ def test_where_pictures_lie_does_not_matter(tmp_path: Path) -> None:
     assert corpus(one).digest == corpus(two).digest
 
 
-def test_a_corpus_with_pictures_is_not_the_one_without(tmp_path: Path) -> None:
+def test_a_corpus_with_pictures_is_not_the_one_without(tmp_path):
     assert corpus(*written(tmp_path, one="1")).digest != corpus(None).digest
 
 
-def test_a_picture_that_is_gone_is_another_corpus(tmp_path: Path) -> None:
+def test_a_picture_that_is_gone_is_another_corpus(tmp_path):
     (path,) = written(tmp_path, one="1")
     before = corpus(path, None).digest
     path.unlink()
     assert corpus(path, None).digest != before
 
 
-def test_equal_files_are_copies(tmp_path: Path) -> None:
+def test_equal_files_are_copies(tmp_path):
     files = written(tmp_path, one="same", two="else", three="same")
     assert [rows.tolist() for rows in Pictures((*files, None)).copies()] == [[0, 2]]
 
 
-def test_pictures_follow_their_images(tmp_path: Path) -> None:
+def test_pictures_follow_their_images(tmp_path):
     pictures = Pictures(tuple(written(tmp_path, one="1", two="2")))
     taken = pictures.take(np.array([1]))
     assert taken.contents == (pictures.contents[1],)
 
 
-def test_pictures_are_read_only_where_something_asks(tmp_path: Path) -> None:
+def test_pictures_are_read_only_where_something_asks(tmp_path):
     changed = replace(corpus(*written(tmp_path, one="1")), notes=("x",))
     assert changed.pictures is not None
     assert "contents" not in vars(changed.pictures)

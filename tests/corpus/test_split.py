@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import random
 
 import numpy as np
@@ -26,13 +24,13 @@ def ids(source: Corpus, rows: np.ndarray) -> set[str]:
 
 
 @pytest.mark.parametrize("order", ["hashed", "file"])
-def test_train_and_test_are_disjoint(order: str) -> None:
+def test_train_and_test_are_disjoint(order):
     (split,) = HoldOut(order=order).draw(corpus(), "gender", [0])
     assert not set(split.train) & set(split.test)
 
 
 @pytest.mark.parametrize("order", ["hashed", "file"])
-def test_balanced_sizes_are_those_of_the_published_protocol(order: str) -> None:
+def test_balanced_sizes_are_those_of_the_published_protocol(order):
     source = corpus()
     (split,) = HoldOut(order=order).draw(source, "gender", [0])
     labels = source.groupings["gender"].codes
@@ -41,30 +39,30 @@ def test_balanced_sizes_are_those_of_the_published_protocol(order: str) -> None:
     assert sizes == ([54, 54], [6, 6])
 
 
-def test_natural_balance_tests_the_same_share_of_each_group() -> None:
+def test_natural_balance_tests_the_same_share_of_each_group():
     source = corpus()
     (split,) = HoldOut(test_share=0.2, balanced=False).draw(source, "gender", [0])
     assert np.bincount(source.groupings["gender"].codes[split.test]).tolist() == [24, 12]
 
 
 @pytest.mark.parametrize("share", [0.0001, 0.9999])
-def test_a_share_that_rounds_to_no_image_is_refused(share: float) -> None:
+def test_a_share_that_rounds_to_no_image_is_refused(share):
     with pytest.raises(UsageError, match=r"images of group (male|female)"):
         HoldOut(test_share=share).draw(corpus(), "gender", [0])
 
 
-def test_validation_images_are_kept_apart() -> None:
+def test_validation_images_are_kept_apart():
     rule = HoldOut(test_share=0.2, validation_share=0.1)
     (split,) = rule.draw(corpus(), "gender", [0])
     assert len(split.validation) == 18
 
 
-def test_seeds_draw_different_images() -> None:
+def test_seeds_draw_different_images():
     first, second = HoldOut().draw(corpus(), "gender", [0, 12])
     assert set(first.test) != set(second.test)
 
 
-def test_input_order_never_matters() -> None:
+def test_input_order_never_matters():
     records = list(corpus())
     labelled = [Record(r.id, r.model, (), {"gender": r.labels["gender"][0]}) for r in records]
     random.Random(3).shuffle(labelled)
@@ -76,7 +74,7 @@ def test_input_order_never_matters() -> None:
 
 @given(st.frozensets(st.integers(0, 179), max_size=20), st.integers(0, 99))
 @settings(max_examples=50, deadline=None)
-def test_a_captioner_that_lacks_images_shares_the_split(skip: frozenset[int], seed: int) -> None:
+def test_a_captioner_that_lacks_images_shares_the_split(skip, seed):
     whole, part = corpus(), corpus(skip=skip)
     (one,) = HoldOut().draw(whole, "gender", [seed])
     (two,) = HoldOut().draw(part, "gender", [seed])
@@ -84,7 +82,7 @@ def test_a_captioner_that_lacks_images_shares_the_split(skip: frozenset[int], se
     assert len(moved) <= len(skip) + 2
 
 
-def test_an_image_keeps_its_part_in_a_smaller_table() -> None:
+def test_an_image_keeps_its_part_in_a_smaller_table():
     source = corpus()
     (split,) = HoldOut().draw(source, "gender", [0])
     images = np.arange(0, 180, 3)
@@ -92,7 +90,7 @@ def test_an_image_keeps_its_part_in_a_smaller_table() -> None:
     assert set(images[test]) <= set(split.test)
 
 
-def test_balance_is_restored_in_a_smaller_table() -> None:
+def test_balance_is_restored_in_a_smaller_table():
     source = corpus()
     (split,) = HoldOut().draw(source, "gender", [0])
     images = np.arange(0, 150)
@@ -101,29 +99,29 @@ def test_balance_is_restored_in_a_smaller_table() -> None:
     assert len(set(np.bincount(labels[train]))) == 1
 
 
-def test_file_order_follows_the_file() -> None:
+def test_file_order_follows_the_file():
     records = [Record(str(i), f"c {i}", (), {"gender": "mf"[i % 2]}) for i in range(60)]
     (one,) = HoldOut(order="file").draw(make_corpus(records), "gender", [0])
     (two,) = HoldOut(order="file").draw(make_corpus(records[::-1]), "gender", [0])
     assert set(one.test) != set(two.test)
 
 
-def test_e5_a_tiny_group_is_refused_with_its_size() -> None:
+def test_e5_a_tiny_group_is_refused_with_its_size():
     with pytest.raises(DataError, match="female 3"):
         HoldOut().draw(corpus(women=3), "gender", [0])
 
 
-def test_e5_a_single_group_is_refused() -> None:
+def test_e5_a_single_group_is_refused():
     with pytest.raises(DataError, match="female 0"):
         HoldOut().draw(corpus(women=0), "gender", [0])
 
 
-def test_the_published_seeds_come_first() -> None:
+def test_the_published_seeds_come_first():
     assert seeds_of(12) == (0, 12, 456, 789, 100, 200, 300, 400, 500, 1234, 1235, 1236)
 
 
 @pytest.mark.parametrize("seeds", [0, -1, [], [1, 1], [-1]])
-def test_odd_seeds_are_refused(seeds: int | list[int]) -> None:
+def test_odd_seeds_are_refused(seeds):
     with pytest.raises(UsageError, match="seeds"):
         seeds_of(seeds)
 
@@ -131,23 +129,23 @@ def test_odd_seeds_are_refused(seeds: int | list[int]) -> None:
 @pytest.mark.parametrize(
     "options", [{"test_share": 0}, {"test_share": 0.9, "validation_share": 0.1}]
 )
-def test_shares_that_leave_nothing_to_train_on_are_refused(options: dict[str, float]) -> None:
+def test_shares_that_leave_nothing_to_train_on_are_refused(options):
     with pytest.raises(UsageError, match="test_share"):
         HoldOut(**options)
 
 
-def test_an_unknown_order_is_refused_with_a_suggestion() -> None:
+def test_an_unknown_order_is_refused_with_a_suggestion():
     with pytest.raises(UsageError, match="did you mean 'hashed'"):
         HoldOut(order="hash")
 
 
-def test_all_images_may_be_tested_where_nothing_is_learnt() -> None:
+def test_all_images_may_be_tested_where_nothing_is_learnt():
     source = corpus()
     (split,) = HoldOut(test_share=1.0, balanced=False).draw(source, "gender", [0])
     assert (len(split.test), len(split.train)) == (len(source), 0)
 
 
-def test_a_rule_that_tests_all_images_says_that_nothing_can_be_learnt() -> None:
+def test_a_rule_that_tests_all_images_says_that_nothing_can_be_learnt():
     HoldOut(test_share=0.9).check_trains()
     with pytest.raises(UsageError, match="leaves no images to train on"):
         HoldOut(test_share=1.0).check_trains()

@@ -1,7 +1,5 @@
 """Splits, for any number and size of groups."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,19 +35,19 @@ class Drawn:
 
     def count(self, rows: np.ndarray) -> list[int]:
         n_groups = int(self.codes.max()) + 1
-        return np.bincount(self.codes[rows], minlength=n_groups).tolist()  # type: ignore[no-any-return]
+        return np.bincount(self.codes[rows], minlength=n_groups).tolist()
 
 
 def draw(group_sizes: list[int], seed: int, **options: object) -> Drawn:
     source = corpus(group_sizes)
-    (split,) = HoldOut(**options).draw(source, "x", [seed])  # type: ignore[arg-type]
+    (split,) = HoldOut(**options).draw(source, "x", [seed])
     return Drawn(split, source.groupings["x"].codes)
 
 
 @pytest.mark.parametrize("order", ORDERS)
 @given(group_sizes=sizes, seed=seeds)
 @thin
-def test_no_image_is_in_two_parts(order: str, group_sizes: list[int], seed: int) -> None:
+def test_no_image_is_in_two_parts(order, group_sizes, seed):
     split = draw(group_sizes, seed, order=order).split
     rows = np.concatenate([split.train, split.test, split.validation])
     assert len(set(rows.tolist())) == len(rows)
@@ -57,7 +55,7 @@ def test_no_image_is_in_two_parts(order: str, group_sizes: list[int], seed: int)
 
 @given(group_sizes=sizes, seed=seeds)
 @thin
-def test_no_image_is_in_two_parts_beside_validation(group_sizes: list[int], seed: int) -> None:
+def test_no_image_is_in_two_parts_beside_validation(group_sizes, seed):
     split = draw(group_sizes, seed, test_share=0.2, validation_share=0.1).split
     rows = np.concatenate([split.train, split.test, split.validation])
     assert len(set(rows.tolist())) == len(rows)
@@ -66,16 +64,14 @@ def test_no_image_is_in_two_parts_beside_validation(group_sizes: list[int], seed
 @pytest.mark.parametrize("order", ORDERS)
 @given(group_sizes=sizes, seed=seeds)
 @thin
-def test_images_of_no_group_are_never_drawn(order: str, group_sizes: list[int], seed: int) -> None:
+def test_images_of_no_group_are_never_drawn(order, group_sizes, seed):
     drawn = draw(group_sizes, seed, order=order)
     assert drawn.codes[np.concatenate([drawn.split.train, drawn.split.test])].min() >= 0
 
 
 @given(group_sizes=sizes, seed=seeds, balanced=st.booleans())
 @thin
-def test_hashed_splits_use_every_labelled_image(
-    group_sizes: list[int], seed: int, balanced: bool
-) -> None:
+def test_hashed_splits_use_every_labelled_image(group_sizes, seed, balanced):
     split = draw(group_sizes, seed, balanced=balanced).split
     assert len(split.train) + len(split.test) == sum(group_sizes)
 
@@ -83,7 +79,7 @@ def test_hashed_splits_use_every_labelled_image(
 @pytest.mark.parametrize("order", ORDERS)
 @given(group_sizes=sizes, seed=seeds)
 @thin
-def test_balanced_groups_are_equally_large(order: str, group_sizes: list[int], seed: int) -> None:
+def test_balanced_groups_are_equally_large(order, group_sizes, seed):
     drawn = draw(group_sizes, seed, order=order)
     images = np.flatnonzero(drawn.codes >= 0)
     parts = drawn.split.select(images, drawn.codes[images])
@@ -93,7 +89,7 @@ def test_balanced_groups_are_equally_large(order: str, group_sizes: list[int], s
 @pytest.mark.parametrize("order", ORDERS)
 @given(group_sizes=sizes, seed=seeds)
 @thin
-def test_every_part_is_of_some_size(order: str, group_sizes: list[int], seed: int) -> None:
+def test_every_part_is_of_some_size(order, group_sizes, seed):
     drawn = draw(group_sizes, seed, order=order)
     images = np.flatnonzero(drawn.codes >= 0)
     assert all(len(part) > 0 for part in drawn.split.select(images, drawn.codes[images]))
@@ -101,9 +97,7 @@ def test_every_part_is_of_some_size(order: str, group_sizes: list[int], seed: in
 
 @given(group_sizes=sizes, seed=seeds, share=st.sampled_from([0.1, 0.2, 0.5]))
 @thin
-def test_natural_balance_tests_the_share_of_every_group(
-    group_sizes: list[int], seed: int, share: float
-) -> None:
+def test_natural_balance_tests_the_share_of_every_group(group_sizes, seed, share):
     drawn = draw(group_sizes, seed, test_share=share, balanced=False)
     assert drawn.count(drawn.split.test) == [round(share * size) for size in group_sizes]
 
@@ -111,16 +105,14 @@ def test_natural_balance_tests_the_share_of_every_group(
 @pytest.mark.parametrize("order", ORDERS)
 @given(group_sizes=sizes, seed=seeds)
 @thin
-def test_the_same_seed_draws_the_same_split(order: str, group_sizes: list[int], seed: int) -> None:
+def test_the_same_seed_draws_the_same_split(order, group_sizes, seed):
     one, two = (draw(group_sizes, seed, order=order).split.digest for _ in range(2))
     assert one == two
 
 
 @given(group_sizes=sizes, seed=seeds, data=st.data())
 @thin
-def test_selecting_from_fewer_images_never_moves_one(
-    group_sizes: list[int], seed: int, data: st.DataObject
-) -> None:
+def test_selecting_from_fewer_images_never_moves_one(group_sizes, seed, data):
     drawn = draw(group_sizes, seed)
     n_images = sum(group_sizes)
     retained = data.draw(st.sets(st.integers(0, n_images - 1), min_size=1))

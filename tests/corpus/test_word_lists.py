@@ -1,7 +1,5 @@
 """The word lists and label maps of conf/: what must hold for masking and counting to be fair."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

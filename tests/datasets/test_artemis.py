@@ -1,7 +1,5 @@
 """ArtEmis' release as it is published, of both versions, and what in it is odd."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 
@@ -53,79 +51,79 @@ def changed(number: int, column: int, value: str) -> list[tuple[str, ...]]:
     return [tuple(row) for row in rows]
 
 
-def test_a_painting_has_all_its_utterances(tmp_path: Path) -> None:
+def test_a_painting_has_all_its_utterances(tmp_path):
     corpus = load(write_folder(tmp_path), "dataset.cleaning=null")
     assert (len(corpus), len(corpus.human)) == (12, 58)
 
 
-def test_rows_without_an_utterance_are_counted(tmp_path: Path) -> None:
+def test_rows_without_an_utterance_are_counted(tmp_path):
     assert "2 of 60 rows have no utterance and are left out" in load(write_folder(tmp_path)).notes
 
 
-def test_mojibake_is_mended_in_names(tmp_path: Path) -> None:
+def test_mojibake_is_mended_in_names(tmp_path):
     assert BEACH in load(write_folder(tmp_path)).ids
 
 
-def test_mojibake_is_mended_in_utterances(tmp_path: Path) -> None:
+def test_mojibake_is_mended_in_utterances(tmp_path):
     corpus = load(write_folder(tmp_path), "dataset.cleaning=null")
     texts = corpus[corpus.ids.index(BEACH)].human
     assert "It’s funny how they bathe in clothes." in texts
 
 
-def test_mojibake_is_counted(tmp_path: Path) -> None:
+def test_mojibake_is_counted(tmp_path):
     note = "mojibake was mended in 2 names of paintings and 1 utterances"
     assert note in load(write_folder(tmp_path)).notes
 
 
 @pytest.mark.parametrize("codec", ["cp1252", "latin-1", "cp437", "mac_roman"])
-def test_text_decoded_in_any_of_these_encodings_is_mended(codec: str) -> None:
+def test_text_decoded_in_any_of_these_encodings_is_mended(codec):
     assert mended("josé, naïve, façade".encode().decode(codec)) == "josé, naïve, façade"
 
 
-def test_text_that_was_decoded_twice_is_mended() -> None:
+def test_text_that_was_decoded_twice_is_mended():
     assert mended("é".encode().decode("latin-1").encode().decode("latin-1")) == "é"
 
 
 @pytest.mark.parametrize("text", ["café", "naïve", "Ærø", "日本", "…", "“so”"])
-def test_text_that_is_right_stays(text: str) -> None:
+def test_text_that_is_right_stays(text):
     assert mended(text) == text
 
 
-def test_most_annotators_label_a_painting(tmp_path: Path) -> None:
+def test_most_annotators_label_a_painting(tmp_path):
     emotions = labels(load(write_folder(tmp_path)))
     assert emotions["Romanticism/carl-berg_mountains-at-dawn"] == "awe"
 
 
-def test_annotators_count_whose_utterance_is_too_short(tmp_path: Path) -> None:
+def test_annotators_count_whose_utterance_is_too_short(tmp_path):
     """Of five, three chose something else; one of the three wrote two words."""
     emotions = labels(load(write_folder(tmp_path)))
     assert emotions["Pop_Art/bob-ray_three-cans"] == "something_else"
 
 
-def test_ties_belong_to_no_group(tmp_path: Path) -> None:
+def test_ties_belong_to_no_group(tmp_path):
     emotions = labels(load(write_folder(tmp_path)))
     assert emotions["Realism/anna-lund_old-woman-with-bread"] == "none"
 
 
-def test_ties_are_counted(tmp_path: Path) -> None:
+def test_ties_are_counted(tmp_path):
     corpus = load(write_folder(tmp_path))
     assert corpus.groupings["emotion"].strata == {"no majority": 3}
 
 
-def test_each_utterance_can_be_a_record_with_its_own_emotion(tmp_path: Path) -> None:
+def test_each_utterance_can_be_a_record_with_its_own_emotion(tmp_path):
     corpus = load(write_folder(tmp_path), "dataset.cleaning=null", "dataset.labels=caption")
     written = Counter(emotion for *_, emotion, text, _ in ROWS if text.strip())
     expected = {name.replace(" ", "_"): written[name] for name in EMOTIONS}
     assert corpus.groupings["emotion"].sizes == expected
 
 
-def test_utterances_of_a_painting_are_copies_of_one_another(tmp_path: Path) -> None:
+def test_utterances_of_a_painting_are_copies_of_one_another(tmp_path):
     corpus = load(write_folder(tmp_path), "dataset.labels=caption")
     first = originals(corpus)
     assert len(np.unique(first)) == 12
 
 
-def test_utterances_of_a_painting_stay_in_one_part_of_a_split(tmp_path: Path) -> None:
+def test_utterances_of_a_painting_stay_in_one_part_of_a_split(tmp_path):
     repeated = [
         (style, f"{name}-{copy}", emotion, f"{text} {copy} words more", repetition)
         for copy in range(30)
@@ -142,7 +140,7 @@ def test_utterances_of_a_painting_stay_in_one_part_of_a_split(tmp_path: Path) ->
     assert not tested & trained
 
 
-def test_utterances_of_a_painting_are_resampled_together(tmp_path: Path) -> None:
+def test_utterances_of_a_painting_are_resampled_together(tmp_path):
     corpus = load(write_folder(tmp_path), "dataset.labels=caption")
     weights = next(iter(Bootstrap(resamples=50).weights(corpus.keys)))
     rows = [row for row, image in enumerate(corpus.picture_ids or ()) if image == BEACH]
@@ -150,30 +148,30 @@ def test_utterances_of_a_painting_are_resampled_together(tmp_path: Path) -> None
     assert (weights[:, rows] == weights[:, rows[:1]]).all()
 
 
-def test_short_and_long_utterances_are_left_out_as_the_authors_did(tmp_path: Path) -> None:
+def test_short_and_long_utterances_are_left_out_as_the_authors_did(tmp_path):
     """Shorter than five: "why so much hate", "no idea" and "masterly"."""
     note = "50 of 60 utterances are kept: 3 have fewer than 5 tokens, 5 more than 11.9"
     assert note in load(write_folder(tmp_path)).notes
 
 
-def test_words_that_the_training_part_hardly_has_are_replaced(tmp_path: Path) -> None:
+def test_words_that_the_training_part_hardly_has_are_replaced(tmp_path):
     corpus = load(write_folder(tmp_path), "dataset.cleaning.word_frequency=5")
     assert "holiday" not in corpus.human.types
     assert "<unk>" in corpus.human.types
     assert "the" in corpus.human.types
 
 
-def test_paintings_of_very_many_annotations_are_the_part_rest(tmp_path: Path) -> None:
+def test_paintings_of_very_many_annotations_are_the_part_rest(tmp_path):
     corpus = load(write_folder(tmp_path), "dataset.split=rest")
     assert corpus.ids == ("Baroque/pieter-maas_the-night-guard",)
 
 
-def test_the_parts_are_85_5_and_10_per_cent_of_the_other_paintings() -> None:
+def test_the_parts_are_85_5_and_10_per_cent_of_the_other_paintings():
     rows = [Annotation(f"s/{n}", "awe", "", 5, f"s{n}") for n in range(1000)]
     assert Counter(parts_of(rows, 41, 2021).values()) == {"train": 849, "val": 51, "test": 100}
 
 
-def test_the_parts_are_those_that_the_authors_draw() -> None:
+def test_the_parts_are_those_that_the_authors_draw():
     """The numbers are those of scikit-learn's train_test_split, called twice as they do."""
     names = [f"s{n:04}" for n in range(700)]
     rows = [Annotation(name, "awe", "", 5, name) for name in reversed(names)]
@@ -182,19 +180,19 @@ def test_the_parts_are_those_that_the_authors_draw() -> None:
     assert (len(tested), tested[:6], tested[-3:]) == TESTED
 
 
-def test_no_painting_is_in_two_parts(tmp_path: Path) -> None:
+def test_no_painting_is_in_two_parts(tmp_path):
     root = write_folder(tmp_path)
     ids = [load(root, f"dataset.split={part}").ids for part in ("train", "val", "test", "rest")]
     assert sorted(image for part in ids for image in part) == sorted(load(root).ids)
 
 
-def test_version_2_gives_the_same_as_version_1_where_its_rows_are_the_same(tmp_path: Path) -> None:
+def test_version_2_gives_the_same_as_version_1_where_its_rows_are_the_same(tmp_path):
     one, two = write_folder(tmp_path / "1"), write_folder(tmp_path / "2", version=2)
     assert load(one).digest == load(two, "dataset.version=2").digest
 
 
 @pytest.mark.parametrize(("given", "wanted"), [(1, 2), (2, 1)])
-def test_a_file_of_the_other_version_is_refused(tmp_path: Path, given: int, wanted: int) -> None:
+def test_a_file_of_the_other_version_is_refused(tmp_path, given, wanted):
     root = write_folder(tmp_path, version=given)
     (file,) = root.glob("*.csv")
     with pytest.raises(
@@ -203,7 +201,7 @@ def test_a_file_of_the_other_version_is_refused(tmp_path: Path, given: int, want
         load(root, f"dataset.version={wanted}", f"dataset.file={file.name}")
 
 
-def test_an_unknown_emotion_is_refused_with_its_place_and_count(tmp_path: Path) -> None:
+def test_an_unknown_emotion_is_refused_with_its_place_and_count(tmp_path):
     root = write_folder(tmp_path, changed(7, 2, "contentmint"))
     message = (
         r"1 of 60 rows have an unknown emotion, the first on line 9.*did you mean .*contentment"
@@ -212,17 +210,17 @@ def test_an_unknown_emotion_is_refused_with_its_place_and_count(tmp_path: Path) 
         load(root)
 
 
-def test_a_repetition_that_is_no_number_is_refused(tmp_path: Path) -> None:
+def test_a_repetition_that_is_no_number_is_refused(tmp_path):
     with pytest.raises(DataError, match="line 3: repetition 'five' is not a whole number"):
         load(write_folder(tmp_path, changed(1, 4, "five")))
 
 
-def test_a_file_without_any_utterance_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_any_utterance_is_refused(tmp_path):
     with pytest.raises(DataError, match="no row has an utterance"):
         load(write_folder(tmp_path, [(*ROWS[0][:3], "", "5")]))
 
 
-def test_a_column_that_is_absent_is_named(tmp_path: Path) -> None:
+def test_a_column_that_is_absent_is_named(tmp_path):
     root = write_folder(tmp_path)
     path = root / "artemis_dataset_release_v0.csv"
     path.write_text(path.read_text().replace("art_style", "style", 1))
@@ -230,18 +228,18 @@ def test_a_column_that_is_absent_is_named(tmp_path: Path) -> None:
         load(root)
 
 
-def test_the_order_of_rows_does_not_matter(tmp_path: Path) -> None:
+def test_the_order_of_rows_does_not_matter(tmp_path):
     one = write_folder(tmp_path / "1")
     two = write_folder(tmp_path / "2", sorted(ROWS, key=lambda row: row[1]))
     assert load(one).groupings["emotion"].sizes == load(two).groupings["emotion"].sizes
 
 
-def test_a_captioner_is_matched_by_names_however_they_are_written(tmp_path: Path) -> None:
+def test_a_captioner_is_matched_by_names_however_they_are_written(tmp_path):
     corpus = load(write_folder(tmp_path), captioner="mine")
     assert len(corpus.model) == 12
 
 
-def test_a_painting_without_a_caption_is_an_error(tmp_path: Path) -> None:
+def test_a_painting_without_a_caption_is_an_error(tmp_path):
     root = write_folder(tmp_path)
     (root / "captioners" / "few.csv").write_text(
         f"image_id,caption\n{next(iter(STYLES_OF))},a sea\n"
@@ -250,7 +248,7 @@ def test_a_painting_without_a_caption_is_an_error(tmp_path: Path) -> None:
         load(root, captioner="few")
 
 
-def test_captions_of_no_painting_are_counted(tmp_path: Path) -> None:
+def test_captions_of_no_painting_are_counted(tmp_path):
     root = write_folder(tmp_path)
     lines = "".join(f'"{painting}",a picture\n' for painting in [*STYLES_OF, "Realism/unknown"])
     (root / "captioners" / "more.csv").write_text(f"image_id,caption\n{lines}")
@@ -258,41 +256,41 @@ def test_captions_of_no_painting_are_counted(tmp_path: Path) -> None:
     assert "1 captions are of no painting, such as Realism/unknown" in notes
 
 
-def test_captions_of_another_data_set_are_refused(tmp_path: Path) -> None:
+def test_captions_of_another_data_set_are_refused(tmp_path):
     root = write_folder(tmp_path)
     (root / "captioners" / "other.csv").write_text("image_id,caption\n42,a dog\n")
     with pytest.raises(DataError, match="no caption is of a painting"):
         load(root, captioner="other")
 
 
-def test_pictures_are_found_by_names_in_another_wrong_encoding(tmp_path: Path) -> None:
+def test_pictures_are_found_by_names_in_another_wrong_encoding(tmp_path):
     root, pictures = write_folder(tmp_path / "a"), draw_pictures(tmp_path / "wikiart")
     corpus = load(root, f"dataset.images={pictures}")
     assert corpus.pictures is not None
     assert corpus.pictures.present.all()
 
 
-def test_an_absent_picture_is_an_error(tmp_path: Path) -> None:
+def test_an_absent_picture_is_an_error(tmp_path):
     root, pictures = write_folder(tmp_path / "a"), draw_pictures(tmp_path / "wikiart")
     (pictures / "Pop_Art" / "bob-ray_three-cans.jpg").unlink()
     with pytest.raises(ResourceError, match=r"1 of 12 paintings have no picture.*bob-ray_three"):
         load(root, f"dataset.images={pictures}")
 
 
-def test_absent_pictures_are_counted_if_not_strict(tmp_path: Path) -> None:
+def test_absent_pictures_are_counted_if_not_strict(tmp_path):
     root, pictures = write_folder(tmp_path / "a"), draw_pictures(tmp_path / "wikiart")
     (pictures / "Pop_Art" / "bob-ray_three-cans.jpg").unlink()
     notes = load(root, f"dataset.images={pictures}", "dataset.strict=false").notes
     assert any(note.startswith("1 of 12 paintings have no picture") for note in notes)
 
 
-def test_an_unknown_part_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_part_is_refused(tmp_path):
     with pytest.raises(UsageError, match="did you mean 'train'"):
         load(write_folder(tmp_path), "dataset.split=trian")
 
 
 @pytest.mark.skipif(not WHOLE.is_dir(), reason="ArtEmis is given on request only; it is not here")
-def test_the_whole_release_has_the_published_counts() -> None:
+def test_the_whole_release_has_the_published_counts():
     release = read_release(WHOLE / "artemis_dataset_release_v0.csv", 1)
     assert release.n_rows == 454_684
     # The authors count NLTK's tokens of text with corrected spelling: 429,431.

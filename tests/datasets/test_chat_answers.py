@@ -1,10 +1,7 @@
 """Answers of chat completions: whatever a server writes is read or refused."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -45,20 +42,18 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(("response", "error")), VALUES))
-def test_any_answer_is_read_or_refused(row: dict[str, Any]) -> None:
+def test_any_answer_is_read_or_refused(row):
     with suppress(DataError):
         assert isinstance(answer_of_row("42", row, Path("answers.jsonl"), "line 1"), Answer)
 
 
 @given(st.from_regex(r"[a-z0-9_]+", fullmatch=True), st.integers(0, 999), st.integers(2, 1000))
-def test_a_request_s_id_names_image_and_sample(image: str, sample: int, n: int) -> None:
+def test_a_request_s_id_names_image_and_sample(image, sample, n):
     assert image_of_request(request_id(image, sample, n)) == (image, sample)
 
 
 @pytest.mark.parametrize(("index", "captions"), [(0, {"7": "a dog"}), (1, {"7": ""})])
-def test_a_sample_that_was_refused_is_blank_and_its_neighbour_is_not(
-    tmp_path: Path, index: int, captions: dict[str, str]
-) -> None:
+def test_a_sample_that_was_refused_is_blank_and_its_neighbour_is_not(tmp_path, index, captions):
     rows = [answer("7#1", None, refusal="no"), answer("7#0", "a dog")]
     file, notes = read(tmp_path, rows, index)
     assert file.captions == captions

@@ -1,10 +1,7 @@
 """What is converted is what dataset=coco reads back."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,7 +17,7 @@ def load(*words: str) -> Corpus:
     return composed.corpus(*words)
 
 
-def test_converted_json_gives_the_same_corpus(tmp_path: Path) -> None:
+def test_converted_json_gives_the_same_corpus(tmp_path):
     root, out = coco_folder.write_folder(tmp_path / "data"), tmp_path / "out"
     labels = f"dataset.attributes={root / coco_folder.LABELS}"
     names = (coco_folder.CAPTIONS, coco_folder.INSTANCES, coco_folder.MINE)
@@ -35,9 +32,7 @@ def test_converted_json_gives_the_same_corpus(tmp_path: Path) -> None:
     assert corpora[0].digest == corpora[1].digest
 
 
-def test_of_numbered_captions_the_first_is_converted_and_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_of_numbered_captions_the_first_is_converted_and_told(tmp_path, capsys):
     rows = [
         {"image_id": 7, "caption": text, "sample": k, "decoding": "greedy"}
         for k, text in enumerate(("a dog", "a cat"))
@@ -51,7 +46,7 @@ def test_of_numbered_captions_the_first_is_converted_and_told(
     assert "first caption of each image is converted, 1 others are not" in capsys.readouterr().err
 
 
-def test_converted_pickles_give_the_captions_and_labels_of_lic(tmp_path: Path) -> None:
+def test_converted_pickles_give_the_captions_and_labels_of_lic(tmp_path):
     lines = [{**e, "rmdup_object_list": ["kite"]} for e in lic_folder.human_entries(80)]
     root = lic_folder.write_folder(tmp_path / "data", {lic_folder.HUMAN: lines})
     captions, labels = convert(root / lic_folder.SAT, tmp_path)
@@ -67,14 +62,14 @@ def test_converted_pickles_give_the_captions_and_labels_of_lic(tmp_path: Path) -
     assert list(content) == list(lic)
 
 
-def test_labels_have_the_columns_of_princeton(tmp_path: Path) -> None:
+def test_labels_have_the_columns_of_princeton(tmp_path):
     root = lic_folder.write_folder(tmp_path / "data")
     written = [path.name for path in convert(root / lic_folder.SAT, tmp_path)]
     stem = Path(lic_folder.SAT).stem
     assert written == [f"{stem}.parquet", f"{stem}_labels.parquet"]
 
 
-def test_an_image_without_objects_is_kept(tmp_path: Path) -> None:
+def test_an_image_without_objects_is_kept(tmp_path):
     content = coco_folder.instances()
     content["annotations"] = content["annotations"][1:60]
     root = coco_folder.write_folder(tmp_path, {coco_folder.INSTANCES: content})
@@ -96,13 +91,13 @@ def test_an_image_without_objects_is_kept(tmp_path: Path) -> None:
         ({"img_id": 1}, "the top level must be a list"),
     ],
 )
-def test_e1_a_faulty_pickle_is_refused(tmp_path: Path, entries: Any, message: str) -> None:
+def test_e1_a_faulty_pickle_is_refused(tmp_path, entries, message):
     root = lic_folder.write_folder(tmp_path, {"some.pkl": entries})
     with pytest.raises(DataError, match=message):
         convert(root / "some.pkl", tmp_path)
 
 
-def test_e10_a_pickle_that_runs_code_is_refused_and_does_not_run(tmp_path: Path) -> None:
+def test_e10_a_pickle_that_runs_code_is_refused_and_does_not_run(tmp_path):
     canary = tmp_path / "canary"
     (tmp_path / "evil.pkl").write_bytes(
         b"cos\nsystem\n(S'touch " + str(canary).encode() + b"'\ntR."
@@ -112,23 +107,23 @@ def test_e10_a_pickle_that_runs_code_is_refused_and_does_not_run(tmp_path: Path)
     assert not canary.exists()
 
 
-def test_another_json_is_refused(tmp_path: Path) -> None:
+def test_another_json_is_refused(tmp_path):
     (tmp_path / "some.json").write_text('{"info": 3}')
     with pytest.raises(DataError, match="neither a list nor 'annotations'"):
         convert(tmp_path / "some.json", tmp_path)
 
 
-def test_another_ending_is_refused(tmp_path: Path) -> None:
+def test_another_ending_is_refused(tmp_path):
     with pytest.raises(UsageError, match=r"only \.pkl"):
         convert(tmp_path / "some.csv", tmp_path)
 
 
-def test_an_absent_file_is_named(tmp_path: Path) -> None:
+def test_an_absent_file_is_named(tmp_path):
     with pytest.raises(ResourceError, match=r"some\.json is absent"):
         convert(tmp_path / "some.json", tmp_path)
 
 
-def test_e13_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_e13_a_folder_that_cannot_be_written_is_named(tmp_path):
     root = coco_folder.write_folder(tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(ResourceError, match="choose another folder with --out"):

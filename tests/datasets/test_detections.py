@@ -1,7 +1,5 @@
 """Detections in files: what is read, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -45,16 +43,16 @@ def table(separator: str, confidence: str = "score") -> str:
         ("seen.csv", table(",", "confidence")),
     ],
 )
-def test_a_label_is_as_sure_as_its_surest_row(name: str, content: object, tmp_path: Path) -> None:
+def test_a_label_is_as_sure_as_its_surest_row(name, content, tmp_path):
     assert detections_by_id(written(tmp_path, name, content)) == FOUND
 
 
-def test_a_category_is_named_by_its_number_at_coco(tmp_path: Path) -> None:
+def test_a_category_is_named_by_its_number_at_coco(tmp_path):
     rows = [{"image_id": 7, "category_id": 18, "score": 0.5, "bbox": [1, 2, 3, 4]}]
     assert detections_by_id(written(tmp_path, "seen.json", rows)) == {"7": (("dog", 0.5),)}
 
 
-def test_the_order_of_rows_plays_no_part(tmp_path: Path) -> None:
+def test_the_order_of_rows_plays_no_part(tmp_path):
     assert detections_by_id(written(tmp_path, "seen.json", ROWS[::-1])) == FOUND
 
 
@@ -71,9 +69,7 @@ def test_the_order_of_rows_plays_no_part(tmp_path: Path) -> None:
         ({"image_id": None}, "entry 0: "),
     ],
 )
-def test_a_row_that_says_nothing_is_refused(
-    change: dict[str, Any], message: str, tmp_path: Path
-) -> None:
+def test_a_row_that_says_nothing_is_refused(change, message, tmp_path):
     path = written(tmp_path, "seen.json", [{**ROWS[0], **change}])
     with pytest.raises(DataError, match=message) as caught:
         detections_by_id(path)
@@ -95,8 +91,6 @@ def test_a_row_that_says_nothing_is_refused(
         ("seen.json", [7], "seen.json"),
     ],
 )
-def test_a_file_that_is_no_table_of_detections_is_refused(
-    name: str, content: object, message: str, tmp_path: Path
-) -> None:
+def test_a_file_that_is_no_table_of_detections_is_refused(name, content, message, tmp_path):
     with pytest.raises(BiasPipelineError, match=message):
         detections_by_id(written(tmp_path, name, content))

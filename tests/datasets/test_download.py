@@ -1,7 +1,5 @@
 """Downloads, from a server of the test's own."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import threading
@@ -48,17 +46,17 @@ def files(folder: Path) -> list[str]:
     return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
 
 
-def test_what_is_wanted_is_unpacked_under_its_name(archive: Archive, tmp_path: Path) -> None:
+def test_what_is_wanted_is_unpacked_under_its_name(archive, tmp_path):
     download(archive, tmp_path / "coco")
     assert (tmp_path / "coco/annotations/mine.json").read_text() == "[1]"
 
 
-def test_nothing_else_is_kept(archive: Archive, tmp_path: Path) -> None:
+def test_nothing_else_is_kept(archive, tmp_path):
     download(archive, tmp_path)
     assert files(tmp_path) == ["annotations/mine.json"]
 
 
-def test_a_file_that_is_there_stays(archive: Archive, tmp_path: Path) -> None:
+def test_a_file_that_is_there_stays(archive, tmp_path):
     (tmp_path / "annotations").mkdir()
     (tmp_path / "annotations/mine.json").write_text("own")
     assert download(archive, tmp_path) == []
@@ -74,14 +72,12 @@ def test_a_file_that_is_there_stays(archive: Archive, tmp_path: Path) -> None:
         ({"size": 10**15}, "GB free"),
     ],
 )
-def test_what_cannot_be_had_leaves_nothing(
-    archive: Archive, tmp_path: Path, changes: dict[str, object], message: str
-) -> None:
+def test_what_cannot_be_had_leaves_nothing(archive, tmp_path, changes, message):
     with pytest.raises(ResourceError, match=message):
-        download(replace(archive, **changes), tmp_path)  # type: ignore[arg-type]
+        download(replace(archive, **changes), tmp_path)
     assert files(tmp_path) == []
 
 
-def test_a_page_that_is_not_there_is_told(archive: Archive, tmp_path: Path) -> None:
+def test_a_page_that_is_not_there_is_told(archive, tmp_path):
     with pytest.raises(ResourceError, match="404"):
         download(replace(archive, url=archive.url + "x"), tmp_path)

@@ -1,7 +1,5 @@
 """FairFace's layout, made anew; and its real faces where they are."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -50,82 +48,82 @@ def groups(corpus: Corpus, attribute: str) -> list[str]:
         ("ethnicity", ["east_asian", "white", "indian", "latino"]),
     ],
 )
-def test_labels_are_read(tmp_path: Path, attribute: str, expected: list[str]) -> None:
+def test_labels_are_read(tmp_path, attribute, expected):
     corpus = load(write(tmp_path, *LINES), f"attribute={attribute}")
     assert sorted(groups(corpus, attribute)) == sorted(expected)
 
 
-def test_intersections_work_as_for_captions(tmp_path: Path) -> None:
+def test_intersections_work_as_for_captions(tmp_path):
     root = write(tmp_path, *LINES, "train/11.jpg,10-19,Male,White,True")
     corpus = load(root, "attribute=[gender,age]", "attribute.min_images=1")
     (value,) = corpus.groupings.values()
     assert value.sizes == {"male-old": 2, "male-young": 1, "female-old": 1, "female-young": 1}
 
 
-def test_each_face_has_its_picture(tmp_path: Path) -> None:
+def test_each_face_has_its_picture(tmp_path):
     corpus = load(write(tmp_path, *LINES))
     assert corpus.pictures is not None
     assert corpus.pictures.files == tuple(tmp_path / name for name in corpus.ids)
 
 
-def test_faces_may_be_shown_with_their_authors_and_licence(tmp_path: Path) -> None:
+def test_faces_may_be_shown_with_their_authors_and_licence(tmp_path):
     terms = load(write(tmp_path, *LINES)).shown_under
     assert "CC BY 4.0" in terms
     assert "Karkkainen and Joo" in terms
 
 
-def test_both_parts_are_read(tmp_path: Path) -> None:
+def test_both_parts_are_read(tmp_path):
     write(tmp_path, *LINES)
     write(tmp_path, "val/1.jpg,20-29,Male,Black,True", part="val")
     assert len(load(tmp_path)) == 5
 
 
-def test_a_part_can_be_chosen(tmp_path: Path) -> None:
+def test_a_part_can_be_chosen(tmp_path):
     write(tmp_path, *LINES)
     write(tmp_path, "val/1.jpg,20-29,Male,Black,True", part="val")
     assert load(tmp_path, "dataset.part=val").ids == ("val/1.jpg",)
 
 
-def test_70_and_above_may_be_written_as_predictions_write_it(tmp_path: Path) -> None:
+def test_70_and_above_may_be_written_as_predictions_write_it(tmp_path):
     corpus = load(write(tmp_path, "train/1.jpg,70+,Male,White,True"), "attribute=age")
     assert groups(corpus, "age") == ["old"]
 
 
 @pytest.mark.parametrize("date", ["3-Sep", "03-Sep", "Oct-19", "Oct-2019"])
-def test_an_age_that_a_spreadsheet_made_a_date_is_refused(tmp_path: Path, date: str) -> None:
+def test_an_age_that_a_spreadsheet_made_a_date_is_refused(tmp_path, date):
     root = write(tmp_path, f"train/1.jpg,{date},Male,White,True")
     with pytest.raises(DataError, match=r"line 2: age .* is a date that a spreadsheet made"):
         load(root, "attribute=age")
 
 
-def test_an_unknown_label_is_refused_with_its_line(tmp_path: Path) -> None:
+def test_an_unknown_label_is_refused_with_its_line(tmp_path):
     root = write(tmp_path, *LINES, "train/11.jpg,20-29,Mal,White,True")
     with pytest.raises(DataError, match=r"line 6: label 'Mal'.*did you mean"):
         load(root)
 
 
-def test_an_absent_picture_is_refused(tmp_path: Path) -> None:
+def test_an_absent_picture_is_refused(tmp_path):
     root = write(tmp_path, *LINES)
     (root / "train" / "2.jpg").unlink()
     with pytest.raises(ResourceError, match=r"1 of 4 pictures .* such as train/2\.jpg"):
         load(root)
 
 
-def test_leniently_an_absent_picture_is_noted(tmp_path: Path) -> None:
+def test_leniently_an_absent_picture_is_noted(tmp_path):
     root = write(tmp_path, *LINES)
     (root / "train" / "2.jpg").unlink()
     corpus = load(root, "dataset.strict=false")
     assert "1 of 4 pictures are absent: not retrieved" in corpus.notes
 
 
-def test_without_any_picture_leniency_ends(tmp_path: Path) -> None:
+def test_without_any_picture_leniency_ends(tmp_path):
     root = write(tmp_path, *LINES, pictures=False)
     with pytest.raises(ResourceError, match="4 of 4 pictures"):
         load(root, "dataset.strict=false")
 
 
 @pytest.mark.parametrize("path", ["../secret.jpg", "/etc/passwd", "train/../../x.jpg"])
-def test_a_label_file_leads_nowhere_else(tmp_path: Path, path: str) -> None:
+def test_a_label_file_leads_nowhere_else(tmp_path, path):
     root = write(tmp_path / "faces", *LINES)
     with (root / "fairface_label_train.csv").open("a") as file:
         file.write(f"{path},20-29,Male,White,True\n")
@@ -133,17 +131,17 @@ def test_a_label_file_leads_nowhere_else(tmp_path: Path, path: str) -> None:
         load(root)
 
 
-def test_an_absent_label_file_is_refused(tmp_path: Path) -> None:
+def test_an_absent_label_file_is_refused(tmp_path):
     with pytest.raises(ResourceError, match=r"fairface_label_train\.csv"):
         load(tmp_path)
 
 
-def test_skin_tone_is_not_made_of_ethnic_origin(tmp_path: Path) -> None:
+def test_skin_tone_is_not_made_of_ethnic_origin(tmp_path):
     with pytest.raises(UsageError, match="no labels of attribute 'race'"):
         load(write(tmp_path, *LINES), "attribute=race")
 
 
-def test_the_real_faces_are_read_whole() -> None:
+def test_the_real_faces_are_read_whole():
     root = DATA / "faces"
     if not root.is_dir():
         pytest.skip(f"no faces at {root}; set BIAS_PIPELINE_DATA to have this test run")

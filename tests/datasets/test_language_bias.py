@@ -1,10 +1,7 @@
 """Corpora whose only bias is which verb goes with whom."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -66,37 +63,37 @@ def cells(corpus: Corpus) -> Counter[tuple[str, bool]]:
 
 
 @pytest.mark.parametrize(("imbalance", "item"), [(0.6, 12), (0.7, 14), (0.8, 16), (0.9, 18)])
-def test_each_group_has_its_verb_as_often_as_asked_for(imbalance: float, item: int) -> None:
+def test_each_group_has_its_verb_as_often_as_asked_for(imbalance, item):
     result = cells(planted(imbalance, size=20))
     assert result["male", True] == result["female", False] == item
     assert result["male", False] == result["female", True] == 20 - item
 
 
-def test_all_levels_take_as_many_captions() -> None:
+def test_all_levels_take_as_many_captions():
     assert len({len(planted(level)) for level in (0.6, 0.7, 0.8, 0.9)}) == 1
 
 
-def test_the_size_is_what_all_levels_can_fill() -> None:
+def test_the_size_is_what_all_levels_can_fill():
     captions = default_captions()[
         :-5
     ]  # 15 women who sit, where the strongest level needs nine in ten
     assert len(planted(captions=captions)) == 2 * int(15 / 0.9)
 
 
-def test_levels_differ_in_as_few_captions_as_they_must() -> None:
+def test_levels_differ_in_as_few_captions_as_they_must():
     one, other = ({row.human[0] for row in planted(level, size=20)} for level in (0.6, 0.7))
     assert len(one - other) == 4
 
 
-def test_the_captioner_says_what_people_say() -> None:
+def test_the_captioner_says_what_people_say():
     assert all(row.model == row.human[0] for row in planted())
 
 
-def test_the_label_is_the_group_that_the_caption_names() -> None:
+def test_the_label_is_the_group_that_the_caption_names():
     assert all((" man " in row.human[0]) == (row.labels["gender"] == "male") for row in planted())
 
 
-def test_group_and_task_are_independent() -> None:
+def test_group_and_task_are_independent():
     captions = [
         *default_captions(),
         *([text.replace("bed", "sofa")] for (text,) in default_captions(12)),
@@ -108,7 +105,7 @@ def test_group_and_task_are_independent() -> None:
     assert counts["male", "sofa"] == counts["female", "sofa"]
 
 
-def test_an_image_gives_one_caption() -> None:
+def test_an_image_gives_one_caption():
     twice = [
         [*default_caption, default_caption[0] + " again"] for default_caption in default_captions()
     ]
@@ -116,7 +113,7 @@ def test_an_image_gives_one_caption() -> None:
     assert len(set(sentences.ids)) == len(sentences)
 
 
-def test_a_caption_of_both_verbs_or_groups_is_left_out() -> None:
+def test_a_caption_of_both_verbs_or_groups_is_left_out():
     odd = [["a man sits and lays on a bed"], ["a man and a woman sit on a bed"], ["a man sits"]]
     assert planted(captions=[*default_captions(), *odd]).digest  # no refusal
     assert not {item[0] for item in odd} & {
@@ -124,12 +121,12 @@ def test_a_caption_of_both_verbs_or_groups_is_left_out() -> None:
     }
 
 
-def test_another_seed_takes_others() -> None:
+def test_another_seed_takes_others():
     one, other = ({row.human[0] for row in planted(size=10, seed=k)} for k in (0, 1))
     assert one != other
 
 
-def test_pronouns_alone_leave_captions_of_nouns_out() -> None:
+def test_pronouns_alone_leave_captions_of_nouns_out():
     captions = [
         [text.replace("a man", "he").replace("a woman", "she")] for (text,) in default_captions(10)
     ]
@@ -137,7 +134,7 @@ def test_pronouns_alone_leave_captions_of_nouns_out() -> None:
     assert all(row.human[0].split()[0] in ("he", "she") for row in sentences)
 
 
-def test_the_counts_are_told() -> None:
+def test_the_counts_are_told():
     assert "bed 12 lay and 8 sit of one group, 8 lay and 12 sit of the other" in str(
         planted(size=20).notes
     )
@@ -152,22 +149,22 @@ def retold(imbalance: float = 0.6, **options: Any) -> Corpus:
 
 
 @pytest.mark.parametrize(("imbalance", "item"), [(0.5, 20), (0.6, 24), (0.9, 36), (1.0, 40)])
-def test_retold_captions_have_their_verb_exactly_as_often(imbalance: float, item: int) -> None:
+def test_retold_captions_have_their_verb_exactly_as_often(imbalance, item):
     result = cells(retold(imbalance))
     assert result["male", True] == result["female", False] == item
     assert result["male", False] == result["female", True] == 40 - item
 
 
-def test_a_retold_caption_names_the_group_it_is_dealt_to() -> None:
+def test_a_retold_caption_names_the_group_it_is_dealt_to():
     assert all((" man " in row.human[0]) == (row.labels["gender"] == "male") for row in retold())
 
 
-def test_but_for_the_group_a_retold_caption_is_somebodys() -> None:
+def test_but_for_the_group_a_retold_caption_is_somebodys():
     people = {text.replace("woman", "man") for (text,) in default_captions()}
     assert {row.human[0].replace("woman", "man") for row in retold()} <= people
 
 
-def test_who_a_caption_was_of_does_not_decide_whom_it_is_told_of() -> None:
+def test_who_a_caption_was_of_does_not_decide_whom_it_is_told_of():
     result = retold(
         0.5, captions=[[f"{text} {text[2]}x"] for (text,) in default_captions(60)]
     )  # mx or wx
@@ -175,7 +172,7 @@ def test_who_a_caption_was_of_does_not_decide_whom_it_is_told_of() -> None:
     assert abs(was["male", "mx"] - was["female", "mx"]) < 40  # of 120; some spread is chance
 
 
-def test_verbs_with_too_few_captions_cannot_be_dealt() -> None:
+def test_verbs_with_too_few_captions_cannot_be_dealt():
     with pytest.raises(NotApplicableError, match="has 40 and 40 captions by verb, enough for 40"):
         retold(size=41)
 
@@ -183,27 +180,27 @@ def test_verbs_with_too_few_captions_cannot_be_dealt() -> None:
 # --- refusals
 
 
-def test_a_cell_without_captions_is_told() -> None:
+def test_a_cell_without_captions_is_told():
     with pytest.raises(NotApplicableError, match="has 20, 20, 20, 0 captions by group and verb"):
         planted(captions=default_captions()[:-20])
 
 
-def test_more_captions_than_there_are_are_refused() -> None:
+def test_more_captions_than_there_are_are_refused():
     with pytest.raises(NotApplicableError, match=r"enough for 22 per group; lower dataset\.size"):
         planted(size=23)
 
 
-def test_three_verbs_are_refused() -> None:
+def test_three_verbs_are_refused():
     with pytest.raises(UsageError, match="two verbs for each of the tasks bed"):
         planted(verbs={"bed": ["lay", "sit", "stand"]})
 
 
-def test_a_group_without_pronouns_is_told() -> None:
+def test_a_group_without_pronouns_is_told():
     with pytest.raises(UsageError, match="has none for 'female'"):
         planted(gender_by="pronoun", pronouns={"male": "he"})
 
 
-def test_three_groups_are_refused() -> None:
+def test_three_groups_are_refused():
     class Three(Said):
         def load(self, captioner: str, attribute: Attribute) -> Corpus:
             names = ("male", "female", "other")
@@ -220,7 +217,7 @@ def test_three_groups_are_refused() -> None:
 # --- on real captions
 
 
-def test_levels_are_exact_on_what_we_generate(tmp_path: Path) -> None:
+def test_levels_are_exact_on_what_we_generate(tmp_path):
     words = [
         *("experiment=language_bias_scenes", "dataset.of.n_images=1500", "dataset.size=2"),
         *("dataset.imbalance=1.0", f"paths.outputs={tmp_path}"),
@@ -229,7 +226,7 @@ def test_levels_are_exact_on_what_we_generate(tmp_path: Path) -> None:
     said_by = {
         group: {
             word for row in corpus if row.labels["gender"] == group for word in row.model.split()
-        }  # type: ignore[union-attr]
+        }
         for group in ("male", "female")
     }
     assert {"lie", "lies", "lying"} & said_by["male"] - said_by["female"]
@@ -237,7 +234,7 @@ def test_levels_are_exact_on_what_we_generate(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
-def test_the_levels_are_made_of_real_captions(tmp_path: Path) -> None:
+def test_the_levels_are_made_of_real_captions(tmp_path):
     root = DATA / "lic" / "bias_data"
     if not root.is_dir():
         pytest.skip(f"no captions of LIC at {root}")

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import random
 from pathlib import Path
 from typing import Any
@@ -26,40 +24,40 @@ def spoiled(**changes: Any) -> dict[str, Any]:
     return {SAT: rows}
 
 
-def test_model_captions_and_labels_are_read(tmp_path: Path) -> None:
+def test_model_captions_and_labels_are_read(tmp_path):
     record = load(write_folder(tmp_path))[0]
     assert (record.id, record.labels) == ("100", {"gender": "male"})
 
 
-def test_the_folder_may_be_that_which_holds_it(tmp_path: Path) -> None:
+def test_the_folder_may_be_that_which_holds_it(tmp_path):
     write_folder(tmp_path / "bias_data")
     assert load(tmp_path).digest == load(tmp_path / "bias_data").digest
 
 
-def test_human_captions_may_cover_a_part(tmp_path: Path) -> None:
+def test_human_captions_may_cover_a_part(tmp_path):
     assert len(load(write_folder(tmp_path)).human) == 5 * 60
 
 
-def test_images_of_people_alone_are_kept(tmp_path: Path) -> None:
+def test_images_of_people_alone_are_kept(tmp_path):
     root = write_folder(tmp_path, {SAT: entries(40)})
     assert len(load(root)) == 60
 
 
-def test_without_human_captions_the_model_side_is_left(tmp_path: Path) -> None:
+def test_without_human_captions_the_model_side_is_left(tmp_path):
     root = write_folder(tmp_path)
     (root / HUMAN).unlink()
     assert len(load(root).human) == 0
 
 
-def test_the_published_vocabulary_is_read(tmp_path: Path) -> None:
+def test_the_published_vocabulary_is_read(tmp_path):
     assert load(write_folder(tmp_path)).vocabulary == {"<unk>", "<pad>", "a", "person", "with"}
 
 
-def test_a_captioner_without_a_vocabulary_has_none(tmp_path: Path) -> None:
+def test_a_captioner_without_a_vocabulary_has_none(tmp_path):
     assert load(write_folder(tmp_path), "captioner=fc").vocabulary is None
 
 
-def test_e21_the_order_of_the_file_does_not_matter(tmp_path: Path) -> None:
+def test_e21_the_order_of_the_file_does_not_matter(tmp_path):
     rows = entries()
     random.Random(0).shuffle(rows)
     one = load(write_folder(tmp_path / "one"))
@@ -67,29 +65,29 @@ def test_e21_the_order_of_the_file_does_not_matter(tmp_path: Path) -> None:
     assert one.digest == two.digest
 
 
-def test_captioner_all_is_what_has_files(tmp_path: Path) -> None:
+def test_captioner_all_is_what_has_files(tmp_path):
     root = write_folder(tmp_path)
     cell = compose.cell(["dataset=lic", f"dataset.root={root}"])
     all_captioners = cell.build("dataset").all_captioners(cell.build("attribute"))
     assert all_captioners == ["sat", "fc"]
 
 
-def test_an_unknown_captioner_is_refused_with_a_suggestion(tmp_path: Path) -> None:
+def test_an_unknown_captioner_is_refused_with_a_suggestion(tmp_path):
     with pytest.raises(UsageError, match="did you mean 'sat'"):
         load(write_folder(tmp_path), "captioner=sta")
 
 
-def test_an_absent_file_names_its_path(tmp_path: Path) -> None:
+def test_an_absent_file_names_its_path(tmp_path):
     with pytest.raises(ResourceError, match=r"UpDn/gender_val_updn_cap_mw_entries\.pkl is absent"):
         load(write_folder(tmp_path), "captioner=updn")
 
 
-def test_an_absent_folder_names_the_key_to_set(tmp_path: Path) -> None:
+def test_an_absent_folder_names_the_key_to_set(tmp_path):
     with pytest.raises(ResourceError, match=r"set dataset\.root"):
         load(tmp_path / "nowhere")
 
 
-def test_an_attribute_without_labels_is_refused(tmp_path: Path) -> None:
+def test_an_attribute_without_labels_is_refused(tmp_path):
     with pytest.raises(UsageError, match="no labels of attribute 'age'"):
         load(write_folder(tmp_path), "attribute=age")
 
@@ -104,12 +102,12 @@ def test_an_attribute_without_labels_is_refused(tmp_path: Path) -> None:
         ({"img_id": 100}, r"entry 7: image id 100 occurs twice with different contents"),
     ],
 )
-def test_e3_e4_a_spoiled_entry_is_named(tmp_path: Path, changes: Any, message: str) -> None:
+def test_e3_e4_a_spoiled_entry_is_named(tmp_path, changes, message):
     with pytest.raises(DataError, match=message):
         load(write_folder(tmp_path, spoiled(**changes)))
 
 
-def test_e2_a_missing_key_is_named(tmp_path: Path) -> None:
+def test_e2_a_missing_key_is_named(tmp_path):
     rows = entries()
     del rows[3]["pred"]
     with pytest.raises(DataError, match="entry 3: key 'pred' is absent"):
@@ -117,19 +115,19 @@ def test_e2_a_missing_key_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [[], {}, [1], "text"])
-def test_e1_another_top_level_is_refused(tmp_path: Path, content: Any) -> None:
+def test_e1_another_top_level_is_refused(tmp_path, content):
     with pytest.raises(DataError, match="expected a"):
         load(write_folder(tmp_path, {SAT: content}))
 
 
-def test_e1_a_truncated_pickle_is_refused(tmp_path: Path) -> None:
+def test_e1_a_truncated_pickle_is_refused(tmp_path):
     root = write_folder(tmp_path)
     (root / SAT).write_bytes((root / SAT).read_bytes()[:200])
     with pytest.raises(DataError, match="sat_cap_mw_entries"):
         load(root)
 
 
-def test_e10_a_pickle_that_runs_code_is_refused_and_does_not_run(tmp_path: Path) -> None:
+def test_e10_a_pickle_that_runs_code_is_refused_and_does_not_run(tmp_path):
     canary = tmp_path / "canary"
     evil = b"cos\nsystem\n(S'touch " + str(canary).encode() + b"'\ntR."
     with pytest.raises(DataError, match="system"):
@@ -137,17 +135,17 @@ def test_e10_a_pickle_that_runs_code_is_refused_and_does_not_run(tmp_path: Path)
     assert not canary.exists()
 
 
-def test_e7_lone_surrogates_are_read(tmp_path: Path) -> None:
+def test_e7_lone_surrogates_are_read(tmp_path):
     root = write_folder(tmp_path, spoiled(pred="a \ud800 dog"))
     assert load(root).digest
 
 
-def test_e8_a_caption_of_a_megabyte_is_cut(tmp_path: Path) -> None:
+def test_e8_a_caption_of_a_megabyte_is_cut(tmp_path):
     root = write_folder(tmp_path, spoiled(pred="dog " * 250_000))
     assert load(root).model.lengths.max() == 2_500
 
 
-def test_people_see_the_same_labels_as_the_captioner(tmp_path: Path) -> None:
+def test_people_see_the_same_labels_as_the_captioner(tmp_path):
     rows = human_entries()
     root = write_folder(tmp_path, {HUMAN: rows, SAT: entries(40)})
     assert load(root)[50].labels == {"gender": "male"}
@@ -155,9 +153,7 @@ def test_people_see_the_same_labels_as_the_captioner(tmp_path: Path) -> None:
 
 @pytest.mark.real
 @pytest.mark.parametrize(("captioner", "share"), [("sat", 59.6), ("transformer", 35.1)])
-def test_the_published_draws_repeat_what_the_reference_repeats(
-    data_root: Path, captioner: str, share: float
-) -> None:
+def test_the_published_draws_repeat_what_the_reference_repeats(data_root, captioner, share):
     """Verbatim test captions over ten seeds, measured on the reference's own splits."""
     from bias_pipeline.corpus.predictions import LabelledCaptions
     from bias_pipeline.corpus.split import seeds_of
@@ -183,13 +179,13 @@ def with_photos(root: Path) -> tuple[Path, str]:
     return write_folder(root / "lic"), f"dataset.images={photos}"
 
 
-def test_images_without_a_picture_are_refused(tmp_path: Path) -> None:
+def test_images_without_a_picture_are_refused(tmp_path):
     root, images = with_photos(tmp_path)
     with pytest.raises(DataError, match="2 of 80 labelled images have no picture"):
         load(root, images)
 
 
-def test_images_without_a_picture_are_counted_where_that_is_allowed(tmp_path: Path) -> None:
+def test_images_without_a_picture_are_counted_where_that_is_allowed(tmp_path):
     root, images = with_photos(tmp_path)
     corpus = load(root, images, "dataset.strict=false")
     assert corpus.pictures.present.sum() == 78

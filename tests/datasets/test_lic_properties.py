@@ -1,7 +1,5 @@
 """The pickle folder, whatever its entries hold: a corpus, or an error that names the entry."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -59,9 +57,7 @@ def read_or_refused(root: Path, model: Any, human: Any) -> bool:
 
 @given(changed=changes)
 @thin
-def test_e1_e4_a_spoiled_model_entry_is_read_or_refused(
-    root: Path, changed: dict[str, Any]
-) -> None:
+def test_e1_e4_a_spoiled_model_entry_is_read_or_refused(root, changed):
     rows = entries(20)
     rows[7] = {**rows[7], **changed}
     assert read_or_refused(root, rows, human_entries(10))
@@ -69,9 +65,7 @@ def test_e1_e4_a_spoiled_model_entry_is_read_or_refused(
 
 @given(changed=changes)
 @thin
-def test_e1_e4_a_spoiled_human_entry_is_read_or_refused(
-    root: Path, changed: dict[str, Any]
-) -> None:
+def test_e1_e4_a_spoiled_human_entry_is_read_or_refused(root, changed):
     rows = human_entries(10)
     rows[7] = {**rows[7], **changed}
     assert read_or_refused(root, entries(20), rows)
@@ -79,20 +73,20 @@ def test_e1_e4_a_spoiled_human_entry_is_read_or_refused(
 
 @given(content=junk)
 @thin
-def test_e1_any_other_content_is_read_or_refused(root: Path, content: Any) -> None:
+def test_e1_any_other_content_is_read_or_refused(root, content):
     assert read_or_refused(root, content, human_entries(10))
 
 
 @given(texts=st.lists(st.text(), min_size=1, max_size=8))
 @thin
-def test_e7_any_text_with_a_word_is_a_caption(root: Path, texts: list[str]) -> None:
+def test_e7_any_text_with_a_word_is_a_caption(root, texts):
     rows = [{**e, "pred": f"a dog {texts[i % len(texts)]}"} for i, e in enumerate(entries(20))]
     assert len(load(root, rows, human_entries(10)).model) == 20
 
 
 @given(texts=st.lists(st.text(), min_size=1, max_size=8))
 @thin
-def test_e6_any_text_is_a_caption_or_counted_as_blank(root: Path, texts: list[str]) -> None:
+def test_e6_any_text_is_a_caption_or_counted_as_blank(root, texts):
     rows = [{**e, "pred": texts[i % len(texts)]} for i, e in enumerate(entries(20))]
     rows[10:] = entries(20)[10:]
     content = load(root, rows, human_entries(10))
@@ -101,9 +95,7 @@ def test_e6_any_text_is_a_caption_or_counted_as_blank(root: Path, texts: list[st
 
 @given(texts=st.lists(st.text(), min_size=1, max_size=8), order=st.permutations(range(20)))
 @thin
-def test_e21_the_order_of_entries_does_not_matter(
-    root: Path, texts: list[str], order: list[int]
-) -> None:
+def test_e21_the_order_of_entries_does_not_matter(root, texts, order):
     rows = [{**e, "pred": f"a {texts[i % len(texts)]}"} for i, e in enumerate(entries(20))]
     turned = [rows[i] for i in order]
     human = human_entries(10)
@@ -112,7 +104,7 @@ def test_e21_the_order_of_entries_does_not_matter(
 
 @given(identifiers=st.lists(st.text(max_size=4) | st.integers(), min_size=20, max_size=20))
 @thin
-def test_e3_an_id_is_one_image_or_refused(root: Path, identifiers: list[str | int]) -> None:
+def test_e3_an_id_is_one_image_or_refused(root, identifiers):
     rows = [{**e, "img_id": i} for e, i in zip(entries(20), identifiers, strict=True)]
     try:
         content = load(root, rows, human_entries(10))
@@ -121,7 +113,7 @@ def test_e3_an_id_is_one_image_or_refused(root: Path, identifiers: list[str | in
     assert len(set(content.ids)) == len(content.ids)
 
 
-def test_e8_an_id_of_thousands_of_digits_is_an_id(root: Path) -> None:
+def test_e8_an_id_of_thousands_of_digits_is_an_id(root):
     rows = entries(20)
     rows[3] = {**rows[3], "img_id": "00" + "9" * 5000}
     assert load(root, rows, human_entries(10)).ids[-1] == "9" * 5000

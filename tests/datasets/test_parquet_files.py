@@ -1,7 +1,5 @@
 """Parquet files: what is asked for is read, once, and nothing that does not fit."""
 
-from __future__ import annotations
-
 import json
 import resource
 import subprocess
@@ -31,7 +29,7 @@ def load(root: Path, *words: str) -> Corpus:
     return composed.corpus("dataset=coco", f"dataset.root={root}", *words)
 
 
-def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+def test_two_columns_of_one_name_are_refused(tmp_path):
     item, path = captions(), tmp_path / "twice.parquet"
     arrays = [*map(pa.array, item.values()), pa.array(["a man"] * 60)]
     pq.write_table(pa.Table.from_arrays(arrays, ["image_id", "caption", "caption"]), path)
@@ -39,14 +37,14 @@ def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
         model_captions(path)
 
 
-def test_a_date_out_of_range_in_another_column_does_not_matter(tmp_path: Path) -> None:
+def test_a_date_out_of_range_in_another_column_does_not_matter(tmp_path):
     path = tmp_path / "dated.parquet"
     dates = pa.array([2**62] * 60, pa.timestamp("ms"))
     pq.write_table(pa.table({**captions(), "made": dates}), path)
     assert len(model_captions(path)[0]) == 60
 
 
-def test_a_date_out_of_range_as_caption_is_refused(tmp_path: Path) -> None:
+def test_a_date_out_of_range_as_caption_is_refused(tmp_path):
     path = tmp_path / "dated.parquet"
     dates = pa.array([2**62] * 60, pa.timestamp("ms"))
     pq.write_table(pa.table({**captions(), "caption": dates}), path)
@@ -54,7 +52,7 @@ def test_a_date_out_of_range_as_caption_is_refused(tmp_path: Path) -> None:
         model_captions(path)
 
 
-def test_labels_in_parquet_keep_the_parts_of_their_images(tmp_path: Path) -> None:
+def test_labels_in_parquet_keep_the_parts_of_their_images(tmp_path):
     root = write_folder(tmp_path)
     lines = [str(row["image_id"]) for row in results()]
     table = {"id": lines, "bb_gender": ["Male", "Female"] * 30, "split": ["val", "test"] * 30}
@@ -98,7 +96,7 @@ def peak(path: Path) -> tuple[int, str]:
     return int(done.stdout), done.stderr
 
 
-def test_e8_a_column_that_nobody_asked_for_takes_no_memory(tmp_path: Path) -> None:
+def test_e8_a_column_that_nobody_asked_for_takes_no_memory(tmp_path):
     path = tmp_path / "swells.parquet"
     more = pa.DictionaryArray.from_arrays([0] * 2000, ["x" * (1 << 20)])
     pq.write_table(pa.table({**captions(2000), "more": more}), path, compression="zstd")
@@ -108,7 +106,7 @@ def test_e8_a_column_that_nobody_asked_for_takes_no_memory(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_e8_captions_that_swell_are_refused_within_the_memory_that_is_told(tmp_path: Path) -> None:
+def test_e8_captions_that_swell_are_refused_within_the_memory_that_is_told(tmp_path):
     path = tmp_path / "swells.parquet"
     texts = pa.DictionaryArray.from_arrays([0] * 6000, ["x " * (1 << 19)])
     pq.write_table(pa.table({"image_id": list(range(6000)), "caption": texts}), path)
@@ -118,9 +116,7 @@ def test_e8_captions_that_swell_are_refused_within_the_memory_that_is_told(tmp_p
     assert "1,073,741,824 characters" in refusal
 
 
-def test_more_rows_than_are_read_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_rows_than_are_read_are_refused(tmp_path, monkeypatch):
     path = tmp_path / "many.parquet"
     pq.write_table(pa.table(captions()), path)
     monkeypatch.setattr(binary_tables, "MAX_ROWS", 59)
@@ -128,7 +124,7 @@ def test_more_rows_than_are_read_are_refused(
         model_captions(path)
 
 
-def test_a_broken_page_is_refused(tmp_path: Path) -> None:
+def test_a_broken_page_is_refused(tmp_path):
     path = tmp_path / "broken.parquet"
     pq.write_table(pa.table(captions()), path, write_page_checksum=False)
     content = bytearray(path.read_bytes())
@@ -138,20 +134,20 @@ def test_a_broken_page_is_refused(tmp_path: Path) -> None:
         model_captions(path)
 
 
-def test_columns_that_are_not_read_are_known_by_name(tmp_path: Path) -> None:
+def test_columns_that_are_not_read_are_known_by_name(tmp_path):
     path = tmp_path / "m.parquet"
     pq.write_table(pa.table(captions()), path)
     rows = open_rows(path, what=WHAT, wanted=("caption",))
     assert (rows.columns, list(next(rows.items)[1])) == (["image_id", "caption"], ["caption"])
 
 
-def test_a_table_of_parts_goes_by_image_id(tmp_path: Path) -> None:
+def test_a_table_of_parts_goes_by_image_id(tmp_path):
     path = tmp_path / "parts.csv"
     path.write_text("cocoid,image_id,split\n1,7,val\n")
     assert splits_by_id(path) == {"7": "val"}
 
 
-def test_long_annotation_ids_do_not_collide(tmp_path: Path) -> None:
+def test_long_annotation_ids_do_not_collide(tmp_path):
     ids = ["1" * 18 + end for end in "89"]
     path = tmp_path / "human.json"
     path.write_text(
@@ -160,7 +156,7 @@ def test_long_annotation_ids_do_not_collide(tmp_path: Path) -> None:
     assert human_captions(path)[0] == {"7": ("a dog 8", "a dog 9")}
 
 
-def test_an_annotation_id_of_a_megabyte_is_refused(tmp_path: Path) -> None:
+def test_an_annotation_id_of_a_megabyte_is_refused(tmp_path):
     path = tmp_path / "human.json"
     path.write_text(json.dumps([{"id": "1" * 10**6, "image_id": 7, "caption": "a dog"}]))
     with pytest.raises(

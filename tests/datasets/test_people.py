@@ -1,7 +1,5 @@
 """Data sets of people, in layouts made anew: what is written is what is read."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path
@@ -126,20 +124,20 @@ def groups(corpus: Corpus, attribute: str) -> list[str | None]:
 
 
 @pytest.mark.parametrize(("name", "attribute"), READ, ids="-".join)
-def test_labels_are_read(tmp_path: Path, name: str, attribute: str) -> None:
+def test_labels_are_read(tmp_path, name, attribute):
     corpus = load(write(tmp_path, name), name, f"attribute={attribute}")
     assert groups(corpus, attribute) == READ[name, attribute]
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_every_picture_is_there(tmp_path: Path, name: str) -> None:
+def test_every_picture_is_there(tmp_path, name):
     corpus = load(write(tmp_path, name), name)
     assert corpus.pictures is not None
     assert corpus.pictures.present.all()
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_the_licence_is_told_once(tmp_path: Path, name: str) -> None:
+def test_the_licence_is_told_once(tmp_path, name):
     corpus = load(write(tmp_path, name), name)
     note = corpus.notes[-1]
     assert note == dataset(name).terms
@@ -147,11 +145,11 @@ def test_the_licence_is_told_once(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_no_licence_here_permits_to_show_pictures(tmp_path: Path, name: str) -> None:
+def test_no_licence_here_permits_to_show_pictures(tmp_path, name):
     assert load(write(tmp_path, name), name).shown_under == ""
 
 
-def test_only_data_sets_that_say_so_may_be_shown() -> None:
+def test_only_data_sets_that_say_so_may_be_shown():
     names = {name for name in choices_of(conf_dir() / "dataset") if dataset(name).shown_under}
     assert names == {"fairface", "scenes"}
 
@@ -163,9 +161,7 @@ def dataset(name: str) -> Dataset:
 
 
 @pytest.mark.parametrize("name", ["celeba", "pata", "miap", "facet", "visogender"])
-def test_an_absent_picture_is_refused_and_its_share_noted_leniently(
-    tmp_path: Path, name: str
-) -> None:
+def test_an_absent_picture_is_refused_and_its_share_noted_leniently(tmp_path, name):
     root = write(tmp_path, name)
     (root / PICTURES[name][0]).unlink()
     with pytest.raises(ResourceError, match=r"[12] of 3 pictures are not in"):
@@ -175,23 +171,23 @@ def test_an_absent_picture_is_refused_and_its_share_noted_leniently(
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_an_empty_folder_is_refused(tmp_path: Path, name: str) -> None:
+def test_an_empty_folder_is_refused(tmp_path, name):
     with pytest.raises(BiasPipelineError, match=str(tmp_path)):
         load(tmp_path, name)
 
 
-def test_names_that_lack_a_field_are_counted(tmp_path: Path) -> None:
+def test_names_that_lack_a_field_are_counted(tmp_path):
     notes = load(write(tmp_path, "utkface"), "utkface").notes
     assert any(note.startswith("1 of 4 pictures are skipped") for note in notes)
 
 
-def test_scenes_with_underscores_are_split_from_the_right(tmp_path: Path) -> None:
+def test_scenes_with_underscores_are_split_from_the_right(tmp_path):
     reader = compose.cell(["dataset=pata", f"dataset.root={write(tmp_path, 'pata')}"])
     lines = [label.value for label in reader.build("dataset").labels("scene", [])]
     assert lines == ["gun_range", "market", "drinking_water"]
 
 
-def test_a_line_without_an_address_is_refused(tmp_path: Path) -> None:
+def test_a_line_without_an_address_is_refused(tmp_path):
     root = write(tmp_path, "pata")
     with (root / "pata_fairness.files.lst").open("a") as file:
         file.write("market_male_old\n")
@@ -200,7 +196,7 @@ def test_a_line_without_an_address_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["miap", "facet", "phase"])
-def test_each_person_of_a_picture_is_there_in_their_box(tmp_path: Path, name: str) -> None:
+def test_each_person_of_a_picture_is_there_in_their_box(tmp_path, name):
     corpus = load(write(tmp_path, name), name)
     assert corpus.pictures is not None
     assert corpus.ids[0].endswith("1")
@@ -210,12 +206,12 @@ def test_each_person_of_a_picture_is_there_in_their_box(tmp_path: Path, name: st
     assert not (left == 255).any()
 
 
-def test_boxes_of_groups_are_counted(tmp_path: Path) -> None:
+def test_boxes_of_groups_are_counted(tmp_path):
     notes = load(write(tmp_path, "miap"), "miap").notes
     assert "1 boxes of groups or depictions are skipped" in notes
 
 
-def test_an_edge_outside_the_picture_is_refused(tmp_path: Path) -> None:
+def test_an_edge_outside_the_picture_is_refused(tmp_path):
     root = write(tmp_path, "miap")
     path = root / "open_images_extended_miap_boxes_val.csv"
     path.write_text(path.read_text().replace("0.5,1,0,0.5", "5,1,0,0.5"))
@@ -223,7 +219,7 @@ def test_an_edge_outside_the_picture_is_refused(tmp_path: Path) -> None:
         load(root, "miap")
 
 
-def test_a_part_of_celeba_is_what_its_partition_says(tmp_path: Path) -> None:
+def test_a_part_of_celeba_is_what_its_partition_says(tmp_path):
     corpus = load(write(tmp_path, "celeba"), "celeba", "dataset.part=test")
     assert corpus.ids == ("img_align_celeba/2.jpg",)
 
@@ -237,7 +233,7 @@ def test_a_part_of_celeba_is_what_its_partition_says(tmp_path: Path) -> None:
         ("Male", "Mail", "attribute 'Male' is absent"),
     ],
 )
-def test_a_damaged_list_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
+def test_a_damaged_list_is_refused(tmp_path, old, new, message):
     path = write(tmp_path, "celeba") / "list_attr_celeba.txt"
     path.write_text(path.read_text().replace(old, new, 1))
     with pytest.raises(DataError, match=message):
@@ -245,7 +241,7 @@ def test_a_damaged_list_is_refused(tmp_path: Path, old: str, new: str, message: 
 
 
 @pytest.mark.parametrize("box", ["20 0 20 20", "{'x': 1}", "[1, 2, 3, 4]"])
-def test_a_box_that_is_none_is_refused(tmp_path: Path, box: str) -> None:
+def test_a_box_that_is_none_is_refused(tmp_path, box):
     path = write(tmp_path, "facet") / "annotations.csv"
     whole = "{'x': 20, 'y': 0, 'width': 20, 'height': 20}"
     path.write_text(path.read_text().replace(whole, box))
@@ -253,14 +249,14 @@ def test_a_box_that_is_none_is_refused(tmp_path: Path, box: str) -> None:
         load(tmp_path, "facet")
 
 
-def test_votes_that_are_no_number_are_refused(tmp_path: Path) -> None:
+def test_votes_that_are_no_number_are_refused(tmp_path):
     path = write(tmp_path, "facet") / "annotations.csv"
     path.write_text(path.read_text().replace('",0,3,0,0', '",0,three,0,0'))
     with pytest.raises(DataError, match="line 2: gender_presentation_fem 'three'"):
         load(tmp_path, "facet")
 
 
-def test_the_merged_answers_of_regions_are_read_too(tmp_path: Path) -> None:
+def test_the_merged_answers_of_regions_are_read_too(tmp_path):
     person = {"region": [20, 0, 40, 20], "annotations": {"gender": "disagreement"}}
     text = json.dumps({"a.jpg": {"caption": "", "person1": person}})
     write(tmp_path, "phase")
@@ -277,13 +273,13 @@ def test_the_merged_answers_of_regions_are_read_too(tmp_path: Path) -> None:
         ({"region": [1, 2, 3, 4]}, "no annotations with 'gender'"),
     ],
 )
-def test_a_damaged_person_is_refused(tmp_path: Path, person: object, message: str) -> None:
+def test_a_damaged_person_is_refused(tmp_path, person, message):
     path = write(tmp_path, "phase") / "phase_gcc_val_all_20221101.json"
     path.write_text(json.dumps({"a.jpg": {"person1": person}}))
     with pytest.raises(DataError, match=f"a.jpg, person1.*{message}"):
         load(tmp_path, "phase")
 
 
-def test_tables_of_labour_statistics_are_passed_over(tmp_path: Path) -> None:
+def test_tables_of_labour_statistics_are_passed_over(tmp_path):
     notes = load(write(tmp_path, "visogender"), "visogender").notes
     assert "1 lines without a perceived gender are skipped" in notes

@@ -1,7 +1,5 @@
 """What is where in pictures: COCO instances and detectors' results, and what cannot be used."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -35,38 +33,38 @@ def results(path: Path, *entries: dict[str, Any]) -> Path:
     return path
 
 
-def test_boxes_and_outlines_are_read(tmp_path: Path) -> None:
+def test_boxes_and_outlines_are_read(tmp_path):
     path = instances(tmp_path / "i.json", {"bbox": BOX, "segmentation": [SQUARE]})
     (region,) = regions_by_id(path)["1"]
     assert (region.category, region.box, region.size) == (PERSON, (1, 2, 3, 4), (10, 10))
     assert region.outlined
 
 
-def test_an_image_without_annotations_holds_nothing(tmp_path: Path) -> None:
+def test_an_image_without_annotations_holds_nothing(tmp_path):
     assert regions_by_id(instances(tmp_path / "i.json", {"bbox": BOX}))["2"] == ()
 
 
-def test_annotations_that_say_no_place_say_nothing(tmp_path: Path) -> None:
+def test_annotations_that_say_no_place_say_nothing(tmp_path):
     assert "1" not in regions_by_id(instances(tmp_path / "i.json", {}))
 
 
-def test_a_box_of_nothing_says_no_place(tmp_path: Path) -> None:
+def test_a_box_of_nothing_says_no_place(tmp_path):
     nothing = {"bbox": [3, 3, 0, 5]}
     assert "1" not in regions_by_id(instances(tmp_path / "i.json", nothing))
 
 
-def test_an_outline_with_a_box_of_nothing_has_its_own(tmp_path: Path) -> None:
+def test_an_outline_with_a_box_of_nothing_has_its_own(tmp_path):
     outlined = {"bbox": [0, 0, 0, 0], "segmentation": [[1, 2, 5, 2, 5, 4]]}
     (region,) = regions_by_id(instances(tmp_path / "i.json", outlined))["1"]
     assert region.box == (1, 2, 4, 2)
 
 
-def test_a_box_follows_from_the_outline(tmp_path: Path) -> None:
+def test_a_box_follows_from_the_outline(tmp_path):
     (region,) = regions_by_id(instances(tmp_path / "i.json", {"segmentation": [SQUARE]}))["1"]
     assert region.box == (1, 1, 2, 2)
 
 
-def test_crowds_are_masks_of_run_lengths(tmp_path: Path) -> None:
+def test_crowds_are_masks_of_run_lengths(tmp_path):
     mask = {"size": [10, 10], "counts": [0, 10, 90]}
     path = instances(tmp_path / "i.json", {"segmentation": mask, "iscrowd": 1})
     (region,) = regions_by_id(path)["1"]
@@ -74,7 +72,7 @@ def test_crowds_are_masks_of_run_lengths(tmp_path: Path) -> None:
     assert outline_mask(region, 10, 10).sum() == 10
 
 
-def test_results_name_categories_by_coco_s_numbers(tmp_path: Path) -> None:
+def test_results_name_categories_by_coco_s_numbers(tmp_path):
     path = results(tmp_path / "r.json", {"category_id": 18, "score": 0.25})
     (region,) = regions_by_id(path)["1"]
     assert (region.category, region.score, region.size) == ("dog", 0.25, (0, 0))
@@ -96,16 +94,16 @@ def test_results_name_categories_by_coco_s_numbers(tmp_path: Path) -> None:
         ({"bbox": BOX, "score": 2}, "score 2 is not from 0 to 1"),
     ],
 )
-def test_what_cannot_be_used_is_named(tmp_path: Path, wrong: dict[str, Any], message: str) -> None:
+def test_what_cannot_be_used_is_named(tmp_path, wrong, message):
     with pytest.raises(DataError, match=rf"i\.json, annotations entry 0: .*{message}"):
         regions_by_id(instances(tmp_path / "i.json", wrong))
 
 
-def test_without_a_folder_of_pictures_nothing_is_read() -> None:
+def test_without_a_folder_of_pictures_nothing_is_read():
     assert PictureFiles.read(None, None, Path("absent.json")) == PictureFiles()
 
 
-def test_instances_serve_where_no_other_file_is_named(tmp_path: Path) -> None:
+def test_instances_serve_where_no_other_file_is_named(tmp_path):
     photos = write_photos(tmp_path / "photos", 2)
     content = PictureFiles.read(photos, None, instances(tmp_path / "i.json", {"bbox": BOX}))
     assert content.photo("1") == photos / "1.png"
@@ -124,13 +122,13 @@ def photos() -> Path:
     ("name", "n_outlined"),
     [("instances", 1257), ("instances_predicted", 2149), ("person_boxes", 0)],
 )
-def test_real_annotations_are_read(name: str, n_outlined: int) -> None:
+def test_real_annotations_are_read(name, n_outlined):
     result = regions_by_id(photos() / f"{name}.json")
     assert sum(region.outlined for regions in result.values() for region in regions) == n_outlined
 
 
 @pytest.mark.real
-def test_real_outlines_lie_in_their_boxes() -> None:
+def test_real_outlines_lie_in_their_boxes():
     result = regions_by_id(photos() / "instances.json")
     for region in [item for regions in result.values() for item in regions][:200]:
         rows, columns = np.nonzero(outline_mask(region, *region.size))

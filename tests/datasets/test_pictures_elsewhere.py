@@ -1,7 +1,5 @@
 """``dataset.regions`` without ``dataset.images``: what is where in pictures that nobody has."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -50,41 +48,41 @@ def pictures(root: Path) -> Pictures:
     return loaded
 
 
-def test_a_picture_elsewhere_has_its_regions(root: Path) -> None:
+def test_a_picture_elsewhere_has_its_regions(root):
     record = load_boxes(root)[3]
     assert (record.image, len(record.regions or ())) == (Elsewhere(), 1)
 
 
-def test_other_places_are_another_corpus(root: Path) -> None:
+def test_other_places_are_another_corpus(root):
     before = load_boxes(root).digest
     write_regions(root, [{"id": i, "width": 40, "height": 20} for i in IDS], left=5)
     assert load_boxes(root, "limit=1000").digest != before
 
 
-def test_who_looks_at_the_pixels_is_refused(root: Path) -> None:
+def test_who_looks_at_the_pixels_is_refused(root):
     with pytest.raises(NotApplicableError, match=r"only regions.*dataset\.images=DIR"):
         drawn(pictures(root), 0, 8)
 
 
-def test_a_picture_without_people_cannot_be_masked(root: Path) -> None:
+def test_a_picture_without_people_cannot_be_masked(root):
     masked = ImageMasking("box")(load_boxes(root))
     assert masked.notes[-1].startswith("1 pictures have no box of a person")
 
 
-def test_an_image_that_the_file_does_not_know_is_refused(root: Path) -> None:
+def test_an_image_that_the_file_does_not_know_is_refused(root):
     images = [{"id": i, "width": 40, "height": 20} for i in IDS[:-1]]
     write_regions(root, images)
     error = refused(root, f"dataset.regions={root / 'boxes.json'}")
     assert "1 of 60 labelled images have no picture in dataset.regions, such as 159" in error
 
 
-def test_boxes_in_pictures_of_unknown_size_are_refused(root: Path) -> None:
+def test_boxes_in_pictures_of_unknown_size_are_refused(root):
     write_regions(root, [{"id": i} for i in IDS])
     with pytest.raises(DataError, match="has no size of the picture of image 100"):
         load_boxes(root)
 
 
-def test_the_inventory_says_that_there_are_boxes_alone(root: Path) -> None:
+def test_the_inventory_says_that_there_are_boxes_alone(root):
     facts = inventory(load_boxes(root))
     assert facts["images with boxes alone"] == "60"
     assert "images with a picture" not in facts

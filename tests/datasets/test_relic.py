@@ -1,7 +1,5 @@
 """RELIC's table becomes a corpus, or is refused with the line and the remedy."""
 
-from __future__ import annotations
-
 import pickle
 from functools import cache
 from pathlib import Path
@@ -32,48 +30,48 @@ def refused(folder: Path, column: str, value: object) -> str:
     return str(caught.value)
 
 
-def test_both_sides_and_the_label_are_read(tmp_path: Path) -> None:
+def test_both_sides_and_the_label_are_read(tmp_path):
     record = load(write_table(tmp_path))[0]
     assert record.model == "a person with a cake"
     assert record.human == tuple(f"a person's dog, old {k}" for k in range(5))
     assert record.labels == {"age": "old"}
 
 
-def test_captioner_all_is_what_has_a_column(tmp_path: Path) -> None:
+def test_captioner_all_is_what_has_a_column(tmp_path):
     cell = compose.cell(["dataset=relic", f"dataset.root={write_table(tmp_path)}", "attribute=age"])
     all_captioners = cell.build("dataset").all_captioners(cell.build("attribute"))
     assert all_captioners == ["sat", "oscar"]
 
 
-def test_an_absent_column_of_a_known_captioner_is_named(tmp_path: Path) -> None:
+def test_an_absent_column_of_a_known_captioner_is_named(tmp_path):
     with pytest.raises(ResourceError, match=r"no column 'pred_niceq'.*captioners sat, oscar"):
         load(write_table(tmp_path), "captioner=nic_equalizer")
 
 
-def test_an_unknown_captioner_is_refused_with_a_suggestion(tmp_path: Path) -> None:
+def test_an_unknown_captioner_is_refused_with_a_suggestion(tmp_path):
     with pytest.raises(UsageError, match="did you mean 'oscar'"):
         load(write_table(tmp_path), "captioner=oskar")
 
 
-def test_an_absent_folder_names_the_key_to_set(tmp_path: Path) -> None:
+def test_an_absent_folder_names_the_key_to_set(tmp_path):
     with pytest.raises(ResourceError, match=r"set dataset\.root"):
         load(tmp_path / "nowhere")
 
 
-def test_gender_is_not_labelled_here(tmp_path: Path) -> None:
+def test_gender_is_not_labelled_here(tmp_path):
     with pytest.raises(UsageError, match="no labels of attribute 'gender'"):
         load(write_table(tmp_path), "attribute=gender")
 
 
 @pytest.mark.parametrize("place", ["model_vocab", "../lic/bias_data/model_vocab"])
-def test_the_published_vocabulary_is_read_where_it_lies(tmp_path: Path, place: str) -> None:
+def test_the_published_vocabulary_is_read_where_it_lies(tmp_path, place):
     root = write_table(tmp_path / "relic")
     (root / place).mkdir(parents=True)
     (root / place / "sat_vocab.pkl").write_bytes(pickle.dumps(["a", "person"]))
     assert load(root).vocabulary == {"a", "person"}
 
 
-def test_without_vocabularies_there_is_none(tmp_path: Path) -> None:
+def test_without_vocabularies_there_is_none(tmp_path):
     assert load(write_table(tmp_path)).vocabulary is None
 
 
@@ -89,28 +87,28 @@ def test_without_vocabularies_there_is_none(tmp_path: Path) -> None:
         "",
     ],
 )
-def test_e1_e10_a_list_that_is_no_list_of_captions_is_refused(tmp_path: Path, value: str) -> None:
+def test_e1_e10_a_list_that_is_no_list_of_captions_is_refused(tmp_path, value):
     assert "line 9: 'caption_list' must be a Python list" in refused(
         tmp_path, "caption_list", value
     )
 
 
-def test_e8_a_list_of_great_length_is_not_parsed(tmp_path: Path) -> None:
+def test_e8_a_list_of_great_length_is_not_parsed(tmp_path):
     message = refused(tmp_path, "caption_list", str(["a dog"] * 10_000))
     assert "line 9: 'caption_list' has 90,000 characters" in message
 
 
-def test_e3_an_id_of_two_images_is_refused(tmp_path: Path) -> None:
+def test_e3_an_id_of_two_images_is_refused(tmp_path):
     assert "image id 100 occurs twice with different contents" in refused(tmp_path, "img_id", 100)
 
 
-def test_e4_an_unknown_label_is_refused_with_its_line(tmp_path: Path) -> None:
+def test_e4_an_unknown_label_is_refused_with_its_line(tmp_path):
     message = refused(tmp_path, "bb_age", "yuong")
     assert "age_dataset.csv, line 9: label 'yuong'" in message
     assert "did you mean" in message
 
 
-def test_e21_the_order_of_the_file_does_not_matter(tmp_path: Path) -> None:
+def test_e21_the_order_of_the_file_does_not_matter(tmp_path):
     one = load(write_table(tmp_path / "1"))
     assert one.digest == load(write_table(tmp_path / "2", table().iloc[::-1])).digest
 
@@ -124,9 +122,7 @@ def relic_cell(root: str) -> compose.CellConfig:
 
 @given(texts=st.lists(st.text(st.characters(exclude_characters="\0"), max_size=20), max_size=5))
 @settings(max_examples=200, deadline=None)
-def test_e7_any_captions_are_read_as_they_were_written(
-    tmp_path_factory: pytest.TempPathFactory, texts: list[str]
-) -> None:
+def test_e7_any_captions_are_read_as_they_were_written(tmp_path_factory, texts):
     rows = table(2)
     rows["caption_list"] = [str(texts)] * 2
     root = write_table(tmp_path_factory.getbasetemp() / "relic", rows)
@@ -138,7 +134,7 @@ def test_e7_any_captions_are_read_as_they_were_written(
 
 
 @pytest.mark.real
-def test_the_real_table_is_read(data_root: Path) -> None:
+def test_the_real_table_is_read(data_root):
     corpus = load(data_root / "relic")
     assert (len(corpus), len(corpus.model), len(corpus.human)) == (7_038, 7_038, 35_190)
     assert corpus.vocabulary is not None
@@ -147,7 +143,7 @@ def test_the_real_table_is_read(data_root: Path) -> None:
 
 
 @pytest.mark.real
-def test_the_split_is_that_of_the_paper(data_root: Path) -> None:
+def test_the_split_is_that_of_the_paper(data_root):
     """2,191 + 2,191 images to learn from, 244 + 244 to be scored on."""
     words = ["experiment=relic_age", "captioner=sat", f"dataset.root={data_root}/relic"]
     cell = compose.cell(words)

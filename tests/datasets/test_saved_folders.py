@@ -1,7 +1,5 @@
 """Folders of Hugging Face's datasets: what is not as it was saved is refused in a sentence."""
 
-from __future__ import annotations
-
 import json
 import random
 import subprocess
@@ -31,25 +29,25 @@ def edited(folder: Path, **state: object) -> Path:
     return folder
 
 
-def test_all_files_are_read_in_their_order(tmp_path: Path) -> None:
+def test_all_files_are_read_in_their_order(tmp_path):
     expected = {str(row["image_id"]): row["caption"] for row in results()[:12]}
     assert list(model_captions(saved(tmp_path / "set")).captions.items()) == list(expected.items())
 
 
-def test_rows_chosen_by_indices_are_refused(tmp_path: Path) -> None:
+def test_rows_chosen_by_indices_are_refused(tmp_path):
     folder = edited(tmp_path / "set", _indices_data_files=[{"filename": "indices.arrow"}])
     with pytest.raises(DataError, match="save it again after flatten_indices"):
         model_captions(folder)
 
 
 @pytest.mark.parametrize("name", ["../other/data.arrow", "/etc/passwd", "..", "a\\b"])
-def test_a_file_elsewhere_is_not_read(tmp_path: Path, name: str) -> None:
+def test_a_file_elsewhere_is_not_read(tmp_path, name):
     folder = edited(tmp_path / "set", _data_files=[{"filename": name}])
     with pytest.raises(DataError, match="is not in the folder"):
         model_captions(folder)
 
 
-def test_a_file_of_other_columns_is_refused(tmp_path: Path) -> None:
+def test_a_file_of_other_columns_is_refused(tmp_path):
     folder, other = saved(tmp_path / "set"), tmp_path / "other"
     save(other, pa.table({"x": list(range(12))}))
     name = "data-00001-of-00002.arrow"
@@ -71,7 +69,7 @@ for folder in sys.argv[1:]:
 """
 
 
-def test_damaged_files_end_no_process(tmp_path: Path) -> None:
+def test_damaged_files_end_no_process(tmp_path):
     generator, folders = random.Random(0), []
     for k in range(60):
         folders.append(saved(tmp_path / str(k)))
@@ -83,7 +81,7 @@ def test_damaged_files_end_no_process(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", _READ, *folders], cwd=REPOSITORY, check=True)
 
 
-def test_a_folder_s_name_is_not_cut_at_a_dot(tmp_path: Path) -> None:
+def test_a_folder_s_name_is_not_cut_at_a_dot(tmp_path):
     root = write_folder(tmp_path)
     folder = tmp_path / "llava-1.5-7b"
     save(folder, pa.table(captions()))

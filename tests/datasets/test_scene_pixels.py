@@ -1,10 +1,7 @@
 """The pictures of ``scenes``: deterministic, masked exactly, and without a mark but the known."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -39,19 +36,19 @@ def masked(drawing: SceneDrawing, side: int = 64) -> np.ndarray:
 
 
 @pytest.mark.parametrize("side", [32, 64, 97, 256])
-def test_the_same_scene_has_the_same_pixels(side: int) -> None:
+def test_the_same_scene_has_the_same_pixels(side):
     for image, again in zip(IMAGES, generate(40, seed=3).images, strict=True):
         assert (drawing(image).draw(side).pixels == drawing(again).draw(side).pixels).all()
 
 
 @pytest.mark.parametrize("side", [32, 64, 128])
-def test_no_pixel_outside_a_person_tells_the_group(side: int) -> None:
+def test_no_pixel_outside_a_person_tells_the_group(side):
     for image in IMAGES:
         one, other = (drawing(regendered(image, group)) for group in GROUPS["gender"])
         assert (masked(one, side) == masked(other, side)).all()
 
 
-def test_the_group_is_to_be_seen_on_the_person() -> None:
+def test_the_group_is_to_be_seen_on_the_person():
     def pixels(group: str) -> np.ndarray:
         return np.array([drawing(regendered(i, group)).draw(64).pixels for i in IMAGES])
 
@@ -59,7 +56,7 @@ def test_the_group_is_to_be_seen_on_the_person() -> None:
     assert differ.mean() > 0.9  # things may stand before a person
 
 
-def test_a_mark_that_spills_is_left_by_masking() -> None:
+def test_a_mark_that_spills_is_left_by_masking():
     one, other = (
         np.array([masked(drawing(regendered(image, group), 0.2)) for image in IMAGES])
         for group in GROUPS["gender"]
@@ -67,7 +64,7 @@ def test_a_mark_that_spills_is_left_by_masking() -> None:
     assert (one != other).any(axis=(1, 2, 3)).mean() > 0.9
 
 
-def test_figures_of_all_groups_have_one_outline() -> None:
+def test_figures_of_all_groups_have_one_outline():
     def outline(group: str) -> Drawn:
         return drawing(regendered(IMAGES[0], group)).draw(64)
 
@@ -76,20 +73,20 @@ def test_figures_of_all_groups_have_one_outline() -> None:
 
 @pytest.mark.parametrize("pose", [0.0, 30.0, 60.0])
 @pytest.mark.parametrize("side", [6, 12, 40, 80])
-def test_marks_are_wholly_inside_the_figure(pose: float, side: int) -> None:
+def test_marks_are_wholly_inside_the_figure(pose, side):
     whole = figure(pose)
     bare = tuple(shape for shape in whole if shape.role < MARK)
     height, width = 2 * side, side
     assert ((inked(whole, height, width) >= 0) == (inked(bare, height, width) >= 0)).all()
 
 
-def test_masks_do_not_overlap() -> None:
+def test_masks_do_not_overlap():
     for image in IMAGES:
         regions = drawing(image).draw(64).regions
-        assert sum(outline_mask(region, 64, 64).astype(int) for region in regions).max() <= 1  # type: ignore[union-attr]
+        assert sum(outline_mask(region, 64, 64).astype(int) for region in regions).max() <= 1
 
 
-def test_each_mask_lies_in_its_box() -> None:
+def test_each_mask_lies_in_its_box():
     for region in drawing(IMAGES[0]).draw(64).regions:
         left, top, width, height = (int(value) for value in region.box)
         rows, columns = np.nonzero(outline_mask(region, 64, 64))
@@ -97,31 +94,31 @@ def test_each_mask_lies_in_its_box() -> None:
         assert (rows.max() + 1, columns.max() + 1) == (top + height, left + width)
 
 
-def test_all_that_is_drawn_is_in_the_scene() -> None:
+def test_all_that_is_drawn_is_in_the_scene():
     for image in IMAGES:
         assert {region.category for region in drawing(image).draw(64).regions} <= image.objects
 
 
-def test_every_category_has_a_pictogram_of_its_own() -> None:
+def test_every_category_has_a_pictogram_of_its_own():
     assert len({icon(name) for name in CATEGORIES if name != PERSON}) == 79
 
 
-def test_each_scene_has_a_digest_of_its_own() -> None:
+def test_each_scene_has_a_digest_of_its_own():
     assert len({drawing(image).digest for image in IMAGES}) == len(IMAGES)
 
 
-def test_a_changed_mark_is_another_digest() -> None:
+def test_a_changed_mark_is_another_digest():
     one, other = (drawing(regendered(IMAGES[0], group)) for group in GROUPS["gender"])
     assert one.digest != other.digest
 
 
 @pytest.mark.parametrize("side", [31, 257])
-def test_sizes_out_of_range_are_refused(side: int) -> None:
+def test_sizes_out_of_range_are_refused(side):
     with pytest.raises(UsageError, match="drawn at 32 to 256 pixels"):
         drawing(IMAGES[0]).draw(side)
 
 
-def test_scenes_on_disk_are_the_scenes_that_are_drawn(tmp_path: Path) -> None:
+def test_scenes_on_disk_are_the_scenes_that_are_drawn(tmp_path):
     """Through files in COCO's format, people masked by their run lengths."""
     world = generate(n_images=30)
     write_drawn(world, tmp_path, {}, side=64)
@@ -134,7 +131,7 @@ def test_scenes_on_disk_are_the_scenes_that_are_drawn(tmp_path: Path) -> None:
         assert np.array_equal(read_pixels(read, 0, 64), read_pixels(drawn, 0, 64))
 
 
-def test_written_scenes_are_the_same_byte_for_byte(tmp_path: Path) -> None:
+def test_written_scenes_are_the_same_byte_for_byte(tmp_path):
     for name in ("one", "two"):
         write_drawn(generate(n_images=5), tmp_path / name, {}, side=32)
     one, two = (sorted((tmp_path / name).rglob("*.*")) for name in ("one", "two"))
@@ -142,7 +139,7 @@ def test_written_scenes_are_the_same_byte_for_byte(tmp_path: Path) -> None:
     assert len(one) == 8
 
 
-def test_what_a_region_covers_is_its_area(tmp_path: Path) -> None:
+def test_what_a_region_covers_is_its_area(tmp_path):
     write_drawn(generate(n_images=5), tmp_path, {}, side=64)
     content = json.loads((tmp_path / "annotations/instances.json").read_text())
     for item in content["annotations"]:

@@ -1,7 +1,5 @@
 """Excel sheets: the only sheet is read, with the extra, and refused in a sentence without."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,13 +27,13 @@ def workbook(path: Path, *sheets: Sequence[Sequence[Any]]) -> Path:
     return path
 
 
-def test_numbers_texts_and_gaps_are_read(tmp_path: Path) -> None:
+def test_numbers_texts_and_gaps_are_read(tmp_path):
     rows = [HEAD, (7, "a dog"), (None, None), ("000008", "a cat"), (9.0, "an owl")]
     path = workbook(tmp_path / "mine.xlsx", rows)
     assert model_captions(path).captions == {"7": "a dog", "8": "a cat", "9": "an owl"}
 
 
-def test_an_empty_cell_is_refused_with_its_row(tmp_path: Path) -> None:
+def test_an_empty_cell_is_refused_with_its_row(tmp_path):
     path = workbook(tmp_path / "mine.xlsx", [HEAD, (7, "a dog"), (8,)])
     with pytest.raises(DataError, match="row 3: 'caption' must be text, found 'None'"):
         model_captions(path)
@@ -50,23 +48,19 @@ def test_an_empty_cell_is_refused_with_its_row(tmp_path: Path) -> None:
         (([],), "holds no captions"),
     ],
 )
-def test_what_may_be_read_in_two_ways_is_refused(
-    tmp_path: Path, sheets: Sequence[Any], fault: str
-) -> None:
+def test_what_may_be_read_in_two_ways_is_refused(tmp_path, sheets, fault):
     with pytest.raises(DataError, match=fault):
         model_captions(workbook(tmp_path / "mine.xlsx", *sheets))
 
 
-def test_what_unpacks_to_too_much_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
     path = workbook(tmp_path / "mine.xlsx", [HEAD, (7, "a dog")])
     monkeypatch.setattr(binary_tables, "MAX_UNPACKED", 100)
     with pytest.raises(DataError, match="more than the 100 that are read"):
         model_captions(path)
 
 
-def test_without_the_extra_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_it_is_named(tmp_path, monkeypatch):
     def absent(name: str) -> Any:
         return None if name == "openpyxl" else find_spec(name)
 

@@ -1,7 +1,5 @@
 """Files of rows, whatever they hold: what was written is read, or the file is refused by name."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path
@@ -31,9 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @given(texts=captions, ending=st.sampled_from(["json", "jsonl", "csv", "parquet"]))
 @thin
-def test_e7_any_caption_is_read_as_it_was_written(
-    folder: Path, texts: list[str], ending: str
-) -> None:
+def test_e7_any_caption_is_read_as_it_was_written(folder, texts, ending):
     path, rows = (
         folder / f"m.{ending}",
         [{"image_id": i, "caption": t} for i, t in enumerate(texts)],
@@ -53,7 +49,7 @@ def test_e7_any_caption_is_read_as_it_was_written(
 
 @given(content=junk, reader=st.sampled_from([model_captions, human_captions, objects_by_id]))
 @thin
-def test_e1_any_json_is_read_or_refused_by_name(folder: Path, content: Any, reader: Any) -> None:
+def test_e1_any_json_is_read_or_refused_by_name(folder, content, reader):
     path = folder / "junk.json"
     path.write_text(json.dumps(content))
     assert read_or_refused(reader, path)
@@ -64,9 +60,7 @@ def test_e1_any_json_is_read_or_refused_by_name(folder: Path, content: Any, read
     ending=st.sampled_from(["json", "jsonl", "csv", "tsv", "parquet"]),
 )
 @thin
-def test_e1_any_bytes_are_read_or_refused_by_name(
-    folder: Path, content: bytes, ending: str
-) -> None:
+def test_e1_any_bytes_are_read_or_refused_by_name(folder, content, ending):
     path = folder / f"bytes.{ending}"
     path.write_bytes(content)
     assert read_or_refused(model_captions, path)
@@ -74,9 +68,7 @@ def test_e1_any_bytes_are_read_or_refused_by_name(
 
 @given(cut=st.integers(min_value=0, max_value=399), ending=st.sampled_from(["json", "jsonl"]))
 @thin
-def test_e1_a_cut_file_is_refused_or_ends_with_a_whole_record(
-    folder: Path, cut: int, ending: str
-) -> None:
+def test_e1_a_cut_file_is_refused_or_ends_with_a_whole_record(folder, cut, ending):
     rows = [{"image_id": i, "caption": "a dog"} for i in range(10)]
     text = json.dumps(rows) if ending == "json" else "\n".join(map(json.dumps, rows))
     path = folder / f"cut.{ending}"

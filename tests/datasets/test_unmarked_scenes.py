@@ -1,7 +1,5 @@
 """Scenes without marks: pixels show no group, and captioners name one only where they assume it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -28,7 +26,7 @@ def named(captions: dict[int, str], words: set[str]) -> float:
 
 
 @pytest.mark.parametrize("attribute", GROUPS)
-def test_pictures_do_not_depend_on_groups(attribute: str, world: World) -> None:
+def test_pictures_do_not_depend_on_groups(attribute, world):
     image = world.images[0]
     drawn = {
         SceneDrawing(unmarked(replace(image, labels={**image.labels, attribute: group})), "gender")
@@ -39,12 +37,12 @@ def test_pictures_do_not_depend_on_groups(attribute: str, world: World) -> None:
     assert len(drawn) == 1
 
 
-def test_a_captioner_that_assumes_nothing_names_nobody(world: World) -> None:
+def test_a_captioner_that_assumes_nothing_names_nobody(world):
     for dials in (BiasSettings(), BiasSettings(a_to_t=0.8)):
         assert named(captions_without_marks(world, dials), MEN | WOMEN) == 0
 
 
-def test_more_is_named_the_more_is_assumed(world: World) -> None:
+def test_more_is_named_the_more_is_assumed(world):
     shares = [
         named(captions_without_marks(world, BiasSettings(t_to_a=share)), MEN | WOMEN)
         for share in (0.2, 0.5, 1.0)
@@ -53,7 +51,7 @@ def test_more_is_named_the_more_is_assumed(world: World) -> None:
     assert shares[0] == pytest.approx(0.2 * shares[2], abs=0.05)
 
 
-def test_captions_do_not_depend_on_the_groups_of_people(world: World) -> None:
+def test_captions_do_not_depend_on_the_groups_of_people(world):
     """Only through the scene: other labels of the same scenes give the same captions."""
     dials = BiasSettings(t_to_a=0.5, a_to_t=0.5)
     turned = {"Male": "Female", "Female": "Male", "Unsure": "Male"}
@@ -66,7 +64,7 @@ def test_captions_do_not_depend_on_the_groups_of_people(world: World) -> None:
     )
 
 
-def test_what_is_imagined_follows_the_assumed_group(world: World) -> None:
+def test_what_is_imagined_follows_the_assumed_group(world):
     """So people and things of a caption fit the stereotype more often."""
     plain = captions_without_marks(world, BiasSettings(t_to_a=1.0))
     imagined = captions_without_marks(world, BiasSettings(t_to_a=1.0, a_to_t=1.0))

@@ -1,7 +1,5 @@
 """Vectors whose group is known to move them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from bias_pipeline.array_types import Float64Array

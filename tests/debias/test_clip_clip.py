@@ -1,7 +1,5 @@
 """CLIP-clip: the numbers that tell most of the group are found, and cut from both sides."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -44,11 +42,11 @@ def around(how: ClipClip) -> tuple[np.ndarray, np.ndarray]:
     return dual.images.embed(None), dual.texts.embed(None)
 
 
-def test_numbers_that_tell_the_group_are_cut() -> None:
+def test_numbers_that_tell_the_group_are_cut():
     assert sorted(ClipClip(k=2).fit(planted()).neurons.tolist()) == [1, 4]
 
 
-def test_a_number_that_tells_all_has_the_entropy_of_the_groups() -> None:
+def test_a_number_that_tells_all_has_the_entropy_of_the_groups():
     examples = planted()
     groups = examples.groups.astype(float)
     built_examples = Examples(groups[:, None], examples.groups, examples.sets, NAMES, 0)
@@ -57,7 +55,7 @@ def test_a_number_that_tells_all_has_the_entropy_of_the_groups() -> None:
     assert information(built_examples, 64, 0.0)[0] == pytest.approx(entropy)
 
 
-def test_it_is_the_information_of_the_published_protocol() -> None:
+def test_it_is_the_information_of_the_published_protocol():
     """A 64 x 64 histogram of the number and the group's code, smoothed in both directions."""
     examples = planted(1000)
     examples = Examples(examples.vectors, np.arange(1000) % 2, examples.sets, NAMES, 0)
@@ -74,30 +72,30 @@ def test_it_is_the_information_of_the_published_protocol() -> None:
         assert result[number] == pytest.approx(expected, abs=1e-9)
 
 
-def test_without_the_group_there_is_hardly_any_information() -> None:
+def test_without_the_group_there_is_hardly_any_information():
     examples = planted(20_000)
     assert information(examples, 64, 1.0)[[0, 2, 3, 5]].max() < 0.01
 
 
 @pytest.mark.parametrize("side", ["image", "text", "both"])
-def test_whichever_side_is_cut_similarities_are_the_same(side: str) -> None:
-    images, texts = around(ClipClip(k=2, side=side))  # type: ignore[arg-type]
+def test_whichever_side_is_cut_similarities_are_the_same(side):
+    images, texts = around(ClipClip(k=2, side=side))
     both = around(ClipClip(k=2))
     assert images @ texts.T == pytest.approx(both[0] @ both[1].T, abs=1e-5)
 
 
-def test_texts_lose_what_pictures_lose() -> None:
+def test_texts_lose_what_pictures_lose():
     images, texts = around(ClipClip(k=2))
     assert not images[:, [1, 4]].any()
     assert not texts[:, [1, 4]].any()
 
 
-def test_more_numbers_than_there_are_cannot_be_cut() -> None:
+def test_more_numbers_than_there_are_cannot_be_cut():
     with pytest.raises(UsageError, match=r"debias\.k=6"):
         ClipClip(k=6).fit(planted())
 
 
-def test_a_group_without_examples_is_refused() -> None:
+def test_a_group_without_examples_is_refused():
     vectors = planted()
     with pytest.raises(DataError, match="no example of group 'other'"):
         ClipClip(k=1).fit(

@@ -1,7 +1,5 @@
 """A debiasing as a folder: whoever has the model applies it as we do, and without us."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -49,7 +47,7 @@ def dual(debias: Debias) -> DualEncoder:
 
 
 @pytest.mark.parametrize("debias", EDITS, ids=repr)
-def test_every_edit_is_affine(debias: Debias) -> None:
+def test_every_edit_is_affine(debias):
     (edit,) = {type(debias).fit(debias, planted(300, 2.0)[0])}
     vectors = np.random.default_rng(3).standard_normal((20, SIZE))
     matrix, vector = affine(edit, SIZE)
@@ -88,19 +86,19 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("debias", EDITS, ids=repr)
-def test_whoever_has_the_model_applies_it_without_us(debias: Debias, outside: Path) -> None:
+def test_whoever_has_the_model_applies_it_without_us(debias, outside):
     content = np.load(outside / str(EDITS.index(debias)) / "edited.npz")
     here = dual(debias)
     for side, embedder in (("image", here.images), ("text", here.texts)):
         np.testing.assert_allclose(content[side], embedder.embed(VECTORS), atol=1e-5)
 
 
-def test_nothing_is_no_debiasing(tmp_path: Path) -> None:
+def test_nothing_is_no_debiasing(tmp_path):
     with pytest.raises(UsageError, match="edits nothing"):
         write_debias(dual(Untouched()), tmp_path / "mine", {})
 
 
-def test_a_folder_that_is_there_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_that_is_there_is_left_alone(tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(ResourceError, match="already exists"):
         write_debias(dual(Erasure()), tmp_path, {})

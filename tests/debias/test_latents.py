@@ -1,16 +1,11 @@
 """Latents of a generator that move until an encoder sees what is wanted."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 pytest.importorskip("transformers")
 import torch
 
-from bias_pipeline.array_types import Float64Array
 from bias_pipeline.debias.latents import edited_latents
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.models.clip import KINDS, ClipPhotos
@@ -36,13 +31,13 @@ def cosines(latents: np.ndarray) -> np.ndarray:
     return np.asarray(torch.cosine_similarity(pictures, torch.from_numpy(WANTED), dim=-1))
 
 
-def test_pictures_come_nearer_to_what_is_wanted() -> None:
+def test_pictures_come_nearer_to_what_is_wanted():
     assert (
         cosines(edited_latents(generate, same, START, WANTED, penalty=0)) > cosines(START)
     ).all()
 
 
-def test_a_penalty_keeps_latents_near_where_they_start() -> None:
+def test_a_penalty_keeps_latents_near_where_they_start():
     moves = [
         np.linalg.norm(edited_latents(generate, same, START, WANTED, penalty=penalty) - START)
         for penalty in (0.0, 0.1, 10.0)
@@ -50,7 +45,7 @@ def test_a_penalty_keeps_latents_near_where_they_start() -> None:
     assert moves[0] > moves[1] > moves[2]
 
 
-def test_a_small_move_solves_the_quadratic_that_the_objective_is_near_its_start() -> None:
+def test_a_small_move_solves_the_quadratic_that_the_objective_is_near_its_start():
     """With a large penalty w - w0 is the cosine's gradient over twice the penalty."""
     penalty = 50.0
     latents = torch.from_numpy(START).double().requires_grad_()
@@ -61,42 +56,42 @@ def test_a_small_move_solves_the_quadratic_that_the_objective_is_near_its_start(
     np.testing.assert_allclose(edited - START, expected, atol=2e-4)
 
 
-def test_a_picture_does_not_depend_on_those_beside_it() -> None:
+def test_a_picture_does_not_depend_on_those_beside_it():
     alone = edited_latents(generate, same, START[:1], WANTED[:1], penalty=0.1)
     beside = edited_latents(generate, same, START, WANTED, penalty=0.1)
     np.testing.assert_allclose(alone, beside[:1], atol=1e-5)
 
 
-def test_what_is_already_there_stays() -> None:
+def test_what_is_already_there_stays():
     wanted = generate(torch.from_numpy(START)).double().numpy()
     np.testing.assert_array_equal(edited_latents(generate, same, START, wanted, penalty=1), START)
 
 
-def test_a_generator_without_gradients_is_refused() -> None:
+def test_a_generator_without_gradients_is_refused():
     with torch.no_grad(), pytest.raises(UsageError, match="no gradient passes"):
         edited_latents(generate, same, START, WANTED, penalty=0)
 
 
-def test_a_generator_that_detaches_its_latents_is_refused() -> None:
+def test_a_generator_that_detaches_its_latents_is_refused():
     weight = MIXING.clone().requires_grad_()
     with pytest.raises(UsageError, match="no gradient passes"):
         edited_latents(lambda w: torch.tanh(w.detach() @ weight), same, START, WANTED, penalty=0)
 
 
 @pytest.mark.parametrize("wanted", [WANTED[:1], WANTED[:, :5]])
-def test_vectors_of_another_shape_are_refused(wanted: Float64Array) -> None:
+def test_vectors_of_another_shape_are_refused(wanted):
     with pytest.raises(UsageError, match=r"vectors of shape \(4, 8\), and those wanted"):
         edited_latents(generate, same, START, wanted, penalty=0)
 
 
-def test_values_that_are_no_numbers_are_refused() -> None:
+def test_values_that_are_no_numbers_are_refused():
     with pytest.raises(DataError, match="not numbers"):
         edited_latents(lambda w: generate(w) / 0 * 0, same, START, WANTED, penalty=0)
 
 
 def test_a_clip_passes_gradients_to_pixels_and_gives_the_vectors_that_it_always_gives(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     net = ClipPhotos(
         find_pretrained(str(write_clip(tmp_path)), KINDS), torch.device("cpu"), normalize=False
     )

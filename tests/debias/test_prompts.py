@@ -1,7 +1,5 @@
 """Prompts of a generator of pictures, debiased: by CLIP's outputs, or by the states it reads."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -100,9 +98,7 @@ def read(model: Any, dtype: Any = torch.float32) -> tuple[np.ndarray, np.ndarray
 
 
 @pytest.mark.parametrize("debias", METHODS, ids=repr)
-def test_by_outputs_clips_vector_of_a_prompt_is_the_debiased_one(
-    debias: Debias, folders: Path
-) -> None:
+def test_by_outputs_clips_vector_of_a_prompt_is_the_debiased_one(debias, folders):
     debiased, model = fitted(debias, "outputs", folders), text_model()
     debias_prompts(model, debiased.folder)
     vectors = read(model)[1] @ debiased.plain.projection.T
@@ -112,7 +108,7 @@ def test_by_outputs_clips_vector_of_a_prompt_is_the_debiased_one(
     np.testing.assert_allclose(vectors, wanted, atol=1e-4)
 
 
-def test_by_outputs_a_state_changes_where_its_projection_does_alone(folders: Path) -> None:
+def test_by_outputs_a_state_changes_where_its_projection_does_alone(folders):
     debiased, model = (
         fitted(ZeroNeuron(k=3, side="text"), "outputs", folders),
         text_model(),
@@ -127,7 +123,7 @@ def test_by_outputs_a_state_changes_where_its_projection_does_alone(folders: Pat
 
 
 @pytest.mark.parametrize("debias", METHODS, ids=repr)
-def test_by_states_every_token_is_edited_as_it_was_fitted(debias: Debias, folders: Path) -> None:
+def test_by_states_every_token_is_edited_as_it_was_fitted(debias, folders):
     debiased, model = fitted(debias, "states", folders), text_model()
     before = read(model)[0]
     debias_prompts(model, debiased.folder)
@@ -137,7 +133,7 @@ def test_by_states_every_token_is_edited_as_it_was_fitted(debias: Debias, folder
 
 
 @pytest.mark.parametrize("reading", READINGS)
-def test_it_ends_when_it_is_told_to(reading: Reading, folders: Path) -> None:
+def test_it_ends_when_it_is_told_to(reading, folders):
     debiased, model = fitted(ZeroNeuron(k=3, side="text"), reading, folders), text_model()
     before = read(model)[0]
     handle = debias_prompts(model, debiased.folder)
@@ -148,9 +144,7 @@ def test_it_ends_when_it_is_told_to(reading: Reading, folders: Path) -> None:
 
 @pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_a_generator_of_lower_precision_takes_it(
-    reading: Reading, dtype: Any, folders: Path
-) -> None:
+def test_a_generator_of_lower_precision_takes_it(reading, dtype, folders):
     debiased = fitted(ZeroNeuron(k=3, side="text"), reading, folders)
     exact, rough = text_model(), text_model().to(dtype)
     for model in (exact, rough):
@@ -158,14 +152,14 @@ def test_a_generator_of_lower_precision_takes_it(
     np.testing.assert_allclose(read(rough, dtype)[0], read(exact)[0], atol=0.1)
 
 
-def test_another_text_model_is_refused(folders: Path, tmp_path: Path) -> None:
+def test_another_text_model_is_refused(folders, tmp_path):
     debiased = fitted(ZeroNeuron(k=3, side="text"), "outputs", folders)
     other = text_model(write_clip(tmp_path, seed=1))
     with pytest.raises(ValueError, match="another text model"):
         debias_prompts(other, debiased.folder)
 
 
-def test_two_text_encoders_are_refused(folders: Path) -> None:
+def test_two_text_encoders_are_refused(folders):
     @dataclass
     class Larger:
         text_encoder: Any
@@ -176,7 +170,7 @@ def test_two_text_encoders_are_refused(folders: Path) -> None:
         debias_prompts(Larger(text_model(), text_model()), debiased.folder)
 
 
-def test_a_folder_without_prompts_says_how_to_get_them(folders: Path, tmp_path: Path) -> None:
+def test_a_folder_without_prompts_says_how_to_get_them(folders, tmp_path):
     debiased = fitted(ZeroNeuron(k=3, side="text"), "outputs", folders)
     write_debias(_dual_of(debiased), tmp_path / "plain", {})
     with pytest.raises(ValueError, match="fit debias --prompts"):
@@ -197,7 +191,7 @@ def _dual_of(fitted: Fitted) -> Any:
         (ClipClip(k=3), "states", "--prompts=outputs"),
     ],
 )
-def test_what_edits_no_prompts_is_refused(debias: Debias, reading: Reading, message: str) -> None:
+def test_what_edits_no_prompts_is_refused(debias, reading, message):
     texts = Clip("", model=str(tiny_clip()), device="cpu").prompts()
     with pytest.raises(UsageError, match=message):
         prompt_numbers(reading, texts, debias, attribute(), NAMES, 0)
@@ -231,14 +225,14 @@ assert not any(name.startswith("bias_pipeline") for name in sys.modules)
 
 
 @pytest.mark.parametrize("reading", READINGS)
-def test_it_needs_nothing_of_ours(reading: Reading, folders: Path, tmp_path: Path) -> None:
+def test_it_needs_nothing_of_ours(reading, folders, tmp_path):
     debiased = fitted(ZeroNeuron(k=3, side="text"), reading, folders)
     script = OUTSIDE.replace("FOLDER", str(debiased.folder))
     subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True)
 
 
 @pytest.mark.parametrize("reading", READINGS)
-def test_a_pipeline_of_diffusers_reads_debiased_prompts(reading: Reading, folders: Path) -> None:
+def test_a_pipeline_of_diffusers_reads_debiased_prompts(reading, folders):
     make_importable()
     pytest.importorskip("diffusers", reason="diffusers is not installed")
     debiased, pipeline = (

@@ -1,7 +1,5 @@
 """The sentences that text encoders are debiased by."""
 
-from __future__ import annotations
-
 import pytest
 
 from bias_pipeline.config import compose
@@ -17,17 +15,17 @@ def attribute(name: str) -> Attribute:
     return built
 
 
-def test_there_are_two_hundred_pairs_of_gender() -> None:
+def test_there_are_two_hundred_pairs_of_gender():
     assert len(set(template_sentences(attribute("gender"), GENDER))) >= 200
 
 
-def test_a_pair_differs_in_the_term_alone() -> None:
+def test_a_pair_differs_in_the_term_alone():
     for one, other in template_sentences(attribute("gender"), GENDER):
         differ = set(one.split()) ^ set(other.split())
         assert 1 <= len(differ) <= 2, (one, other)
 
 
-def test_the_order_of_groups_is_that_of_the_names() -> None:
+def test_the_order_of_groups_is_that_of_the_names():
     turned = template_sentences(attribute("gender"), GENDER[::-1])
     assert turned == [
         sentence[::-1] for sentence in template_sentences(attribute("gender"), GENDER)
@@ -35,23 +33,23 @@ def test_the_order_of_groups_is_that_of_the_names() -> None:
 
 
 @pytest.mark.parametrize("name", ["race", "age", "emotion"])
-def test_other_attributes_have_sentences_of_each_group(name: str) -> None:
+def test_other_attributes_have_sentences_of_each_group(name):
     built_attribute = attribute(name)
     assert {len(each) for each in template_sentences(built_attribute, built_attribute.groups)} == {
         len(built_attribute.groups)
     }
 
 
-def test_groups_without_words_are_refused_with_what_to_do() -> None:
+def test_groups_without_words_are_refused_with_what_to_do():
     with pytest.raises(NotApplicableError, match=r"debias\.side=image"):
         template_sentences(Attribute("mood", ("low", "high"), {}, {}), ("low", "high"))
 
 
-def test_no_sentence_that_is_held_out_was_fitted_to() -> None:
+def test_no_sentence_that_is_held_out_was_fitted_to():
     gender = attribute("gender")
     fitted = {text for pair in template_sentences(gender, GENDER) for text in pair}
     assert not fitted & {text for pair in held_out(gender, GENDER) for text in pair}
 
 
-def test_groups_without_words_have_none_held_out() -> None:
+def test_groups_without_words_have_none_held_out():
     assert held_out(Attribute("mood", ("low", "high"), {}, {}), ("low", "high")) == []

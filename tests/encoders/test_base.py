@@ -16,7 +16,6 @@ from torch import nn
 from bias_pipeline.array_types import Float32Array, IntArray
 from bias_pipeline.attackers.logistic import ConvexProbe
 from bias_pipeline.attackers.neural import NeuralProbe
-from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.attackers.recipe import Adam
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.corpus.split_rules import HoldOut
@@ -83,12 +82,12 @@ def neural(encoder: NetEncoder = Precomputed(), **options: Any) -> NeuralProbe:
 
 
 @pytest.mark.parametrize("probe", [neural(), neural(ensemble=2), ConvexProbe(Precomputed())])
-def test_vectors_are_learnt_from(probe: Probe) -> None:
+def test_vectors_are_learnt_from(probe):
     assert accuracy(probe.fit_predict(labelled(), splits(0, 12))) == 1.0
 
 
 @pytest.mark.parametrize("probe", [neural(), ConvexProbe(Precomputed())])
-def test_a_metric_takes_them(probe: Probe) -> None:
+def test_a_metric_takes_them(probe):
     metric = LIC(GENDER, (), probe, HoldOut(0.25, balanced=True), Lic(), Bootstrap(50))
     corpus = leaky_corpus(200)
     score = metric.compute(corpus, splits=metric.draw_splits(corpus, [0]))
@@ -101,10 +100,10 @@ class Reversed(Precomputed):
 
 
 @pytest.mark.parametrize("probe", [ConvexProbe, lambda item: neural(encoder=item)])
-def test_encoders_of_the_same_settings_share_no_predictions(probe: Any) -> None:
+def test_encoders_of_the_same_settings_share_no_predictions(probe):
     assert probe(Precomputed()).spec != probe(Reversed()).spec
 
 
-def test_features_are_those_of_the_rows() -> None:
+def test_features_are_those_of_the_rows():
     inputs: Features = Precomputed().read(labelled()).fit(np.arange(3))
     assert inputs.matrix(np.array([1])).toarray().tolist() == [vectors_of(labelled())[1].tolist()]

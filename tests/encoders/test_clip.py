@@ -1,9 +1,5 @@
 """``encoder=clip``: which model it is, and what it is known by."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from bias_pipeline.config import compose
@@ -15,24 +11,24 @@ SCENES = "bias_pipeline.datasets.scenes.dataset.ScenesDataset"
 FACES = "bias_pipeline.datasets.people.FairFaceDataset"
 
 
-def test_scenes_have_one_of_their_own() -> None:
+def test_scenes_have_one_of_their_own():
     assert Clip(SCENES).named == ""
 
 
-def test_other_data_sets_take_a_published_one() -> None:
+def test_other_data_sets_take_a_published_one():
     assert Clip(FACES).named == "openai/clip-vit-base-patch32"
 
 
-def test_a_model_that_is_named_is_taken_for_scenes_too() -> None:
+def test_a_model_that_is_named_is_taken_for_scenes_too():
     assert Clip(SCENES, model="mine").named == "mine"
 
 
-def test_one_that_is_absent_is_refused_with_the_command_that_fetches_it() -> None:
+def test_one_that_is_absent_is_refused_with_the_command_that_fetches_it():
     with pytest.raises(AbsentModelError, match=r"models prefetch nobody/clip"):
         Clip(FACES, model="nobody/clip").require()
 
 
-def test_one_that_is_fitted_needs_somewhere_to_be_kept() -> None:
+def test_one_that_is_fitted_needs_somewhere_to_be_kept():
     with pytest.raises(UsageError, match=r"encoder\.cache=null"):
         Clip(SCENES).require()
 
@@ -41,27 +37,27 @@ def content(**settings: object) -> object:
     return Clip.by_content({"dataset": SCENES, **settings})
 
 
-def test_where_a_model_lies_plays_no_part(tmp_path: Path) -> None:
+def test_where_a_model_lies_plays_no_part(tmp_path):
     moved = tmp_path / "moved"
     moved.symlink_to(tiny_clip())
     assert content(model=str(moved)) == content(model=str(tiny_clip()))
 
 
-def test_the_data_set_plays_no_part_where_a_model_is_named() -> None:
+def test_the_data_set_plays_no_part_where_a_model_is_named():
     named = str(tiny_clip())
     assert content(model=named) == content(model=named, dataset=FACES)
 
 
-def test_another_association_is_another_model() -> None:
+def test_another_association_is_another_model():
     assert content(association=0.2) != content(association=0.3)
 
 
-def test_an_association_plays_no_part_where_a_model_is_named() -> None:
+def test_an_association_plays_no_part_where_a_model_is_named():
     named = str(tiny_clip())
     assert content(model=named, association=0.2) == content(model=named)
 
 
-def test_attackers_learn_from_its_texts(tmp_path: Path) -> None:
+def test_attackers_learn_from_its_texts(tmp_path):
     words = ("metric=leakage", "encoder=clip", f"encoder.model={tiny_clip()}", "head=linear")
     small = ("dataset.n_images=200", "trainer.max_epochs=1", "stats.resamples=20", "seeds=1")
     cell = compose.cell([*words, *small, f"paths.outputs={tmp_path}", "probe.processes=1"])

@@ -1,7 +1,5 @@
 """``encoder=bert``: published weights that are trained on, on a tiny BERT of random ones."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -40,32 +38,32 @@ def job(seed: int = 0) -> TrainingJob:
     return TrainingJob(seed, rows[:N_TRAIN], rows[N_TRAIN:])
 
 
-def test_a_planted_word_is_learnt(encoder: FineTuned) -> None:
+def test_a_planted_word_is_learnt(encoder):
     assert accuracy(probe(encoder).fit_predict(captions(), splits(0))) > 0.95
 
 
-def test_the_models_own_weights_are_trained(encoder: FineTuned) -> None:
+def test_the_models_own_weights_are_trained(encoder):
     from safetensors.torch import load_file
 
     attacker = probe(encoder).attacker(captions(), job())
-    state = attacker.attacker.encoder.network.state_dict()  # type: ignore[union-attr]
+    state = attacker.attacker.encoder.network.state_dict()
     name = "encoder.layer.0.attention.self.query.weight"
     published = load_file(Path(encoder.model) / "model.safetensors")[name]
-    assert not torch.allclose(state[name], published)  # type: ignore[index]
+    assert not torch.allclose(state[name], published)
 
 
-def test_each_attacker_begins_with_the_published_weights(encoder: FineTuned) -> None:
+def test_each_attacker_begins_with_the_published_weights(encoder):
     alone = probe(encoder).fit_predict(captions(), splits(12)).probs[0]
     second = probe(encoder).fit_predict(captions(), splits(0, 12)).probs[1]
     np.testing.assert_array_equal(alone, second)
 
 
-def test_dropout_is_on_while_it_learns(encoder: FineTuned) -> None:
+def test_dropout_is_on_while_it_learns(encoder):
     net = encoder.build(encoder.read(captions()))
     assert all(module.training for module in net.modules())
 
 
-def test_padding_changes_nothing(encoder: FineTuned) -> None:
+def test_padding_changes_nothing(encoder):
     from bias_pipeline.attackers.attacker import tensors
 
     texts = Captions.from_texts(["a dog", "a small red dog rides on the beach"])
@@ -77,24 +75,22 @@ def test_padding_changes_nothing(encoder: FineTuned) -> None:
     np.testing.assert_allclose(alone[0], padded[0], rtol=0, atol=1e-5)
 
 
-def test_long_captions_are_cut_and_counted(encoder: FineTuned) -> None:
+def test_long_captions_are_cut_and_counted(encoder):
     short = replace(encoder, longest=5)
     assert probe(short).fit_predict(captions(), splits(0)).training.cut == N
     assert short.read(captions()).lengths.max() == 5
 
 
 @pytest.mark.parametrize("changed", [{"pooling": "mean"}, {"longest": 7}])
-def test_what_decides_a_prediction_is_part_of_the_spec(changed: Any, encoder: FineTuned) -> None:
+def test_what_decides_a_prediction_is_part_of_the_spec(changed, encoder):
     assert replace(encoder, **changed).spec != encoder.spec
 
 
-def test_a_spec_is_plain_data(encoder: FineTuned) -> None:
+def test_a_spec_is_plain_data(encoder):
     assert json.loads(json.dumps(encoder.spec)) == encoder.spec
 
 
-def test_many_test_captions_are_predicted_in_parts(
-    encoder: FineTuned, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_test_captions_are_predicted_in_parts(encoder, monkeypatch):
     whole = probe(encoder).fit_predict(captions(), splits(0)).probs[0]
     monkeypatch.setattr("bias_pipeline.encoders.nets.LanguageNet.together", 7)
     parts = probe(encoder).fit_predict(captions(), splits(0)).probs[0]

@@ -1,7 +1,5 @@
 """Frozen encoders: vectors that are computed once, and attackers of one head all at once."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace
@@ -74,7 +72,7 @@ def neural(encoder: Frozen, head: Head = LINEAR, **options: Any) -> NeuralProbe:
     return NeuralProbe(encoder, head, Adam(0.02), **settings)
 
 
-def test_each_distinct_caption_is_embedded_once(encoder: Frozen, embedded: list[str]) -> None:
+def test_each_distinct_caption_is_embedded_once(encoder, embedded):
     neural(encoder).fit_predict(captions(), splits(0, 12))
     neural(encoder, Mlp([8])).fit_predict(captions(), splits(0, 456))
     ConvexProbe(encoder).fit_predict(captions(), splits(0))
@@ -86,17 +84,17 @@ def trained_long(encoder: Frozen) -> NeuralProbe:
 
 
 @pytest.mark.parametrize("kind", [trained_long, ConvexProbe])
-def test_a_planted_word_is_learnt(kind: Any, encoder: Frozen) -> None:
+def test_a_planted_word_is_learnt(kind, encoder):
     assert accuracy(kind(encoder).fit_predict(captions(), splits(0))) > 0.9
 
 
-def test_without_a_cache_the_same_is_learnt(encoder: Frozen) -> None:
+def test_without_a_cache_the_same_is_learnt(encoder):
     prob = neural(encoder).fit_predict(captions(), splits(0)).probs[0]
     fresh = neural(replace(encoder, cache=None)).fit_predict(captions(), splits(0)).probs[0]
     np.testing.assert_allclose(fresh, prob, rtol=0, atol=1e-5)
 
 
-def test_what_was_embedded_is_put_down(encoder: Frozen) -> None:
+def test_what_was_embedded_is_put_down(encoder):
     n_distinct = len(distinct(captions().captions)[0])
     lines = []
     for head in (Mlp(), Mlp([8])):
@@ -105,12 +103,12 @@ def test_what_was_embedded_is_put_down(encoder: Frozen) -> None:
     assert lines == [(n_distinct, 0), (0, n_distinct)]
 
 
-def test_heads_of_all_seeds_are_trained_at_once(encoder: Frozen) -> None:
+def test_heads_of_all_seeds_are_trained_at_once(encoder):
     assert neural(encoder).ensemble > 100
 
 
 @pytest.mark.parametrize("head", [Mlp(), Mlp([8, 4], 0.2), LicBert(8)])
-def test_at_once_they_predict_what_they_do_alone(head: Head, encoder: Frozen) -> None:
+def test_at_once_they_predict_what_they_do_alone(head, encoder):
     together = neural(encoder, head).fit_predict(captions(), splits(0, 12, 456))
     attackers = neural(encoder, head, ensemble=1, processes=1)
     alone = attackers.fit_predict(captions(), splits(0, 12, 456))
@@ -118,7 +116,7 @@ def test_at_once_they_predict_what_they_do_alone(head: Head, encoder: Frozen) ->
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-3)
 
 
-def test_vectors_are_standardised_by_the_captions_learnt_from() -> None:
+def test_vectors_are_standardised_by_the_captions_learnt_from():
     vectors = np.random.default_rng(0).normal(3, 2, (N, 4)).astype(np.float32)
     train = np.arange(N_TRAIN)
     scaled = Vectors(vectors, np.arange(N), standardize=True).fit(train).batch(train)["vectors"]
@@ -127,7 +125,7 @@ def test_vectors_are_standardised_by_the_captions_learnt_from() -> None:
     )
 
 
-def test_a_number_that_never_changes_stays_finite() -> None:
+def test_a_number_that_never_changes_stays_finite():
     items = Vectors(np.ones((N, 2), np.float32), np.arange(N), standardize=True)
     assert np.isfinite(items.fit(np.arange(5)).batch(np.arange(N))["vectors"]).all()
 
@@ -135,7 +133,7 @@ def test_a_number_that_never_changes_stays_finite() -> None:
 # Identity
 
 
-def test_the_same_model_elsewhere_is_the_same(bert: Path, tmp_path: Path) -> None:
+def test_the_same_model_elsewhere_is_the_same(bert, tmp_path):
     copy = shutil.copytree(bert, tmp_path / "copy")
     assert Frozen(str(copy)).spec == Frozen(str(bert)).spec
 
@@ -143,20 +141,20 @@ def test_the_same_model_elsewhere_is_the_same(bert: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "changed", [{"pooling": "cls"}, {"normalize": True}, {"standardize": False}]
 )
-def test_what_decides_a_vector_is_part_of_the_spec(changed: Any, encoder: Frozen) -> None:
+def test_what_decides_a_vector_is_part_of_the_spec(changed, encoder):
     assert replace(encoder, **changed).spec != encoder.spec
 
 
 @pytest.mark.parametrize("changed", [{"device": "cpu"}, {"cache": "elsewhere"}])
-def test_where_it_is_computed_and_kept_is_not(changed: Any, encoder: Frozen) -> None:
+def test_where_it_is_computed_and_kept_is_not(changed, encoder):
     assert replace(encoder, **changed).spec == encoder.spec
 
 
-def test_a_spec_is_plain_data(encoder: Frozen) -> None:
+def test_a_spec_is_plain_data(encoder):
     assert json.loads(json.dumps(encoder.spec)) == encoder.spec
 
 
-def test_heads_are_part_of_the_spec(encoder: Frozen) -> None:
+def test_heads_are_part_of_the_spec(encoder):
     assert neural(encoder, Mlp([8])).spec != neural(encoder).spec
 
 
@@ -171,7 +169,7 @@ def debiased(encoder: Frozen, debias: Debias) -> Frozen:
 
 
 @pytest.mark.parametrize("debias", DEBIASED, ids=repr)
-def test_debiased_vectors_of_the_groups_words_lie_nearer(encoder: Frozen, debias: Debias) -> None:
+def test_debiased_vectors_of_the_groups_words_lie_nearer(encoder, debias):
     texts = Captions.from_texts(["a man", "a woman"])
     data = LabelledCaptions("model", texts, np.array([0, 1]), 2)
     apart = [
@@ -182,8 +180,8 @@ def test_debiased_vectors_of_the_groups_words_lie_nearer(encoder: Frozen, debias
 
 
 def test_after_erasure_no_linear_attacker_tells_the_sentences_it_was_fitted_to(
-    encoder: Frozen,
-) -> None:
+    encoder,
+):
     texts = [text for content in template_sentences(GENDER, GENDER.groups) for text in content]
     labels = np.tile([0, 1], len(texts) // 2)
     data = LabelledCaptions("model", Captions.from_texts(texts), labels, 2)
@@ -192,32 +190,30 @@ def test_after_erasure_no_linear_attacker_tells_the_sentences_it_was_fitted_to(
     assert abs(vector[labels == 0].mean(0) - vector[labels == 1].mean(0)).max() < 1e-4
 
 
-def test_nothing_taken_out_leaves_vectors_and_their_name(encoder: Frozen) -> None:
+def test_nothing_taken_out_leaves_vectors_and_their_name(encoder):
     projected = debiased(encoder, Untouched())
     assert projected.spec == encoder.spec
     assert np.array_equal(projected.read(captions()).vectors, encoder.read(captions()).vectors)
 
 
-def test_what_is_taken_out_is_part_of_the_name(encoder: Frozen) -> None:
+def test_what_is_taken_out_is_part_of_the_name(encoder):
     specs = [json.dumps(debiased(encoder, item).spec, sort_keys=True) for item in DEBIASED]
     assert len({*specs, json.dumps(encoder.spec, sort_keys=True)}) == len(DEBIASED) + 1
 
 
-def test_captions_are_embedded_once_whatever_is_taken_out(
-    encoder: Frozen, embedded: list[str]
-) -> None:
+def test_captions_are_embedded_once_whatever_is_taken_out(encoder, embedded):
     for item in DEBIASED:
         debiased(encoder, item).read(captions())
     assert len(embedded) == len(set(embedded))
 
 
-def test_a_debiasing_of_pictures_is_refused(encoder: Frozen) -> None:
+def test_a_debiasing_of_pictures_is_refused(encoder):
     for item in (ClipClip(k=2), MeanDifference(side="image")):
         with pytest.raises(UsageError, match="has only texts"):
             debiased(encoder, item).require()
 
 
-def test_groups_without_words_are_refused(encoder: Frozen) -> None:
+def test_groups_without_words_are_refused(encoder):
     nameless = Attribute("mood", ("low", "high"), {}, {})
     with pytest.raises(NotApplicableError, match="its groups have no words"):
         replace(encoder, debias=MeanDifference(), attribute=nameless).require()

@@ -1,7 +1,5 @@
 """A captioner that looks at one place of the picture, whatever it shows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

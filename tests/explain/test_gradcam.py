@@ -1,7 +1,5 @@
 """Grad-CAM of captions: maps, their shares outside people, and the layers they are read in."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
@@ -71,7 +69,7 @@ def rows_of(
     ]
 
 
-def test_a_network_that_looks_at_one_corner_has_all_of_its_map_there() -> None:
+def test_a_network_that_looks_at_one_corner_has_all_of_its_map_there():
     model = PlantedCaptioner()
     corpus = corpus_of(CORNER, 1 - CORNER, quarter(slice(2, 6), slice(2, 6)))
     inside, beside, partly = rows_of(model, corpus)
@@ -81,7 +79,7 @@ def test_a_network_that_looks_at_one_corner_has_all_of_its_map_there() -> None:
     assert [row["uniform_share"] for row in (inside, beside, partly)] == [0.75, 0.25, 0.75]
 
 
-def test_the_layer_is_the_last_that_carries_all_of_the_picture() -> None:
+def test_the_layer_is_the_last_that_carries_all_of_the_picture():
     assert layer_of(PlantedCaptioner(), corpus_of(CORNER)).name == "quarter"
 
 
@@ -96,9 +94,7 @@ def test_the_layer_is_the_last_that_carries_all_of_the_picture() -> None:
         ("vision-encoder-decoder", "encoder.layernorm", (4, 4)),
     ],
 )
-def test_a_layer_is_chosen_in_networks_of_all_kinds(
-    kind: str, name: str, grid: tuple[int, int]
-) -> None:
+def test_a_layer_is_chosen_in_networks_of_all_kinds(kind, name, grid):
     layer = searched(kind).find()
     assert (layer.name, layer.grid) == (name, grid)
 
@@ -117,12 +113,12 @@ def searched(kind: str) -> LayerSearch:
         ("vision-encoder-decoder", "decoder.transformer.h.1.crossattention"),
     ],
 )
-def test_attention_of_words_to_the_picture_is_a_layer(kind: str, name: str) -> None:
+def test_attention_of_words_to_the_picture_is_a_layer(kind, name):
     layer = searched(kind).named("attention")
     assert (layer.name, layer.kind) == (name, "attention")
 
 
-def test_a_layer_without_a_grid_is_refused_and_others_are_named() -> None:
+def test_a_layer_without_a_grid_is_refused_and_others_are_named():
     with pytest.raises(UsageError, match=r"has no such layer with a grid.* seeing, "):
         searched("sat").named("next_word")
     with pytest.raises(UsageError, match="gives weights of its words' attention"):
@@ -156,7 +152,7 @@ def sat_maps(model: Any, word: int, layer: str) -> tuple[torch.Tensor, list[Any]
 
 
 @pytest.mark.parametrize("word", [1, 2])
-def test_maps_of_a_convolution_are_captums(word: int) -> None:
+def test_maps_of_a_convolution_are_captums(word):
     captum = pytest.importorskip("captum.attr", reason="captum is not installed")
     model = captioner("sat")
     pixels, ours = sat_maps(model, word, "seeing.layers")
@@ -168,7 +164,7 @@ def test_maps_of_a_convolution_are_captums(word: int) -> None:
 
 @pytest.mark.skipif(find_spec("pytorch_grad_cam") is None, reason="grad-cam is not installed")
 @pytest.mark.filterwarnings("ignore")
-def test_maps_of_a_convolution_are_grad_cams() -> None:
+def test_maps_of_a_convolution_are_grad_cams():
     from pytorch_grad_cam import GradCAM
     from pytorch_grad_cam.utils.model_targets import ClassifierOutputTarget
 
@@ -189,13 +185,13 @@ def test_maps_of_a_convolution_are_grad_cams() -> None:
     np.testing.assert_allclose(np.stack(ours), np.maximum(theirs, 0), rtol=1e-4, atol=1e-9)
 
 
-def test_tokens_of_a_grid_have_the_map_of_its_convolution() -> None:
+def test_tokens_of_a_grid_have_the_map_of_its_convolution():
     model = captioner("sat")
     of_tokens, of_channels = (sat_maps(model, 1, name)[1] for name in ("seeing", "seeing.layers"))
     np.testing.assert_allclose(of_tokens, of_channels, rtol=1e-5)
 
 
-def test_shuffled_weights_change_the_map() -> None:
+def test_shuffled_weights_change_the_map():
     model = captioner("sat")
     weights = {name: value.clone() for name, value in model.network.state_dict().items()}
     before = np.stack(sat_maps(model, 1, "seeing")[1])
@@ -208,7 +204,7 @@ def test_shuffled_weights_change_the_map() -> None:
     assert np.abs(before / before.sum() - after / max(after.sum(), 1e-12)).sum() > 0.1
 
 
-def test_attention_times_gradient_is_that_of_finite_differences() -> None:
+def test_attention_times_gradient_is_that_of_finite_differences():
     model, step = captioner("sat"), 1
     layer = MapLayer("attention", "attention", 0, (8, 8))
     pictures = [model.shown(photos(1)[0])]
@@ -239,7 +235,7 @@ def test_attention_times_gradient_is_that_of_finite_differences() -> None:
         assert ours.ravel()[place] == pytest.approx(expected, rel=0.02, abs=1e-6)
 
 
-def test_a_word_of_several_tokens_has_the_gradient_of_their_sum() -> None:
+def test_a_word_of_several_tokens_has_the_gradient_of_their_sum():
     model = PlantedCaptioner()
     pictures = [model.shown(photos(1)[0])]
     captions = model.write(pictures)
@@ -253,7 +249,7 @@ def test_a_word_of_several_tokens_has_the_gradient_of_their_sum() -> None:
     assert both.max() > 0
 
 
-def test_a_caption_without_the_words_is_mapped_where_they_are_likeliest() -> None:
+def test_a_caption_without_the_words_is_mapped_where_they_are_likeliest():
     corpus = corpus_of(CORNER)
     (row,) = rows_of(PlantedCaptioner(), corpus, ExplainedWords(GENDER, ("woman",)))
     assert row["word"] is None
@@ -261,12 +257,12 @@ def test_a_caption_without_the_words_is_mapped_where_they_are_likeliest() -> Non
     assert row["word"] == "man"
 
 
-def test_a_vocabulary_without_the_words_is_refused() -> None:
+def test_a_vocabulary_without_the_words_is_refused():
     with pytest.raises(DataError, match="its vocabulary has none of the words zebra"):
         rows_of(PlantedCaptioner(), corpus_of(CORNER), ExplainedWords(GENDER, ("zebra",)))
 
 
-def test_a_phrase_does_not_lend_its_first_word_to_captions_without_it() -> None:
+def test_a_phrase_does_not_lend_its_first_word_to_captions_without_it():
     model = PlantedCaptioner()
     layer = layer_of(model, corpus_of(CORNER))
 
@@ -278,7 +274,7 @@ def test_a_phrase_does_not_lend_its_first_word_to_captions_without_it() -> None:
     assert heat("woman", "man runs").max() == heat("woman").max() == 0
 
 
-def test_pictures_without_a_mask_or_of_nothing_but_people_have_no_score() -> None:
+def test_pictures_without_a_mask_or_of_nothing_but_people_have_no_score():
     everywhere = np.ones((8, 8))
     rows = rows_of(PlantedCaptioner(), corpus_of(1 - CORNER, None, everywhere))
     assert [np.isnan(row["attribution_score"]) for row in rows] == [False, True, True]
@@ -288,26 +284,26 @@ def test_pictures_without_a_mask_or_of_nothing_but_people_have_no_score() -> Non
     )
 
 
-def test_no_mask_at_all_is_an_error_that_names_the_setting() -> None:
+def test_no_mask_at_all_is_an_error_that_names_the_setting():
     rows = rows_of(PlantedCaptioner(), corpus_of(None, None))
     with pytest.raises(DataError, match=r"no picture has a score: none has an outline .*regions"):
         describe_attribution(rows, [])
 
 
-def test_a_map_of_nan_has_no_score() -> None:
+def test_a_map_of_nan_has_no_score():
     shares = shares_outside(np.array([[np.nan, 1.0]]), np.array([[0.5, 0.0]]))
     assert np.isnan([shares.mass, shares.pixels]).all()
     assert shares.uniform == 0.75
 
 
-def test_a_captioner_of_nan_is_refused() -> None:
+def test_a_captioner_of_nan_is_refused():
     model = PlantedCaptioner()
     nn.init.constant_(model.network.brightness.weight, float("nan"))
     with pytest.raises((DataError, NotApplicableError), match="broken"):
         layer_of(model, corpus_of(CORNER))
 
 
-def test_words_never_written_are_named() -> None:
+def test_words_never_written_are_named():
     rows = rows_of(
         PlantedCaptioner(), corpus_of(1 - CORNER), ExplainedWords(GENDER, ("man", "woman"))
     )
@@ -316,27 +312,27 @@ def test_words_never_written_are_named() -> None:
     )
 
 
-def test_a_word_counts_only_in_its_context() -> None:
+def test_a_word_counts_only_in_its_context():
     words = {"light": ["white"], "dark": ["black"]}
     race = Attribute("race", tuple(words), words, {}, applies_to=Context("man, woman"))
     assert ExplainedWords(race).spans("a black dog and a black man") == [("black", 18, 23)]
 
 
 @pytest.mark.parametrize("grid", [(1, 1), (4, 4), (3, 5), (8, 8)])
-def test_areas_are_means_whatever_the_grid(grid: tuple[int, int]) -> None:
+def test_areas_are_means_whatever_the_grid(grid):
     values = np.random.default_rng(0).random((12, 10))
     means = area_means(values, grid)
     assert means.shape == grid
     assert means.mean() == pytest.approx(values.mean())
 
 
-def test_areas_are_those_of_torch_where_the_grid_divides_the_picture() -> None:
+def test_areas_are_those_of_torch_where_the_grid_divides_the_picture():
     values = np.random.default_rng(0).random((12, 10))
     pooled = torch.nn.functional.adaptive_avg_pool2d(torch.from_numpy(values)[None], (4, 5))
     np.testing.assert_allclose(area_means(values, (4, 5)), pooled[0].numpy())
 
 
-def test_masks_are_cropped_as_pictures_are() -> None:
+def test_masks_are_cropped_as_pictures_are():
     model = captioner("git")  # resizes the shorter side to 32 and crops the middle
     mask = np.zeros((64, 128), bool)
     mask[:, :32] = True  # all of it beside the crop
@@ -345,7 +341,7 @@ def test_masks_are_cropped_as_pictures_are() -> None:
     np.testing.assert_allclose(SeenMasks(model).of(mask).mean(axis=0)[[4, -4]], [1, 0], atol=0.02)
 
 
-def test_what_is_filled_up_belongs_to_no_mask() -> None:
+def test_what_is_filled_up_belongs_to_no_mask():
     class Padded(PlantedCaptioner):
         def shown(self, photo: Any) -> torch.Tensor:
             shown = super().shown(photo)
@@ -359,5 +355,5 @@ def test_what_is_filled_up_belongs_to_no_mask() -> None:
     ("n_places", "picture", "form"),
     [(64, (64, 64), (8, 8)), (60, (384, 640), (6, 10)), (7, (64, 64), None), (0, (8, 8), None)],
 )
-def test_forms_of_grids(n_places: int, picture: tuple[int, int], form: Any) -> None:
+def test_forms_of_grids(n_places, picture, form):
     assert form_of(n_places, picture) == form

@@ -1,7 +1,5 @@
 """Which words a network goes by: integrated gradients, on tiny networks."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass, replace
 
@@ -64,7 +62,7 @@ class Sums(nn.Module):
 
 def attacker_of(encoder: nn.Module, n_outputs: int = 1) -> Attacker:
     torch.manual_seed(0)
-    head = nn.Linear(encoder.output_dim, n_outputs)  # type: ignore[arg-type]
+    head = nn.Linear(encoder.output_dim, n_outputs)
     return Attacker(encoder, head, exclusive=True, optimizer=Adam(0.1))
 
 
@@ -77,8 +75,8 @@ ROWS = np.arange(len(TEXTS))
     [("lstm", "zero", 1), ("lstm", "mean", 3), ("transformer1", "zero", 3), ("birnn", "mean", 1)],
 )
 def test_what_words_add_is_all_that_sets_a_caption_apart_from_the_baseline(
-    encoder: str, baseline: str, n_outputs: int
-) -> None:
+    encoder, baseline, n_outputs
+):
     """Completeness, against the attacker's own predictions."""
     inputs = WordInputs(TEXTS, ROWS)
     attacker = attacker_of(chosen("encoder", encoder).build(inputs), n_outputs)
@@ -90,7 +88,7 @@ def test_what_words_add_is_all_that_sets_a_caption_apart_from_the_baseline(
     assert stacked == pytest.approx(scale * log_odds, abs=2e-3)
 
 
-def test_a_sum_of_words_is_given_to_its_words() -> None:
+def test_a_sum_of_words_is_given_to_its_words():
     inputs = WordInputs(TEXTS, ROWS)
     encoder = Sums(inputs.size)
     attacker = attacker_of(encoder)
@@ -100,20 +98,20 @@ def test_a_sum_of_words_is_given_to_its_words() -> None:
     assert result.words[0][:, 1] == pytest.approx(expected, abs=1e-6)
 
 
-def test_the_zero_baseline_says_what_the_attacker_says_of_no_words() -> None:
+def test_the_zero_baseline_says_what_the_attacker_says_of_no_words():
     inputs = WordInputs(TEXTS, ROWS)
     attacker = attacker_of(Sums(inputs.size))
     result = attributed(attacker, inputs, TEXTS, ROWS, HOW)
     assert result.rest[:, 1] == pytest.approx(float(attacker.head.bias[0].detach()), abs=1e-6)
 
 
-def test_every_word_of_a_caption_has_a_part() -> None:
+def test_every_word_of_a_caption_has_a_part():
     inputs = WordInputs(TEXTS, ROWS)
     result = attributed(attacker_of(Sums(inputs.size)), inputs, TEXTS, ROWS, HOW)
     assert [len(word) for word in result.words] == TEXTS.lengths.tolist()
 
 
-def test_too_few_steps_are_noticed() -> None:
+def test_too_few_steps_are_noticed():
     inputs = WordInputs(TEXTS, ROWS)
     torch.manual_seed(1)
     encoder = chosen("encoder", "rnn").build(inputs)
@@ -127,18 +125,18 @@ def test_too_few_steps_are_noticed() -> None:
 
 
 @pytest.mark.parametrize(("encoder", "n_classes"), [("lstm", 2), ("lstm", 3), ("transformer1", 2)])
-def test_a_planted_word_comes_first(encoder: str, n_classes: int) -> None:
+def test_a_planted_word_comes_first(encoder, n_classes):
     result = fit(encoder, n_classes)
     ranked = [result.grams[f] for f in np.argsort(-result.numbers[:, 0]) if result.grams[f]]
     assert ranked[0] in {(word,) for word in TELLING[:n_classes]}
 
 
-def test_a_planted_word_points_to_its_group(lstm: NetworkFit) -> None:
+def test_a_planted_word_points_to_its_group(lstm):
     towards = dict(zip(lstm.grams, lstm.numbers[:, 1], strict=True))
     assert towards[("flower",)] > 0 > towards[("truck",)]
 
 
-def test_all_gains_are_the_log_odds_of_the_metrics_attacker(lstm: NetworkFit) -> None:
+def test_all_gains_are_the_log_odds_of_the_metrics_attacker(lstm):
     (split,) = splits()
     data = labelled()
     predictions = probe().fit_predict(data, [split])
@@ -148,7 +146,7 @@ def test_all_gains_are_the_log_odds_of_the_metrics_attacker(lstm: NetworkFit) ->
     assert lstm.numbers[:, 0].sum() == pytest.approx(expected, rel=0.02)
 
 
-def test_the_words_of_an_example_add_up_to_its_log_odds(lstm: NetworkFit) -> None:
+def test_the_words_of_an_example_add_up_to_its_log_odds(lstm):
     (example, *_) = lstm.examples("model", [str(i) for i in range(N)], 1)
     row = int(example.image)
     _, rest = lstm.parts(row)
@@ -157,11 +155,11 @@ def test_the_words_of_an_example_add_up_to_its_log_odds(lstm: NetworkFit) -> Non
     assert total == pytest.approx(example.log_odds)
 
 
-def test_an_image_drawn_once_each_changes_nothing(lstm: NetworkFit) -> None:
+def test_an_image_drawn_once_each_changes_nothing(lstm):
     assert lstm.resampled[0] == pytest.approx(lstm.numbers)
 
 
-def test_a_word_that_a_resampling_lacks_keeps_its_coefficient() -> None:
+def test_a_word_that_a_resampling_lacks_keeps_its_coefficient():
     (split,) = splits()
     data = named(labelled())
     counts = np.ones((1, N))
@@ -172,13 +170,13 @@ def test_a_word_that_a_resampling_lacks_keeps_its_coefficient() -> None:
     assert result.resampled[0, at, 0] == 0
 
 
-def test_the_captions_of_a_word_are_counted_once_each(lstm: NetworkFit) -> None:
+def test_the_captions_of_a_word_are_counted_once_each(lstm):
     captions = dict(zip(lstm.grams, lstm.captions.tolist(), strict=True))
     assert captions[("truck",)] == int(lstm.data.captions.mentions(["truck"]).sum())
     assert captions[()] == 0
 
 
-def test_an_attacker_that_fails_is_trained_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_attacker_that_fails_is_trained_again(monkeypatch):
     from bias_pipeline.attackers import neural
 
     failed = iter([True, False])
@@ -190,7 +188,7 @@ def test_an_attacker_that_fails_is_trained_again(monkeypatch: pytest.MonkeyPatch
     assert attacker.seed == derived_seed("retry", 5, 1)
 
 
-def test_model_and_human_sides_are_compared() -> None:
+def test_model_and_human_sides_are_compared():
     corpus = leaky_corpus(n=200, model_leak=1.0, human_leak=0.5)
     result = words(lic(probe=probe(), positions=1), corpus, (0, 12), resamples=3, how=HOW)
     assert result.method == "integrated gradients, zero baseline, 20 steps"
@@ -201,7 +199,7 @@ def test_model_and_human_sides_are_compared() -> None:
     assert added.gram in {("truck",), ("flower",)}
 
 
-def test_the_same_captions_on_both_sides_differ_in_nothing() -> None:
+def test_the_same_captions_on_both_sides_differ_in_nothing():
     texts = [f"a {('truck', 'flower')[i % 2]} {i % 3}" for i in range(60)]
     records = [Record(str(i), t, (t,), {"gender": "mf"[i % 2]}) for i, t in enumerate(texts)]
     quick = probe(trainer=flags(max_epochs=2))
@@ -225,27 +223,25 @@ class Counting(WordEncoder):
         return Net()
 
 
-def test_an_encoder_without_word_vectors_is_refused() -> None:
+def test_an_encoder_without_word_vectors_is_refused():
     blind = NeuralProbe(Counting(), chosen("head", "linear"), {}, 32, flags(), processes=1)
     with pytest.raises(UsageError, match="0 layers of word vectors"):
         fits(blind, named(labelled()), splits()[0], np.ones((2, N)), HOW)
 
 
-def test_attackers_trained_by_several_processes_are_refused() -> None:
+def test_attackers_trained_by_several_processes_are_refused():
     together = probe(trainer=flags(devices=2), processes=1)
     with pytest.raises(UsageError, match="devices=1"):
         fits(together, named(labelled()), splits()[0], np.ones((2, N)), HOW)
 
 
-def test_without_captum_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_captum_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "captum.attr", None)
     with pytest.raises(ResourceError, match=r"bias_pipeline\[words\]"):
         fits(probe(), named(labelled()), splits()[0], np.ones((2, N)), HOW)
 
 
-def test_few_steps_are_warned_of(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_few_steps_are_warned_of(monkeypatch, caplog):
     monkeypatch.setattr(gradients, "TOLERATED", -1.0)
     rows = np.arange(N)
     split = Split(0, rows[:180], rows[180:], rows[:0], balanced=False)

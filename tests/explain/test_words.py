@@ -1,7 +1,5 @@
 """Which words give the attribute away: exact, and the same attackers as the score's."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -39,7 +37,7 @@ def lic(**changes: object) -> LIC:
         "scoring": Lic(),
         "stats": Bootstrap(),
     }
-    return LIC(**{**parts, **changes})  # type: ignore[arg-type]
+    return LIC(**{**parts, **changes})
 
 
 @pytest.fixture(scope="module")
@@ -71,33 +69,31 @@ def margins(corpus: Corpus, side: str) -> list[float]:
 
 
 @pytest.mark.parametrize("side", ["model", "human"])
-def test_all_gains_are_the_log_odds_of_the_metrics_attackers(
-    corpus: Corpus, revealing: RevealingWords, side: str
-) -> None:
+def test_all_gains_are_the_log_odds_of_the_metrics_attackers(corpus, revealing, side):
     expected = float(np.mean(margins(corpus, side)))
     assert word(revealing, side).gain.value == pytest.approx(expected, abs=1e-9)
 
 
-def test_the_planted_words_give_most_away(revealing: RevealingWords) -> None:
+def test_the_planted_words_give_most_away(revealing):
     ranked = [w.gram for w in revealing.words if w.side == "model" and len(w.gram) == 1]
     assert set(ranked[:2]) == {("truck",), ("flower",)}
 
 
-def test_a_coefficient_points_to_its_group(revealing: RevealingWords) -> None:
+def test_a_coefficient_points_to_its_group(revealing):
     assert word(revealing, "model", "flower").coefficients["female"].low > 0
     assert word(revealing, "model", "truck").coefficients["female"].high < 0
 
 
-def test_the_difference_is_model_minus_human(revealing: RevealingWords) -> None:
+def test_the_difference_is_model_minus_human(revealing):
     model, human, both = (word(revealing, s, "truck") for s in ("model", "human", "difference"))
     assert both.gain.value == pytest.approx(model.gain.value - human.gain.value)
 
 
-def test_what_the_captioner_exaggerates_it_added(revealing: RevealingWords) -> None:
+def test_what_the_captioner_exaggerates_it_added(revealing):
     assert word(revealing, "difference").gain.low > 0
 
 
-def test_the_words_of_an_example_add_up_to_its_log_odds(corpus: Corpus) -> None:
+def test_the_words_of_an_example_add_up_to_its_log_odds(corpus):
     fit = one_fit(corpus)
     intercept = fit.votes[-1]
     for example in fit.examples("model", corpus.ids, 3):
@@ -106,14 +102,14 @@ def test_the_words_of_an_example_add_up_to_its_log_odds(corpus: Corpus) -> None:
         assert total + intercept[1] * sign == pytest.approx(example.log_odds)
 
 
-def test_examples_are_test_captions(corpus: Corpus, revealing: RevealingWords) -> None:
+def test_examples_are_test_captions(corpus, revealing):
     (split, _) = lic().draw_splits(corpus, SEEDS)
     tested = {corpus.ids[row] for row in split.test}
     assert revealing.examples
     assert {example.image for example in revealing.examples} <= tested
 
 
-def test_no_example_is_told_twice(revealing: RevealingWords) -> None:
+def test_no_example_is_told_twice(revealing):
     lines = [(e.side, e.group, tuple(w for w, _ in e.words)) for e in revealing.examples]
     assert len(lines) == len(set(lines))
 
@@ -124,18 +120,18 @@ def table(corpus: Corpus) -> LabelledCaptions:
     )
 
 
-def one_fit(corpus: Corpus, counts: list[float] | None = None):  # type: ignore[no-untyped-def]
+def one_fit(corpus: Corpus, counts: list[float] | None = None):
     (split,) = lic().draw_splits(corpus, [0])
     drawn = np.array([counts or np.ones(len(corpus))])
     return fits(ConvexProbe(Ngram()), table(corpus), split, drawn)
 
 
-def test_an_image_drawn_once_each_changes_nothing(corpus: Corpus) -> None:
+def test_an_image_drawn_once_each_changes_nothing(corpus):
     fit = one_fit(corpus)
     assert np.allclose(fit.resampled[0], fit.numbers, atol=1e-4)
 
 
-def test_a_resampling_is_a_fit_on_the_drawn_captions(corpus: Corpus) -> None:
+def test_a_resampling_is_a_fit_on_the_drawn_captions(corpus):
     """Against a second implementation: the captions written out as often as they were drawn."""
     generator = np.random.default_rng(3)
     counts = generator.poisson(1, len(corpus)).astype(float)
@@ -149,7 +145,7 @@ def test_a_resampling_is_a_fit_on_the_drawn_captions(corpus: Corpus) -> None:
     assert np.allclose(fit.resampled[0][:, 1:], alone[:, 0], atol=1e-4)
 
 
-def test_a_resampling_without_test_captions_keeps_the_attackers_own(corpus: Corpus) -> None:
+def test_a_resampling_without_test_captions_keeps_the_attackers_own(corpus):
     (split,) = lic().draw_splits(corpus, [0])
     counts = np.ones(len(corpus))
     counts[split.test] = 0
@@ -157,7 +153,7 @@ def test_a_resampling_without_test_captions_keeps_the_attackers_own(corpus: Corp
     assert np.isfinite(fit.resampled).all()
 
 
-def test_three_groups_have_votes_against_their_mean() -> None:
+def test_three_groups_have_votes_against_their_mean():
     captions = Captions.from_texts(["red car", "big dog", "old cat"] * 20)
     labels = np.tile(np.arange(3), 20)
     data = LabelledCaptions("model", captions, labels, 3, ("a", "b", "c"))
@@ -169,15 +165,15 @@ def test_three_groups_have_votes_against_their_mean() -> None:
     assert fit.numbers.shape == (len(fit.grams), 4)
 
 
-def test_votes_of_two_groups_are_opposite() -> None:
+def test_votes_of_two_groups_are_opposite():
     assert votes_of(np.array([[1.5], [-2.0]])).tolist() == [[-1.5, 1.5], [2.0, -2.0]]
 
 
-def test_words_without_a_vote_have_none() -> None:
+def test_words_without_a_vote_have_none():
     assert word_parts(["b"], {("a",): np.ones(2)}, 2).tolist() == [[0.0, 0.0]]
 
 
-def test_without_human_captions_the_model_side_stands_alone() -> None:
+def test_without_human_captions_the_model_side_stands_alone():
     records = [
         Record(str(i), f"a {('truck', 'flower')[i % 2]}", (), {"gender": "mf"[i % 2]})
         for i in range(60)
@@ -186,14 +182,14 @@ def test_without_human_captions_the_model_side_stands_alone() -> None:
     assert {w.side for w in result.words} == {"model"}
 
 
-def test_the_same_captions_on_both_sides_differ_in_nothing() -> None:
+def test_the_same_captions_on_both_sides_differ_in_nothing():
     texts = [f"a {('truck', 'flower')[i % 2]} {i % 3}" for i in range(60)]
     records = [Record(str(i), t, (t,), {"gender": "mf"[i % 2]}) for i, t in enumerate(texts)]
     result = words(lic(), make_corpus(records), SEEDS, resamples=5)
     assert {abs(w.gain.value) for w in result.words if w.side == "difference"} == {0.0}
 
 
-def test_an_attacker_of_an_unknown_kind_is_refused(corpus: Corpus) -> None:
+def test_an_attacker_of_an_unknown_kind_is_refused(corpus):
     class Other(Probe):
         @property
         def spec(self) -> dict[str, object]:
@@ -206,6 +202,6 @@ def test_an_attacker_of_an_unknown_kind_is_refused(corpus: Corpus) -> None:
         words(lic(probe=Other()), corpus, SEEDS)
 
 
-def test_one_resampling_is_refused(corpus: Corpus) -> None:
+def test_one_resampling_is_refused(corpus):
     with pytest.raises(UsageError, match="at least 2"):
         words(lic(), corpus, SEEDS, resamples=1)

@@ -1,7 +1,5 @@
 """A captioner that is fitted: what it learns from, that it learns, and in how many processes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -48,11 +46,11 @@ def fitted(folder: Path) -> Fitted:
     return Fitted.read(find_pretrained(str(folder), KINDS))
 
 
-def test_words_that_stand_in_one_caption_are_not_learnt() -> None:
+def test_words_that_stand_in_one_caption_are_not_learnt():
     assert vocabulary_of([["b", "a"], ["a", "b", "c"], ["d", "d"], ["a"]]) == ("a", "b")
 
 
-def test_captions_are_learnt_from_the_start_to_the_end() -> None:
+def test_captions_are_learnt_from_the_start_to_the_end():
     pixels = PixelInputs(np.arange(2 * 3 * 4, dtype=np.uint8).reshape(2, 2, 2, 3))
     captions = [["a", "dog"], ["a"], ["cat"]]
     inputs = CaptionInputs.of(captions, np.array([0, 0, 1]), {"a": 4, "dog": 5}, pixels)
@@ -72,13 +70,13 @@ class Even:
         return torch.full((*tokens.shape, self.n_words), 1 / self.n_words).log()
 
 
-def test_guessing_costs_the_logarithm_of_the_words_whatever_the_lengths() -> None:
+def test_guessing_costs_the_logarithm_of_the_words_whatever_the_lengths():
     tokens = torch.tensor([[2, 4, 5, 3], [2, 4, 3, 1], [2, 3, 1, 1]])
     loss = CaptionLearner(Even(9), Adam(0.1), None).loss(tokens)
     assert float(loss) == pytest.approx(np.log(9))
 
 
-def test_padding_costs_nothing() -> None:
+def test_padding_costs_nothing():
     torch.manual_seed(0)
     likely = torch.randn(1, 3, 9).log_softmax(2)
 
@@ -92,31 +90,31 @@ def test_padding_costs_nothing() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_learns(kind: str, tmp_path: Path) -> None:
+def test_it_learns(kind, tmp_path):
     losses = fit_captioner(lesson(kind, epochs=8), tmp_path / "mine", {})
     assert losses[-1] < 0.7 * losses[0]
 
 
-def test_the_same_seed_gives_the_same_weights(tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_weights(tmp_path):
     for name in "ab":
         fit_captioner(lesson(), tmp_path / name, {})
     one, other = ((tmp_path / name / "model.safetensors").read_bytes() for name in "ab")
     assert one == other
 
 
-def test_another_seed_gives_other_weights(tmp_path: Path) -> None:
+def test_another_seed_gives_other_weights(tmp_path):
     fit_captioner(lesson(), tmp_path / "a", {})
     fit_captioner(replace(lesson(), seed=1), tmp_path / "b", {})
     one, other = ((tmp_path / name / "model.safetensors").read_bytes() for name in "ab")
     assert one != other
 
 
-def test_it_learns_all_of_peoples_captions(tmp_path: Path) -> None:
+def test_it_learns_all_of_peoples_captions(tmp_path):
     training = lesson(side="human", epochs=1)
     assert (len(training.captions), len(training.images.captions)) == (5 * N, N)
 
 
-def test_images_without_a_picture_are_left_out() -> None:
+def test_images_without_a_picture_are_left_out():
     whole = corpus()
     assert whole.pictures is not None
     files = tuple(None if row % 3 else shorter for row, shorter in enumerate(whole.pictures.files))
@@ -126,12 +124,12 @@ def test_images_without_a_picture_are_left_out() -> None:
     assert len(shorter.captions) == N // 3 == int(shorter.images.pictures.present.sum())
 
 
-def test_without_pictures_it_is_refused() -> None:
+def test_without_pictures_it_is_refused():
     with pytest.raises(NotApplicableError, match="has no pictures"):
         Lesson.of("sat", lesson().recipe, replace(corpus(), pictures=None), "model", 0)
 
 
-def test_without_any_caption_it_is_refused() -> None:
+def test_without_any_caption_it_is_refused():
     whole = corpus()
     assert whole.pictures is not None
     none = replace(whole.pictures, files=(None,) * N)
@@ -139,20 +137,20 @@ def test_without_any_caption_it_is_refused() -> None:
         Lesson.of("sat", lesson().recipe, replace(whole, pictures=none), "model", 0)
 
 
-def test_a_folder_that_is_there_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_that_is_there_is_left_alone(tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(ResourceError, match="already exists"):
         fit_captioner(lesson(), tmp_path, {})
 
 
-def test_the_card_says_what_it_was_fitted_to(tmp_path: Path) -> None:
+def test_the_card_says_what_it_was_fitted_to(tmp_path):
     fit_captioner(lesson(epochs=1), tmp_path / "mine", {"data": "scenes"})
     assert '"data": "scenes"' in (tmp_path / "mine" / "README.md").read_text()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_two_processes_learn_as_one(kind: str, tmp_path: Path) -> None:
+def test_two_processes_learn_as_one(kind, tmp_path):
     """But for what each draws or normalises by itself: GRIT's dropout, SAT's pictures."""
     many = {"devices": 2, "strategy": "ddp", "precision": "32-true"}
     curves = [
@@ -171,7 +169,7 @@ def fit(cache: Path, folder: Path, devices: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("devices", [1, 2])
-def test_kill_9_costs_no_weight(devices: int, tmp_path: Path) -> None:
+def test_kill_9_costs_no_weight(devices, tmp_path):
     arguments = (tmp_path / "a", tmp_path / "killed", devices)
     kill_after_a_checkpoint("tests.fitting.test_captioner.fit", arguments, tmp_path / "a")
     assert not (tmp_path / "killed").exists()
@@ -181,7 +179,7 @@ def test_kill_9_costs_no_weight(devices: int, tmp_path: Path) -> None:
     assert again == whole
 
 
-def test_what_decides_the_weights_names_the_checkpoint() -> None:
+def test_what_decides_the_weights_names_the_checkpoint():
     training = lesson()
     others = [
         replace(training, seed=1),

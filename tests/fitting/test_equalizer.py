@@ -1,7 +1,5 @@
 """``fit --equalizer``: both losses by hand, and what is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -47,28 +45,28 @@ def loss(captions: list[list[int]], weights: EqualizerWeights, can_hide: list[bo
     return float(learner.loss(tokens, shows=whole, **hidden) - words_alone)
 
 
-def test_the_confusion_loss_is_how_far_the_groups_differ_with_people_hidden() -> None:
+def test_the_confusion_loss_is_how_far_the_groups_differ_with_people_hidden():
     only = EqualizerWeights(confusion=10.0, confident=0.0)
     captions = [[7, 4], [7, 7, 7], [6, 6, 5], [7]]  # four words that name a group
     assert loss(captions, only, [True] * 4) == pytest.approx(10 * 4 * 0.3 / 4)
 
 
-def test_the_confident_loss_is_the_other_group_over_the_captions() -> None:
+def test_the_confident_loss_is_the_other_group_over_the_captions():
     only = EqualizerWeights(confusion=0.0, confident=2.0)
     captions = [[7, 4], [6]]
     assert loss(captions, only, [True] * 2) == pytest.approx(2 * (0.1 / 0.5 + 0.5 / 0.1) / 2, 1e-3)
 
 
-def test_a_picture_whose_people_cannot_be_hidden_adds_no_confusion() -> None:
+def test_a_picture_whose_people_cannot_be_hidden_adds_no_confusion():
     only = EqualizerWeights(confusion=10.0, confident=0.0)
     assert loss([[4], [6]], only, [False, True]) == pytest.approx(10 * 0.3 / 2)
 
 
-def test_captions_that_name_no_group_add_nothing() -> None:
+def test_captions_that_name_no_group_add_nothing():
     assert loss([[7], [7, 7]], EqualizerWeights(), [True] * 2) == pytest.approx(0, abs=1e-6)
 
 
-def test_each_caption_comes_with_its_picture_twice() -> None:
+def test_each_caption_comes_with_its_picture_twice():
     pixels = [PixelInputs(np.full((2, 4, 4, 3), shade, np.uint8)) for shade in (10, 20)]
     pixels[1].table[1] = 30
     inputs = CaptionInputs(
@@ -88,18 +86,18 @@ def scenes() -> Corpus:
 
 
 @pytest.mark.parametrize("name", ["race", "emotion"])
-def test_only_two_groups_that_words_name_by_themselves(name: str) -> None:
+def test_only_two_groups_that_words_name_by_themselves(name):
     attribute = compose.cell([f"attribute={name}"]).build("attribute")
     with pytest.raises(UsageError, match="needs an attribute of two groups"):
         Equalizer.of(EqualizerWeights(), attribute, scenes(), ImageMasking())
 
 
-def test_people_must_be_hidden() -> None:
+def test_people_must_be_hidden():
     with pytest.raises(UsageError, match="hides people"):
         Equalizer.of(EqualizerWeights(), GENDER, scenes(), ImageMasking(person="none"))
 
 
-def test_captions_of_one_group_are_refused() -> None:
+def test_captions_of_one_group_are_refused():
     equalizer = Equalizer.of(EqualizerWeights(), GENDER, scenes(), ImageMasking())
     with pytest.raises(DataError, match="name one group only"):
         equalizer.members({"man": 4, "dog": 5}, 6)

@@ -1,8 +1,5 @@
 """``fit --weights``: the table, and how often captions are drawn."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +17,7 @@ from tests.corpora import leaky_corpus
 CORPUS = leaky_corpus(4)  # images 0 to 3
 
 
-def test_an_image_that_is_not_listed_has_weight_1(tmp_path: Path) -> None:
+def test_an_image_that_is_not_listed_has_weight_1(tmp_path):
     write_weights(tmp_path / "w.parquet", {"1": 0.5, "3": 2.0})
     assert read_weights(tmp_path / "w.parquet", CORPUS).tolist() == [1.0, 0.5, 1.0, 2.0]
 
@@ -39,13 +36,13 @@ def test_an_image_that_is_not_listed_has_weight_1(tmp_path: Path) -> None:
         ({"image": ["1", "1"], "weight": [1.0, 2.0]}, "image 1 has two weights"),
     ],
 )
-def test_bad_tables_are_refused(table: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_bad_tables_are_refused(table, message, tmp_path):
     parquet.write_table(pa.table(table), tmp_path / "w.parquet")
     with pytest.raises(DataError, match=message):
         read_weights(tmp_path / "w.parquet", CORPUS)
 
 
-def test_weights_that_are_all_0_are_refused() -> None:
+def test_weights_that_are_all_0_are_refused():
     with pytest.raises(DataError, match="every image with a caption has weight 0"):
         caption_shares(np.array([0.0, 0.0, 1.0]), Captions.from_texts(["a dog", "a cat"]))
 
@@ -68,10 +65,10 @@ def drawn(shares: list[float], epochs: int) -> np.ndarray:
     return np.bincount(torch.cat(numbers).numpy(), minlength=len(shares))
 
 
-def test_captions_are_drawn_in_proportion() -> None:
+def test_captions_are_drawn_in_proportion():
     counts = drawn([0.5, 0.3, 0.2, 0.0], epochs=2500)  # 10,000 draws: three deviations are 0.015
     assert counts / counts.sum() == pytest.approx([0.5, 0.3, 0.2, 0.0], abs=0.015)
 
 
-def test_an_epoch_has_as_many_captions_as_without_weights() -> None:
+def test_an_epoch_has_as_many_captions_as_without_weights():
     assert drawn([0.7, 0.1, 0.1, 0.1], epochs=1).sum() == 4

@@ -4,8 +4,6 @@ Ends with 1 if there is a finding. Put its file into a folder of ``tests/fuzz/fi
 a test reads it again, and mend what reads it.
 """
 
-from __future__ import annotations
-
 import argparse
 import multiprocessing
 import random

@@ -1,7 +1,5 @@
 """More of what is fuzzed: tables of pixels, what lies beside weights, masks, keys of the shell."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

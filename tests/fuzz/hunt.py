@@ -1,7 +1,5 @@
 """One trial of fuzzing: a mutated file is read, and either read or refused in a sentence."""
 
-from __future__ import annotations
-
 import logging
 import os
 import random

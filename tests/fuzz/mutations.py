@@ -1,7 +1,5 @@
 """Odd things put into files: into their bytes, or into the tree that a JSON file holds."""
 
-from __future__ import annotations
-
 import copy
 import json
 import pickle

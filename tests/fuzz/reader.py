@@ -1,7 +1,5 @@
 """One kind of file of strangers, and what reads it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path

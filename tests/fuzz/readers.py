@@ -1,7 +1,5 @@
 """What is fuzzed: each kind of file of strangers, sound ones of it, and what reads it."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import shutil

@@ -4,8 +4,6 @@
 a command, or the process.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,14 +38,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("path", FOUND, ids=lambda path: str(path.relative_to(FINDINGS)))
-def test_what_was_found_is_mended(folder: Path, path: Path) -> None:
+def test_what_was_found_is_mended(folder, path):
     hunter = Hunter(path.relative_to(FINDINGS).parts[0], folder)
     assert hunter.fault(path.name, path.read_bytes()) == ""
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", TRIALS)
-def test_mutated_files_are_read_or_refused_in_a_sentence(folder: Path, kind: str) -> None:
+def test_mutated_files_are_read_or_refused_in_a_sentence(folder, kind):
     hunter = Hunter(kind, folder)
     findings = [hunter.trial(f"{SEED}-{number}") for number in range(TRIALS[kind])]
     assert [finding.report() for finding in findings if finding] == []
@@ -65,16 +63,16 @@ def fail(path: Path) -> None:
         raise KeyError(path)
 
 
-def test_a_crash_is_found(folder: Path) -> None:
+def test_a_crash_is_found(folder):
     assert hunter_of(folder, fail).fault("a", b"!").startswith("KeyError at ")
 
 
-def test_code_that_ran_is_found(folder: Path) -> None:
+def test_code_that_ran_is_found(folder):
     leave = (folder / CANARY).touch
     assert hunter_of(folder, lambda _: leave()).fault("a", b"") == "code ran"
 
 
-def test_a_hang_is_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hang_is_found(folder, monkeypatch):
     @contextmanager
     def at_once() -> Iterator[None]:
         from tests.fuzz.hunt import Hang
@@ -86,14 +84,14 @@ def test_a_hang_is_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "longer than" in hunter_of(folder, fail).fault("a", b"")
 
 
-def test_a_finding_is_cut_to_what_matters(folder: Path) -> None:
+def test_a_finding_is_cut_to_what_matters(folder):
     hunter = hunter_of(folder, fail)
     fault = hunter.fault("a", b"!")
     finding = Finding("pickles", "a", b"x" * 40 + b"!" + b"y" * 40, "1-2", fault)
     assert hunter.smallest(finding).content == b"!"
 
 
-def test_a_trial_is_the_same_again(folder: Path) -> None:
+def test_a_trial_is_the_same_again(folder):
     hunter = hunter_of(folder, lambda path: 1 / 0)
     first, second = hunter.trial("7-1"), hunter.trial("7-1")
     assert first == second

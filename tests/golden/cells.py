@@ -3,8 +3,6 @@
 ``python -m tests.golden.cells`` freezes today's numbers, for a change that is meant to move them.
 """
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from tempfile import TemporaryDirectory

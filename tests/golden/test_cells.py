@@ -1,7 +1,5 @@
 """Numbers that a change did not mean to move have not moved."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
@@ -10,7 +8,7 @@ from tests.golden.cells import CELLS, ROWS, rows_of
 
 
 @pytest.mark.parametrize("name", CELLS)
-def test_numbers_are_the_frozen_ones(name: str) -> None:
+def test_numbers_are_the_frozen_ones(name):
     frozen = pd.read_csv(ROWS)
     reset_index = frozen[frozen["cell"] == name].reset_index(drop=True)
     assert_frame_equal(rows_of(name), reset_index, check_dtype=False, rtol=0, atol=1e-6)

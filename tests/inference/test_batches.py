@@ -1,7 +1,5 @@
 """Batches of sources of one form: their order, their sizes, and what cannot be read."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -34,17 +32,17 @@ class Recorder:
 MIXED = [Sized(number, number % 3) for number in range(24)]
 
 
-def test_values_come_in_the_order_of_the_sources() -> None:
+def test_values_come_in_the_order_of_the_sources():
     assert list(in_batches(Recorder(), iter(MIXED), 4)) == [f"number {k}" for k in range(24)]
 
 
-def test_sources_of_one_form_fill_batches() -> None:
+def test_sources_of_one_form_fill_batches():
     recorder = Recorder()
     list(in_batches(recorder, iter(MIXED), 4))
     assert [len(batch) for batch in recorder.batches] == [4] * 6
 
 
-def test_alike_sources_wait_for_no_more_than_a_batch() -> None:
+def test_alike_sources_wait_for_no_more_than_a_batch():
     """So that a kill loses no more than a batch of them."""
     taken = []
 
@@ -53,11 +51,11 @@ def test_alike_sources_wait_for_no_more_than_a_batch() -> None:
             taken.append(number)
             yield Sized(number, 0)
 
-    next(in_batches(Recorder(), sources(), 4))  # type: ignore[arg-type]
+    next(in_batches(Recorder(), sources(), 4))
     assert len(taken) == 4
 
 
-def test_what_cannot_be_read_keeps_its_place() -> None:
+def test_what_cannot_be_read_keeps_its_place():
     broken = UnreadableError("broken")
     values = list(in_batches(Recorder(), iter([MIXED[0], broken, MIXED[1], MIXED[3]]), 2))
     assert values == ["number 0", broken, "number 1", "number 3"]

@@ -1,7 +1,5 @@
 """Finished blocks: whole or absent, never mixed, gathered once."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading
@@ -42,12 +40,12 @@ def captions(store: BlockStore) -> dict[str, str]:
     return dict(pairs)
 
 
-def test_everything_is_gathered_once(tmp_path: Path) -> None:
+def test_everything_is_gathered_once(tmp_path):
     fill(store_of(tmp_path))
     assert captions(store_of(tmp_path)) == {i: f"a {i}" for i in IDS}
 
 
-def test_vectors_come_back_as_they_were(tmp_path: Path) -> None:
+def test_vectors_come_back_as_they_were(tmp_path):
     vectors = np.random.default_rng(0).normal(size=(2, 5)).astype(np.float32)
     store = store_of(tmp_path)
     store.put(Block(("1", "2", "3"), [1, 1, 1], [*vectors, None], [None, None, "broken"]))
@@ -56,7 +54,7 @@ def test_vectors_come_back_as_they_were(tmp_path: Path) -> None:
     assert table["value"].to_pylist() == [*vectors.tolist(), None]
 
 
-def test_a_block_that_was_not_computed_is_missing(tmp_path: Path) -> None:
+def test_a_block_that_was_not_computed_is_missing(tmp_path):
     store = store_of(tmp_path)
     fill(store)
     ids = blocks_of(IDS)[7]
@@ -64,7 +62,7 @@ def test_a_block_that_was_not_computed_is_missing(tmp_path: Path) -> None:
     assert store.gather()[1] == dict.fromkeys(ids, NOT_YET)
 
 
-def test_an_unreadable_image_is_missing_with_its_reason(tmp_path: Path) -> None:
+def test_an_unreadable_image_is_missing_with_its_reason(tmp_path):
     store = store_of(tmp_path)
     store.plan(["1"])
     store.put(Block(("1",), [0], [None], ["the file is empty"]))
@@ -72,9 +70,7 @@ def test_an_unreadable_image_is_missing_with_its_reason(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["cut", "flip", "foreign"])
-def test_a_damaged_block_counts_as_absent(
-    damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_damaged_block_counts_as_absent(damage, tmp_path, caplog):
     store = store_of(tmp_path)
     fill(store)
     first, second = blocks_of(IDS)[:2]
@@ -86,18 +82,18 @@ def test_a_damaged_block_counts_as_absent(
     assert not store.has(first, [1] * len(first))
 
 
-def test_another_stamp_is_another_photo(tmp_path: Path) -> None:
+def test_another_stamp_is_another_photo(tmp_path):
     store = store_of(tmp_path)
     store.put(Block(("1", "2"), [10, 20], ["a", "b"], [None, None]))
     assert not store.has(("1", "2"), [10, 30])
 
 
-def test_other_settings_never_share_a_block(tmp_path: Path) -> None:
+def test_other_settings_never_share_a_block(tmp_path):
     fill(store_of(tmp_path, prompt=""))
     assert store_of(tmp_path, prompt="a").read(blocks_of(IDS)[0]) is None
 
 
-def test_the_latest_plan_is_gathered(tmp_path: Path) -> None:
+def test_the_latest_plan_is_gathered(tmp_path):
     store = store_of(tmp_path)
     fill(store, IDS[:100])
     fill(store, IDS)
@@ -108,7 +104,7 @@ def test_the_latest_plan_is_gathered(tmp_path: Path) -> None:
     assert set(captions(fewer)) == set(IDS[:100])
 
 
-def test_writers_of_one_block_do_no_harm(tmp_path: Path) -> None:
+def test_writers_of_one_block_do_no_harm(tmp_path):
     threads = [threading.Thread(target=fill, args=(store_of(tmp_path),)) for _ in range(4)]
     for thread in threads:
         thread.start()
@@ -118,7 +114,7 @@ def test_writers_of_one_block_do_no_harm(tmp_path: Path) -> None:
     assert list(tmp_path.rglob("*.tmp")) == []
 
 
-def test_two_runs_are_refused_with_both_names(tmp_path: Path) -> None:
+def test_two_runs_are_refused_with_both_names(tmp_path):
     one, two = store_of(tmp_path, prompt=""), store_of(tmp_path, prompt="a photo of")
     fill(one)
     fill(two)
@@ -128,26 +124,26 @@ def test_two_runs_are_refused_with_both_names(tmp_path: Path) -> None:
     assert "prompt='a photo of'" in str(refused.value)
 
 
-def test_the_first_digits_choose_a_run(tmp_path: Path) -> None:
+def test_the_first_digits_choose_a_run(tmp_path):
     one, two = store_of(tmp_path, prompt=""), store_of(tmp_path, prompt="a photo of")
     fill(one)
     fill(two)
     assert find_store(tmp_path, "caption", two.signature[:6]).settings == two.settings
 
 
-def test_a_run_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_run_that_is_not_there_is_refused(tmp_path):
     fill(store_of(tmp_path))
     with pytest.raises(ResourceError, match="no run 'ffff'"):
         find_store(tmp_path, "caption", "ffff")
 
 
-def test_another_kind_of_run_is_not_gathered(tmp_path: Path) -> None:
+def test_another_kind_of_run_is_not_gathered(tmp_path):
     fill(store_of(tmp_path))
     with pytest.raises(ResourceError, match="no blocks of 'embed'"):
         find_store(tmp_path, "embed")
 
 
-def test_changed_settings_are_refused(tmp_path: Path) -> None:
+def test_changed_settings_are_refused(tmp_path):
     store = store_of(tmp_path)
     fill(store)
     path = store.folder / "settings.json"
@@ -158,7 +154,7 @@ def test_changed_settings_are_refused(tmp_path: Path) -> None:
         find_store(tmp_path, "caption")
 
 
-def test_a_plan_that_was_changed_is_refused(tmp_path: Path) -> None:
+def test_a_plan_that_was_changed_is_refused(tmp_path):
     store = store_of(tmp_path)
     fill(store)
     (plan,) = store.folder.glob("plans/*")
@@ -167,16 +163,14 @@ def test_a_plan_that_was_changed_is_refused(tmp_path: Path) -> None:
         store_of(tmp_path).gather()
 
 
-def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_told(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(ResourceError, match="cannot write to"):
         store_of(tmp_path / "file").plan(["1"])
 
 
 @pytest.mark.parametrize("kind", ["plans/*.json", "settings.json"])
-def test_a_cut_file_blocks_gathering_until_the_job_is_started_again(
-    tmp_path: Path, kind: str
-) -> None:
+def test_a_cut_file_blocks_gathering_until_the_job_is_started_again(tmp_path, kind):
     store = store_of(tmp_path)
     fill(store)
     (path,) = store.folder.glob(kind)
@@ -195,7 +189,7 @@ def gathered_again(root: Path) -> tuple[list[Any], dict[str, str]]:
     return find_store(root, str(job)).gather()
 
 
-def test_e19_a_flipped_bit_of_a_block_is_never_read_as_another_text(tmp_path: Path) -> None:
+def test_e19_a_flipped_bit_of_a_block_is_never_read_as_another_text(tmp_path):
     store, ids = store_of(tmp_path), IDS[:60]
     store.put(Block(ids, [1] * 60, [f"a {i}" for i in ids], [None] * 60))
     path = store._path(ids)

@@ -1,7 +1,5 @@
 """What frozen networks see in pictures: each picture once, whoever asks, however often killed."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -56,36 +54,36 @@ def looked(cache: Path | None, pictures: Pictures, eyes: Eyes, **settings: objec
 
 
 @pytest.mark.parametrize("retained", [True, False])
-def test_each_row_is_what_is_seen_in_its_picture(tmp_path: Path, retained: bool) -> None:
+def test_each_row_is_what_is_seen_in_its_picture(tmp_path, retained):
     result = looked(tmp_path if retained else None, pictures(3, 7, 3), Eyes())
     assert result.tolist() == [[[3], [6]], [[7], [14]], [[3], [6]]]
 
 
-def test_half_precision_is_kept_as_it_is(tmp_path: Path) -> None:
+def test_half_precision_is_kept_as_it_is(tmp_path):
     assert looked(tmp_path, pictures(3), Eyes()).dtype == np.float16
 
 
-def test_another_set_of_pictures_finds_what_it_shares(tmp_path: Path) -> None:
+def test_another_set_of_pictures_finds_what_it_shares(tmp_path):
     looked(tmp_path, pictures(1, 2, 3), Eyes())
     eyes = Eyes()
     looked(tmp_path, pictures(4, 3, 2), eyes)
     assert eyes.shades == [4]
 
 
-def test_a_picture_that_stands_twice_is_seen_once(tmp_path: Path) -> None:
+def test_a_picture_that_stands_twice_is_seen_once(tmp_path):
     eyes = Eyes()
     looked(tmp_path, pictures(5, 5, 5), eyes)
     assert eyes.shades == [5]
 
 
-def test_other_settings_see_anew(tmp_path: Path) -> None:
+def test_other_settings_see_anew(tmp_path):
     looked(tmp_path, pictures(1), Eyes())
     eyes = Eyes()
     looked(tmp_path, pictures(1), eyes, version=2)
     assert eyes.shades == [1]
 
 
-def test_a_killed_job_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_killed_job_goes_on_where_it_was(tmp_path):
     item, first, second = pictures(*range(1, N + 1)), Eyes(tired_after=N - 20), Eyes()
     with pytest.raises(RuntimeError, match="tired"):
         looked(tmp_path, item, first)

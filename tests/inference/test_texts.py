@@ -1,7 +1,5 @@
 """Every text is embedded once, whoever asks and however it ends."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -48,42 +46,40 @@ def never() -> Lengths:
     raise AssertionError("the model was loaded")
 
 
-def test_vectors_come_back_in_the_order_of_the_texts(store: BlockStore, model: Lengths) -> None:
+def test_vectors_come_back_in_the_order_of_the_texts(store, model):
     embed_missing(TEXTS, store, lambda: model)
     np.testing.assert_array_equal(vectors_from(TEXTS, store), Lengths().embed(TEXTS))
 
 
-def test_repeated_texts_are_embedded_once(store: BlockStore, model: Lengths) -> None:
+def test_repeated_texts_are_embedded_once(store, model):
     embed_missing([*TEXTS, *TEXTS], store, lambda: model)
     assert sorted(model.embedded) == sorted(TEXTS)
 
 
-def test_what_is_there_is_not_embedded_again(store: BlockStore, model: Lengths) -> None:
+def test_what_is_there_is_not_embedded_again(store, model):
     embed_missing(TEXTS[:25], store, lambda: model)
     took = embed_missing(TEXTS, store, lambda: model)
     assert (took.fresh, took.reused) == (15, 25)
     assert sorted(model.embedded) == sorted(TEXTS)
 
 
-def test_where_nothing_is_missing_the_model_is_not_loaded(
-    store: BlockStore, model: Lengths
-) -> None:
+def test_where_nothing_is_missing_the_model_is_not_loaded(store, model):
     embed_missing(TEXTS, store, lambda: model)
     assert embed_missing(TEXTS[5:], store, never) == Embedded(reused=35, cut=4)
 
 
-def test_texts_that_were_cut_are_counted_every_time(store: BlockStore, model: Lengths) -> None:
+def test_texts_that_were_cut_are_counted_every_time(store, model):
     took = [
         embed_missing(item, store, lambda: model).cut for item in (TEXTS[:20], TEXTS, TEXTS[:9])
     ]
     assert took == [2, 4, 1]
 
 
-def test_no_texts_need_no_model(store: BlockStore) -> None:
+def test_no_texts_need_no_model(store):
     assert embed_missing([], store, never) == Embedded()
 
 
-def test_a_killed_task_is_resumed(store: BlockStore, model: Lengths) -> None:
+def test_a_killed_task_is_resumed(store, model):
     class Dying(Lengths):
         def embed(self, texts: Sequence[str]) -> Float32Array:
             if len(self.embedded) >= 16:
@@ -96,16 +92,14 @@ def test_a_killed_task_is_resumed(store: BlockStore, model: Lengths) -> None:
     assert (took.fresh, took.reused) == (24, 16)
 
 
-def test_a_block_of_another_process_is_not_computed_again(
-    store: BlockStore, model: Lengths, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_block_of_another_process_is_not_computed_again(store, model, monkeypatch):
     """Both saw the same texts missing; the other was quicker with all but the first block."""
     embed_missing(TEXTS, store, Lengths)
     monkeypatch.setattr(module, "known_names", lambda _: set())
     assert embed_missing(TEXTS, store, lambda: model).fresh == 0
 
 
-def test_processes_begin_in_different_places(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_begin_in_different_places(monkeypatch):
     firsts = set()
     for process in range(5):
         monkeypatch.setattr(module.os, "getpid", lambda item=process: item)
@@ -113,7 +107,7 @@ def test_processes_begin_in_different_places(monkeypatch: pytest.MonkeyPatch) ->
     assert len(firsts) == 5
 
 
-def test_e19_a_damaged_block_is_embedded_again(store: BlockStore, model: Lengths) -> None:
+def test_e19_a_damaged_block_is_embedded_again(store, model):
     embed_missing(TEXTS, store, Lengths)
     path = next(store.folder.glob("blocks/*/[!.]*"))
     path.write_bytes(path.read_bytes()[:-1] + b"x")
@@ -121,20 +115,18 @@ def test_e19_a_damaged_block_is_embedded_again(store: BlockStore, model: Lengths
     np.testing.assert_array_equal(vectors_from(TEXTS, store), Lengths().embed(TEXTS))
 
 
-def test_another_model_keeps_its_own(store: BlockStore, model: Lengths) -> None:
+def test_another_model_keeps_its_own(store, model):
     embed_missing(TEXTS, store, Lengths)
     other = BlockStore(store.root, {"files": {"a": "c"}}, "another")
     assert embed_missing(TEXTS, other, lambda: model).fresh == len(TEXTS)
 
 
-def test_the_settings_lie_beside_the_vectors_in_the_clear(
-    store: BlockStore, model: Lengths
-) -> None:
+def test_the_settings_lie_beside_the_vectors_in_the_clear(store, model):
     embed_missing(TEXTS, store, lambda: model)
     assert '"a model"' in (store.folder / "settings.json").read_text()
 
 
-def test_vectors_that_are_not_there_are_an_error(store: BlockStore, model: Lengths) -> None:
+def test_vectors_that_are_not_there_are_an_error(store, model):
     embed_missing(TEXTS[:3], store, lambda: model)
     with pytest.raises(KeyError, match="lacks 1 of 2"):
         vectors_from([TEXTS[0], TEXTS[9]], store)

@@ -1,9 +1,5 @@
 """The script that shows the callback: a small training logs both numbers each epoch."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 pytestmark = [
@@ -12,7 +8,7 @@ pytestmark = [
 ]
 
 
-def test_both_numbers_are_logged_after_each_epoch(tmp_path: Path) -> None:
+def test_both_numbers_are_logged_after_each_epoch(tmp_path):
     from experiments.each_epoch.study import table, train
 
     train(tmp_path, trained=60, others=80, epochs=2)

@@ -1,8 +1,5 @@
 """Bias of each epoch: what is collected, what is logged by a real trainer of Lightning."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +19,7 @@ def written(i: int, right: bool) -> str:
     return f"a {('man', 'woman')[i % 2 if right else 0]} with a {('dog', 'cake')[i % 2]}"
 
 
-def test_batches_add_up_to_the_score_of_all() -> None:
+def test_batches_add_up_to_the_score_of_all():
     captions = {i: written(i, right=i > 10) for i in LABELS}
     bias = CaptionBias(LABELS, ["gender_error", "leakage"], **SMALL)
     for start in range(0, 60, 7):
@@ -32,13 +29,13 @@ def test_batches_add_up_to_the_score_of_all() -> None:
     assert bias.compute()["gender_error"] == whole.value > 0
 
 
-def test_a_metric_without_a_score_gives_the_captioner_s_level() -> None:
+def test_a_metric_without_a_score_gives_the_captioner_s_level():
     bias = CaptionBias(LABELS, ["leakage"], **SMALL)
     bias.update(LABELS, [written(i, right=True) for i in LABELS])
     assert bias.compute()["leakage"] > 0.9
 
 
-def test_two_headlines_have_two_names() -> None:
+def test_two_headlines_have_two_names():
     captions = [written(i, right=True) for i in LABELS]
     objects = {i: [("dog", "cake")[i % 2]] for i in LABELS}
     bias = CaptionBias(LABELS, ["ba_directional"], objects=objects, **SMALL)
@@ -46,7 +43,7 @@ def test_two_headlines_have_two_names() -> None:
     assert set(bias.compute()) == {"ba_directional:a_to_t", "ba_directional:t_to_a"}
 
 
-def test_a_reset_forgets() -> None:
+def test_a_reset_forgets():
     bias = CaptionBias(LABELS, ["gender_error"])
     bias.update([0], ["a man"])
     bias.reset()
@@ -54,7 +51,7 @@ def test_a_reset_forgets() -> None:
         bias.compute()
 
 
-def test_a_batch_of_uneven_lengths_is_refused() -> None:
+def test_a_batch_of_uneven_lengths_is_refused():
     with pytest.raises(UsageError, match="ids and captions of a batch differ"):
         CaptionBias(LABELS).update([1, 2], ["a man"])
 
@@ -85,7 +82,7 @@ def module() -> Any:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of Lightning, about loaders without workers
-def test_a_trainer_logs_each_epoch(tmp_path: Path) -> None:
+def test_a_trainer_logs_each_epoch(tmp_path):
     from pytorch_lightning import Trainer
     from pytorch_lightning.loggers import CSVLogger
 
@@ -94,7 +91,7 @@ def test_a_trainer_logs_each_epoch(tmp_path: Path) -> None:
         return ids, [captioner.caption(i) for i in ids]
 
     bias = CaptionBias(LABELS, ["gender_error"], **SMALL)
-    images: DataLoader[int] = DataLoader(list(LABELS), batch_size=16)  # type: ignore[arg-type]
+    images: DataLoader[int] = DataLoader(list(LABELS), batch_size=16)
     trainer = Trainer(
         max_epochs=2,
         accelerator="cpu",
@@ -111,7 +108,7 @@ def test_a_trainer_logs_each_epoch(tmp_path: Path) -> None:
     assert [float(line[column]) for line in lines[1:] if line[column]] == [0.5, 0.0]
 
 
-def test_several_processes_are_refused() -> None:
+def test_several_processes_are_refused():
     class Parts:
         world_size = 2
 

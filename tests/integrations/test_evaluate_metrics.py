@@ -1,7 +1,5 @@
 """The metrics as ``evaluate.load`` finds them in a local folder, without a hub."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -32,7 +30,7 @@ def load(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], A
         yield lambda name: evaluate.load(str(FOLDER / name))
 
 
-def test_gender_error_in_batches(load: Callable[[str], Any]) -> None:
+def test_gender_error_in_batches(load):
     metric = load("gender_error")
     for start in range(0, 80, 32):
         part = slice(start, start + 32)
@@ -45,12 +43,12 @@ def test_gender_error_in_batches(load: Callable[[str], Any]) -> None:
     }
 
 
-def test_lic_takes_people_s_captions(load: Callable[[str], Any]) -> None:
+def test_lic_takes_people_s_captions(load):
     metric = load("lic")
     numbers = metric.compute(predictions=CAPTIONS, groups=GROUPS, references=PEOPLE, **SMALL)
     rows = bp.score("lic", CAPTIONS, GROUPS, PEOPLE, **SMALL).rows
     assert numbers["lic"] == next(row.value for row in rows if row.part == "score") > 0.3
 
 
-def test_the_card_names_the_paper(load: Callable[[str], Any]) -> None:
+def test_the_card_names_the_paper(load):
     assert "hirota2022lic" in load("lic").citation

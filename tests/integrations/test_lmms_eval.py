@@ -1,7 +1,5 @@
 """The task of lmms-eval, run by the real program on five drawn pictures with its dummy model."""
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -48,27 +46,27 @@ def entries(metric: str) -> list[Mapping[str, Any]]:
     return [task.entry(doc, [CAPTION])[f"bias_{metric}"] for doc in DOCUMENTS]
 
 
-def test_the_gender_error_is_that_of_the_captions() -> None:
+def test_the_gender_error_is_that_of_the_captions():
     assert task.gender_error(entries("gender_error")) == 2 / 5
 
 
-def test_a_picture_without_a_gender_does_not_count() -> None:
+def test_a_picture_without_a_gender_does_not_count():
     last = {**entries("gender_error")[-1], "gender": ""}
     assert task.gender_error([*entries("gender_error")[:4], last]) == 1 / 4
 
 
-def test_too_few_pictures_have_no_score(caplog: pytest.LogCaptureFixture) -> None:
+def test_too_few_pictures_have_no_score(caplog):
     assert math.isnan(task.lic(entries("lic")))
     assert "bias_lic: " in caplog.text
 
 
-def test_every_metric_of_the_task_has_its_entry() -> None:
+def test_every_metric_of_the_task_has_its_entry():
     text = TASK.read_text().replace("!function ", "")
     names = {line["metric"] for line in yaml.safe_load(text)["metric_list"]}
     assert names == set(task.entry(DOCUMENTS[0], [CAPTION]))
 
 
-def test_what_the_file_calls_is_there() -> None:
+def test_what_the_file_calls_is_there():
     lines = TASK.read_text().splitlines()
     functions = [line.partition("!function task.")[2] for line in lines if "!function" in line]
     assert all(callable(getattr(task, name)) for name in functions)
@@ -95,14 +93,14 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_lmms_eval_reports_the_gender_error(outputs: Path) -> None:
+def test_lmms_eval_reports_the_gender_error(outputs):
     (path,) = outputs.rglob("*results.json")
     numbers = json.loads(path.read_text())["results"]["mine"]
     assert numbers["bias_gender_error,none"] == 2 / 5
 
 
 @pytest.mark.slow
-def test_its_samples_can_be_scored_anew(outputs: Path) -> None:
+def test_its_samples_can_be_scored_anew(outputs):
     (samples,) = outputs.rglob("*samples*.jsonl")
     labels = {doc["question_id"]: doc["gender"] for doc in DOCUMENTS}
     assert bp.score("gender_error", samples, labels).rows[0].value == 2 / 5

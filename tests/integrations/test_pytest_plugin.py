@@ -1,7 +1,5 @@
 """The fixture ``bias_gate``, in a pytest of its own."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -41,7 +39,7 @@ def outcomes(folder: Path, new: str, old: str, *words: str, text: str = FILE) ->
     return done.returncode, done.stdout
 
 
-def test_a_captioner_that_is_less_fair_fails(tmp_path: Path) -> None:
+def test_a_captioner_that_is_less_fair_fails(tmp_path):
     code, text = outcomes(tmp_path, "wrong", "right")
     assert (code, "1 failed, 1 passed" in text) == (1, True), text
     assert "new is less fair than old" in text
@@ -49,13 +47,13 @@ def test_a_captioner_that_is_less_fair_fails(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_captioner_that_is_fairer_passes(tmp_path: Path) -> None:
+def test_a_captioner_that_is_fairer_passes(tmp_path):
     code, text = outcomes(tmp_path, "right", "wrong", "-m", "bias_gate")
     assert (code, "1 passed, 1 deselected" in text) == (0, True), text
 
 
 @pytest.mark.slow
-def test_what_cannot_be_decided_is_skipped_with_the_reason(tmp_path: Path) -> None:
+def test_what_cannot_be_decided_is_skipped_with_the_reason(tmp_path):
     quieter = FILE.replace(
         "def test_gate",
         'quieter = {**right, **dict.fromkeys(range(150), "a person")}\n\ndef test_gate',
@@ -66,7 +64,7 @@ def test_what_cannot_be_decided_is_skipped_with_the_reason(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("module", ["numpy", "pandas", "hydra", "torch"])
-def test_the_plugin_imports_nothing_heavy(module: str) -> None:
+def test_the_plugin_imports_nothing_heavy(module):
     code = "import sys, bias_pipeline.integrations.pytest_plugin; print(sys.argv[1] in sys.modules)"
     command = [sys.executable, "-c", code, module]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=REPOSITORY)

@@ -1,7 +1,5 @@
 """The step for workflows: its file, and its script on real files."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -20,11 +18,11 @@ ACTION: dict[str, Any] = yaml.safe_load(STEP.read_text("utf-8"))
 LABELS = {i: ("male", "female")[i % 2] for i in range(200)}
 
 
-def test_the_step_fits_the_schema_of_actions() -> None:
+def test_the_step_fits_the_schema_of_actions():
     assert checked("vendor.github-actions", STEP) == ""
 
 
-def test_every_input_reaches_the_script() -> None:
+def test_every_input_reaches_the_script():
     values = ACTION["runs"]["steps"][1]["env"].values()
     assert set(values) == {f"${{{{ inputs.{name} }}}}" for name in ACTION["inputs"]}
 
@@ -38,7 +36,7 @@ def write(path: Path, n_wrong: int) -> str:
 
 
 @pytest.mark.slow
-def test_a_captioner_that_is_less_fair_fails(tmp_path: Path) -> None:
+def test_a_captioner_that_is_less_fair_fails(tmp_path):
     labels = tmp_path / "labels.csv"
     labels.write_text("id,gender\n" + "".join(f"{i},{label}\n" for i, label in LABELS.items()))
     variables = {

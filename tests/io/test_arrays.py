@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import hashlib
 import logging
 from concurrent.futures import ThreadPoolExecutor
@@ -22,15 +20,13 @@ from bias_pipeline.io.arrays import ArrayCache
         elements=st.floats(allow_nan=False, allow_infinity=False),
     )
 )
-def test_an_array_comes_back_as_it_was(tmp_path_factory, array) -> None:  # type: ignore[no-untyped-def]
+def test_an_array_comes_back_as_it_was(tmp_path_factory, array):
     cache = ArrayCache(tmp_path_factory.mktemp("cache"))
     cache.put("abc", array)
     np.testing.assert_array_equal(cache.get("abc"), array)
 
 
-def test_e19_a_flipped_byte_counts_as_absent(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_e19_a_flipped_byte_counts_as_absent(tmp_path, caplog):
     cache = ArrayCache(tmp_path)
     cache.put("abc", np.ones(3))
     path = tmp_path / "ab" / "abc"
@@ -42,7 +38,7 @@ def test_e19_a_flipped_byte_counts_as_absent(
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_what_is_no_number_is_not_kept(tmp_path: Path, value: float) -> None:
+def test_what_is_no_number_is_not_kept(tmp_path, value):
     cache = ArrayCache(tmp_path)
     cache.put("abc", np.array([0.5, value]))
     assert cache.get("abc") is None
@@ -65,27 +61,25 @@ def forged(path: Path, body: bytes) -> None:
     ],
     ids=["nan", "another shape", "negative axes", "empty", "no array"],
 )
-def test_e19_a_forged_entry_counts_as_absent(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, body: bytes
-) -> None:
+def test_e19_a_forged_entry_counts_as_absent(tmp_path, caplog, body):
     forged(tmp_path / "ab" / "abc", body)
     assert ArrayCache(tmp_path).get("abc") is None
     assert "damaged" in caplog.text
 
 
-def test_a_folder_in_the_place_of_an_entry_counts_as_absent(tmp_path: Path) -> None:
+def test_a_folder_in_the_place_of_an_entry_counts_as_absent(tmp_path):
     (tmp_path / "ab" / "abc").mkdir(parents=True)
     assert ArrayCache(tmp_path).get("abc") is None
 
 
-def test_e19_an_entry_under_another_key_counts_as_absent(tmp_path: Path) -> None:
+def test_e19_an_entry_under_another_key_counts_as_absent(tmp_path):
     cache = ArrayCache(tmp_path)
     cache.put("abc", np.ones(3))
     (tmp_path / "ab" / "abc").rename(tmp_path / "ab" / "abd")
     assert cache.get("abd") is None
 
 
-def test_a_truncated_entry_counts_as_absent(tmp_path: Path) -> None:
+def test_a_truncated_entry_counts_as_absent(tmp_path):
     cache = ArrayCache(tmp_path)
     cache.put("abc", np.ones(3))
     path = tmp_path / "ab" / "abc"
@@ -93,13 +87,13 @@ def test_a_truncated_entry_counts_as_absent(tmp_path: Path) -> None:
     assert cache.get("abc") is None
 
 
-def test_a_folder_that_cannot_be_made_is_a_resource_error(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_a_resource_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ResourceError, match="cannot write the cache"):
         ArrayCache(tmp_path / "file").put("abc", np.ones(3))
 
 
-def test_e18_sixteen_writers_of_one_entry_never_leave_it_torn(tmp_path: Path) -> None:
+def test_e18_sixteen_writers_of_one_entry_never_leave_it_torn(tmp_path):
     arrays = [np.full((50, 3), float(n)) for n in range(16)]
 
     def write_and_read(array: np.ndarray) -> bool:
@@ -115,13 +109,13 @@ def test_e18_sixteen_writers_of_one_entry_never_leave_it_torn(tmp_path: Path) ->
         assert all(pool.map(write_and_read, arrays))
 
 
-def test_e18_writers_leave_nothing_temporary(tmp_path: Path) -> None:
+def test_e18_writers_leave_nothing_temporary(tmp_path):
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(lambda n: ArrayCache(tmp_path).put("abc", np.ones(n + 1)), range(64)))
     assert [path.name for path in (tmp_path / "ab").iterdir()] == ["abc"]
 
 
-def test_e13_a_full_disk_leaves_no_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_e13_a_full_disk_leaves_no_entry(tmp_path, monkeypatch):
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 

@@ -1,7 +1,5 @@
 """How many threads this process may use, and memory that it gives back."""
 
-from __future__ import annotations
-
 import platform
 import subprocess
 import sys
@@ -12,13 +10,13 @@ from bias_pipeline.io.machine import n_cores, n_threads
 from tests.corpora import REPOSITORY
 
 
-def test_the_variable_of_openmp_says_how_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_variable_of_openmp_says_how_many_threads(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     assert n_threads() == 3
 
 
 @pytest.mark.parametrize("setting", ["", "0", "many"])
-def test_by_default_there_is_a_thread_a_core(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_by_default_there_is_a_thread_a_core(setting, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", setting)
     assert n_threads() == n_cores()
 
@@ -39,7 +37,7 @@ print(before - resident())
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")
-def test_freed_memory_is_returned() -> None:
+def test_freed_memory_is_returned():
     done = subprocess.run(
         [sys.executable, "-c", LARGE], capture_output=True, text=True, check=True, cwd=REPOSITORY
     )

@@ -1,7 +1,5 @@
 """Digests of files: read anew whenever somebody wrote, and only then."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -42,7 +40,7 @@ def unreadable(*args: object) -> str:
     raise AssertionError(f"{args} was read")
 
 
-def test_a_known_file_is_not_read_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_known_file_is_not_read_again(folder, monkeypatch):
     path = written(folder, "a", "one")
     first = digest_of(path)
     as_another_process()
@@ -50,7 +48,7 @@ def test_a_known_file_is_not_read_again(folder: Path, monkeypatch: pytest.Monkey
     assert digest_of(path) == first
 
 
-def test_many_files_are_noted_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_files_are_noted_at_once(folder, monkeypatch):
     paths = [written(folder, str(n), str(n)) for n in range(5)]
     first = digests_of(paths)
     as_another_process()
@@ -58,17 +56,17 @@ def test_many_files_are_noted_at_once(folder: Path, monkeypatch: pytest.MonkeyPa
     assert digests_of(paths) == first
 
 
-def test_a_file_that_is_gone_has_no_digest(folder: Path) -> None:
+def test_a_file_that_is_gone_has_no_digest(folder):
     path = written(folder, "a", "one")
     assert digests_of([path, folder / "b"]) == [sha256_of(path), None]
 
 
-def test_a_file_that_is_gone_is_refused(folder: Path) -> None:
+def test_a_file_that_is_gone_is_refused(folder):
     with pytest.raises(ResourceError, match="No such file"):
         digest_of(folder / "b")
 
 
-def test_a_rewritten_file_of_equal_size_and_time_is_read(folder: Path) -> None:
+def test_a_rewritten_file_of_equal_size_and_time_is_read(folder):
     path = written(folder, "a", "one")
     os.utime(path, ns=(LONG_AGO, LONG_AGO))
     digest_of(path)
@@ -78,27 +76,27 @@ def test_a_rewritten_file_of_equal_size_and_time_is_read(folder: Path) -> None:
     assert digest_of(path) == sha256_of(path)
 
 
-def test_a_file_under_anothers_name_is_read(folder: Path) -> None:
+def test_a_file_under_anothers_name_is_read(folder):
     path, other = written(folder, "a", "one"), written(folder, "b", "two")
     digests_of([path, other])
     other.replace(path)
     assert digest_of(path) == sha256_of(path)
 
 
-def test_what_was_just_written_is_not_noted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_just_written_is_not_noted(folder, monkeypatch):
     monkeypatch.setattr(digests, "_TICK", 2 * 10**9)
     path = written(folder, "a", "one")
     digest_of(path)
     assert not (folder.parent / "cache").exists()
 
 
-def test_traits_settle_after_a_tick() -> None:
+def test_traits_settle_after_a_tick():
     traits = Traits(3, 5, 7, 1)
     assert [traits.settled(7 + digests._TICK + late) for late in (0, 1)] == [False, True]
 
 
 @pytest.mark.parametrize("retained", ["", "[]", '{"a": []}', '{"a": [1, 2, 3, 4, 5]}', "{"])
-def test_a_damaged_ledger_is_none(folder: Path, retained: str) -> None:
+def test_a_damaged_ledger_is_none(folder, retained):
     path = written(folder, "a", "one")
     digest_of(path)
     as_another_process()
@@ -107,13 +105,13 @@ def test_a_damaged_ledger_is_none(folder: Path, retained: str) -> None:
     assert digest_of(path) == sha256_of(path)
 
 
-def test_an_unwritable_cache_costs_only_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unwritable_cache_costs_only_time(folder, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(written(folder, "file", "in the way")))
     path = written(folder, "a", "one")
     assert digest_of(path) == sha256_of(path)
 
 
-def test_who_has_no_home_has_no_ledger(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_has_no_home_has_no_ledger(folder, monkeypatch):
     def homeless() -> Path:
         raise ResourceError("Could not determine home directory")
 
@@ -122,7 +120,7 @@ def test_who_has_no_home_has_no_ledger(folder: Path, monkeypatch: pytest.MonkeyP
     assert digest_of(path) == sha256_of(path)
 
 
-def test_files_that_are_gone_are_forgotten(folder: Path) -> None:
+def test_files_that_are_gone_are_forgotten(folder):
     paths = [written(folder, name, name) for name in "ab"]
     digests_of(paths)
     paths[0].unlink()
@@ -132,7 +130,7 @@ def test_files_that_are_gone_are_forgotten(folder: Path) -> None:
     assert '"a"' not in ledger.read_text()
 
 
-def test_processes_add_to_each_other(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_add_to_each_other(folder, monkeypatch):
     paths = [written(folder, str(n), str(n)) for n in range(6)]
     code = (
         "import sys; from pathlib import Path; from bias_pipeline.io import digests\n"
@@ -155,13 +153,13 @@ def noted_wrongly(path: Path) -> None:
     as_another_process()
 
 
-def test_files_that_belie_their_digest_are_named(folder: Path) -> None:
+def test_files_that_belie_their_digest_are_named(folder):
     path, sound = written(folder, "a", "one"), written(folder, "b", "two")
     noted_wrongly(path)
     assert digest_mismatch([path, sound]) == [path]
 
 
-def test_a_belied_digest_is_put_right(folder: Path) -> None:
+def test_a_belied_digest_is_put_right(folder):
     path = written(folder, "a", "one")
     noted_wrongly(path)
     digest_mismatch([path])
@@ -169,7 +167,7 @@ def test_a_belied_digest_is_put_right(folder: Path) -> None:
     assert digest_of(path) == sha256_of(path)
 
 
-def test_two_folders_have_a_ledger_each(folder: Path) -> None:
+def test_two_folders_have_a_ledger_each(folder):
     other = folder.parent / "others"
     other.mkdir()
     digests_of([written(folder, "a", "one"), written(other, "a", "two")])

@@ -1,7 +1,5 @@
 """Drafts of killed processes: cleared by the next, those of living ones left alone."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -30,7 +28,7 @@ def killed(code: str, place: Path) -> None:
     assert done.returncode == -9
 
 
-def test_a_killed_fit_s_draft_is_cleared_by_the_next(tmp_path: Path) -> None:
+def test_a_killed_fit_s_draft_is_cleared_by_the_next(tmp_path):
     killed(
         "from bias_pipeline.io.files import drafted\n"
         "with drafted(place / 'o') as draft: os.kill(os.getpid(), signal.SIGKILL)\n",
@@ -43,7 +41,7 @@ def test_a_killed_fit_s_draft_is_cleared_by_the_next(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["o"]
 
 
-def test_a_killed_embedding_s_draft_is_cleared_by_the_next(tmp_path: Path) -> None:
+def test_a_killed_embedding_s_draft_is_cleared_by_the_next(tmp_path):
     store = BlockStore(tmp_path, {"prompt": ""}, "a model")
     place = store.folder / "blocks" / "ab"
     place.mkdir(parents=True)
@@ -58,7 +56,7 @@ def test_a_killed_embedding_s_draft_is_cleared_by_the_next(tmp_path: Path) -> No
     assert list(place.iterdir()) == []
 
 
-def test_a_draft_that_a_process_holds_stays(tmp_path: Path) -> None:
+def test_a_draft_that_a_process_holds_stays(tmp_path):
     with replacing(tmp_path / "a") as file:
         file.write(b"1")
         file.flush()
@@ -68,7 +66,7 @@ def test_a_draft_that_a_process_holds_stays(tmp_path: Path) -> None:
     assert (tmp_path / "a").read_bytes() == b"1"
 
 
-def test_a_fit_that_takes_hours_keeps_its_draft(tmp_path: Path) -> None:
+def test_a_fit_that_takes_hours_keeps_its_draft(tmp_path):
     with drafted(tmp_path / "o") as draft:
         age(draft)
         with drafted(tmp_path / "o") as other:
@@ -77,14 +75,14 @@ def test_a_fit_that_takes_hours_keeps_its_draft(tmp_path: Path) -> None:
         (tmp_path / "o").rmdir()
 
 
-def test_a_young_draft_stays(tmp_path: Path) -> None:
+def test_a_young_draft_stays(tmp_path):
     (tmp_path / "young").touch()
     clear_drafts([tmp_path / "young"])
     assert (tmp_path / "young").exists()
 
 
 @pytest.mark.parametrize("kind", ["file", "folder"])
-def test_an_abandoned_draft_goes(tmp_path: Path, kind: str) -> None:
+def test_an_abandoned_draft_goes(tmp_path, kind):
     draft = tmp_path / "old"
     draft.touch() if kind == "file" else draft.mkdir()
     clear_drafts([age(draft)])

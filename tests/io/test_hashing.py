@@ -1,7 +1,5 @@
 """Random numbers by name: purposes, seeds and parts do not share their numbers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -26,14 +24,14 @@ def correlations(words: np.ndarray) -> np.ndarray:
 
 
 @given(seed=SEEDS)
-def test_streams_of_two_purposes_are_unrelated(seed: int) -> None:
+def test_streams_of_two_purposes_are_unrelated(seed):
     between = correlations(np.stack([random_words(name, seed, KEYS) for name in PURPOSES]))
     related = [(PURPOSES[i], PURPOSES[k]) for i, k in np.argwhere(np.abs(between) >= CHANCE)]
     assert related == []
 
 
 @given(seed=SEEDS)
-def test_no_purpose_chooses_among_those_that_the_split_has_chosen(seed: int) -> None:
+def test_no_purpose_chooses_among_those_that_the_split_has_chosen(seed):
     """Label noise once fell on test images alone: the tenth that the split had picked."""
     tested, *chosen = (
         np.argsort(random_words(name, seed, KEYS))[: N // 10]
@@ -45,7 +43,7 @@ def test_no_purpose_chooses_among_those_that_the_split_has_chosen(seed: int) -> 
 
 
 @given(seed=SEEDS)
-def test_streams_of_neighbouring_seeds_are_unrelated(seed: int) -> None:
+def test_streams_of_neighbouring_seeds_are_unrelated(seed):
     related = [
         name
         for name in PURPOSES
@@ -56,13 +54,13 @@ def test_streams_of_neighbouring_seeds_are_unrelated(seed: int) -> None:
 
 
 @given(seed=SEEDS, part=st.integers(0, 2**32))
-def test_parts_of_a_purpose_are_unrelated(seed: int, part: int) -> None:
+def test_parts_of_a_purpose_are_unrelated(seed, part):
     parts = np.array([part, part + 1], np.uint64)[:, None]
     assert abs(correlation(*random_words("resample", seed, KEYS, parts))) < CHANCE
 
 
 @given(seed=SEEDS)
-def test_the_embedded_data_are_drawn_apart_from_what_is_done_with_them(seed: int) -> None:
+def test_the_embedded_data_are_drawn_apart_from_what_is_done_with_them(seed):
     rows = np.arange(N)
     drawn = uniforms(seed, rows.tolist(), 1, ["place"])[:, 0]
     keys = rows.astype(np.uint64)
@@ -74,21 +72,21 @@ def test_the_embedded_data_are_drawn_apart_from_what_is_done_with_them(seed: int
     assert related == []
 
 
-def test_the_split_keeps_the_stream_that_attackers_were_trained_by() -> None:
+def test_the_split_keeps_the_stream_that_attackers_were_trained_by():
     seed = np.array([12], np.uint64)
     np.testing.assert_array_equal(random_words("split", 12, KEYS), mix(KEYS ^ mix(seed)))
 
 
-def test_words_fill_their_range_evenly() -> None:
+def test_words_fill_their_range_evenly():
     result = random_words("noise", 0, KEYS) >> np.uint64(60)
     assert np.bincount(result.astype(int), minlength=16) == pytest.approx(N / 16, abs=90)
 
 
 @given(seed=SEEDS, number=st.integers(1, 9))
-def test_derived_seeds_are_no_seed_that_a_user_names(seed: int, number: int) -> None:
+def test_derived_seeds_are_no_seed_that_a_user_names(seed, number):
     assert 2**32 < derived_seed("retry", seed, number) < 2**63
 
 
-def test_an_unknown_purpose_has_no_stream() -> None:
+def test_an_unknown_purpose_has_no_stream():
     with pytest.raises(KeyError):
         random_words("luck", 0, KEYS)

@@ -1,7 +1,5 @@
 """Tables that are mapped into memory: as they were written, or made anew; a full disk is told."""
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import os
@@ -41,15 +39,15 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_table_has_the_rows_it_was_given(tmp_path: Path) -> None:
+def test_a_table_has_the_rows_it_was_given(tmp_path):
     assert [int(row.min()) for row in table(tmp_path)] == [1, 2, 3, 4]
 
 
-def test_a_whole_table_is_read_back(file: Path) -> None:
+def test_a_whole_table_is_read_back(file):
     assert (mapped_table(str(file.parent), "key", never)[3] == 4).all()
 
 
-def test_rows_may_come_in_any_order(tmp_path: Path) -> None:
+def test_rows_may_come_in_any_order(tmp_path):
     def backwards() -> Filling:
         rows = ((row, np.full(SHAPE[1:], row, np.float64)) for row in reversed(range(SHAPE[0])))
         return Filling(SHAPE, np.float16, rows)
@@ -62,7 +60,7 @@ def test_rows_may_come_in_any_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", [0, 60, 128, -1])
-def test_e19_a_flipped_byte_of_a_table_is_never_read(file: Path, place: int) -> None:
+def test_e19_a_flipped_byte_of_a_table_is_never_read(file, place):
     content = bytearray(file.read_bytes())
     content[place] ^= 1
     file.write_bytes(content)
@@ -70,19 +68,19 @@ def test_e19_a_flipped_byte_of_a_table_is_never_read(file: Path, place: int) -> 
 
 
 @pytest.mark.parametrize("size", [0, 5, 130, -1])
-def test_e19_a_cut_table_is_made_again(file: Path, size: int) -> None:
+def test_e19_a_cut_table_is_made_again(file, size):
     file.write_bytes(file.read_bytes()[:size])
     assert [int(row.max()) for row in table(file.parent)] == [1, 2, 3, 4]
 
 
-def test_a_damaged_table_is_told(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_table_is_told(file, caplog):
     file.write_bytes(b"")
     with caplog.at_level(logging.WARNING):
         table(file.parent)
     assert f"{file} is damaged" in caplog.text
 
 
-def test_a_table_of_another_key_is_never_read(file: Path) -> None:
+def test_a_table_of_another_key_is_never_read(file):
     """Renamed to what the other's name begins with."""
     other = hashlib.sha256(b"other").hexdigest()[:32]
     file.rename(file.with_name(other + file.name[32:]))
@@ -96,9 +94,7 @@ def test_a_table_of_another_key_is_never_read(file: Path) -> None:
     assert called == [1]
 
 
-def test_a_table_of_an_earlier_version_is_made_again_and_told(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_table_of_an_earlier_version_is_made_again_and_told(tmp_path, caplog):
     """It was named by its key alone, so nothing says that it is whole."""
     old = tmp_path / f"{hashlib.sha256(b'key').hexdigest()}.npy"
     np.save(old, np.zeros(SHAPE, np.uint8))
@@ -107,7 +103,7 @@ def test_a_table_of_an_earlier_version_is_made_again_and_told(
     assert (int(result.max()), old.exists(), str(old) in caplog.text) == (4, False, True)
 
 
-def test_what_fails_leaves_no_draft(tmp_path: Path) -> None:
+def test_what_fails_leaves_no_draft(tmp_path):
     def breaking() -> Iterator[tuple[int, Any]]:
         yield 0, np.zeros(SHAPE[1:], np.uint8)
         raise ZeroDivisionError
@@ -117,9 +113,7 @@ def test_what_fails_leaves_no_draft(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_e13_space_is_asked_for_before_any_row(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_e13_space_is_asked_for_before_any_row(tmp_path, monkeypatch):
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -132,7 +126,7 @@ def test_e13_space_is_asked_for_before_any_row(
         mapped_table(str(tmp_path), "key", lambda: Filling(SHAPE, np.uint8, unread()))
 
 
-def test_e13_a_full_disk_under_a_table_is_a_sentence_and_no_signal(tmp_path: Path) -> None:
+def test_e13_a_full_disk_under_a_table_is_a_sentence_and_no_signal(tmp_path):
     place = tmp_path / "disk"
     place.mkdir()
     mount = "mount -t tmpfs -o size=64k tmpfs"

@@ -1,7 +1,5 @@
 """Where long work is: how it is told, and when."""
 
-from __future__ import annotations
-
 import io
 import json
 import sys
@@ -40,7 +38,7 @@ def aged(bar: Bar, monkeypatch: pytest.MonkeyPatch, seconds: float) -> Bar:
     return bar
 
 
-def test_a_log_has_a_line_from_time_to_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_has_a_line_from_time_to_time(monkeypatch):
     log = io.StringIO()
     monkeypatch.setattr(sys, "stderr", log)
     monkeypatch.setattr(progress, "LINE_S", 0.05)
@@ -50,7 +48,7 @@ def test_a_log_has_a_line_from_time_to_time(monkeypatch: pytest.MonkeyPatch) -> 
     assert set(log.getvalue().splitlines()) == {"lic sat: 0 of 3"}
 
 
-def test_what_is_short_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_short_says_nothing(monkeypatch):
     for stream in (io.StringIO(), Terminal()):
         monkeypatch.setattr(sys, "stderr", stream)
         with bar("lic sat"):
@@ -58,7 +56,7 @@ def test_what_is_short_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         assert stream.getvalue() == ""
 
 
-def test_a_terminal_shows_the_sweep_and_the_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_shows_the_sweep_and_the_cell(monkeypatch):
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setattr(progress, "PATIENCE_S", 0)
@@ -72,7 +70,7 @@ def test_a_terminal_shows_the_sweep_and_the_cell(monkeypatch: pytest.MonkeyPatch
     assert "lic sat: 1 of 1" in screen.getvalue()
 
 
-def test_a_bar_within_another_is_told_with_it() -> None:
+def test_a_bar_within_another_is_told_with_it():
     with bar("cells") as outer:
         outer.total = 7
         with bar("lic sat"):
@@ -80,21 +78,19 @@ def test_a_bar_within_another_is_told_with_it() -> None:
         assert outer.sentence() == "cells: 0 of 7"
 
 
-def test_time_left_is_that_of_the_steps_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_left_is_that_of_the_steps_so_far(monkeypatch):
     progress = aged(Bar("x"), monkeypatch, 30.0)
     progress.total, progress.done = 5, 2
     assert progress.sentence() == "x: 2 of 5, about 45 s left"
 
 
-def test_the_first_step_says_nothing_of_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_step_says_nothing_of_the_time_left(monkeypatch):
     progress = aged(Bar("x"), monkeypatch, 30.0)
     progress.total, progress.done = 4, 1
     assert progress.sentence() == "x: 1 of 4"
 
 
-def test_the_time_left_waits_for_a_cell_of_every_encoder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_time_left_waits_for_a_cell_of_every_encoder(tmp_path, monkeypatch):
     sweep_bar = SweepBar(tmp_path, [LIC, ("lic", "lstm")] * 2, 5)
     aged(sweep_bar, monkeypatch, 10.0)
     ended(tmp_path, 0, "done")
@@ -106,15 +102,13 @@ def test_the_time_left_waits_for_a_cell_of_every_encoder(
     assert sweep_bar.seconds_left() == pytest.approx(10 + 200, abs=2)
 
 
-def test_nothing_is_told_where_all_steps_so_far_are_done() -> None:
+def test_nothing_is_told_where_all_steps_so_far_are_done():
     bar = Bar("lic")
     bar.total = bar.done = 3  # what is found later is not known
     assert bar.seconds_left() is None
 
 
-def test_a_cell_that_failed_does_not_shorten_the_time_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cell_that_failed_does_not_shorten_the_time_left(tmp_path, monkeypatch):
     progress = aged(SweepBar(tmp_path, [LIC] * 3, 5), monkeypatch, 1.0)
     ended(tmp_path, 0, "failed")
     progress.look()
@@ -125,7 +119,7 @@ def test_a_cell_that_failed_does_not_shorten_the_time_left(
     assert progress.seconds_left() == pytest.approx(60, abs=2)
 
 
-def test_a_sweep_is_followed_by_what_its_jobs_leave(tmp_path: Path) -> None:
+def test_a_sweep_is_followed_by_what_its_jobs_leave(tmp_path):
     sweep_bar = SweepBar(tmp_path, [LIC] * 3, 5)
     assert sweep_bar.place() == "cell 1 of 3"
     ended(tmp_path, 0, "done")
@@ -137,9 +131,7 @@ def test_a_sweep_is_followed_by_what_its_jobs_leave(tmp_path: Path) -> None:
     assert sweep_bar.place() == "cell 3 of 3"
 
 
-def test_cached_cells_do_not_shorten_the_time_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cached_cells_do_not_shorten_the_time_left(tmp_path, monkeypatch):
     sweep_bar = SweepBar(tmp_path, [LIC] * 4, 5)
     ended(tmp_path, 0, "cached")
     ended(tmp_path, 1, "cached")
@@ -151,18 +143,14 @@ def test_cached_cells_do_not_shorten_the_time_left(
     assert sweep_bar.seconds_left() == pytest.approx(60.0, rel=0.01)
 
 
-def test_a_dear_metric_takes_more_of_the_time_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dear_metric_takes_more_of_the_time_left(tmp_path, monkeypatch):
     progress = aged(SweepBar(tmp_path, CHEAP_AND_DEAR, 5), monkeypatch, 1.0)
     ended(tmp_path, 0, "done")
     progress.look()
     assert (progress.seconds_left() or 0) > 20
 
 
-def test_a_long_cell_shortens_the_time_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_cell_shortens_the_time_left(tmp_path, monkeypatch):
     progress = aged(SweepBar(tmp_path, CHEAP_AND_DEAR, 5), monkeypatch, 1.0)
     ended(tmp_path, 0, "done")
     progress.look()
@@ -172,7 +160,7 @@ def test_a_long_cell_shortens_the_time_left(
     assert progress.seconds_left() == pytest.approx(before - 20, abs=1)
 
 
-def test_the_cells_of_a_sweep_are_those_of_its_command(tmp_path: Path) -> None:
+def test_the_cells_of_a_sweep_are_those_of_its_command(tmp_path):
     built_sweep_bar = sweep_bar(
         tmp_path, ["metric=lic,dbac", "captioner=terse,faithful", "limit=300"], [0, 12]
     )

@@ -1,14 +1,11 @@
 """A request to stop is never lost, whatever a library makes of the exception."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
@@ -72,18 +69,18 @@ LIBRARIES = [swallow_and_continue, disguise, break_down, leave]
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_the_exit_code_follows_the_request(
-    monkeypatch: pytest.MonkeyPatch,
-    library: Callable[[list[str]], int],
-    number: signal.Signals,
-    code: int,
-) -> None:
+    monkeypatch,
+    library,
+    number,
+    code,
+):
     monkeypatch.setattr(main, "_command", library)
     raise_signal = signal.raise_signal
     monkeypatch.setattr(signal, "raise_signal", lambda _: raise_signal(number))
     assert main.main([]) == code
 
 
-def test_ctrl_c_that_another_handler_saw_is_one_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_that_another_handler_saw_is_one_too(monkeypatch):
     def interrupt(_: list[str]) -> int:
         raise KeyboardInterrupt
 
@@ -91,18 +88,18 @@ def test_ctrl_c_that_another_handler_saw_is_one_too(monkeypatch: pytest.MonkeyPa
     assert main.main([]) == 130
 
 
-def test_work_that_was_finished_all_the_same_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_that_was_finished_all_the_same_counts(monkeypatch):
     monkeypatch.setattr(main, "_command", swallow)
     assert main.main([]) == 0
 
 
-def test_under_slurm_the_job_asks_to_be_queued_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_under_slurm_the_job_asks_to_be_queued_again(monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "1")
     monkeypatch.setattr(main, "_command", disguise)
     assert main.main([]) == 75
 
 
-def test_an_error_without_a_request_keeps_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_without_a_request_keeps_its_code(monkeypatch):
     def refuse(_: list[str]) -> int:
         raise UsageError("wrong")
 
@@ -110,7 +107,7 @@ def test_an_error_without_a_request_keeps_its_code(monkeypatch: pytest.MonkeyPat
     assert main.main([]) == 2
 
 
-def test_an_interrupt_within_exec_exits_with_its_code(tmp_path: Path) -> None:
+def test_an_interrupt_within_exec_exits_with_its_code(tmp_path):
     (tmp_path / "interrupted.py").write_text(
         "import signal, sys\n"
         "from bias_pipeline.commands import main\n"

@@ -1,7 +1,5 @@
 """What data say is shown on a terminal and in logs, never obeyed."""
 
-from __future__ import annotations
-
 import ast
 import io
 import logging
@@ -32,29 +30,29 @@ SHOWN = (
 MARKUP = "[red]:dog:[/] [/no]"
 
 
-def test_signs_that_a_terminal_obeys_are_written_out() -> None:
+def test_signs_that_a_terminal_obeys_are_written_out():
     assert printable(HOSTILE) == SHOWN
 
 
 @given(st.text(st.characters(exclude_categories=())))
-def test_nothing_but_signs_that_show_is_left(text: str) -> None:
+def test_nothing_but_signs_that_show_is_left(text):
     left = {unicodedata.category(sign) for sign in printable(text)}
     assert left.isdisjoint({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 @given(st.text(st.characters(categories=["L", "N", "P", "S"], exclude_characters="\u2800\u3164")))
-def test_writing_of_people_stays(text: str) -> None:
+def test_writing_of_people_stays(text):
     assert printable("Ḿ 日本 عربي -½" + text).startswith("Ḿ 日本 عربي -½")
 
 
-def test_lines_are_lines(capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_are_lines(capsys):
     print_out(HOSTILE, 1)
     warn(HOSTILE)
     printed = capsys.readouterr()
     assert (printed.out, printed.err) == (f"{SHOWN}\n1\n", f"{SHOWN}\n")
 
 
-def test_a_bar_obeys_no_label(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bar_obeys_no_label(monkeypatch):
     monkeypatch.setattr("bias_pipeline.io.progress.PATIENCE_S", 0.0)
     screen = _Screen(Bar(HOSTILE + MARKUP))
     screen.tell()
@@ -79,12 +77,12 @@ def logged() -> Iterator[io.StringIO]:
     logging.setLogRecordFactory(before)
 
 
-def test_logs_are_lines(logged: io.StringIO) -> None:
+def test_logs_are_lines(logged):
     logging.getLogger("a.library").warning("of %s", HOSTILE)
     assert logged.getvalue() == f"of {SHOWN}\n"
 
 
-def test_the_text_of_a_logged_exception_is_shown(logged: io.StringIO) -> None:
+def test_the_text_of_a_logged_exception_is_shown(logged):
     try:
         raise ValueError("x\x1b[8my\u202e")
     except ValueError:
@@ -93,7 +91,7 @@ def test_the_text_of_a_logged_exception_is_shown(logged: io.StringIO) -> None:
     assert "\x1b" not in logged.getvalue()
 
 
-def test_the_text_of_the_last_exception_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_of_the_last_exception_is_shown(capsys):
     error = ValueError("x\x1b[8my")
     terminal._excepthook(ValueError, error, None)
     assert capsys.readouterr().err == "ValueError: x\\x1b[8my\n"
@@ -117,7 +115,7 @@ def written(path: Path) -> set[str]:
     return names & {"print"} | streams & {"sys.stdout", "sys.stderr", "console", "Console()"}
 
 
-def test_nothing_else_writes_to_a_terminal() -> None:
+def test_nothing_else_writes_to_a_terminal():
     names = {str(path.relative_to(PACKAGE)): path for path in FILES.values()}
     assert {
         name: calls
@@ -131,6 +129,6 @@ def test_nothing_else_writes_to_a_terminal() -> None:
 @pytest.mark.parametrize(
     "source", ["print(1)", "sys.stderr.write('a')", "console.print(1)", "f = lambda: print()"]
 )
-def test_what_writes_to_a_terminal_is_noticed(source: str, tmp_path: Path) -> None:
+def test_what_writes_to_a_terminal_is_noticed(source, tmp_path):
     (tmp_path / "a.py").write_text(source)
     assert written(tmp_path / "a.py")

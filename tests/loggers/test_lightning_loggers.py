@@ -1,9 +1,6 @@
 """TensorBoard and MLflow hold what the rows do, read back by their own readers."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -37,7 +34,7 @@ def flow(tmp_path_factory: pytest.TempPathFactory) -> MlflowLogger:
     return logger
 
 
-def test_tensorboard_has_numbers_and_losses(board: TensorBoardLogger) -> None:
+def test_tensorboard_has_numbers_and_losses(board):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     events = EventAccumulator(str(board.folder / "run"))
@@ -48,7 +45,7 @@ def test_tensorboard_has_numbers_and_losses(board: TensorBoardLogger) -> None:
     assert losses == [(1, 1.0), (2, 0.5)]
 
 
-def test_mlflow_has_numbers_losses_and_settings(flow: MlflowLogger) -> None:
+def test_mlflow_has_numbers_losses_and_settings(flow):
     client = flow._logger(result()).experiment
     (experiment,) = [e for e in client.search_experiments() if e.name == "bias_pipeline"]
     (run,) = client.search_runs([experiment.experiment_id], "status = 'FINISHED'")
@@ -58,11 +55,11 @@ def test_mlflow_has_numbers_losses_and_settings(flow: MlflowLogger) -> None:
     assert [(m.step, m.value) for m in losses] == [(1, 1.0), (2, 0.5)]
 
 
-def test_tensorboard_knows_what_it_has(board: TensorBoardLogger, tmp_path: Path) -> None:
+def test_tensorboard_knows_what_it_has(board, tmp_path):
     assert board.knows(result())
     assert not TensorBoardLogger(str(tmp_path)).knows(result())
 
 
-def test_mlflow_knows_what_it_has(flow: MlflowLogger) -> None:
+def test_mlflow_knows_what_it_has(flow):
     assert flow.knows(result())
     assert not flow.knows(replace(result(), run_id="another"))

@@ -121,37 +121,35 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_an_offline_run_is_named_by_its_identity(trained: Path) -> None:
+def test_an_offline_run_is_named_by_its_identity(trained):
     assert offline_run(trained).run_id == "run"
 
 
-def test_an_offline_run_has_group_and_job_type(trained: Path) -> None:
+def test_an_offline_run_has_group_and_job_type(trained):
     run = offline_run(trained)
     assert (run.run_group, run.job_type) == ("x-x-x", "x")
 
 
-def test_the_summary_has_flat_keys(trained: Path) -> None:
+def test_the_summary_has_flat_keys(trained):
     assert summary(trained)["score"] == 0.25
 
 
-def test_the_table_of_rows_is_written(trained: Path) -> None:
+def test_the_table_of_rows_is_written(trained):
     (table,) = trained.rglob("rows*.table.json")
     assert json.loads(table.read_text())["data"][0][0] == "run"
 
 
-def test_the_losses_of_training_are_a_history(trained: Path) -> None:
+def test_the_losses_of_training_are_a_history(trained):
     wanted = {"train_loss/model": 0.56, "train_loss/human:0": 0.31}
     lines = [line for line in history(trained) if line]
     assert lines == [pytest.approx({"epoch": epoch, **wanted}) for epoch in (1, 2)]
 
 
-def test_losses_are_no_results(trained: Path) -> None:
+def test_losses_are_no_results(trained):
     assert "train_loss/model" not in summary(trained)
 
 
-def test_the_door_writes_an_offline_run_beside_the_csv(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_door_writes_an_offline_run_beside_the_csv(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main([*SMALL]) == 0
     value = json.loads(next(tmp_path.glob("outputs/*/result.json")).read_text())["rows"][-1]
@@ -160,15 +158,13 @@ def test_the_door_writes_an_offline_run_beside_the_csv(
     assert offline == float(lines[-1]["value"]) == value["value"]
 
 
-def test_wandb_not_installed_fails_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_wandb_not_installed_fails_nothing(tmp_path, monkeypatch, caplog):
     real = builtins.__import__
 
     def no_wandb(name: str, *rest: object) -> object:
         if name == "wandb":
             raise ImportError("No module named 'wandb'")
-        return real(name, *rest)  # type: ignore[arg-type]
+        return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", no_wandb)
     with caplog.at_level(logging.WARNING):
@@ -238,7 +234,7 @@ def tell(folder: Path, server: StandIn, mode: str, **settings: object) -> float:
     return time.monotonic() - started
 
 
-def test_offline_asks_no_server_for_anything(tmp_path: Path) -> None:
+def test_offline_asks_no_server_for_anything(tmp_path):
     with StandIn() as server:
         tell(tmp_path, server, "offline")
     assert offline_run(tmp_path).run_id == "run"
@@ -246,7 +242,7 @@ def test_offline_asks_no_server_for_anything(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_e16_a_process_does_not_wait_for_a_dripping_server_when_it_ends(tmp_path: Path) -> None:
+def test_e16_a_process_does_not_wait_for_a_dripping_server_when_it_ends(tmp_path):
     with StandIn(drips=True) as server:
         assert tell(tmp_path, server, "online", timeout_s=8) < 24
     assert server.connections
@@ -258,9 +254,7 @@ def hang(monkeypatch: pytest.MonkeyPatch, server: str) -> None:
     monkeypatch.setenv("WANDB_BASE_URL", server)
 
 
-def test_e16_a_server_that_hangs_costs_its_timeout_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, silent_server: str
-) -> None:
+def test_e16_a_server_that_hangs_costs_its_timeout_once(tmp_path, monkeypatch, silent_server):
     hang(monkeypatch, silent_server)
     started = time.monotonic()
     for name in ("one", "two", "three"):
@@ -268,33 +262,31 @@ def test_e16_a_server_that_hangs_costs_its_timeout_once(
     assert time.monotonic() - started < 15
 
 
-def test_e16_a_server_that_hangs_leaves_the_run_offline(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, silent_server: str
-) -> None:
+def test_e16_a_server_that_hangs_leaves_the_run_offline(tmp_path, monkeypatch, silent_server):
     hang(monkeypatch, silent_server)
     WandbLogger(str(tmp_path), mode="online", timeout_s=2).try_log(result())
     assert offline_run(tmp_path).run_id == "run"
 
 
-def test_online_without_a_key_is_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_online_without_a_key_is_offline(tmp_path, monkeypatch):
     monkeypatch.setattr(loggers, "has_key", lambda: False)
     WandbLogger(str(tmp_path), mode="online").log(result())
     assert offline_run(tmp_path).run_id == "run"
 
 
-def test_disabled_writes_nothing(tmp_path: Path) -> None:
+def test_disabled_writes_nothing(tmp_path):
     WandbLogger(str(tmp_path), mode="disabled").log(result())
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_unknown_mode_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_mode_is_refused(tmp_path):
     with pytest.raises(UsageError, match="did you mean 'offline'"):
         WandbLogger(str(tmp_path), mode="of-line")
 
 
 def test_a_mode_from_the_environment_that_is_unknown_is_told_before_the_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+    tmp_path, monkeypatch, capsys
+):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("WANDB_MODE", "onlin")
     assert main([*SMALL]) == 2
@@ -302,7 +294,7 @@ def test_a_mode_from_the_environment_that_is_unknown_is_told_before_the_work(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_csv_appends_the_rows_of_each_cell(tmp_path: Path) -> None:
+def test_csv_appends_the_rows_of_each_cell(tmp_path):
     logger = CsvLogger(str(tmp_path / "rows.csv"))
     logger.log(result("one"))
     logger.log(result("two"))
@@ -311,9 +303,7 @@ def test_csv_appends_the_rows_of_each_cell(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["mine", None])
-def test_e9_csv_follows_no_link(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, content: str | None
-) -> None:
+def test_e9_csv_follows_no_link(tmp_path, caplog, content):
     """Whoever can write to a shared folder of results may have put one there."""
     other = tmp_path / "other.txt"
     if content:

@@ -1,7 +1,5 @@
 """``report wandb``: one W&B run a cell, however often it is called."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator
@@ -58,9 +56,7 @@ def offline(folder: Path) -> list[str]:
     return sorted(path.name.rpartition("-")[2] for path in folder.glob("wandb/offline-run-*"))
 
 
-def test_offline_writes_one_run_a_cell_and_a_second_push_none(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_offline_writes_one_run_a_cell_and_a_second_push_none(folder, capsys):
     words = ["report", "wandb", str(folder), "--mode", "offline"]
     assert [main(words), main(words)] == [0, 0]
     assert offline(folder) == ["one", "two"]
@@ -69,24 +65,20 @@ def test_offline_writes_one_run_a_cell_and_a_second_push_none(
     assert second.startswith("0 runs written")
 
 
-def test_what_the_logger_wrote_is_not_written_again(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_the_logger_wrote_is_not_written_again(folder, monkeypatch):
     (folder / "wandb" / "offline-run-20260101_120000-one").mkdir(parents=True)
     written: list[str] = []
     monkeypatch.setattr(loggers, "record", lambda content, *_: written.append(content["id"]))
     assert list(push(folder, mode="offline").new) == written == ["two"]
 
 
-def test_a_name_that_ends_alike_is_another_run(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_name_that_ends_alike_is_another_run(folder, monkeypatch):
     (folder / "wandb" / "offline-run-20260101_120000-not-one").mkdir(parents=True)
     monkeypatch.setattr(loggers, "record", lambda *_: None)
     assert list(push(folder, mode="offline").new) == ["one", "two"]
 
 
-def test_curves_of_training_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_curves_of_training_are_told(tmp_path, monkeypatch):
     lines = [
         {"side": "model", "seed": seed, "epoch": 1, "train_loss": loss}
         for seed, loss in ((0, 0.5), (12, 0.75))
@@ -102,7 +94,7 @@ def test_curves_of_training_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert message == {"one": [{"epoch": 1, "train_loss/model": 0.625}], "two": []}
 
 
-def test_online_sends_a_run_once_to_each_place(folder: Path, sent: list[str]) -> None:
+def test_online_sends_a_run_once_to_each_place(folder, sent):
     push(folder, mode="online")
     push(folder, mode="online")
     assert sent == ["one", "two"]
@@ -110,9 +102,7 @@ def test_online_sends_a_run_once_to_each_place(folder: Path, sent: list[str]) ->
     assert sent == ["one", "two"] * 2
 
 
-def test_a_refused_run_is_sent_again_and_the_others_are_not(
-    folder: Path, sent: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_refused_run_is_sent_again_and_the_others_are_not(folder, sent, capsys):
     ResultStore(folder).save(result("refused"))
     words = ["report", "wandb", str(folder)]
     assert [main(words), main(words)] == [5, 5]
@@ -120,25 +110,23 @@ def test_a_refused_run_is_sent_again_and_the_others_are_not(
     assert "the same command sends the rest" in capsys.readouterr().err
 
 
-def test_a_key_means_online(folder: Path, sent: list[str]) -> None:
+def test_a_key_means_online(folder, sent):
     assert push(folder).mode == "online"
 
 
-def test_the_environments_mode_counts_more_than_a_key(
-    folder: Path, sent: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_environments_mode_counts_more_than_a_key(folder, sent, monkeypatch):
     monkeypatch.setenv("WANDB_MODE", "disabled")
     assert push(folder).new == sent == []
 
 
 @pytest.mark.parametrize("word", ["--mode=online", pytest.param("--workspace", marks=LIBRARY)])
 def test_a_server_that_never_answers_is_a_sentence_within_ten_seconds(
-    word: str,
-    folder: Path,
-    silent_server: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    word,
+    folder,
+    silent_server,
+    monkeypatch,
+    capsys,
+):
     monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
     monkeypatch.setattr(
         "bias_pipeline.loggers.push.unanswered", lambda url: unanswered(silent_server)
@@ -149,9 +137,7 @@ def test_a_server_that_never_answers_is_a_sentence_within_ten_seconds(
     assert "does not answer" in capsys.readouterr().err
 
 
-def test_an_address_where_nobody_is_is_a_sentence(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_address_where_nobody_is_is_a_sentence(folder, monkeypatch, capsys):
     monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
     closed = unanswered("http://127.0.0.1:1")
     monkeypatch.setattr("bias_pipeline.loggers.push.unanswered", lambda url: closed)
@@ -159,9 +145,7 @@ def test_an_address_where_nobody_is_is_a_sentence(
     assert "does not answer" in capsys.readouterr().err
 
 
-def test_no_key_is_a_sentence(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_key_is_a_sentence(folder, monkeypatch, capsys):
     monkeypatch.setattr(loggers, "has_key", lambda: False)
     assert main(["report", "wandb", str(folder), "--mode", "online"]) == 5
     assert "WANDB_API_KEY" in capsys.readouterr().err
@@ -170,12 +154,12 @@ def test_no_key_is_a_sentence(
 @pytest.mark.parametrize(
     ("words", "code"), [(["--mode", "of-line"], 2), (["--wrong"], 2), (["nowhere"], 5)]
 )
-def test_mistakes_are_told(words: list[str], code: int, tmp_path: Path) -> None:
+def test_mistakes_are_told(words, code, tmp_path):
     (tmp_path / "empty").mkdir()
     assert main(["report", "wandb", *words]) == code
 
 
-def test_an_empty_folder_has_nothing_to_push(tmp_path: Path) -> None:
+def test_an_empty_folder_has_nothing_to_push(tmp_path):
     assert main(["report", "wandb", str(tmp_path), "--mode", "offline"]) == 3
 
 
@@ -196,9 +180,9 @@ def server() -> Iterator[str]:
         thread.join()
 
 
-def test_any_answer_is_one(server: str) -> None:
+def test_any_answer_is_one(server):
     assert unanswered(server) == ""
 
 
-def test_a_closed_port_does_not_answer() -> None:
+def test_a_closed_port_does_not_answer():
     assert unanswered("http://127.0.0.1:1") != ""

@@ -1,7 +1,5 @@
 """``report wandb --workspace``: what would be sent, held against the library's own classes."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 from dataclasses import replace
@@ -45,7 +43,7 @@ def panels(headlines: list[str]) -> dict[str, list[dict[str, Any]]]:
     return {section["name"]: section["panels"] for section in sections}
 
 
-def test_headlines_are_those_that_runs_have() -> None:
+def test_headlines_are_those_that_runs_have():
     headline = row(part="t_to_a")
     results = [
         Result("a", [headline, replace(headline, part="group:a")], {}),
@@ -55,7 +53,7 @@ def test_headlines_are_those_that_runs_have() -> None:
 
 
 @needs_library
-def test_every_headline_is_a_bar_chart() -> None:
+def test_every_headline_is_a_bar_chart():
     panel = panels(["score", "a_to_t"])["Headlines by study and captioner"]
     assert [(item["viewType"], item["config"]["metrics"]) for item in panel] == [
         ("Bar Chart", ["score"]),
@@ -64,25 +62,25 @@ def test_every_headline_is_a_bar_chart() -> None:
 
 
 @needs_library
-def test_intervals_stand_beside_their_values() -> None:
+def test_intervals_stand_beside_their_values():
     (panel,) = panels(["score"])["Intervals"]
     assert panel["config"]["metrics"] == ["score/ci_low", "score", "score/ci_high"]
 
 
 @needs_library
-def test_directions_are_drawn_against_each_other() -> None:
+def test_directions_are_drawn_against_each_other():
     (panel,) = panels(["a_to_t", "t_to_a"])["Directions"]
     axes = (panel["config"]["xAxis"], panel["config"]["yAxis"])
     assert (panel["viewType"], axes) == ("Scatter Plot", ("summary:a_to_t", "summary:t_to_a"))
 
 
 @needs_library
-def test_one_direction_is_no_plane() -> None:
+def test_one_direction_is_no_plane():
     assert "Directions" not in panels(["score", "a_to_t"])
 
 
 @needs_library
-def test_runs_are_grouped_by_study_and_captioner() -> None:
+def test_runs_are_grouped_by_study_and_captioner():
     assert spec(["score"])["runSets"][0]["grouping"] == [
         {"section": "run", "name": "group"},
         {"section": "config", "name": "captioner.value"},
@@ -90,11 +88,11 @@ def test_runs_are_grouped_by_study_and_captioner() -> None:
 
 
 @needs_library
-def test_more_runs_are_shown_than_ten() -> None:
+def test_more_runs_are_shown_than_ten():
     assert spec(["score"])["settings"]["maxRuns"] == 100
 
 
-def test_another_project_has_another_workspace() -> None:
+def test_another_project_has_another_workspace():
     assert workspace.view_name("team", "one") != workspace.view_name("team", "two")
 
 
@@ -134,7 +132,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Server:
 
 
 @needs_library
-def test_a_second_call_renews_the_workspace_of_the_first(server: Server) -> None:
+def test_a_second_call_renews_the_workspace_of_the_first(server):
     first = workspace.save(workspace.build_workspace("team", "project", ["score"]))
     second = workspace.save(workspace.build_workspace("team", "project", ["a_to_t"]))
     assert (first == second, len(server.views)) == (True, 1)
@@ -143,7 +141,7 @@ def test_a_second_call_renews_the_workspace_of_the_first(server: Server) -> None
 
 
 @needs_library
-def test_the_address_is_that_of_the_workspace(server: Server) -> None:
+def test_the_address_is_that_of_the_workspace(server):
     url = workspace.save(workspace.build_workspace("team", "project", ["score"]))
     name = workspace.view_name("team", "project").removeprefix("nw-").removesuffix("-v")
     assert url == f"https://x.invalid/team/project?nw={name}"
@@ -153,27 +151,25 @@ def test_the_address_is_that_of_the_workspace(server: Server) -> None:
 
 
 @needs_library
-def test_a_server_that_hangs_at_the_workspace_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_hangs_at_the_workspace_is_left(monkeypatch):
     monkeypatch.setattr(workspace, "reachable_server", lambda: "http://x")
     with pytest.raises(workspace.ResourceError, match=r"within 0\.01 s"):
         workspace.save_workspace([], timeout_s=0.01)
 
 
 @needs_library
-def test_a_refusal_is_told_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_is_told_with_its_reason(monkeypatch):
     monkeypatch.setattr(workspace, "reachable_server", lambda: "http://x")
     monkeypatch.setattr(workspace.sys, "executable", "/bin/false")
     with pytest.raises(workspace.ResourceError, match="refused the workspace: no reason given"):
         workspace.save_workspace([])
 
 
-def test_a_workspace_is_not_offline(folder: Path) -> None:
+def test_a_workspace_is_not_offline(folder):
     assert main(["report", "wandb", str(folder), "--workspace", "--mode", "offline"]) == 2
 
 
-def test_the_lacking_library_is_named_before_anything_is_sent(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_lacking_library_is_named_before_anything_is_sent(folder, monkeypatch, capsys):
     monkeypatch.setattr(workspace, "find_spec", lambda name: None)
     assert main(["report", "wandb", str(folder), "--workspace"]) == 5
     assert "bias_pipeline[track]" in capsys.readouterr().err

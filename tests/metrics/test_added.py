@@ -1,7 +1,5 @@
 """A metric of one Python file and one YAML, those of CONTRIBUTING.md, is known everywhere."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -50,36 +48,36 @@ def reported(package: Path) -> Path:
     return package / "export"
 
 
-def test_help_offers_it(package: Path) -> None:
+def test_help_offers_it(package):
     assert "silence" in output_of(package, "--help")
 
 
-def test_it_is_listed(listed: str) -> None:
+def test_it_is_listed(listed):
     assert "Ash 2026, eq. 1" in listed
 
 
-def test_the_table_of_behaviours_has_it(listed: str) -> None:
+def test_the_table_of_behaviours_has_it(listed):
     assert "silence" in listed.partition("What metrics detect")[2]
 
 
-def test_it_has_a_card(package: Path) -> None:
+def test_it_has_a_card(package):
     card = (
         output_of(package, "metrics", "--cards").partition("## `silence`")[2].partition("\n## ")[0]
     )
     assert "| needs | human captions |" in card
 
 
-def test_an_audit_runs_it(package: Path) -> None:
+def test_an_audit_runs_it(package):
     write_scenes(generate(n_images=80), package / "scenes", {"terse": CAPTIONERS["terse"]})
     labels = ("--attributes", "scenes/attributes.csv")
     plan = output_of(package, "audit", "scenes/captioners/terse.json", *labels, "--dry-run")
     assert "silence" in plan
 
 
-def test_a_report_shows_it(reported: Path) -> None:
+def test_a_report_shows_it(reported):
     (headlines,) = (reported / "tables").glob("*headlines.md")
     assert "silence" in headlines.read_text()
 
 
-def test_a_report_cites_it(reported: Path) -> None:
+def test_a_report_cites_it(reported):
     assert "@misc{ash2026," in (reported / "references.bib").read_text()

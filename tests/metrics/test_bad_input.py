@@ -1,7 +1,5 @@
 """One image, one group, all wrong, all right, one caption for all: a sentence or a fair number."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -39,13 +37,13 @@ def notes(result: Result) -> str:
 
 @pytest.mark.parametrize("metric", COMPARING)
 @pytest.mark.parametrize("n", [1, N])
-def test_images_of_one_group_are_compared_with_nobody(metric: str, n: int) -> None:
+def test_images_of_one_group_are_compared_with_nobody(metric, n):
     says = rf"two groups are compared, and the captioned images are of male alone \({n}\)"
     with pytest.raises(NotApplicableError, match=says):
         scored(metric, RIGHT[:1] * n, ["male"] * n)
 
 
-def test_of_one_image_hardly_anything_is_known() -> None:
+def test_of_one_image_hardly_anything_is_known():
     row = headline(scored("gender_error", RIGHT[:1], ["male"]))
     assert (row.value, row.ci_low) == (0, 0)
     assert row.ci_high > 0.75
@@ -54,9 +52,7 @@ def test_of_one_image_hardly_anything_is_known() -> None:
 @pytest.mark.parametrize(
     ("captions", "value", "low", "high"), [(WRONG, 1, 0.91, 1), (RIGHT, 0, 0, 0.09)]
 )
-def test_all_wrong_or_all_right_is_no_certainty(
-    captions: list[str], value: float, low: float, high: float
-) -> None:
+def test_all_wrong_or_all_right_is_no_certainty(captions, value, low, high):
     row = headline(scored("gender_error", captions))
     assert row.value == value
     assert (row.ci_low, row.ci_high) == pytest.approx((low, high), abs=0.005)
@@ -64,21 +60,19 @@ def test_all_wrong_or_all_right_is_no_certainty(
 
 @pytest.mark.parametrize("metric", UNMOVED)
 @pytest.mark.parametrize("captions", [WRONG, RIGHT], ids=["wrong", "right"])
-def test_what_no_resampling_moves_has_neither_interval_nor_p(
-    metric: str, captions: list[str]
-) -> None:
+def test_what_no_resampling_moves_has_neither_interval_nor_p(metric, captions):
     row = headline(scored(metric, captions))
     assert math.isnan(row.ci_low)
     assert row.p_value is None or math.isnan(row.p_value)
 
 
-def test_captions_that_are_all_the_same_are_told() -> None:
+def test_captions_that_are_all_the_same_are_told():
     says = "all 40 captions are the same, 'a man with a cake': they say nothing about the images"
     assert says in notes(scored("lic", RIGHT[:1] * N))
     assert "are the same" not in notes(scored("lic", RIGHT))
 
 
-def test_a_ratio_to_nobody_is_told() -> None:
+def test_a_ratio_to_nobody_is_told():
     result = scored("gender_ratio", RIGHT[:1] * N)
     assert math.isnan(headline(result).value)
     assert "no caption names female alone, so there is no ratio to it" in notes(result)

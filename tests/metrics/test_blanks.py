@@ -1,7 +1,5 @@
 """Blank captions make nobody fair: every metric, built from its YAML, with a part of them blank."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
@@ -54,27 +52,27 @@ def coverages(result: Result) -> Mapping[str, float]:
 
 # Where no caption plays a part, none that is blank does.
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "retrieval_fairness"])
-def test_e6_blanks_lower_the_coverage_of_every_headline(name: str) -> None:
+def test_e6_blanks_lower_the_coverage_of_every_headline(name):
     whole, spoiled = (coverages(result(name, blank)) for blank in (False, True))
     assert all(spoiled[part] < 0.8 * whole[part] for part in spoiled), (whole, spoiled)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_e6_blanks_are_noted(name: str) -> None:
+def test_e6_blanks_are_noted(name):
     notes = result(name, True).manifest["notes"]
     assert isinstance(notes, list)
     assert any("captions (30.0%) are blank" in note for note in notes)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_e6_blanks_are_counted_in_the_manifest(name: str) -> None:
+def test_e6_blanks_are_counted_in_the_manifest(name):
     corpus = result(name, True).manifest["corpus"]
     assert isinstance(corpus, dict)
     assert corpus["blanks"]["model"] == 0.3 * corpus["n_images"]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_e6_a_captioner_with_blanks_wins_nothing(name: str) -> None:
+def test_e6_a_captioner_with_blanks_wins_nothing(name):
     pair = [result(name, True), result(name, False)]
     draws = {item.run_id: item.draws for item in pair}
     outcome = decisions(pair, draws)
@@ -82,7 +80,7 @@ def test_e6_a_captioner_with_blanks_wins_nothing(name: str) -> None:
     assert all(decision.doubts for decision in outcome)
 
 
-def test_e6_the_table_marks_blanks(capsys: pytest.CaptureFixture[str]) -> None:
+def test_e6_the_table_marks_blanks(capsys):
     print_results([result("gender_error", True)])
     out = capsys.readouterr().out
     assert "70 ‡" in out

@@ -4,8 +4,6 @@ Each metric is built as a user would (``metric=NAME``) and computed on a few hun
 captioner speaks as people do.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import json
@@ -170,22 +168,22 @@ def metric_classes() -> Iterator[type[Metric]]:
                 yield kind
 
 
-def test_every_metric_class_has_a_yaml_and_the_other_way_round() -> None:
+def test_every_metric_class_has_a_yaml_and_the_other_way_round():
     assert {kind.info.name for kind in metric_classes()} == set(NAMES)
 
 
-def test_no_two_metric_classes_share_a_name() -> None:
+def test_no_two_metric_classes_share_a_name():
     kinds = set(metric_classes())
     assert len({kind.info.name for kind in kinds}) == len(kinds)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_yaml_is_named_after_its_metric(name: str) -> None:
+def test_the_yaml_is_named_after_its_metric(name):
     assert info(name).name == name
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_yaml_builds_a_metric_class(name: str) -> None:
+def test_the_yaml_builds_a_metric_class(name):
     module, _, kind = yaml.safe_load((conf_dir() / "metric" / f"{name}.yaml").read_text())[
         "_target_"
     ].rpartition(".")
@@ -193,49 +191,49 @@ def test_the_yaml_builds_a_metric_class(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_version_is_a_whole_number_from_one(name: str) -> None:
+def test_the_version_is_a_whole_number_from_one(name):
     assert type(info(name).version) is int
     assert info(name).version >= 1
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("field", ["title", "unit", "direction", "reference"])
-def test_a_reader_is_told(name: str, field: str) -> None:
+def test_a_reader_is_told(name, field):
     assert getattr(info(name), field).strip()
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_range_is_ordered(name: str) -> None:
+def test_the_range_is_ordered(name):
     low, high = info(name).range
     assert low < high
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_neutral_value_lies_in_the_range(name: str) -> None:
+def test_the_neutral_value_lies_in_the_range(name):
     low, high = info(name).range
     assert low <= info(name).neutral <= high
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_there_is_a_headline_with_a_value(name: str) -> None:
+def test_there_is_a_headline_with_a_value(name):
     values = headlines(score(name)).values()
     assert any(math.isfinite(part.estimate.value) for part in values)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_headlines_lie_in_the_range(name: str) -> None:
+def test_headlines_lie_in_the_range(name):
     low, high = info(name).range
     values = [part.estimate.value for part in headlines(score(name)).values()]
     assert all(low <= value <= high for value in values if math.isfinite(value))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_headlines_have_the_unit_of_the_metric(name: str) -> None:
+def test_headlines_have_the_unit_of_the_metric(name):
     assert {part.unit for part in headlines(score(name)).values()} == {info(name).unit}
 
 
 @pytest.mark.parametrize("name", OF_CAPTIONERS)
-def test_a_captioner_that_speaks_like_people_is_neutral(name: str) -> None:
+def test_a_captioner_that_speaks_like_people_is_neutral(name):
     lines = [p.estimate for p in headlines(score(name)).values() if math.isfinite(p.estimate.value)]
     neutral = info(name).neutral
     # One that is exactly neutral in every resampling has no interval.
@@ -243,12 +241,12 @@ def test_a_captioner_that_speaks_like_people_is_neutral(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_e21_the_same_corpus_gives_the_same_numbers(name: str) -> None:
+def test_e21_the_same_corpus_gives_the_same_numbers(name):
     assert estimates(compute(name, cell(name).corpus())) == estimates(score(name))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_e21_input_order_never_matters(name: str) -> None:
+def test_e21_input_order_never_matters(name):
     corpus = cell(name).corpus()
     records = list(corpus)
     random.Random(7).shuffle(records)
@@ -256,7 +254,7 @@ def test_e21_input_order_never_matters(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_order_of_the_groups_does_not_matter(name: str) -> None:
+def test_the_order_of_the_groups_does_not_matter(name):
     turned = "attribute.groups=[female,male]"
     outcome = headlines(compute(name, cell(name, turned).corpus(), turned))
     values = {part: headline.estimate.value for part, headline in headlines(score(name)).items()}
@@ -266,7 +264,7 @@ def test_the_order_of_the_groups_does_not_matter(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_corpus_is_left_as_it_was(name: str) -> None:
+def test_the_corpus_is_left_as_it_was(name):
     corpus = cell(name).corpus()
     score(name)
     fresh = rebuilt(corpus, list(corpus))
@@ -274,7 +272,7 @@ def test_the_corpus_is_left_as_it_was(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_part_says_how_many_images_it_rests_on(name: str) -> None:
+def test_every_part_says_how_many_images_it_rests_on(name):
     labelled = sum(bool(record.labels) for record in cell(name).corpus())
     counts = [part.n_images for part in score(name).parts.values()]
     assert all(type(count) is int and 0 <= count <= labelled for count in counts)
@@ -282,26 +280,26 @@ def test_every_part_says_how_many_images_it_rests_on(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("share", ["coverage", "neutral_rate"])
-def test_shares_lie_between_zero_and_one(name: str, share: str) -> None:
+def test_shares_lie_between_zero_and_one(name, share):
     values = [getattr(part, share) for part in score(name).parts.values()]
     assert all(math.isnan(value) or 0 <= value <= 1 for value in values)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_interval_holds_its_value(name: str) -> None:
+def test_an_interval_holds_its_value(name):
     lines = [part.estimate for part in score(name).parts.values()]
     known = [e for e in lines if math.isfinite(e.ci_low)]
     assert all(e.ci_low <= e.value <= e.ci_high for e in known)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_p_values_are_probabilities(name: str) -> None:
+def test_p_values_are_probabilities(name):
     values = [part.estimate.p_value for part in score(name).parts.values()]
     assert all(math.isnan(p) or 0 < p <= 1 for p in values)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_number_without_a_value_has_no_interval_and_no_p(name: str) -> None:
+def test_a_number_without_a_value_has_no_interval_and_no_p(name):
     lines = [p.estimate for p in score(name).parts.values() if math.isnan(p.estimate.value)]
     assert all(math.isnan(x) for e in lines for x in (e.ci_low, e.ci_high, e.p_value))
 
@@ -310,7 +308,7 @@ ONE_SIDE = re.compile(r"^(model|human)(:paired)?$|:(model|human)$|mentions|quali
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_intervals_stay_where_numbers_can_be(name: str) -> None:
+def test_intervals_stay_where_numbers_can_be(name):
     """A share is not above 1, and neither a share nor a gap is below 0."""
     for row in result(name).rows:
         low = 0.0 if ONE_SIDE.search(row.part) else -1.0
@@ -321,7 +319,7 @@ def test_intervals_stay_where_numbers_can_be(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_arrow_and_p_are_one_test(name: str) -> None:
+def test_the_arrow_and_p_are_one_test(name):
     reading = result(name).manifest["metric"]
     for row in result(name).rows:
         if row.part in HEADLINES and math.isfinite(row.p_value):
@@ -337,29 +335,27 @@ def without_values(result: Result) -> Result:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_interval_of_a_headline_stays_in_the_range(name: str) -> None:
+def test_the_interval_of_a_headline_stays_in_the_range(name):
     low, high = info(name).range
     rows = [row for row in result(name).rows if row.part in HEADLINES]
     assert all(not row.ci_low < low and not row.ci_high > high for row in rows)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_result_says_how_it_is_read(name: str) -> None:
+def test_a_result_says_how_it_is_read(name):
     reading = result(name).manifest["metric"]
     assert isinstance(reading, dict)
     assert reading["direction"] == info(name).direction
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_nan_is_never_printed_as_a_number(name: str) -> None:
+def test_nan_is_never_printed_as_a_number(name):
     rows = without_values(result(name)).rows
     assert {interval(row) for row in rows} == {"– [–, –]"}
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_table_of_nan_holds_no_number_but_counts(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_table_of_nan_holds_no_number_but_counts(name, capsys):
     empty = without_values(result(name))
     print_results([empty])
     (line,) = (row for row in capsys.readouterr().out.splitlines() if "faithful  " in row)
@@ -368,19 +364,19 @@ def test_a_table_of_nan_holds_no_number_but_counts(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_nan_is_an_empty_cell_of_the_csv(name: str) -> None:
+def test_nan_is_an_empty_cell_of_the_csv(name):
     header, line, *_ = rows_csv(without_values(result(name)).rows).splitlines()
     at = header.split(",").index("value")
     assert line.split(",")[at] == ""
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_nan_is_a_dash_in_markdown(name: str) -> None:
+def test_nan_is_a_dash_in_markdown(name):
     assert "nan" not in markdown([without_values(result(name))])
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_result_is_strict_json(name: str, tmp_path: Path) -> None:
+def test_the_result_is_strict_json(name, tmp_path):
     ResultStore(tmp_path).save(result(name))
     text = (tmp_path / "run" / "result.json").read_text(encoding="utf-8")
     content = json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} in JSON"))
@@ -388,7 +384,7 @@ def test_the_result_is_strict_json(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_rows_come_back_as_they_were(name: str, tmp_path: Path) -> None:
+def test_the_rows_come_back_as_they_were(name, tmp_path):
     store = ResultStore(tmp_path)
     store.save(result(name))
     loaded = store.load("run")

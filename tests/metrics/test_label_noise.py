@@ -1,12 +1,9 @@
 """How far scores move if labels err more often: against expectation, theory and the labels."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -66,7 +63,7 @@ def rows(result: Result) -> Mapping[str, Row]:
     return {row.part: row for row in result.rows}
 
 
-def test_a_count_moves_by_its_expectation() -> None:
+def test_a_count_moves_by_its_expectation():
     """An image is wrong with the share of its group if it was right, and the other way round."""
     wrong = {"m": 0.1, "f": 0.2}
     right = {"m": "a man", "f": "a woman"}
@@ -82,7 +79,7 @@ def test_a_count_moves_by_its_expectation() -> None:
     assert (row.ci_high - row.ci_low) / 2 == pytest.approx(1.96 * math.sqrt(variance), rel=0.2)
 
 
-def test_labels_err_as_often_as_was_said() -> None:
+def test_labels_err_as_often_as_was_said():
     corpus = counted()
     before = corpus.groupings["gender"].codes
     after = np.stack(
@@ -92,7 +89,7 @@ def test_labels_err_as_often_as_was_said() -> None:
     assert [changed[before == k].mean() for k in (0, 1)] == pytest.approx([0.1, 0.2], abs=0.005)
 
 
-def test_an_image_that_has_no_group_gets_none() -> None:
+def test_an_image_that_has_no_group_gets_none():
     corpus = make_corpus(
         [Record(str(n), "a man", (), {"gender": "unsure" if n % 3 else "m"}) for n in range(90)]
     )
@@ -101,7 +98,7 @@ def test_an_image_that_has_no_group_gets_none() -> None:
     assert set(codes[corpus.groupings["gender"].labelled]) == {1}
 
 
-def test_labels_of_a_group_that_is_not_scored_leave() -> None:
+def test_labels_of_a_group_that_is_not_scored_leave():
     """They are another group's images, of which attackers know nothing."""
     age = Attribute("gender", ("male", "female", "other"), {}, {})
     rates: ErrorRates = {"male": {"other": 1.0}, "female": {"male": 1.0}}
@@ -111,25 +108,25 @@ def test_labels_of_a_group_that_is_not_scored_leave() -> None:
     assert set(after[before == 1]) == {0}
 
 
-def test_a_draw_of_an_image_does_not_depend_on_others() -> None:
+def test_a_draw_of_an_image_does_not_depend_on_others():
     corpus, some = counted(), np.arange(0, 300, 7)
     whole = noise(RATES).redrawn(corpus, 3).groupings["gender"].codes[some]
     assert (noise(RATES).redrawn(corpus.take(some), 3).groupings["gender"].codes == whole).all()
 
 
-def test_without_it_nothing_is_added() -> None:
+def test_without_it_nothing_is_added():
     plain = scored(counted(), None).rows
     assert [repr(row) for part, row in noisy().items() if part != "label_noise"] == list(
         map(repr, plain)
     )
 
 
-def test_labels_that_do_not_err_move_nothing() -> None:
+def test_labels_that_do_not_err_move_nothing():
     row = rows(scored(counted(), {"male": 0, "female": 0}))["label_noise"]
     assert (row.value, row.ci_low, row.ci_high) == (0, 0, 0)
 
 
-def test_sums_in_another_order_are_no_move(tmp_path: Path) -> None:
+def test_sums_in_another_order_are_no_move(tmp_path):
     here = cell(f"paths.cache={tmp_path}", "metric=ba_directional", "dataset.n_images=100")
     corpus, metric = here.corpus(), here.build("metric")
     score = metric.compute(corpus, splits=[])
@@ -139,7 +136,7 @@ def test_sums_in_another_order_are_no_move(tmp_path: Path) -> None:
     assert parts["t_to_a:label_noise"].estimate.value == 0
 
 
-def test_all_samples_have_the_same_labels() -> None:
+def test_all_samples_have_the_same_labels():
     corpus = counted()
     two = rows(scored(replace(corpus, samples=(corpus,)), RATES))
     assert two["label_noise"].value == pytest.approx(noisy()["label_noise"].value, abs=1e-12)
@@ -156,7 +153,7 @@ def result(here: compose.CellConfig) -> Result:
     )
 
 
-def test_noise_attenuates_what_attackers_find(tmp_path: Path) -> None:
+def test_noise_attenuates_what_attackers_find(tmp_path):
     """Accuracy a above 1/2 becomes a - e (2 a - 1), so a difference of accuracies loses 2 e of it.
 
     Attackers also learn from wrong labels, so they lose that much or more.
@@ -177,7 +174,7 @@ def test_noise_attenuates_what_attackers_find(tmp_path: Path) -> None:
     assert move.ci_high < 0
 
 
-def test_each_direction_moves_by_itself(tmp_path: Path) -> None:
+def test_each_direction_moves_by_itself(tmp_path):
     here = cell(f"paths.cache={tmp_path}", "metric=ba_directional", "dataset.n_images=100")
     corpus, metric = here.corpus(), here.build("metric")
     score = metric.compute(corpus, splits=[])
@@ -190,7 +187,7 @@ def test_each_direction_moves_by_itself(tmp_path: Path) -> None:
     assert moved.parts["t_to_a:label_noise"].estimate.value == pytest.approx(1)
 
 
-def test_only_a_run_that_asks_has_another_id(tmp_path: Path) -> None:
+def test_only_a_run_that_asks_has_another_id(tmp_path):
     words = (f"paths.cache={tmp_path}", "metric=gender_error")
     plain, null, low, high = (
         cell(*words, *more)
@@ -207,14 +204,14 @@ def test_only_a_run_that_asks_has_another_id(tmp_path: Path) -> None:
     assert len({here.run_id(corpus) for here in (plain, low, high)}) == 3
 
 
-def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_a_file_is_read_as_it_was_written(tmp_path):
     path = tmp_path / "label_errors.csv"
     confusion = np.array([[0.97, 0.03], [math.nan, math.nan]])
     write_label_errors(path, "gender", ("male", "female"), confusion)
     assert read_label_errors(path) == {"gender": {"male": {"male": 0.97, "female": 0.03}}}
 
 
-def test_a_moved_file_is_the_same_run(tmp_path: Path) -> None:
+def test_a_moved_file_is_the_same_run(tmp_path):
     confusion = np.array([[0.97, 0.03], [0.1, 0.9]])
     ids = set()
     for name in ("a.csv", "b.csv"):
@@ -234,17 +231,17 @@ def test_a_moved_file_is_the_same_run(tmp_path: Path) -> None:
         ({"male": {"female": 1.2}}, "male: shares of its images add up to 1.200"),
     ],
 )
-def test_rates_that_cannot_be_are_refused(rates: ErrorRates, fault: str) -> None:
+def test_rates_that_cannot_be_are_refused(rates, fault):
     with pytest.raises(UsageError, match=fault):
         noise(rates)
 
 
-def test_every_group_must_have_a_rate() -> None:
+def test_every_group_must_have_a_rate():
     with pytest.raises(UsageError, match="says nothing of gender 'female'; give its share"):
         scored(counted(), {"male": 0.1})
 
 
-def test_groups_of_two_attributes_are_refused() -> None:
+def test_groups_of_two_attributes_are_refused():
     here = compose.cell(
         ["metric=gender_error", "attribute=[gender,race]", "dataset.label_noise={male-light: 0.1}"]
     )
@@ -263,31 +260,31 @@ def test_groups_of_two_attributes_are_refused() -> None:
         ),
     ],
 )
-def test_a_broken_table_is_refused(tmp_path: Path, text: str, fault: str) -> None:
+def test_a_broken_table_is_refused(tmp_path, text, fault):
     (tmp_path / "errors.csv").write_text(text)
     with pytest.raises(DataError, match=fault):
         read_label_errors(tmp_path / "errors.csv")
 
 
-def test_a_table_about_another_attribute_is_refused(tmp_path: Path) -> None:
+def test_a_table_about_another_attribute_is_refused(tmp_path):
     write_label_errors(tmp_path / "errors.csv", "race", ("light", "dark"), np.eye(2))
     here = compose.cell(["metric=gender_error", f"dataset.label_noise={tmp_path}/errors.csv"])
     with pytest.raises(UsageError, match="says nothing of attribute 'gender'"):
         _ = here.label_noise
 
 
-def test_the_sentence_names_what_leaves_its_interval() -> None:
+def test_the_sentence_names_what_leaves_its_interval():
     (moved,) = noise_sentences([scored(counted(), {"male": 0.3, "female": 0.3})])
     assert moved.startswith("If gender labels erred that often more (male 30.0%, female 30.0%), 1 ")
     assert noise_sentences([scored(counted(), None)]) == []
 
 
-def test_the_sentence_says_that_nothing_leaves_its_interval() -> None:
+def test_the_sentence_says_that_nothing_leaves_its_interval():
     (still,) = noise_sentences([scored(counted(), {"male": 0.001, "female": 0.001})])
     assert still.endswith("none of 1 headlines would leave its interval.")
 
 
-def test_captioners_of_a_sweep_are_known_beforehand(tmp_path: Path) -> None:
+def test_captioners_of_a_sweep_are_known_beforehand(tmp_path):
     words = ["metric=gender_error", "captioner=faithful,nobody", f"paths.outputs={tmp_path}"]
     with pytest.raises(UsageError, match="captioner 'nobody' is unknown"):
         launch.run([*words, "dataset.label_noise={male: 0, female: 0}"])

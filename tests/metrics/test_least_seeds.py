@@ -1,7 +1,5 @@
 """How many attackers a p of a headline needs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
@@ -46,7 +44,7 @@ def p_of(result: Result) -> float:
 
 
 @pytest.mark.parametrize("n_seeds", [2, 3, 4])
-def test_imagecaptioner2_has_no_p_of_fewer_than_five_seeds(n_seeds: int) -> None:
+def test_imagecaptioner2_has_no_p_of_fewer_than_five_seeds(n_seeds):
     result = made("imagecaptioner2", n_seeds)
     assert math.isnan(p_of(result))
     assert f"{n_seeds} seeds: imagecaptioner2 has a p only with 5 or more (seeds=5)" in str(
@@ -55,18 +53,18 @@ def test_imagecaptioner2_has_no_p_of_fewer_than_five_seeds(n_seeds: int) -> None
 
 
 @pytest.mark.parametrize(("metric", "n_seeds"), [("imagecaptioner2", 5), ("lic", 3)])
-def test_enough_seeds_have_a_p(metric: str, n_seeds: int) -> None:
+def test_enough_seeds_have_a_p(metric, n_seeds):
     result = made(metric, n_seeds)
     assert p_of(result) < 0.001
     assert "has a p only with" not in str(result.manifest["notes"])
 
 
-def test_a_captioner_that_judges_untrained_has_a_p() -> None:
+def test_a_captioner_that_judges_untrained_has_a_p():
     result = made("imagecaptioner2", 3, trained=False)
     assert p_of(result) < 0.001
     assert "has a p only with" not in str(result.manifest["notes"])
 
 
-def test_the_interval_stays() -> None:
+def test_the_interval_stays():
     row = made("imagecaptioner2", 3).rows[0]
     assert 0 < row.ci_low < row.value < row.ci_high

@@ -1,7 +1,5 @@
 """Several captions an image: every metric is the mean over samples, with an interval that holds."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace
@@ -67,7 +65,7 @@ def rows(result: Result) -> dict[str, Row]:
     return {row.part: row for row in result.rows}
 
 
-def test_a_gathered_file_declares_its_samples(folder: Path) -> None:
+def test_a_gathered_file_declares_its_samples(folder):
     corpus = cell(folder, "hot", "metric=gender_error").corpus()
     assert len(corpus.each_sample) == 3
     assert any(
@@ -87,9 +85,7 @@ def test_a_gathered_file_declares_its_samples(folder: Path) -> None:
         ("lic", ("seeds=2",)),
     ],
 )
-def test_every_number_is_the_mean_over_samples(
-    folder: Path, metric: str, words: tuple[str, ...]
-) -> None:
+def test_every_number_is_the_mean_over_samples(folder, metric, words):
     here = cell(folder, "hot", f"metric={metric}", *words)
     whole = rows(result(here))
     each = [rows(result(here, sample)) for sample in here.corpus().each_sample]
@@ -105,7 +101,7 @@ def test_every_number_is_the_mean_over_samples(
 @pytest.mark.parametrize(
     ("metric", "words"), [("gender_error", ()), ("declines", ()), ("lic", ("seeds=2",))]
 )
-def test_equal_samples_are_one_sample(folder: Path, metric: str, words: tuple[str, ...]) -> None:
+def test_equal_samples_are_one_sample(folder, metric, words):
     here = cell(folder, "stereotyper", f"metric={metric}", *words)
     corpus = here.corpus()
     one, two = (result(here, c) for c in (corpus, replace(corpus, samples=(corpus,))))
@@ -116,20 +112,20 @@ def test_equal_samples_are_one_sample(folder: Path, metric: str, words: tuple[st
             assert getattr(other, name) == same, (part, name)
 
 
-def test_the_first_sample_alone_is_the_run_of_a_file_of_one(folder: Path) -> None:
+def test_the_first_sample_alone_is_the_run_of_a_file_of_one(folder):
     first = cell(folder, "hot", "metric=gender_error", "metric.samples=first").corpus()
     alone = cell(folder, "faithful", "metric=gender_error").corpus()
     assert first.digest == alone.digest
     assert any("3 captions an image: the first of each is scored" in note for note in first.notes)
 
 
-def test_one_number_may_be_chosen(folder: Path) -> None:
+def test_one_number_may_be_chosen(folder):
     words = ("metric=gender_error", "dataset.multi_caption=true", "dataset.caption_index=1")
     chosen = cell(folder, "hot", *words).corpus()
     assert chosen.digest == cell(folder, "stereotyper", "metric=gender_error").corpus().digest
 
 
-def test_samples_are_part_of_the_run(folder: Path) -> None:
+def test_samples_are_part_of_the_run(folder):
     ids = {
         here.run_id(here.corpus())
         for more in ((), ("metric.samples=first",))
@@ -138,7 +134,7 @@ def test_samples_are_part_of_the_run(folder: Path) -> None:
     assert len(ids) == 2
 
 
-def test_the_setting_enters_no_other_run(folder: Path) -> None:
+def test_the_setting_enters_no_other_run(folder):
     one, other = (
         cell(folder, "faithful", "metric=lic", f"metric.samples={value}")
         for value in ("mean", "first")
@@ -146,12 +142,12 @@ def test_the_setting_enters_no_other_run(folder: Path) -> None:
     assert one.run_id(one.corpus()) == other.run_id(other.corpus())
 
 
-def test_an_unknown_value_is_refused(folder: Path) -> None:
+def test_an_unknown_value_is_refused(folder):
     with pytest.raises(UsageError, match=r"metric\.samples='all' must be"):
         cell(folder, "hot", "metric.samples=all")
 
 
-def test_a_file_of_very_many_samples_is_refused(folder: Path, tmp_path: Path) -> None:
+def test_a_file_of_very_many_samples_is_refused(folder, tmp_path):
     captions = [
         {"image_id": 1, "caption": f"a man {k}", "sample": k, "decoding": ""} for k in range(101)
     ]
@@ -185,7 +181,7 @@ def hot(seed: int, n_samples: int, n: int = 300, declined: float = 0.0) -> Corpu
 
 
 @pytest.mark.parametrize("n_samples", [1, 5])
-def test_the_interval_contains_the_truth_as_often_as_it_says(n_samples: int) -> None:
+def test_the_interval_contains_the_truth_as_often_as_it_says(n_samples):
     scores = [
         rows(run_cell(hot(seed, n_samples, 200), ERROR, (), run_id="x"))["score"]
         for seed in range(60)
@@ -197,7 +193,7 @@ def test_the_interval_contains_the_truth_as_often_as_it_says(n_samples: int) -> 
     assert widths == pytest.approx(errors, rel=0.25)
 
 
-def test_more_samples_make_it_narrower() -> None:
+def test_more_samples_make_it_narrower():
     one, five = (
         rows(run_cell(hot(0, n_samples), ERROR, (), run_id="x"))["score"] for n_samples in (1, 5)
     )
@@ -207,7 +203,7 @@ def test_more_samples_make_it_narrower() -> None:
     assert ratio == pytest.approx(math.sqrt((between + (0.16 - between) / 5) / 0.16), rel=0.15)
 
 
-def test_refusals_of_all_samples_are_counted() -> None:
+def test_refusals_of_all_samples_are_counted():
     corpus = hot(0, 4, declined=0.3)
     total = sum("sorry" in text for s in corpus.each_sample for r in s for text in [r.model or ""])
     assert f"{total} of 1200 captions" in declines_note(corpus, "gender")
@@ -219,7 +215,7 @@ def test_refusals_of_all_samples_are_counted() -> None:
     assert width == pytest.approx(alone_width / 2, rel=0.2)
 
 
-def test_what_one_sample_lacks_is_absent() -> None:
+def test_what_one_sample_lacks_is_absent():
     nan = math.nan
     draws = Draws(np.zeros(1), np.random.default_rng(0).normal(size=(50, 1)), trained=False)
     known = summary(draws)

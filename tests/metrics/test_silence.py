@@ -1,7 +1,5 @@
 """Where captions name next to no group nothing is said of whom they name, by any metric."""
 
-from __future__ import annotations
-
 import math
 from functools import cache
 
@@ -76,7 +74,7 @@ def resting(metric: str, score: Score) -> dict[str, Part]:
     }
 
 
-def test_the_metrics_that_rest_on_names_are_known() -> None:
+def test_the_metrics_that_rest_on_names_are_known():
     built = {name: cell(name).build("metric") for name in COUNTING}
     names = {n for n, item in built.items() if any(map(item.rests_on_names, (SCORE, T_TO_A)))}
     assert sorted(names) == NAMES
@@ -93,7 +91,7 @@ def test_the_metrics_that_rest_on_names_are_known() -> None:
 @pytest.mark.parametrize(
     "words", [(), CROSSED, ("attribute=race",)], ids=["gender", "both", "race"]
 )
-def test_a_captioner_that_names_nobody_has_no_score(metric: str, words: tuple[str, ...]) -> None:
+def test_a_captioner_that_names_nobody_has_no_score(metric, words):
     corpus = quiet(cell(metric, *words).corpus())
     # The embedded people name no race either, so no object is named with one.
     crossed = metric in ("gender_ratio", "gender_score") and words == CROSSED
@@ -111,7 +109,7 @@ def test_a_captioner_that_names_nobody_has_no_score(metric: str, words: tuple[st
 
 
 @pytest.mark.parametrize("metric", sorted({*NAMES, *COUNTING} - {"gender_ratio"}))
-def test_what_does_not_rest_on_names_is_left_as_it_was(metric: str) -> None:
+def test_what_does_not_rest_on_names_is_left_as_it_was(metric):
     built: CountingMetric = cell(metric).build("metric")
     try:
         score = compute(metric, quiet(cell(metric).corpus()))
@@ -124,7 +122,7 @@ def test_what_does_not_rest_on_names_is_left_as_it_was(metric: str) -> None:
 
 
 @pytest.mark.parametrize(("retained", "absent"), [(9, True), (10, False)])
-def test_ten_captions_are_enough(retained: int, absent: bool) -> None:
+def test_ten_captions_are_enough(retained, absent):
     corpus = cell("gender_error").corpus()
     captions = corpus.model
     texts = np.full(len(captions), "somebody", object)
@@ -138,7 +136,7 @@ def test_ten_captions_are_enough(retained: int, absent: bool) -> None:
 
 
 @pytest.mark.parametrize(("n_named", "named"), [(29, False), (30, True)])
-def test_of_many_captions_it_takes_one_in_a_hundred(n_named: int, named: bool) -> None:
+def test_of_many_captions_it_takes_one_in_a_hundred(n_named, named):
     records = [
         Record(str(i), "a man" if i < n_named else "a person", (), {"gender": "mf"[i % 2]})
         for i in range(3000)
@@ -147,7 +145,7 @@ def test_of_many_captions_it_takes_one_in_a_hundred(n_named: int, named: bool) -
 
 
 @pytest.mark.parametrize(("n_named", "named"), [(0, False), (1, True), (2, True)])
-def test_of_few_captions_a_tenth_is_enough(n_named: int, named: bool) -> None:
+def test_of_few_captions_a_tenth_is_enough(n_named, named):
     records = [
         Record(str(i), "a man" if i < n_named else "a person", (), {"gender": "mf"[i % 2]})
         for i in range(15)
@@ -155,12 +153,12 @@ def test_of_few_captions_a_tenth_is_enough(n_named: int, named: bool) -> None:
     assert (CorpusView(make_corpus(records), GENDER, None).unsaid("model") == "") is named
 
 
-def test_captions_that_name_everybody_name_nobody_alone() -> None:
+def test_captions_that_name_everybody_name_nobody_alone():
     records = [Record(str(i), "a man and a woman", (), {"gender": "mf"[i % 2]}) for i in range(200)]
     assert "in 0 of 200 captions" in CorpusView(make_corpus(records), GENDER, None).unsaid("model")
 
 
-def test_the_ratio_of_the_labels_is_there_however_silent_the_captions_are() -> None:
+def test_the_ratio_of_the_labels_is_there_however_silent_the_captions_are():
     corpus = cell("gender_ratio").corpus()
     parts = compute("gender_ratio", quiet(corpus)).parts
     codes = corpus.groupings["gender"].codes
@@ -168,7 +166,7 @@ def test_the_ratio_of_the_labels_is_there_however_silent_the_captions_are() -> N
     assert parts["human"].estimate.value == pytest.approx((codes == 0).sum() / (codes == 1).sum())
 
 
-def test_people_who_name_nobody_have_no_number_beside_a_captioner_that_does() -> None:
+def test_people_who_name_nobody_have_no_number_beside_a_captioner_that_does():
     corpus = cell("gender_error").corpus()
     people = corpus.human
     texts = ["somebody"] * len(people)
@@ -180,7 +178,7 @@ def test_people_who_name_nobody_have_no_number_beside_a_captioner_that_does() ->
 
 
 @pytest.mark.parametrize("metric", NAMES)
-def test_a_captioner_that_is_mostly_neutral_still_has_a_score(metric: str) -> None:
+def test_a_captioner_that_is_mostly_neutral_still_has_a_score(metric):
     corpus = cell(metric, "captioner=neutral_speaker").corpus()
     result = resting(metric, compute(metric, corpus))
     assert all(math.isfinite(part.estimate.value) for part in result.values())
@@ -224,9 +222,7 @@ RIGHT = {
         ({"male-dark": "a black dog"}, 0.0),
     ],
 )
-def test_a_group_of_two_attributes_is_named_by_a_word_of_each(
-    changed: dict[str, str], error: float
-) -> None:
+def test_a_group_of_two_attributes_is_named_by_a_word_of_each(changed, error):
     score = GenderError(BOTH, Bootstrap(resamples=2)).compute(crossed(RIGHT | changed), splits=[])
     silent = sum("dog" in text for text in changed.values())
     assert score.parts["score"].estimate.value == error
@@ -267,16 +263,14 @@ def values_beside(metric: str, colour: str, thing: str) -> dict[str, list[float]
     st.sampled_from(["dog", "cat", "horse", "umbrella"]),
 )
 @settings(deadline=None, max_examples=12)
-def test_the_colour_of_a_dog_changes_no_metric_of_race(
-    metric: str, colour: str, thing: str
-) -> None:
+def test_the_colour_of_a_dog_changes_no_metric_of_race(metric, colour, thing):
     plain, painted = (values_beside(metric, of, thing) for of in ("", colour))
     assert list(plain) == list(painted)
     np.testing.assert_array_equal(list(painted.values()), list(plain.values()))
     assert any(math.isfinite(plain[name][0]) for name in HEADLINES if name in plain)
 
 
-def test_the_colour_of_a_dog_changes_dpa_and_dbac_no_more() -> None:
+def test_the_colour_of_a_dog_changes_dpa_and_dbac_no_more():
     """They read names through the same two functions, before any attacker."""
     built = cell("dbac", "attribute=race").build("metric")
     corpus = cell("dbac", "attribute=race").corpus()
@@ -290,7 +284,7 @@ def test_the_colour_of_a_dog_changes_dpa_and_dbac_no_more() -> None:
 # --- identity -------------------------------------------------------------------------------------
 
 
-def test_the_context_is_part_of_a_runs_identity() -> None:
+def test_the_context_is_part_of_a_runs_identity():
     cells = [
         cell("gender_error", "attribute=race", *words)
         for words in ((), ("attribute.applies_to=null",))
@@ -315,7 +309,7 @@ def test_the_context_is_part_of_a_runs_identity() -> None:
 @pytest.mark.real
 @pytest.mark.parametrize("metric", ["gender_error", "group_accuracy", "ba_mals", "ba_directional"])
 @pytest.mark.parametrize("attribute", ["race", "[gender,race]"])
-def test_nothing_is_said_of_race_by_counting_on_real_captions(metric: str, attribute: str) -> None:
+def test_nothing_is_said_of_race_by_counting_on_real_captions(metric, attribute):
     if not (DATA / "lic").is_dir():
         pytest.skip(f"no real captions at {DATA}; set BIAS_PIPELINE_DATA to have this test run")
     words = ("dataset=lic", f"dataset.root={DATA}/lic/bias_data", "captioner=sat")

@@ -1,7 +1,5 @@
 """Headlines that people's captions move too have no p and no arrow, or those of people."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -36,14 +34,14 @@ def row(result: Result, part: str) -> Row:
 
 
 @pytest.mark.parametrize(("metric", "part"), UNTESTED)
-def test_a_number_that_people_move_has_no_p_and_no_arrow(metric: str, part: str) -> None:
+def test_a_number_that_people_move_has_no_p_and_no_arrow(metric, part):
     result = scored(metric)
     headline = row(result, part)
     assert headline.p_value is None or math.isnan(headline.p_value)
     assert pointing(headline, result) == ""
 
 
-def test_the_ratio_is_tested_against_peoples_captions() -> None:
+def test_the_ratio_is_tested_against_peoples_captions():
     result = scored("gender_ratio")
     increase = row(result, "captions:increase")
     p_value = row(result, "score").p_value
@@ -52,6 +50,6 @@ def test_the_ratio_is_tested_against_peoples_captions() -> None:
     assert pointing(row(result, "score"), result) == ""
 
 
-def test_without_peoples_captions_the_ratio_has_no_p() -> None:
+def test_without_peoples_captions_the_ratio_has_no_p():
     p_value = row(scored("gender_ratio", people=False), "score").p_value
     assert p_value is None or np.isnan(p_value)

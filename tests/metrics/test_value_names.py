@@ -1,11 +1,8 @@
 """Names of parts: made of fields in one place, byte by byte as rows have them."""
 
-from __future__ import annotations
-
 import ast
 import json
 import pickle
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -42,25 +39,25 @@ MAKERS = [
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_name_is_made_of_its_fields(name: str) -> None:
+def test_a_name_is_made_of_its_fields(name):
     assert NAMES[name] == name
 
 
-def test_headlines_are_those_of_the_contract() -> None:
+def test_headlines_are_those_of_the_contract():
     assert HEADLINES == ("score", "a_to_t", "t_to_a")
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_name_survives_a_process(name: str) -> None:
+def test_a_name_survives_a_process(name):
     assert vars(pickle.loads(pickle.dumps(NAMES[name]))) == vars(NAMES[name])
 
 
-def test_a_name_is_text_in_a_file() -> None:
+def test_a_name_is_text_in_a_file():
     assert json.dumps(PartName("quality", side="human")) == '"quality:human"'
 
 
 @pytest.mark.parametrize("part", sorted(set(pd.read_csv(ROWS)["part"]))[::40])
-def test_the_direction_of_a_part_in_a_file_is_what_it_begins_with(part: str) -> None:
+def test_the_direction_of_a_part_in_a_file_is_what_it_begins_with(part):
     assert direction_of(part) == next((d for d in value_names.DIRECTIONS if part.startswith(d)), "")
 
 
@@ -79,5 +76,5 @@ def parsed(tree: ast.AST) -> list[int]:
 
 
 @pytest.mark.parametrize("path", MAKERS, ids=lambda path: path.name)
-def test_no_name_of_a_part_is_taken_apart(path: Path) -> None:
+def test_no_name_of_a_part_is_taken_apart(path):
     assert parsed(ast.parse(path.read_text(encoding="utf-8"))) == []

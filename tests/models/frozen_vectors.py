@@ -3,8 +3,6 @@
 python -m tests.models.frozen_vectors minilm|mpnet [FOLDER]
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -3,8 +3,6 @@
 It shares nothing with the network: loops in NumPy, after the facts of the published network.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

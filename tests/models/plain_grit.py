@@ -3,8 +3,6 @@
 Loops over heads and words; nothing of ``bias_pipeline`` is used.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """BLIP for retrieval against what the library's whole model says."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -51,15 +49,13 @@ def whole(folder: Path, *, first: int | None, itm: bool) -> Any:
     return scores
 
 
-def test_similarities_are_those_of_the_library(our_model: BlipModel, folder: Path) -> None:
+def test_similarities_are_those_of_the_library(our_model, folder):
     near = our_model.photos(list(PHOTOS), normalize=True) @ our_model.texts(TEXTS).T
     wanted = [similarity[:, 0] for similarity in whole(folder, first=None, itm=False)]
     np.testing.assert_allclose(near, np.stack(wanted, axis=1), atol=1e-5)
 
 
-def test_pairs_are_judged_as_by_the_library_with_enc_first(
-    our_model: BlipModel, folder: Path
-) -> None:
+def test_pairs_are_judged_as_by_the_library_with_enc_first(our_model, folder):
     match = our_model.match(list(PHOTOS), our_model.begin(TEXTS), PAIRS)
     last = our_model._net.config.text_config.vocab_size - 1
     wanted = np.stack([scores[:, 1] for scores in whole(folder, first=last, itm=True)], axis=1)
@@ -68,18 +64,18 @@ def test_pairs_are_judged_as_by_the_library_with_enc_first(
     assert np.abs(plain - wanted).max() > 1e-3
 
 
-def test_one_that_writes_captions_is_refused(tmp_path: Path) -> None:
+def test_one_that_writes_captions_is_refused(tmp_path):
     model = find_pretrained(str(write_blip(tmp_path)), KINDS)
     with pytest.raises(DataError, match=r"weights are missing.*is it a BlipForImageTextRetrieval"):
         BlipModel(model, CPU)
 
 
-def test_it_judges_and_a_clip_does_not(folder: Path) -> None:
+def test_it_judges_and_a_clip_does_not(folder):
     assert Clip(COCO, model=str(folder)).judges
     assert not Clip(COCO, model=str(tiny_clip())).judges
 
 
-def test_it_retrieves_and_orders_again(folder: Path) -> None:
+def test_it_retrieves_and_orders_again(folder):
     words = ("metric=retrieval_fairness", "dataset.n_images=120", "metric.k=10", "seeds=1")
     small = ("metric.concepts=[zoo,wine]", "metric.recall=[]", "stats.resamples=20")
     cell = compose.cell([*words, *small, f"encoder.model={folder}", "encoder.cache=null",

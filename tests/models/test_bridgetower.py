@@ -1,7 +1,5 @@
 """BridgeTower against the library's models, which read one picture with one text."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +55,7 @@ def pairs(folder: Path, architecture: Any) -> list[list[Any]]:
         ]
 
 
-def test_vectors_are_the_library_s_whatever_stands_beside_them(
-    our_model: BridgeTowerModel, folder: Path
-) -> None:
+def test_vectors_are_the_library_s_whatever_stands_beside_them(our_model, folder):
     result = pairs(folder, transformers.BridgeTowerForContrastiveLearning)
     photos, texts = our_model.photos(list(PHOTOS), normalize=True), our_model.texts(TEXTS)
     for k, row in enumerate(result):
@@ -72,7 +68,7 @@ def test_vectors_are_the_library_s_whatever_stands_beside_them(
     np.testing.assert_allclose(raw / np.linalg.norm(raw, axis=1, keepdims=True), photos, atol=1e-5)
 
 
-def test_pairs_are_judged_as_by_the_library(our_model: BridgeTowerModel, folder: Path) -> None:
+def test_pairs_are_judged_as_by_the_library(our_model, folder):
     match = our_model.match(list(PHOTOS), our_model.begin(TEXTS), PAIRS)
     printed_pairs = pairs(folder, transformers.BridgeTowerForImageAndTextRetrieval)
     wanted = np.array([[pair.logits[0, 1].item() for pair in row] for row in printed_pairs])
@@ -80,13 +76,13 @@ def test_pairs_are_judged_as_by_the_library(our_model: BridgeTowerModel, folder:
     assert np.ptp(wanted) > 1e-2
 
 
-def test_one_without_contrastive_heads_is_refused(tmp_path: Path) -> None:
+def test_one_without_contrastive_heads_is_refused(tmp_path):
     model = find_pretrained(str(write_bridgetower(tmp_path, heads="judging")), KINDS)
     with pytest.raises(DataError, match="no itc_text_head and itc_image_head"):
         BridgeTowerModel(model, CPU)
 
 
-def test_one_without_a_judging_head_retrieves_and_does_not_judge(tmp_path: Path) -> None:
+def test_one_without_a_judging_head_retrieves_and_does_not_judge(tmp_path):
     model = find_pretrained(str(write_bridgetower(tmp_path, heads="contrast")), KINDS)
     halves = PublishedHalves(model, "cpu")
     assert halves.texts().describe(TEXTS).shape == (3, 16)
@@ -94,14 +90,14 @@ def test_one_without_a_judging_head_retrieves_and_does_not_judge(tmp_path: Path)
         assert halves.judge
 
 
-def test_preprocessing_of_another_size_is_refused(tmp_path: Path) -> None:
+def test_preprocessing_of_another_size_is_refused(tmp_path):
     folder = write_bridgetower(tmp_path)
     write_preprocessing(folder, "BridgeTowerImageProcessor", size=64)
     with pytest.raises(DataError, match="makes pictures of 64 x 64 pixels, but it needs 32"):
         BridgeTowerModel(find_pretrained(str(folder), KINDS), CPU)
 
 
-def test_weights_that_are_cut_short_are_refused(tmp_path: Path) -> None:
+def test_weights_that_are_cut_short_are_refused(tmp_path):
     folder = write_bridgetower(tmp_path)
     path = folder / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-100])
@@ -109,7 +105,7 @@ def test_weights_that_are_cut_short_are_refused(tmp_path: Path) -> None:
         BridgeTowerModel(find_pretrained(str(folder), KINDS), CPU)
 
 
-def test_another_network_under_its_name_is_refused(tmp_path: Path) -> None:
+def test_another_network_under_its_name_is_refused(tmp_path):
     folder = write_bridgetower(tmp_path / "own")
     other = write_blip(tmp_path / "other")
     (folder / "model.safetensors").write_bytes((other / "model.safetensors").read_bytes())
@@ -118,15 +114,15 @@ def test_another_network_under_its_name_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [(50, 40), (40, 50), (32, 32), (20, 90)])
-def test_photos_are_cut_to_squares(our_model: BridgeTowerModel, size: tuple[int, int]) -> None:
+def test_photos_are_cut_to_squares(our_model, size):
     assert our_model.prepare(Image.new("RGB", size)).shape == (3, 32, 32)
 
 
-def test_it_judges(folder: Path) -> None:
+def test_it_judges(folder):
     assert Clip(COCO, model=str(folder)).judges
 
 
-def test_it_retrieves_and_orders_again(folder: Path) -> None:
+def test_it_retrieves_and_orders_again(folder):
     words = ("metric=retrieval_fairness", "dataset.n_images=60", "metric.k=5", "seeds=1")
     small = ("metric.concepts=[zoo,wine]", "metric.recall=[1]", "stats.resamples=20")
     cell = compose.cell([*words, *small, f"encoder.model={folder}", "encoder.cache=null",
@@ -137,7 +133,7 @@ def test_it_retrieves_and_orders_again(folder: Path) -> None:
     assert 0 <= score.parts["score"].estimate.value <= 1
 
 
-def test_models_show_tells_what_takes_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_models_show_tells_what_takes_it(folder, capsys):
     assert main(["models", "show", str(folder)]) == 0
     out = capsys.readouterr().out
     assert "bridgetower" in out

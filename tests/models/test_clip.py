@@ -1,7 +1,5 @@
 """Halves of CLIP and SigLIP against what the library's whole models say."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -44,21 +42,21 @@ def whole(model: Pretrained, texts: list[str]) -> Any:
         return network.eval()(pixel_values=torch.from_numpy(PHOTOS), **tokens)
 
 
-def test_texts_are_where_the_whole_model_puts_them(model: Pretrained) -> None:
+def test_texts_are_where_the_whole_model_puts_them(model):
     descriptions = ClipTexts(model, CPU, normalize=True).describe(TEXTS)
     np.testing.assert_allclose(descriptions, whole(model, TEXTS).text_embeds.numpy(), atol=1e-6)
 
 
-def test_photos_are_where_the_whole_model_puts_them(model: Pretrained) -> None:
+def test_photos_are_where_the_whole_model_puts_them(model):
     descriptions = ClipPhotos(model, CPU, normalize=True).describe(list(PHOTOS))
     np.testing.assert_allclose(descriptions, whole(model, TEXTS).image_embeds.numpy(), atol=1e-6)
 
 
-def test_a_text_does_not_depend_on_the_texts_beside_it(model: Pretrained) -> None:
+def test_a_text_does_not_depend_on_the_texts_beside_it(model):
     texts = ClipTexts(model, CPU, normalize=False)
     np.testing.assert_allclose(texts.describe(TEXTS)[:1], texts.describe(TEXTS[:1]), atol=1e-6)
 
 
-def test_siglip_reads_lower_case(tmp_path: Path) -> None:
+def test_siglip_reads_lower_case(tmp_path):
     texts = ClipTexts(find_pretrained(str(write_siglip(tmp_path)), KINDS), CPU, normalize=True)
     assert np.array_equal(texts.describe(["A Dog"]), texts.describe(["a dog"]))

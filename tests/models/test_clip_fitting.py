@@ -1,7 +1,5 @@
 """A CLIP that is fitted: what its folder holds, and that it learns."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -44,7 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_a_folder_holds_all_that_is_needed_and_no_pickle(folder: Path) -> None:
+def test_a_folder_holds_all_that_is_needed_and_no_pickle(folder):
     older = {"special_tokens_map.json"}  # which transformers 4 writes too
     assert {path.name for path in folder.iterdir()} - older == {
         "README.md",
@@ -56,11 +54,11 @@ def test_a_folder_holds_all_that_is_needed_and_no_pickle(folder: Path) -> None:
     }
 
 
-def test_the_card_says_what_it_was_fitted_to(folder: Path) -> None:
+def test_the_card_says_what_it_was_fitted_to(folder):
     assert '"data": "scenes"' in (folder / "README.md").read_text()
 
 
-def test_it_was_fitted_to_what_its_preprocessing_makes(folder: Path) -> None:
+def test_it_was_fitted_to_what_its_preprocessing_makes(folder):
     prepared = Preprocessing(find_pretrained(str(folder), KINDS))(
         crop_person(pictures(), 3, "person")
     )
@@ -68,7 +66,7 @@ def test_it_was_fitted_to_what_its_preprocessing_makes(folder: Path) -> None:
     assert prepared == pytest.approx(learnt, abs=1e-5)
 
 
-def test_both_halves_give_vectors_of_length_1(folder: Path) -> None:
+def test_both_halves_give_vectors_of_length_1(folder):
     dual = dual_of(ClipHalves(find_pretrained(str(folder), KINDS), "cpu"), "person", None)
     lines = [dual.images.embed(pictures().take(np.arange(3))), dual.texts.embed(["a man", "a dog"])]
     assert [item.shape for item in lines] == [(3, 32), (2, 32)]
@@ -76,7 +74,7 @@ def test_both_halves_give_vectors_of_length_1(folder: Path) -> None:
         assert np.linalg.norm(item, axis=1) == pytest.approx(1, abs=1e-5)
 
 
-def test_vectors_are_the_same_from_a_cache(folder: Path, tmp_path: Path) -> None:
+def test_vectors_are_the_same_from_a_cache(folder, tmp_path):
     model = find_pretrained(str(folder), KINDS)
     retained, fresh = (
         dual_of(ClipHalves(model, "cpu"), "person", item) for item in (str(tmp_path), None)
@@ -87,34 +85,34 @@ def test_vectors_are_the_same_from_a_cache(folder: Path, tmp_path: Path) -> None
     assert vectors == pytest.approx(fresh.images.embed(pictures().take(rows)), abs=1e-5)
 
 
-def test_words_that_stand_once_are_unknown(folder: Path) -> None:
+def test_words_that_stand_once_are_unknown(folder):
     dual = dual_of(ClipHalves(find_pretrained(str(folder), KINDS), "cpu"), "person", None)
     one, other = dual.texts.embed(["a zyzzyva", "a quokka"])
     assert one == pytest.approx(other, abs=1e-6)
 
 
-def test_the_same_seed_gives_the_same_losses(tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_losses(tmp_path):
     first, second = (fit_clip(pairs(), RECIPE, tmp_path / name, {}) for name in "ab")
     assert first == pytest.approx(second)
 
 
-def test_it_learns(tmp_path: Path) -> None:
+def test_it_learns(tmp_path):
     losses = fit_clip(pairs(), replace(RECIPE, epochs=12), tmp_path, {})
     assert losses[-1] < 0.8 * losses[0]
 
 
-def test_a_folder_that_is_there_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_that_is_there_is_left_alone(tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(ResourceError, match="already exists"):
         fit_clip(pairs(), RECIPE, tmp_path, {})
 
 
-def test_images_without_captions_are_left_out() -> None:
+def test_images_without_captions_are_left_out():
     texts = [["a man"], [], ["a dog"]]
     assert len(Pairs.of(pictures().take(np.arange(3)), texts, "none", 32).texts) == 2
 
 
-def test_nothing_to_learn_of_is_refused() -> None:
+def test_nothing_to_learn_of_is_refused():
     with pytest.raises(DataError, match="no image has both"):
         Pairs.of(pictures().take(np.arange(2)), [[], []], "none", 32)
 
@@ -123,19 +121,19 @@ TWO = {"accelerator": "cpu", "devices": 2, "strategy": "ddp"}
 
 
 @pytest.mark.slow
-def test_two_processes_learn_as_one(tmp_path: Path) -> None:
+def test_two_processes_learn_as_one(tmp_path):
     one = fit_clip(pairs(), RECIPE, tmp_path / "one", {}, {"accelerator": "cpu", "devices": 1})
     two = fit_clip(pairs(), RECIPE, tmp_path / "two", {}, TWO)
     assert two == pytest.approx(one, rel=1e-4)
 
 
-def test_a_batch_that_does_not_divide_is_refused(tmp_path: Path) -> None:
+def test_a_batch_that_does_not_divide_is_refused(tmp_path):
     with pytest.raises(UsageError, match="cannot be divided"):
         fit_clip(pairs(), replace(RECIPE, batch_size=25), tmp_path / "two", {}, TWO)
 
 
 @pytest.mark.slow
-def test_it_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
     survival = Survival(str(tmp_path / "kept"), 1, 0)
     recipe = replace(RECIPE, epochs=4)
     whole = fit_clip(pairs(), recipe, tmp_path / "whole", {})

@@ -1,7 +1,5 @@
 """The small CLIP of scenes: made once, said so, and as biased as it was made."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 
@@ -21,13 +19,13 @@ from tests.cli.commands import main
 SMALL = ClipOfScenes(0.5, ClipRecipe(side=32, width=32, epochs=1, batch_size=20), n_images=40)
 
 
-def test_it_is_made_once(tmp_path: Path) -> None:
+def test_it_is_made_once(tmp_path):
     first = SMALL.made(tmp_path)
     written = (first / "model.safetensors").stat().st_mtime_ns
     assert (SMALL.made(tmp_path) / "model.safetensors").stat().st_mtime_ns == written
 
 
-def test_e19_one_whose_bytes_changed_is_made_anew(tmp_path: Path) -> None:
+def test_e19_one_whose_bytes_changed_is_made_anew(tmp_path):
     weights = SMALL.made(tmp_path) / "model.safetensors"
     content = bytearray(weights.read_bytes())
     content[-1] ^= 1
@@ -36,18 +34,18 @@ def test_e19_one_whose_bytes_changed_is_made_anew(tmp_path: Path) -> None:
     assert weights.read_bytes() != content
 
 
-def test_that_it_is_made_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_that_it_is_made_is_said_once(tmp_path, capsys):
     for _ in range(2):
         SMALL.made(tmp_path)
     assert capsys.readouterr().err.count("a small CLIP is fitted to 40 scenes") == 1
 
 
-def test_another_association_lies_elsewhere(tmp_path: Path) -> None:
+def test_another_association_lies_elsewhere(tmp_path):
     other = ClipOfScenes(0.6, SMALL.recipe, SMALL.n_images)
     assert other.folder(tmp_path) != SMALL.folder(tmp_path)
 
 
-def test_nothing_unfinished_is_left_beside_it(tmp_path: Path) -> None:
+def test_nothing_unfinished_is_left_beside_it(tmp_path):
     folder = SMALL.made(tmp_path)
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
 
@@ -62,18 +60,18 @@ def drawn(seed: int, rows: range = range(60)) -> Pictures:
     ("seed", "rows", "learnt"),
     [(1000, range(60), 40), (1000, range(30, 60), 10), (0, range(60), 0), (1001, range(60), 0)],
 )
-def test_pictures_that_it_learnt_from_are_known(seed: int, rows: range, learnt: int) -> None:
+def test_pictures_that_it_learnt_from_are_known(seed, rows, learnt):
     assert SMALL.n_learnt(drawn(seed, rows)) == learnt
 
 
-def test_pictures_that_are_no_scenes_were_not_learnt_from() -> None:
+def test_pictures_that_are_no_scenes_were_not_learnt_from():
     assert SMALL.n_learnt(Pictures((Path("a.jpg"), None))) == 0
 
 
 SCENES = "bias_pipeline.datasets.scenes.dataset.ScenesDataset"
 
 
-def test_that_the_scored_pictures_were_learnt_from_is_said() -> None:
+def test_that_the_scored_pictures_were_learnt_from_is_said():
     (note,) = Clip(SCENES).notes_of(drawn(1000))
     assert note.startswith("the CLIP was fitted to 60 of these 60 pictures")
     assert Clip(SCENES).notes_of(drawn(0)) == []
@@ -90,7 +88,7 @@ def share_of_men(association: float) -> dict[str, float]:
 
 
 @pytest.mark.slow
-def test_the_metric_finds_what_was_planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_metric_finds_what_was_planted(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["metric=retrieval_fairness", "encoder=clip", "logger=csv"]) == 0
     (path,) = tmp_path.glob("outputs/[!.]*/concepts.csv")

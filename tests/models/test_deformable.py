@@ -1,7 +1,5 @@
 """Deformable attention against that of transformers' Deformable DETR, and its limits."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -39,15 +37,13 @@ def theirs(values: Tensor, shapes: list[Shape], places: Tensor, weights: Tensor)
     st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=4),
     st.integers(1, 4),
 )
-def test_what_is_seen_is_what_transformers_sees(
-    seed: int, shapes: list[Shape], points: int
-) -> None:
+def test_what_is_seen_is_what_transformers_sees(seed, shapes, points):
     values, places, weights = drawn(seed, shapes, points=points)
     result = deformable_attention(values, shapes, places, weights)
     assert (result - theirs(values, shapes, places, weights)).abs().max() < 1e-5
 
 
-def test_gradients_are_those_of_transformers() -> None:
+def test_gradients_are_those_of_transformers():
     inputs = [our.requires_grad_() for our in drawn(0, SHAPES)]
     values, places, weights = inputs
     towards = torch.randn(2, 4, 6)
@@ -59,12 +55,12 @@ def test_gradients_are_those_of_transformers() -> None:
         assert (our - other).abs().max() < 1e-4
 
 
-def test_nothing_is_seen_outside() -> None:
+def test_nothing_is_seen_outside():
     values, places, weights = drawn(0, SHAPES)
     assert not deformable_attention(values, SHAPES, places + 3, weights).any()
 
 
-def test_at_first_heads_look_in_directions_of_their_own() -> None:
+def test_at_first_heads_look_in_directions_of_their_own():
     net = DeformableAttention(8, n_heads=4, n_levels=1, n_points=2)
     towards = net.sampling_offsets.bias.reshape(4, 2, 2)
     assert towards[:, 0].tolist() == [
@@ -73,7 +69,7 @@ def test_at_first_heads_look_in_directions_of_their_own() -> None:
     assert torch.allclose(towards[:, 1], 2 * towards[:, 0])
 
 
-def test_a_query_sees_within_its_box() -> None:
+def test_a_query_sees_within_its_box():
     """Offsets of at most so many points as there are stay in the box; the rest is not seen."""
     net = DeformableAttention(8, n_heads=4, n_levels=1, n_points=2)
     values = torch.randn(1, 64, 8)

@@ -1,7 +1,5 @@
 """Detectors beside what the library reads of the same output, and what cannot be used."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle
@@ -65,9 +63,7 @@ def of_the_library(folder: Path, path: Path) -> tuple[Any, Any, tuple[int, int]]
 
 
 @pytest.mark.parametrize("kind", BOXES)
-def test_boxes_are_where_the_library_finds_them(
-    kind: str, tmp_path: Path, photos: list[Path]
-) -> None:
+def test_boxes_are_where_the_library_finds_them(kind, tmp_path, photos):
     folder = write_detector(tmp_path / kind, kind)
     found_at_all = 0
     for path, item in zip(photos, detected(opened(folder), photos), strict=True):
@@ -100,9 +96,7 @@ def test_boxes_are_where_the_library_finds_them(
     assert found_at_all
 
 
-def test_masks_are_those_of_the_paper_s_instance_inference(
-    tmp_path: Path, photos: list[Path]
-) -> None:
+def test_masks_are_those_of_the_paper_s_instance_inference(tmp_path, photos):
     """A query's score times its mask's own certainty; masks by the sign of scaled logits."""
     folder = write_detector(tmp_path / "mask2former", "mask2former")
     for path, item in zip(photos, detected(opened(folder), photos), strict=True):
@@ -124,7 +118,7 @@ def test_masks_are_those_of_the_paper_s_instance_inference(
         np.testing.assert_allclose(sorted(lines), sorted(expected), rtol=0, atol=2e-4)
 
 
-def test_masks_and_boxes_are_of_the_picture_s_own_size(tmp_path: Path, photos: list[Path]) -> None:
+def test_masks_and_boxes_are_of_the_picture_s_own_size(tmp_path, photos):
     detections = detected(opened(write_detector(tmp_path, "mask2former")), photos)
     for path, result in zip(photos, detections, strict=True):
         with Image.open(path) as photo:
@@ -135,7 +129,7 @@ def test_masks_and_boxes_are_of_the_picture_s_own_size(tmp_path: Path, photos: l
 
 
 @pytest.mark.parametrize("kind", ["detr", "mask2former"])
-def test_pictures_of_one_shape_are_seen_together_as_alone(kind: str, tmp_path: Path) -> None:
+def test_pictures_of_one_shape_are_seen_together_as_alone(kind, tmp_path):
     noise = np.random.default_rng(0).integers(0, 256, (3, 4, 5, 3), np.uint8)
     paths = [tmp_path / f"{number}.png" for number in range(3)]
     for path, pixels in zip(paths, noise, strict=True):
@@ -152,7 +146,7 @@ def test_pictures_of_one_shape_are_seen_together_as_alone(kind: str, tmp_path: P
 
 
 @pytest.mark.parametrize("kind", ["detr", "rt_detr", "mask2former"])
-def test_less_certain_ones_are_left_out(kind: str, tmp_path: Path, photos: list[Path]) -> None:
+def test_less_certain_ones_are_left_out(kind, tmp_path, photos):
     folder = write_detector(tmp_path, kind)
     every = detected(opened(folder, 0.01), photos)
     scores = np.sort([message["score"] for result in every for message in result])
@@ -167,7 +161,7 @@ def test_less_certain_ones_are_left_out(kind: str, tmp_path: Path, photos: list[
 # --- label spaces
 
 
-def test_each_of_coco_s_names_is_its_own_number() -> None:
+def test_each_of_coco_s_names_is_its_own_number():
     assert [coco_number(name) for name in CATEGORIES] == [
         category.id for category in CATEGORIES.values()
     ]
@@ -177,16 +171,16 @@ def test_each_of_coco_s_names_is_its_own_number() -> None:
     ("label", "number"),
     [("motorbike", 4), ("aeroplane", 5), ("tvmonitor", 72), ("Potted_Plant", 64), ("Woman", 1)],
 )
-def test_other_spellings_are_the_same_category(label: str, number: int) -> None:
+def test_other_spellings_are_the_same_category(label, number):
     assert coco_number(label) == number
 
 
 @pytest.mark.parametrize("label", ["N/A", "LABEL_1", "bat", "mouse pad", "wall-other-merged", ""])
-def test_what_coco_does_not_have_has_no_number(label: str) -> None:
+def test_what_coco_does_not_have_has_no_number(label):
     assert coco_number(label) is None
 
 
-def test_spaces_of_80_and_of_91_labels_agree() -> None:
+def test_spaces_of_80_and_of_91_labels_agree():
     """Their numbers differ from the twelfth category on; their names do not."""
     by_number = {category.id: name for name, category in CATEGORIES.items()}
     wide = [by_number.get(number, "N/A") for number in range(91)]
@@ -194,7 +188,7 @@ def test_spaces_of_80_and_of_91_labels_agree() -> None:
     assert [n for n in coco_numbers(wide, "m") if n is not None] == narrow
 
 
-def test_a_model_that_knows_no_people_is_refused(tmp_path: Path) -> None:
+def test_a_model_that_knows_no_people_is_refused(tmp_path):
     folder = write_detector(tmp_path, "detr", ("table", "kite", "dog"))
     with pytest.raises(DataError, match=r"none of its 3 labels \('table', 'kite', .* is 'person'"):
         opened(folder)
@@ -203,7 +197,7 @@ def test_a_model_that_knows_no_people_is_refused(tmp_path: Path) -> None:
 # --- what cannot be loaded
 
 
-def test_a_backbone_s_weights_are_not_fetched(tmp_path: Path) -> None:
+def test_a_backbone_s_weights_are_not_fetched(tmp_path):
     """Published DETRs ask for them although they hold them."""
     folder = write_detector(tmp_path, "detr")
     path = folder / "config.json"
@@ -212,10 +206,10 @@ def test_a_backbone_s_weights_are_not_fetched(tmp_path: Path) -> None:
     assert opened(folder).numbers == list(NUMBERS)
 
 
-def test_weights_that_are_no_numbers_are_told(tmp_path: Path, photos: list[Path]) -> None:
+def test_weights_that_are_no_numbers_are_told(tmp_path, photos):
     detector = opened(write_detector(tmp_path, "detr"))
     with torch.no_grad():
-        for weight in detector._network.parameters():  # type: ignore[attr-defined]
+        for weight in detector._network.parameters():
             weight.fill_(float("nan"))
     with pytest.raises(DataError, match="its weights are broken"):
         detected(detector, photos[:1])
@@ -240,9 +234,7 @@ Path(sys.argv[3]).write_text(json.dumps([transformers.__version__, found]))
 
 @pytest.mark.skipif(not OLDEST.is_dir(), reason="`make oldest` installs it and runs this")
 @pytest.mark.parametrize("kind", KINDS)
-def test_both_majors_of_transformers_find_the_same(
-    kind: str, tmp_path: Path, photos: list[Path]
-) -> None:
+def test_both_majors_of_transformers_find_the_same(kind, tmp_path, photos):
     """Written by the older, as published ones are."""
     folder, message = tmp_path / "model", tmp_path / "found.json"
     path = os.pathsep.join([str(REPOSITORY), str(OLDEST)])
@@ -277,9 +269,7 @@ def save(monkeypatch: pytest.MonkeyPatch) -> Save:
 
 
 @pytest.mark.slow
-def test_torchvision_s_weights_find_what_torchvision_finds(
-    tmp_path: Path, photos: list[Path], save: Save, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_torchvision_s_weights_find_what_torchvision_finds(tmp_path, photos, save, monkeypatch):
     path, net = save(tmp_path / "net.pth"), random_torchvision(monkeypatch)
     net.roi_heads.score_thresh = 0.011
     torchvision_detector = TorchvisionDetector(
@@ -322,7 +312,7 @@ def in_names_of_2019(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor
 
 
 @pytest.mark.parametrize("kind", ["fasterrcnn_resnet50_fpn", "maskrcnn_resnet50_fpn"])
-def test_weights_in_the_names_of_2019_are_read(tmp_path: Path, kind: str) -> None:
+def test_weights_in_the_names_of_2019_are_read(tmp_path, kind):
     make_importable()
     module = pytest.importorskip("torchvision.models.detection", reason="extra vision is absent")
     torch.manual_seed(0)
@@ -343,9 +333,7 @@ class Code:
         return print, ("ran",)
 
 
-def test_other_files_are_refused_in_a_sentence(
-    tmp_path: Path, save: Save, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_files_are_refused_in_a_sentence(tmp_path, save, capsys):
     path = tmp_path / "net.pth"
 
     def refused(message: str, error: type[Exception] = DataError) -> None:

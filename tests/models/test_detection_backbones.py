@@ -1,7 +1,5 @@
 """Detectors whose backbone is timm's: no hub is asked for it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -45,9 +43,7 @@ def published(folder: Path, **changes: Any) -> Any:
 
 
 @pytest.mark.parametrize("message", [{}, {"backbone_kwargs": {"out_indices": [2, 3, 4]}}])
-def test_a_backbone_with_its_levels_is_not_asked_of_the_hub(
-    tmp_path: Path, message: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_backbone_with_its_levels_is_not_asked_of_the_hub(tmp_path, message, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     net = published(tmp_path, **message)
     built_detector = detector(
@@ -55,7 +51,7 @@ def test_a_backbone_with_its_levels_is_not_asked_of_the_hub(
     )
     pixels = torch.randn(1, 3, 128, 160)
     with torch.inference_mode():
-        network = built_detector._network(pixel_values=pixels)  # type: ignore[attr-defined]
+        network = built_detector._network(pixel_values=pixels)
         expected = net(pixel_values=pixels)
     assert (network.logits - expected.logits).abs().max() < 1e-5
     assert (network.pred_boxes - expected.pred_boxes).abs().max() < 1e-5

@@ -4,8 +4,6 @@ The kernel tells of every opening (inotify), also of those by libraries written 
 Python's audit hooks do not see.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os
@@ -196,16 +194,14 @@ def uncovered(model: Pretrained, load: Load) -> set[str]:
 # Of PaliGemma's processor, with NumPy 2.
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 @pytest.mark.parametrize("kind", LOADERS)
-def test_all_that_a_loader_of_transformers_opens_is_in_the_digest(
-    tmp_path: Path, kind: str
-) -> None:
+def test_all_that_a_loader_of_transformers_opens_is_in_the_digest(tmp_path, kind):
     write, kinds, load = LOADERS[kind]
     write(tmp_path)
     add_neighbours(tmp_path)
     assert uncovered(find_pretrained(str(tmp_path), kinds), load) == set()
 
 
-def test_an_adapter_that_is_opened_is_in_the_digest(tmp_path: Path) -> None:
+def test_an_adapter_that_is_opened_is_in_the_digest(tmp_path):
     pytest.importorskip("peft")
     add_adapter(tiny_models.write_bert(tmp_path))
     model = find_pretrained(str(tmp_path), sentences.KINDS)
@@ -215,7 +211,7 @@ def test_an_adapter_that_is_opened_is_in_the_digest(tmp_path: Path) -> None:
     assert opened - set(model.files) == set()
 
 
-def test_another_adapter_is_another_model(tmp_path: Path) -> None:
+def test_another_adapter_is_another_model(tmp_path):
     pytest.importorskip("peft")
     add_adapter(tiny_models.write_bert(tmp_path))
     first = find_pretrained(str(tmp_path), sentences.KINDS)
@@ -223,9 +219,7 @@ def test_another_adapter_is_another_model(tmp_path: Path) -> None:
     assert find_pretrained(str(tmp_path), sentences.KINDS).files != first.files
 
 
-def test_an_adapter_that_cannot_be_applied_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_adapter_that_cannot_be_applied_is_refused(tmp_path, monkeypatch):
     """Without peft, transformers passes over it and computes what the weights alone give."""
     tiny_models.write_bert(tmp_path)
     (tmp_path / "adapter_config.json").write_text("{}")
@@ -236,7 +230,7 @@ def test_an_adapter_that_cannot_be_applied_is_refused(
         find_pretrained(str(tmp_path), sentences.KINDS)
 
 
-def test_an_adapter_in_another_format_is_refused(tmp_path: Path) -> None:
+def test_an_adapter_in_another_format_is_refused(tmp_path):
     tiny_models.write_bert(tmp_path)
     (tmp_path / "adapter_config.json").write_text("{}")
     (tmp_path / "adapter_model.bin").touch()
@@ -245,16 +239,14 @@ def test_an_adapter_in_another_format_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("write", [write_open_clip, write_of_words])
-def test_all_that_open_clip_opens_is_in_the_digest(
-    tmp_path: Path, write: Callable[[Path], Path]
-) -> None:
+def test_all_that_open_clip_opens_is_in_the_digest(tmp_path, write):
     write(tmp_path)
     add_neighbours(tmp_path)
     model = find_open_clip(str(tmp_path))
     assert uncovered(model, load_halves) == set()
 
 
-def test_all_that_fiber_opens_is_in_the_digest(tmp_path: Path) -> None:
+def test_all_that_fiber_opens_is_in_the_digest(tmp_path):
     write_fiber(tmp_path)
     add_neighbours(tmp_path)
     model = find_fiber(str(tmp_path))
@@ -264,7 +256,7 @@ def test_all_that_fiber_opens_is_in_the_digest(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", FITTED)
-def test_all_that_a_fitted_captioner_opens_is_in_the_digest(tmp_path: Path, kind: str) -> None:
+def test_all_that_a_fitted_captioner_opens_is_in_the_digest(tmp_path, kind):
     folder = test_fitted.write(tmp_path / "mine", kind)
     add_neighbours(folder)
     model = find_pretrained(str(folder), FITTED)
@@ -273,7 +265,7 @@ def test_all_that_a_fitted_captioner_opens_is_in_the_digest(tmp_path: Path, kind
     )
 
 
-def test_all_that_static_vectors_are_read_from_is_in_the_digest(tmp_path: Path) -> None:
+def test_all_that_static_vectors_are_read_from_is_in_the_digest(tmp_path):
     model2vec = pytest.importorskip("model2vec")
     from tokenizers import Tokenizer
     from tokenizers.models import WordLevel
@@ -288,7 +280,7 @@ def test_all_that_static_vectors_are_read_from_is_in_the_digest(tmp_path: Path) 
     assert {"model.safetensors"} <= opened <= set(digests(str(tmp_path)))
 
 
-def test_all_that_a_network_of_timm_opens_is_in_the_digest(tmp_path: Path) -> None:
+def test_all_that_a_network_of_timm_opens_is_in_the_digest(tmp_path):
     pytest.importorskip("timm")
     from tests.captioners.test_timm_backbone import network
 

@@ -1,7 +1,5 @@
 """FIBER's two modes against a second implementation, and what must hold of any FIBER."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -31,19 +29,19 @@ def net(request: pytest.FixtureRequest) -> FiberNet:
     return network(FiberSize(**{**vars(TINY), "depths": request.param}))
 
 
-def test_pictures_by_themselves_are_where_the_plain_network_puts_them(net: FiberNet) -> None:
+def test_pictures_by_themselves_are_where_the_plain_network_puts_them(net):
     vectors = torch.nn.functional.normalize(net.pictures(pixels()), dim=1)
     wanted = [plain(net).image(picture.double().numpy()) for picture in pixels()]
     np.testing.assert_allclose(vectors.numpy(), np.stack(wanted), atol=1e-5)
 
 
-def test_texts_by_themselves_are_where_the_plain_network_puts_them(net: FiberNet) -> None:
+def test_texts_by_themselves_are_where_the_plain_network_puts_them(net):
     vectors = torch.nn.functional.normalize(net.texts(TOKENS), dim=1)
     wanted = [plain(net).text(tokens) for tokens in TOKENS.tolist()]
     np.testing.assert_allclose(vectors.numpy(), np.stack(wanted), atol=1e-5)
 
 
-def test_the_text_side_alone_is_the_library_s_roberta() -> None:
+def test_the_text_side_alone_is_the_library_s_roberta():
     transformers = pytest.importorskip("transformers")
     item, start = network(), "text_transformer."
     size = item.size
@@ -74,7 +72,7 @@ def judged(net: FiberNet, pictures: Tensor, tokens: Tensor) -> Tensor:
     return net.match(net.begin_pictures(pictures), net.begin_texts(tokens))
 
 
-def test_pairs_are_judged_as_by_the_plain_network(net: FiberNet) -> None:
+def test_pairs_are_judged_as_by_the_plain_network(net):
     matches = judged(net, pixels(), TOKENS)
     wanted = [
         plain(net).matching(picture.double().numpy(), tokens)
@@ -91,7 +89,7 @@ def shut(network: FiberNet) -> FiberNet:
     return network
 
 
-def test_with_gates_at_0_a_picture_is_seen_as_by_swin_alone() -> None:
+def test_with_gates_at_0_a_picture_is_seen_as_by_swin_alone():
     gated = shut(network())
     grid, (vectors, there) = gated.begin_pictures(pixels()), gated.begin_texts(TOKENS)
     for place in gated.size.fused_blocks:
@@ -99,19 +97,19 @@ def test_with_gates_at_0_a_picture_is_seen_as_by_swin_alone() -> None:
     assert torch.equal(grid, gated.swin(pixels())[-1])
 
 
-def test_with_open_gates_it_is_not() -> None:
+def test_with_open_gates_it_is_not():
     built_network = network()
     one, other = (judged(built_network, pixels(), tokens) for tokens in (TOKENS, TOKENS.flip(0)))
     assert (one - other).abs().min() > 1e-3
 
 
-def test_a_fresh_network_begins_with_gates_at_0() -> None:
+def test_a_fresh_network_begins_with_gates_at_0():
     strengths = [item for name, item in FiberNet(TINY).named_parameters() if "strength" in name]
     assert len(strengths) == 2 * TINY.n_pairs
     assert not torch.cat(strengths).any()
 
 
-def test_either_side_reads_the_other_as_it_was_before() -> None:
+def test_either_side_reads_the_other_as_it_was_before():
     """The order in which the two sides of a pair are computed plays no part."""
     built_network = network()
     grid, (vectors, there) = (
@@ -135,7 +133,7 @@ def test_either_side_reads_the_other_as_it_was_before() -> None:
     )
 
 
-def test_padding_plays_no_part() -> None:
+def test_padding_plays_no_part():
     item, short = network(), TOKENS[1:, :3]
     longer = torch.nn.functional.pad(short, (0, 6), value=1)
     assert torch.allclose(item.texts(short), item.texts(longer), atol=1e-6)
@@ -143,7 +141,7 @@ def test_padding_plays_no_part() -> None:
     assert torch.allclose(judged(item, one, short), judged(item, one, longer), atol=1e-6)
 
 
-def test_a_pair_does_not_depend_on_the_pairs_beside_it() -> None:
+def test_a_pair_does_not_depend_on_the_pairs_beside_it():
     built_network = network()
     together = judged(built_network, pixels(), TOKENS)
     begun = built_network.begin_texts(TOKENS)
@@ -153,7 +151,7 @@ def test_a_pair_does_not_depend_on_the_pairs_beside_it() -> None:
     assert torch.allclose(together[1:], alone, atol=1e-5)
 
 
-def test_the_published_network_has_its_published_sizes() -> None:
+def test_the_published_network_has_its_published_sizes():
     with torch.device("meta"):
         network = FiberNet(FiberSize())
     texts = [layer.gate.attention.key.in_features for layer in network.text.layers if layer.gate]

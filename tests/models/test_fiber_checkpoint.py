@@ -1,7 +1,5 @@
 """Files of FIBER's weights: what is read, what is passed over, and what is refused."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +26,7 @@ class Code:
 
 
 @pytest.mark.parametrize("matches", [True, False])
-def test_every_name_is_one_of_ours_or_unused(tmp_path: Path, matches: bool) -> None:
+def test_every_name_is_one_of_ours_or_unused(tmp_path, matches):
     built_network = network(replace(TINY, matches=matches))
     fiber = read_fiber(write_checkpoint(tmp_path / "f.ckpt", built_network))
     assert fiber.size == built_network.size
@@ -39,7 +37,7 @@ def test_every_name_is_one_of_ours_or_unused(tmp_path: Path, matches: bool) -> N
     )
 
 
-def test_the_names_of_the_published_file_are_those_that_its_code_gives(tmp_path: Path) -> None:
+def test_the_names_of_the_published_file_are_those_that_its_code_gives(tmp_path):
     """Some of each part, written out; the map of the tests' files cannot be wrong unseen."""
     names = set(released(network()))
     block, layer = f"{STAGE}.2.attn", f"{LAYER}.3"
@@ -65,7 +63,7 @@ def test_the_names_of_the_published_file_are_those_that_its_code_gives(tmp_path:
     }
 
 
-def test_a_file_tuned_for_retrieval_ranks_by_what_it_learnt(tmp_path: Path) -> None:
+def test_a_file_tuned_for_retrieval_ranks_by_what_it_learnt(tmp_path):
     state = released(network())
     tuned = {"rank_output.weight": torch.ones(1, 2 * TINY.joint), "rank_output.bias": torch.ones(1)}
     path = write_checkpoint(tmp_path / "f.ckpt", network(), state_dict=state | tuned)
@@ -75,7 +73,7 @@ def test_a_file_tuned_for_retrieval_ranks_by_what_it_learnt(tmp_path: Path) -> N
     assert torch.equal(result["matching.weight"][:1], state["itm_score.fc.weight"][:1])
 
 
-def test_a_file_tuned_for_retrieval_may_rank_by_the_head_that_was_trained(tmp_path: Path) -> None:
+def test_a_file_tuned_for_retrieval_may_rank_by_the_head_that_was_trained(tmp_path):
     state = released(network())
     tuned = {"rank_output.weight": torch.ones(1, 2 * TINY.joint), "rank_output.bias": torch.ones(1)}
     path = write_checkpoint(tmp_path / "f.ckpt", network(), state_dict=state | tuned)
@@ -84,7 +82,7 @@ def test_a_file_tuned_for_retrieval_may_rank_by_the_head_that_was_trained(tmp_pa
     assert torch.equal(result["matching.bias"], state["itm_score.fc.bias"])
 
 
-def test_queues_are_not_read_into_memory(tmp_path: Path) -> None:
+def test_queues_are_not_read_into_memory(tmp_path):
     queue = torch.zeros(256, 3, 256, 256)  # 0.2 GB, where the published one has 7.2
     state = released(network()) | {"image_input_queue": queue}
     size = queue.numel() * queue.element_size()
@@ -105,13 +103,11 @@ def resident() -> int:
     return int(statm.read_text().split()[1]) * 4096
 
 
-def test_classes_of_callbacks_stand_for_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_classes_of_callbacks_stand_for_nothing(tmp_path, monkeypatch):
     """Lightning before 1.5 keys what callbacks keep by their classes."""
     module = ModuleType("pytorch_lightning.callbacks.made_up")
     saved_type = type("Made", (), {"__module__": module.__name__})
-    module.Made = saved_type  # type: ignore[attr-defined]
+    module.Made = saved_type
     monkeypatch.setitem(sys.modules, module.__name__, module)
     path = write_checkpoint(tmp_path / "f.ckpt", network(), callbacks={saved_type: {"best": 0.5}})
     monkeypatch.delitem(sys.modules, module.__name__)
@@ -119,7 +115,7 @@ def test_classes_of_callbacks_stand_for_nothing(
     assert saved_type not in torch.serialization.get_safe_globals()
 
 
-def test_tables_of_places_are_interpolated_for_another_side(tmp_path: Path) -> None:
+def test_tables_of_places_are_interpolated_for_another_side(tmp_path):
     path = write_checkpoint(tmp_path / "f.ckpt", network())
     before, after = read_fiber(path), read_fiber(path, side=96)
     assert (before.size.side, after.size.side, after.size.window) == (64, 96, 3)
@@ -157,7 +153,7 @@ def keys(x: float, a: float = -0.75) -> float:
     return a * x**3 - 5 * a * x**2 + 8 * a * x - 4 * a if x < 2 else 0.0
 
 
-def test_a_side_that_windows_do_not_fill_is_refused(tmp_path: Path) -> None:
+def test_a_side_that_windows_do_not_fill_is_refused(tmp_path):
     path = write_checkpoint(tmp_path / "f.ckpt", network())
     with pytest.raises(UsageError, match=r"encoder\.side=100: .* a multiple of 32"):
         read_fiber(path, side=100)
@@ -171,7 +167,7 @@ def refusal(path: Path, state: dict[str, Tensor]) -> str:
     return str(refused.value)
 
 
-def test_a_name_that_nobody_knows_is_refused(tmp_path: Path) -> None:
+def test_a_name_that_nobody_knows_is_refused(tmp_path):
     state = released(network()) | {"vqa_classifier.0.weight": torch.zeros(1)}
     message = refusal(tmp_path / "f.ckpt", state)
     assert "'vqa_classifier.0.weight' is not a weight of FIBER" in message
@@ -190,29 +186,29 @@ def test_a_name_that_nobody_knows_is_refused(tmp_path: Path) -> None:
         ("cross_modal_image_pooler_itc.dense.bias", "'dual_image.pooler.bias' is absent"),
     ],
 )
-def test_a_weight_that_is_absent_is_refused(tmp_path: Path, name: str, message: str) -> None:
+def test_a_weight_that_is_absent_is_refused(tmp_path, name, message):
     state = released(network())
     del state[name]
     assert message in refusal(tmp_path / "f.ckpt", state)
 
 
-def test_a_weight_of_another_size_is_refused(tmp_path: Path) -> None:
+def test_a_weight_of_another_size_is_refused(tmp_path):
     state = released(network()) | {"vit_model.norm.weight": torch.zeros(3)}
     assert "is of 3 numbers and not of 128" in refusal(tmp_path / "f.ckpt", state)
 
 
-def test_a_swin_alone_is_refused(tmp_path: Path) -> None:
+def test_a_swin_alone_is_refused(tmp_path):
     state = {name: item for name, item in released(network()).items() if "i2t" not in name}
     assert "0 blocks of 9 read texts" in refusal(tmp_path / "f.ckpt", state)
 
 
-def test_an_optimiser_alone_is_refused(tmp_path: Path) -> None:
+def test_an_optimiser_alone_is_refused(tmp_path):
     torch.save({"optimizer_states": []}, tmp_path / "f.ckpt")
     with pytest.raises(DataError, match="has no state_dict"):
         read_fiber(tmp_path / "f.ckpt")
 
 
-def test_code_is_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_code_is_not_run(tmp_path, capsys):
     path = write_checkpoint(tmp_path / "f.ckpt", network(), more=Code())
     with pytest.raises(DataError, match="reading it could run code"):
         read_fiber(path)
@@ -220,7 +216,7 @@ def test_code_is_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
-def test_a_file_that_is_cut_short_is_refused(tmp_path: Path, share: float) -> None:
+def test_a_file_that_is_cut_short_is_refused(tmp_path, share):
     path = write_checkpoint(tmp_path / "f.ckpt", network())
     whole = path.read_bytes()
     path.write_bytes(whole[: int(len(whole) * share)])

@@ -1,7 +1,5 @@
 """FIBER's folder: its vocabulary, how photos are prepared, and what is refused."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -30,7 +28,7 @@ def our_model(folder: Path) -> FiberModel:
     return FiberModel(find_fiber(str(folder)), None, 40, CPU)
 
 
-def test_texts_are_tokenised_as_the_library_does(folder: Path) -> None:
+def test_texts_are_tokenised_as_the_library_does(folder):
     transformers = pytest.importorskip("transformers")
     tokenizer = read_tokenizer(find_fiber(str(folder)))
     library = transformers.RobertaTokenizerFast.from_pretrained(folder)
@@ -38,8 +36,8 @@ def test_texts_are_tokenised_as_the_library_does(folder: Path) -> None:
 
 
 def test_photos_are_squeezed_and_have_the_mean_and_spread_of_imagenet(
-    our_model: FiberModel,
-) -> None:
+    our_model,
+):
     grey = Image.new("RGB", (90, 30), (124, 116, 104))
     prepare = our_model.prepare(grey)
     assert prepare.shape == (3, TINY.side, TINY.side)
@@ -52,7 +50,7 @@ def photos(model: FiberModel, n: int = 11) -> list[np.ndarray]:
     return [model.prepare(Image.fromarray(pixels)) for pixels in noise]
 
 
-def test_vectors_are_those_of_the_network(our_model: FiberModel) -> None:
+def test_vectors_are_those_of_the_network(our_model):
     net, recorded = network(), photos(our_model)
     wanted = net.pictures(torch.from_numpy(np.stack(recorded)))
     np.testing.assert_allclose(
@@ -63,7 +61,7 @@ def test_vectors_are_those_of_the_network(our_model: FiberModel) -> None:
     np.testing.assert_allclose(np.linalg.norm(our_model.texts(TEXTS), axis=1), 1, atol=1e-6)
 
 
-def test_every_pair_is_judged_as_by_itself(our_model: FiberModel) -> None:
+def test_every_pair_is_judged_as_by_itself(our_model):
     recorded, begun = photos(our_model, 3), our_model.begin(TEXTS)
     pairs = np.array([(photo, text) for photo in range(3) for text in range(5)] * 5)
     match = our_model.match(recorded, begun, pairs)
@@ -74,7 +72,7 @@ def test_every_pair_is_judged_as_by_itself(our_model: FiberModel) -> None:
         assert value == pytest.approx(alone[0], abs=1e-5)
 
 
-def test_a_text_is_read_as_far_as_is_set(our_model: FiberModel, folder: Path) -> None:
+def test_a_text_is_read_as_far_as_is_set(our_model, folder):
     """Six tokens: two around a text, and four letters and spaces of it."""
     short = FiberModel(find_fiber(str(folder)), None, 6, CPU)
     texts = ["a dxy", "a dx"]
@@ -83,12 +81,12 @@ def test_a_text_is_read_as_far_as_is_set(our_model: FiberModel, folder: Path) ->
 
 
 @pytest.mark.parametrize("longest", [2, 47])
-def test_texts_that_are_too_long_or_empty_are_refused(folder: Path, longest: int) -> None:
+def test_texts_that_are_too_long_or_empty_are_refused(folder, longest):
     with pytest.raises(UsageError, match=rf"encoder\.longest={longest}: .* reads 3 to 46 tokens"):
         FiberModel(find_fiber(str(folder)), None, longest, CPU)
 
 
-def test_another_model_s_vocabulary_is_refused(folder: Path, tmp_path: Path) -> None:
+def test_another_model_s_vocabulary_is_refused(folder, tmp_path):
     mine = Path(shutil.copytree(folder, tmp_path / "mine"))
     (mine / "vocab.json").write_text('{"a": 0, "b": 1}')
     (mine / "merges.txt").write_text("#version: 0.2\n")
@@ -96,21 +94,21 @@ def test_another_model_s_vocabulary_is_refused(folder: Path, tmp_path: Path) -> 
         read_tokenizer(find_fiber(str(mine)))
 
 
-def test_a_broken_vocabulary_is_refused(folder: Path, tmp_path: Path) -> None:
+def test_a_broken_vocabulary_is_refused(folder, tmp_path):
     mine = Path(shutil.copytree(folder, tmp_path / "mine"))
     (mine / "vocab.json").write_text("{")
     with pytest.raises(DataError, match="its vocabulary cannot be read"):
         read_tokenizer(find_fiber(str(mine)))
 
 
-def test_more_words_than_the_weights_know_are_refused(tmp_path: Path) -> None:
+def test_more_words_than_the_weights_know_are_refused(tmp_path):
     write_checkpoint(tmp_path / "f.ckpt", network(replace(TINY, n_words=50)))
     model = find_fiber(str(write_vocabulary(tmp_path)))
     with pytest.raises(DataError, match=r"has \d+ words, but the weights have 50"):
         FiberModel(model, None, 40, CPU)
 
 
-def test_weights_that_are_no_numbers_are_told(tmp_path: Path) -> None:
+def test_weights_that_are_no_numbers_are_told(tmp_path):
     broken = network()
     broken.dual_text.pooler.weight.fill_(torch.nan)
     write_checkpoint(tmp_path / "f.ckpt", broken)
@@ -119,14 +117,14 @@ def test_weights_that_are_no_numbers_are_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["fiber_pretrain.ckpt", "vocab.json", "merges.txt"])
-def test_a_file_that_is_absent_is_named(folder: Path, tmp_path: Path, name: str) -> None:
+def test_a_file_that_is_absent_is_named(folder, tmp_path, name):
     mine = Path(shutil.copytree(folder, tmp_path / "mine"))
     (mine / name).unlink()
     with pytest.raises(AbsentModelError, match=f"{name} is absent; fetch fiber_pretrain"):
         fiber_files(str(mine), None)
 
 
-def test_of_several_files_one_is_named(folder: Path, tmp_path: Path) -> None:
+def test_of_several_files_one_is_named(folder, tmp_path):
     mine = Path(shutil.copytree(folder, tmp_path / "mine"))
     (mine / "other.ckpt").write_bytes((mine / "fiber_pretrain.ckpt").read_bytes())
     with pytest.raises(UsageError, match=r"several files.*encoder\.weights=NAME.*other\.ckpt"):
@@ -136,6 +134,6 @@ def test_of_several_files_one_is_named(folder: Path, tmp_path: Path) -> None:
         fiber_files(str(mine), "../other.ckpt")
 
 
-def test_no_folder_is_told_with_what_to_fetch() -> None:
+def test_no_folder_is_told_with_what_to_fetch():
     with pytest.raises(AbsentModelError, match=r"encoder\.model=null: fetch fiber_pretrain\.ckpt"):
         fiber_files(None, None)

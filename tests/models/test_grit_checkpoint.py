@@ -1,8 +1,5 @@
 """Files of GRIT's weights: what is read, and what is refused."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,7 +36,7 @@ class Code:
 
 
 @pytest.mark.parametrize("n_memories", [0, 1, 3])
-def test_every_name_of_a_captioner_is_one_of_ours_or_unused(n_memories: int) -> None:
+def test_every_name_of_a_captioner_is_one_of_ours_or_unused(n_memories):
     built_network = network(n_memories=n_memories)
     weights = rename_grit_weights(released(built_network), Path("grit.pth"))
     assert set(weights) == set(built_network.state_dict())
@@ -50,9 +47,7 @@ def test_every_name_of_a_captioner_is_one_of_ours_or_unused(n_memories: int) -> 
 
 @pytest.mark.parametrize("zipped", [True, False])
 @pytest.mark.parametrize("write", [write_captioner, write_detector])
-def test_a_detector_sees_the_same_as_the_saved_one(
-    tmp_path: Path, write: Callable[..., Path], zipped: bool
-) -> None:
+def test_a_detector_sees_the_same_as_the_saved_one(tmp_path, write, zipped):
     item, fresh = network(), GritDetector(SMALL).eval()
     path = write(tmp_path / "grit.pth", item, _use_new_zipfile_serialization=zipped)
     load_detector(fresh, read_checkpoint(path), WHAT)
@@ -62,14 +57,14 @@ def test_a_detector_sees_the_same_as_the_saved_one(
             assert torch.equal(recorded, wanted)
 
 
-def test_a_detector_with_attributes_is_one(tmp_path: Path) -> None:
+def test_a_detector_with_attributes_is_one(tmp_path):
     item, fresh = network(), GritDetector(SMALL).eval()
     path = write_detector(tmp_path / "grit.pth", item, n_attributes=5)
     load_detector(fresh, read_checkpoint(path), WHAT)
     assert torch.equal(fresh.regions.query_embed.weight, item.detector.regions.query_embed.weight)
 
 
-def test_a_captioner_has_the_file_s_weights_and_the_words_that_both_know(tmp_path: Path) -> None:
+def test_a_captioner_has_the_file_s_weights_and_the_words_that_both_know(tmp_path):
     saved, other = network(), network(n_words=6, seed=1)
     before = other.cap_generator.word_emb.weight.clone()
     rows = shared_rows({"man": 3, "gender": 4, "female": 5}, {w: n for n, w in enumerate(WORDS)})
@@ -88,71 +83,71 @@ def refusal(weights: dict[str, object], path: Path) -> str:
     return str(refused.value)
 
 
-def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
+def test_weights_that_are_no_numbers_are_refused(tmp_path):
     weights: dict[str, object] = dict(released(network()))
     name = next(weight for weight in weights if weight.endswith("fc.weight"))
-    weights[name] = torch.full_like(weights[name], torch.nan)  # type: ignore[arg-type]
+    weights[name] = torch.full_like(weights[name], torch.nan)
     assert f"{name!r} contains NaN" in refusal({"state_dict": weights}, tmp_path / "g.pth")
 
 
-def test_a_captioner_without_its_positions_is_refused(tmp_path: Path) -> None:
+def test_a_captioner_without_its_positions_is_refused(tmp_path):
     weights = released(network())
     del weights["cap_generator.pos_emb.weight"]
     message = refusal({"state_dict": weights}, tmp_path / "g.pth")
     assert "'cap_generator.pos_emb.weight' is absent" in message
 
 
-def test_a_name_that_nobody_knows_is_refused(tmp_path: Path) -> None:
+def test_a_name_that_nobody_knows_is_refused(tmp_path):
     weights = released(network()) | {"head.weight": torch.zeros(1)}
     message = refusal({"state_dict": weights}, tmp_path / "g.pth")
     assert "'head.weight' is not a weight of GRIT" in message
 
 
-def test_a_weight_that_is_absent_is_refused(tmp_path: Path) -> None:
+def test_a_weight_that_is_absent_is_refused(tmp_path):
     weights = released(network())
     del weights["detector.det_module.query_embed.weight"]
     message = refusal({"state_dict": weights}, tmp_path / "g.pth")
     assert "'regions.query_embed.weight' is absent" in message
 
 
-def test_one_weight_under_two_names_is_refused_if_they_differ(tmp_path: Path) -> None:
+def test_one_weight_under_two_names_is_refused_if_they_differ(tmp_path):
     weights = released(network())
     name = "detector.det_module.query_embed.weight"
     twice = weights | {"detector.query_embed.weight": weights[name] + 1}
     assert "occurs in it twice" in refusal({"state_dict": twice}, tmp_path / "g.pth")
 
 
-def test_another_size_is_refused(tmp_path: Path) -> None:
+def test_another_size_is_refused(tmp_path):
     size = replace(SMALL, n_regions=5)
     message = refusal({"state_dict": released(network(size), size)}, tmp_path / "g.pth")
     assert "is of 5 x 128 numbers and not of 16 x 128" in message
     assert "encoder.size=small" in message
 
 
-def test_a_deeper_network_is_refused(tmp_path: Path) -> None:
+def test_a_deeper_network_is_refused(tmp_path):
     size = replace(SMALL, region_layers=3)
     message = refusal({"state_dict": released(network(size), size)}, tmp_path / "g.pth")
     assert "one too many" in message
 
 
-def test_an_optimiser_alone_is_refused(tmp_path: Path) -> None:
+def test_an_optimiser_alone_is_refused(tmp_path):
     message = refusal({"optim_model": {"state": {}}}, tmp_path / "g.pth")
     assert "neither state_dict (a captioner) nor model" in message
 
 
-def test_words_without_a_detector_are_refused(tmp_path: Path) -> None:
+def test_words_without_a_detector_are_refused(tmp_path):
     weights = {k: v for k, v in released(network()).items() if not k.startswith("detector.")}
     assert "has no detector" in refusal({"state_dict": weights}, tmp_path / "g.pth")
 
 
-def test_code_is_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_code_is_not_run(tmp_path, capsys):
     message = refusal({"state_dict": released(network()), "more": Code()}, tmp_path / "g.pth")
     assert "reading it could run code" in message
     assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
-def test_a_file_that_is_cut_short_is_refused(tmp_path: Path, share: float) -> None:
+def test_a_file_that_is_cut_short_is_refused(tmp_path, share):
     path = write_captioner(tmp_path / "g.pth", network())
     whole = path.read_bytes()
     path.write_bytes(whole[: int(len(whole) * share)])
@@ -160,12 +155,12 @@ def test_a_file_that_is_cut_short_is_refused(tmp_path: Path, share: float) -> No
         read_checkpoint(path)
 
 
-def test_a_file_that_is_absent_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_absent_is_told(tmp_path):
     with pytest.raises(ResourceError, match="fetch GRIT's weights by hand"):
         read_checkpoint(tmp_path / "g.pth")
 
 
-def test_words_are_read_by_number(tmp_path: Path) -> None:
+def test_words_are_read_by_number(tmp_path):
     vocabulary = read_vocabulary(write_vocabulary(tmp_path / "vocab.json"), len(WORDS))
     assert vocabulary["man"] == 4
 
@@ -174,6 +169,6 @@ def test_words_are_read_by_number(tmp_path: Path) -> None:
     ("words", "message"),
     [(WORDS[:5], "has 5 words, but the weights have 9"), (WORDS[::-1], "the first of them <unk>")],
 )
-def test_other_vocabularies_are_refused(tmp_path: Path, words: list[str], message: str) -> None:
+def test_other_vocabularies_are_refused(tmp_path, words, message):
     with pytest.raises(DataError, match=message):
         read_vocabulary(write_vocabulary(tmp_path / "vocab.json", words), len(WORDS))

@@ -1,7 +1,5 @@
 """A captioner of a GRIT file says what a second implementation reads out of the same file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -63,7 +61,7 @@ def expected(weights: dict[str, Tensor], words: list[int], row: int) -> Tensor:
 
 
 @pytest.mark.parametrize("n_memories", [0, 1, 3])
-def test_words_are_as_likely_as_in_a_second_implementation(tmp_path: Path, n_memories: int) -> None:
+def test_words_are_as_likely_as_in_a_second_implementation(tmp_path, n_memories):
     grit, weights = captioner(tmp_path, n_memories)
     with torch.no_grad():
         output = begun(grit).following(torch.tensor([CAPTION, CAPTION[::-1]]), **visual_inputs())
@@ -72,7 +70,7 @@ def test_words_are_as_likely_as_in_a_second_implementation(tmp_path: Path, n_mem
 
 
 @pytest.mark.parametrize("name", ["cap_generator.pos_emb.weight", "m_k", "m_v"])
-def test_positions_and_memory_of_the_file_matter(tmp_path: Path, name: str) -> None:
+def test_positions_and_memory_of_the_file_matter(tmp_path, name):
     """The test above would see it if one were left out."""
     _, weights = captioner(tmp_path, 1)
     without = {key: weight * (not key.endswith(name)) for key, weight in weights.items()}
@@ -80,7 +78,7 @@ def test_positions_and_memory_of_the_file_matter(tmp_path: Path, name: str) -> N
     assert differ.abs().max() > 1e-4  # ten times what it allows
 
 
-def test_positions_of_a_file_are_not_trained(tmp_path: Path) -> None:
+def test_positions_of_a_file_are_not_trained(tmp_path):
     grit, _ = captioner(tmp_path, 1)
     trained = {name for name, _ in begun(grit).named_parameters()}
     assert "cap_generator.positions" not in trained
@@ -96,7 +94,7 @@ def inputs(grit: Grit, n_words: int) -> PromptedInputs:
     return grit.read(long).fit(np.arange(8))
 
 
-def test_a_caption_that_fills_all_positions_is_read(tmp_path: Path) -> None:
+def test_a_caption_that_fills_all_positions_is_read(tmp_path):
     grit, _ = captioner(tmp_path, 0)
     most = N_POSITIONS - len(["<bos>", *Prompt("gender").before])  # which has the caption's place
     net = grit.build(inputs(grit, most)).eval()
@@ -105,12 +103,12 @@ def test_a_caption_that_fills_all_positions_is_read(tmp_path: Path) -> None:
     assert result.isfinite().all()
 
 
-def test_a_caption_beyond_all_positions_is_refused(tmp_path: Path) -> None:
+def test_a_caption_beyond_all_positions_is_refused(tmp_path):
     grit, _ = captioner(tmp_path, 0)
     with pytest.raises(DataError, match=r"reads 16 words, and 'a a a .* in its prompt has \d+; sh"):
         grit.build(inputs(grit, N_POSITIONS))
 
 
-def test_a_caption_of_any_length_is_read_from_scratch() -> None:
+def test_a_caption_of_any_length_is_read_from_scratch():
     grit = Grit(Prompt("gender"))
     assert grit.build(inputs(grit, 200)).cap_generator.positions is None

@@ -1,7 +1,5 @@
 """The names and shapes that test files of GRIT have are those of the authors' modules."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -15,7 +13,7 @@ LAYOUTS = DATA.parent / "layouts"
 
 
 @pytest.mark.parametrize("name", RELEASED)
-def test_names_and_shapes_are_those_of_the_authors_modules(name: str) -> None:
+def test_names_and_shapes_are_those_of_the_authors_modules(name):
     path = LAYOUTS / f"{name}.json"
     if not path.is_file():
         pytest.skip(f"{path} is absent")

@@ -1,7 +1,5 @@
 """How likely language models find texts, against the library's own logits on tiny models."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -67,14 +65,14 @@ def numbers_of(logs: np.ndarray, last: int = 1) -> list[float]:
     ]
 
 
-def test_numbers_are_those_of_the_whole_network(causal: Path) -> None:
+def test_numbers_are_those_of_the_whole_network(causal):
     vectors = model(causal).embed(TEXTS)
     expected = [numbers_of(logs) for logs in logs_of(causal, TEXTS)]
     np.testing.assert_allclose(vectors, expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
-def test_padding_on_either_side_gives_the_same(causal: Path, side: str) -> None:
+def test_padding_on_either_side_gives_the_same(causal, side):
     """The library's padded batch against ours, in which nothing is padded."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -96,7 +94,7 @@ def test_padding_on_either_side_gives_the_same(causal: Path, side: str) -> None:
     np.testing.assert_allclose(ours[:, 1] + ours[:, 3], totals, rtol=1e-4)
 
 
-def test_the_texts_beside_one_do_not_matter(causal: Path) -> None:
+def test_the_texts_beside_one_do_not_matter(causal):
     together = model(causal).embed(TEXTS)
     alone = np.concatenate([model(causal).embed([text]) for text in TEXTS])
     np.testing.assert_allclose(together, alone, rtol=1e-4, atol=1e-4)
@@ -105,7 +103,7 @@ def test_the_texts_beside_one_do_not_matter(causal: Path) -> None:
 @pytest.mark.skipif(
     transformers.__version__.startswith("4."), reason="its networks heed no such masks: one by one"
 )
-def test_texts_that_begin_alike_share_their_beginning(causal: Path) -> None:
+def test_texts_that_begin_alike_share_their_beginning(causal):
     assert model(causal)._together > 1
 
 
@@ -153,13 +151,13 @@ def windowed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return folder
 
 
-def test_texts_beyond_a_window_are_as_likely_as_alone(windowed: Path) -> None:
+def test_texts_beyond_a_window_are_as_likely_as_alone(windowed):
     vectors = model(windowed).embed(LONG)
     expected = [numbers_of(logs) for logs in logs_of(windowed, LONG)]
     np.testing.assert_allclose(vectors, expected, rtol=2e-3, atol=2e-3)
 
 
-def test_windows_of_these_models_matter(windowed: Path, tmp_path: Path) -> None:
+def test_windows_of_these_models_matter(windowed, tmp_path):
     """The test above would see it if no layer heeded its window."""
     path = copytree(windowed, tmp_path / "wide") / "config.json"
     settings = json.loads(path.read_text())
@@ -171,7 +169,7 @@ def test_windows_of_these_models_matter(windowed: Path, tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:`position_ids` have no functionality")  # Bloom's, in 4.51
 @pytest.mark.parametrize("kind", [*ARCHITECTURES, "bloom"])
-def test_every_kind_of_causal_model_is_asked_rightly(kind: str, tmp_path: Path) -> None:
+def test_every_kind_of_causal_model_is_asked_rightly(kind, tmp_path):
     from transformers import AutoConfig, AutoModelForCausalLM
 
     torch.manual_seed(0)
@@ -186,20 +184,18 @@ def test_every_kind_of_causal_model_is_asked_rightly(kind: str, tmp_path: Path) 
     np.testing.assert_allclose(vectors, expected, rtol=2e-3, atol=2e-3)
 
 
-def test_a_network_that_heeds_no_such_masks_reads_texts_one_by_one(
-    causal: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_network_that_heeds_no_such_masks_reads_texts_one_by_one(causal, monkeypatch):
     together = model(causal).embed(TEXTS)
     monkeypatch.setattr(Likelihoods, "_can_share", lambda self: False)
     np.testing.assert_allclose(model(causal).embed(TEXTS), together, rtol=1e-4, atol=1e-4)
 
 
-def test_without_a_beginning_the_first_token_is_not_scored(causal: Path) -> None:
+def test_without_a_beginning_the_first_token_is_not_scored(causal):
     values = dict(zip(COLUMNS, model(causal, bos=False).embed(["a man rides"])[0], strict=True))
     assert values["tokens"] == 2
 
 
-def test_pseudo_likelihood_hides_one_token_at_a_time(masked: Path) -> None:
+def test_pseudo_likelihood_hides_one_token_at_a_time(masked):
     from transformers import AutoModelForMaskedLM, AutoTokenizer
 
     network = AutoModelForMaskedLM.from_pretrained(masked).eval()
@@ -217,7 +213,7 @@ def test_pseudo_likelihood_hides_one_token_at_a_time(masked: Path) -> None:
 # --- pooling
 
 
-def test_pooling_is_what_its_name_says() -> None:
+def test_pooling_is_what_its_name_says():
     p, end = np.array([0.5, 0.25, 0.125]), 0.0625
     array = np.array([numbers_of(np.log([*p, end]), last=2)], np.float32)
     whole = [*p, end]
@@ -234,7 +230,7 @@ def test_pooling_is_what_its_name_says() -> None:
         assert result == pytest.approx(value, rel=1e-6), term
 
 
-def test_the_last_word_may_have_several_tokens(tmp_path: Path) -> None:
+def test_the_last_word_may_have_several_tokens(tmp_path):
     """A tokenizer of signs: the last word is as many tokens as it has signs."""
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
@@ -256,7 +252,7 @@ def test_the_last_word_may_have_several_tokens(tmp_path: Path) -> None:
 # --- beginnings
 
 
-def test_all_beginnings_are_in_some_part_after_their_own() -> None:
+def test_all_beginnings_are_in_some_part_after_their_own():
     known = Beginnings([(1, 2, 3), (1, 2, 4), (5,), (1, 6)])
     for most in (0, 2, 4, 100):
         parts = list(known.parts(most))
@@ -269,7 +265,7 @@ def test_all_beginnings_are_in_some_part_after_their_own() -> None:
             )
 
 
-def test_a_beginning_sees_what_it_begins_with_and_nothing_else() -> None:
+def test_a_beginning_sees_what_it_begins_with_and_nothing_else():
     known = Beginnings([(1, 2, 3), (1, 9)])
     ancestry = known.ancestry(np.arange(4))
     assert [np.flatnonzero(row).tolist() for row in ancestry] == [[0], [0, 1], [0, 1, 2], [0, 3]]
@@ -278,7 +274,7 @@ def test_a_beginning_sees_what_it_begins_with_and_nothing_else() -> None:
 # --- refusals
 
 
-def test_a_tokenizer_without_a_beginning_is_refused(causal: Path, tmp_path: Path) -> None:
+def test_a_tokenizer_without_a_beginning_is_refused(causal, tmp_path):
     write_causal(tmp_path)
     path = tmp_path / "tokenizer_config.json"
     content = json.loads(path.read_text())
@@ -287,17 +283,17 @@ def test_a_tokenizer_without_a_beginning_is_refused(causal: Path, tmp_path: Path
         model(tmp_path)
 
 
-def test_a_text_beyond_the_context_is_refused(causal: Path) -> None:
+def test_a_text_beyond_the_context_is_refused(causal):
     with pytest.raises(DataError, match=r"reads 64 tokens, and 'a a a.* has 81; shorten"):
         model(causal).embed(["a " * 80])
 
 
-def test_a_text_of_one_token_without_a_beginning_is_refused(causal: Path) -> None:
+def test_a_text_of_one_token_without_a_beginning_is_refused(causal):
     with pytest.raises(DataError, match="no token to score in 'dog'"):
         model(causal, bos=False).embed(["dog"])
 
 
-def test_numbers_that_are_none_are_refused(tmp_path: Path) -> None:
+def test_numbers_that_are_none_are_refused(tmp_path):
     from safetensors.torch import load_file, save_file
 
     write_causal(tmp_path)

@@ -1,12 +1,9 @@
 """The oldest transformers that is supported gives the vectors of the one that is installed."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +30,7 @@ print(transformers.__version__)
 """
 
 
-def test_it_is_the_oldest_that_is_supported() -> None:
+def test_it_is_the_oldest_that_is_supported():
     text = (REPOSITORY / "pyproject.toml").read_text()
     oldest = re.search(r'"transformers>=([\d.]+)"', text)
     assert oldest
@@ -42,9 +39,7 @@ def test_it_is_the_oldest_that_is_supported() -> None:
 
 @pytest.mark.skipif(not OLDEST.is_dir(), reason="`make oldest` installs it and runs this")
 @pytest.mark.parametrize("write", [write_bert, write_gpt2])
-def test_both_majors_of_transformers_give_the_same_vectors(
-    write: Callable[[Path], Path], tmp_path: Path
-) -> None:
+def test_both_majors_of_transformers_give_the_same_vectors(write, tmp_path):
     import torch
 
     folder, result = tmp_path / "model", tmp_path / "found.npy"

@@ -1,7 +1,5 @@
 """Models of open_clip against what the library makes of the same folder."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -63,20 +61,20 @@ def library(folder: Path, *, quick: bool = False) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("quick", [False, True])
-def test_vectors_are_the_library_s(folder: Path, quick: bool) -> None:
+def test_vectors_are_the_library_s(folder, quick):
     recorded, message = library(folder, quick=quick)
     np.testing.assert_allclose(photos_of(folder, quick=quick), recorded, atol=1e-5)
     np.testing.assert_allclose(our_model(folder, quick=quick).texts(TEXTS), message, atol=1e-5)
 
 
-def test_one_with_a_tokenizer_of_transformers_too(tmp_path: Path) -> None:
+def test_one_with_a_tokenizer_of_transformers_too(tmp_path):
     folder = write_of_words(tmp_path / "words", init_logit_bias=-10)
     recorded, message = library(folder)
     np.testing.assert_allclose(photos_of(folder), recorded, atol=1e-5)
     np.testing.assert_allclose(our_model(folder).texts(TEXTS), message, atol=1e-5)
 
 
-def test_quick_gelu_gives_other_vectors(folder: Path) -> None:
+def test_quick_gelu_gives_other_vectors(folder):
     photos = [photos_of(folder, quick=quick) for quick in (False, True)]
     texts = [our_model(folder, quick=quick).texts(TEXTS) for quick in (False, True)]
     for gelu, approximate in (photos, texts):
@@ -92,15 +90,13 @@ def test_quick_gelu_gives_other_vectors(folder: Path) -> None:
         {"mean": [0.5, 0.5, 0.5], "std": 0.5},
     ],
 )
-def test_preprocessing_travels_with_the_weights(
-    folder: Path, tmp_path: Path, shown: dict[str, Any]
-) -> None:
+def test_preprocessing_travels_with_the_weights(folder, tmp_path, shown):
     mine = changed(folder, tmp_path / "mine", preprocess_cfg=shown)
     np.testing.assert_allclose(photos_of(mine), library(mine)[0], atol=1e-5)
     assert np.abs(photos_of(mine) - photos_of(folder)).max() > 1e-5
 
 
-def test_lengths_are_the_model_s_own_where_it_is_asked(folder: Path) -> None:
+def test_lengths_are_the_model_s_own_where_it_is_asked(folder):
     model = our_model(folder)
     shown = [model.prepare(one) for one in PICTURES]
     raw = model.photos(shown, normalize=False)
@@ -109,7 +105,7 @@ def test_lengths_are_the_model_s_own_where_it_is_asked(folder: Path) -> None:
     np.testing.assert_allclose(raw / length, model.photos(shown, normalize=True), atol=1e-6)
 
 
-def test_files_of_pytorch_are_read_as_numbers(folder: Path, tmp_path: Path) -> None:
+def test_files_of_pytorch_are_read_as_numbers(folder, tmp_path):
     mine = changed(folder, tmp_path / "mine")
     from safetensors.torch import load_file
 
@@ -133,7 +129,7 @@ class Evil:
         return raise_it, ("raise SystemExit('it ran')",)
 
 
-def test_a_file_that_would_run_code_is_refused(folder: Path, tmp_path: Path) -> None:
+def test_a_file_that_would_run_code_is_refused(folder, tmp_path):
     mine = changed(folder, tmp_path / "mine")
     torch.save({"state_dict": Evil()}, mine / "evil.pt")
     with pytest.raises(DataError, match="contains more than numbers"):
@@ -159,15 +155,13 @@ def test_a_file_that_would_run_code_is_refused(folder: Path, tmp_path: Path) -> 
         ("preprocess_cfg", {"resize_mode": "bend"}, "there is shortest, longest, squash"),
     ],
 )
-def test_a_configuration_that_is_not_built_is_refused(
-    folder: Path, tmp_path: Path, part: str, changes: dict[str, Any], expected: str
-) -> None:
+def test_a_configuration_that_is_not_built_is_refused(folder, tmp_path, part, changes, expected):
     mine = changed(folder, tmp_path / "mine", **{part: changes})
     with pytest.raises(DataError, match=expected):
         our_model(mine)
 
 
-def test_absent_files_are_named(folder: Path, tmp_path: Path) -> None:
+def test_absent_files_are_named(folder, tmp_path):
     mine = changed(folder, tmp_path / "mine")
     with pytest.raises(AbsentModelError, match=r"nope\.pt is absent"):
         find_open_clip(str(mine), "nope.pt")
@@ -180,7 +174,7 @@ def test_absent_files_are_named(folder: Path, tmp_path: Path) -> None:
         find_open_clip(None)
 
 
-def test_the_vocabulary_must_be_there_where_it_is_named(folder: Path, tmp_path: Path) -> None:
+def test_the_vocabulary_must_be_there_where_it_is_named(folder, tmp_path):
     mine = changed(folder, tmp_path / "mine")
     config = json.loads((mine / CONFIG).read_text())
     config["model_cfg"]["text_cfg"]["hf_tokenizer_name"] = "nobody/words"

@@ -1,10 +1,7 @@
 """Image-text models of five kinds say how likely answers are; the same under both transformers."""
 
-from __future__ import annotations
-
 import json
 import shutil
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -54,9 +51,7 @@ def likely(model: PictureText, *questions: Question) -> np.ndarray[Any, Any]:
 
 
 @pytest.mark.parametrize("kind", WRITERS)
-def test_answers_are_as_likely_alone_as_among_others(
-    kind: str, folder: Path, pictures: Pictures
-) -> None:
+def test_answers_are_as_likely_alone_as_among_others(kind, folder, pictures):
     built_model = model(folder, kind)
     texts = (BEFORE, "the gender is", "a small red dog on the beach therefore the gender is")
     questions = [Question(pictures, row, text, GROUPS) for row in range(3) for text in texts]
@@ -65,9 +60,7 @@ def test_answers_are_as_likely_alone_as_among_others(
 
 
 @pytest.mark.parametrize("kind", GOING_ON)
-def test_two_words_are_as_likely_as_one_after_the_other(
-    kind: str, folder: Path, pictures: Pictures
-) -> None:
+def test_two_words_are_as_likely_as_one_after_the_other(kind, folder, pictures):
     built_model = model(folder, kind)
     both = likely(built_model, Question(pictures, 0, BEFORE, ("young male", "old female")))
     first = likely(built_model, Question(pictures, 0, BEFORE, ("young", "old")))
@@ -79,9 +72,7 @@ def test_two_words_are_as_likely_as_one_after_the_other(
 
 
 @pytest.mark.parametrize("kind", [kind for kind in WRITERS if kind in APART])
-def test_an_answer_apart_is_as_likely_as_the_model_is_to_write_it(
-    kind: str, folder: Path, pictures: Pictures
-) -> None:
+def test_an_answer_apart_is_as_likely_as_the_model_is_to_write_it(kind, folder, pictures):
     """By the library's own generation; signs that it is made to write come before."""
     built_model = model(folder, kind)
     network, tokenizer = built_model.network, built_model._processor.tokenizer
@@ -100,9 +91,7 @@ def test_an_answer_apart_is_as_likely_as_the_model_is_to_write_it(
 
 
 @pytest.mark.parametrize("kind", GOING_ON)
-def test_an_answer_is_as_likely_as_the_model_is_to_write_it(
-    kind: str, folder: Path, pictures: Pictures
-) -> None:
+def test_an_answer_is_as_likely_as_the_model_is_to_write_it(kind, folder, pictures):
     """By the library's own generation, which prepares texts in its own way."""
     built_model = model(folder, kind)
     network, tokenizer = built_model.network, built_model._processor.tokenizer
@@ -128,7 +117,7 @@ def test_an_answer_is_as_likely_as_the_model_is_to_write_it(
 
 
 @pytest.mark.parametrize("kind", WRITERS)
-def test_the_picture_is_looked_at(kind: str, folder: Path, pictures: Pictures) -> None:
+def test_the_picture_is_looked_at(kind, folder, pictures):
     blank = pictures.edited(Blank())
     recorded, unseen = (
         likely(model(folder, kind), Question(item, 0, BEFORE, GROUPS)) for item in (pictures, blank)
@@ -136,7 +125,7 @@ def test_the_picture_is_looked_at(kind: str, folder: Path, pictures: Pictures) -
     assert np.abs(recorded - unseen).max() > 1e-4
 
 
-def test_a_picture_is_shown_as_to_all_others(folder: Path, pictures: Pictures) -> None:
+def test_a_picture_is_shown_as_to_all_others(folder, pictures):
     built_model = model(folder, "blip")
     content = built_model.read(Question(pictures, 0, BEFORE, GROUPS))
     by_hand = built_model._processor.image_processor(
@@ -152,21 +141,19 @@ def test_a_picture_is_shown_as_to_all_others(folder: Path, pictures: Pictures) -
         ("dog " * 80, GROUPS, r"reads 64 tokens, and 'dog .* has 8\d; shorten encoder.prompt"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(
-    before: str, follows: tuple[str, ...], message: str, folder: Path, pictures: Pictures
-) -> None:
+def test_what_cannot_be_asked_is_refused(before, follows, message, folder, pictures):
     with pytest.raises(DataError, match=message):
         model(folder, "git").read(Question(pictures, 0, before, follows))
 
 
-def test_a_text_longer_than_florence_2_reads_is_refused(folder: Path, pictures: Pictures) -> None:
+def test_a_text_longer_than_florence_2_reads_is_refused(folder, pictures):
     if not (folder / "florence2").is_dir():
         pytest.skip("this major of transformers has no Florence-2")
     with pytest.raises(DataError, match=r"reads 64 tokens, and 'dog .*; shorten encoder.prompt"):
         model(folder, "florence2").read(Question(pictures, 0, "dog " * 80, GROUPS))
 
 
-def test_a_model_without_pictures_is_refused(tmp_path: Path) -> None:
+def test_a_model_without_pictures_is_refused(tmp_path):
     with pytest.raises(DataError, match=r"model type 'gpt2' is not supported here.*blip-2"):
         find_pretrained(str(write_gpt2(tmp_path)), KINDS)
 
@@ -179,9 +166,7 @@ def test_a_model_without_pictures_is_refused(tmp_path: Path) -> None:
         (("model.safetensors",), BiasPipelineError, "model.safetensors is absent"),
     ],
 )
-def test_what_is_missing_is_named(
-    absent: Sequence[str], error: type[Exception], message: str, tmp_path: Path
-) -> None:
+def test_what_is_missing_is_named(absent, error, message, tmp_path):
     place = write(tmp_path / "model", "blip")
     for name in absent:
         (place / name).unlink(missing_ok=True)
@@ -189,7 +174,7 @@ def test_what_is_missing_is_named(
         PictureText(find_pretrained(str(place), KINDS), torch.device("cpu"), SIDE)
 
 
-def test_a_broken_processor_is_told(folder: Path, tmp_path: Path) -> None:
+def test_a_broken_processor_is_told(folder, tmp_path):
     model(folder, "blip")
     place = tmp_path / "model"
     shutil.copytree(folder / "blip", place)
@@ -199,7 +184,7 @@ def test_a_broken_processor_is_told(folder: Path, tmp_path: Path) -> None:
         PictureText(find_pretrained(str(place), KINDS), torch.device("cpu"), SIDE)
 
 
-def test_it_computes_in_the_precision_that_is_asked_for(folder: Path, pictures: Pictures) -> None:
+def test_it_computes_in_the_precision_that_is_asked_for(folder, pictures):
     model(folder, "llava")
     pretrained = find_pretrained(str(folder / "llava"), KINDS)
     half = PictureText(pretrained, torch.device("cpu"), SIDE, "bfloat16")
@@ -207,7 +192,7 @@ def test_it_computes_in_the_precision_that_is_asked_for(folder: Path, pictures: 
     assert np.isfinite(likely(half, Question(pictures, 0, BEFORE, GROUPS))).all()
 
 
-def test_a_question_has_a_form(folder: Path, pictures: Pictures) -> None:
+def test_a_question_has_a_form(folder, pictures):
     """Questions of other lengths are not filled up, so nobody is read beside signs for nothing."""
     built_model = model(folder, "git")
     one = built_model.read(Question(pictures, 0, BEFORE, GROUPS))

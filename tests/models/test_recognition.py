@@ -1,9 +1,6 @@
 """Networks that say what pictures show, beside what the library makes of the same weights."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +42,7 @@ def processed(folder: Path, path: Path) -> Any:
     return process(images=Image.open(path).convert("RGB"), return_tensors="pt")
 
 
-def test_a_classifier_is_as_sure_as_the_librarys(tmp_path: Path, photos: list[Path]) -> None:
+def test_a_classifier_is_as_sure_as_the_librarys(tmp_path, photos):
     from transformers import ResNetForImageClassification
 
     folder = write_resnet(tmp_path)
@@ -59,13 +56,13 @@ def test_a_classifier_is_as_sure_as_the_librarys(tmp_path: Path, photos: list[Pa
         assert item == pytest.approx(expected, rel=1e-5)
 
 
-def test_the_surest_label_stands_first(tmp_path: Path, photos: list[Path]) -> None:
+def test_the_surest_label_stands_first(tmp_path, photos):
     (description,) = (item := opened(write_resnet(tmp_path))).describe([item.read(photos[0])])
     confidences = [confidence for _, confidence in json.loads(description)]
     assert confidences == sorted(confidences, reverse=True)
 
 
-def test_clip_is_as_sure_of_names_as_the_librarys(tmp_path: Path, photos: list[Path]) -> None:
+def test_clip_is_as_sure_of_names_as_the_librarys(tmp_path, photos):
     from transformers import AutoTokenizer, CLIPModel
 
     folder = write_clip(tmp_path)
@@ -85,9 +82,7 @@ def test_clip_is_as_sure_of_names_as_the_librarys(tmp_path: Path, photos: list[P
 
 
 @pytest.mark.parametrize("kind", ["yolos", "conditional_detr"])
-def test_a_detectors_label_is_as_sure_as_its_surest_box(
-    kind: str, tmp_path: Path, photos: list[Path]
-) -> None:
+def test_a_detectors_label_is_as_sure_as_its_surest_box(kind, tmp_path, photos):
     import transformers
 
     folder = write_detector(tmp_path, kind)
@@ -107,11 +102,11 @@ def test_a_detectors_label_is_as_sure_as_its_surest_box(
         assert name is None or item[name] == pytest.approx(float(boxes["scores"][best]), rel=1e-4)
 
 
-def test_what_is_no_category_is_not_seen(tmp_path: Path, photos: list[Path]) -> None:
+def test_what_is_no_category_is_not_seen(tmp_path, photos):
     assert "" not in recognized(opened(write_resnet(tmp_path)), photos[:1])[0]
 
 
-def test_only_the_surest_labels_are_kept(tmp_path: Path, photos: list[Path]) -> None:
+def test_only_the_surest_labels_are_kept(tmp_path, photos):
     class Many(Recognizer):
         names = tuple(map(str, range(2 * KEPT)))
 
@@ -149,8 +144,6 @@ def backbone(folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("write", "message"), [(broken, "its weights are broken"), (backbone, "weights are missing")]
 )
-def test_what_cannot_tell_is_refused(
-    write: Callable[[Path], Path], message: str, tmp_path: Path, photos: list[Path]
-) -> None:
+def test_what_cannot_tell_is_refused(write, message, tmp_path, photos):
     with pytest.raises(DataError, match=message):
         recognized(opened(write(tmp_path)), photos)

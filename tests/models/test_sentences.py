@@ -1,7 +1,5 @@
 """Language models as embedders: what transformers computes for each text alone."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 from collections.abc import Callable
@@ -62,9 +60,7 @@ REDUCED: dict[How, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("how", REDUCED)
 @pytest.mark.parametrize("write", [write_bert, write_gpt2])
-def test_a_vector_is_what_transformers_computes_for_the_text_alone(
-    how: How, write: Callable[[Path], Path], tmp_path: Path
-) -> None:
+def test_a_vector_is_what_transformers_computes_for_the_text_alone(how, write, tmp_path):
     folder = write(tmp_path)
     vectors = sentences(folder, how).embed(TEXTS)
     expected = [REDUCED[how](alone(folder, text)) for text in TEXTS]
@@ -72,34 +68,34 @@ def test_a_vector_is_what_transformers_computes_for_the_text_alone(
 
 
 @pytest.mark.parametrize("how", REDUCED)
-def test_padding_plays_no_part_in_pooling(how: How) -> None:
+def test_padding_plays_no_part_in_pooling(how):
     hidden = torch.arange(12.0).reshape(1, 4, 3)
     padded = torch.cat([hidden[:, :2], torch.full((1, 2, 3), 99.0)], dim=1)
     result = pool_tokens(padded, how, torch.tensor([2]))
     assert result.tolist() == pool_tokens(hidden[:, :2], how, torch.tensor([2])).tolist()
 
 
-def test_order_and_company_change_nothing(bert: Path) -> None:
+def test_order_and_company_change_nothing(bert):
     model = sentences(bert)
     both = model.embed(TEXTS)
     np.testing.assert_allclose(model.embed(TEXTS[::-1])[::-1], both, rtol=0, atol=1e-6)
 
 
-def test_the_last_token_of_a_causal_model_is_taken(tmp_path: Path) -> None:
+def test_the_last_token_of_a_causal_model_is_taken(tmp_path):
     assert pooling_of(find_pretrained(str(write_gpt2(tmp_path)), KINDS), None, None).how == "last"
 
 
-def test_a_mark_of_masking_is_the_models_mask(bert: Path) -> None:
+def test_a_mark_of_masking_is_the_models_mask(bert):
     model = sentences(bert)
     np.testing.assert_array_equal(*model.embed(["a <gender> rides", "a [MASK] rides"]))
 
 
-def test_a_mark_of_alignment_is_the_models_unknown_token(bert: Path) -> None:
+def test_a_mark_of_alignment_is_the_models_unknown_token(bert):
     model = sentences(bert)
     np.testing.assert_array_equal(*model.embed(["a <unk> rides", "a [UNK] rides"]))
 
 
-def test_half_a_sign_is_read_as_something(bert: Path) -> None:
+def test_half_a_sign_is_read_as_something(bert):
     assert np.isfinite(sentences(bert).embed(["a \ud83d dog"])).all()
 
 
@@ -109,33 +105,33 @@ def test_half_a_sign_is_read_as_something(bert: Path) -> None:
 @pytest.mark.parametrize(
     ("mode", "how"), [("mean_tokens", "mean"), ("cls_token", "cls"), ("lasttoken", "last")]
 )
-def test_pooling_is_read_from_the_models_files(mode: str, how: How, bert: Path) -> None:
+def test_pooling_is_read_from_the_models_files(mode, how, bert):
     write_sentence_parts(bert, mode)
     assert own_pooling(bert, "mean") == Pooling(how, normalize=True, longest=16)
 
 
-def test_a_model_that_says_nothing_is_pooled_as_asked(bert: Path) -> None:
+def test_a_model_that_says_nothing_is_pooled_as_asked(bert):
     assert own_pooling(bert, "cls") == Pooling("cls")
 
 
-def test_a_choice_goes_before_the_models_files(bert: Path) -> None:
+def test_a_choice_goes_before_the_models_files(bert):
     write_sentence_parts(bert)
     model = find_pretrained(str(bert), KINDS)
     assert pooling_of(model, "cls", False) == Pooling("cls", normalize=False, longest=16)
 
 
-def test_normalised_vectors_have_length_one(bert: Path) -> None:
+def test_normalised_vectors_have_length_one(bert):
     write_sentence_parts(bert)
     np.testing.assert_allclose(np.linalg.norm(sentences(bert).embed(TEXTS), axis=1), 1, atol=1e-6)
 
 
-def test_an_unknown_pooling_is_refused_with_the_key_to_set(bert: Path) -> None:
+def test_an_unknown_pooling_is_refused_with_the_key_to_set(bert):
     write_sentence_parts(bert, "max_tokens")
     with pytest.raises(DataError, match=r"1_Pooling/config.json: pools by max_.*encoder\.pooling"):
         sentences(bert)
 
 
-def test_an_unknown_part_of_a_sentence_model_is_refused(bert: Path) -> None:
+def test_an_unknown_part_of_a_sentence_model_is_refused(bert):
     write_sentence_parts(bert)
     parts = json.loads((bert / "modules.json").read_text())
     (bert / "modules.json").write_text(json.dumps([*parts, {"path": "3", "type": "x.Dense"}]))
@@ -146,13 +142,13 @@ def test_an_unknown_part_of_a_sentence_model_is_refused(bert: Path) -> None:
 # Captions longer than the model's positions
 
 
-def test_long_texts_are_cut_and_counted(bert: Path) -> None:
+def test_long_texts_are_cut_and_counted(bert):
     model = sentences(bert)
     assert np.isfinite(model.embed(["a dog", "a dog " * 30])).all()
     assert model.cut == {1}
 
 
-def test_a_models_own_limit_counts(bert: Path) -> None:
+def test_a_models_own_limit_counts(bert):
     write_sentence_parts(bert)
     model = sentences(bert)
     model.embed(["a dog " * 8])  # 18 tokens with the specials: the network reads 24
@@ -162,7 +158,7 @@ def test_a_models_own_limit_counts(bert: Path) -> None:
 # What cannot be used
 
 
-def test_another_kind_of_model_is_refused(bert: Path) -> None:
+def test_another_kind_of_model_is_refused(bert):
     change(bert / "config.json", model_type="resnet")
     with pytest.raises(DataError, match="model type 'resnet' is not supported here"):
         find_pretrained(str(bert), KINDS)
@@ -172,20 +168,20 @@ def change(path: Path, **changes: Any) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
 
-def test_broken_weights_are_refused(bert: Path) -> None:
+def test_broken_weights_are_refused(bert):
     weights = bert / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:2000])
     with pytest.raises(DataError, match=r"cannot be loaded \(.*; fetch its files again"):
         sentences(bert)
 
 
-def test_weights_of_another_configuration_are_refused(bert: Path) -> None:
+def test_weights_of_another_configuration_are_refused(bert):
     change(bert / "config.json", hidden_size=48)
     with pytest.raises(DataError, match=r"weights of other sizes than config\.json says"):
         sentences(bert)
 
 
-def test_weights_that_are_no_numbers_are_refused(bert: Path) -> None:
+def test_weights_that_are_no_numbers_are_refused(bert):
     file = load_file(bert / "model.safetensors")
     file["embeddings.word_embeddings.weight"][:] = np.nan
     save_file(file, bert / "model.safetensors", metadata={"format": "pt"})
@@ -193,7 +189,7 @@ def test_weights_that_are_no_numbers_are_refused(bert: Path) -> None:
         sentences(bert).embed(["a dog"])
 
 
-def test_a_missing_pooler_is_not_missed(bert: Path) -> None:
+def test_a_missing_pooler_is_not_missed(bert):
     file = load_file(bert / "model.safetensors")
     weights_left = {key: value for key, value in file.items() if not key.startswith("pooler")}
     assert len(weights_left) < len(file)
@@ -202,7 +198,7 @@ def test_a_missing_pooler_is_not_missed(bert: Path) -> None:
     np.testing.assert_array_equal(sentences(bert).embed(TEXTS), before)
 
 
-def test_code_that_lies_with_a_model_is_never_run(bert: Path, tmp_path: Path) -> None:
+def test_code_that_lies_with_a_model_is_never_run(bert, tmp_path):
     canary = tmp_path / "canary"
     (bert / "modeling.py").write_text(f"open({str(canary)!r}, 'w')")
     change(bert / "config.json", auto_map={"AutoModel": "modeling.Own"})
@@ -210,9 +206,7 @@ def test_code_that_lies_with_a_model_is_never_run(bert: Path, tmp_path: Path) ->
     assert not canary.exists()
 
 
-def test_e17_a_name_that_is_nowhere_is_told_with_all_one_needs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_e17_a_name_that_is_nowhere_is_told_with_all_one_needs(tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     with pytest.raises(ResourceError) as refused:
         find_pretrained("somebody/model", KINDS, revision="v2")
@@ -221,9 +215,7 @@ def test_e17_a_name_that_is_nowhere_is_told_with_all_one_needs(
         assert part in printed_str
 
 
-def test_e17_half_a_download_is_told_with_the_command_that_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_e17_half_a_download_is_told_with_the_command_that_goes_on(tmp_path, monkeypatch):
     commit = "0" * 40
     snapshot = tmp_path / "models--somebody--model" / "snapshots" / commit
     snapshot.mkdir(parents=True)
@@ -247,17 +239,17 @@ def minilm() -> Pretrained:
     return find_pretrained(MINILM, KINDS)
 
 
-def test_the_package_carries_the_published_weights(minilm: Pretrained) -> None:
+def test_the_package_carries_the_published_weights(minilm):
     assert minilm.files["model.safetensors"] == CARRIED[MINILM].sha256
 
 
-def test_a_package_carries_no_other_revision(minilm: Pretrained, tmp_path: Path) -> None:
+def test_a_package_carries_no_other_revision(minilm, tmp_path):
     del minilm
     with pytest.raises(ResourceError):
         find_place(MINILM, "another")
 
 
-def test_minilm_gives_the_vectors_of_sentence_transformers(minilm: Pretrained) -> None:
+def test_minilm_gives_the_vectors_of_sentence_transformers(minilm):
     check_frozen(minilm, "minilm")
 
 
@@ -268,14 +260,14 @@ def check_frozen(model: Pretrained, name: str) -> None:
     np.testing.assert_allclose(vectors, frozen["vectors"], rtol=0, atol=1e-5)
 
 
-def test_mpnet_gives_the_vectors_of_sentence_transformers() -> None:
+def test_mpnet_gives_the_vectors_of_sentence_transformers():
     folder = DATA / "models" / "all-mpnet-base-v2"
     if not folder.is_dir():
         pytest.skip(f"all-mpnet-base-v2 is not at {folder}; docs/encoders.md says how to get it")
     check_frozen(find_pretrained(str(folder), KINDS), "mpnet")
 
 
-def test_minilm_gives_what_an_installed_sentence_transformers_does(minilm: Pretrained) -> None:
+def test_minilm_gives_what_an_installed_sentence_transformers_does(minilm):
     oracle = pytest.importorskip("sentence_transformers", reason="the oracle is not installed")
     sentence_transformer = oracle.SentenceTransformer(str(minilm.folder), device="cpu")
     texts = [text for text in TEXTS if text]

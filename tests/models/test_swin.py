@@ -1,7 +1,5 @@
 """The Swin transformer against timm's, whose names of weights differ."""
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Any
@@ -56,12 +54,12 @@ def compare(theirs: Any, ours: Swin, pixels: Tensor) -> None:
             assert (level - grid).abs().max() < 1e-5 * grid.abs().max()
 
 
-def test_levels_are_those_of_timm() -> None:
+def test_levels_are_those_of_timm():
     """The coarsest grid is one window, which is not shifted."""
     compare(*both(64, 4), torch.randn(2, 3, 64, 64))
 
 
-def test_levels_of_detectors_are_those_of_timm() -> None:
+def test_levels_of_detectors_are_those_of_timm():
     """The coarsest grid is one window, which is shifted all the same."""
     theirs, ours = both(64, 4, always_partition=True, strict_img_size=False)
     compare(theirs, ours, torch.randn(2, 3, 64, 64))
@@ -99,15 +97,15 @@ def plainly(block: SwinBlock, grid: Tensor, shift: int) -> Tensor:
                 heads.append(
                     sum(w * v[r, c, head] for w, (r, c) in zip(weights, window, strict=True))
                 )
-            attended[row, column] = torch.cat(heads)  # type: ignore[arg-type]
+            attended[row, column] = torch.cat(heads)
     middle = grid + attn.proj(attended)
     return middle + block.mlp(block.norm2(middle))
 
 
 @pytest.mark.parametrize("shifted", [False, True])
 def test_grids_that_windows_do_not_fill_are_filled_up_before_windows_are_shifted(
-    shifted: bool,
-) -> None:
+    shifted,
+):
     torch.manual_seed(0)
     block = SwinBlock(4, 2, 4, 0.0, shifted=shifted, shrinks=False).eval()
     for weight in block.parameters():
@@ -118,13 +116,13 @@ def test_grids_that_windows_do_not_fill_are_filled_up_before_windows_are_shifted
         assert (block(grid) - wanted).abs().max() < 1e-5
 
 
-def test_the_last_grid_is_halved_on_request() -> None:
+def test_the_last_grid_is_halved_on_request():
     net = Swin(8, (1, 1), (1, 2), window=4, merges_last=True)
     shapes = [tuple(item.shape) for item in net(torch.zeros(1, 3, 40, 40))]
     assert shapes == [(1, 10, 10, 8), (1, 5, 5, 16), (1, 3, 3, 16)]
 
 
-def test_blocks_are_left_out_in_training_alone() -> None:
+def test_blocks_are_left_out_in_training_alone():
     torch.manual_seed(0)
     block = SwinBlock(4, 1, 2, drop_path=0.9, shifted=False, shrinks=False)
     grid = torch.randn(50, 2, 2, 4)

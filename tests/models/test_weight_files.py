@@ -1,7 +1,5 @@
 """Files of weights with objects beside them: read without running code, or refused."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections import Counter, defaultdict
@@ -37,14 +35,12 @@ def saved(path: Path, beside: Any, zipped: bool = True) -> Path:
 
 @pytest.mark.parametrize("zipped", [True, False])
 @pytest.mark.parametrize("beside", BESIDE.values(), ids=list(BESIDE))
-def test_numbers_beside_harmless_objects_are_read(
-    tmp_path: Path, beside: Any, zipped: bool
-) -> None:
+def test_numbers_beside_harmless_objects_are_read(tmp_path, beside, zipped):
     numbers = read_numbers(saved(tmp_path / "a.pth", beside, zipped))
     assert numbers["state_dict"]["a"].tolist() == [0, 1, 2]
 
 
-def test_names_of_numpy_before_its_second_major_are_read(tmp_path: Path) -> None:
+def test_names_of_numpy_before_its_second_major_are_read(tmp_path):
     path = saved(tmp_path / "a.pth", np.float64(1.5), zipped=False)
     path.write_bytes(path.read_bytes().replace(b"numpy._core.", b"numpy.core."))
     assert b"numpy.core.multiarray\nscalar" in path.read_bytes()
@@ -52,7 +48,7 @@ def test_names_of_numpy_before_its_second_major_are_read(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("beside", [SETTINGS, np.float64(1.5)], ids=["settings", "a number"])
-def test_no_object_of_such_a_class_is_made(tmp_path: Path, beside: Any) -> None:
+def test_no_object_of_such_a_class_is_made(tmp_path, beside):
     result = read_numbers(saved(tmp_path / "a.pth", beside))["beside"]
     assert not isinstance(result, type(beside))
     assert vars(result) == {}
@@ -80,9 +76,7 @@ class Calls:
     ],
     ids=["os", "eval", "getattr", "numpy", "import"],
 )
-def test_other_calls_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Calls, zipped: bool
-) -> None:
+def test_other_calls_are_refused(tmp_path, monkeypatch, call, zipped):
     monkeypatch.chdir(tmp_path)
     path = saved(tmp_path / "a.pth", [SETTINGS, call], zipped)
     with pytest.raises(DataError, match="reading it could run code"):
@@ -98,12 +92,12 @@ def archive(path: Path) -> Path:
     return path
 
 
-def test_a_torchscript_archive_is_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_a_torchscript_archive_is_refused_with_what_to_do(tmp_path):
     with pytest.raises(DataError, match=r"a TorchScript archive, .*torch\.jit\.load\(FILE\)"):
         read_numbers(archive(tmp_path / "ViT-B-32.pt"))
 
 
-def test_what_it_says_to_do_makes_a_file_that_is_read(tmp_path: Path) -> None:
+def test_what_it_says_to_do_makes_a_file_that_is_read(tmp_path):
     path, new = archive(tmp_path / "ViT-B-32.pt"), tmp_path / "new.pt"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -111,7 +105,7 @@ def test_what_it_says_to_do_makes_a_file_that_is_read(tmp_path: Path) -> None:
     assert read_numbers(new)["weight"].shape == (2, 3)
 
 
-def test_what_users_allow_to_be_read_stays_as_it_was(tmp_path: Path) -> None:
+def test_what_users_allow_to_be_read_stays_as_it_was(tmp_path):
     """The list of such classes is one for the whole process."""
     before = torch.serialization.get_safe_globals()
     read_numbers(saved(tmp_path / "a.pth", SETTINGS))

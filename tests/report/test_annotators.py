@@ -1,7 +1,5 @@
 """The bounds of a score over annotators."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -29,19 +27,19 @@ def three() -> Bounds:
     return bounds
 
 
-def test_the_bounds_are_the_extremes(three: Bounds) -> None:
+def test_the_bounds_are_the_extremes(three):
     assert (three.lowest, three.highest) == ("a", "b")
 
 
-def test_sampling_widens_them_to_the_ends_of_the_widest_intervals(three: Bounds) -> None:
+def test_sampling_widens_them_to_the_ends_of_the_widest_intervals(three):
     assert three.sampled == pytest.approx((-0.04, 0.06))
 
 
-def test_the_sentence_is_in_per_cent(three: Bounds) -> None:
+def test_the_sentence_is_in_per_cent(three):
     assert "lies between 1.0 (a) and 3.0 (b)" in three.sentence()
 
 
-def test_captioners_have_bounds_of_their_own() -> None:
+def test_captioners_have_bounds_of_their_own():
     cells = []
     for captioner in ("sat", "fc"):
         for who in ("a", "b"):
@@ -50,16 +48,16 @@ def test_captioners_have_bounds_of_their_own() -> None:
     assert len(bounds_of(*cells)) == 2
 
 
-def test_another_sweep_has_none() -> None:
+def test_another_sweep_has_none():
     cells = [cell("a", 0.1), cell("b", 0.2)]
     assert bounds([result for result, _ in cells], [{"seeds": "1"}, {"seeds": "2"}]) == []
 
 
-def test_an_absent_score_bounds_nothing() -> None:
+def test_an_absent_score_bounds_nothing():
     assert bounds_of(cell("a", 0.1), cell("b", float("nan"))) == []
 
 
-def test_sides_are_no_headlines() -> None:
+def test_sides_are_no_headlines():
     cells = [cell(who, 0.1) for who in "ab"]
     sides = [(replace(r, rows=[replace(r.rows[0], part="model")]), item) for r, item in cells]
     assert bounds_of(*sides) == []

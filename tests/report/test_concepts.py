@@ -1,7 +1,5 @@
 """What queries retrieve, on the page: the least and the most alike, drawn and told."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -63,7 +61,7 @@ def read_result(store: ResultStore) -> Result:
     return result
 
 
-def test_all_queries_are_in_the_table(tmp_path: Path) -> None:
+def test_all_queries_are_in_the_table(tmp_path):
     store = saved(tmp_path)
     ((section,), damaged) = concept_sections(store, [read_result(store)])
     (sheet,) = section.sheets
@@ -73,7 +71,7 @@ def test_all_queries_are_in_the_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("n", "shown"), [(30, 20), (20, 20), (3, 3)])
-def test_the_ends_are_drawn(n: int, shown: int, tmp_path: Path) -> None:
+def test_the_ends_are_drawn(n, shown, tmp_path):
     store = saved(tmp_path, n)
     ((section,), _) = concept_sections(store, [read_result(store)])
     drawn = section.figures[0].svg()  # the bars
@@ -81,7 +79,7 @@ def test_the_ends_are_drawn(n: int, shown: int, tmp_path: Path) -> None:
     assert f">concept {n - 1}<" in drawn
 
 
-def test_the_names_of_many_groups_fit(tmp_path: Path) -> None:
+def test_the_names_of_many_groups_fit(tmp_path):
     names = [f"a_group_of_people_{k}" for k in range(9)]
     figure = bars([FigureBar("computer programmer", [1 / 9] * 9)] * 20, names, "queries")
     with figure._drawn(PRINT) as drawn:
@@ -89,20 +87,20 @@ def test_the_names_of_many_groups_fit(tmp_path: Path) -> None:
         assert drawn.axes[0].get_position().width > 0.5
 
 
-def test_the_page_holds_them_and_no_markup_of_the_data(tmp_path: Path) -> None:
+def test_the_page_holds_them_and_no_markup_of_the_data(tmp_path):
     saved(tmp_path)
     text = html(report_of_folder(tmp_path))
     assert "a photo of 7" in text
     assert "<b>other</b>" not in text
 
 
-def test_a_run_without_queries_has_no_section(tmp_path: Path) -> None:
+def test_a_run_without_queries_has_no_section(tmp_path):
     store = saved(tmp_path)
     changed = replace(read_result(store), run_id="another")
     assert concept_sections(store, [changed]) == ([], [])
 
 
-def test_a_damaged_file_is_told(tmp_path: Path) -> None:
+def test_a_damaged_file_is_told(tmp_path):
     store = saved(tmp_path)
     (tmp_path / "retrieved" / "concepts.csv").write_text("broken")
     sections, damaged = concept_sections(store, [read_result(store)])
@@ -111,26 +109,24 @@ def test_a_damaged_file_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.parametrize("headline", HEADLINES)
-def test_every_question_has_a_panel(question: str, headline: str) -> None:
+def test_every_question_has_a_panel(question, headline):
     assert panel_of(question, headline) in PANELS
 
 
 @pytest.mark.parametrize(("p_holm", "message"), [(0.04, "female +30"), (0.06, "")])
-def test_the_group_of_which_there_are_too_many_is_named(
-    p_holm: float, message: str, tmp_path: Path
-) -> None:
+def test_the_group_of_which_there_are_too_many_is_named(p_holm, message, tmp_path):
     store = saved(tmp_path, p_holm=p_holm)
     ((section,), _) = concept_sections(store, [read_result(store)])
     (sheet,) = section.sheets
     assert {line[sheet.head.index("too many")] for line in sheet.rows} == {message}
 
 
-def test_of_one_seed_there_is_no_p(tmp_path: Path) -> None:
+def test_of_one_seed_there_is_no_p(tmp_path):
     saved(tmp_path, p_holm=math.nan)
     assert "a photo of 7" in html(report_of_folder(tmp_path))
 
 
-def test_pictures_stand_with_their_terms(tmp_path: Path) -> None:
+def test_pictures_stand_with_their_terms(tmp_path):
     small = thumbnail(Image.new("RGB", (9, 9), "red"))
     saved(tmp_path, terms="CC BY 4.0, A. Author", picture=small)
     text = html(report_of_folder(tmp_path))
@@ -141,23 +137,21 @@ def test_pictures_stand_with_their_terms(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("terms", "message"), [("", "does not state terms"), ("ours", "the run's folder contains none")]
 )
-def test_where_no_pictures_are_shown_a_line_says_so(
-    terms: str, message: str, tmp_path: Path
-) -> None:
+def test_where_no_pictures_are_shown_a_line_says_so(terms, message, tmp_path):
     store = saved(tmp_path, terms=terms)
     ((section,), damaged) = concept_sections(store, [read_result(store)])
     assert message in section.texts[1]
     assert damaged == []
 
 
-def test_a_foreign_picture_is_left_out_and_told(tmp_path: Path) -> None:
+def test_a_foreign_picture_is_left_out_and_told(tmp_path):
     store = saved(tmp_path, terms="ours", picture="PHN2Zz4=")
     (sections, damaged) = concept_sections(store, [read_result(store)])
     assert (len(sections), len(damaged)) == (1, 1)
     assert "retrieved.csv: no JPEG" in damaged[0]
 
 
-def test_of_very_many_runs_the_first_have_pictures(tmp_path: Path) -> None:
+def test_of_very_many_runs_the_first_have_pictures(tmp_path):
     small = thumbnail(Image.new("RGB", (9, 9), "red"))
     store = saved(tmp_path, terms="ours", picture=small)
     sections, _ = concept_sections(store, [read_result(store)] * (concepts.MOST_SHOWN + 2))
@@ -167,16 +161,14 @@ def test_of_very_many_runs_the_first_have_pictures(tmp_path: Path) -> None:
     assert "only for the first 12 runs" in sections[-1].texts[1]
 
 
-def test_clouds_are_drawn_of_each_group(tmp_path: Path) -> None:
+def test_clouds_are_drawn_of_each_group(tmp_path):
     pytest.importorskip("wordcloud", reason="the extra clouds is not installed")
     store = saved(tmp_path)
     ((section,), _) = concept_sections(store, [read_result(store)])
     assert [figure.title.rpartition(": ")[2] for figure in section.figures[1:]] == list(GROUPS)
 
 
-def test_without_the_library_a_line_says_how_to_get_clouds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_library_a_line_says_how_to_get_clouds(tmp_path, monkeypatch):
     monkeypatch.setattr(concepts, "CLOUDS", replace(CLOUDS, modules=("no_such_cloud",)))
     store = saved(tmp_path)
     ((section,), _) = concept_sections(store, [read_result(store)])

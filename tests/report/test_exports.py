@@ -1,7 +1,5 @@
 """Exports for papers: the page's own cells as LaTeX, Markdown, CSV, Parquet, SVG and PNG."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math
@@ -11,7 +9,6 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -89,50 +86,50 @@ def exported() -> Mapping[str, bytes]:
 
 @given(st.text())
 @example("/0/")
-def test_e9_latex_sets_any_text_as_it_is(text: str) -> None:
+def test_e9_latex_sets_any_text_as_it_is(text):
     """But for the folders of absolute paths, which no paper shows."""
     assert read_tex(tex.escape_latex(text)) == without_places(printable(text))
 
 
 @given(st.text(alphabet="-'`,!?[]*\\{} ^~\"", max_size=8))
-def test_e9_latex_joins_no_signs(text: str) -> None:
+def test_e9_latex_joins_no_signs(text):
     assert read_tex(tex.escape_latex(text)) == text
 
 
-def test_nothing_in_latex_is_bold_but_what_the_test_tells_apart() -> None:
+def test_nothing_in_latex_is_bold_but_what_the_test_tells_apart():
     bold = re.findall(r"\\textbf\{([^{]*) ", all_tables(contest()))
     assert set(bold) == {"10.0"}
 
 
-def test_without_a_test_nothing_is_bold() -> None:
+def test_without_a_test_nothing_is_bold():
     report = report_of([result("fair", value=0.1), result("unfair", value=0.5)], {})
     assert "textbf" not in all_tables(report)
 
 
-def test_a_pair_that_cannot_be_told_apart_is_not_bold() -> None:
+def test_a_pair_that_cannot_be_told_apart_is_not_bold():
     draws = {f"run-{name}": {"score": draw(0.1)} for name in ("one", "two")}
     report = report_of([result("one", value=0.1), result("two", value=0.1)], draws)
     assert "textbf" not in all_tables(report)
 
 
-def test_no_table_says_nan() -> None:
+def test_no_table_says_nan():
     nan = dict.fromkeys(("value", "ci_low", "ci_high", "p_value", "coverage"), math.nan)
     assert "nan" not in all_tables(report_of([result(**nan)], {})).lower()
 
 
-def test_a_negative_number_has_a_minus() -> None:
+def test_a_negative_number_has_a_minus():
     sheet = Sheet("t", ["a", "b"], [["x-1", SheetNumber(-0.5, -0.6, -0.4)]])
     assert "x-1 & $-$0.50 {[}$-$0.60, $-$0.40{]} " in tex.latex(sheet, "t")
 
 
-def test_a_table_that_stands_alone_says_how_it_is_read(exported: Mapping[str, bytes]) -> None:
+def test_a_table_that_stands_alone_says_how_it_is_read(exported):
     table = exported["tables/x-data-set-x-headlines.tex"].decode()
     assert "Fractions in per cent" in table
     assert "than every other captioner beyond chance" in table
 
 
 @pytest.mark.skipif(PDFLATEX is None, reason="no pdflatex here")
-def test_latex_compiles(tmp_path: Path) -> None:
+def test_latex_compiles(tmp_path):
     hostile = [result(name, name, value=0.1) for name in NASTY]
     head = r"\documentclass{article}\usepackage{booktabs}\begin{document}"
     source = head + all_tables(report_of(hostile, {})) + r"\end{document}"
@@ -147,31 +144,31 @@ def test_latex_compiles(tmp_path: Path) -> None:
 
 @given(st.text())
 @example("/0/")
-def test_e9_markdown_shows_any_text_as_it_is(text: str) -> None:
+def test_e9_markdown_shows_any_text_as_it_is(text):
     """But for the folders of absolute paths."""
     escaped = md.escape_markdown(text)
     assert re.sub(r"\\(.)", r"\1", escaped) == without_places(printable(text))
     assert not re.search(r"[|<>`*_\[\]&]|://|www\.", re.sub(r"\\.", "", escaped))
 
 
-def test_markdown_has_the_same_bold_cells(exported: Mapping[str, bytes]) -> None:
+def test_markdown_has_the_same_bold_cells(exported):
     text = "".join(t.decode() for p, t in exported.items() if re.match("tables.*md", p))
     assert set(re.findall(r"\| \*\*([0-9.]+) ", text)) == {"10.0"}
 
 
-def test_html_has_the_same_bold_cells() -> None:
+def test_html_has_the_same_bold_cells():
     assert set(re.findall(r"<strong>([0-9.]+) ", html(contest()))) == {"10.0"}
 
 
 # --- CSV and Parquet
 
 
-def test_csv_has_numbers_with_their_intervals(exported: Mapping[str, bytes]) -> None:
+def test_csv_has_numbers_with_their_intervals(exported):
     (line, *_) = csv.DictReader(io.StringIO(exported["tables/x-data-set-x-headlines.csv"].decode()))
     assert (line["lic"], line["lic ci_low"], line["images"]) == ("0.1", "0.5", "10")
 
 
-def test_parquet_has_what_csv_has(exported: Mapping[str, bytes]) -> None:
+def test_parquet_has_what_csv_has(exported):
     for path, content in exported.items():
         if path.startswith("tables") and path.endswith(".csv"):
             columns = parquet.read_table(BufferReader(exported[path[:-3] + "parquet"])).to_pydict()
@@ -182,21 +179,21 @@ def test_parquet_has_what_csv_has(exported: Mapping[str, bytes]) -> None:
                 ]
 
 
-def test_every_row_of_every_run_is_there(exported: Mapping[str, bytes]) -> None:
+def test_every_row_of_every_run_is_there(exported):
     table = parquet.read_table(BufferReader(exported["rows.parquet"])).to_pylist()
     lines = list(csv.DictReader(io.StringIO(exported["rows.csv"].decode())))
     assert [row["part"] for row in table] == [line["part"] for line in lines]
     assert len(table) == len(contest().rows)
 
 
-def test_an_absent_number_is_no_number_in_parquet() -> None:
+def test_an_absent_number_is_no_number_in_parquet():
     report = Report("t", "", [], [], rows=result(value=math.nan).rows)
     content = dict(files(report))["rows.parquet"]
     assert parquet.read_table(BufferReader(content))["value"].to_pylist() == [None, None]
 
 
 @pytest.mark.parametrize("name", ["=cmd()", "@x", "a\ud800b"])
-def test_e9_a_hostile_name_is_no_formula(name: str) -> None:
+def test_e9_a_hostile_name_is_no_formula(name):
     report = Report("t", "", [Section("s", sheets=[Sheet("s", [name], [[name]])])], [])
     content = dict(files(report))["tables/s.csv"].decode()
     assert not re.search("(?m)^[=@]", content)
@@ -205,7 +202,7 @@ def test_e9_a_hostile_name_is_no_formula(name: str) -> None:
 # --- figures and the folder
 
 
-def test_a_name_outlives_further_runs(exported: Mapping[str, bytes]) -> None:
+def test_a_name_outlives_further_runs(exported):
     """A paper refers to labels and includes files; sections before theirs must not rename them."""
     first = Section("Before all", sheets=[Sheet("More", ["a"], [["b"]])])
     report = contest()
@@ -214,48 +211,48 @@ def test_a_name_outlives_further_runs(exported: Mapping[str, bytes]) -> None:
     assert {path: later[path] for path in names} == {path: exported[path] for path in names}
 
 
-def test_a_figure_is_named_for_what_it_shows(exported: Mapping[str, bytes]) -> None:
+def test_a_figure_is_named_for_what_it_shows(exported):
     figures = [path for path in exported if path.endswith(".svg")]
     assert figures
     assert not [path for path in figures if re.search(r"/\d|-\d+\.", path)], figures
 
 
-def test_equal_titles_get_names_of_their_own() -> None:
+def test_equal_titles_get_names_of_their_own():
     sheets = [Sheet("t", ["a"], [[text]]) for text in "xy"]
     report = Report("t", "", [Section("s", sheets=sheets)], [])
     assert {"tables/s-t.tex", "tables/s-t-2.tex"} <= set(dict(files(report)))
 
 
-def test_a_figure_stands_alone(exported: Mapping[str, bytes]) -> None:
+def test_a_figure_stands_alone(exported):
     for path, content in exported.items():
         if path.endswith(".svg"):
             assert ElementTree.fromstring(content).tag.endswith("svg")
             assert b"var(--" not in content
 
 
-def test_a_figure_is_a_picture_too(exported: Mapping[str, bytes]) -> None:
+def test_a_figure_is_a_picture_too(exported):
     pictures = [content for path, content in exported.items() if path.endswith(".png")]
     assert pictures
     assert all(content.startswith(b"\x89PNG") for content in pictures)
 
 
-def test_the_same_results_make_the_same_files(exported: Mapping[str, bytes]) -> None:
+def test_the_same_results_make_the_same_files(exported):
     assert dict(files(contest())) == exported
 
 
-def test_contents_lead_to_every_file(exported: Mapping[str, bytes]) -> None:
+def test_contents_lead_to_every_file(exported):
     linked = set(re.findall(r"\]\(([^)]+)\)", exported["contents.md"].decode()))
     assert linked == {path for path in exported if "/" in path}
 
 
 @pytest.mark.parametrize("name", ["../../up", "/etc/x", "a\x00b", "x" * 400])
-def test_e9_a_hostile_name_leaves_the_folder_for_none(name: str, tmp_path: Path) -> None:
+def test_e9_a_hostile_name_leaves_the_folder_for_none(name, tmp_path):
     report = Report(name, name, [Section(name, sheets=[Sheet(name, [name], [[name]])])], [])
     export(report, tmp_path / "paper")
     assert [path.name for path in tmp_path.iterdir()] == ["paper"]
 
 
-def test_weighted_words_are_marked_everywhere() -> None:
+def test_weighted_words_are_marked_everywhere():
     words = Weighted((("a", 0.0), ("truck", -1.0), ("dress", 1.0)))
     sheet = Sheet("t", ["n", "caption"], [["1", words]])
     report = Report("t", "", [Section("s", sheets=[sheet])], [])
@@ -264,7 +261,7 @@ def test_weighted_words_are_marked_everywhere() -> None:
     assert "a <u>truck</u> <u><i>dress</i></u>" in md.markdown_report(sheet)
 
 
-def test_the_door_exports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_door_exports(tmp_path, capsys):
     built_result = result("c")
     ResultStore(tmp_path / "runs").save(
         Result(built_result.run_id, built_result.rows, built_result.manifest)
@@ -274,7 +271,7 @@ def test_the_door_exports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert str(tmp_path / "paper" / "contents.md") in capsys.readouterr().out
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ResourceError, match="cannot write"):
         export(contest(), tmp_path / "file")

@@ -1,7 +1,5 @@
 """Grids of pictures: in a page as pictures, in files drawn, and nothing of a foreign file."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -23,7 +21,7 @@ def lines(**changes: str) -> list[dict[str, str]]:
     ]
 
 
-def test_a_page_holds_each_picture_with_its_group() -> None:
+def test_a_page_holds_each_picture_with_its_group():
     grid = grid_of(lines(), "queries")
     assert grid is not None
     text = grid.inline()
@@ -32,13 +30,13 @@ def test_a_page_holds_each_picture_with_its_group() -> None:
     assert text.count("<tr>") == 2
 
 
-def test_no_markup_of_the_data_is_in_it() -> None:
+def test_no_markup_of_the_data_is_in_it():
     grid = grid_of(lines(), "<script>")
     assert grid is not None
     assert not re.search(r"<(i|b|script)>", grid.inline())
 
 
-def test_files_show_them_too_the_same_each_time() -> None:
+def test_files_show_them_too_the_same_each_time():
     one, other = (grid_of(lines(), "queries") for _ in range(2))
     assert one is not None
     assert other is not None
@@ -48,15 +46,15 @@ def test_files_show_them_too_the_same_each_time() -> None:
 
 
 @pytest.mark.parametrize("table", [[], lines(picture=""), [{"concept": "boating"}]])
-def test_without_pictures_there_is_no_grid(table: list[dict[str, str]]) -> None:
+def test_without_pictures_there_is_no_grid(table):
     assert grid_of(table, "queries") is None
 
 
-def test_what_is_no_picture_is_refused() -> None:
+def test_what_is_no_picture_is_refused():
     with pytest.raises(DataError, match="no JPEG"):
         grid_of(lines(picture='x" onerror="alert(1)'), "queries")
 
 
-def test_a_grid_is_of_few() -> None:
+def test_a_grid_is_of_few():
     with pytest.raises(DataError, match="at most 100"):
         grid_of(lines() * 20, "queries")

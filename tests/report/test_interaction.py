@@ -1,7 +1,5 @@
 """The page answers, to its own scripts alone: in a real Chromium, with hostile names in it."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator
@@ -28,7 +26,7 @@ WAYS = "a[href], button, input, select, summary, [tabindex='0']"
 # --- what is written
 
 
-def test_the_policy_permits_the_scripts_of_the_page_and_no_other() -> None:
+def test_the_policy_permits_the_scripts_of_the_page_and_no_other():
     text = page([result(), directional("sat")], {})
     permitted = re.search(r"script-src ([^\"]*)\"", text)
     assert permitted
@@ -36,34 +34,34 @@ def test_the_policy_permits_the_scripts_of_the_page_and_no_other() -> None:
     assert permitted[1].split(" ") == [Script(body).source for body in bodies]
 
 
-def test_no_script_is_taken_from_text() -> None:
+def test_no_script_is_taken_from_text():
     assert "unsafe-eval" not in page([result()], {})
 
 
-def test_a_page_without_figures_needs_no_library() -> None:
+def test_a_page_without_figures_needs_no_library():
     assert len(scripts([])) == 1
 
 
-def test_a_name_cannot_end_the_data_of_the_figures() -> None:
+def test_a_name_cannot_end_the_data_of_the_figures():
     assert "<" not in data([quadrants([(row(captioner=HOSTILE), row())], HOSTILE)])
 
 
-def test_the_data_of_the_figures_are_the_same_after_escaping() -> None:
+def test_the_data_of_the_figures_are_the_same_after_escaping():
     assert json.loads(inert({"name": HOSTILE})) == {"name": HOSTILE}
 
 
 @pytest.mark.parametrize("plot", [forest([row()], 0.5, "t"), quadrants([(row(), row())], "t")])
-def test_figures_follow_the_schema_of_vega_lite(plot: object) -> None:
+def test_figures_follow_the_schema_of_vega_lite(plot):
     import altair as alt
 
-    alt.LayerChart.from_dict(spec(plot))  # type: ignore[arg-type]
+    alt.LayerChart.from_dict(spec(plot))
 
 
-def test_figures_name_no_address() -> None:
+def test_figures_name_no_address():
     assert "://" not in json.dumps(spec(forest([row()], 0.0, "t")))
 
 
-def test_an_absent_interval_is_no_number() -> None:
+def test_an_absent_interval_is_no_number():
     value = spec(forest([row(ci_low=float("nan"))], 0.0, "t"))["data"]["values"][0]
     assert value["x_low"] is None
 
@@ -137,18 +135,18 @@ def _choose(chromium: Browser, metric: str) -> None:
     chromium.run(f"metric.value = {json.dumps(metric)}; metric.dispatchEvent(new Event('change'))")
 
 
-def test_figures_answer_without_complaint_or_request(shown: Browser, written: Path) -> None:
+def test_figures_answer_without_complaint_or_request(shown, written):
     _find(shown, "sat")
     _choose(shown, "dbac")
     assert (shown.complaints, shown.requests) == ([], [written.as_uri()])
 
 
-def test_every_figure_is_drawn(shown: Browser) -> None:
+def test_every_figure_is_drawn(shown):
     assert shown.run("document.querySelectorAll('figure:not(.live)').length") == 0
 
 
 @pytest.mark.parametrize("opened", [False, True])
-def test_the_keyboard_reaches_every_control(shown: Browser, opened: bool) -> None:
+def test_the_keyboard_reaches_every_control(shown, opened):
     shown.run(
         f"document.querySelectorAll('details').forEach(own => own.open = {json.dumps(opened)})"
     )
@@ -164,57 +162,55 @@ def test_the_keyboard_reaches_every_control(shown: Browser, opened: bool) -> Non
     assert reached == list(range(len(reached)))
 
 
-def test_focus_is_seen(shown: Browser) -> None:
+def test_focus_is_seen(shown):
     shown.press("Tab", 9)
     assert shown.run("getComputedStyle(document.activeElement).outlineStyle") == "solid"
 
 
-def test_controls_have_names(shown: Browser) -> None:
+def test_controls_have_names(shown):
     unnamed = "[...document.querySelectorAll('input, select')].filter(own => !own.labels.length)"
     assert shown.run(f"{unnamed}.length") == 0
 
 
-def test_a_hostile_name_is_text(shown: Browser) -> None:
+def test_a_hostile_name_is_text(shown):
     assert (shown.run("window.harmed"), _names(shown)[2]) == (None, HOSTILE + " †")
 
 
-def test_a_hostile_name_is_text_in_a_figure(shown: Browser) -> None:
+def test_a_hostile_name_is_text_in_a_figure(shown):
     texts = shown.run(
         "[...document.querySelectorAll('.chart svg text')].map(own => own.textContent)"
     )
     assert any(text.startswith("</script>") for text in texts)
 
 
-def test_nothing_turns_text_around(shown: Browser) -> None:
+def test_nothing_turns_text_around(shown):
     assert shown.run("document.documentElement.outerHTML.includes('\\u202e')") is False
 
 
-def test_captioners_are_found_by_parts_of_their_names(shown: Browser) -> None:
+def test_captioners_are_found_by_parts_of_their_names(shown):
     _find(shown, "SA, osc")
     assert _names(shown) == ["sat †", "oscar †"]
 
 
-def test_it_is_told_how_many_are_left(shown: Browser) -> None:
+def test_it_is_told_how_many_are_left(shown):
     _find(shown, "sat")
     assert _visible(shown, "#told") == ["1 of 4 captioners"]
 
 
-def test_captioners_that_are_left_out_come_back(shown: Browser) -> None:
+def test_captioners_that_are_left_out_come_back(shown):
     _find(shown, "s")
     shown.press("Backspace", 8)
     assert len(_names(shown)) == 4
 
 
 @pytest.mark.parametrize("figure", [0, 1])
-def test_figures_show_the_captioners_that_are_left(shown: Browser, figure: int) -> None:
+def test_figures_show_the_captioners_that_are_left(shown, figure):
     _find(shown, "oscar")
     dots = f"document.querySelectorAll('.chart')[{figure}].querySelectorAll('.mark-symbol path')"
     shown.wait_for(f"{dots}.length == 1")
 
 
-def test_a_figure_that_comes_late_shows_the_captioners_that_are_left(
-    chromium: Browser, written: Path
-) -> None:
+def test_a_figure_that_comes_late_shows_the_captioners_that_are_left(chromium, written):
     chromium.show(written, height=200)
     _find(chromium, "oscar")
     _draw(chromium)
@@ -223,24 +219,24 @@ def test_a_figure_that_comes_late_shows_the_captioners_that_are_left(
     )
 
 
-def test_a_metric_leaves_its_own_sections(shown: Browser) -> None:
+def test_a_metric_leaves_its_own_sections(shown):
     _choose(shown, "dbac")
     assert [text for text in _visible(shown, ".chapter h3") if text.startswith("lic")] == []
 
 
-def test_a_metric_leaves_its_own_columns(shown: Browser) -> None:
+def test_a_metric_leaves_its_own_columns(shown):
     _choose(shown, "lic")
     head = _visible(shown, "#c1 ~ section > details > .scroll thead th")
     assert head == ["captioner", "lic", "images", "coverage", "neutral"]
 
 
-def test_chapters_that_are_left_out_are_not_linked(shown: Browser) -> None:
+def test_chapters_that_are_left_out_are_not_linked(shown):
     assert "Directions" in _visible(shown, "nav a")
     _choose(shown, "lic")
     assert "Directions" not in _visible(shown, "nav a")
 
 
-def test_pointing_tells_the_numbers(shown: Browser) -> None:
+def test_pointing_tells_the_numbers(shown):
     dot = "document.querySelector('.chart .mark-symbol path')"
     shown.run(f"{dot}.scrollIntoView({{block: 'center'}})")
     box = shown.run(f"{dot}.getBoundingClientRect().toJSON()")
@@ -249,7 +245,7 @@ def test_pointing_tells_the_numbers(shown: Browser) -> None:
     assert "10.0 [50.0, 50.0]" in _visible(shown, "#vg-tooltip-element")[0]
 
 
-def test_a_figure_is_magnified_by_keyboard(shown: Browser) -> None:
+def test_a_figure_is_magnified_by_keyboard(shown):
     ticks = (
         "[...document.querySelectorAll('.chart .role-axis-label')[0].children]"
         ".map(own => own.textContent).sort().join()"
@@ -267,24 +263,20 @@ def test_a_figure_is_magnified_by_keyboard(shown: Browser) -> None:
 @pytest.mark.parametrize(
     ("dark", "colour"), [(False, "rgb(11, 87, 164)"), (True, "rgb(125, 184, 245)")]
 )
-def test_figures_are_light_or_dark_with_the_page(
-    chromium: Browser, written: Path, dark: bool, colour: str
-) -> None:
+def test_figures_are_light_or_dark_with_the_page(chromium, written, dark, colour):
     chromium.show(written, dark=dark)
     _draw(chromium)
     dot = "document.querySelector('.chart .mark-symbol path')"
     assert chromium.run(f"getComputedStyle({dot}).fill") == colour
 
 
-def test_a_phone_shows_the_page_without_scrolling_sideways(
-    chromium: Browser, written: Path
-) -> None:
+def test_a_phone_shows_the_page_without_scrolling_sideways(chromium, written):
     chromium.show(written, width=390, height=844)
     _draw(chromium)
     assert chromium.run("document.documentElement.scrollWidth") <= 390
 
 
-def test_print_has_everything_and_no_controls(shown: Browser) -> None:
+def test_print_has_everything_and_no_controls(shown):
     _find(shown, "sat")
     shown.ask("Emulation.setEmulatedMedia", media="print")
     assert len(_names(shown)) == 4
@@ -293,7 +285,7 @@ def test_print_has_everything_and_no_controls(shown: Browser) -> None:
     shown.ask("Emulation.setEmulatedMedia", media="")
 
 
-def test_printed_tables_fit_on_paper(chromium: Browser, written: Path) -> None:
+def test_printed_tables_fit_on_paper(chromium, written):
     chromium.show(written, width=718, height=1000)  # A4 less its margins, in CSS pixels
     chromium.ask("Emulation.setEmulatedMedia", media="print")
     wide = "[...document.querySelectorAll('table')].filter(t => t.offsetWidth > 718).length"
@@ -301,13 +293,13 @@ def test_printed_tables_fit_on_paper(chromium: Browser, written: Path) -> None:
     chromium.ask("Emulation.setEmulatedMedia", media="")
 
 
-def test_settings_of_runs_are_not_printed(shown: Browser) -> None:
+def test_settings_of_runs_are_not_printed(shown):
     shown.ask("Emulation.setEmulatedMedia", media="print")
     assert _visible(shown, "#runs ~ details pre") == []
     shown.ask("Emulation.setEmulatedMedia", media="")
 
 
-def test_without_scripts_the_figures_stand_still(chromium: Browser, written: Path) -> None:
+def test_without_scripts_the_figures_stand_still(chromium, written):
     chromium.ask("Emulation.setScriptExecutionDisabled", value=True)
     try:
         chromium.show(written)

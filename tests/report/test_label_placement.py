@@ -1,7 +1,5 @@
 """Names beside points: none hides another, none leaves the figure."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np
@@ -27,14 +25,14 @@ def hidden(corners: np.ndarray, sizes: np.ndarray) -> int:
 
 
 @pytest.mark.parametrize("n", [2, 5, 10])
-def test_names_of_one_place_do_not_hide_each_other(n: int) -> None:
+def test_names_of_one_place_do_not_hide_each_other(n):
     points, sizes = np.full((n, 2), 250.0), np.tile([60.0, 12.0], (n, 1))
     assert hidden(spread(points, sizes, AREA, NONE), sizes) == 0
 
 
 @settings(max_examples=25)
 @given(st.lists(st.tuples(st.integers(20, 580), st.integers(20, 380)), min_size=1, max_size=9))
-def test_names_stay_in_the_figure_and_apart(places: list[tuple[int, int]]) -> None:
+def test_names_stay_in_the_figure_and_apart(places):
     points, sizes = np.array(places, float), np.tile([50.0, 12.0], (len(places), 1))
     corners = spread(points, sizes, AREA, NONE)
     assert (corners >= AREA[:2]).all()
@@ -42,24 +40,24 @@ def test_names_stay_in_the_figure_and_apart(places: list[tuple[int, int]]) -> No
     assert hidden(corners, sizes) == 0
 
 
-def test_a_name_stands_at_its_point_where_nothing_is_in_the_way() -> None:
+def test_a_name_stands_at_its_point_where_nothing_is_in_the_way():
     corner = spread(np.array([[100.0, 100]]), np.array([[50.0, 12]]), AREA, NONE)
     assert corner.tolist() == [[106.0, 106.0]]
 
 
-def test_a_name_at_the_edge_turns_inwards() -> None:
+def test_a_name_at_the_edge_turns_inwards():
     corner = spread(np.array([[590.0, 200]]), np.array([[50.0, 12]]), AREA, NONE)
     assert corner[0, 0] + 50 < 590
 
 
-def test_a_name_avoids_a_line() -> None:
+def test_a_name_avoids_a_line():
     line = np.array([[100.0, 110, 600, 112]])
     corner = spread(np.array([[100.0, 100]]), np.array([[50.0, 12]]), AREA, line)
     assert not 98 < corner[0, 1] < 112
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_point_without_a_place_has_no_name_and_harms_none(value: float) -> None:
+def test_a_point_without_a_place_has_no_name_and_harms_none(value):
     pairs = [(row(captioner="gone", value=value), row()), (row(captioner="here"), row())]
     text = Elements(quadrants(pairs, "t").inline()).text
     assert "here" in text

@@ -1,7 +1,5 @@
 """Finished cells side by side."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from bias_pipeline.report.report_tables import latest
@@ -13,12 +11,12 @@ def run(run_id: str, captioner: str, started: str) -> Result:
     return Result(run_id, [row(run_id=run_id, captioner=captioner)], {"started": started})
 
 
-def test_of_two_runs_of_a_cell_the_later_is_shown() -> None:
+def test_of_two_runs_of_a_cell_the_later_is_shown():
     result = latest([run("late", "sat", "2026-01-02"), run("early", "sat", "2026-01-01")])
     assert [item.run_id for item in result] == ["late"]
 
 
-def test_runs_of_other_settings_are_all_shown() -> None:
+def test_runs_of_other_settings_are_all_shown():
     runs = [run("1", "sat", "2026-01-01"), run("2", "sat", "2026-01-02")]
     lines = [replace(item, settings={"encoder.order": item.run_id}) for item in runs]
     assert len(latest(lines)) == 2

@@ -1,9 +1,6 @@
 """The bias section of a model card, as the hub's own library reads it."""
 
-from __future__ import annotations
-
 import math
-from pathlib import Path
 
 import pytest
 from huggingface_hub import EvalResult, ModelCard
@@ -24,7 +21,7 @@ def results_of(report: Report) -> list[EvalResult]:
     return list(ModelCard(model_card(report)).data.eval_results or [])
 
 
-def test_the_hub_reads_value_interval_and_settings() -> None:
+def test_the_hub_reads_value_interval_and_settings():
     (number,) = results_of(report_of([result("sat", **VALUES)], {}))
     assert (number.metric_type, number.metric_value) == ("lic", 0.123)
     assert (number.metric_args["ci_low"], number.metric_args["ci_high"]) == (0.1, 0.15)
@@ -32,41 +29,41 @@ def test_the_hub_reads_value_interval_and_settings() -> None:
     assert number.metric_args["metric_version"] >= 1
 
 
-def test_the_hub_reads_the_captioner_s_name() -> None:
+def test_the_hub_reads_the_captioner_s_name():
     assert ModelCard(model_card(report_of([result("sat")], {}))).data.model_name == "sat"
 
 
-def test_every_direction_is_a_result() -> None:
+def test_every_direction_is_a_result():
     parts = [x.metric_args["part"] for x in results_of(report_of([directional("sat")], {}))]
     assert parts == ["a_to_t", "t_to_a"]
 
 
-def test_a_number_without_an_interval_has_none() -> None:
+def test_a_number_without_an_interval_has_none():
     cell = result("sat", **{**VALUES, "ci_low": math.nan, "ci_high": math.nan})
     card = model_card(report_of([cell], {}))
     assert "ci_low" not in card
     assert "| 12.3 |" in card
 
 
-def test_a_card_says_what_it_cannot_say() -> None:
+def test_a_card_says_what_it_cannot_say():
     card = model_card(report_of([result("sat", **VALUES)], {}))
     assert "### Limits" in card
     assert "not how people identify" in card
     assert "hirota2022lic" in card
 
 
-def test_a_card_of_several_captioners_is_refused() -> None:
+def test_a_card_of_several_captioners_is_refused():
     with pytest.raises(DataError, match=r"these runs are of 2 \(oscar, sat\)"):
         model_card(report_of([result("sat"), result("oscar")], {}))
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_e9_a_hostile_name_breaks_no_card(name: str) -> None:
+def test_e9_a_hostile_name_breaks_no_card(name):
     card = ModelCard(model_card(report_of([result(name, **VALUES)], {})))
     assert len(card.data.eval_results or []) == 1
 
 
-def test_the_door_writes_a_card(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_door_writes_a_card(tmp_path, capsys):
     cell = result("sat", **VALUES)
     ResultStore(tmp_path / "runs").save(Result(cell.run_id, cell.rows, cell.manifest))
     path = tmp_path / "card.md"

@@ -1,11 +1,8 @@
 """Errors over runs in exported tables, as papers print them."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -31,19 +28,19 @@ def shown(number: SheetNumber, error: str) -> tuple[str, str]:
 NUMBER = SheetNumber(0.123, 0.1, 0.15, fraction=True, digits=1, mark="↑", runs=Runs(0.02, 10))
 
 
-def test_a_standard_deviation_takes_the_place_of_the_interval() -> None:
+def test_a_standard_deviation_takes_the_place_of_the_interval():
     text, caption = shown(NUMBER, "seeds")
     assert text == "12.3 ± 2.0 ↑"
     assert caption == "Scores. ± is the standard deviation over seeds"
 
 
-def test_a_half_width_is_that_of_the_mean_over_runs() -> None:
+def test_a_half_width_is_that_of_the_mean_over_runs():
     """2.262 is Student's 97.5 % point of nine degrees of freedom."""
     assert half_width(Runs(0.02, 10)) == pytest.approx(2.262 * 0.02 / 10**0.5, rel=1e-3)
     assert shown(NUMBER, "interval")[0] == "12.3 ± 1.4 ↑"
 
 
-def test_the_half_width_covers_the_mean_as_often_as_it_says() -> None:
+def test_the_half_width_covers_the_mean_as_often_as_it_says():
     draws = np.random.default_rng(0).normal(0.5, 0.1, (4000, 5))
     halves = [half_width(Runs(float(std), 5)) for std in draws.std(axis=1, ddof=1)]
     assert np.mean(np.abs(draws.mean(axis=1) - 0.5) <= halves) == pytest.approx(0.95, abs=0.012)
@@ -51,12 +48,12 @@ def test_the_half_width_covers_the_mean_as_often_as_it_says() -> None:
 
 @pytest.mark.parametrize("runs", [Runs(math.nan, 0), Runs(math.nan, 1)])
 @pytest.mark.parametrize("error", RUN_ERRORS)
-def test_a_number_without_several_runs_has_none(error: str, runs: Runs) -> None:
+def test_a_number_without_several_runs_has_none(error, runs):
     number = SheetNumber(0.123, 0.1, 0.15, fraction=True, digits=1, runs=runs)
     assert shown(number, error) == ("12.3", "Scores")
 
 
-def test_a_number_of_images_stays() -> None:
+def test_a_number_of_images_stays():
     assert shown(SheetNumber(1939, digits=0), "seeds") == ("1939", "Scores")
 
 
@@ -66,14 +63,14 @@ def exported(error: str) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize(("error", "column"), [("seeds", "std"), ("interval", "ci95")])
-def test_files_have_the_error_in_a_column_of_its_own(error: str, column: str) -> None:
+def test_files_have_the_error_in_a_column_of_its_own(error, column):
     tables = [text for path, text in exported(error).items() if path.endswith(".csv")]
     heads = [next(csv.reader(io.StringIO(table.decode()))) for table in tables]
     names = [name for head in heads for name in head]
     assert any(name.endswith(f" {column}") for name in names)
 
 
-def test_latex_has_a_sign_for_it() -> None:
+def test_latex_has_a_sign_for_it():
     latex = "".join(
         text.decode() for path, text in exported("seeds").items() if path[-4:] == ".tex"
     )
@@ -81,12 +78,12 @@ def test_latex_has_a_sign_for_it() -> None:
     assert "{[}10.0" not in latex
 
 
-def test_rows_keep_their_intervals() -> None:
+def test_rows_keep_their_intervals():
     rows = list(csv.DictReader(io.StringIO(exported("seeds")["rows.csv"].decode())))
     assert {row["ci_low"] for row in rows} == {"0.1"}
 
 
-def test_the_door_exports_with_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_door_exports_with_it(tmp_path, capsys):
     cell = result("sat", **VALUES)
     ResultStore(tmp_path / "runs").save(Result(cell.run_id, cell.rows, cell.manifest))
     out = tmp_path / "paper"
@@ -94,6 +91,6 @@ def test_the_door_exports_with_it(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert any("12.3 ± 2.0" in path.read_text("utf-8") for path in out.rglob("*.md"))
 
 
-def test_an_error_without_an_export_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_without_an_export_is_refused(capsys):
     assert main(["report", ".", "--error", "seeds"]) == 2
     assert "--error is for the tables of --export DIR" in capsys.readouterr().err

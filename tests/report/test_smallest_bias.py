@@ -1,7 +1,5 @@
 """What an audit says beforehand of bias that it cannot see."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from bias_pipeline.analysis.power import balanced_images, measured
@@ -22,11 +20,11 @@ def corpus(n_people: int = 400, labels: str = "mf") -> Corpus:
     )
 
 
-def test_only_images_that_captioner_and_people_describe_count() -> None:
+def test_only_images_that_captioner_and_people_describe_count():
     assert unseen(corpus(100), "gender", ["gender_error"], []).startswith("with 100 images")
 
 
-def test_the_amount_is_the_measured_one() -> None:
+def test_the_amount_is_the_measured_one():
     (power,) = (power for power in measured() if power.first.metric == "gender_error")
     expected = amount(power.smallest(400), "fraction")
     assert f"five: {expected} (gender_error (named))" in unseen(
@@ -34,16 +32,16 @@ def test_the_amount_is_the_measured_one() -> None:
     )
 
 
-def test_of_several_planted_biases_the_worst_seen_counts() -> None:
+def test_of_several_planted_biases_the_worst_seen_counts():
     balanced = balanced_images(np.array([200, 200]).tolist())
     scores = [p.smallest(balanced) for p in measured() if p.first.metric == "lic"]
     assert len(scores) > 1
     assert amount(max(scores), "fraction") in unseen(corpus(), "gender", [], ["lic"])
 
 
-def test_metrics_that_do_not_run_are_left_out() -> None:
+def test_metrics_that_do_not_run_are_left_out():
     assert "lic" not in unseen(corpus(), "gender", ["gender_error", "lic"], [])
 
 
-def test_of_one_group_nothing_is_known() -> None:
+def test_of_one_group_nothing_is_known():
     assert "two groups only" in unseen(corpus(labels="m"), "gender", ["gender_error"], [])

@@ -1,7 +1,5 @@
 """What a report answers first: in the HTML itself, with people's value, and what stays open."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Iterator
@@ -90,7 +88,7 @@ def lines_of(text: str) -> list[str]:
 # --- the verdict
 
 
-def test_the_verdict_has_peoples_value_beside_the_captioners() -> None:
+def test_the_verdict_has_peoples_value_beside_the_captioners():
     words = words_of(first_screen([result()]))
     assert (
         "sat names the wrong gender more often than people do (in 12.0 % [11.5, 12.5] of the "
@@ -123,34 +121,34 @@ def at_equal_speech(metric: str, headline: str, people: float) -> Result:
         ("dbac", "t_to_a"),
     ],
 )
-def test_the_figure_has_a_mark_for_people_against_people(metric: str, headline: str) -> None:
+def test_the_figure_has_a_mark_for_people_against_people(metric, headline):
     screen = first_screen([at_equal_speech(metric, headline, 0.01)])
     assert screen.count('<g class="people">') == 1
 
 
-def test_the_mark_of_people_lies_at_their_value() -> None:
+def test_the_mark_of_people_lies_at_their_value():
     screen = first_screen([at_equal_speech("lic", "score", 0.11)])  # people have the score itself
     (score,) = re.findall(r'<circle cx="([^"]+)" cy="50%"', screen)
     (people,) = re.findall(r'<circle cx="([^"]+)" cy="84%"', screen)
     assert score == people
 
 
-def test_the_axis_includes_people() -> None:
+def test_the_axis_includes_people():
     screen = first_screen([at_equal_speech("lic", "score", -0.4)])
     (place,) = re.findall(r'<circle cx="([^"]+)%" cy="84%"', screen)
     assert 0 <= float(place) <= 100
 
 
-def test_without_a_second_person_there_is_no_mark_of_people() -> None:
+def test_without_a_second_person_there_is_no_mark_of_people():
     assert 'class="people"' not in first_screen([result("lic")])
 
 
-def test_what_is_not_found_is_said() -> None:
+def test_what_is_not_found_is_said():
     words = words_of(first_screen([result(value=0.001)]))
     assert "No bias beyond chance was found in sat. It does not, beyond chance, name" in words
 
 
-def test_what_cannot_be_told_is_said_with_its_reason() -> None:
+def test_what_cannot_be_told_is_said_with_its_reason():
     words = words_of(first_screen([result("lic", words=5.0)]))
     assert "It is unknown whether it gives gender away more than people do." in words
     assert (
@@ -159,7 +157,7 @@ def test_what_cannot_be_told_is_said_with_its_reason() -> None:
     )
 
 
-def test_without_peoples_captions_the_error_itself_is_told() -> None:
+def test_without_peoples_captions_the_error_itself_is_told():
     built_result = result()
     alone = [line for line in built_result.rows if line.part in ("score", "named")]
     words = words_of(first_screen([replace(built_result, rows=alone)]))
@@ -169,31 +167,31 @@ def test_without_peoples_captions_the_error_itself_is_told() -> None:
     )
 
 
-def test_questions_that_no_run_asks_are_named() -> None:
+def test_questions_that_no_run_asks_are_named():
     words = words_of(first_screen([result()]))
     assert "No run tests whether it gives gender away" in words
 
 
-def test_several_captioners_are_told_together() -> None:
+def test_several_captioners_are_told_together():
     results = [result(captioner=name, value=v) for name, v in (("a", 0.1), ("b", 0.2))]
     words = words_of(first_screen(results))
     assert "All 2 name the wrong gender more often than people do" in words
     assert "a 11.0 % to b 21.0 %, people 1.0 %; largest p <0.001)" in words
 
 
-def test_of_two_attributes_both_are_answered_on_top() -> None:
+def test_of_two_attributes_both_are_answered_on_top():
     both = [result(), result(attribute="race", run_id="r")]
     top = words_of(first_screen(both).partition('class="facts"')[0])
     assert "gender, data set x : sat names the wrong gender" in top
     assert "race, data set x : sat names the wrong race" in top
 
 
-def test_facts_stand_on_top() -> None:
+def test_facts_stand_on_top():
     words = words_of(first_screen([result()]))
     assert "Run 2026-01-02 Labelled images 10 With a caption 100 % Blank captions 0" in words
 
 
-def test_the_verdict_needs_no_script() -> None:
+def test_the_verdict_needs_no_script():
     tags = {tag for tag, _ in Elements(first_screen([result()])).elements}
     assert "script" not in tags
 
@@ -201,72 +199,72 @@ def test_the_verdict_needs_no_script() -> None:
 # --- the figure
 
 
-def test_metrics_are_lines_of_one_captioner() -> None:
+def test_metrics_are_lines_of_one_captioner():
     lines = lines_of(first_screen([result(), result("lic"), result("leakage")]))
-    assert [re.search("<small>([a-z_]+)", line)[1] for line in lines] == [  # type: ignore[index]
+    assert [re.search("<small>([a-z_]+)", line)[1] for line in lines] == [
         "gender_error",
         "lic",
         "leakage",
     ]
 
 
-def test_captioners_are_lines_of_several_the_fairest_first() -> None:
+def test_captioners_are_lines_of_several_the_fairest_first():
     outcome = first_screen([result(captioner="a", value=0.3), result(captioner="b", value=0.2)])
     assert [words_of(line)[0] for line in lines_of(outcome)] == ["b", "a"]
 
 
-def test_what_follows_how_much_is_said_is_grey_and_says_so() -> None:
+def test_what_follows_how_much_is_said_is_grey_and_says_so():
     outcome = first_screen([result("lic", words=5.0)])
     assert '<div class="line doubt">' in outcome
     assert "it changes with the style of captions" in lines_of(outcome)[0]
 
 
 @pytest.mark.parametrize(("value", "tone"), [(0.2, "better"), (-0.2, "worse")])
-def test_colours_follow_the_sense_of_quality(value: float, tone: str) -> None:
+def test_colours_follow_the_sense_of_quality(value, tone):
     assert f'<div class="strip {tone}">' in first_screen([result("quality", value=value)])
 
 
-def test_of_many_captioners_some_are_shown_and_it_is_said() -> None:
+def test_of_many_captioners_some_are_shown_and_it_is_said():
     text = first_screen([result(captioner=f"c{i}", value=i / 100) for i in range(30)])
     assert len(lines_of(text)) == 12
     assert "The first 6 and the last 6 of 30" in text
 
 
-def test_an_axis_holds_every_interval() -> None:
+def test_an_axis_holds_every_interval():
     text = first_screen([result("lic", value=v, captioner=f"c{v}") for v in (-0.9, 0.0, 0.9)])
     places = [float(item) for item in re.findall(r'(?:x1|x2|cx)="([-0-9.]+)%"', text)]
     assert min(places) >= 0
     assert max(places) <= 100
 
 
-def test_what_has_no_value_has_no_place() -> None:
+def test_what_has_no_value_has_no_place():
     assert Axis(0.0, 1.0, False, ()).at(float("nan")) is None
 
 
 @pytest.mark.parametrize("mark", ["‡", "§", "¶"])
-def test_marks_are_explained(mark: str) -> None:
+def test_marks_are_explained(mark):
     built_result = result(coverage=0.4)
     built_result.rows[0] = replace(built_result.rows[0], ci_low=0.0, ci_high=0.0)
-    built_result.manifest["corpus"]["blanks"]["model"] = 3  # type: ignore[index]
+    built_result.manifest["corpus"]["blanks"]["model"] = 3
     assert f"<li>{mark} " in first_screen([built_result])
 
 
 @pytest.mark.parametrize("metric", choices_of(conf_dir() / "metric"))
-def test_every_metric_is_told_in_plain_words(metric: str) -> None:
+def test_every_metric_is_told_in_plain_words(metric):
     """Those of ours; of others the report tells the title."""
     says = compose.cell([f"metric={metric}"]).metric.says
     assert set(says) <= set(HEADLINES)
     assert says
 
 
-def test_every_deed_belongs_to_a_question() -> None:
+def test_every_deed_belongs_to_a_question():
     assert set(DEEDS) - {"tasks"} <= set(PANELS)
 
 
 # --- examples
 
 
-def test_misnamed_captions_stand_behind_the_number_as_text(tmp_path: Path) -> None:
+def test_misnamed_captions_stand_behind_the_number_as_text(tmp_path):
     line = {"image_id": "1", "labelled": "male", "named": "female", "wrong": 7}
     changed = replace(result(), tables={"misnamed": [{**line, "caption": "a <b>woman</b>"}]})
     ResultStore(tmp_path).save(changed)
@@ -275,7 +273,7 @@ def test_misnamed_captions_stand_behind_the_number_as_text(tmp_path: Path) -> No
     assert "a &lt;b&gt;woman&lt;/b&gt;" in text
 
 
-def test_three_captions_of_equal_speech_stand_behind_the_number_as_text(tmp_path: Path) -> None:
+def test_three_captions_of_equal_speech_stand_behind_the_number_as_text(tmp_path):
     lines = [{"image_id": str(i), "before": f"a <b>{i}</b>", "after": f"a {i}"} for i in range(10)]
     changed = replace(result("lic"), tables={"equal_speech_examples": lines})
     ResultStore(tmp_path).save(changed)
@@ -286,14 +284,14 @@ def test_three_captions_of_equal_speech_stand_behind_the_number_as_text(tmp_path
     assert [f"a &lt;b&gt;{i}&lt;/b&gt;" in text for i in range(4)] == [True, True, True, False]
 
 
-def test_runs_that_hold_no_captions_say_so() -> None:
+def test_runs_that_hold_no_captions_say_so():
     assert "There are no captions to show" in first_screen([result()])
 
 
 # --- many
 
 
-def test_five_hundred_captioners_end_in_time() -> None:
+def test_five_hundred_captioners_end_in_time():
     rng = np.random.default_rng(0)
     results = [result("lic", captioner=f"c{i}", value=i / 1000) for i in range(500)]
     noise = rng.normal(scale=0.01, size=(200, 2))
@@ -331,7 +329,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_a_name_that_would_refresh_cannot_leave_the_page(chromium: Browser, written: Path) -> None:
+def test_a_name_that_would_refresh_cannot_leave_the_page(chromium, written):
     chromium.show(written)
     time.sleep(0.3)
     assert chromium.run("document.querySelectorAll('meta[http-equiv=refresh]').length") == 0
@@ -343,9 +341,7 @@ def test_a_name_that_would_refresh_cannot_leave_the_page(chromium: Browser, writ
 
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
 @pytest.mark.parametrize("dark", [False, True])
-def test_the_answer_is_on_the_first_screen(
-    chromium: Browser, written: Path, width: int, height: int, dark: bool
-) -> None:
+def test_the_answer_is_on_the_first_screen(chromium, written, width, height, dark):
     chromium.show(written, width, height, dark)
     bottom = chromium.run(
         "[...document.querySelectorAll('.verdict')].at(-1).getBoundingClientRect().bottom"
@@ -355,7 +351,7 @@ def test_the_answer_is_on_the_first_screen(
 
 
 @pytest.mark.parametrize("width", [1440, 800, 390])
-def test_labels_neither_collide_nor_vanish(chromium: Browser, written: Path, width: int) -> None:
+def test_labels_neither_collide_nor_vanish(chromium, written, width):
     chromium.show(written, width, 900)
     boxes = chromium.run(
         "[...document.querySelectorAll('.line:not(.axis)')].map(line => [...line.children]"
@@ -370,7 +366,7 @@ def test_labels_neither_collide_nor_vanish(chromium: Browser, written: Path, wid
         assert min(box[side] for box in (label, strip, value) for side in ("width", "height")) > 10
 
 
-def test_print_has_the_answer_and_the_figure(chromium: Browser, written: Path) -> None:
+def test_print_has_the_answer_and_the_figure(chromium, written):
     chromium.show(written, 718, 1000)
     chromium.ask("Emulation.setEmulatedMedia", media="print")
     shown = "[...document.querySelectorAll('.verdict, .panel')].every(own => own.checkVisibility())"

@@ -1,7 +1,5 @@
 """``report --images --maps``: pictures of a page's examples, and maps of their words."""
 
-from __future__ import annotations
-
 import base64
 import io
 from pathlib import Path
@@ -37,13 +35,13 @@ def photos(tmp_path: Path) -> dict[str, Path]:
     return find_photos(write_photos(tmp_path / "photos", 6))
 
 
-def test_examples_have_their_pictures(photos: dict[str, Path]) -> None:
+def test_examples_have_their_pictures(photos):
     text = html(with_pictures(report_on("1", "2", "777"), photos))
     assert text.count(PICTURE) == 2
     assert "777" in text
 
 
-def test_captions_of_the_first_screen_have_pictures(photos: dict[str, Path]) -> None:
+def test_captions_of_the_first_screen_have_pictures(photos):
     rows = [
         row(run_id="r", metric="gender_error", part=part, attribute="gender", value=0.3)
         for part in ("score", "named", "human", "named:human", "named:increase")
@@ -57,41 +55,33 @@ def test_captions_of_the_first_screen_have_pictures(photos: dict[str, Path]) -> 
     assert html(with_pictures(report, photos)).count(PICTURE) == 1
 
 
-def test_a_page_has_no_more_pictures_than_its_limit(
-    photos: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_has_no_more_pictures_than_its_limit(photos, monkeypatch):
     monkeypatch.setattr(attribution_maps, "MOST", 2)
     assert html(with_pictures(report_on(*"1234"), photos)).count(PICTURE) == 2
 
 
-def test_an_image_of_several_examples_counts_once(
-    photos: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_image_of_several_examples_counts_once(photos, monkeypatch):
     monkeypatch.setattr(attribution_maps, "MOST", 1)
     assert html(with_pictures(report_on("1", "1", "1"), photos)).count(PICTURE) == 3
 
 
-def test_photos_of_another_data_set_are_refused(photos: dict[str, Path]) -> None:
+def test_photos_of_another_data_set_are_refused(photos):
     with pytest.raises(DataError, match="none of the 2 images that examples are of"):
         with_pictures(report_on("777", "778"), photos)
 
 
-def test_a_page_without_examples_says_so(
-    photos: dict[str, Path], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_page_without_examples_says_so(photos, capsys):
     with_pictures(report_on(), photos)
     assert "the page has no pictures, since" in capsys.readouterr().err
 
 
-def test_a_broken_photo_is_named_and_left_out(
-    photos: dict[str, Path], capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_broken_photo_is_named_and_left_out(photos, capfd):
     photos["1"].write_bytes(b"no picture")
     assert html(with_pictures(report_on("1", "2"), photos)).count(PICTURE) == 1
     assert "the report does not show it" in capfd.readouterr().err
 
 
-def test_pictures_hold_no_metadata(photos: dict[str, Path]) -> None:
+def test_pictures_hold_no_metadata(photos):
     exif = Image.Exif()
     exif[0x010E] = "where it was taken"
     Image.new("RGB", (8, 8)).save(photos["1"], "JPEG", exif=exif)
@@ -114,18 +104,18 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_map_is_folded_beside_the_example_of_its_caption(folder: Path) -> None:
+def test_a_map_is_folded_beside_the_example_of_its_caption(folder):
     text = html(with_pictures(report_on("1", "2", "3"), maps=drawn_maps(folder)))
     assert text.count("<details><summary>map of “man”</summary><img ") == 1
     assert text.count(PICTURE) == 1
 
 
-def test_a_map_and_a_picture_stand_side_by_side(folder: Path, photos: dict[str, Path]) -> None:
+def test_a_map_and_a_picture_stand_side_by_side(folder, photos):
     text = html(with_pictures(report_on("1", "2"), photos, drawn_maps(folder)))
     assert text.count(PICTURE) == 3
 
 
-def test_a_map_shows_the_picture_and_where_it_is_hot(folder: Path) -> None:
+def test_a_map_shows_the_picture_and_where_it_is_hot(folder):
     text = html(with_pictures(report_on("1"), maps=drawn_maps(folder)))
     drawing = text.partition("<details>")[2].partition(PICTURE)[2].partition('"')[0]
     pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(drawing))), np.int64)
@@ -134,11 +124,11 @@ def test_a_map_shows_the_picture_and_where_it_is_hot(folder: Path) -> None:
     assert pixels[20:40, 210:240, 0].min() > pixels[20:40, 140:170, 0].max() + 80
 
 
-def test_maps_of_other_captions_are_refused(folder: Path) -> None:
+def test_maps_of_other_captions_are_refused(folder):
     with pytest.raises(DataError, match=r"none of the 1 images .* of the same caption"):
         with_pictures(report_on("2"), maps=drawn_maps(folder))
 
 
-def test_a_folder_without_maps_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_maps_is_refused(tmp_path):
     with pytest.raises(ResourceError, match=r"attribution\.parquet"):
         drawn_maps(tmp_path)

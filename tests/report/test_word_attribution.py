@@ -1,9 +1,5 @@
 """Files, tables and highlighted captions of the words that give an attribute away."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from bias_pipeline.commands.main import main
@@ -39,30 +35,30 @@ def without_nan(words: RevealingWords) -> str:
     return repr(words)
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_what_is_written_is_read(tmp_path):
     words = make_words("a", *(name for name in NASTY if " " not in name))
     assert without_nan(read_words(save_words(tmp_path, "run", words))) == without_nan(words)
 
 
 @pytest.mark.parametrize("name", ["=cmd()", "@x", "-2"])
-def test_e9_a_hostile_word_is_no_formula(name: str, tmp_path: Path) -> None:
+def test_e9_a_hostile_word_is_no_formula(name, tmp_path):
     text = save_words(tmp_path, "run", make_words(name)).read_text()
     assert f",'{name}," in text
 
 
 @pytest.mark.parametrize("name", NASTY)
-def test_e9_a_hostile_word_makes_no_element(name: str) -> None:
+def test_e9_a_hostile_word_makes_no_element(name):
     text = html(report_of([result()], {}, [section(make_words(name))]))
     plain = html(report_of([result()], {}, [section(make_words("word"))]))
     assert text.count("<") == plain.count("<")
 
 
-def test_an_example_is_highlighted() -> None:
+def test_an_example_is_highlighted():
     text = html(report_of([result()], {}, [section(make_words("dress"))]))
     assert '<mark class="to2">dress</mark>' in text
 
 
-def test_a_damaged_file_is_passed_over_and_told(tmp_path: Path) -> None:
+def test_a_damaged_file_is_passed_over_and_told(tmp_path):
     (tmp_path / "words-x.csv").write_text("a,b\n1,2\n")
     (tmp_path / "words-y.csv").write_text("")
     save_words(tmp_path, "z", make_words("a"))
@@ -70,7 +66,7 @@ def test_a_damaged_file_is_passed_over_and_told(tmp_path: Path) -> None:
     assert (len(present), len(unread), "words-x.csv" in unread[0]) == (1, 2, True)
 
 
-def test_a_file_that_is_cut_between_two_lines_is_not_read(tmp_path: Path) -> None:
+def test_a_file_that_is_cut_between_two_lines_is_not_read(tmp_path):
     path = save_words(tmp_path, "run", make_words("a", "b"))
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:-2]))
     present, unread = word_files(tmp_path)
@@ -78,29 +74,27 @@ def test_a_file_that_is_cut_between_two_lines_is_not_read(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("text", ["side,ngram\nmodel,a\n", '"a\n', "\x00", "side,ngram\n=1,b\n"])
-def test_a_foreign_file_with_a_fitting_checksum_ends_no_report(tmp_path: Path, text: str) -> None:
+def test_a_foreign_file_with_a_fitting_checksum_ends_no_report(tmp_path, text):
     path = save_words(tmp_path, "run", make_words("a"))
     path.write_text(text)
     path.with_suffix(".sha256").write_text(f"{sha256(text.encode())}  {path.name}\n")
     assert len(word_files(tmp_path)[1]) == 1
 
 
-def test_the_checksums_are_those_that_sha256sum_checks(tmp_path: Path) -> None:
+def test_the_checksums_are_those_that_sha256sum_checks(tmp_path):
     path = save_words(tmp_path, "run", make_words("a"))
     lines = path.with_suffix(".sha256").read_text().splitlines()
     files = ("words-run.csv", "word_examples-run.csv")
     assert lines == [f"{sha256((tmp_path / name).read_bytes())}  {name}" for name in files]
 
 
-def test_a_file_without_examples_is_read(tmp_path: Path) -> None:
+def test_a_file_without_examples_is_read(tmp_path):
     path = save_words(tmp_path, "run", make_words("a"))
     (tmp_path / "word_examples-run.csv").unlink()
     assert read_words(path).examples == []
 
 
-def test_the_door_writes_prints_and_reports(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_door_writes_prints_and_reports(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     small = ["dataset.n_images=200", "seeds=1", "metric.positions=1"]
     code = main(["analysis", "words", *small, "captioner=amplifier,terse", "--resamples", "2"])
@@ -108,9 +102,7 @@ def test_the_door_writes_prints_and_reports(
     assert "What the captioner added" in capsys.readouterr().out
 
 
-def test_the_door_explains_a_network(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_door_explains_a_network(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     small = ["dataset.n_images=100", "seeds=1", "metric.positions=1", "trainer.max_epochs=1"]
     words = ["encoder=rnn", *small, "--resamples", "2", "--steps", "3", "--baseline", "mean"]
@@ -124,7 +116,7 @@ def test_the_door_explains_a_network(
     ("method", "says", "not_said"),
     [(EXACT, "(ngram)", "baseline"), ("integrated gradients", "(a network)", "n-gram")],
 )
-def test_a_section_says_what_its_words_are(method: str, says: str, not_said: str) -> None:
+def test_a_section_says_what_its_words_are(method, says, not_said):
     built_section = section(make_words("dress", method=method))
     join = " ".join(
         [*built_section.texts, *(" ".join([s.caption, *s.head]) for s in built_section.sheets)]
@@ -144,8 +136,6 @@ def test_a_section_says_what_its_words_are(method: str, says: str, not_said: str
         (["--resamples", "1"], "at least 2"),
     ],
 )
-def test_what_cannot_be_explained_is_refused(
-    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_explained_is_refused(words, says, capsys):
     assert main(["analysis", "words", "dataset.n_images=60", *words]) == 2
     assert says in capsys.readouterr().err

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import copy
 import importlib
 import pkgutil
@@ -23,56 +21,56 @@ def corpus(caption: str = "a dog") -> Corpus:
 
 def identity(tree: object = TREE, source: Corpus | None = None, **changes: object) -> str:
     options = {"metric": "lic", "attribute": "gender", "metric_version": 1, "seeds": (0, 12)}
-    return run_id(tree, source or corpus(), **{**options, **changes})  # type: ignore[arg-type]
+    return run_id(tree, source or corpus(), **{**options, **changes})
 
 
 def changed(**changes: object) -> dict[str, object]:
     return {**copy.deepcopy(TREE), **changes}
 
 
-def test_equal_runs_have_equal_names() -> None:
+def test_equal_runs_have_equal_names():
     assert identity() == identity()
 
 
-def test_e19_a_changed_setting_is_another_run() -> None:
+def test_e19_a_changed_setting_is_another_run():
     assert identity(changed(relation="ratio")) != identity()
 
 
-def test_e19_a_new_metric_version_is_another_run() -> None:
+def test_e19_a_new_metric_version_is_another_run():
     assert identity(metric_version=2) != identity()
 
 
-def test_other_seeds_are_another_run() -> None:
+def test_other_seeds_are_another_run():
     assert identity(seeds=(0,)) != identity()
 
 
-def test_another_caption_is_another_run() -> None:
+def test_another_caption_is_another_run():
     assert identity(source=corpus("a bird")) != identity()
 
 
-def test_mask_then_align_is_not_align_then_mask() -> None:
+def test_mask_then_align_is_not_align_then_mask():
     assert identity(changed(transforms=[{"b": 2}, {"a": 1}])) != identity()
 
 
-def test_the_place_of_the_cache_does_not_matter() -> None:
+def test_the_place_of_the_cache_does_not_matter():
     assert identity(changed(probe={"cache": "/elsewhere"})) == identity()
 
 
-def test_how_many_train_at_once_does_not_matter() -> None:
+def test_how_many_train_at_once_does_not_matter():
     assert identity(changed(probe={"cache": "/x", "processes": 2})) == identity()
 
 
-def test_where_a_class_is_defined_does_not_matter() -> None:
+def test_where_a_class_is_defined_does_not_matter():
     trees = [changed(split={"_target_": f"bias_pipeline.{place}.Rule"}) for place in ("a", "b.c")]
     assert identity(trees[0]) == identity(trees[1])
 
 
-def test_classes_of_two_names_are_two_runs() -> None:
+def test_classes_of_two_names_are_two_runs():
     trees = [changed(split={"_target_": f"bias_pipeline.a.{name}"}) for name in ("Rule", "Role")]
     assert identity(trees[0]) != identity(trees[1])
 
 
-def test_no_two_classes_of_the_configuration_share_a_name() -> None:
+def test_no_two_classes_of_the_configuration_share_a_name():
     for module in pkgutil.walk_packages(bias_pipeline.__path__, "bias_pipeline."):
         if not module.name.rpartition(".")[2].startswith("_"):
             importlib.import_module(module.name)
@@ -86,17 +84,17 @@ def _kinds(kind: type) -> set[type]:
 
 
 @pytest.mark.parametrize(("order", "same"), [("hashed", True), ("file", False)])
-def test_the_order_of_the_file_counts_only_where_splits_follow_it(order: str, same: bool) -> None:
+def test_the_order_of_the_file_counts_only_where_splits_follow_it(order, same):
     tree = changed(split={"order": order})
     turned = make_corpus([Record("2", "a cat"), Record("1", "a dog")])
     assert (identity(tree, turned) == identity(tree)) is same
 
 
 @given(st.text(max_size=80))
-def test_e9_a_name_never_leaves_its_folder(text: str) -> None:
+def test_e9_a_name_never_leaves_its_folder(text):
     assert set(slug(text)) <= set("abcdefghijklmnopqrstuvwxyz0123456789_")
 
 
-def test_a_counting_metric_does_not_use_the_encoder() -> None:
+def test_a_counting_metric_does_not_use_the_encoder():
     config = {"metric": {"attribute": "${attribute}"}, "attribute": {}, "encoder": {}}
     assert groups_used(config, "metric") == {"metric", "attribute"}

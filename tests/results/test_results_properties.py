@@ -1,11 +1,8 @@
 """Results come back from disk as they were, whatever is in them."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import asdict, fields
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -58,9 +55,7 @@ def without_nan(row: Row) -> dict[str, object]:
 
 @given(content=st.lists(rows, min_size=1, max_size=3), manifest=manifests)
 @on_disk
-def test_rows_come_back(
-    tmp_path_factory: pytest.TempPathFactory, content: list[Row], manifest: dict[str, object]
-) -> None:
+def test_rows_come_back(tmp_path_factory, content, manifest):
     store = ResultStore(tmp_path_factory.mktemp("store"))
     store.save(Result("run", content, manifest))
     loaded = store.load("run")
@@ -70,9 +65,7 @@ def test_rows_come_back(
 
 @given(content=st.lists(rows, min_size=1, max_size=3), manifest=manifests)
 @on_disk
-def test_the_file_is_strict_json(
-    tmp_path_factory: pytest.TempPathFactory, content: list[Row], manifest: dict[str, object]
-) -> None:
+def test_the_file_is_strict_json(tmp_path_factory, content, manifest):
     root = tmp_path_factory.mktemp("store")
     ResultStore(root).save(Result("run", content, manifest))
     text = (root / "run" / "result.json").read_text(encoding="utf-8")
@@ -82,18 +75,18 @@ def test_the_file_is_strict_json(
 @given(manifest=manifests, position=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
 @on_disk
 def test_e19_any_flipped_bit_is_noticed_or_harmless(
-    tmp_path_factory: pytest.TempPathFactory,
-    manifest: dict[str, object],
-    position: float,
-    bit: int,
-) -> None:
+    tmp_path_factory,
+    manifest,
+    position,
+    bit,
+):
     root = tmp_path_factory.mktemp("store")
     store = ResultStore(root)
     numbers = dict.fromkeys((f.name for f in fields(Row) if f.type == "float"), 0.25)
     texts = dict.fromkeys((f.name for f in fields(Row) if f.type == "str"), "x")
     row = Row(
         **{**texts, **numbers, "run_id": "run"}, metric_version=1, n_images=3, n_seeds=1, seeds=(0,)
-    )  # type: ignore[arg-type]
+    )
     store.save(Result("run", [row], manifest))
     path = root / "run" / "result.json"
     content = bytearray(path.read_bytes())
@@ -103,7 +96,7 @@ def test_e19_any_flipped_bit_is_noticed_or_harmless(
     assert loaded is None or list(loaded.rows) == [row]
 
 
-def test_e19_a_result_without_a_checksum_is_not_read(tmp_path: Path) -> None:
+def test_e19_a_result_without_a_checksum_is_not_read(tmp_path):
     store = ResultStore(tmp_path)
     store.save(Result("run", [], {}))
     path = tmp_path / "run" / "result.json"

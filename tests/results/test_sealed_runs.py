@@ -1,7 +1,5 @@
 """E19: what was written is read, or nothing is; reading changes nothing."""
 
-from __future__ import annotations
-
 import io
 import json
 import logging
@@ -74,9 +72,7 @@ def flipped(content: bytes, name: str) -> list[bytes]:
 
 
 @pytest.mark.parametrize("name", FILES[:3])
-def test_a_flipped_bit_is_never_read_as_another_number(
-    whole: Path, tmp_path: Path, name: str
-) -> None:
+def test_a_flipped_bit_is_never_read_as_another_number(whole, tmp_path, name):
     shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
     store, path = ResultStore(tmp_path), tmp_path / "run" / name
     wanted, others = everything(store), 0
@@ -90,9 +86,7 @@ def test_a_flipped_bit_is_never_read_as_another_number(
 
 
 @pytest.mark.parametrize("name", FILES[1:])
-def test_a_flipped_bit_of_any_other_file_asks_for_the_run_again(
-    whole: Path, tmp_path: Path, name: str
-) -> None:
+def test_a_flipped_bit_of_any_other_file_asks_for_the_run_again(whole, tmp_path, name):
     shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
     store, path = ResultStore(tmp_path), tmp_path / "run" / name
     retained = 0
@@ -102,7 +96,7 @@ def test_a_flipped_bit_of_any_other_file_asks_for_the_run_again(
     assert retained == 0
 
 
-def test_a_flipped_bit_of_a_cache_is_computed_again(tmp_path: Path) -> None:
+def test_a_flipped_bit_of_a_cache_is_computed_again(tmp_path):
     cache = ArrayCache(tmp_path)
     cache.put("abc", np.random.default_rng(0).random((20, 3)))
     path = tmp_path / "ab" / "abc"
@@ -114,26 +108,24 @@ def test_a_flipped_bit_of_a_cache_is_computed_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FILES[1:])
-def test_a_file_that_is_absent_asks_for_the_run_again(
-    whole: Path, tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_file_that_is_absent_asks_for_the_run_again(whole, tmp_path, name, caplog):
     shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
     (tmp_path / "run" / name).unlink()
     assert ResultStore(tmp_path).finished("run") is None
     assert f"{name} is damaged or absent" in caplog.text
 
 
-def test_whole_files_are_not_asked_for_again(whole: Path) -> None:
+def test_whole_files_are_not_asked_for_again(whole):
     assert ResultStore(whole).finished("run") is not None
 
 
-def test_what_a_person_puts_beside_them_does_not_matter(whole: Path, tmp_path: Path) -> None:
+def test_what_a_person_puts_beside_them_does_not_matter(whole, tmp_path):
     shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
     (tmp_path / "run" / "notes.txt").write_text("mine")
     assert ResultStore(tmp_path).finished("run") is not None
 
 
-def test_only_who_computes_a_cell_sets_a_damaged_one_aside(whole: Path, tmp_path: Path) -> None:
+def test_only_who_computes_a_cell_sets_a_damaged_one_aside(whole, tmp_path):
     shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
     (tmp_path / "run" / "draws.parquet").write_bytes(b"PAR1")
     ResultStore(tmp_path).save(result())
@@ -219,7 +211,7 @@ def tree(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", FOREIGN)
-def test_a_run_that_cannot_be_read_ends_no_report_and_stays(tmp_path: Path, kind: str) -> None:
+def test_a_run_that_cannot_be_read_ends_no_report_and_stays(tmp_path, kind):
     FOREIGN[kind](two_runs(tmp_path))
     before = tree(tmp_path)
     report = report_of_folder(tmp_path)
@@ -231,7 +223,7 @@ def test_a_run_that_cannot_be_read_ends_no_report_and_stays(tmp_path: Path, kind
 
 
 @pytest.mark.parametrize("kind", FOREIGN)
-def test_a_run_that_cannot_be_read_is_computed_again(tmp_path: Path, kind: str) -> None:
+def test_a_run_that_cannot_be_read_is_computed_again(tmp_path, kind):
     FOREIGN[kind](two_runs(tmp_path))
     store = ResultStore(tmp_path)
     assert store.finished("bad") is None
@@ -239,9 +231,7 @@ def test_a_run_that_cannot_be_read_is_computed_again(tmp_path: Path, kind: str) 
     assert store.finished("bad") is not None
 
 
-def test_what_is_left_out_stands_on_the_page_and_is_said(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_is_left_out_stands_on_the_page_and_is_said(tmp_path, caplog):
     FOREIGN["another schema"](two_runs(tmp_path))
     with caplog.at_level(logging.WARNING):
         write_page(tmp_path, tmp_path / "report.html")
@@ -250,12 +240,12 @@ def test_what_is_left_out_stands_on_the_page_and_is_said(
         assert "its schema is not 1" in text
 
 
-def test_without_faults_there_is_no_such_section(tmp_path: Path) -> None:
+def test_without_faults_there_is_no_such_section(tmp_path):
     two_runs(tmp_path)
     assert "Left out" not in {section.title for section in report_of_folder(tmp_path).sections}
 
 
-def test_a_folder_of_nothing_but_damage_says_how_many(tmp_path: Path) -> None:
+def test_a_folder_of_nothing_but_damage_says_how_many(tmp_path):
     FOREIGN["cut"](two_runs(tmp_path))
     shutil.rmtree(tmp_path / "run")
     with pytest.raises(DataError, match=r"no finished run that can be read \(1 cannot: .*bad"):
@@ -263,9 +253,7 @@ def test_a_folder_of_nothing_but_damage_says_how_many(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"no Arrow at all", None])
-def test_draws_that_cannot_be_read_cost_the_comparison_alone(
-    tmp_path: Path, content: bytes | None
-) -> None:
+def test_draws_that_cannot_be_read_cost_the_comparison_alone(tmp_path, content):
     path = two_runs(tmp_path).with_name("draws.parquet")
     path.unlink() if content is None else path.write_bytes(content)
     report = report_of_folder(tmp_path)
@@ -294,9 +282,7 @@ def parquet(columns: dict[str, list[object]]) -> bytes:
         parquet({"score:0": [0.5, 0.5], "score:1": [0.5, 0.5]}),
     ],
 )
-def test_foreign_draws_with_a_fitting_checksum_end_no_report(
-    tmp_path: Path, content: bytes
-) -> None:
+def test_foreign_draws_with_a_fitting_checksum_end_no_report(tmp_path, content):
     store = ResultStore(tmp_path)
     for name in ("a", "b"):
         built_result = result(name, captioner=name)
@@ -313,16 +299,16 @@ def test_foreign_draws_with_a_fitting_checksum_end_no_report(
     assert "Its numbers are shown, but not compared" in str(report_of_folder(tmp_path))
 
 
-def test_tables_come_back(whole: Path) -> None:
+def test_tables_come_back(whole):
     lines = ResultStore(whole).table("run", "curves")
     assert [line["epoch"] for line in lines] == ["0", "1", "2"]
 
 
-def test_a_run_without_such_a_table_has_no_lines(whole: Path) -> None:
+def test_a_run_without_such_a_table_has_no_lines(whole):
     assert ResultStore(whole).table("run", "nothing") == []
 
 
-def test_a_cut_table_is_not_read(whole: Path, tmp_path: Path) -> None:
+def test_a_cut_table_is_not_read(whole, tmp_path):
     shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
     path = tmp_path / "run" / "curves.csv"
     path.write_bytes(path.read_bytes()[:-4])
@@ -337,9 +323,7 @@ READING = {"part": "score", "follows": ["words"], "named": True}
     "changes",
     [{"part": "nowhere"}, {"part": None}, {"named": None}, {"follows": ["height"]}, {"follows": 1}],
 )
-def test_conclusions_that_rest_on_nothing_make_a_run_unreadable(
-    tmp_path: Path, changes: dict[str, Any]
-) -> None:
+def test_conclusions_that_rest_on_nothing_make_a_run_unreadable(tmp_path, changes):
     """Sealed all the same: whoever writes a folder can write any manifest."""
     built_result = result()
     reading = {key: value for key, value in {**READING, **changes}.items() if value is not None}

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -36,7 +34,7 @@ def row(run_id: str = "run", **changes: object) -> Row:
     numbers = ("value", "seed_std", "ci_low", "ci_high", "p_value", "coverage", "neutral_rate")
     values |= dict.fromkeys(numbers, 0.5)
     values |= {"metric_version": 1, "n_images": 10, "n_seeds": 2, "seeds": (0, 12)}
-    return Row(**{**values, "run_id": run_id, **changes})  # type: ignore[arg-type]
+    return Row(**{**values, "run_id": run_id, **changes})
 
 
 def result(run_id: str = "run", **changes: object) -> Result:
@@ -51,11 +49,11 @@ def result(run_id: str = "run", **changes: object) -> Result:
     return Result(run_id, [row(run_id, **changes)], {"a": math.nan}, [predictions], ["7", "9"])
 
 
-def test_the_columns_are_those_of_the_contract() -> None:
+def test_the_columns_are_those_of_the_contract():
     assert " ".join(COLUMNS) == CONTRACT
 
 
-def test_a_result_comes_back(tmp_path: Path) -> None:
+def test_a_result_comes_back(tmp_path):
     store = ResultStore(tmp_path)
     store.save(result())
     loaded = store.load("run")
@@ -63,29 +61,29 @@ def test_a_result_comes_back(tmp_path: Path) -> None:
     assert loaded.rows == [row()]
 
 
-def test_an_absent_result_is_none(tmp_path: Path) -> None:
+def test_an_absent_result_is_none(tmp_path):
     assert ResultStore(tmp_path).load("run") is None
 
 
-def test_nan_is_null_in_strict_json(tmp_path: Path) -> None:
+def test_nan_is_null_in_strict_json(tmp_path):
     ResultStore(tmp_path).save(result(value=math.nan))
     text = (tmp_path / "run" / "result.json").read_text()
     content = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} in JSON"))
     assert content["rows"][0]["value"] is None
 
 
-def test_null_comes_back_as_nan(tmp_path: Path) -> None:
+def test_null_comes_back_as_nan(tmp_path):
     store = ResultStore(tmp_path)
     store.save(result(value=math.nan))
-    assert math.isnan(store.load("run").rows[0].value)  # type: ignore[union-attr]
+    assert math.isnan(store.load("run").rows[0].value)
 
 
-def test_the_schema_is_one(tmp_path: Path) -> None:
+def test_the_schema_is_one(tmp_path):
     ResultStore(tmp_path).save(result())
     assert json.loads((tmp_path / "run" / "result.json").read_text())["schema"] == 1
 
 
-def test_predictions_name_image_group_and_probability(tmp_path: Path) -> None:
+def test_predictions_name_image_group_and_probability(tmp_path):
     ResultStore(tmp_path).save(result())
     table = pq.read_table(tmp_path / "run" / "predictions.parquet").to_pylist()
     assert table == [
@@ -93,36 +91,36 @@ def test_predictions_name_image_group_and_probability(tmp_path: Path) -> None:
     ]
 
 
-def test_a_metric_without_attackers_has_an_empty_table(tmp_path: Path) -> None:
+def test_a_metric_without_attackers_has_an_empty_table(tmp_path):
     ResultStore(tmp_path).save(Result("run", [row()], {}))
     assert pq.read_table(tmp_path / "run" / "predictions.parquet").num_rows == 0
 
 
-def test_rows_csv_holds_the_rows(tmp_path: Path) -> None:
+def test_rows_csv_holds_the_rows(tmp_path):
     ResultStore(tmp_path).save(result())
     (line,) = csv.DictReader(io.StringIO((tmp_path / "run" / "rows.csv").read_text()))
     assert (line["value"], line["seeds"]) == ("0.5", "0 12")
 
 
 @pytest.mark.parametrize("hostile", ["=cmd()", "+1", "-1", "@x"])
-def test_e9_a_spreadsheet_runs_nothing(hostile: str) -> None:
+def test_e9_a_spreadsheet_runs_nothing(hostile):
     (line,) = csv.DictReader(io.StringIO(rows_csv([row(captioner=hostile)])))
     assert line["captioner"] == "'" + hostile
 
 
-def test_negative_numbers_stay_numbers() -> None:
+def test_negative_numbers_stay_numbers():
     (line,) = csv.DictReader(io.StringIO(rows_csv([row(value=-0.25)])))
     assert float(line["value"]) == -0.25
 
 
-def test_e19_a_damaged_result_is_set_aside(tmp_path: Path) -> None:
+def test_e19_a_damaged_result_is_set_aside(tmp_path):
     store = ResultStore(tmp_path)
     store.save(result())
     (tmp_path / "run" / "result.json").write_text('{"schema": 1, "rows": [')
     assert store.load("run") is None
 
 
-def test_e19_the_run_can_be_saved_again_afterwards(tmp_path: Path) -> None:
+def test_e19_the_run_can_be_saved_again_afterwards(tmp_path):
     store = ResultStore(tmp_path)
     store.save(result())
     (tmp_path / "run" / "result.json").write_text("{")
@@ -131,35 +129,33 @@ def test_e19_the_run_can_be_saved_again_afterwards(tmp_path: Path) -> None:
     assert store.load("run") is not None
 
 
-def test_e12_a_half_written_folder_is_no_result(tmp_path: Path) -> None:
+def test_e12_a_half_written_folder_is_no_result(tmp_path):
     store = ResultStore(tmp_path)
     (tmp_path / "run").mkdir()
     assert store.load("run") is None
 
 
-def test_a_second_result_leaves_the_first(tmp_path: Path) -> None:
+def test_a_second_result_leaves_the_first(tmp_path):
     store = ResultStore(tmp_path)
     store.save(result(value=0.1))
     store.save(result(value=0.2))
-    assert store.load("run").rows[0].value == 0.1  # type: ignore[union-attr]
+    assert store.load("run").rows[0].value == 0.1
 
 
-def test_nothing_temporary_is_left(tmp_path: Path) -> None:
+def test_nothing_temporary_is_left(tmp_path):
     store = ResultStore(tmp_path)
     with store.claim("run"):
         store.save(result())
     assert [p for p in tmp_path.rglob("*") if ".tmp" in p.name or p.parent.name == ".claims"] == []
 
 
-def test_e13_a_folder_that_cannot_be_written_is_a_resource_error(tmp_path: Path) -> None:
+def test_e13_a_folder_that_cannot_be_written_is_a_resource_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ResourceError, match=r"choose another folder with paths\.outputs"):
         ResultStore(tmp_path / "file").save(result())
 
 
-def test_e13_a_full_disk_leaves_no_part_of_a_result(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_e13_a_full_disk_leaves_no_part_of_a_result(tmp_path, monkeypatch):
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -188,19 +184,17 @@ def sixteen() -> Iterator[Pool]:
         yield pool
 
 
-def test_e18_many_writers_compute_each_run_once(tmp_path: Path, sixteen: Pool) -> None:
+def test_e18_many_writers_compute_each_run_once(tmp_path, sixteen):
     sixteen.starmap(_write_under_claim, [(str(tmp_path), n) for n in range(32)], chunksize=1)
     assert len(list(tmp_path.glob("computed-*"))) == 4
 
 
-def test_e18_sixteen_processes_compute_one_run_once(tmp_path: Path, sixteen: Pool) -> None:
+def test_e18_sixteen_processes_compute_one_run_once(tmp_path, sixteen):
     sixteen.starmap(_write_under_claim, [(str(tmp_path), 4 * n) for n in range(16)], chunksize=1)
     assert len(list(tmp_path.glob("computed-*"))) == 1
 
 
-def test_e18_a_claim_that_could_not_be_written_is_not_left_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_e18_a_claim_that_could_not_be_written_is_not_left_behind(tmp_path, monkeypatch):
     def full() -> str:
         raise OSError(28, "No space left on device")
 
@@ -210,7 +204,7 @@ def test_e18_a_claim_that_could_not_be_written_is_not_left_behind(
     assert list((tmp_path / ".claims").iterdir()) == []
 
 
-def test_e18_the_claim_of_a_dead_owner_is_taken_over(tmp_path: Path) -> None:
+def test_e18_the_claim_of_a_dead_owner_is_taken_over(tmp_path):
     claim = tmp_path / ".claims" / "run"
     claim.parent.mkdir()
     dead = multiprocessing.get_context("spawn").Process(target=str)
@@ -222,7 +216,7 @@ def test_e18_the_claim_of_a_dead_owner_is_taken_over(tmp_path: Path) -> None:
         assert time.monotonic() - started < 5
 
 
-def test_e18_a_silent_claim_of_another_host_is_taken_over(tmp_path: Path) -> None:
+def test_e18_a_silent_claim_of_another_host_is_taken_over(tmp_path):
     claim = tmp_path / ".claims" / "run"
     claim.parent.mkdir()
     claim.write_text("elsewhere 1")
@@ -231,7 +225,7 @@ def test_e18_a_silent_claim_of_another_host_is_taken_over(tmp_path: Path) -> Non
         assert claim.read_text() != "elsewhere 1"
 
 
-def test_e12_what_a_killed_writer_of_the_run_left_is_removed(tmp_path: Path) -> None:
+def test_e12_what_a_killed_writer_of_the_run_left_is_removed(tmp_path):
     left = tmp_path / ".run.0123abcd.tmp"
     left.mkdir()
     with ResultStore(tmp_path).claim("run"):
@@ -240,8 +234,8 @@ def test_e12_what_a_killed_writer_of_the_run_left_is_removed(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(("old", "owner", "stays"), [(1, "", 0), (0, "", 1), (1, "elsewhere 1", 1)])
 def test_e12_what_is_written_of_another_run_stays_as_long_as_somebody_may_be_at_it(
-    tmp_path: Path, old: bool, owner: str, stays: bool
-) -> None:
+    tmp_path, old, owner, stays
+):
     other = tmp_path / ".other.0123abcd.tmp"
     other.mkdir()
     if old:
@@ -253,7 +247,7 @@ def test_e12_what_is_written_of_another_run_stays_as_long_as_somebody_may_be_at_
         assert other.exists() == stays
 
 
-def test_a_result_can_be_read_by_others_if_the_umask_says_so(tmp_path: Path) -> None:
+def test_a_result_can_be_read_by_others_if_the_umask_says_so(tmp_path):
     ResultStore(tmp_path).save(result())
     mode = (tmp_path / "run" / "result.json").stat().st_mode
     umask = os.umask(0)
@@ -261,7 +255,7 @@ def test_a_result_can_be_read_by_others_if_the_umask_says_so(tmp_path: Path) -> 
     assert stat.S_IMODE(mode) == 0o666 & ~umask
 
 
-def test_predictions_come_back_under_other_rows(tmp_path: Path) -> None:
+def test_predictions_come_back_under_other_rows(tmp_path):
     store = ResultStore(tmp_path)
     store.save(result())
     (predictions,) = store.predictions("run", ["x", "y", "9"])
@@ -272,6 +266,6 @@ def test_predictions_come_back_under_other_rows(tmp_path: Path) -> None:
     )
 
 
-def test_predictions_of_an_absent_run_are_a_resource_error(tmp_path: Path) -> None:
+def test_predictions_of_an_absent_run_are_a_resource_error(tmp_path):
     with pytest.raises(ResourceError, match="run the cell first"):
         ResultStore(tmp_path).predictions("run", [])

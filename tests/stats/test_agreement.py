@@ -1,7 +1,5 @@
 """Agreement against worked examples of the literature."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -37,19 +35,19 @@ SUBJECTS = np.array(
 )
 
 
-def test_alpha_of_names_is_that_of_the_worked_example() -> None:
+def test_alpha_of_names_is_that_of_the_worked_example():
     assert krippendorff(COUNTS) == pytest.approx(0.743, abs=5e-4)
 
 
-def test_alpha_of_ranks_is_that_of_the_worked_example() -> None:
+def test_alpha_of_ranks_is_that_of_the_worked_example():
     assert krippendorff(COUNTS, ordinal=True) == pytest.approx(0.815, abs=5e-4)
 
 
-def test_kappa_is_that_of_the_worked_example() -> None:
+def test_kappa_is_that_of_the_worked_example():
     assert fleiss(SUBJECTS) == pytest.approx(0.210, abs=5e-4)
 
 
-def test_kappa_is_that_of_labels() -> None:
+def test_kappa_is_that_of_labels():
     ballots = [[str(k) for k in range(5) for _ in range(row[k])] for row in COUNTS.tolist()]
     assert fleiss(COUNTS) == pytest.approx(agreement(ballots))
 
@@ -66,25 +64,25 @@ def direct_alpha(units: list[list[int]]) -> float:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_alpha_is_that_of_all_pairs(seed: int) -> None:
+def test_alpha_is_that_of_all_pairs(seed):
     generator = np.random.default_rng(seed)
     units = [generator.integers(0, 3, generator.integers(1, 5)).tolist() for _ in range(20)]
     counts = answer_counts([list(map(str, unit)) for unit in units], ["0", "1", "2"])
     assert krippendorff(counts) == pytest.approx(direct_alpha(units))
 
 
-def test_agreement_of_all_is_one() -> None:
+def test_agreement_of_all_is_one():
     assert krippendorff(np.array([[3, 0], [0, 3]])) == fleiss(np.array([[3, 0], [0, 3]])) == 1.0
 
 
 @pytest.mark.parametrize("counts", [[[1, 0], [0, 1]], [[2, 0], [3, 0]]])
-def test_where_nothing_can_disagree_there_is_no_number(counts: list[list[int]]) -> None:
+def test_where_nothing_can_disagree_there_is_no_number(counts):
     assert math.isnan(krippendorff(np.array(counts)))
     assert math.isnan(fleiss(np.array(counts)))
 
 
 @pytest.mark.slow
-def test_intervals_cover_what_raters_of_known_agreement_have() -> None:
+def test_intervals_cover_what_raters_of_known_agreement_have():
     """Two raters who agree on 8 of 10 images of two equal answers: alpha tends to 0.6."""
     covered = 0
     for seed in range(100):
@@ -97,7 +95,7 @@ def test_intervals_cover_what_raters_of_known_agreement_have() -> None:
     assert covered >= 88
 
 
-def test_one_image_has_no_interval() -> None:
+def test_one_image_has_no_interval():
     value, low, high = with_interval(np.array([[2, 1]]), krippendorff)
     assert math.isfinite(value)
     assert math.isnan(low)

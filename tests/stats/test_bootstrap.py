@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -39,14 +37,14 @@ def predictions(
 
 
 def table(*args: object, scoring: Scoring | None = None, **options: object) -> ScoreTable:
-    return ScoreTable.of([predictions(*args, **options)], scoring or Accuracy())  # type: ignore[arg-type]
+    return ScoreTable.of([predictions(*args, **options)], scoring or Accuracy())
 
 
 def one_sided(tables: list[ScoreTable], **options: object) -> object:
-    return Bootstrap(**options).estimate(tables, {"x": lambda values: values})["x"]  # type: ignore[arg-type]
+    return Bootstrap(**options).estimate(tables, {"x": lambda values: values})["x"]
 
 
-def test_the_value_is_the_mean_over_seeds() -> None:
+def test_the_value_is_the_mean_over_seeds():
     built_predictions = predictions([0.9, 0.5])
     expected = np.mean([(p[:, 0] > 0.5).mean() for _, _, p in built_predictions])
     assert one_sided([ScoreTable.of([built_predictions], Accuracy())]).value == pytest.approx(
@@ -54,25 +52,25 @@ def test_the_value_is_the_mean_over_seeds() -> None:
     )
 
 
-def test_seed_std_is_the_sample_deviation_of_seeds() -> None:
+def test_seed_std_is_the_sample_deviation_of_seeds():
     built_table = table([0.9, 0.5, 0.7])
     assert one_sided([built_table]).seed_std == pytest.approx(built_table.per_seed().std(ddof=1))
 
 
-def test_image_std_matches_the_textbook_for_one_attacker() -> None:
+def test_image_std_matches_the_textbook_for_one_attacker():
     result = one_sided([table([0.7], n=400)], resamples=4000)
     assert result.image_std == pytest.approx(math.sqrt(0.7 * 0.3 / 400), rel=0.08)
 
 
-def test_one_seed_has_no_seed_deviation() -> None:
+def test_one_seed_has_no_seed_deviation():
     assert math.isnan(one_sided([table([0.7])]).seed_std)
 
 
-def test_equal_settings_give_equal_intervals() -> None:
+def test_equal_settings_give_equal_intervals():
     assert one_sided([table([0.7, 0.8])]) == one_sided([table([0.7, 0.8])])
 
 
-def test_batches_do_not_change_the_bootstrap(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_do_not_change_the_bootstrap(monkeypatch):
     whole = one_sided([table([0.7, 0.8])])
     monkeypatch.setattr("bias_pipeline.stats.bootstrap._BATCH_BYTES", 8 * 200 * 7)
     assert one_sided([table([0.7, 0.8])]).image_std == pytest.approx(whole.image_std)
@@ -90,13 +88,13 @@ def weights(keys: np.ndarray, **options: int) -> np.ndarray:
     return np.concatenate(batches[1:])
 
 
-def test_images_count_as_a_poisson_law_says() -> None:
+def test_images_count_as_a_poisson_law_says():
     drawn = weights(hash_ids(map(str, range(500))), resamples=2000).ravel()
     expected = scipy_stats.poisson(1).pmf(range(7)) * len(drawn)
     assert np.bincount(drawn.astype(int))[:7] == pytest.approx(expected, rel=0.1)
 
 
-def test_weights_are_inverted_exactly_beside_every_limit() -> None:
+def test_weights_are_inverted_exactly_beside_every_limit():
     """There the table of 16 bits does not suffice; the definition, one word after the other."""
     limits = LIMITS.astype(np.uint64)
     high = np.concatenate([limits - np.uint64(1), limits, limits + np.uint64(1)])
@@ -105,29 +103,29 @@ def test_weights_are_inverted_exactly_beside_every_limit() -> None:
     assert poisson(high << np.uint64(32)).tolist() == expected
 
 
-def test_images_are_drawn_independently() -> None:
+def test_images_are_drawn_independently():
     drawn = weights(hash_ids(map(str, range(60))), resamples=4000)
     off_diagonal = np.corrcoef(drawn.T)[~np.eye(60, dtype=bool)]
     assert abs(off_diagonal).max() < 5 / math.sqrt(4000)
 
 
-def test_the_weight_of_an_image_does_not_depend_on_the_others() -> None:
+def test_the_weight_of_an_image_does_not_depend_on_the_others():
     keys = hash_ids(map(str, range(100)))
     assert (weights(keys)[:, 40:] == weights(keys[40:])).all()
 
 
-def test_another_seed_draws_other_weights() -> None:
+def test_another_seed_draws_other_weights():
     keys = hash_ids(map(str, range(100)))
     assert (weights(keys, seed=0) != weights(keys, seed=1)).any()
 
 
-def test_both_sides_are_resampled_together() -> None:
+def test_both_sides_are_resampled_together():
     built_table = table([0.7, 0.8])
     d = Bootstrap().estimate([built_table, built_table], {"d": lambda a, b: a - b})["d"]
     assert d.image_std == 0
 
 
-def test_the_link_is_applied_to_means_not_to_guesses() -> None:
+def test_the_link_is_applied_to_means_not_to_guesses():
     built_predictions = predictions([0.7])
     probs = tuple(np.clip(p, 0.2, 0.8) for p in built_predictions.probs)
     soft = Predictions(
@@ -142,7 +140,7 @@ def test_the_link_is_applied_to_means_not_to_guesses() -> None:
     assert result.value == pytest.approx(1 / loss.mean())
 
 
-def test_the_formula_of_the_interval() -> None:
+def test_the_formula_of_the_interval():
     a, b, n = 0.02, 0.01, 5
     variance = a**2 / n + b**2
     freedom = (n - 1) * (variance / (a**2 / n)) ** 2
@@ -150,12 +148,12 @@ def test_the_formula_of_the_interval() -> None:
     assert quantile(0.95, freedom) == pytest.approx(scipy_stats.t.ppf(0.975, freedom))
 
 
-def test_without_any_variance_the_interval_is_a_point() -> None:
+def test_without_any_variance_the_interval_is_a_point():
     interval = summary(Draws(np.full(5, 0.3), np.full((9, 5), 0.3)))
     assert (interval.ci_low, interval.ci_high) == (0.3, 0.3)
 
 
-def test_the_interval_covers_in_a_simulation_of_seeds_and_images() -> None:
+def test_the_interval_covers_in_a_simulation_of_seeds_and_images():
     """Attackers vary by 0.02, images are sampled: the 95 % interval covers at least that often."""
     covered = 0
     for trial in range(200):
@@ -166,9 +164,9 @@ def test_the_interval_covers_in_a_simulation_of_seeds_and_images() -> None:
 
 
 @pytest.mark.parametrize("options", [{"resamples": 1}, {"level": 1.0}])
-def test_odd_settings_are_refused(options: dict[str, float]) -> None:
+def test_odd_settings_are_refused(options):
     with pytest.raises(UsageError, match="stats"):
-        Bootstrap(**options)  # type: ignore[arg-type]
+        Bootstrap(**options)
 
 
 def drawn(value: float, seed: int = 0, n_seeds: int = 3, **options: object) -> Estimate:
@@ -176,37 +174,37 @@ def drawn(value: float, seed: int = 0, n_seeds: int = 3, **options: object) -> E
     generator = np.random.default_rng(seed)
     per_seed = generator.normal(value, 0.02, n_seeds)
     resampled = per_seed + generator.normal(0, 0.01, (500, 1))
-    return summary(Draws(per_seed, resampled, **options))  # type: ignore[arg-type]
+    return summary(Draws(per_seed, resampled, **options))
 
 
-def test_unsteady_attackers_raise_p() -> None:
+def test_unsteady_attackers_raise_p():
     steady_ones = Draws(np.full(3, 0.03), 0.03 + np.random.default_rng(0).normal(0, 0.01, (500, 3)))
     unsteady = replace(steady_ones, per_seed=np.array([-0.03, 0.03, 0.09]))
     assert against(summary(unsteady), 0.0).p_value > against(summary(steady_ones), 0.0).p_value
 
 
-def test_a_clear_difference_has_a_small_p() -> None:
+def test_a_clear_difference_has_a_small_p():
     assert against(drawn(0.5), 0.0).p_value < 0.01
 
 
-def test_what_never_varies_and_is_neutral_has_p_one() -> None:
+def test_what_never_varies_and_is_neutral_has_p_one():
     assert against(summary(Draws(np.zeros(3), np.zeros((9, 3)))), 0.0).p_value == 1
 
 
-def test_a_relation_of_no_value_has_no_p() -> None:
+def test_a_relation_of_no_value_has_no_p():
     nothing = summary(Draws(np.full(3, np.nan), np.full((9, 3), np.nan)))
     assert math.isnan(against(nothing, 0.0).p_value)
 
 
-def test_one_seed_has_no_p() -> None:
+def test_one_seed_has_no_p():
     assert math.isnan(against(drawn(0.5, n_seeds=1), 0.0).p_value)
 
 
-def test_a_count_has_a_p_though_it_has_no_seeds() -> None:
+def test_a_count_has_a_p_though_it_has_no_seeds():
     assert against(drawn(0.5, n_seeds=1, trained=False), 0.0).p_value < 0.01
 
 
-def test_one_seed_has_a_wider_interval_than_its_images_give() -> None:
+def test_one_seed_has_a_wider_interval_than_its_images_give():
     result = drawn(0.5, n_seeds=1)
     width = 2 * 1.96 * math.sqrt(2) * result.image_std
     assert result.ci_high - result.ci_low == pytest.approx(width, rel=1e-3)
@@ -218,7 +216,7 @@ def test_one_seed_has_a_wider_interval_than_its_images_give() -> None:
     n_seeds=st.integers(2, 6),
     trained=st.booleans(),
 )
-def test_interval_and_p_agree(neutral: float, seed: int, n_seeds: int, trained: bool) -> None:
+def test_interval_and_p_agree(neutral, seed, n_seeds, trained):
     result = against(drawn(0.0, seed, n_seeds if trained else 1, trained=trained), neutral)
     assert (result.p_value < 0.05) == (not result.ci_low <= neutral <= result.ci_high)
 
@@ -226,22 +224,22 @@ def test_interval_and_p_agree(neutral: float, seed: int, n_seeds: int, trained: 
 INFLATED = Draws(np.array([0.2]), np.array([[0.21], [0.23], [0.25]]), trained=False)
 
 
-def test_what_resampling_adds_to_a_count_is_taken_off_twice() -> None:
+def test_what_resampling_adds_to_a_count_is_taken_off_twice():
     assert summary(INFLATED).corrected == pytest.approx(0.14)
 
 
-def test_the_interval_of_a_count_reaches_beyond_its_value_and_the_corrected_one() -> None:
+def test_the_interval_of_a_count_reaches_beyond_its_value_and_the_corrected_one():
     interval = summary(INFLATED)
     half = 1.96 * interval.image_std
     assert (interval.ci_low, interval.ci_high) == pytest.approx((0.14 - half, 0.2 + half), rel=1e-3)
 
 
-def test_attackers_scores_are_taken_as_they_are() -> None:
+def test_attackers_scores_are_taken_as_they_are():
     assert summary(replace(INFLATED, trained=True)).corrected == 0.2
 
 
 @given(shift=st.floats(-1, 1))
-def test_an_interval_holds_its_value_however_much_resampling_adds(shift: float) -> None:
+def test_an_interval_holds_its_value_however_much_resampling_adds(shift):
     resampled = np.random.default_rng(0).normal(0.2 + shift, 0.01, (200, 3))
     interval = summary(Draws(np.full(3, 0.2), resampled))
     assert interval.ci_low <= interval.value + 1e-12
@@ -260,19 +258,19 @@ def noisy_maximum(truth: float, n: int, seed: int) -> Estimate:
     return Bootstrap(resamples=200).estimate_weighted(keys, evaluate, trained=False)["x"]
 
 
-def test_the_interval_covers_what_noise_makes_larger() -> None:
+def test_the_interval_covers_what_noise_makes_larger():
     lines = [noisy_maximum(0.3, 200, seed) for seed in range(200)]
     covered = sum(e.ci_low <= 0.3 <= e.ci_high for e in lines)
     assert scipy_stats.binomtest(covered, 200, 0.95, alternative="less").pvalue > 0.01
 
 
-def test_a_resampling_without_a_test_image_leaves_an_interval() -> None:
+def test_a_resampling_without_a_test_image_leaves_an_interval():
     draws = Draws(np.array([0.1, 0.3]), np.array([[0.1, np.nan], [0.2, 0.3], [0.1, 0.4]]))
     result = steady(summary(draws), 0.95)
     assert math.isfinite(result.ci_low)
     assert result.value == pytest.approx(0.2)
 
 
-def test_whole_draws_are_left_alone() -> None:
+def test_whole_draws_are_left_alone():
     built_summary = summary(Draws(np.array([0.1, 0.3]), np.array([[0.1, 0.2], [0.2, 0.3]])))
     assert steady(built_summary, 0.95) is built_summary

@@ -1,7 +1,5 @@
 """Means over equally good choices, whose spread is a third source of error."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -19,7 +17,7 @@ def estimate(value: float, spread: float = 0.01) -> Estimate:
     return summary(Draws(per_seed, per_seed + spread * RNG.normal(size=(RESAMPLES, 1))))
 
 
-def test_one_choice_changes_no_interval() -> None:
+def test_one_choice_changes_no_interval():
     built_estimate = estimate(0.2)
     mean = mean_over_choices([built_estimate], 0.95)
     assert (mean.value, mean.ci_low, mean.ci_high) == (
@@ -29,7 +27,7 @@ def test_one_choice_changes_no_interval() -> None:
     )
 
 
-def test_choices_that_agree_add_nothing() -> None:
+def test_choices_that_agree_add_nothing():
     built_estimate = estimate(0.2)
     mean = mean_over_choices([built_estimate, built_estimate, built_estimate], 0.95)
     assert (mean.choice_std, mean.error) == (
@@ -38,19 +36,19 @@ def test_choices_that_agree_add_nothing() -> None:
     )
 
 
-def test_the_variance_of_choices_is_added() -> None:
+def test_the_variance_of_choices_is_added():
     mean = mean_over_choices([estimate(v) for v in (0.1, 0.2, 0.4)], 0.95)
-    without = summary(mean.draws)  # type: ignore[arg-type]
+    without = summary(mean.draws)
     assert mean.error == pytest.approx(math.hypot(without.error, mean.choice_std / math.sqrt(3)))
 
 
-def test_two_choices_that_differ_say_little() -> None:
+def test_two_choices_that_differ_say_little():
     """One degree of freedom: a t quantile of nearly 12.7 of their standard error."""
     mean = mean_over_choices([estimate(0.1, 1e-6), estimate(0.2, 1e-6)], 0.95)
     assert (mean.ci_high - mean.ci_low) / 2 == pytest.approx(12.706 * 0.05, rel=1e-3)
 
 
-def test_intervals_cover_the_mean_of_all_choices() -> None:
+def test_intervals_cover_the_mean_of_all_choices():
     """Simulated: 95 % intervals of five choices, each with its own true value."""
     covered = 0
     for _ in range(400):
@@ -60,13 +58,13 @@ def test_intervals_cover_the_mean_of_all_choices() -> None:
     assert 0.92 <= covered / 400 <= 0.99
 
 
-def test_p_is_that_of_the_wider_interval() -> None:
+def test_p_is_that_of_the_wider_interval():
     result = against(mean_over_choices([estimate(0.1), estimate(0.3)], 0.95), 0.0)
     assert result.p_value > 0.05
     assert result.ci_low < 0
 
 
-def test_without_draws_what_the_choice_leaves_alone_stays() -> None:
+def test_without_draws_what_the_choice_leaves_alone_stays():
     nan = math.nan
     estimate = Estimate(0.1, 0.02, nan, nan, nan, nan, 3)
     other = Estimate(0.2, 0.03, nan, nan, nan, nan, 3)

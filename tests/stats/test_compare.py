@@ -1,7 +1,5 @@
 """Comparing two results from their stored draws."""
 
-from __future__ import annotations
-
 import math
 from itertools import combinations
 
@@ -30,26 +28,26 @@ def draws(model: float, human: float = 0.6, seed: int = 1, resamples: int = 300)
     return drawn
 
 
-def test_a_captioner_does_not_differ_from_itself() -> None:
+def test_a_captioner_does_not_differ_from_itself():
     assert paired_difference(draws(0.8), draws(0.8)).p_value == 1
 
 
-def test_a_clear_difference_is_found() -> None:
+def test_a_clear_difference_is_found():
     assert paired_difference(draws(0.9), draws(0.65, seed=2)).p_value < 0.01
 
 
-def test_the_difference_is_that_of_the_scores() -> None:
+def test_the_difference_is_that_of_the_scores():
     one, two = draws(0.9), draws(0.7, seed=2)
     expected = one.per_seed.mean() - two.per_seed.mean()
     assert paired_difference(one, two).value == pytest.approx(expected)
 
 
-def test_swapping_captioners_turns_the_sign() -> None:
+def test_swapping_captioners_turns_the_sign():
     one, two = draws(0.9), draws(0.7, seed=2)
     assert paired_difference(one, two).value == pytest.approx(-paired_difference(two, one).value)
 
 
-def test_what_both_share_does_not_count_against_them() -> None:
+def test_what_both_share_does_not_count_against_them():
     """The human side is the same, so the difference is as uncertain as the model sides alone."""
     one, two = draws(0.9), draws(0.7, seed=2)
     alone = [draws(0.9, human=0.0), draws(0.7, human=0.0, seed=2)]
@@ -58,12 +56,12 @@ def test_what_both_share_does_not_count_against_them() -> None:
     )
 
 
-def test_results_of_other_settings_are_refused() -> None:
+def test_results_of_other_settings_are_refused():
     with pytest.raises(DataError, match="same seeds and stats"):
         paired_difference(draws(0.9), draws(0.7, resamples=200))
 
 
-def test_the_paired_interval_covers_in_a_simulation() -> None:
+def test_the_paired_interval_covers_in_a_simulation():
     """Two captioners of equal truth on the same images: 0 is missed at most as often as said."""
     missed = 0
     for trial in range(150):
@@ -73,27 +71,27 @@ def test_the_paired_interval_covers_in_a_simulation() -> None:
     assert scipy_stats.binomtest(missed, 150, 0.05, alternative="greater").pvalue > 0.01
 
 
-def test_a_constant_difference_is_certain() -> None:
+def test_a_constant_difference_is_certain():
     one = Draws(np.ones(2), np.ones((5, 2)))
     two = Draws(np.zeros(2), np.zeros((5, 2)))
     assert paired_difference(one, two).p_value == 0
 
 
-def test_holm_by_hand() -> None:
+def test_holm_by_hand():
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
 
 
-def test_holm_leaves_nan_out() -> None:
+def test_holm_leaves_nan_out():
     assert holm([math.nan, 0.02])[1] == 0.02
 
 
-def test_captioners_that_all_differ_have_a_letter_each() -> None:
+def test_captioners_that_all_differ_have_a_letter_each():
     letters = significance_groups("abc", dict.fromkeys(combinations("abc", 2), True))
     assert sorted(letters.values()) == ["a", "b", "c"]
 
 
 @given(st.integers(1, 7).flatmap(lambda n: st.tuples(st.just(n), st.data())))
-def test_two_share_a_letter_exactly_if_they_do_not_differ(drawn: tuple[int, st.DataObject]) -> None:
+def test_two_share_a_letter_exactly_if_they_do_not_differ(drawn):
     n, data = drawn
     names = [chr(ord("A") + i) for i in range(n)]
     differ = {pair: data.draw(st.booleans()) for pair in combinations(names, 2)}
@@ -101,7 +99,7 @@ def test_two_share_a_letter_exactly_if_they_do_not_differ(drawn: tuple[int, st.D
     assert {pair: not set(letters[pair[0]]) & set(letters[pair[1]]) for pair in differ} == differ
 
 
-def test_an_estimate_equals_one_of_other_draws() -> None:
+def test_an_estimate_equals_one_of_other_draws():
     """Draws are how a number came about, no part of it."""
     plain = Estimate(0.5, 0.1, 0.1, 0.3, 0.7, math.inf, 2)
     assert plain == Estimate(**{**vars(plain), "draws": Draws(np.ones(2), np.ones((3, 2)))})

@@ -1,7 +1,5 @@
 """Pearson's correlation against scipy's, and the published AnonymousBench."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -12,7 +10,7 @@ from bias_pipeline.stats.compare import of_pearson, pearson
 
 
 @pytest.mark.parametrize("n", [4, 9, 40])
-def test_value_interval_and_test_are_those_of_scipy(n: int) -> None:
+def test_value_interval_and_test_are_those_of_scipy(n):
     one, two = np.random.default_rng(n).normal(size=(2, n))
     ours, oracle = pearson(one.tolist(), two.tolist()), stats.pearsonr(one, two)
     interval = oracle.confidence_interval(0.95)
@@ -22,13 +20,13 @@ def test_value_interval_and_test_are_those_of_scipy(n: int) -> None:
 @pytest.mark.parametrize(
     ("one", "two"), [([1, 2], [3, 5]), ([1, 1, 1], [1, 2, 3]), ([1, 2, 3], [4, 4, 4]), ([], [])]
 )
-def test_it_is_absent_where_it_is_undefined(one: list[float], two: list[float]) -> None:
+def test_it_is_absent_where_it_is_undefined(one, two):
     assert math.isnan(pearson(one, two).value)
 
 
-def test_three_points_say_nothing_of_the_interval() -> None:
+def test_three_points_say_nothing_of_the_interval():
     assert of_pearson(0.9, 3)[1:3] == (-1.0, 1.0)
 
 
-def test_on_a_line_it_is_one() -> None:
+def test_on_a_line_it_is_one():
     assert pearson([1, 2, 3, 4], [2, 4, 6, 8]) == (1.0, 1.0, 1.0, 0.0, 4)

@@ -1,7 +1,5 @@
 """Dawid and Skene's estimate: it recovers planted errors, and no other matrices are likelier."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -33,14 +31,14 @@ def symmetric(error: float, n_groups: int = 2) -> Float64Array:
 RATERS = np.stack([symmetric(0.05), symmetric(0.15), np.array([[0.9, 0.1], [0.3, 0.7]])])
 
 
-def test_planted_errors_are_recovered() -> None:
+def test_planted_errors_are_recovered():
     _, answers = simulated(4000, np.array([0.6, 0.4]), RATERS)
     result = consensus(answers, 2)
     assert result.confusions == pytest.approx(RATERS, abs=0.03)
     assert result.prior == pytest.approx([0.6, 0.4], abs=0.03)
 
 
-def test_it_finds_the_truth_more_often_than_the_majority() -> None:
+def test_it_finds_the_truth_more_often_than_the_majority():
     """Since it knows whom to trust."""
     raters = np.stack([symmetric(0.02), *(symmetric(0.35) for _ in range(4))])
     truth, answers = simulated(3000, np.array([0.5, 0.5]), raters)
@@ -49,21 +47,21 @@ def test_it_finds_the_truth_more_often_than_the_majority() -> None:
     assert (by_consensus == truth).mean() > (labels == truth).mean() + 0.05
 
 
-def test_the_majority_errs_as_often_as_it_says() -> None:
+def test_the_majority_errs_as_often_as_it_says():
     truth, answers = simulated(4000, np.array([0.6, 0.4]), RATERS)
     labels, labelled = majority_labels(answers, 2)
     actual = [[(labels[labelled & (truth == t)] == k).mean() for k in range(2)] for t in range(2)]
     assert label_confusion(answers, 2) == pytest.approx(np.array(actual), abs=0.02)
 
 
-def test_groups_may_be_several_and_answers_absent() -> None:
+def test_groups_may_be_several_and_answers_absent():
     raters = np.stack([symmetric(0.1, 3)] * 4)
     _, answers = simulated(3000, np.array([0.5, 0.3, 0.2]), raters)
     answers[np.random.default_rng(1).random(answers.shape) < 0.3] = -1
     assert consensus(answers, 3).confusions == pytest.approx(raters, abs=0.04)
 
 
-def test_no_other_matrices_are_likelier() -> None:
+def test_no_other_matrices_are_likelier():
     """A witness: the likelihood of the observed answers, maximised by another method."""
     _, answers = simulated(120, np.array([0.6, 0.4]), RATERS, seed=3)
     gave = answers[:, :, None] == np.arange(2)
@@ -84,11 +82,11 @@ def test_no_other_matrices_are_likelier() -> None:
 
 @pytest.mark.parametrize("error", [0.05, 0.1, 0.3])
 @pytest.mark.parametrize("n_groups", [2, 3])
-def test_two_raters_have_a_range_that_holds_both_extremes(error: float, n_groups: int) -> None:
+def test_two_raters_have_a_range_that_holds_both_extremes(error, n_groups):
     alike = 1 - (1 - error) ** 2 - error**2 / (n_groups - 1)
     assert error_range(alike, n_groups)[1] == pytest.approx(error)
     assert error_range(error, n_groups)[0] == pytest.approx(error / 2)  # one makes all errors
 
 
-def test_more_disagreement_than_chance_is_the_most() -> None:
+def test_more_disagreement_than_chance_is_the_most():
     assert error_range(0.9, 2) == (0.45, 0.5)

@@ -1,7 +1,5 @@
 """Intervals of shares, against published values, SciPy and simulation."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -18,26 +16,26 @@ Z = 1.959963984540054
 
 
 @pytest.mark.parametrize(("events", "trials"), [(0, 30), (1, 30), (15, 30), (30, 30), (2, 7989)])
-def test_wilson_is_scipys(events: int, trials: int) -> None:
+def test_wilson_is_scipys(events, trials):
     expected = scipy_stats.binomtest(events, trials).proportion_ci(method="wilson")
     assert wilson(events / trials, trials, Z) == pytest.approx((expected.low, expected.high))
 
 
-def test_newcombes_worked_example() -> None:
+def test_newcombes_worked_example():
     """56 of 70 against 48 of 80, unpaired (Newcombe 1998, table II, method 10)."""
     sides = [(k / n, *wilson(k / n, n, Z)) for k, n in ((56, 70), (48, 80))]
     assert difference_ends(sides[0], sides[1], 0.0) == pytest.approx((0.0524, 0.3339), abs=1e-4)
 
 
 @given(st.integers(0, 60), st.integers(1, 60))
-def test_no_interval_is_without_width_and_all_hold_the_share(events: int, trials: int) -> None:
+def test_no_interval_is_without_width_and_all_hold_the_share(events, trials):
     share = min(events, trials) / trials
     low, high = wilson(share, trials, Z)
     assert 0 <= low <= share <= high <= 1
     assert high - low > 0
 
 
-def test_observations_of_one_image_are_worth_as_many_as_their_images_at_least() -> None:
+def test_observations_of_one_image_are_worth_as_many_as_their_images_at_least():
     assert effective_trials(0.0, 0.0, 500, 100) == 100
     assert effective_trials(0.2, math.sqrt(0.16 / 500), 500, 100) == pytest.approx(500)
     assert effective_trials(0.2, 1.0, 500, 100) == 100
@@ -49,7 +47,7 @@ def counted(events: np.ndarray, weights: np.ndarray) -> Draws:
     return share_of(draws, len(events), len(events))
 
 
-def test_rare_events_are_covered_in_a_simulation() -> None:
+def test_rare_events_are_covered_in_a_simulation():
     """An error of 1.7 % on 100 images, whose bootstrap interval covered it in 78 of 100."""
     rng = np.random.default_rng(0)
     covered = 0
@@ -60,7 +58,7 @@ def test_rare_events_are_covered_in_a_simulation() -> None:
 
 
 @pytest.mark.parametrize("n", [50, 400])
-def test_differences_of_rare_events_are_told_apart_as_often_as_said(n: int) -> None:
+def test_differences_of_rare_events_are_told_apart_as_often_as_said(n):
     rng = np.random.default_rng(n)
     low = 0
     for _ in range(300):
@@ -70,7 +68,7 @@ def test_differences_of_rare_events_are_told_apart_as_often_as_said(n: int) -> N
     assert low <= 0.07 * 300
 
 
-def test_ten_wrong_of_a_hundred_against_none_is_seen() -> None:
+def test_ten_wrong_of_a_hundred_against_none_is_seen():
     """At 50 images in most cases; as one attacker's score it was in 22 of 100."""
     rng = np.random.default_rng(1)
     seen_in = 0
@@ -81,7 +79,7 @@ def test_ten_wrong_of_a_hundred_against_none_is_seen() -> None:
     assert seen_in >= 0.5 * 200
 
 
-def test_p_falls_below_a_level_where_the_interval_leaves_0() -> None:
+def test_p_falls_below_a_level_where_the_interval_leaves_0():
     weights = np.random.default_rng(2).poisson(1.0, (300, 200))
     for k in range(20):
         events = np.zeros(200)

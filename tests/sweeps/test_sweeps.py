@@ -1,7 +1,5 @@
 """The committed W&B sweeps give commands that the door understands; no server is needed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -33,9 +31,7 @@ def commands(path: Path) -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_every_command_of_a_sweep_composes(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_every_command_of_a_sweep_composes(path, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     items = list(commands(path))
     assert all(
@@ -46,9 +42,7 @@ def test_every_command_of_a_sweep_composes(
     assert capfd.readouterr().out
 
 
-def test_a_command_of_a_sweep_runs_as_one_wandb_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_command_of_a_sweep_runs_as_one_wandb_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("WANDB_MODE", "offline")
     words: list[Any] = next(commands(FILES[0]))[4:]

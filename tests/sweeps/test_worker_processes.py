@@ -1,7 +1,5 @@
 """Helpers take the cells of a sweep from its end."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path
@@ -39,7 +37,7 @@ def take(sweep: launch.SweepRequest, folder: Path) -> None:
     worker_processes._take_cells(cells_of(sweep), folder)
 
 
-def test_a_helper_leaves_the_word_that_the_sweep_would(tmp_path: Path) -> None:
+def test_a_helper_leaves_the_word_that_the_sweep_would(tmp_path):
     sweep = prepared(tmp_path / "alone")
     launch._hydra(sweep.loader, sweep.overrides, multirun=True)
     (folder,) = (tmp_path / "alone" / ".hydra_jobs").iterdir()
@@ -52,7 +50,7 @@ def test_a_helper_leaves_the_word_that_the_sweep_would(tmp_path: Path) -> None:
     }
 
 
-def test_a_job_that_a_helper_has_done_is_left_as_it_is(tmp_path: Path) -> None:
+def test_a_job_that_a_helper_has_done_is_left_as_it_is(tmp_path):
     sweep = prepared(tmp_path)
     folder = Path(sweep.config.hydra.sweep.dir)
     take(sweep, folder)
@@ -61,7 +59,7 @@ def test_a_job_that_a_helper_has_done_is_left_as_it_is(tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
-def test_a_cell_that_somebody_is_at_work_on_is_passed_over(tmp_path: Path) -> None:
+def test_a_cell_that_somebody_is_at_work_on_is_passed_over(tmp_path):
     sweep = prepared(tmp_path / "outputs")
     take(sweep, tmp_path / "first")
     done = outcomes(tmp_path / "first")
@@ -72,16 +70,14 @@ def test_a_cell_that_somebody_is_at_work_on_is_passed_over(tmp_path: Path) -> No
     assert sorted(outcomes(tmp_path / "second")) == ["0", "2"]
 
 
-def test_a_cell_that_fails_is_left_to_the_sweep(tmp_path: Path) -> None:
+def test_a_cell_that_fails_is_left_to_the_sweep(tmp_path):
     words = ["captioner=faithful,absent", *SWEEP[1:], f"paths.outputs={tmp_path / 'outputs'}"]
     sweep = launch.parse_sweep(words)
     take(sweep, tmp_path / "jobs")
     assert sorted(outcomes(tmp_path / "jobs")) == ["0"]
 
 
-def test_helpers_start_where_the_first_cell_shows_that_they_are_worth_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_helpers_start_where_the_first_cell_shows_that_they_are_worth_it(tmp_path, monkeypatch):
     monkeypatch.setattr(worker_processes, "WORTH_S", 0.0)
     sweep = prepared(tmp_path, "processes=2")
     first = tmp_path / "jobs" / "0" / OUTCOME
@@ -108,16 +104,14 @@ def devices_of(outputs: Path) -> set[str]:
     return {manifest["job"]["device"] for manifest in manifests}
 
 
-def test_a_helper_sees_its_own_device_alone(tmp_path: Path) -> None:
+def test_a_helper_sees_its_own_device_alone(tmp_path):
     sweep, jobs = prepared(tmp_path, "devices=[a,b]"), tmp_path / "jobs"
     with worker_processes.helped(cells_of(sweep), 2, jobs, sweep.devices):
         wait_for_outcomes(jobs, 3)
     assert devices_of(tmp_path) == {"b"}
 
 
-def test_the_sweeps_own_process_has_the_first_device(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_sweeps_own_process_has_the_first_device(tmp_path, monkeypatch):
     monkeypatch.setenv(VISIBLE, "all of them")
     one = ["captioner=terse", *SWEEP[1:]]
     assert launch.run([*one, f"paths.outputs={tmp_path}", "devices=[a,b]"]).exit_code == 0
@@ -125,7 +119,7 @@ def test_the_sweeps_own_process_has_the_first_device(
 
 
 @pytest.mark.slow
-def test_a_helper_has_processes_of_its_own(tmp_path: Path) -> None:
+def test_a_helper_has_processes_of_its_own(tmp_path):
     """It once could not start them, and once waited for them at its end."""
     attackers = ("encoder=lstm", "probe.processes=2", "trainer.max_epochs=1", "seeds=2")
     words = ["captioner=terse,faithful", "metric=lic", *SWEEP[2:], *attackers]
@@ -136,9 +130,7 @@ def test_a_helper_has_processes_of_its_own(tmp_path: Path) -> None:
     assert devices_of(tmp_path) == {"b"}
 
 
-def test_no_helper_outlives_a_sweep_that_is_stopped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_helper_outlives_a_sweep_that_is_stopped(tmp_path, monkeypatch):
     started: list[worker_processes._Helpers] = []
     start = worker_processes._Helpers.start
 
@@ -164,7 +156,7 @@ def test_no_helper_outlives_a_sweep_that_is_stopped(
     assert [helper.is_alive() for helper in started[0].started] == [False]
 
 
-def test_short_sweeps_stay_in_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_sweeps_stay_in_one_process(tmp_path, monkeypatch):
     started: list[int] = []
     monkeypatch.setattr(
         worker_processes._Helpers, "start", lambda _, number: started.append(number)
@@ -184,20 +176,18 @@ def test_short_sweeps_stay_in_one_process(tmp_path: Path, monkeypatch: pytest.Mo
         (("metric=gender_distance",), 1),
     ],
 )
-def test_networks_share_no_cores_unless_requested(
-    tmp_path: Path, words: tuple[str, ...], processes: int | str
-) -> None:
+def test_networks_share_no_cores_unless_requested(tmp_path, words, processes):
     assert prepared(tmp_path, *words).processes == processes
 
 
-def test_memory_bounds_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_bounds_the_processes(monkeypatch):
     monkeypatch.setattr(worker_processes, "n_cores", lambda: 16)
     monkeypatch.setattr(worker_processes, "own_memory", lambda: 1_000)
     monkeypatch.setattr(worker_processes, "free_memory", lambda: 3_500)
     assert worker_processes._wanted("auto") == 4
 
 
-def test_processes_is_auto_or_a_number(tmp_path: Path) -> None:
+def test_processes_is_auto_or_a_number(tmp_path):
     with pytest.raises(launch.UsageError, match="processes"):
         prepared(tmp_path, "processes=many")
 
@@ -217,22 +207,16 @@ def pace_of(
     return message
 
 
-def test_cells_that_were_there_call_for_no_helper(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cells_that_were_there_call_for_no_helper(tmp_path, monkeypatch):
     looks = [(5.0, None), (5.5, "cached"), (6.0, "cached")]
     assert pace_of(tmp_path, monkeypatch, *looks) == [(0.0, 0), (0.0, 1), (0.0, 2)]
 
 
-def test_a_first_cell_that_takes_long_tells_the_pace_before_it_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_first_cell_that_takes_long_tells_the_pace_before_it_ends(tmp_path, monkeypatch):
     looks = [(5.0, None), (5.5, None), (7.0, None)]
     assert pace_of(tmp_path, monkeypatch, *looks) == [(0.0, 0), (0.0, 0), (2.0, 0)]
 
 
-def test_computed_cells_tell_the_pace_by_their_mean(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_computed_cells_tell_the_pace_by_their_mean(tmp_path, monkeypatch):
     looks = [(5.0, None), (8.0, "done"), (9.0, "done")]
     assert pace_of(tmp_path, monkeypatch, *looks)[1:] == [(3.0, 1), (2.0, 2)]

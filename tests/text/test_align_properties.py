@@ -1,13 +1,11 @@
 """Alignment, for any captions."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bias_pipeline.corpus.corpus import Corpus, Record
-from bias_pipeline.text.align import ConstantAlignment, TopNAlignment, VocabularyAlignment
+from bias_pipeline.text.align import ConstantAlignment, TopNAlignment
 from bias_pipeline.text.mask import MaskWords
 from bias_pipeline.text.transform import is_special
 from tests.corpora import make_corpus
@@ -32,17 +30,15 @@ def human_words(source: Corpus) -> set[str]:
 
 @pytest.mark.parametrize("align", ALIGNMENTS)
 @given(described=images)
-def test_aligning_twice_is_aligning_once(
-    align: VocabularyAlignment, described: list[tuple[str, list[str]]]
-) -> None:
+def test_aligning_twice_is_aligning_once(align, described):
     once = align(corpus(described))
     assert align(once).human.digest == once.human.digest
 
 
 @given(described=images)
 def test_no_word_that_the_captioner_never_uses_survives(
-    described: list[tuple[str, list[str]]],
-) -> None:
+    described,
+):
     source = corpus(described)
     known = {word for i in range(len(source.model)) for word in source.model.words(i)}
     left = human_words(ConstantAlignment()(source))
@@ -51,8 +47,8 @@ def test_no_word_that_the_captioner_never_uses_survives(
 
 @given(described=images)
 def test_no_more_human_words_than_the_captioner_has_survive(
-    described: list[tuple[str, list[str]]],
-) -> None:
+    described,
+):
     source = corpus(described)
     known = {w for i in range(len(source.model)) for w in source.model.words(i)}
     left = human_words(TopNAlignment()(source))
@@ -62,27 +58,21 @@ def test_no_more_human_words_than_the_captioner_has_survive(
 
 @pytest.mark.parametrize("align", ALIGNMENTS)
 @given(described=images)
-def test_aligning_keeps_the_number_of_words(
-    align: VocabularyAlignment, described: list[tuple[str, list[str]]]
-) -> None:
+def test_aligning_keeps_the_number_of_words(align, described):
     source = corpus(described)
     assert align(source).human.lengths.tolist() == source.human.lengths.tolist()
 
 
 @pytest.mark.parametrize("align", ALIGNMENTS)
 @given(described=images)
-def test_aligning_leaves_the_model_side_alone(
-    align: VocabularyAlignment, described: list[tuple[str, list[str]]]
-) -> None:
+def test_aligning_leaves_the_model_side_alone(align, described):
     source = corpus(described)
     assert align(source).model.digest == source.model.digest
 
 
 @pytest.mark.parametrize("align", ALIGNMENTS)
 @given(described=images)
-def test_a_masked_word_stays_masked_where_it_was(
-    align: VocabularyAlignment, described: list[tuple[str, list[str]]]
-) -> None:
+def test_a_masked_word_stays_masked_where_it_was(align, described):
     masked = MaskWords(["man"], "<gender>")(corpus(described))
     aligned = align(masked)
     for i in range(len(masked.human)):
@@ -92,9 +82,7 @@ def test_a_masked_word_stays_masked_where_it_was(
 
 @pytest.mark.parametrize("align", ALIGNMENTS)
 @given(described=images)
-def test_the_given_corpus_is_left_as_it_is(
-    align: VocabularyAlignment, described: list[tuple[str, list[str]]]
-) -> None:
+def test_the_given_corpus_is_left_as_it_is(align, described):
     source = corpus(described)
     before = source.human.digest
     align(source)

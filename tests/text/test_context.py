@@ -1,7 +1,5 @@
 """What is said of a person, and what is not: words of race in context."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import cache
@@ -78,45 +76,45 @@ def named(text: str, attribute: Attribute, preset: str | None = None) -> list[st
         ("", NOBODY),
     ],
 )
-def test_race_is_named_of_persons(text: str, groups: list[str]) -> None:
+def test_race_is_named_of_persons(text, groups):
     assert named(text, attribute("race")) == groups
 
 
-def test_words_on_either_side_of_the_end_of_a_caption_do_not_meet() -> None:
+def test_words_on_either_side_of_the_end_of_a_caption_do_not_meet():
     captions = Captions.from_texts(["a cat is black", "man on a bus", "a man is", "white"])
     assert set(named_group(captions, attribute("race"), ("light", "dark")).tolist()) == {-1}
 
 
 @pytest.mark.parametrize("text", ["a black dog", "a black man", "a man in a black shirt"])
-def test_a_published_list_counts_as_it_was_published(text: str) -> None:
+def test_a_published_list_counts_as_it_was_published(text):
     assert named(text, attribute("race"), "lic") == ["dark"]
 
 
 @pytest.mark.parametrize("name", ["race", "race_unsure"])
-def test_the_context_can_be_left_out(name: str) -> None:
+def test_the_context_can_be_left_out(name):
     without = ("attribute.applies_to=null", "attribute.other_senses=[]")
     assert named("a black dog", attribute(name)) == []
     assert named("a black dog", attribute(name, *without)) == ["dark"]
 
 
-def test_any_attribute_can_have_it() -> None:
+def test_any_attribute_can_have_it():
     everywhere = attribute("age", "+context@attribute.applies_to=person")
     texts = ["an old truck", "a little table", "an old man", "a child", "a young giraffe"]
     assert [named(text, everywhere) for text in texts] == [[], [], ["old"], ["young"], []]
 
 
-def test_a_context_that_is_a_name_alone_is_refused() -> None:
+def test_a_context_that_is_a_name_alone_is_refused():
     with pytest.raises(UsageError, match="must be a configuration of a Context"):
         attribute("age", "+attribute.applies_to=person")
 
 
-def test_in_python_it_is_refused_with_what_to_write_in_yaml() -> None:
+def test_in_python_it_is_refused_with_what_to_write_in_yaml():
     age = attribute("age")
     with pytest.raises(UsageError, match=r"\+context@attribute\.applies_to=person"):
-        replace(age, applies_to="person")  # type: ignore[arg-type]
+        replace(age, applies_to="person")
 
 
-def test_a_word_that_waits_for_a_context_is_still_masked() -> None:
+def test_a_word_that_waits_for_a_context_is_still_masked():
     mask = compose.cell(["attribute=race"]).build("masking")
     texts = ["a black dog", "a dark - skinned man", "a dark skinned man"]
     assert [mask.mask(Captions.from_texts([text])).text(0) for text in texts] == [
@@ -126,7 +124,7 @@ def test_a_word_that_waits_for_a_context_is_still_masked() -> None:
     ]
 
 
-def test_what_was_read_is_not_mistaken_for_another_reading() -> None:
+def test_what_was_read_is_not_mistaken_for_another_reading():
     """Readings are remembered by captions and by all that decides them."""
     captions = Captions.from_texts(["a black dog"])
     contexts = (None, Context("man"), Context("dog"), Context("man", linking="is"))
@@ -137,7 +135,7 @@ def test_what_was_read_is_not_mistaken_for_another_reading() -> None:
     assert [neutral_rate(captions, context) for context in made] == [0, 1, 0, 1]
 
 
-def test_the_lists_for_persons_hold_the_nouns_of_the_other_lists() -> None:
+def test_the_lists_for_persons_hold_the_nouns_of_the_other_lists():
     """One place for persons: what the other lists call one must not be missing there."""
     person = set(attribute("race").applies_to.words)
     gender, age = attribute("gender"), attribute("age")
@@ -153,7 +151,7 @@ def test_the_lists_for_persons_hold_the_nouns_of_the_other_lists() -> None:
     }
 
 
-def test_no_word_of_the_context_does_two_things() -> None:
+def test_no_word_of_the_context_does_two_things():
     applies_to = attribute("race").applies_to
     lists = [
         applies_to.words,
@@ -211,13 +209,13 @@ def _said(cut: list[str], i: int, context: Context) -> bool:
 @given(SENTENCE)
 @example("black white black man")
 @settings(deadline=None)
-def test_the_rules_are_those_of_a_loop_over_words(text: str) -> None:
+def test_the_rules_are_those_of_a_loop_over_words(text):
     assert set(named(text, attribute("race"))) == by_hand(text, attribute("race"))
 
 
 @given(st.lists(SENTENCE, max_size=6))
 @settings(deadline=None)
-def test_a_caption_names_what_it_names_alone(texts: list[str]) -> None:
+def test_a_caption_names_what_it_names_alone(texts):
     race = attribute("race")
     together = attribute_mentions(Captions.from_texts(texts), race, race.groups).toarray()
     alone = [[float(group in named(text, race)) for group in race.groups] for text in texts]
@@ -226,7 +224,7 @@ def test_a_caption_names_what_it_names_alone(texts: list[str]) -> None:
 
 @given(SENTENCE, COLOUR, st.sampled_from(["dog", "cat", "shirt", "bus", "chef hat"]))
 @settings(deadline=None)
-def test_the_colour_of_a_thing_names_nobody(text: str, colour: str, thing: str) -> None:
+def test_the_colour_of_a_thing_names_nobody(text, colour, thing):
     race = attribute("race")
     assert named(f"{text} and a {colour} {thing}", race) == named(f"{text} and a {thing}", race)
 
@@ -245,14 +243,14 @@ def captions_of(name: str) -> Captions:
 
 @pytest.mark.real
 @pytest.mark.parametrize("name", ["sat", "nic", "transformer"])
-def test_real_captioners_have_colours_and_name_nobody(name: str) -> None:
+def test_real_captioners_have_colours_and_name_nobody(name):
     result = listed_words(captions_of(f"captioners/{name}.json"), attribute("race").namings()[0])
     assert len(result.places) > 300
     assert not result.names.any()
 
 
 @pytest.mark.real
-def test_people_name_skin_tone_in_one_caption_in_a_thousand() -> None:
+def test_people_name_skin_tone_in_one_caption_in_a_thousand():
     result = listed_words(
         captions_of("coco/annotations/captions_val2014.json"), attribute("race").namings()[0]
     )

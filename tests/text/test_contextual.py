@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 from pathlib import Path
 
@@ -35,62 +33,62 @@ def corpus(*human: str, model: str = "a dog on a surfboard") -> Corpus:
     return make_corpus([Record("1", model, human)])
 
 
-def test_a_word_becomes_the_nearest_that_the_captioner_uses(vectors: str) -> None:
+def test_a_word_becomes_the_nearest_that_the_captioner_uses(vectors):
     aligned = ContextualAlignment(vectors)(corpus("a puppy on a wave"))
     assert aligned.human.text(0) == "a dog on a surfboard"
 
 
-def test_a_word_without_a_near_one_is_replaced_by_the_constant(vectors: str) -> None:
+def test_a_word_without_a_near_one_is_replaced_by_the_constant(vectors):
     assert ContextualAlignment(vectors)(corpus("a cloud")).human.text(0) == "a <unk>"
 
 
-def test_a_word_without_a_vector_is_replaced_by_the_constant(vectors: str) -> None:
+def test_a_word_without_a_vector_is_replaced_by_the_constant(vectors):
     assert ContextualAlignment(vectors)(corpus("a xyzzy")).human.text(0) == "a <unk>"
 
 
-def test_a_replacement_is_nearer_than_delta(vectors: str) -> None:
+def test_a_replacement_is_nearer_than_delta(vectors):
     distance = 1 - 1 / math.hypot(0.3, 1)
     assert ContextualAlignment(vectors, distance)(corpus("a wave")).human.text(0) == "a <unk>"
 
 
-def test_signs_have_no_near_word(vectors: str) -> None:
+def test_signs_have_no_near_word(vectors):
     assert ContextualAlignment(vectors)(corpus("a dog .")).human.text(0) == "a dog <unk>"
 
 
-def test_masks_stay_and_replace_nothing(vectors: str, tmp_path: Path) -> None:
+def test_masks_stay_and_replace_nothing(vectors, tmp_path):
     Path(vectors).write_text(VECTORS + "<gender> 1 0.1 0\n")
     masked = MaskWords(["man"], "<gender>")(corpus("a puppy man", model="a man on a cloud"))
     assert ContextualAlignment(vectors)(masked).human.text(0) == "a <unk> <gender>"
 
 
-def test_the_model_side_is_left_alone(vectors: str) -> None:
+def test_the_model_side_is_left_alone(vectors):
     raw = corpus("a puppy")
     assert ContextualAlignment(vectors)(raw).model.digest == raw.model.digest
 
 
-def test_what_was_replaced_is_told(vectors: str) -> None:
+def test_what_was_replaced_is_told(vectors):
     table = ContextualAlignment(vectors)(corpus("a puppy puppy xyzzy")).tables["substitutions"]
     lines = [(one["word"], one["replacement"], one["count"], one["near"]) for one in table]
     assert lines == [("puppy", "dog", 2, True), ("xyzzy", "<unk>", 1, False)]
 
 
-def test_the_distance_of_a_word_without_a_vector_is_absent(vectors: str) -> None:
+def test_the_distance_of_a_word_without_a_vector_is_absent(vectors):
     table = ContextualAlignment(vectors)(corpus("a xyzzy")).tables["substitutions"]
     assert math.isnan(float(str(table[0]["distance"])))
 
 
-def test_vectors_that_know_few_words_are_told(vectors: str) -> None:
+def test_vectors_that_know_few_words_are_told(vectors):
     aligned = ContextualAlignment(vectors)(corpus("un chien puppy"))
     assert "67% of the 3 words to be replaced have no vector" in aligned.notes[-1]
 
 
-def test_a_captioner_without_vectors_is_refused(vectors: str) -> None:
+def test_a_captioner_without_vectors_is_refused(vectors):
     with pytest.raises(DataError, match="none of its 3 words has a vector"):
         ContextualAlignment(vectors)(corpus("a puppy", model="un chien surfe"))
 
 
 @pytest.mark.parametrize("delta", [0, -0.1, 2.1, math.nan])
-def test_delta_is_a_cosine_distance(delta: float) -> None:
+def test_delta_is_a_cosine_distance(delta):
     with pytest.raises(UsageError, match="cosine distance"):
         ContextualAlignment(delta=delta)
 
@@ -108,47 +106,45 @@ GRADED = "dog 1 0\npuppy 0.9 0.435889894354\ncat 0.6 0.8\nfar 0 1\n"
         ("puppy puppy puppy cat far . . .", "dog dog dog <unk> <unk> <unk> <unk> <unk>"),
     ],
 )
-def test_auto_is_the_smallest_delta_of_sixty_per_cent(
-    vectors: str, human: str, aligned: str
-) -> None:
+def test_auto_is_the_smallest_delta_of_sixty_per_cent(vectors, human, aligned):
     Path(vectors).write_text(GRADED)
     align = ContextualAlignment(vectors, "auto")
     assert align(corpus(human, model="dog")).human.text(0) == aligned
 
 
-def test_auto_notes_its_delta(vectors: str) -> None:
+def test_auto_notes_its_delta(vectors):
     Path(vectors).write_text(GRADED)
     align = ContextualAlignment(vectors, "auto")
     notes = align(corpus("puppy puppy cat far far", model="dog")).notes
     assert notes == ("alignment: delta=auto is a distance of 0.400",)
 
 
-def test_auto_with_vectors_of_too_few_words_is_refused(vectors: str) -> None:
+def test_auto_with_vectors_of_too_few_words_is_refused(vectors):
     with pytest.raises(
         DataError, match=r"needs vectors of 60% of the 3 words.*set alignment\.delta"
     ):
         ContextualAlignment(vectors, "auto")(corpus("a puppy xyzzy xyzzy"))
 
 
-def test_auto_with_nothing_to_replace_changes_nothing(vectors: str) -> None:
+def test_auto_with_nothing_to_replace_changes_nothing(vectors):
     raw = corpus("a dog")
     assert ContextualAlignment(vectors, "auto")(raw).human.digest == raw.human.digest
 
 
-def test_the_cache_changes_nothing(vectors: str, tmp_path: Path) -> None:
+def test_the_cache_changes_nothing(vectors, tmp_path):
     align = ContextualAlignment(vectors, cache=str(tmp_path / "cache"))
     raw = corpus("a puppy on a xyzzy wave")
     assert align(raw).human.digest == align(raw).human.digest
 
 
-def test_the_cache_is_by_content(vectors: str, tmp_path: Path) -> None:
+def test_the_cache_is_by_content(vectors, tmp_path):
     align = ContextualAlignment(vectors, cache=str(tmp_path / "cache"))
     before = align(corpus("a puppy")).human.text(0)
     Path(vectors).write_text(VECTORS.replace("puppy 1 0.1 0", "puppy 0.1 1 0.01"))
     assert (before, align(corpus("a puppy")).human.text(0)) == ("a dog", "a surfboard")
 
 
-def test_nearest_words_are_those_of_brute_force() -> None:
+def test_nearest_words_are_those_of_brute_force():
     generator = np.random.default_rng(5)
     requested, known = (generator.normal(size=(n, 6)) for n in (57, 31))
     requested, known = (
@@ -164,7 +160,7 @@ def identity(raw: Corpus, source: str) -> str:
     return compose.cell(["alignment=contextual", f"alignment.vectors={source}"]).run_id(raw)
 
 
-def test_moved_vectors_are_the_same_run(vectors: str, tmp_path: Path) -> None:
+def test_moved_vectors_are_the_same_run(vectors, tmp_path):
     moved = tmp_path / "elsewhere"
     moved.mkdir()
     (moved / "tiny.txt").write_text(VECTORS)
@@ -172,29 +168,29 @@ def test_moved_vectors_are_the_same_run(vectors: str, tmp_path: Path) -> None:
     assert identity(raw, vectors) == identity(raw, str(moved / "tiny.txt"))
 
 
-def test_changed_vectors_are_another_run(vectors: str) -> None:
+def test_changed_vectors_are_another_run(vectors):
     raw = corpus("a puppy")
     before = identity(raw, vectors)
     Path(vectors).write_text(VECTORS + "cow 1 1 1\n")
     assert identity(raw, vectors) != before
 
 
-def test_several_vectors_are_alternatives(vectors: str, tmp_path: Path) -> None:
+def test_several_vectors_are_alternatives(vectors, tmp_path):
     other = tmp_path / "other.vec.gz"
     align = ContextualAlignment([vectors, str(other)])
-    assert {name: alternative.vectors for name, alternative in align.alternatives.items()} == {  # type: ignore[attr-defined]
+    assert {name: alternative.vectors for name, alternative in align.alternatives.items()} == {
         "tiny": vectors,
         "other": str(other),
     }
 
 
-def test_captions_have_one_form_with_each_of_several_vectors(vectors: str) -> None:
+def test_captions_have_one_form_with_each_of_several_vectors(vectors):
     align = ContextualAlignment([vectors, "glove"])
     with pytest.raises(UsageError, match="only scores are averaged over several; name one here"):
         align(corpus("a puppy"))
 
 
 @pytest.mark.parametrize("vectors", [[], ["glove", "glove"]])
-def test_vectors_are_named_once(vectors: list[str]) -> None:
+def test_vectors_are_named_once(vectors):
     with pytest.raises(UsageError, match="name one or more, each once"):
         ContextualAlignment(vectors)

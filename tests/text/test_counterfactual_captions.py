@@ -1,7 +1,5 @@
 """Captions told of another group."""
 
-from __future__ import annotations
-
 import pytest
 
 from bias_pipeline.config import compose
@@ -32,15 +30,15 @@ def counterpart(text: str, group: str, name: str = "gender") -> str:
         ("a man and a woman", "a woman and a woman"),
     ],
 )
-def test_every_word_of_the_other_group_gives_way(text: str, expected: str) -> None:
+def test_every_word_of_the_other_group_gives_way(text, expected):
     assert counterpart(text, "female") == expected
 
 
-def test_her_becomes_the_form_that_is_listed_oftener() -> None:
+def test_her_becomes_the_form_that_is_listed_oftener():
     assert counterpart("a lady with her dog", "male").endswith("with his dog")
 
 
-def test_who_is_told_back_is_the_same_again() -> None:
+def test_who_is_told_back_is_the_same_again():
     texts = ["a man rides his horse", "two women on a bench", "a boy and his father"]
     captions = Captions.from_texts(texts)
     there = told_of(captions, attribute("gender"), "female", TERMS)
@@ -48,23 +46,23 @@ def test_who_is_told_back_is_the_same_again() -> None:
     assert [back.text(k) for k in (0, 2)] == [texts[0], texts[2]]
 
 
-def test_lists_that_are_not_read_side_by_side_have_no_counterparts() -> None:
+def test_lists_that_are_not_read_side_by_side_have_no_counterparts():
     assert counterparts(attribute("race"), "dark") == {}
 
 
-def test_without_counterparts_the_first_listed_word_stands_for_all() -> None:
+def test_without_counterparts_the_first_listed_word_stands_for_all():
     assert (
         counterpart("a white man on a white horse", "dark", "race")
         == "a black man on a white horse"
     )
 
 
-def test_images_stay_theirs() -> None:
+def test_images_stay_theirs():
     captions = Captions.from_texts(["a man", "a boy", "a man"], [0, 0, 4])
     assert told_of(captions, attribute("gender"), "female", {}).image_rows.tolist() == [0, 0, 4]
 
 
-def test_an_intersection_is_refused() -> None:
+def test_an_intersection_is_refused():
     crossed = attribute("[gender,race]")
     with pytest.raises(NotApplicableError, match="is an intersection"):
         told_of(Captions.from_texts(["a man"]), crossed, crossed.groups[0], {})

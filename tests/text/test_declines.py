@@ -1,7 +1,5 @@
 """Captions that are none."""
 
-from __future__ import annotations
-
 import pytest
 
 from bias_pipeline.text.phrases import declines
@@ -29,10 +27,10 @@ CAPTIONS = [
 
 
 @pytest.mark.parametrize("text", NONE)
-def test_it_is_none(text: str) -> None:
+def test_it_is_none(text):
     assert declines([text]).all()
 
 
 @pytest.mark.parametrize("text", CAPTIONS)
-def test_it_is_a_caption(text: str) -> None:
+def test_it_is_a_caption(text):
     assert not declines([text]).any()

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -24,7 +22,7 @@ def texts(
     return [new.text(row) for row in range(len(new))]
 
 
-def test_all_occurrences_of_a_removed_word_go() -> None:
+def test_all_occurrences_of_a_removed_word_go():
     assert texts(["a dog and a cat", "a"], [0, 1], removed=[(0, "a")]) == ["dog and cat", "a"]
 
 
@@ -37,27 +35,25 @@ def test_all_occurrences_of_a_removed_word_go() -> None:
         ("", "the big cat", "big"),
     ],
 )
-def test_an_added_word_goes_where_another_caption_has_it(
-    caption: str, donor: str, expected: str
-) -> None:
+def test_an_added_word_goes_where_another_caption_has_it(caption, donor, expected):
     assert texts([caption, donor], [0, 0], added=[(0, "big")]) == [expected, donor]
 
 
-def test_a_neighbour_of_the_next_caption_is_no_neighbour() -> None:
+def test_a_neighbour_of_the_next_caption_is_no_neighbour():
     assert texts(["x dog", "big", "dog"], [0, 0, 0], added=[(0, "big")])[0] == "x dog big"
 
 
-def test_a_word_is_found_in_captions_of_the_same_image_alone() -> None:
+def test_a_word_is_found_in_captions_of_the_same_image_alone():
     written = ["x y", "y big", "x big y"]
     assert texts(written, [0, 0, 1], added=[(0, "big")]) == ["x y big", "y big", "x big y"]
 
 
-def test_a_removed_word_still_marks_the_place_of_an_added_one() -> None:
+def test_a_removed_word_still_marks_the_place_of_an_added_one():
     written = ["a dog runs", "big dog"]
     assert texts(written, [0, 0], removed=[(0, "dog")], added=[(0, "big")])[0] == "a big runs"
 
 
-def test_without_edits_captions_are_as_they_were() -> None:
+def test_without_edits_captions_are_as_they_were():
     captions = Captions.from_texts(["a dog", "", "the dog"], [0, 1, 1])
     nothing = Entries(np.empty(0, np.int64), np.empty(0, np.int64))
     assert edit_words(captions, nothing, nothing).digest == captions.digest

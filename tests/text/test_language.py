@@ -1,7 +1,5 @@
 """Captions in a language that the word lists do not fit are told of, on the side that has them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -38,38 +36,38 @@ def corpus(model: str, human: str = "English") -> Corpus:
 
 
 @pytest.mark.parametrize("name", ["German", "Dutch", "French", "Spanish", "Japanese", "Arabic"])
-def test_e7_another_language_is_told_of_the_captioner(name: str) -> None:
+def test_e7_another_language_is_told_of_the_captioner(name):
     (note,) = language_notes(corpus(name), ENGLISH)
     assert note.startswith("warning: 100% of the captioner's captions hold no English word")
 
 
-def test_e7_another_language_is_told_of_people() -> None:
+def test_e7_another_language_is_told_of_people():
     (note,) = language_notes(corpus("English", "German"), ENGLISH)
     assert note.startswith("warning: 100% of people's captions")
 
 
 @pytest.mark.parametrize("name", ["English", "silent", "telegrams"])
-def test_english_is_not_told_of(name: str) -> None:
+def test_english_is_not_told_of(name):
     assert language_notes(corpus(name), ENGLISH) == []
 
 
-def test_a_list_in_the_language_of_the_captions_fits() -> None:
+def test_a_list_in_the_language_of_the_captions_fits():
     assert language_notes(corpus("German", "German"), GERMAN) == []
 
 
 @pytest.mark.parametrize("captioner", ["terse", "neutral_speaker"])
-def test_embedded_captioners_are_not_told_of(captioner: str) -> None:
+def test_embedded_captioners_are_not_told_of(captioner):
     cell = compose.cell(["dataset.n_images=300", f"captioner={captioner}"])
     assert not any("English" in note for note in cell.corpus().notes)
 
 
-def test_a_run_tells_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_tells_of_it(monkeypatch):
     reader = compose.cell([]).build("dataset")
     monkeypatch.setattr(type(reader), "read", lambda *_: corpus("German"))
     assert any("no English word" in n for n in compose.corpus_of(reader, "x", ENGLISH).notes)
 
 
 @pytest.mark.real
-def test_no_real_captioner_is_told_of(data_root: object) -> None:
+def test_no_real_captioner_is_told_of(data_root):
     cell = compose.cell(["dataset=coco", f"dataset.root={data_root}/coco", "captioner=nic"])
     assert not any("English" in note for note in cell.corpus().notes)

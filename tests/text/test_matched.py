@@ -1,7 +1,5 @@
 """People at equal speech: what is changed, what never is, and what does not matter."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -62,7 +60,7 @@ seeds = st.integers(0, 10_000)
 
 @given(seeds)
 @settings(deadline=None, max_examples=30)
-def test_people_come_to_say_each_word_as_often_as_the_captioner(seed: int) -> None:
+def test_people_come_to_say_each_word_as_often_as_the_captioner(seed):
     corpus = random_corpus(seed)
     matched = MatchedAlignment()(corpus)
     wanted = shares(corpus.model)
@@ -73,7 +71,7 @@ def test_people_come_to_say_each_word_as_often_as_the_captioner(seed: int) -> No
 
 @given(seeds)
 @settings(deadline=None, max_examples=30)
-def test_whoever_speaks_as_people_do_changes_nothing(seed: int) -> None:
+def test_whoever_speaks_as_people_do_changes_nothing(seed):
     corpus = random_corpus(seed, n_people=1)
     alike = corpus.rewrite({"model": corpus.human.position(0)})
     assert MatchedAlignment()(alike).human.digest == alike.human.digest
@@ -81,13 +79,13 @@ def test_whoever_speaks_as_people_do_changes_nothing(seed: int) -> None:
 
 @given(seeds)
 @settings(deadline=None, max_examples=30)
-def test_reach_is_a_share(seed: int) -> None:
+def test_reach_is_a_share(seed):
     assert all(0 <= share <= 1 for share in reach(MatchedAlignment()(random_corpus(seed))))
 
 
 @given(seeds)
 @settings(deadline=None, max_examples=30)
-def test_excluded_words_never_take_part(seed: int) -> None:
+def test_excluded_words_never_take_part(seed):
     corpus = random_corpus(seed)
     matched = MatchedAlignment(excluded=["man", "woman"])(corpus)
     for position in range(3):
@@ -95,7 +93,7 @@ def test_excluded_words_never_take_part(seed: int) -> None:
         assert all(before[word] == after[word] for word in ("man", "woman"))
 
 
-def test_special_tokens_never_take_part() -> None:
+def test_special_tokens_never_take_part():
     corpus = make_corpus(
         [
             Record(str(i), "a dog", ("<gender> dog", "a <gender>"), {"gender": "mf"[i % 2]})
@@ -106,23 +104,23 @@ def test_special_tokens_never_take_part() -> None:
     assert all("<gender>" in matched.words(row) for row in range(len(matched)))
 
 
-def test_with_all_words_excludes_none() -> None:
+def test_with_all_words_excludes_none():
     assert MatchedAlignment(excluded=["man"]).with_all_words().excluded == frozenset()
 
 
 @given(seeds, st.randoms(use_true_random=False))
 @settings(deadline=None, max_examples=20)
-def test_the_order_of_files_does_not_matter(seed: int, random: object) -> None:
+def test_the_order_of_files_does_not_matter(seed, random):
     records = records_of(seed)
     shuffled = list(records)
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    random.shuffle(shuffled)
     one, two = (MatchedAlignment()(make_corpus(item)) for item in (records, shuffled))
     assert one.digest == two.digest
 
 
 @given(seeds)
 @settings(deadline=None, max_examples=20)
-def test_labels_play_no_part(seed: int) -> None:
+def test_labels_play_no_part(seed):
     corpus = random_corpus(seed)
     swapped = make_corpus(
         [replace(record, labels={"gender": "fm"[i // 7 % 2]}) for i, record in enumerate(corpus)]
@@ -131,7 +129,7 @@ def test_labels_play_no_part(seed: int) -> None:
     assert one == two
 
 
-def test_words_come_only_from_what_another_person_said_of_the_image() -> None:
+def test_words_come_only_from_what_another_person_said_of_the_image():
     corpus = random_corpus(3)
     matched = MatchedAlignment()(corpus)
     for row in range(len(matched.human)):
@@ -140,7 +138,7 @@ def test_words_come_only_from_what_another_person_said_of_the_image() -> None:
         assert set(matched.human.words(row)) <= names
 
 
-def test_a_vocabulary_that_nobody_shares_is_refused() -> None:
+def test_a_vocabulary_that_nobody_shares_is_refused():
     corpus = make_corpus(
         [
             Record(str(i), "zebra quagga", ("a dog", "one cat"), {"gender": "mf"[i % 2]})
@@ -151,20 +149,20 @@ def test_a_vocabulary_that_nobody_shares_is_refused() -> None:
         MatchedAlignment()(corpus)
 
 
-def test_words_that_nobody_shares_lower_the_reach() -> None:
+def test_words_that_nobody_shares_lower_the_reach():
     corpus = make_corpus(
         [Record(str(i), "zebra dog", ("a dog", "dog"), {"gender": "mf"[i % 2]}) for i in range(20)]
     )
     assert reach(MatchedAlignment()(corpus)) == [0.5, 0.5]
 
 
-def test_a_captioner_without_words_has_no_reach() -> None:
+def test_a_captioner_without_words_has_no_reach():
     corpus = random_corpus(0)
     masked = Captions.from_texts(["<gender>"] * N_IMAGES)
     assert all(map(math.isnan, reach(MatchedAlignment()(corpus.rewrite({"model": masked})))))
 
 
-def test_a_constant_caption_leaves_people_nothing_else_to_say() -> None:
+def test_a_constant_caption_leaves_people_nothing_else_to_say():
     corpus = make_corpus(
         [
             Record(str(i), "a dog", ("a dog runs", "the dog and a cat"), {"gender": "mf"[i % 2]})
@@ -187,17 +185,17 @@ def mixed(several: int, single: int) -> Corpus:
     )  # fmt: skip
 
 
-def test_the_only_caption_of_an_image_is_left_out_and_that_is_noted() -> None:
+def test_the_only_caption_of_an_image_is_left_out_and_that_is_noted():
     matched = MatchedAlignment()(mixed(30, 5))
     note = "alignment=matched: 5 images with one human caption are left out"
     assert (len(np.unique(matched.human.image_rows)), note in matched.notes) == (30, True)
 
 
-def test_where_people_wrote_one_caption_an_image_none_is_left_out() -> None:
+def test_where_people_wrote_one_caption_an_image_none_is_left_out():
     assert len(MatchedAlignment()(mixed(0, 30)).human) == 30
 
 
-def test_captions_of_images_without_a_group_stay_as_they_are() -> None:
+def test_captions_of_images_without_a_group_stay_as_they_are():
     corpus = make_corpus(
         [
             Record(str(i), "a dog", ("a cat", "the dog"), {"gender": "m" if i < 15 else "unsure"})
@@ -209,7 +207,7 @@ def test_captions_of_images_without_a_group_stay_as_they_are() -> None:
     assert all(matched[row].human == corpus[row].human for row in range(15, 30))
 
 
-def test_what_was_changed_is_told_with_examples() -> None:
+def test_what_was_changed_is_told_with_examples():
     matched = MatchedAlignment()(random_corpus(0))
     first = matched.tables[CHANGES][0]
     assert (first["images"], len(matched.tables[EXAMPLES])) == (N_IMAGES, 10)
@@ -220,12 +218,12 @@ def changed(records: Sequence[Record]) -> str:
     return MatchedAlignment()(make_corpus(list(records))).human.digest
 
 
-def test_captioners_that_say_words_equally_often_have_the_same_people() -> None:
+def test_captioners_that_say_words_equally_often_have_the_same_people():
     records = records_of(5)
     rotated = [replace(record, model=records[i - 1].model) for i, record in enumerate(records)]
     assert changed(records) == changed(rotated)
 
 
 @pytest.mark.parametrize("n_images", [2, 3])
-def test_two_images_are_enough(n_images: int) -> None:
+def test_two_images_are_enough(n_images):
     assert MatchedAlignment()(mixed(n_images, 0)).tables[CHANGES]

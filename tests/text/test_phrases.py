@@ -1,7 +1,5 @@
 """Preambles, shared openings and hedges in captions."""
 
-from __future__ import annotations
-
 import csv
 import re
 from importlib.resources import files
@@ -48,27 +46,27 @@ WHOLE = [
 
 
 @pytest.mark.parametrize("text", CUT)
-def test_a_preamble_is_cut(text: str) -> None:
+def test_a_preamble_is_cut(text):
     assert without_preamble(text).lower() == CUT[text].lower()
 
 
 @pytest.mark.parametrize("text", WHOLE)
-def test_a_caption_without_one_stays(text: str) -> None:
+def test_a_caption_without_one_stays(text):
     assert without_preamble(text) == text
 
 
 @pytest.mark.parametrize("text", CUT)
-def test_what_is_cut_is_what_was_reported(text: str) -> None:
+def test_what_is_cut_is_what_was_reported(text):
     assert preamble_of(text)
 
 
 @given(st.text(max_size=60))
 @settings(max_examples=300)
-def test_any_text_keeps_a_word_if_it_has_one(text: str) -> None:
+def test_any_text_keeps_a_word_if_it_has_one(text):
     assert any(map(str.isalnum, without_preamble(text))) == any(map(str.isalnum, text))
 
 
-def test_every_phrase_is_a_pattern_with_a_source() -> None:
+def test_every_phrase_is_a_pattern_with_a_source():
     lines = csv.DictReader(
         (files("bias_pipeline.text") / "phrases.csv").read_text("utf-8").splitlines()
     )
@@ -78,26 +76,26 @@ def test_every_phrase_is_a_pattern_with_a_source() -> None:
         assert line["kind"] in ("decline", "preamble", "hedge")
 
 
-def test_a_refusal_with_a_description_behind_it_declines() -> None:
+def test_a_refusal_with_a_description_behind_it_declines():
     assert declines(["I'm sorry, but I can't identify the people. A man rides."]).all()
 
 
-def test_a_beginning_of_a_third_of_the_captions_is_reported() -> None:
+def test_a_beginning_of_a_third_of_the_captions_is_reported():
     texts = ["Behold a scene where a man walks"] * 40 + ["a dog"] * 80
     assert shared_opening(Captions.from_texts(texts)) == ("behold a scene where a man walks", 40)
 
 
-def test_the_longest_shared_beginning_counts() -> None:
+def test_the_longest_shared_beginning_counts():
     texts = [f"Behold, a scene where {word}" for word in ("a", "the", "no", "one") * 30]
     assert shared_opening(Captions.from_texts(texts)) == ("behold a scene where", 120)
 
 
-def test_a_beginning_of_less_than_a_third_is_not() -> None:
+def test_a_beginning_of_less_than_a_third_is_not():
     texts = ["Behold a scene where a man walks"] * 39 + ["a dog"] * 81
     assert shared_opening(Captions.from_texts(texts)) == ("", 0)
 
 
-def test_two_words_are_no_phrase() -> None:
+def test_two_words_are_no_phrase():
     texts = [f"a man {i}" for i in range(200)]
     assert shared_opening(Captions.from_texts(texts)) == ("", 0)
 
@@ -114,5 +112,5 @@ def test_two_words_are_no_phrase() -> None:
         ("a woman", False),
     ],
 )
-def test_a_hedge_is_before_the_group(text: str, expected: bool) -> None:
+def test_a_hedge_is_before_the_group(text, expected):
     assert hedged(Captions.from_texts([text]), GENDER).tolist() == [expected]

@@ -1,7 +1,5 @@
 """What of captions is scored: declined captions are absent, preambles are cut on both sides."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -30,29 +28,29 @@ def corpus(n: int = 20, declined: int = 0, text: str = "a man rides") -> Corpus:
     )
 
 
-def test_a_declined_caption_is_absent() -> None:
+def test_a_declined_caption_is_absent():
     scored = ScoredText().of(corpus(declined=3))
     assert len(scored.model) == 17
     assert declined_images(scored)[:3].all()
 
 
-def test_declined_captions_are_no_blank_ones() -> None:
+def test_declined_captions_are_no_blank_ones():
     assert ScoredText().of(corpus(declined=3)).blanks == corpus().blanks
 
 
-def test_declined_captions_stay_if_asked() -> None:
+def test_declined_captions_stay_if_asked():
     raw = corpus(declined=3)
     scored = ScoredText(declined="keep").of(raw)
     assert scored.digest == raw.digest
     assert declined_images(scored).sum() == 3
 
 
-def test_captions_of_people_stay() -> None:
+def test_captions_of_people_stay():
     scored = ScoredText().of(corpus(declined=3))
     assert len(scored.human) == 40
 
 
-def test_which_images_were_declined_is_part_of_the_digest() -> None:
+def test_which_images_were_declined_is_part_of_the_digest():
     records = list(corpus())
     one, other = (
         ScoredText().of(
@@ -70,27 +68,27 @@ def test_which_images_were_declined_is_part_of_the_digest() -> None:
     assert one.digest != other.digest
 
 
-def test_a_corpus_without_any_is_as_it_was() -> None:
+def test_a_corpus_without_any_is_as_it_was():
     raw = corpus()
     assert ScoredText().of(raw).digest == raw.digest
 
 
-def test_above_the_limit_of_blanks_they_are_refused() -> None:
+def test_above_the_limit_of_blanks_they_are_refused():
     with pytest.raises(DataError, match=r"11 captions decline .* 55.0% are absent"):
         ScoredText().of(corpus(declined=11))
 
 
-def test_a_raised_limit_lets_them_pass() -> None:
+def test_a_raised_limit_lets_them_pass():
     assert len(ScoredText().of(corpus(declined=11), blank_limit=0.6).model) == 9
 
 
-def test_both_sides_lose_their_preambles() -> None:
+def test_both_sides_lose_their_preambles():
     scored = ScoredText(preambles="cut").of(corpus(text="The image depicts a man."))
     assert {scored.model.text(i) for i in range(len(scored.model))} == {"a man."}
     assert scored.human.text(0) == "a man"
 
 
-def test_preambles_are_noted_and_stay() -> None:
+def test_preambles_are_noted_and_stay():
     raw = corpus(text="The image depicts a man.")
     scored = ScoredText().of(raw)
     assert scored.digest == raw.digest
@@ -101,11 +99,11 @@ def test_preambles_are_noted_and_stay() -> None:
     )
 
 
-def test_few_preambles_are_not_noted() -> None:
+def test_few_preambles_are_not_noted():
     assert not ScoredText().of(corpus(text="a man")).notes
 
 
-def test_an_unlisted_opening_is_noted() -> None:
+def test_an_unlisted_opening_is_noted():
     notes = ScoredText().of(corpus(n=120, text="Behold a scene where a man")).notes
     assert any("120 of 120 captions open with 'behold a scene where a man'" in n for n in notes)
 
@@ -127,7 +125,7 @@ def words(tmp_path: Path, *more: str) -> list[str]:
     ]
 
 
-def test_a_cell_reads_its_corpus_as_it_is_set(tmp_path: Path) -> None:
+def test_a_cell_reads_its_corpus_as_it_is_set(tmp_path):
     (tmp_path / "scenes").mkdir()
     absent = compose.cell(words(tmp_path, "metric=gender_error"))
     present = compose.cell(words(tmp_path, "metric=gender_error", "text.declined=keep"))
@@ -139,7 +137,7 @@ def test_a_cell_reads_its_corpus_as_it_is_set(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("metric", ["gender_error", "lic"])
-def test_a_setting_without_effect_is_the_same_run(metric: str) -> None:
+def test_a_setting_without_effect_is_the_same_run(metric):
     plain, other = (
         compose.cell([f"metric={metric}", "captioner=faithful", "dataset.n_images=100", *more])
         for more in ((), ("text.declined=keep",))

@@ -1,7 +1,5 @@
 """Captions as sentences, and which of them are scored."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +10,6 @@ from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.errors import UsageError
 from bias_pipeline.text.scored_text import (
     ScoredText,
-    Unit,
     first_sentence,
     sentences_of,
     sentences_with,
@@ -37,16 +34,16 @@ SENTENCES = {
 
 
 @pytest.mark.parametrize("text", SENTENCES)
-def test_a_caption_is_split(text: str) -> None:
+def test_a_caption_is_split(text):
     assert sentences_of(text) == SENTENCES[text]
 
 
 @given(st.text(alphabet="aB .!?\"'", max_size=40))
-def test_no_word_is_lost(text: str) -> None:
+def test_no_word_is_lost(text):
     assert "".join("".join(sentences_of(text)).split()) in ("".join(text.split()), "")
 
 
-def test_a_text_without_a_sentence_stays() -> None:
+def test_a_text_without_a_sentence_stays():
     assert first_sentence("...") == "..."
 
 
@@ -58,7 +55,7 @@ def test_a_text_without_a_sentence_stays() -> None:
         ("A Woman sits", "A Woman sits"),
     ],
 )
-def test_sentences_on_persons(text: str, expected: str) -> None:
+def test_sentences_on_persons(text, expected):
     assert sentences_with(text, PERSON) == expected
 
 
@@ -77,14 +74,14 @@ def long() -> Corpus:
         ("subject", "A man sits."),
     ],
 )
-def test_both_sides_are_scored_by_the_same_unit(unit: Unit, expected: str) -> None:
+def test_both_sides_are_scored_by_the_same_unit(unit, expected):
     scored = ScoredText(unit=unit, subjects=Context("man")).of(long())
     assert scored.model.text(0) == expected
     assert scored.human.text(0) == expected
     assert scored.human.text(1) == "a dog"
 
 
-def test_what_is_left_of_the_length_is_noted() -> None:
+def test_what_is_left_of_the_length_is_noted():
     notes = ScoredText(unit="sentence").of(long()).notes
     assert (
         "text.unit=sentence: words a caption that are scored: 2.0 of 8.0 (the captioner's), "
@@ -92,25 +89,25 @@ def test_what_is_left_of_the_length_is_noted() -> None:
     ) in notes
 
 
-def test_a_preamble_is_cut_before_the_first_sentence() -> None:
+def test_a_preamble_is_cut_before_the_first_sentence():
     text = "Sure! Here is a caption: A man sits. It is dark."
     corpus = make_corpus([Record("1", text, labels={"gender": "m"})])
     assert ScoredText(preambles="cut", unit="sentence").of(corpus).model.text(0) == "A man sits."
 
 
-def test_subjects_need_words() -> None:
+def test_subjects_need_words():
     with pytest.raises(UsageError, match=r"needs words for persons in text\.subjects"):
         ScoredText(unit="subject")
 
 
-def test_a_run_has_the_words_of_the_context() -> None:
+def test_a_run_has_the_words_of_the_context():
     cell = compose.cell(["text.unit=subject", "captioner=verbose", "dataset.n_images=50"])
     corpus = cell.corpus()
     whole = compose.cell(["captioner=verbose", "dataset.n_images=50"]).corpus()
     assert 0 < len(corpus.model.tokens) < len(whole.model.tokens)
 
 
-def test_a_caption_of_one_sentence_is_the_same_run() -> None:
+def test_a_caption_of_one_sentence_is_the_same_run():
     cells = [
         compose.cell(["metric=lic", "captioner=faithful", "dataset.n_images=50", *more])
         for more in ((), ("text.unit=sentence",))

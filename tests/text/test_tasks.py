@@ -1,7 +1,5 @@
 """Which tasks and groups captions name."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -53,32 +51,32 @@ def named(text: str, tasks: tuple[str, ...] = TASKS) -> set[str]:
         ("", set()),
     ],
 )
-def test_tasks_are_named_by_their_words_the_longest_first(text: str, tasks: set[str]) -> None:
+def test_tasks_are_named_by_their_words_the_longest_first(text, tasks):
     assert named(text) == tasks
 
 
-def test_a_phrase_never_crosses_captions() -> None:
+def test_a_phrase_never_crosses_captions():
     result = task_mentions(Captions.from_texts(["so hot", "dog"]), VOCABULARY, TASKS).toarray()
     assert result.tolist() == [[0, 0, 0, 0, 0], [1, 0, 0, 0, 0]]
 
 
-def test_a_caption_counts_a_task_once() -> None:
+def test_a_caption_counts_a_task_once():
     text = "a dog and a puppy and two dogs"
     assert task_mentions(Captions.from_texts([text]), VOCABULARY, TASKS).sum() == 1
 
 
 @pytest.mark.parametrize("text", ["a hot dog", "two hot dogs"])
-def test_phrases_of_excluded_tasks_still_take_their_words(text: str) -> None:
+def test_phrases_of_excluded_tasks_still_take_their_words(text):
     assert named(text, tasks=("dog", "car")) == set()
 
 
-def test_columns_are_in_the_order_asked_for() -> None:
+def test_columns_are_in_the_order_asked_for():
     mentions = task_mentions(Captions.from_texts(["a car"]), VOCABULARY, ("car", "dog"))
     assert mentions.toarray().tolist() == [[1, 0]]
 
 
 @pytest.mark.parametrize("texts", [[], [""], ["a dog"]])
-def test_there_may_be_no_tasks(texts: list[str]) -> None:
+def test_there_may_be_no_tasks(texts):
     assert task_mentions(Captions.from_texts(texts), VOCABULARY, ()).shape == (len(texts), 0)
 
 
@@ -86,14 +84,14 @@ def test_there_may_be_no_tasks(texts: list[str]) -> None:
     st.lists(st.lists(st.sampled_from(["a", "hot", "dog", "train", "car", "puppy"]), max_size=6))
 )
 @settings(deadline=None)
-def test_mentions_do_not_depend_on_the_other_captions(captions: list[list[str]]) -> None:
+def test_mentions_do_not_depend_on_the_other_captions(captions):
     texts = [" ".join(words) for words in captions]
     result = task_mentions(Captions.from_texts(texts), VOCABULARY, TASKS).toarray()
     for text, row in zip(texts, result, strict=True):
         assert {task for task, count in zip(TASKS, row, strict=True) if count} == named(text)
 
 
-def test_our_objects_know_a_hot_dog_from_a_dog() -> None:
+def test_our_objects_know_a_hot_dog_from_a_dog():
     vocabulary = compose.cell(["metric=dbac"]).build("task")
     captions = Captions.from_texts(["a man eats a hot dog", "a man walks two dogs"])
     result = task_mentions(captions, vocabulary, ("dog", "hot dog")).toarray()
@@ -112,12 +110,12 @@ def test_our_objects_know_a_hot_dog_from_a_dog() -> None:
         ("", [0, 0]),
     ],
 )
-def test_groups_are_named_by_their_words(text: str, groups: list[int]) -> None:
+def test_groups_are_named_by_their_words(text, groups):
     mentions = attribute_mentions(Captions.from_texts([text]), GENDER, ("male", "female"))
     assert mentions.toarray().tolist() == [groups]
 
 
-def test_a_group_without_words_is_never_named() -> None:
+def test_a_group_without_words_is_never_named():
     mentions = attribute_mentions(Captions.from_texts(["a man"]), GENDER, GENDER.groups)
     assert mentions.toarray().tolist() == [[1, 0, 0]]
 
@@ -126,5 +124,5 @@ def test_a_group_without_words_is_never_named() -> None:
     ("text", "group"),
     [("a man", 0), ("two Women and a woman.", 1), ("a man and a woman", -2), ("mandate", -1)],
 )
-def test_one_group_is_asked_for(text: str, group: int) -> None:
+def test_one_group_is_asked_for(text, group):
     assert named_group(Captions.from_texts([text]), GENDER, GENDER.groups).tolist() == [group]

@@ -1,7 +1,5 @@
 """The plain files of which every variant is another way to write, and what a variant is."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Files of a captioner's captions, as they come."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -174,5 +172,5 @@ VARIANTS = [
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: v.name)
-def test_captions(tmp_path: Path, variant: Variant) -> None:
+def test_captions(tmp_path, variant):
     check(tmp_path, variant)

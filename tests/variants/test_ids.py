@@ -1,7 +1,5 @@
 """Image ids, as they come."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -68,5 +66,5 @@ VARIANTS = [
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: v.name)
-def test_ids(tmp_path: Path, variant: Variant) -> None:
+def test_ids(tmp_path, variant):
     check(tmp_path, variant)

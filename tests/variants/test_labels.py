@@ -1,7 +1,5 @@
 """Files of labels, as they come."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -117,5 +115,5 @@ VARIANTS = [
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: v.name)
-def test_labels(tmp_path: Path, variant: Variant) -> None:
+def test_labels(tmp_path, variant):
     check(tmp_path, variant)

@@ -1,7 +1,5 @@
 """docs/variants.md has every variant that is tested, with what happens to it."""
 
-from __future__ import annotations
-
 from tests.corpora import REPOSITORY
 from tests.variants import test_captions, test_ids, test_labels, test_people, test_programs
 from tests.variants.files import Variant
@@ -16,11 +14,11 @@ TESTED: list[Variant] = [
 PAGE = REPOSITORY / "docs" / "variants.md"
 
 
-def test_the_page_has_the_variants_that_are_tested() -> None:
+def test_the_page_has_the_variants_that_are_tested():
     text = PAGE.read_text(encoding="utf-8")
     shown = [line for line in text.splitlines() if line.startswith("| ")][1:]
     assert [line for line in shown if "---" not in line] == [item.line() for item in TESTED]
 
 
-def test_there_are_forty() -> None:
+def test_there_are_forty():
     assert len(TESTED) >= 40

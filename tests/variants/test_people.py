@@ -1,9 +1,6 @@
 """Files of people's captions, as they come."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import pytest
 
@@ -44,5 +41,5 @@ VARIANTS = [
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: v.name)
-def test_people(tmp_path: Path, variant: Variant) -> None:
+def test_people(tmp_path, variant):
     check(tmp_path, variant)

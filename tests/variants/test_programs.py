@@ -1,7 +1,5 @@
 """Captions as other programs write them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -325,7 +323,7 @@ VARIANTS = [
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: v.name)
-def test_programs(tmp_path: Path, variant: Variant) -> None:
+def test_programs(tmp_path, variant):
     if any(name.endswith(".xlsx") for name in variant.files):
         pytest.importorskip("openpyxl")
     check(tmp_path, variant)

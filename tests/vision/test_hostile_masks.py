@@ -1,7 +1,5 @@
 """Masks that would take all memory, or end the process: refused with the file's name."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -22,12 +20,12 @@ def outline(n_points: int) -> Region:
 
 
 @pytest.mark.parametrize("n_points", [20_000, 200_000])
-def test_an_outline_that_is_too_long_is_refused(n_points: int) -> None:
+def test_an_outline_that_is_too_long_is_refused(n_points):
     with pytest.raises(ValueError, match="longer than 1,000,000 pixels"):
         outline_mask(outline(n_points), 640, 640)
 
 
-def test_a_fine_outline_of_many_points_is_drawn() -> None:
+def test_a_fine_outline_of_many_points_is_drawn():
     turns = np.linspace(0, 2 * np.pi, 20_000)
     points = np.stack([320 + 100 * np.cos(turns), 320 + 100 * np.sin(turns)], 1).ravel()
     circle = Region("person", (0, 0, 1, 1), (640, 640), polygons=(tuple(points.tolist()),))
@@ -50,12 +48,12 @@ def read(folder: Path, segmentation: Any) -> None:
         {"size": [4, 4], "counts": "PPPP"},
     ],
 )
-def test_run_lengths_that_no_mask_has_are_refused(tmp_path: Path, segmentation: Any) -> None:
+def test_run_lengths_that_no_mask_has_are_refused(tmp_path, segmentation):
     with pytest.raises(DataError, match=r"seen\.json"):
         read(tmp_path, segmentation)
 
 
-def test_the_box_of_run_lengths_is_that_of_coco_s_tools() -> None:
+def test_the_box_of_run_lengths_is_that_of_coco_s_tools():
     from pycocotools import mask as coco
 
     generator = np.random.default_rng(0)

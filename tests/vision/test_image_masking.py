@@ -1,7 +1,5 @@
 """What masking paints over, what it leaves, and which pictures it cannot mask."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -48,40 +46,40 @@ def changed(masking: ImageMasking, *regions: Region) -> np.ndarray:
         ({"person": "box", "min_score": 0.1}, 21),
     ],
 )
-def test_so_many_pixels_are_painted_over(settings: dict[str, Any], n_painted: int) -> None:
+def test_so_many_pixels_are_painted_over(settings, n_painted):
     regions = (BIG, SMALL, DOG, UNSURE) if settings.get("person") != "part" else (BIG,)
     assert changed(ImageMasking(**settings), *regions).sum() == n_painted
 
 
 @pytest.mark.parametrize("fill", ["grey", "mean", "blur", "noise"])
-def test_nothing_outside_the_mask_is_touched(fill: Any) -> None:
+def test_nothing_outside_the_mask_is_touched(fill):
     masking = ImageMasking(fill=fill)
     mask = masking.mask(drawn(BIG))
     assert not changed(masking, BIG)[~mask].any()
 
 
 @pytest.mark.parametrize("fill", ["grey", "mean", "noise"])
-def test_what_is_painted_does_not_depend_on_what_was_there(fill: Any) -> None:
+def test_what_is_painted_does_not_depend_on_what_was_there(fill):
     one, other = drawn(BIG), drawn(BIG)
     other.pixels[:4, :4] = 250
     masking = ImageMasking(fill=fill)
     assert (masking.apply(one) == masking.apply(other)).all()
 
 
-def test_the_given_pixels_are_left_as_they_are() -> None:
+def test_the_given_pixels_are_left_as_they_are():
     given = drawn(BIG)
     before = given.pixels.copy()
     ImageMasking().apply(given)
     assert (given.pixels == before).all()
 
 
-def test_a_silhouette_is_black_and_white() -> None:
+def test_a_silhouette_is_black_and_white():
     apply = Silhouette(ImageMasking()).apply(drawn(BIG))
     assert (apply[:4, :4] == 255).all()
     assert apply.sum() == 16 * 3 * 255
 
 
-def test_blank_pictures_are_all_alike() -> None:
+def test_blank_pictures_are_all_alike():
     assert (Blank().apply(drawn(BIG)) == Blank().apply(drawn())).all()
 
 
@@ -104,19 +102,19 @@ def corpus(*regions: tuple[Region, ...] | None) -> Any:
         ("none", [True, True, True, True]),
     ],
 )
-def test_pictures_that_cannot_be_masked_are_not_shown(person: Any, retained: list[bool]) -> None:
+def test_pictures_that_cannot_be_masked_are_not_shown(person, retained):
     boxed = Region("person", (0, 0, 1, 1), SIZE)
     result = ImageMasking(person=person)(corpus((BIG,), (boxed,), (DOG,), None))
     assert result.pictures.present.tolist() == retained
 
 
-def test_a_person_beside_the_picture_masks_nothing() -> None:
+def test_a_person_beside_the_picture_masks_nothing():
     beside = Region("person", (SIZE[1], 0, 9, 9), SIZE)
     result = ImageMasking(person="box")(corpus((BIG,), (beside,), (BIG, beside)))
     assert result.pictures.present.tolist() == [True, False, True]
 
 
-def test_a_person_beside_a_picture_of_unknown_size_masks_nothing(tmp_path: Path) -> None:
+def test_a_person_beside_a_picture_of_unknown_size_masks_nothing(tmp_path):
     """Detections do not tell how large pictures are; the files do."""
     Image.new("RGB", (8, 8)).save(tmp_path / "1.png")
     boxes = [(0, 0, 4, 4), (8, 0, 9, 9)]
@@ -137,43 +135,41 @@ def test_a_person_beside_a_picture_of_unknown_size_masks_nothing(tmp_path: Path)
 @pytest.mark.parametrize(
     ("polygon", "is_outside"), [((0, 0, 4, 0, 4, 4), False), ((9, 9, 12, 9, 12, 12), True)]
 )
-def test_an_outline_says_where_somebody_is_whatever_the_box(
-    polygon: tuple[float, ...], is_outside: bool
-) -> None:
+def test_an_outline_says_where_somebody_is_whatever_the_box(polygon, is_outside):
     boxes = [(0.0, 0.0, 4.0, 4.0), (9.0, 9.0, 3.0, 3.0)]
     regions = [Region("person", box, SIZE, polygons=(polygon,)) for box in boxes]
     assert [region.outside for region in regions] == [is_outside] * 2
 
 
-def test_a_person_of_no_pixel_is_never_shown() -> None:
+def test_a_person_of_no_pixel_is_never_shown():
     """Run lengths of nothing, and a box beside the picture."""
     nobody = Region("person", (9, 9, 1, 1), (2, 2), counts=b"4")
     with pytest.raises(ValueError, match="contain no pixel"):
         ImageMasking().mask(drawn(nobody))
 
 
-def test_how_many_cannot_be_masked_is_noted() -> None:
+def test_how_many_cannot_be_masked_is_noted():
     result = ImageMasking()(corpus((BIG,), (DOG,)))
     assert "1 pictures have no outline of a person and cannot be masked" in result.notes[-1]
 
 
-def test_where_none_can_be_masked_that_is_told() -> None:
+def test_where_none_can_be_masked_that_is_told():
     with pytest.raises(
         DataError, match=r"image 0 and all others have no outline .*dataset.regions"
     ):
         ImageMasking()(corpus((DOG,), None))
 
 
-def test_detections_that_are_too_unsure_are_told() -> None:
+def test_detections_that_are_too_unsure_are_told():
     with pytest.raises(DataError, match=r"no box of a person of image_masking\.min_score=0\.5"):
         ImageMasking(person="box")(corpus((UNSURE,)))
 
 
-def test_each_masking_is_another_corpus() -> None:
+def test_each_masking_is_another_corpus():
     lines = [ImageMasking(fill=fill)(corpus((BIG,))) for fill in ("grey", "noise")]
     assert lines[0].digest != lines[1].digest
 
 
-def test_a_corpus_without_pictures_stays_as_it_is() -> None:
+def test_a_corpus_without_pictures_stays_as_it_is():
     corpus = make_corpus([Record("1", "a dog")])
     assert ImageMasking()(corpus) is corpus

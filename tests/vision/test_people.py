@@ -1,7 +1,5 @@
 """The person of a picture by itself."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +34,7 @@ def shown(path: Path, *regions: Region, crop: Crop = "person") -> np.ndarray:
     return np.asarray(crop_person(Pictures((path,), (regions,)), 0, crop))
 
 
-def test_a_person_stands_in_the_middle_of_a_grey_square(picture: Path) -> None:
+def test_a_person_stands_in_the_middle_of_a_grey_square(picture):
     crop = shown(picture, person())
     assert crop.shape == (20, 20, 3)
     assert (crop[:, 5:15] == RED).all()
@@ -44,41 +42,41 @@ def test_a_person_stands_in_the_middle_of_a_grey_square(picture: Path) -> None:
     assert not (crop[:, :5] == GREEN).all(axis=-1).any()
 
 
-def test_a_box_of_a_larger_picture_is_scaled(picture: Path) -> None:
+def test_a_box_of_a_larger_picture_is_scaled(picture):
     assert (shown(picture, person((80, 120), 2)) == shown(picture, person())).all()
 
 
-def test_the_largest_person_is_shown(picture: Path) -> None:
+def test_the_largest_person_is_shown(picture):
     small = Region("person", (0, 30, 4, 4), (40, 60))
     assert (shown(picture, small, person()) == shown(picture, person())).all()
 
 
-def test_without_a_known_person_all_is_shown(picture: Path) -> None:
+def test_without_a_known_person_all_is_shown(picture):
     assert shown(picture).shape == (40, 60, 3)
 
 
-def test_uncropped_all_is_shown(picture: Path) -> None:
+def test_uncropped_all_is_shown(picture):
     assert shown(picture, person(), crop="none").shape == (40, 60, 3)
 
 
-def test_a_broken_file_is_named(tmp_path: Path) -> None:
+def test_a_broken_file_is_named(tmp_path):
     path = tmp_path / "broken.jpg"
     path.write_bytes(b"not a picture")
     with pytest.raises(DataError, match=r"broken\.jpg"):
         crop_person(Pictures((path,)), 0, "person")
 
 
-def test_a_scene_knows_where_its_people_are() -> None:
+def test_a_scene_knows_where_its_people_are():
     pictures = Pictures((SceneDrawing(generate(1).images[0], "gender"),))
     cut, whole = (crop_person(pictures, 0, crop) for crop in ("person", "none"))
     assert cut.size[0] < whole.size[0]
 
 
-def test_another_box_is_another_key(picture: Path) -> None:
+def test_another_box_is_another_key(picture):
     one, other = (Pictures((picture,), ((person(scale=s),),)) for s in (1, 0.5))
     assert crop_cache_key(one, 0, "person") != crop_cache_key(other, 0, "person")
 
 
-def test_a_box_plays_no_part_where_nothing_is_cropped(picture: Path) -> None:
+def test_a_box_plays_no_part_where_nothing_is_cropped(picture):
     one, other = (Pictures((picture,), ((person(scale=s),),)) for s in (1, 0.5))
     assert crop_cache_key(one, 0, "none") == crop_cache_key(other, 0, "none")

@@ -1,7 +1,5 @@
 """Photos are found by their names, read the same way, or refused with the reason."""
 
-from __future__ import annotations
-
 import io
 import os
 from pathlib import Path
@@ -43,11 +41,11 @@ def saved(path: Path, image: Image.Image, **options: Any) -> Path:
         ("two.parts.jpg", "two.parts"),
     ],
 )
-def test_a_name_is_an_id(name: str, identifier: str) -> None:
+def test_a_name_is_an_id(name, identifier):
     assert image_id(name) == identifier
 
 
-def test_other_files_are_passed_over(tmp_path: Path) -> None:
+def test_other_files_are_passed_over(tmp_path):
     for name in ("1.jpg", "2.JPEG", ".3.jpg", "notes.txt"):
         (tmp_path / name).touch()
     (tmp_path / "4.jpg").mkdir()
@@ -55,27 +53,25 @@ def test_other_files_are_passed_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("names", [("7.jpg", "7.png"), ("007.jpg", "7.jpg")])
-def test_two_files_of_one_image_are_refused_with_both_names(
-    names: tuple[str, str], tmp_path: Path
-) -> None:
+def test_two_files_of_one_image_are_refused_with_both_names(names, tmp_path):
     for name in names:
         (tmp_path / name).touch()
     with pytest.raises(DataError, match=f"{names[0]} and {names[1]} are both image 7"):
         find_photos(tmp_path)
 
 
-def test_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
+def test_a_name_that_is_no_text_is_refused(tmp_path):
     (tmp_path / os.fsdecode(b"caf\xe9.jpg")).touch()
     with pytest.raises(DataError, match="cannot be an image id; rename it"):
         find_photos(tmp_path)
 
 
-def test_a_folder_without_photos_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_photos_is_refused(tmp_path):
     with pytest.raises(ResourceError, match="no photos in it"):
         find_photos(tmp_path)
 
 
-def test_an_absent_folder_is_refused(tmp_path: Path) -> None:
+def test_an_absent_folder_is_refused(tmp_path):
     with pytest.raises(ResourceError, match="No such file"):
         find_photos(tmp_path / "absent")
 
@@ -97,26 +93,24 @@ def test_an_absent_folder_is_refused(tmp_path: Path) -> None:
         ("CMYK", (0, 255, 255, 0), ".tif", RED),
     ],
 )
-def test_any_kind_of_picture_is_rgb(
-    mode: str, colour: Any, suffix: str, recorded: tuple[int, int, int], tmp_path: Path
-) -> None:
+def test_any_kind_of_picture_is_rgb(mode, colour, suffix, recorded, tmp_path):
     path = saved(tmp_path / f"x{suffix}", Image.new(mode, (8, 8), colour))
     photo = read_photo(path)
     assert (photo.mode, photo.getpixel((3, 3))) == ("RGB", recorded)
 
 
-def test_a_cmyk_jpeg_is_rgb(tmp_path: Path) -> None:
+def test_a_cmyk_jpeg_is_rgb(tmp_path):
     path = saved(tmp_path / "x.jpg", Image.new("CMYK", (8, 8), (0, 255, 255, 0)))
     assert np.allclose(read_photo(path).getpixel((3, 3)), RED, atol=3)
 
 
-def test_transparency_of_a_palette_is_white(tmp_path: Path) -> None:
+def test_transparency_of_a_palette_is_white(tmp_path):
     path = saved(tmp_path / "x.png", Image.new("P", (8, 8), 0), transparency=0)
     assert read_photo(path).getpixel((3, 3)) == WHITE
 
 
 @pytest.mark.parametrize("turn", range(1, 9))
-def test_a_photo_is_upright(turn: int, tmp_path: Path) -> None:
+def test_a_photo_is_upright(turn, tmp_path):
     """All eight ways a camera may have lain: the red corner comes out at the upper left."""
     upright = Image.new("RGB", (24, 16))
     upright.paste(RED, (0, 0, 8, 8))
@@ -129,7 +123,7 @@ def test_a_photo_is_upright(turn: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Corrupt EXIF")
-def test_broken_orientation_does_not_cost_the_photo(tmp_path: Path) -> None:
+def test_broken_orientation_does_not_cost_the_photo(tmp_path):
     path = saved(
         tmp_path / "x.jpg", Image.new("RGB", (8, 8)), exif=b"Exif\0\0MM\0*\0\0\0\x08garbage"
     )
@@ -153,7 +147,7 @@ def jpeg() -> bytes:
         (jpeg()[:30], "."),
     ],
 )
-def test_a_broken_file_has_a_reason(content: bytes, reason: str, tmp_path: Path) -> None:
+def test_a_broken_file_has_a_reason(content, reason, tmp_path):
     path = tmp_path / "x.jpg"
     path.write_bytes(content)
     with pytest.raises(UnreadableError, match=reason) as refused:
@@ -161,53 +155,51 @@ def test_a_broken_file_has_a_reason(content: bytes, reason: str, tmp_path: Path)
     assert refused.value.lasting
 
 
-def test_a_file_that_has_gone_may_come_back(tmp_path: Path) -> None:
+def test_a_file_that_has_gone_may_come_back(tmp_path):
     with pytest.raises(UnreadableError, match="No such file") as refused:
         read_photo(tmp_path / "x.jpg")
     assert not refused.value.lasting
 
 
-def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
+def test_a_bomb_is_not_unpacked(tmp_path):
     path = saved(tmp_path / "x.png", Image.new("1", (20_000, 20_000)))
     with pytest.raises(UnreadableError, match="more than 89,478,485 pixels"):
         read_photo(path)
 
 
-def test_a_photo_below_the_threshold_of_pillow_may_be_too_large_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_photo_below_the_threshold_of_pillow_may_be_too_large_too(tmp_path, monkeypatch):
     monkeypatch.setattr(photos, "MAX_PIXELS", 63)
     with pytest.raises(UnreadableError, match="more than 63 pixels"):
         read_photo(saved(tmp_path / "x.png", Image.new("1", (8, 8))))
 
 
-def test_a_strip_is_refused(tmp_path: Path) -> None:
+def test_a_strip_is_refused(tmp_path):
     """Scaled to a model's height it would be as wide as memory."""
     with pytest.raises(UnreadableError, match="times as long as wide"):
         read_photo(saved(tmp_path / "x.png", Image.new("1", (3000, 1))))
 
 
 @pytest.mark.parametrize("mode", ["I", "F"])
-def test_numbers_of_unknown_brightness_are_refused(mode: str, tmp_path: Path) -> None:
+def test_numbers_of_unknown_brightness_are_refused(mode, tmp_path):
     Image.new(mode, (4, 4), 300).save(tmp_path / "1.tif")
     with pytest.raises(UnreadableError, match="of 32 bits a channel"):
         read_photo(tmp_path / "1.tif")
 
 
-def test_sixteen_bits_become_eight_in_any_format(tmp_path: Path) -> None:
+def test_sixteen_bits_become_eight_in_any_format(tmp_path):
     Image.fromarray(np.full((4, 4), 257 * 90, np.uint16)).save(tmp_path / "1.png")
     assert np.asarray(read_photo(tmp_path / "1.png")).tolist() == [[[90] * 3] * 4] * 4
 
 
 @pytest.mark.filterwarnings("error")
-def test_too_large_a_photo_costs_one_sentence_and_no_warning(tmp_path: Path) -> None:
+def test_too_large_a_photo_costs_one_sentence_and_no_warning(tmp_path):
     Image.new("1", (10_000, 10_000)).save(tmp_path / "1.png")
     with pytest.raises(UnreadableError, match="more than 89,478,485 pixels"):
         read_photo(tmp_path / "1.png")
 
 
 @pytest.mark.parametrize("ending", ["jpg", "png", "bmp"])
-def test_a_sound_photo_has_no_fault(ending: str, tmp_path: Path) -> None:
+def test_a_sound_photo_has_no_fault(ending, tmp_path):
     path = tmp_path / f"1.{ending}"
     Image.new("RGB", (40, 30)).save(path)
     assert fault_of(path) is None
@@ -215,7 +207,7 @@ def test_a_sound_photo_has_no_fault(ending: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ending", ["jpg", "png", "bmp"])
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.5, 0.9])
-def test_a_photo_that_is_cut_off_has_a_fault(share: float, ending: str, tmp_path: Path) -> None:
+def test_a_photo_that_is_cut_off_has_a_fault(share, ending, tmp_path):
     noise = np.random.default_rng(0).integers(0, 256, (60, 80, 3), np.uint8)
     path = tmp_path / f"1.{ending}"
     Image.fromarray(noise).save(path)

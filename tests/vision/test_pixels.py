@@ -1,10 +1,7 @@
 """Pictures as arrays: what is read, edits made, and what cannot be."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,20 +19,20 @@ def photo(path: Path, size: tuple[int, int] = (40, 20), mode: str = "RGB") -> Pa
     return path
 
 
-def test_a_photo_is_squeezed_into_a_square(tmp_path: Path) -> None:
+def test_a_photo_is_squeezed_into_a_square(tmp_path):
     pixels = read_pixels(Pictures((photo(tmp_path / "1.png"),)), 0, 32)
     assert pixels.shape == (32, 32, 3)
     assert (pixels == (200, 100, 50)).all()
 
 
 @pytest.mark.parametrize("mode", ["L", "CMYK", "I;16", "1", "P"])
-def test_photos_of_other_modes_have_three_channels(tmp_path: Path, mode: str) -> None:
+def test_photos_of_other_modes_have_three_channels(tmp_path, mode):
     ending = "tiff" if mode in ("CMYK", "I;16") else "png"
     built_photo = photo(tmp_path / f"1.{ending}", mode=mode)
     assert read_pixels(Pictures((built_photo,)), 0, 32).shape == (32, 32, 3)
 
 
-def test_masks_follow_the_photo_when_it_is_scaled(tmp_path: Path) -> None:
+def test_masks_follow_the_photo_when_it_is_scaled(tmp_path):
     """On their edge the paint and the ground around it mix."""
     left = Region("person", (0, 0, 20, 20), (20, 40))
     pictures = Pictures((photo(tmp_path / "1.png"),), ((left,),)).edited(ImageMasking("box"))
@@ -47,9 +44,7 @@ def test_masks_follow_the_photo_when_it_is_scaled(tmp_path: Path) -> None:
 @pytest.mark.parametrize("side", [7, 32, 64])
 @pytest.mark.parametrize("scale", [0.5, 1, 2])
 @pytest.mark.parametrize("masking", ["box", "segment"])
-def test_nothing_of_a_masked_person_is_left_in_a_squeezed_photo(
-    tmp_path: Path, masking: Any, scale: float, side: int
-) -> None:
+def test_nothing_of_a_masked_person_is_left_in_a_squeezed_photo(tmp_path, masking, scale, side):
     """Whatever colours they have, and whatever the size of the annotated picture."""
     rng = np.random.default_rng(0)
     lines = []
@@ -71,20 +66,20 @@ def test_nothing_of_a_masked_person_is_left_in_a_squeezed_photo(
     assert (lines[0] == lines[1]).all()
 
 
-def test_a_region_without_a_size_is_of_the_photo_s(tmp_path: Path) -> None:
+def test_a_region_without_a_size_is_of_the_photo_s(tmp_path):
     left = Region("person", (0, 0, 20, 20), (0, 0))
     pictures = Pictures((photo(tmp_path / "1.png"),), ((left,),)).edited(ImageMasking("box"))
     assert (read_pixels(pictures, 0, 32)[:, :14] == 127).all()
 
 
-def test_annotations_of_a_picture_of_another_shape_are_refused(tmp_path: Path) -> None:
+def test_annotations_of_a_picture_of_another_shape_are_refused(tmp_path):
     upright = Region("person", (0, 0, 20, 20), (40, 20))
     pictures = Pictures((photo(tmp_path / "1.png"),), ((upright,),)).edited(ImageMasking("box"))
     with pytest.raises(DataError, match=r"1\.png: its annotations are of 20 x 40 pixels"):
         read_pixels(pictures, 0, 32)
 
 
-def test_masks_are_of_the_photo_as_it_is_seen(tmp_path: Path) -> None:
+def test_masks_are_of_the_photo_as_it_is_seen(tmp_path):
     """Stored lying, 40 x 20, and seen upright, 20 x 40, as its annotations say."""
     exif = Image.Exif()
     exif[0x0112] = 6
@@ -96,21 +91,21 @@ def test_masks_are_of_the_photo_as_it_is_seen(tmp_path: Path) -> None:
     assert (pixels[18:] != 127).all()
 
 
-def test_a_broken_photo_is_named(tmp_path: Path) -> None:
+def test_a_broken_photo_is_named(tmp_path):
     path = photo(tmp_path / "1.png")
     path.write_bytes(path.read_bytes()[:50])
     with pytest.raises(DataError, match=r"1\.png: .*; repair or remove it"):
         read_pixels(Pictures((path,)), 0, 32)
 
 
-def test_a_broken_mask_is_named(tmp_path: Path) -> None:
+def test_a_broken_mask_is_named(tmp_path):
     wrong = Region("person", (0, 0, 1, 1), (20, 40), counts=b"1")
     pictures = Pictures((photo(tmp_path / "1.png"),), ((wrong,),)).edited(ImageMasking())
     with pytest.raises(DataError, match=r"1\.png: a mask in its annotations cannot be used"):
         read_pixels(pictures, 0, 32)
 
 
-def test_kept_pictures_are_read_once(tmp_path: Path) -> None:
+def test_kept_pictures_are_read_once(tmp_path):
     path = photo(tmp_path / "1.png")
     pictures, cache = Pictures((path,)), str(tmp_path / "cache")
     first = np.array(pixel_table(pictures, 32, cache))
@@ -118,7 +113,7 @@ def test_kept_pictures_are_read_once(tmp_path: Path) -> None:
     assert (pixel_table(pictures, 32, cache) == first).all()
 
 
-def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_written_is_told(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(ResourceError, match="cannot store pictures"):
         pixel_table(Pictures((photo(tmp_path / "1.png"),)), 32, str(tmp_path / "file"))

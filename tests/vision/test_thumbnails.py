@@ -1,7 +1,5 @@
 """Small pictures: of one size, never large, and nothing else is taken for one."""
 
-from __future__ import annotations
-
 import base64
 import io
 
@@ -22,17 +20,17 @@ def encoded(kind: str, side: int = SIDE) -> str:
 
 
 @pytest.mark.parametrize("shape", [(300, 400), (1, 400), (300, 1), (SIDE, SIDE), (3, 3)])
-def test_every_picture_is_small(shape: tuple[int, int]) -> None:
+def test_every_picture_is_small(shape):
     printed_thumbnail = thumbnail(Image.fromarray(NOISE[: shape[0], : shape[1]]))
     assert len(printed_thumbnail) < MOST_SIGNS
     assert read_thumbnail(printed_thumbnail).size == (SIDE, SIDE)
 
 
-def test_the_same_picture_is_the_same_text() -> None:
+def test_the_same_picture_is_the_same_text():
     assert thumbnail(Image.fromarray(NOISE)) == thumbnail(Image.fromarray(NOISE.copy()))
 
 
-def test_its_colours_stay() -> None:
+def test_its_colours_stay():
     asarray = np.asarray(read_thumbnail(thumbnail(Image.new("RGB", (90, 90), (200, 30, 60)))))
     np.testing.assert_allclose(asarray.mean(axis=(0, 1)), (200, 30, 60), atol=3)
 
@@ -50,6 +48,6 @@ def test_its_colours_stay() -> None:
     ],
     ids=["png", "larger", "cut", "markup", "svg", "nothing", "long"],
 )
-def test_nothing_else_is_one(text: str) -> None:
+def test_nothing_else_is_one(text):
     with pytest.raises(DataError, match="no JPEG of 64 x 64"):
         read_thumbnail(text)

@@ -1,7 +1,5 @@
 """torchvision and timm run beside a torch whose operators they lack; see also test_extras.py."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from pathlib import Path
@@ -17,13 +15,13 @@ BOXES = torch.tensor([[0, 0, 4, 4], [1, 1, 5, 5], [8, 8, 9, 9], [0, 0, 4, 4]], d
 SCORES = torch.tensor([0.5, 0.9, 0.1, 0.4])
 
 
-def test_overlapping_boxes_give_way_to_the_best() -> None:
+def test_overlapping_boxes_give_way_to_the_best():
     """The best overlaps two by 9 of 23 pixels, which overlap each other wholly."""
     assert suppressed(BOXES, SCORES, 0.3).tolist() == [1, 2]
     assert suppressed(BOXES, SCORES, 0.5).tolist() == [1, 0, 2]
 
 
-def test_no_boxes_are_none() -> None:
+def test_no_boxes_are_none():
     assert suppressed(torch.zeros(0, 4), torch.zeros(0), 0.5).tolist() == []
 
 
@@ -35,13 +33,13 @@ def finder() -> Any:
     return match
 
 
-def test_the_guard_stands_once() -> None:
+def test_the_guard_stands_once():
     before = list(sys.meta_path)
     complete_when_imported()
     assert sys.meta_path == before
 
 
-def test_other_modules_are_found_as_ever() -> None:
+def test_other_modules_are_found_as_ever():
     assert finder().find_spec("torch.nn", None) is None
 
 
@@ -63,24 +61,22 @@ def completed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def test_a_module_that_finds_no_operators_is_given_some(
-    tmp_path: Path, completed: list[str]
-) -> None:
+def test_a_module_that_finds_no_operators_is_given_some(tmp_path, completed):
     run_extension(tmp_path, operators=False)
     assert completed == ["torchvision.extension"]
 
 
-def test_a_module_that_finds_operators_is_left_alone(tmp_path: Path, completed: list[str]) -> None:
+def test_a_module_that_finds_operators_is_left_alone(tmp_path, completed):
     run_extension(tmp_path, operators=True)
     assert completed == []
 
 
-def test_suppression_runs_in_torchvision() -> None:
+def test_suppression_runs_in_torchvision():
     package = pytest.importorskip("torchvision", reason="extra vision is not installed")
     assert package.ops.nms(BOXES, SCORES, 0.3).tolist() == [1, 2]
 
 
-def test_a_network_of_timm_runs() -> None:
+def test_a_network_of_timm_runs():
     timm = pytest.importorskip("timm", reason="extra vision is not installed")
     network = timm.create_model("resnet10t", pretrained=False).eval()
     assert network.forward_features(torch.zeros(1, 3, 64, 64)).shape[:2] == (1, 512)

@@ -1,7 +1,5 @@
 """Debian's Chromium without a window, driven by the W3C WebDriver protocol of its own driver."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """A study of a few photos, and raters who visit its pages."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path

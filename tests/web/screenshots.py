@@ -5,8 +5,6 @@ Usage: python -m tests.web.screenshots rate|filter|captions|browse FILE.png
 Each is drawn on a desk and on a phone.
 """
 
-from __future__ import annotations
-
 import base64
 import shlex
 import subprocess

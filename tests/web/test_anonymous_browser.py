@@ -1,10 +1,7 @@
 """``anonymous`` from pictures to what is kept, answered in a real browser."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +9,7 @@ from bias_pipeline.commands.main import main
 from bias_pipeline.io.files import read_csv
 from tests.cli.test_rate import serving
 from tests.web.chromium import BROWSER, DRIVER
-from tests.web.test_browser import PHONE, Browse, browse, driver, join
+from tests.web.test_browser import PHONE, browse, driver, join
 
 __all__ = ["browse", "driver"]  # fixtures
 pytestmark = [
@@ -31,11 +28,11 @@ def printed_words(capfd: pytest.CaptureFixture[str]) -> list[str]:
 
 
 def test_pictures_are_kept_by_keys(
-    browse: Browse,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+    browse,
+    tmp_path,
+    monkeypatch,
+    capfd,
+):
     monkeypatch.chdir(tmp_path)
     build = ["anonymous", "build", "--scenes", "--out", "a", "dataset.n_images=3"]
     assert main(build) == main(["anonymous", "filter", "a"]) == 0
@@ -52,11 +49,11 @@ def test_pictures_are_kept_by_keys(
 
 
 def test_captions_are_rated_on_a_phone(
-    browse: Browse,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+    browse,
+    tmp_path,
+    monkeypatch,
+    capfd,
+):
     monkeypatch.chdir(tmp_path)
     build = ["anonymous", "build", "--scenes", "--out", "a", "dataset.n_images=3"]
     assert main(build) == main(["anonymous", "score", "a"]) == 0

@@ -1,7 +1,5 @@
 """Answers on disk: none is lost, none is mixed up, and data sets read them."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -44,15 +42,13 @@ def again() -> Iterator[Again]:
         yield opened
 
 
-def test_an_answer_is_in_the_log_at_once(store: AnswerStore) -> None:
+def test_an_answer_is_in_the_log_at_once(store):
     store.put("anna", "3", "yes", 1.26)
     (line,) = (store.folder / LOG).read_text().splitlines()
     assert json.loads(line)["value"] == "yes"
 
 
-def test_many_answers_are_stored_in_time_that_grows_with_their_number(
-    store: AnswerStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_answers_are_stored_in_time_that_grows_with_their_number(store, monkeypatch):
     """So the table, which is written whole, is not written for each of them."""
     written = []
     monkeypatch.setattr(store, "_replace", lambda *file: written.append(file))
@@ -62,20 +58,20 @@ def test_many_answers_are_stored_in_time_that_grows_with_their_number(
     assert len(written) < 25
 
 
-def test_an_answer_is_in_the_table(store: AnswerStore) -> None:
+def test_an_answer_is_in_the_table(store):
     store.put("anna", "3", "yes", 1.26)
     (row,) = table(store)
     assert (row["image_id"], row["rater"], row["value"]) == ("3", "anna", "yes")
     assert (row["attribute"], row["seconds"]) == ("dog", "1.3")
 
 
-def test_the_next_process_knows_all_answers(store: AnswerStore, again: Again) -> None:
+def test_the_next_process_knows_all_answers(store, again):
     for image in "321":
         store.put("anna", image, "yes", None)
     assert again(store).n_answers("anna") == 3
 
 
-def test_half_a_line_of_a_kill_is_dropped(store: AnswerStore, again: Again) -> None:
+def test_half_a_line_of_a_kill_is_dropped(store, again):
     store.put("anna", "1", "yes", None)
     with (store.folder / LOG).open("ab") as file:
         file.write(b'{"image_id": "2", "rat')
@@ -84,22 +80,20 @@ def test_half_a_line_of_a_kill_is_dropped(store: AnswerStore, again: Again) -> N
     assert again(after).n_answers("anna") == 2
 
 
-def test_another_answer_takes_the_place_of_the_first(store: AnswerStore, again: Again) -> None:
+def test_another_answer_takes_the_place_of_the_first(store, again):
     store.put("anna", "1", "yes", None)
     store.put("anna", "1", "no", None)
     assert [row["value"] for row in table(store)] == ["no"]
     assert again(store).value("anna", "1") == "no"
 
 
-def test_a_page_that_is_sent_twice_is_one_answer(store: AnswerStore) -> None:
+def test_a_page_that_is_sent_twice_is_one_answer(store):
     store.put("anna", "1", "yes", 1.0)
     store.put("anna", "1", "yes", 9.0)
     assert [row["seconds"] for row in table(store)] == ["1.0"]
 
 
-def test_a_full_disk_stores_nothing_of_the_answer(
-    store: AnswerStore, monkeypatch: pytest.MonkeyPatch, again: Again
-) -> None:
+def test_a_full_disk_stores_nothing_of_the_answer(store, monkeypatch, again):
     store.put("anna", "1", "yes", None)
     before = (store.folder / LOG).read_bytes()
 
@@ -117,54 +111,52 @@ def test_a_full_disk_stores_nothing_of_the_answer(
 
 
 @pytest.mark.parametrize("change", ["text", "answers"])
-def test_a_folder_of_another_question_is_refused(
-    store: AnswerStore, change: str, again: Again
-) -> None:
+def test_a_folder_of_another_question_is_refused(store, change, again):
     other = {"text": "Is it a cat?", "answers": ("yes", "no", "perhaps")}
     question = replace(store.study.question, **{change: other[change]})
     with pytest.raises(UsageError, match=r"differs in (question|answers)"):
         again(store, replace(store.study, question=question))
 
 
-def test_a_folder_about_other_photos_is_refused(store: AnswerStore, again: Again) -> None:
+def test_a_folder_about_other_photos_is_refused(store, again):
     fewer = dict(list(store.study.photos.items())[:2])
     with pytest.raises(UsageError, match="differs in items"):
         again(store, replace(store.study, photos=fewer))
 
 
-def test_two_processes_do_not_share_a_folder(store: AnswerStore) -> None:
+def test_two_processes_do_not_share_a_folder(store):
     with pytest.raises(ResourceError, match="another rate uses it"):
         AnswerStore(store.folder, store.study)
 
 
-def test_a_damaged_log_is_named(store: AnswerStore) -> None:
+def test_a_damaged_log_is_named(store):
     store.close()
     (store.folder / LOG).write_text("what\n")
     with pytest.raises(DataError, match=r"answers\.jsonl, line 1"):
         AnswerStore(store.folder, store.study)
 
 
-def test_a_name_is_one_raters(store: AnswerStore) -> None:
+def test_a_name_is_one_raters(store):
     store.join("anna", "")
     with pytest.raises(NameTakenError):
         store.join("anna", "00000000")
 
 
-def test_the_code_lets_a_rater_go_on_after_a_restart(store: AnswerStore, again: Again) -> None:
+def test_the_code_lets_a_rater_go_on_after_a_restart(store, again):
     visit, code = store.join("anna", "")
     after = again(store)
     later, fresh = after.join("anna", f" {code.upper()} ")
     assert (after.rater(visit), after.rater(later), fresh) == ("anna", "anna", "")
 
 
-def test_neither_codes_nor_visits_are_readable_on_disk(store: AnswerStore) -> None:
+def test_neither_codes_nor_visits_are_readable_on_disk(store):
     visit, code = store.join("anna", "")
     text = "".join(path.read_text() for path in store.folder.iterdir())
     assert visit not in text
     assert code not in text
 
 
-def test_each_rater_has_an_order_that_lasts(study: Study) -> None:
+def test_each_rater_has_an_order_that_lasts(study):
     orders = {study.order(name) for name in ("anna", "ben", "cleo", "dan")}
     assert len(orders) == 4
     assert study.order("anna") == study.order("anna")
@@ -188,7 +180,7 @@ def labelled(tmp_path: Path, study: Study) -> Path:
     return store.folder
 
 
-def test_data_sets_read_the_answers_with_their_raters(labelled: Path) -> None:
+def test_data_sets_read_the_answers_with_their_raters(labelled):
     gender = cell(["attribute=gender"]).build("attribute")
     labels = read_labels(labelled / TABLE, "coco", gender, {})
     assert labels.annotators == ("anna", "ben", "cleo")
@@ -198,7 +190,7 @@ def test_data_sets_read_the_answers_with_their_raters(labelled: Path) -> None:
 
 
 @pytest.mark.parametrize("name", group_choices("attribute"))
-def test_answers_about_every_attribute_are_read_as_its_groups(name: str, tmp_path: Path) -> None:
+def test_answers_about_every_attribute_are_read_as_its_groups(name, tmp_path):
     attribute = cell([f"attribute={name}"]).build("attribute")
     question = RatingQuestion("?", attribute.name, tuple(attribute.groups))
     items = {str(number): value for number, value in enumerate(question.values)}
@@ -211,19 +203,19 @@ def test_answers_about_every_attribute_are_read_as_its_groups(name: str, tmp_pat
     assert [group for group in groups if group] == list(attribute.groups)
 
 
-def test_one_raters_answers_can_be_chosen(labelled: Path) -> None:
+def test_one_raters_answers_can_be_chosen(labelled):
     gender = cell(["attribute=gender"]).build("attribute")
     assert read_labels(labelled / TABLE, "coco", gender, {}, "ben").raw["1"] == "male"
 
 
-def test_agreement_is_that_of_the_answers(labelled: Path) -> None:
+def test_agreement_is_that_of_the_answers(labelled):
     lines = agreement_lines(labelled)
     assert "18 answers of 3 raters about 6 items; cannot tell: 2" in lines
     (kappa,) = (line for line in lines if line.startswith("Fleiss"))
     assert kappa.startswith("Fleiss' kappa 0.62 [")
 
 
-def test_known_answers_are_scored(store: AnswerStore, again: Again) -> None:
+def test_known_answers_are_scored(store, again):
     gold = {"1": "yes", "2": "yes"}
     after = again(store, replace(store.study, gold=gold))
     for image, value in zip("123", ("yes", "no", "yes"), strict=True):
@@ -233,7 +225,7 @@ def test_known_answers_are_scored(store: AnswerStore, again: Again) -> None:
     assert lines[-1].startswith("all raters: 50% of known answers")
 
 
-def test_ranks_have_an_alpha_of_their_own(store: AnswerStore) -> None:
+def test_ranks_have_an_alpha_of_their_own(store):
     question = RatingQuestion("How large?", "size", ("1", "2", "3"), ordinal=True)
     ranked = AnswerStore(store.folder.with_name("ranks"), replace(store.study, question=question))
     for image, (one, other) in zip("1234", ("11", "22", "33", "23"), strict=True):
@@ -244,12 +236,12 @@ def test_ranks_have_an_alpha_of_their_own(store: AnswerStore) -> None:
 
 
 @pytest.mark.parametrize("started", [False, True])
-def test_a_study_without_answers_says_so(started: bool, store: AnswerStore, tmp_path: Path) -> None:
+def test_a_study_without_answers_says_so(started, store, tmp_path):
     with pytest.raises(ResourceError, match="nobody has answered" if started else "holds no study"):
         agreement_lines(store.folder if started else tmp_path)
 
 
-def test_a_cell_that_a_spreadsheet_would_run_is_quoted(store: AnswerStore) -> None:
+def test_a_cell_that_a_spreadsheet_would_run_is_quoted(store):
     question = RatingQuestion("Formula?", "sum", ("=1+1", "no"))
     other = AnswerStore(store.folder.with_name("sums"), replace(store.study, question=question))
     other.put("anna", "1", "=1+1", None)

@@ -1,7 +1,5 @@
 """``browse`` in a real browser: keys alone, a phone, going back, no JavaScript."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest
@@ -10,7 +8,7 @@ from tests.cli.commands import wait_for
 from tests.cli.test_browse import browsing
 from tests.web.chromium import BROWSER, DRIVER, ENTER, LEFT, RIGHT, TAB
 from tests.web.test_browse_images import SMALL, computed
-from tests.web.test_browser import PHONE, Browse, browse, driver
+from tests.web.test_browser import PHONE, browse, driver
 
 pytestmark = [
     pytest.mark.slow,
@@ -31,7 +29,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]
         yield address, f"{address}run/{run}/images"
 
 
-def test_the_keyboard_is_enough(browse: Browse, pages: tuple[str, str]) -> None:
+def test_the_keyboard_is_enough(browse, pages):
     """From the table to an image, to the next page and back, without a pointer."""
     browser = browse()
     browser.open(pages[0])
@@ -49,7 +47,7 @@ def test_the_keyboard_is_enough(browse: Browse, pages: tuple[str, str]) -> None:
     browser.wait_for_text("1 to 50 of")
 
 
-def test_every_link_and_field_is_reached_with_tab(browse: Browse, pages: tuple[str, str]) -> None:
+def test_every_link_and_field_is_reached_with_tab(browse, pages):
     browser = browse()
     browser.open(pages[0])
     n_targets = browser.run("return document.querySelectorAll('a, input, select, button').length")
@@ -65,7 +63,7 @@ def test_every_link_and_field_is_reached_with_tab(browse: Browse, pages: tuple[s
     assert reached == set(range(n_targets))
 
 
-def test_keys_in_a_field_are_text(browse: Browse, pages: tuple[str, str]) -> None:
+def test_keys_in_a_field_are_text(browse, pages):
     browser = browse()
     browser.open(pages[1])
     browser.press("/umb" + LEFT + RIGHT + "/")
@@ -73,7 +71,7 @@ def test_keys_in_a_field_are_text(browse: Browse, pages: tuple[str, str]) -> Non
     assert browser.address == pages[1]
 
 
-def test_a_page_loads_its_pictures_and_style(browse: Browse, pages: tuple[str, str]) -> None:
+def test_a_page_loads_its_pictures_and_style(browse, pages):
     """So the policy of content lets in what the page needs."""
     browser = browse()
     browser.open(pages[1])
@@ -84,9 +82,7 @@ def test_a_page_loads_its_pictures_and_style(browse: Browse, pages: tuple[str, s
 
 
 @pytest.mark.parametrize("place", [0, 1])
-def test_a_phone_shows_all_without_scrolling_sideways(
-    place: int, browse: Browse, pages: tuple[str, str]
-) -> None:
+def test_a_phone_shows_all_without_scrolling_sideways(place, browse, pages):
     browser = browse(PHONE)
     browser.open(pages[place])
     if place:
@@ -99,9 +95,7 @@ def test_a_phone_shows_all_without_scrolling_sideways(
     assert min(heights) >= 44  # as large as a finger
 
 
-def test_going_back_and_a_link_lead_to_the_same_view(
-    browse: Browse, pages: tuple[str, str]
-) -> None:
+def test_going_back_and_a_link_lead_to_the_same_view(browse, pages):
     browser, other = browse(), browse()
     browser.open(f"{pages[1]}?group=female")
     filtered = browser.text
@@ -113,7 +107,7 @@ def test_going_back_and_a_link_lead_to_the_same_view(
     assert (browser.text, other.text) == (filtered, filtered)
 
 
-def test_everything_is_read_without_javascript(browse: Browse, pages: tuple[str, str]) -> None:
+def test_everything_is_read_without_javascript(browse, pages):
     browser = browse(scripts=False)
     browser.open(pages[0])
     browser.click("tbody a")

@@ -1,7 +1,5 @@
 """``browse``: from a number to the images, captions and guesses behind it, on runs of scenes."""
 
-from __future__ import annotations
-
 import html
 import json
 import re
@@ -88,7 +86,7 @@ def count(text: str) -> int:
 # --- what an image adds
 
 
-def test_what_images_add_is_the_score(runs: Runs) -> None:
+def test_what_images_add_is_the_score(runs):
     root, lic, *_ = runs
     scores = scores_of(lic, root)
     assert scores is not None
@@ -99,13 +97,13 @@ def test_what_images_add_is_the_score(runs: Runs) -> None:
         assert shares.sum() == pytest.approx(values[part], abs=1e-12)
 
 
-def test_without_an_image_the_score_lacks_what_it_added(runs: Runs) -> None:
+def test_without_an_image_the_score_lacks_what_it_added(runs):
     """Against the metric's own arithmetic, its mean over captions."""
     root, lic, *_ = runs
-    ids = sorted({str(one) for one in scores_of(lic, root).ids.to_pylist()})  # type: ignore[union-attr]
+    ids = sorted({str(one) for one in scores_of(lic, root).ids.to_pylist()})
     model = [p for p in ResultStore(root).predictions(lic.run_id, ids) if p.name == "model"]
     table = ScoreTable.of(model, Lic())
-    config = {**lic.manifest["config"], "scoring": {"_target_": "x.Lic", "average": "captions"}}  # type: ignore[dict-item]
+    config = {**lic.manifest["config"], "scoring": {"_target_": "x.Lic", "average": "captions"}}
     scores = scores_of(replace(lic, manifest={**lic.manifest, "config": config}), root)
     assert scores is not None
     place = scores.ids.to_pylist().index(ids[7])
@@ -115,13 +113,13 @@ def test_without_an_image_the_score_lacks_what_it_added(runs: Runs) -> None:
     assert scores.side_shares["model"][place] == pytest.approx(expected)
 
 
-def test_the_page_says_that_the_shares_are_the_score(client: TestClient, runs: Runs) -> None:
+def test_the_page_says_that_the_shares_are_the_score(client, runs):
     score = next(row.value for row in runs[1].rows if row.part == "score")
     text = client.get(f"/run/{runs[1].run_id}/images").text
     assert f"all together {100 * score:.2f}" in text
 
 
-def test_images_that_raise_the_score_most_come_first(client: TestClient, runs: Runs) -> None:
+def test_images_that_raise_the_score_most_come_first(client, runs):
     address = f"/run/{runs[1].run_id}/images"
     up, down = added(client.get(address).text), added(client.get(f"{address}?sort=share").text)
     assert len(up) == len(down) == 50
@@ -130,7 +128,7 @@ def test_images_that_raise_the_score_most_come_first(client: TestClient, runs: R
     assert up[0] > 0 > down[0]
 
 
-def test_pages_show_every_image_once(client: TestClient, runs: Runs) -> None:
+def test_pages_show_every_image_once(client, runs):
     address = f"/run/{runs[1].run_id}/images?page="
     first = client.get(address + "1").text
     n_pages = -(-count(first) // 50)
@@ -141,9 +139,7 @@ def test_pages_show_every_image_once(client: TestClient, runs: Runs) -> None:
 # --- filters
 
 
-def test_filters_by_group_word_and_guess_are_true_of_all_that_they_show(
-    client: TestClient, runs: Runs
-) -> None:
+def test_filters_by_group_word_and_guess_are_true_of_all_that_they_show(client, runs):
     address = f"/run/{runs[1].run_id}/images"
     text = client.get(f"{address}?group=female&guess=right&word=WOMAN").text
     captions = re.findall(r'<p class="caption">(.*?)</p>', text)
@@ -158,37 +154,35 @@ def test_filters_by_group_word_and_guess_are_true_of_all_that_they_show(
     [("group", ["male", "female"]), ("guess", ["right", "wrong"]),
      ("names", ["right", "wrong", "none", "several"])],
 )  # fmt: skip
-def test_the_values_of_a_filter_split_the_images(
-    name: str, values: list[str], client: TestClient, runs: Runs
-) -> None:
+def test_the_values_of_a_filter_split_the_images(name, values, client, runs):
     address = f"/run/{runs[1].run_id}/images"
     counts = [count(client.get(f"{address}?{name}={value}").text) for value in values]
     assert sum(counts) == count(client.get(address).text)
 
 
-def test_a_phrase_is_searched_as_one(client: TestClient, runs: Runs) -> None:
+def test_a_phrase_is_searched_as_one(client, runs):
     text = client.get(f"/run/{runs[1].run_id}/images?word=potted+plant").text
     captions = re.findall(r'<p class="caption">(.*?)</p>', text)
     assert captions
     assert all("potted plant" in re.sub("<.*?>", "", caption).lower() for caption in captions)
 
 
-def test_an_object_is_in_every_image_that_is_shown(client: TestClient, runs: Runs) -> None:
-    corpus = compose.cell(runs[1].manifest["overrides"]).corpus()  # type: ignore[arg-type]
+def test_an_object_is_in_every_image_that_is_shown(client, runs):
+    corpus = compose.cell(runs[1].manifest["overrides"]).corpus()
     text = client.get(f"/run/{runs[1].run_id}/images?object=umbrella").text
     ids = images(text)
     assert ids
-    assert all("umbrella" in corpus.objects[corpus.ids.index(i)] for i in ids)  # type: ignore[index]
+    assert all("umbrella" in corpus.objects[corpus.ids.index(i)] for i in ids)
 
 
-def test_a_number_leads_to_its_images(client: TestClient, runs: Runs) -> None:
+def test_a_number_leads_to_its_images(client, runs):
     error = runs[3].run_id
     text = html.unescape(client.get(f"/run/{error}").text)
     assert f"/run/{error}/images?group=female&names=wrong" in text
     assert f"/run/{error}/images?names=wrong" in text
 
 
-def test_misnamed_images_are_those_that_the_error_counts(client: TestClient, runs: Runs) -> None:
+def test_misnamed_images_are_those_that_the_error_counts(client, runs):
     values = {row.part: row.value for row in runs[3].rows}
     n_images = runs[3].rows[0].n_images
     text = client.get(f"/run/{runs[3].run_id}/images?names=wrong").text
@@ -198,14 +192,12 @@ def test_misnamed_images_are_those_that_the_error_counts(client: TestClient, run
 # --- captions, pictures, guesses
 
 
-def test_words_that_name_a_group_are_marked(client: TestClient, runs: Runs) -> None:
+def test_words_that_name_a_group_are_marked(client, runs):
     text = client.get(f"/run/{runs[1].run_id}/images?word=woman").text
     assert '<mark class="g1">woman</mark>' in text.lower()
 
 
-def test_an_image_has_its_picture_people_s_captions_and_guesses(
-    client: TestClient, runs: Runs
-) -> None:
+def test_an_image_has_its_picture_people_s_captions_and_guesses(client, runs):
     run = runs[1].run_id
     link = re.search(rf'href="(/run/{run}/image/\d+)"', client.get(f"/run/{run}/images").text)
     assert link
@@ -218,7 +210,7 @@ def test_an_image_has_its_picture_people_s_captions_and_guesses(
     assert text.count('<th scope="row">model</th>') == 2  # seeds
 
 
-def test_two_captioners_stand_side_by_side(client: TestClient, runs: Runs) -> None:
+def test_two_captioners_stand_side_by_side(client, runs):
     _, lic, other, _ = runs
     text = client.get(f"/run/{lic.run_id}/images?beside={other.run_id}").text
     first = text.partition('<ol class="images"')[2].partition("</li>")[0]
@@ -237,7 +229,7 @@ def test_two_captioners_stand_side_by_side(client: TestClient, runs: Runs) -> No
     assert captions[image] == re.findall(r'<p class="caption">(.*?)</p>', first)[1]
 
 
-def test_a_run_s_page_adds_up_its_guesses_beforehand(copied: Path, runs: Runs) -> None:
+def test_a_run_s_page_adds_up_its_guesses_beforehand(copied, runs):
     """So the page of its images does not read the file, which is gone by then."""
     client = client_of(copied)
     client.get(f"/run/{runs[1].run_id}")
@@ -248,7 +240,7 @@ def test_a_run_s_page_adds_up_its_guesses_beforehand(copied: Path, runs: Runs) -
 # --- what goes wrong
 
 
-def test_changed_data_show_numbers_alone(copied: Path, runs: Runs) -> None:
+def test_changed_data_show_numbers_alone(copied, runs):
     path = copied / runs[1].run_id / RESULT
     content = unsealed(json.loads(path.read_text()), within="manifest")
     content["manifest"]["corpus"]["digest"] = "0" * 64
@@ -259,7 +251,7 @@ def test_changed_data_show_numbers_alone(copied: Path, runs: Runs) -> None:
     assert len(added(text)) == 50
 
 
-def test_a_damaged_file_of_guesses_is_named(copied: Path, runs: Runs) -> None:
+def test_a_damaged_file_of_guesses_is_named(copied, runs):
     path = copied / runs[1].run_id / EXCLUSIVE
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     client = client_of(copied)
@@ -271,7 +263,7 @@ def test_a_damaged_file_of_guesses_is_named(copied: Path, runs: Runs) -> None:
     assert "What attackers guessed" not in text
 
 
-def test_a_run_that_names_no_files_has_numbers_alone(copied: Path, runs: Runs) -> None:
+def test_a_run_that_names_no_files_has_numbers_alone(copied, runs):
     store = ResultStore(copied)
     result = store.read(runs[3].run_id)
     assert result is not None
@@ -282,7 +274,7 @@ def test_a_run_that_names_no_files_has_numbers_alone(copied: Path, runs: Runs) -
     assert "was made in Python and names no files" in text
 
 
-def test_files_are_taken_from_another_folder(tmp_path: Path) -> None:
+def test_files_are_taken_from_another_folder(tmp_path):
     """``--data DIR`` finds files of the same names, wherever they were."""
     files = tmp_path / "old"
     files.mkdir()
@@ -314,18 +306,16 @@ def test_files_are_taken_from_another_folder(tmp_path: Path) -> None:
         ("image/x", 404),
     ],
 )
-def test_an_address_that_is_wrong_is_one_sentence(
-    address: str, status: int, client: TestClient, runs: Runs
-) -> None:
+def test_an_address_that_is_wrong_is_one_sentence(address, status, client, runs):
     assert client.get(f"/run/{runs[1].run_id}/{address}").status_code == status
 
 
 @pytest.mark.parametrize("address", ["99999", "-1", "..%2f..%2fetc%2fpasswd", "x"])
-def test_no_other_file_is_a_picture(address: str, client: TestClient, runs: Runs) -> None:
+def test_no_other_file_is_a_picture(address, client, runs):
     assert client.get(f"/picture/{runs[1].run_id}/{address}").status_code == 404
 
 
-def test_captions_are_escaped(tmp_path: Path) -> None:
+def test_captions_are_escaped(tmp_path):
     evil = "<script>alert(1)</script> a man <img src=x onerror=alert(1)>"
     labels = [f"{i},{'Male' if i % 2 else 'Female'}" for i in range(60)]
     (tmp_path / "labels.csv").write_text("id,bb_gender\n" + "\n".join(labels) + "\n")
@@ -343,7 +333,7 @@ def test_captions_are_escaped(tmp_path: Path) -> None:
         assert text.count("<script") == 1
 
 
-def test_a_manifest_cannot_pass_flags(runs: Runs) -> None:
+def test_a_manifest_cannot_pass_flags(runs):
     """A run folder of others names data, never code (``--include``, ``--config-dir``)."""
     manifest = {**runs[1].manifest, "overrides": ["--config-dir=/tmp", "metric=lic", *SMALL]}
     behind = ScoredFiles()(replace(runs[1], manifest=manifest))

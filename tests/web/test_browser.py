@@ -1,7 +1,5 @@
 """``rate`` in a real browser: keys alone, a phone, two raters, a kill, a reload, going back."""
 
-from __future__ import annotations
-
 import re
 import signal
 from collections.abc import Callable, Iterator
@@ -69,7 +67,7 @@ def join(browser: Chromium, address: str, name: str) -> str:
     return code[0]
 
 
-def test_the_keyboard_is_enough(browse: Browse, words: tuple[str, ...], tmp_path: Path) -> None:
+def test_the_keyboard_is_enough(browse, words, tmp_path):
     browser = browse()
     with serving(tmp_path, *words) as (address, _):
         join(browser, address, "anna")
@@ -79,9 +77,7 @@ def test_the_keyboard_is_enough(browse: Browse, words: tuple[str, ...], tmp_path
     assert values(tmp_path) == ["yes", "no", "Unsure", "yes"]
 
 
-def test_a_page_loads_its_picture_style_and_script(
-    browse: Browse, words: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_a_page_loads_its_picture_style_and_script(browse, words, tmp_path):
     """So the policy of content lets in what the page needs."""
     browser = browse()
     with serving(tmp_path, *words) as (address, _):
@@ -92,9 +88,7 @@ def test_a_page_loads_its_picture_style_and_script(
         )
 
 
-def test_a_phone_shows_all_without_scrolling_sideways(
-    browse: Browse, words: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_a_phone_shows_all_without_scrolling_sideways(browse, words, tmp_path):
     browser = browse(PHONE)
     with serving(tmp_path, *words) as (address, _):
         join(browser, address, "anna")
@@ -109,7 +103,7 @@ def test_a_phone_shows_all_without_scrolling_sideways(
     assert values(tmp_path) == ["no"]
 
 
-def test_two_raters_at_a_time(browse: Browse, words: tuple[str, ...], tmp_path: Path) -> None:
+def test_two_raters_at_a_time(browse, words, tmp_path):
     anna, ben = browse(), browse()
     with serving(tmp_path, *words) as (address, _):
         join(anna, address, "anna")
@@ -121,9 +115,7 @@ def test_two_raters_at_a_time(browse: Browse, words: tuple[str, ...], tmp_path: 
     assert values(tmp_path) == ["yes", "yes", "no", "no"]
 
 
-def test_a_kill_in_between_loses_nothing(
-    browse: Browse, words: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_a_kill_in_between_loses_nothing(browse, words, tmp_path):
     browser = browse()
     with serving(tmp_path, *words, end=signal.SIGKILL) as (address, _):
         code = join(browser, address, "anna")
@@ -139,9 +131,7 @@ def test_a_kill_in_between_loses_nothing(
     assert values(tmp_path) == ["yes"]
 
 
-def test_a_reload_and_the_back_button(
-    browse: Browse, words: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_a_reload_and_the_back_button(browse, words, tmp_path):
     browser = browse()
     with serving(tmp_path, *words) as (address, _):
         join(browser, address, "anna")
@@ -161,9 +151,7 @@ def test_a_reload_and_the_back_button(
     assert values(tmp_path) == ["no"]
 
 
-def test_a_key_pressed_twice_is_one_answer(
-    browse: Browse, words: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_a_key_pressed_twice_is_one_answer(browse, words, tmp_path):
     browser = browse()
     with serving(tmp_path, *words) as (address, _):
         join(browser, address, "anna")

@@ -1,7 +1,5 @@
 """``browse``: the table of runs and a run's page, for readers and against strangers."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace
@@ -52,13 +50,13 @@ def captioners(text: str) -> list[str]:
 # --- the table
 
 
-def test_every_headline_is_a_line_with_its_interval(root: Path) -> None:
+def test_every_headline_is_a_line_with_its_interval(root):
     text = client_of(root).get("/").text
     assert captioners(text) == ["oscar", "sat", "updn"]
     assert "30.0 [50.0, 50.0] ↑" in text
 
 
-def test_both_directions_are_lines(tmp_path: Path) -> None:
+def test_both_directions_are_lines(tmp_path):
     one = directional("sat")
     rows = [replace(row, run_id="sat") for row in one.rows]
     text = client_of(save(tmp_path / "runs", replace(one, rows=rows))).get("/").text
@@ -69,30 +67,30 @@ def test_both_directions_are_lines(tmp_path: Path) -> None:
     ("order", "names"),
     [("value", ["oscar", "updn", "sat"]), ("-value", ["sat", "updn", "oscar"])],
 )
-def test_lines_are_sorted(order: str, names: list[str], root: Path) -> None:
+def test_lines_are_sorted(order, names, root):
     assert captioners(client_of(root).get(f"/?sort={order}").text) == names
 
 
-def test_an_absent_number_is_last_in_either_order(root: Path) -> None:
+def test_an_absent_number_is_last_in_either_order(root):
     save(root, result("none", value=float("nan")))
     for order in ("value", "-value"):
         assert captioners(client_of(root).get(f"/?sort={order}").text)[-1] == "none"
 
 
-def test_lines_are_filtered(root: Path) -> None:
+def test_lines_are_filtered(root):
     assert captioners(client_of(root).get("/?captioner=sat").text) == ["sat"]
     assert captioners(client_of(root).get("/?find=OSC+lic").text) == ["oscar"]
     assert captioners(client_of(root).get("/?find=dbac").text) == []
 
 
-def test_settings_that_differ_are_shown(root: Path) -> None:
+def test_settings_that_differ_are_shown(root):
     other = result("sat", value=0.5)
     rows = [replace(row, run_id="run-other", encoder="lstm") for row in other.rows]
     save(root, Result("run-other", rows, other.manifest))
     assert re.search(r'data-name="settings" class="words">lstm<', client_of(root).get("/").text)
 
 
-def test_a_page_has_fifty_lines_and_leads_to_the_others(tmp_path: Path) -> None:
+def test_a_page_has_fifty_lines_and_leads_to_the_others(tmp_path):
     client = client_of(save(tmp_path / "runs", *(result(f"c{n:03}") for n in range(60))))
     first, second = client.get("/?find=c").text, client.get("/?find=c&page=2").text
     assert (len(captioners(first)), len(captioners(second))) == (50, 10)
@@ -100,7 +98,7 @@ def test_a_page_has_fifty_lines_and_leads_to_the_others(tmp_path: Path) -> None:
     assert 'rel="next"' not in second
 
 
-def test_a_run_that_ends_later_appears(root: Path) -> None:
+def test_a_run_that_ends_later_appears(root):
     client = client_of(root)
     save(root, result("late"))
     assert "late" in captioners(client.get("/").text)
@@ -109,26 +107,26 @@ def test_a_run_that_ends_later_appears(root: Path) -> None:
 # --- a run
 
 
-def test_a_run_has_its_headline_notes_and_numbers(root: Path) -> None:
+def test_a_run_has_its_headline_notes_and_numbers(root):
     save(root, result("noted", note="one caption is odd"))
     text = client_of(root).get("/run/run-noted").text
     for words in ("Leakage: noted", "one caption is odd", "group:a", "lower is fairer"):
         assert words in text
 
 
-def test_numbers_are_searched(root: Path) -> None:
+def test_numbers_are_searched(root):
     text = client_of(root).get("/run/run-sat?find=group").text
     assert "1 to 1 of 1 numbers" in text
 
 
-def test_numbers_of_an_older_metric_are_named(root: Path) -> None:
+def test_numbers_of_an_older_metric_are_named(root):
     old, new = result("old", metric_version=1), result("new", metric_version=LIC.info.version)
     client = client_of(save(root, old, new))
     assert "of version 1 of lic; today" in client.get("/run/run-old").text
     assert "of version" not in client.get("/run/run-new").text
 
 
-def test_nothing_names_places_of_the_machine(root: Path) -> None:
+def test_nothing_names_places_of_the_machine(root):
     one = result("placed", note="see /home/kim/secret/captions.json")
     save(root, replace(one, manifest={**one.manifest, "overrides": ["a=/home/kim/x"]}))
     assert "/home/kim" not in client_of(root).get("/run/run-placed").text
@@ -137,14 +135,14 @@ def test_nothing_names_places_of_the_machine(root: Path) -> None:
 # --- what goes wrong
 
 
-def test_a_folder_without_runs_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_runs_is_refused(tmp_path):
     with pytest.raises(DataError, match="contains no finished run; run one first"):
         RunFolder(tmp_path)
     with pytest.raises(ResourceError, match="is not a folder; name the folder"):
         RunFolder(tmp_path / "absent")
 
 
-def test_a_run_of_another_version_is_left_out_and_named(root: Path) -> None:
+def test_a_run_of_another_version_is_left_out_and_named(root):
     path = root / "run-sat" / RESULT
     path.write_text(json.dumps({**json.loads(path.read_text()), "schema": 99}))
     text = client_of(root).get("/").text
@@ -152,7 +150,7 @@ def test_a_run_of_another_version_is_left_out_and_named(root: Path) -> None:
     assert "its schema is not 1" in text
 
 
-def test_a_killed_run_is_named(root: Path) -> None:
+def test_a_killed_run_is_named(root):
     (root / ".lic-x.0123abc.tmp").mkdir()
     (root / "half").mkdir()
     (root / "half" / "rows.csv").touch()
@@ -171,7 +169,7 @@ def test_a_killed_run_is_named(root: Path) -> None:
         (f"/?find={'x' * 201}", 400),
     ],
 )
-def test_an_address_that_is_wrong_is_one_sentence(address: str, status: int, root: Path) -> None:
+def test_an_address_that_is_wrong_is_one_sentence(address, status, root):
     reply = client_of(root).get(address)
     assert reply.status_code == status
     assert 'class="fault"' in reply.text
@@ -181,13 +179,13 @@ def test_an_address_that_is_wrong_is_one_sentence(address: str, status: int, roo
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", ""])
-def test_another_name_of_the_server_is_refused(host: str, root: Path) -> None:
+def test_another_name_of_the_server_is_refused(host, root):
     reply = client_of(root).get("/", headers={"host": host})
     assert (reply.status_code, "sat" in reply.text) == (421, False)
 
 
 @pytest.mark.parametrize("address", ["/", "/run/run-sat", "/nowhere", "/style.css"])
-def test_pages_may_do_little(address: str, root: Path) -> None:
+def test_pages_may_do_little(address, root):
     headers = client_of(root).get(address).headers
     policy = headers["content-security-policy"]
     assert "default-src 'none'" in policy
@@ -197,7 +195,7 @@ def test_pages_may_do_little(address: str, root: Path) -> None:
 
 
 @pytest.mark.parametrize("address", ["/", "/run/run-sat"])
-def test_pages_hold_no_script_and_no_style(address: str, root: Path) -> None:
+def test_pages_hold_no_script_and_no_style(address, root):
     text = client_of(root).get(address).text
     assert "<style" not in text
     assert " style=" not in text
@@ -205,7 +203,7 @@ def test_pages_hold_no_script_and_no_style(address: str, root: Path) -> None:
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
-def test_nothing_can_be_sent(method: str, root: Path) -> None:
+def test_nothing_can_be_sent(method, root):
     reply = client_of(root).request(method, "/", files={"x": b"x"})
     assert reply.status_code == 405
 
@@ -213,14 +211,14 @@ def test_nothing_can_be_sent(method: str, root: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["..", "..%2f..%2fetc%2fpasswd", "%2e%2e", ".claims", "run-sat%2fresult.json"]
 )
-def test_a_name_never_becomes_a_path(name: str, root: Path) -> None:
+def test_a_name_never_becomes_a_path(name, root):
     reply = client_of(root).get(f"/run/{name}")
     assert reply.status_code in (200, 404)
     assert "root:" not in reply.text
     assert "schema" not in reply.text
 
 
-def test_what_data_hold_is_escaped(tmp_path: Path) -> None:
+def test_what_data_hold_is_escaped(tmp_path):
     one = result(HOSTILE, note=HOSTILE)
     rows = [replace(row, run_id="run-evil", part=row.part + HOSTILE) for row in one.rows]
     client = client_of(save(tmp_path / "runs", Result("run-evil", rows, one.manifest)))
@@ -229,14 +227,14 @@ def test_what_data_hold_is_escaped(tmp_path: Path) -> None:
         assert "<img" not in client.get(address).text
 
 
-def test_strangers_without_the_token_see_nothing(root: Path) -> None:
+def test_strangers_without_the_token_see_nothing(root):
     client = client_of(root, "correct horse")
     for address in ("/", "/run/run-sat", "/?token=wrong"):
         reply = client.get(address)
         assert (reply.status_code, "sat" in reply.text) == (403, False)
 
 
-def test_the_token_leads_to_the_page_and_leaves_the_address(root: Path) -> None:
+def test_the_token_leads_to_the_page_and_leaves_the_address(root):
     client = client_of(root, "correct horse")
     reply = client.get("/run/run-sat?find=group&token=correct horse")
     assert reply.headers["location"] == "http://127.0.0.1/run/run-sat?find=group"

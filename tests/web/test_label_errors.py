@@ -1,11 +1,8 @@
 """What a study says of the errors of its labels, from answers whose errors are planted."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import asdict
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,7 +24,7 @@ def ratings(n_items: int, errors: dict[str, float]) -> list[Rating]:
     ]
 
 
-def test_three_raters_tell_how_often_the_majority_errs() -> None:
+def test_three_raters_tell_how_often_the_majority_errs():
     """Of three who err in a tenth, two or three err together in 2.8 %."""
     (line,) = error_lines(ratings(2000, dict.fromkeys("abc", 0.1)), GROUPS)
     shares = re.findall(r"([\d.]+)% of (\w+) \[([\d.]+)%, ([\d.]+)%\]", line)
@@ -37,14 +34,14 @@ def test_three_raters_tell_how_often_the_majority_errs() -> None:
         assert float(low) < 2.8 < float(high)
 
 
-def test_two_raters_give_a_range_with_its_assumption() -> None:
+def test_two_raters_give_a_range_with_its_assumption():
     (line,) = error_lines(ratings(2000, {"a": 0.0, "b": 0.1}), GROUPS)
     assert "if they err independently" in line
     low, high = (float(end) for end in re.findall(r"([\d.]+)% \((?:one|both)", line))
     assert (low, high) == (pytest.approx(5.0, abs=0.7), pytest.approx(5.3, abs=0.8))
 
 
-def test_what_three_raters_tell_is_written_for_label_noise(tmp_path: Path) -> None:
+def test_what_three_raters_tell_is_written_for_label_noise(tmp_path):
     study = {"question": "?", "attribute": "gender", "answers": list(GROUPS)}
     (tmp_path / "study.json").write_text(json.dumps(study))
     lines = [asdict(rating) for rating in ratings(1000, dict.fromkeys("abc", 0.1))]
@@ -56,12 +53,12 @@ def test_what_three_raters_tell_is_written_for_label_noise(tmp_path: Path) -> No
     assert here.label_noise.wrong(GROUPS)["male"] == pytest.approx(0.028, abs=0.01)
 
 
-def test_of_few_items_it_is_said_that_they_are_few() -> None:
+def test_of_few_items_it_is_said_that_they_are_few():
     (line,) = error_lines(ratings(29, dict.fromkeys("abc", 0.1)), GROUPS)
     assert line.endswith("or two; here are 29 and 0")
 
 
-def test_cannot_tell_is_no_answer() -> None:
+def test_cannot_tell_is_no_answer():
     silent = [Rating(str(n), "c", "Unsure", 1.0, "") for n in range(100)]
     (line,) = error_lines([*ratings(100, dict.fromkeys("ab", 0.1)), *silent], GROUPS)
     assert line.startswith("two raters differ")

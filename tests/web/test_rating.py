@@ -1,10 +1,7 @@
 """The pages: consent first, one item a page, forms that other sites cannot send."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from PIL import Image
@@ -12,27 +9,27 @@ from PIL import Image
 from bias_pipeline.web.application import LONGEST_FORM
 from bias_pipeline.web.rating import RatingPages
 from bias_pipeline.web.study import AnswerStore, RatingQuestion, Study
-from tests.web.conftest import Visit, Visitor
+from tests.web.conftest import Visitor
 
 
-def test_the_first_page_is_the_consent_text(visit: Visit) -> None:
+def test_the_first_page_is_the_consent_text(visit):
     page = visit().client.get("/")
     assert (page.status_code, "What is stored" in page.text) == (200, True)
 
 
-def test_nobody_sees_an_item_before_consent(visit: Visit) -> None:
+def test_nobody_sees_an_item_before_consent(visit):
     for address in ("/item/1", "/picture/1", "/end"):
         assert visit().client.get(address).status_code == 403
 
 
-def test_without_consent_nobody_begins(visit: Visit, store: AnswerStore) -> None:
+def test_without_consent_nobody_begins(visit, store):
     visitor = visit()
     assert visitor.join("anna", agree="") == 400
     assert "Please agree" in visitor.page.text
     assert store.ratings() == []
 
 
-def test_answers_lead_through_all_items_to_the_end(visit: Visit, study: Study) -> None:
+def test_answers_lead_through_all_items_to_the_end(visit, study):
     anna, place = visit("anna"), "/item/1"
     for _ in study.images:
         place = anna.answer(int(place.rpartition("/")[2]), "yes")
@@ -40,9 +37,7 @@ def test_answers_lead_through_all_items_to_the_end(visit: Visit, study: Study) -
     assert "6 of 6 answered" in anna.client.get("/end").text
 
 
-def test_an_answer_is_about_the_picture_that_was_shown(
-    visit: Visit, store: AnswerStore, study: Study
-) -> None:
+def test_an_answer_is_about_the_picture_that_was_shown(visit, store, study):
     anna = visit("anna")
     for place in range(1, 7):
         image = study.order("anna")[place - 1]
@@ -51,15 +46,13 @@ def test_an_answer_is_about_the_picture_that_was_shown(
         assert store.value("anna", image) == ("yes" if place % 2 else "no")
 
 
-def test_raters_go_on_where_they_stopped(visit: Visit) -> None:
+def test_raters_go_on_where_they_stopped(visit):
     anna = visit("anna")
     anna.answer(1, "yes")
     assert anna.client.get("/").headers["location"] == "/item/2"
 
 
-def test_after_going_back_the_answer_is_marked_and_can_change(
-    visit: Visit, store: AnswerStore, study: Study
-) -> None:
+def test_after_going_back_the_answer_is_marked_and_can_change(visit, store, study):
     anna = visit("anna")
     anna.answer(1, "yes")
     assert 'value="yes" data-key="1" aria-pressed="true"' in anna.client.get("/item/1").text
@@ -68,7 +61,7 @@ def test_after_going_back_the_answer_is_marked_and_can_change(
     assert store.value("anna", study.order("anna")[0]) == "no"
 
 
-def test_two_raters_at_a_time_do_not_mix(visit: Visit, store: AnswerStore, study: Study) -> None:
+def test_two_raters_at_a_time_do_not_mix(visit, store, study):
     anna, ben = visit("anna"), visit("ben")
     for place in range(1, 4):
         anna.answer(place, "yes")
@@ -80,7 +73,7 @@ def test_two_raters_at_a_time_do_not_mix(visit: Visit, store: AnswerStore, study
     )
 
 
-def test_a_taken_name_needs_its_code(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_taken_name_needs_its_code(visit, monkeypatch):
     monkeypatch.setattr("bias_pipeline.web.rating._WRONG_CODE_S", 0)
     anna, other = visit("anna"), visit()
     assert other.join("anna") == 409
@@ -89,13 +82,13 @@ def test_a_taken_name_needs_its_code(visit: Visit, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("name", ["", "=1+1", "a b", "<b>", "x" * 41, "-x", "ä"])
-def test_names_are_plain(name: str, visit: Visit) -> None:
+def test_names_are_plain(name, visit):
     visitor = visit()
     assert visitor.join(name) == 400
     assert "<b>" not in visitor.page.text
 
 
-def test_a_rater_survives_a_restart(visit: Visit, study: Study, store: AnswerStore) -> None:
+def test_a_rater_survives_a_restart(visit, study, store):
     anna = visit("anna")
     anna.answer(1, "yes")
     store.close()
@@ -108,7 +101,7 @@ def test_a_rater_survives_a_restart(visit: Visit, study: Study, store: AnswerSto
 # --- what other sites and strangers try
 
 
-def test_a_form_of_another_site_changes_nothing(visit: Visit, store: AnswerStore) -> None:
+def test_a_form_of_another_site_changes_nothing(visit, store):
     anna = visit("anna")
     for form in ("", "0" * 64, visit("ben").form(1)):
         reply = anna.client.post("/answer/1", data={"form": form, "value": "yes"})
@@ -117,14 +110,14 @@ def test_a_form_of_another_site_changes_nothing(visit: Visit, store: AnswerStore
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "127.0.0.1@evil"])
-def test_another_name_of_the_server_is_refused(host: str, visit: Visit) -> None:
+def test_another_name_of_the_server_is_refused(host, visit):
     """So that a page whose name is bound anew to this machine (DNS rebinding) reads nothing."""
     reply = visit().client.get("/", headers={"host": host})
     assert (reply.status_code, "What is stored" in reply.text) == (421, False)
 
 
 @pytest.mark.parametrize("address", ["/", "/item/1", "/keys.js", "/nowhere", "/picture/1"])
-def test_pages_may_do_little(address: str, visit: Visit) -> None:
+def test_pages_may_do_little(address, visit):
     headers = visit("anna").client.get(address).headers
     policy = headers["content-security-policy"]
     assert "default-src 'none'" in policy
@@ -133,14 +126,14 @@ def test_pages_may_do_little(address: str, visit: Visit) -> None:
     assert (headers["x-content-type-options"], headers["cache-control"]) == ("nosniff", "no-store")
 
 
-def test_the_cookie_is_for_this_server_alone(visit: Visit) -> None:
+def test_the_cookie_is_for_this_server_alone(visit):
     fields = {"name": "anna", "agree": "yes"}
     cookie = visit().client.post("/start", data=fields).headers["set-cookie"].lower()
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
 
 
-def test_pages_hold_no_script_and_no_style(visit: Visit) -> None:
+def test_pages_hold_no_script_and_no_style(visit):
     anna = visit("anna")
     for address in ("/item/1", "/end"):
         text = anna.client.get(address).text
@@ -150,19 +143,19 @@ def test_pages_hold_no_script_and_no_style(visit: Visit) -> None:
         assert text.count("<script") == 1
 
 
-def test_uploads_are_refused(visit: Visit) -> None:
+def test_uploads_are_refused(visit):
     anna = visit("anna")
     reply = anna.client.post("/answer/1", files={"value": b"x"})
     assert reply.status_code == 415
 
 
-def test_a_long_form_is_refused(visit: Visit) -> None:
+def test_a_long_form_is_refused(visit):
     anna = visit("anna")
     reply = anna.client.post("/answer/1", data={"value": "x" * (LONGEST_FORM + 1)})
     assert reply.status_code == 413
 
 
-def test_other_answers_are_refused(visit: Visit, store: AnswerStore) -> None:
+def test_other_answers_are_refused(visit, store):
     anna = visit("anna")
     reply = anna.client.post("/answer/1", data={"form": anna.form(1), "value": "perhaps"})
     assert (reply.status_code, store.ratings()) == (400, [])
@@ -171,11 +164,11 @@ def test_other_answers_are_refused(visit: Visit, store: AnswerStore) -> None:
 @pytest.mark.parametrize(
     "address", ["/item/0", "/item/7", "/picture/99", "/picture/..%2f..%2fetc%2fpasswd", "/item/x"]
 )
-def test_no_other_page_or_file_is_served(address: str, visit: Visit) -> None:
+def test_no_other_page_or_file_is_served(address, visit):
     assert visit("anna").client.get(address).status_code == 404
 
 
-def test_captions_and_questions_are_escaped(tmp_path: Path) -> None:
+def test_captions_and_questions_are_escaped(tmp_path):
     evil = "<script>alert(1)</script>"
     study = Study(RatingQuestion(evil, "x", (f'"{evil}', "no")), {}, {"1": evil})
     store = AnswerStore(tmp_path / "evil", study)
@@ -187,7 +180,7 @@ def test_captions_and_questions_are_escaped(tmp_path: Path) -> None:
     store.close()
 
 
-def test_strangers_without_the_token_do_not_join(store: AnswerStore) -> None:
+def test_strangers_without_the_token_do_not_join(store):
     visitor = Visitor(RatingPages(store, "correct horse"))
     assert visitor.client.get("/").status_code == 403
     assert visitor.client.get("/?token=wrong").status_code == 403
@@ -200,9 +193,7 @@ def test_strangers_without_the_token_do_not_join(store: AnswerStore) -> None:
 # --- what goes wrong
 
 
-def test_a_full_disk_is_said_and_the_answer_can_be_given_again(
-    visit: Visit, store: AnswerStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_said_and_the_answer_can_be_given_again(visit, store, monkeypatch):
     anna = visit("anna")
     form = anna.form(1)
 
@@ -217,9 +208,7 @@ def test_a_full_disk_is_said_and_the_answer_can_be_given_again(
     assert anna.answer(1, "yes") == "/item/2"
 
 
-def test_a_full_disk_lets_nobody_begin(
-    visit: Visit, store: AnswerStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_lets_nobody_begin(visit, store, monkeypatch):
     def full(*_: object, **__: object) -> None:
         raise OSError(28, os.strerror(28))
 
@@ -231,9 +220,7 @@ def test_a_full_disk_lets_nobody_begin(
     assert visitor.join("anna") == 303
 
 
-def test_a_picture_that_vanishes_is_left_out(
-    visit: Visit, study: Study, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_picture_that_vanishes_is_left_out(visit, study, capfd):
     anna = visit("anna")
     study.photos[study.order("anna")[0]].unlink()
     assert anna.client.get("/").headers["location"] == "/item/1"
@@ -242,7 +229,7 @@ def test_a_picture_that_vanishes_is_left_out(
     assert "is left out" in capfd.readouterr().err
 
 
-def test_pictures_hold_no_metadata(visit: Visit, study: Study) -> None:
+def test_pictures_hold_no_metadata(visit, study):
     anna = visit("anna")
     path = study.photos[study.order("anna")[0]]
     exif = Image.Exif()
@@ -251,7 +238,7 @@ def test_pictures_hold_no_metadata(visit: Visit, study: Study) -> None:
     assert b"where it was taken" not in anna.client.get("/picture/1").content
 
 
-def test_only_captions_have_no_picture(tmp_path: Path) -> None:
+def test_only_captions_have_no_picture(tmp_path):
     study = Study(RatingQuestion("A dog?", "dog", ("yes", "no")), {}, {"1": "a dog", "2": "a cat"})
     store = AnswerStore(tmp_path / "captions", study)
     visitor = Visitor(RatingPages(store))
@@ -262,6 +249,6 @@ def test_only_captions_have_no_picture(tmp_path: Path) -> None:
     store.close()
 
 
-def test_items_have_both_where_both_are_given(study: Study) -> None:
+def test_items_have_both_where_both_are_given(study):
     both = replace(study, captions={"2": "a dog", "5": "a cat", "77": "elsewhere"})
     assert both.images == ("2", "5")

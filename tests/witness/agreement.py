@@ -6,8 +6,6 @@ they differ by three of those at most, or four where ten numbers are looked at t
 comes of two solvers that stop early.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Attackers and splits of scikit-learn: logistic regression on words and word pairs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 

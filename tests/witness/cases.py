@@ -1,7 +1,5 @@
 """Which captioners both are asked about, and what ``bias_pipeline`` says of them."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from functools import cache

@@ -1,7 +1,5 @@
 """Fixtures for the witness."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

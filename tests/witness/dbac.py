@@ -10,8 +10,6 @@ attacker, over all test captions. P(given) is a share of images, P(other) a shar
 captions. People's Q is the mean over the positions of their captions.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

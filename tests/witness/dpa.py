@@ -7,8 +7,6 @@ et al. 2024). Of several objects each has attackers and wrong labels of its own,
 mean. T->A rests on images whose caption names exactly one group.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ ones of images for which another person said it, more likely where more did. Att
 words, five folds are tested in turn, and the score is the mean over groups of each group's mean.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

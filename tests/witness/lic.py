@@ -6,8 +6,6 @@ side is the mean over the positions of their captions, each with attackers of it
 the captioner's side minus theirs. Groups are made equally large and a tenth of them is tested.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The word lists of ``conf/``, read as plain YAML."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any

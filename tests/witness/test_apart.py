@@ -1,7 +1,5 @@
 """The witness shares no code with what it bears witness of."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 
@@ -18,7 +16,7 @@ IMAGES = {"from bias_pipeline.corpus.corpus import Record"}
 
 
 @pytest.mark.parametrize("path", WITNESS, ids=lambda path: path.stem)
-def test_of_bias_pipeline_it_knows_images_alone(path: Path) -> None:
+def test_of_bias_pipeline_it_knows_images_alone(path):
     imports = [
         ast.unparse(node)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
@@ -28,6 +26,6 @@ def test_of_bias_pipeline_it_knows_images_alone(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", WITNESS, ids=lambda path: path.stem)
-def test_it_does_not_ask_for_our_numbers(path: Path) -> None:
+def test_it_does_not_ask_for_our_numbers(path):
     text = path.read_text(encoding="utf-8")
     assert not any(f"tests.witness.{name}" in text for name in ASKING)

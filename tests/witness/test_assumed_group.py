@@ -4,8 +4,6 @@ It shares nothing with the package but the published word list: words are found 
 expression, files are read with the standard library, shares are counted in dictionaries.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import re
@@ -114,5 +112,5 @@ def computed(captioner: str) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("captioner", CAPTIONERS)
-def test_a_plain_count_gives_the_same(captioner: str) -> None:
+def test_a_plain_count_gives_the_same(captioner):
     assert computed(captioner) == pytest.approx(expected(captioner), abs=1e-12)

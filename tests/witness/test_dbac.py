@@ -1,7 +1,5 @@
 """DBAC with each side's own priors is what the witness finds, pair by pair and over pairs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -90,20 +88,20 @@ def compared(request: pytest.FixtureRequest, case: Case, outputs: Path) -> Found
     return made
 
 
-def test_the_same_pairs_are_scored(compared: Found) -> None:
+def test_the_same_pairs_are_scored(compared):
     parts = [part.split(":") for part in compared.ours if part.startswith(f"{compared.name}:")]
     pairs = {tuple(part[1:]) for part in parts if len(part) == 3 and part[1] not in NO_PAIRS}
     assert pairs == set(compared.direction.pairs)
 
 
-def test_the_witness_agrees(compared: Found) -> None:
+def test_the_witness_agrees(compared):
     weights = compared.direction.weights() if AGGREGATE[compared.name] == "weighted" else None
     ours = compared.ours[compared.name]
     witness = mean([dbac.mean_of_pairs(one, weights) for one in compared.scores])
     assert agree(ours, witness), f"{ours}, the witness {witness}"
 
 
-def test_the_witness_agrees_on_frequent_pairs(compared: Found) -> None:
+def test_the_witness_agrees_on_frequent_pairs(compared):
     witness = {
         f"{compared.name}:{g}:{o}": mean([one.get((g, o), np.nan) for one in compared.scores])
         for g, o in compared.frequent()
@@ -111,7 +109,7 @@ def test_the_witness_agrees_on_frequent_pairs(compared: Found) -> None:
     assert not odd_ones(compared.ours, witness)
 
 
-def test_attackers_of_the_same_images_predict_the_same(compared: Found) -> None:
+def test_attackers_of_the_same_images_predict_the_same(compared):
     """Our split, so that nothing is left to chance: words, masks, vocabulary, penalty."""
     rows = {image.id: row for row, image in enumerate(compared.direction.images)}
     assert compared.result.predictions

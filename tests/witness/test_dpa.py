@@ -1,7 +1,5 @@
 """DPA is what the witness finds with other splits and other wrong labels."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,21 +49,21 @@ def compared(request: pytest.FixtureRequest, outputs: Path) -> Found:
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
-def test_the_witness_agrees(compared: Found, direction: str) -> None:
+def test_the_witness_agrees(compared, direction):
     ours, witness = compared.ours[direction], mean(compared.psi[direction].score())
     assert agree(ours, witness), f"{ours}, the witness {witness}"
 
 
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("direction", DIRECTIONS)
-def test_the_witness_agrees_on_either_side(compared: Found, direction: str, side: str) -> None:
+def test_the_witness_agrees_on_either_side(compared, direction, side):
     accuracy = getattr(compared.psi[direction], side)
     ours = compared.ours[f"{direction}:quality:{side}"]
     witness = mean(np.mean(list(accuracy.values()), axis=0))
     assert agree(ours, witness), f"{ours}, the witness {witness}"
 
 
-def test_the_witness_agrees_on_frequent_tasks(compared: Found) -> None:
+def test_the_witness_agrees_on_frequent_tasks(compared):
     truth, psi = compared.questions["a_to_t"].truth, compared.psi["a_to_t"]
     frequent = sorted(truth, key=lambda task: -truth[task].sum())[:10]
     witness = {f"a_to_t:object:{task}": mean(psi.score(task)) for task in frequent}
@@ -80,7 +78,7 @@ def only_where_tested(
     return np.concatenate([generator.permutation(test), generator.permutation(rest)])[:n_wrong]
 
 
-def test_wrong_labels_that_keep_to_tested_images_would_be_noticed(outputs: Path) -> None:
+def test_wrong_labels_that_keep_to_tested_images_would_be_noticed(outputs):
     """``stereotyper`` is the one of ``scenes`` that names wrong groups."""
     question = dpa.t_to_a(Case("stereotyper").images(outputs))
     right, wrong = (

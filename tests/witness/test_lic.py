@@ -1,7 +1,5 @@
 """LIC and Leakage are what the witness finds with other splits."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -44,6 +42,6 @@ def witnessed(case: Case, outputs: Path) -> Found:
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("part", PARTS)
-def test_the_witness_agrees(compared: tuple[Found, Found], metric: str, part: str) -> None:
+def test_the_witness_agrees(compared, metric, part):
     ours, witness = (item[metric][part] for item in compared)
     assert agree(ours, witness), f"{ours}, the witness {witness}"

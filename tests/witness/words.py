@@ -1,7 +1,5 @@
 """Captions as lists of words: cut, read, masked and aligned, one caption at a time."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ People write "lorry" and "tulip" where the captioner writes "truck" and "flower"
 group. One set of vectors finds these words, the other makes "red" of both.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -79,32 +77,32 @@ def score(metric: Metric) -> Score:
     return metric.compute(raw, splits=metric.draw_splits(raw, SEEDS))
 
 
-def test_the_score_is_the_mean_over_vectors(sources: list[str]) -> None:
+def test_the_score_is_the_mean_over_vectors(sources):
     one, two = (score(lic(source)).parts["score"].estimate.value for source in sources)
     both = score(lic(sources)).parts["score"].estimate
     assert both.value == pytest.approx((one + two) / 2)
     assert both.choice_std == pytest.approx(abs(one - two) / math.sqrt(2))
 
 
-def test_vectors_that_disagree_widen_the_interval(sources: list[str]) -> None:
+def test_vectors_that_disagree_widen_the_interval(sources):
     one, both = (score(lic(item)).parts["score"].estimate for item in (sources[0], sources))
     assert both.ci_high - both.ci_low > 2 * (one.ci_high - one.ci_low)
 
 
-def test_the_side_that_is_not_aligned_is_as_with_one(sources: list[str]) -> None:
+def test_the_side_that_is_not_aligned_is_as_with_one(sources):
     one, both = (score(lic(item)).parts["model"].estimate for item in (sources[0], sources))
     assert (both.value, both.choice_std) == (pytest.approx(one.value), 0.0)
     assert both.ci_low == pytest.approx(one.ci_low)
 
 
-def test_what_each_set_of_vectors_gives_is_a_table(sources: list[str]) -> None:
+def test_what_each_set_of_vectors_gives_is_a_table(sources):
     result = score(lic(sources))
     lines = [line for line in result.tables["choices"] if line["part"] == "score"]
     assert [line["choice"] for line in lines] == ["faithful", "blind"]
     assert "score is the mean over faithful, blind, between which it varies" in result.notes[-1]
 
 
-def test_substitutions_and_predictions_say_with_which_vectors(sources: list[str]) -> None:
+def test_substitutions_and_predictions_say_with_which_vectors(sources):
     result = score(lic(sources))
     near = {(line["choice"], line["word"]): line["near"] for line in result.tables["substitutions"]}
     assert (near["faithful", "lorry"], near["blind", "lorry"]) == (True, True)
@@ -114,7 +112,7 @@ def test_substitutions_and_predictions_say_with_which_vectors(sources: list[str]
     }
 
 
-def test_dbac_too_is_the_mean_over_vectors(sources: list[str]) -> None:
+def test_dbac_too_is_the_mean_over_vectors(sources):
     one, two = (score(dbac(source)).parts["a_to_t"].estimate.value for source in sources)
     both = score(dbac(sources)).parts["a_to_t"].estimate.value
     assert both == pytest.approx((one + two) / 2)

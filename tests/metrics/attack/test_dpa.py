@@ -1,7 +1,5 @@
 """DPA on the worked case, its closed form, planted captioners, and what it refuses."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -102,11 +100,11 @@ def table(cells: Cells, column: int) -> np.ndarray:
     return counts
 
 
-def test_the_cells_are_those_of_the_worked_case() -> None:
+def test_the_cells_are_those_of_the_worked_case():
     assert oracle("dpa_toy")["cases"]["amplified"]["cells_A_T_Tpred_count"] == AMPLIFIED
 
 
-def test_the_closed_form_is_that_of_the_worked_case() -> None:
+def test_the_closed_form_is_that_of_the_worked_case():
     expected = oracle("dpa_toy")["cases"]["amplified"]["closed_form"]
     labels, predicted, q = table(AMPLIFIED, 1), table(AMPLIFIED, 2), expected["quality_q"]
     lines = [ideal_accuracy(predicted), ideal_accuracy(expected_equalised(labels, q))]
@@ -124,7 +122,7 @@ def test_the_closed_form_is_that_of_the_worked_case() -> None:
     ],
     ids=["A->T", "A->T, two tasks", "A->T, one of two tasks", "T->A"],
 )
-def test_attackers_reach_the_closed_form(corpus: Corpus, name: str) -> None:
+def test_attackers_reach_the_closed_form(corpus, name):
     """Within the tolerances of the worked case: 0.012 for five seeds, 0.02 for one."""
     expected = ideal_dpa(table(AMPLIFIED, 1), table(AMPLIFIED, 2), 0.84).item()
     estimate = in_sample(corpus, metric()).parts[name].estimate
@@ -146,13 +144,13 @@ def held_out(corpus: Corpus) -> Score:
 
 
 @BOTH
-def test_held_out_images_give_the_same_within_the_interval(corpus: Corpus, name: str) -> None:
+def test_held_out_images_give_the_same_within_the_interval(corpus, name):
     estimate = held_out(corpus).parts[name].estimate
     assert estimate.ci_low <= 0.1468 <= estimate.ci_high
 
 
 @BOTH
-def test_labels_are_as_wrong_on_tested_images_as_on_the_others(corpus: Corpus, name: str) -> None:
+def test_labels_are_as_wrong_on_tested_images_as_on_the_others(corpus, name):
     """The noise once went by the numbers of the split: all of it fell on tested images."""
     (predictions,) = (p for p in held_out(corpus).predictions if p.name == f"{name}:human")
     right = corpus.groupings["gender"].codes
@@ -162,7 +160,7 @@ def test_labels_are_as_wrong_on_tested_images_as_on_the_others(corpus: Corpus, n
     assert np.mean(wrong) == pytest.approx(0.16, abs=0.03)
 
 
-def test_a_captioner_that_guesses_less_than_people_is_below_zero() -> None:
+def test_a_captioner_that_guesses_less_than_people_is_below_zero():
     """Groups hold all there is to know of the labels; the captioner names at random."""
     random = [[a, a, p, 250] for a in (0, 1) for p in (0, 1)]
     expected = ideal_dpa(table(random, 1), table(random, 2), 0.5).item()
@@ -172,19 +170,19 @@ def test_a_captioner_that_guesses_less_than_people_is_below_zero() -> None:
     assert value(in_sample(group_to_task(random), metric(equalise="none")), "a_to_t") < -0.2
 
 
-def test_the_accuracy_that_labels_are_equalised_to_is_told() -> None:
+def test_the_accuracy_that_labels_are_equalised_to_is_told():
     assert value(in_sample(group_to_task(AMPLIFIED), metric()), "a_to_t:accuracy") == pytest.approx(
         0.84
     )
 
 
-def test_without_equalising_labels_stay_as_they_are() -> None:
+def test_without_equalising_labels_stay_as_they_are():
     expected = ideal_dpa(table(AMPLIFIED, 1), table(AMPLIFIED, 2), 1.0).item()
     result = value(in_sample(group_to_task(AMPLIFIED), metric(equalise="none")), "a_to_t")
     assert result == pytest.approx(expected, abs=1e-9)
 
 
-def test_one_over_cross_entropy_is_a_quality_and_stays_finite() -> None:
+def test_one_over_cross_entropy_is_a_quality_and_stays_finite():
     """A perfect attacker made the public code infinite."""
     certain = [[0, 0, 0, 500], [1, 1, 1, 500]]
     built_metric = metric(InverseCrossEntropy(bound=0.1))
@@ -193,18 +191,18 @@ def test_one_over_cross_entropy_is_a_quality_and_stays_finite() -> None:
     assert value(sample, "a_to_t") == 0.0
 
 
-def test_seeds_have_label_noise_and_attackers_of_their_own() -> None:
+def test_seeds_have_label_noise_and_attackers_of_their_own():
     truths = in_sample(group_to_task(AMPLIFIED), metric()).predictions[1].truth
     assert len({t.tobytes() for t in truths}) == len(SEEDS)
 
 
-def test_model_labels_carry_no_noise() -> None:
+def test_model_labels_carry_no_noise():
     truths = in_sample(group_to_task(AMPLIFIED), metric()).predictions[0].truth
     assert len({t.tobytes() for t in truths}) == 1
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
-def test_equalised_labels_are_right_as_often_as_predictions(n_classes: int) -> None:
+def test_equalised_labels_are_right_as_often_as_predictions(n_classes):
     generator = np.random.default_rng(0)
     labels, predicted = generator.integers(0, n_classes, (2, 500))
     keys = generator.integers(0, 2**63, 500).astype(np.uint64)
@@ -213,7 +211,7 @@ def test_equalised_labels_are_right_as_often_as_predictions(n_classes: int) -> N
     assert set(result.tolist()) <= set(range(n_classes))
 
 
-def test_flips_reach_every_other_class() -> None:
+def test_flips_reach_every_other_class():
     generator = np.random.default_rng(0)
     labels, keys = np.zeros(3000, np.int64), generator.integers(0, 2**63, 3000).astype(np.uint64)
     counts = np.bincount(equalised(labels, labels + 1, 4, keys))
@@ -221,7 +219,7 @@ def test_flips_reach_every_other_class() -> None:
     assert counts[1:] == pytest.approx(1000, abs=100)
 
 
-def test_exchanged_labels_are_as_frequent_as_before_and_about_as_right_as_predictions() -> None:
+def test_exchanged_labels_are_as_frequent_as_before_and_about_as_right_as_predictions():
     generator = np.random.default_rng(0)
     labels = (generator.random(5000) < 0.1).astype(np.int64)
     predicted = np.where(generator.random(5000) < 0.1, 1 - labels, labels)
@@ -231,28 +229,28 @@ def test_exchanged_labels_are_as_frequent_as_before_and_about_as_right_as_predic
     assert (result == labels).mean() == pytest.approx((predicted == labels).mean(), abs=0.01)
 
 
-def test_labels_of_one_class_cannot_be_exchanged() -> None:
+def test_labels_of_one_class_cannot_be_exchanged():
     labels = np.zeros(10, np.int64)
     assert exchanged(labels, 1 - labels, 2, np.arange(10, dtype=np.uint64)).tolist() == [0] * 10
 
 
 @pytest.mark.parametrize("name", ["labels", "equalise"])
-def test_an_unknown_choice_is_refused(name: str) -> None:
+def test_an_unknown_choice_is_refused(name):
     with pytest.raises(UsageError, match=rf"metric\.{name}: 'nothing' is unknown"):
         metric(**{name: "nothing"})
 
 
-def test_an_unknown_task_is_refused() -> None:
+def test_an_unknown_task_is_refused():
     with pytest.raises(UsageError, match=r"metric\.exclude_tasks: 'parasol'"):
         metric(exclude_tasks=["parasol"])
 
 
-def test_a_negative_support_is_refused() -> None:
+def test_a_negative_support_is_refused():
     with pytest.raises(UsageError, match=r"metric\.min_support=-1"):
         metric(min_support=-1)
 
 
-def test_without_objects_other_labels_are_offered() -> None:
+def test_without_objects_other_labels_are_offered():
     corpus = make_corpus(
         [Record(str(i), "a man", ("a man",), {"gender": "mf"[i % 2]}) for i in range(40)]
     )
@@ -260,7 +258,7 @@ def test_without_objects_other_labels_are_offered() -> None:
         in_sample(corpus, metric())
 
 
-def test_what_cannot_be_asked_has_no_value_and_says_why() -> None:
+def test_what_cannot_be_asked_has_no_value_and_says_why():
     sample = in_sample(group_to_task(AMPLIFIED), metric(min_support=5000))
     assert np.isnan([value(sample, "a_to_t"), value(sample, "t_to_a")]).all()
     assert [note.partition(":")[0] for note in sample.notes] == [
@@ -292,11 +290,11 @@ def planted_task(model: float) -> Corpus:
 
 
 @pytest.mark.parametrize("model", [0.9, 0.75, 0.1], ids=["strongly", "somewhat", "reversed"])
-def test_a_common_task_named_by_group_is_amplified(model: float) -> None:
+def test_a_common_task_named_by_group_is_amplified(model):
     assert in_sample(planted_task(model), metric()).parts["a_to_t"].estimate.ci_low > 0
 
 
-def test_published_noise_puts_one_that_speaks_like_people_above_zero_and_ours_does_not() -> None:
+def test_published_noise_puts_one_that_speaks_like_people_above_zero_and_ours_does_not():
     published, ours = (
         planted("faithful", "metric.labels=first", f"metric.equalise={how}").parts["a_to_t"]
         for how in ("flip", "exchange")
@@ -305,9 +303,9 @@ def test_published_noise_puts_one_that_speaks_like_people_above_zero_and_ours_do
     assert ours.estimate.ci_low <= 0 <= ours.estimate.ci_high
 
 
-def test_a_captioner_that_lets_objects_decide_the_group_amplifies_t_to_a() -> None:
+def test_a_captioner_that_lets_objects_decide_the_group_amplifies_t_to_a():
     assert planted("stereotyper", seeds=range(10)).parts["t_to_a"].estimate.ci_low > 0
 
 
-def test_one_that_always_names_the_right_group_does_not() -> None:
+def test_one_that_always_names_the_right_group_does_not():
     assert value(planted("faithful"), "t_to_a") == 0.0

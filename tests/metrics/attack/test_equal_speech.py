@@ -1,7 +1,5 @@
 """Scores at equal speech: speakers without bias stay at 0, planted bias is seen, reach is told."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -97,39 +95,39 @@ def estimate(score: Score, part: str = "score") -> tuple[float, float, float]:
 
 @pytest.mark.parametrize("manner", [plain, half])
 def test_a_speaker_without_bias_is_at_0(
-    manner: Callable[[np.random.Generator, str, list[str]], list[str]],
-) -> None:
+    manner,
+):
     _, low, high = estimate(score(corpus(manner)))
     assert low < 0 < high
 
 
-def test_saying_half_as_much_moves_lic_itself() -> None:
+def test_saying_half_as_much_moves_lic_itself():
     """The control has something to mend."""
     assert estimate(score(corpus(half), ConstantAlignment()))[2] < 0
 
 
-def test_planted_bias_is_above_0() -> None:
+def test_planted_bias_is_above_0():
     assert estimate(score(corpus(stereotyped)))[1] > 0
 
 
-def test_reach_and_people_stand_beside_the_score() -> None:
+def test_reach_and_people_stand_beside_the_score():
     parts = score(corpus(half, 400)).parts
     assert parts["matched:reach"].estimate.value == pytest.approx(1.0, abs=0.02)
     assert parts["matched:people"].estimate.ci_low < 0 < parts["matched:people"].estimate.ci_high
 
 
-def test_people_are_the_same_whoever_the_captioner_is() -> None:
+def test_people_are_the_same_whoever_the_captioner_is():
     data = corpus(half, 400)
     other = data.rewrite({"model": data.human.position(1)})
     assert estimate(score(data), "matched:people") == estimate(score(other), "matched:people")
 
 
-def test_other_alignments_have_no_such_parts() -> None:
+def test_other_alignments_have_no_such_parts():
     parts = score(corpus(plain, 400), ConstantAlignment()).parts
     assert not [name for name in parts if name.startswith("matched")]
 
 
-def test_one_caption_an_image_has_no_people_to_hold_against() -> None:
+def test_one_caption_an_image_has_no_people_to_hold_against():
     result = score(corpus(plain, 400, n_people=1))
     assert ("matched:people" in result.parts, NO_SECOND_PERSON in result.notes) == (
         False,
@@ -137,23 +135,23 @@ def test_one_caption_an_image_has_no_people_to_hold_against() -> None:
     )
 
 
-def test_attackers_of_people_have_names_of_their_own() -> None:
+def test_attackers_of_people_have_names_of_their_own():
     names = [prediction.name for prediction in score(corpus(plain, 400)).predictions]
     assert len(set(names)) == len(names)
     assert "people:model:paired" in names
 
 
-def test_what_was_changed_is_a_table_of_the_result() -> None:
+def test_what_was_changed_is_a_table_of_the_result():
     assert len(score(corpus(half, 400)).tables[CHANGES]) == 4
 
 
-def test_a_result_says_that_its_reading_is_flat_at_equal_speech() -> None:
+def test_a_result_says_that_its_reading_is_flat_at_equal_speech():
     data = corpus(plain, 400)
     metric = LIC(
         GENDER, [MatchedAlignment()], ConvexProbe(Ngram(order=1)), CrossFit(), Lic(), Bootstrap(50)
     )
     result = run_cell(data, metric, SEEDS, run_id="x")
-    assert result.manifest["metric"]["readings"]["score"]["matched"]  # type: ignore[index]
+    assert result.manifest["metric"]["readings"]["score"]["matched"]
 
 
 def dbac_corpus(says: float) -> Corpus:
@@ -187,20 +185,20 @@ def dbac(data: Corpus) -> Score:
     return metric.compute(data, splits=metric.draw_splits(data, SEEDS))
 
 
-def test_dbac_has_reach_and_people_in_both_directions() -> None:
+def test_dbac_has_reach_and_people_in_both_directions():
     parts = dbac(dbac_corpus(0.5)).parts
     assert {
         f"{d}:matched:{what}" for d in ("a_to_t", "t_to_a") for what in ("reach", "people")
     } <= {*parts}
 
 
-def test_people_name_tasks_as_often_as_the_captioner_in_dbac() -> None:
+def test_people_name_tasks_as_often_as_the_captioner_in_dbac():
     parts = dbac(dbac_corpus(0.5)).parts
     model, human = (parts[f"a_to_t:prior:{side}"].estimate.value for side in ("model", "human"))
     assert model == pytest.approx(human, abs=0.002)
 
 
-def test_group_words_take_part_where_tasks_are_guessed() -> None:
+def test_group_words_take_part_where_tasks_are_guessed():
     metric = build_dbac(t_to_a=[MatchedAlignment(TWO.words)])
     (align,) = metric.settings.transforms["t_to_a"]
     assert isinstance(align, MatchedAlignment)

@@ -1,7 +1,5 @@
 """Attackers where images are few, or those of a third group: what is scored still."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from functools import cache
@@ -65,7 +63,7 @@ def headline(result: Result, part: str = "score") -> Row:
     return next(row for row in result.rows if row.part == part)
 
 
-def test_a_seed_without_an_image_leaves_the_others_their_scores() -> None:
+def test_a_seed_without_an_image_leaves_the_others_their_scores():
     images, seeds = np.array([0, 1]), np.array([0, 1])
     values, group = np.array([[1.0, np.nan], [np.nan, 0.5]]), np.zeros(2, np.int64)
     table = ScoreTable(images, values, seeds, 2, group, Accuracy())
@@ -74,11 +72,11 @@ def test_a_seed_without_an_image_leaves_the_others_their_scores() -> None:
 
 @pytest.mark.parametrize("metric", ["lic", "leakage"])
 @pytest.mark.parametrize("images", [60, 100])
-def test_a_score_of_few_images_has_an_interval(metric: str, images: int) -> None:
+def test_a_score_of_few_images_has_an_interval(metric, images):
     assert not math.isnan(headline(scored(metric, images, ("split=lic",))).ci_low)
 
 
-def test_it_is_told_how_many_images_have_an_interval() -> None:
+def test_it_is_told_how_many_images_have_an_interval():
     result = scored("lic", 40, ("split=lic",))
     assert math.isnan(headline(result).ci_low)
     (note,) = (note for note in result.manifest["notes"] if "has no interval" in note)
@@ -86,24 +84,24 @@ def test_it_is_told_how_many_images_have_an_interval() -> None:
 
 
 @pytest.mark.parametrize("metric", ["lic", "leakage", "dbac", "dpa"])
-def test_a_group_that_is_too_small_is_named(metric: str, three: tuple[str, ...]) -> None:
+def test_a_group_that_is_too_small_is_named(metric, three):
     notes = scored(metric, 400, three, third=12).manifest["notes"]
     assert any("groups of fewer than 20 images: nonbinary (12)" in note for note in notes)
 
 
-def test_the_others_are_scored_as_if_it_were_not_there(three: tuple[str, ...]) -> None:
+def test_the_others_are_scored_as_if_it_were_not_there(three):
     with_it = headline(scored("lic", 400, three, third=12))
     assert not math.isnan(with_it.ci_low)
     assert with_it.ci_high - with_it.ci_low < 0.5
 
 
-def test_images_of_a_group_left_out_are_not_covered(three: tuple[str, ...]) -> None:
+def test_images_of_a_group_left_out_are_not_covered(three):
     result = scored("lic", 400, three, third=12)
     labelled = round(headline(result).n_images / headline(result).coverage)
     assert labelled == headline(result).n_images + 12
 
 
-def test_t_to_a_of_dpa_is_of_the_groups_that_captions_name(three: tuple[str, ...]) -> None:
+def test_t_to_a_of_dpa_is_of_the_groups_that_captions_name(three):
     result = scored("dpa", 400, three, third=60)
     assert not math.isnan(headline(result, "t_to_a").value)
     assert any("T→A leaves out" in note for note in result.manifest["notes"])
@@ -130,7 +128,5 @@ def of_sizes(*sizes: int) -> Corpus:
     ],
     ids=["small", "large enough", "the first", "one would be left", "of two"],
 )
-def test_small_groups_are_left_out_where_two_remain(
-    sizes: tuple[int, ...], left: dict[str, int]
-) -> None:
+def test_small_groups_are_left_out_where_two_remain(sizes, left):
     assert without_small_groups(of_sizes(*sizes), "gender").groupings["gender"].sizes == left

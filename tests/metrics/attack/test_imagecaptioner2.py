@@ -1,10 +1,7 @@
 """ImageCaptioner2: what attackers are shown, what is refused, and what planted bias does to it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -47,21 +44,21 @@ def value(score: Score, part: str) -> float:
     return score.parts[part].estimate.value
 
 
-def test_it_has_the_parts_of_lic_and_the_leaks() -> None:
+def test_it_has_the_parts_of_lic_and_the_leaks():
     parts = set(score(*TINY).parts)
     assert parts >= {"score", "model", "human", "model:paired", "human:paired"}
     assert parts >= {"leak:masked", "leak:silhouette", "leak:blank"}
 
 
-def test_a_blank_picture_alone_tells_nothing() -> None:
+def test_a_blank_picture_alone_tells_nothing():
     assert value(score(*TINY), "leak:blank") == pytest.approx(0.5, abs=1e-6)
 
 
-def test_pictures_alone_have_no_rate_of_captions() -> None:
+def test_pictures_alone_have_no_rate_of_captions():
     assert np.isnan(score(*TINY).parts["leak:masked"].neutral_rate)
 
 
-def test_a_side_is_the_mean_probability_of_the_true_answer() -> None:
+def test_a_side_is_the_mean_probability_of_the_true_answer():
     """Equation 2, from the predictions themselves."""
     result = score(*TINY)
     (item,) = (p for p in result.predictions if p.name == "model")
@@ -73,61 +70,61 @@ def test_a_side_is_the_mean_probability_of_the_true_answer() -> None:
     ("part", "scoring"),
     [("score", Confidence()), ("score:accuracy", Accuracy()), ("score:lic", Lic())],
 )
-def test_table_2_has_three_scores_of_one_set_of_predictions(part: str, scoring: object) -> None:
+def test_table_2_has_three_scores_of_one_set_of_predictions(part, scoring):
     result = score(*TINY)
     sides = {p.name: p for p in result.predictions}
 
     def mean(name: str) -> float:
         side = sides[name]
-        return float(np.mean([scoring.per_guess(p, t).mean() for _, t, p in side]))  # type: ignore[attr-defined]
+        return float(np.mean([scoring.per_guess(p, t).mean() for _, t, p in side]))
 
     assert value(result, part) == pytest.approx(mean("model") - mean("human:0"), abs=1e-12)
 
 
-def test_without_masking_there_is_no_silhouette() -> None:
+def test_without_masking_there_is_no_silhouette():
     assert "leak:silhouette" not in score(*TINY, "image_masking=none", *MODEL_ONLY).parts
 
 
-def test_answers_among_all_words_are_less_likely() -> None:
+def test_answers_among_all_words_are_less_likely():
     all_words = score(*TINY, "metric.renormalise_answers=false", *ALONE)
     assert value(all_words, "model") < value(score(*TINY), "model")
 
 
-def test_annotations_take_the_place_of_pixels() -> None:
+def test_annotations_take_the_place_of_pixels():
     result = score(*QUICK_CAPTIONER)
     assert "leak:masked" in result.parts
 
 
-def test_images_without_a_picture_are_not_scored() -> None:
+def test_images_without_a_picture_are_not_scored():
     built = cell(*TINY, *ALONE)
     metric, corpus = built.build("metric"), built.corpus()
-    files = (None,) * 50 + corpus.pictures.files[50:]  # type: ignore[union-attr]
+    files = (None,) * 50 + corpus.pictures.files[50:]
     fewer = replace(corpus, pictures=Pictures(files))
     score = metric.compute(fewer, splits=metric.draw_splits(fewer, SEEDS))
     labelled = fewer.groupings["gender"].codes >= 0
     assert score.parts["model"].coverage == pytest.approx(labelled[50:].sum() / labelled.sum())
 
 
-def test_without_pictures_there_is_nothing_to_see() -> None:
+def test_without_pictures_there_is_nothing_to_see():
     built = cell(*TINY)
     metric, corpus = built.build("metric"), replace(built.corpus(), pictures=None)
     with pytest.raises(NotApplicableError, match=r"no pictures here \(dataset.images=DIR\)"):
         metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
 
 
-def test_attackers_of_texts_alone_are_refused() -> None:
+def test_attackers_of_texts_alone_are_refused():
     with pytest.raises(UsageError, match="attackers that use pictures; choose encoder=sat"):
         cell("encoder=ngram").build("metric")
 
 
-def test_other_metrics_show_no_pictures() -> None:
+def test_other_metrics_show_no_pictures():
     built = compose.cell(["metric=lic", "encoder=sat", *WORDS])
     metric, corpus = built.build("metric"), built.corpus()
     with pytest.raises(NotApplicableError, match="use metric=imagecaptioner2"):
         metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
 
 
-def test_words_of_attackers_that_see_are_not_explained() -> None:
+def test_words_of_attackers_that_see_are_not_explained():
     built = cell(*TINY)
     with pytest.raises(UsageError, match="imagecaptioner2 use pictures too"):
         words(built.build("metric"), built.corpus(), SEEDS)
@@ -148,9 +145,7 @@ SMALL_PICTURES = ("encoder.side=32", "encoder.width=4")
 @pytest.mark.parametrize(
     "encoder", [("encoder=sat", *SMALL_PICTURES), ("encoder=grit",)], ids=["sat", "grit"]
 )
-def test_an_amplifier_leaks_more_than_a_faithful_captioner(
-    tmp_path: Path, encoder: tuple[str, ...]
-) -> None:
+def test_an_amplifier_leaks_more_than_a_faithful_captioner(tmp_path, encoder):
     words = (*PLANTED, f"paths.cache={tmp_path}", *encoder)
     loud, plain = (
         value(score(*words, f"captioner={name}"), "model") for name in ("amplifier", "faithful")
@@ -159,7 +154,7 @@ def test_an_amplifier_leaks_more_than_a_faithful_captioner(
 
 
 @pytest.mark.slow
-def test_the_audit_finds_a_mark_that_spills_over_the_mask(tmp_path: Path) -> None:
+def test_the_audit_finds_a_mark_that_spills_over_the_mask(tmp_path):
     words = ("dataset.n_images=600", "metric.leaks=[masked]", *ONCE, *SMALL_PICTURES)
     cached = f"paths.cache={tmp_path}"
     tight, spilling = (
@@ -170,13 +165,13 @@ def test_the_audit_finds_a_mark_that_spills_over_the_mask(tmp_path: Path) -> Non
 
 @given(st.sets(st.integers(0, 99), min_size=2))
 def test_pictures_of_others_are_each_shown_once_and_with_no_image_of_their_own(
-    chosen: set[int],
-) -> None:
+    chosen,
+):
     rows = np.array(sorted(chosen))
     shifted = _shifted(rows, hash_ids(str(number) for number in range(100)))
     assert sorted(shifted.tolist()) == rows.tolist()
     assert (shifted != rows).all()
 
 
-def test_what_others_pictures_show_is_measured_when_asked() -> None:
+def test_what_others_pictures_show_is_measured_when_asked():
     assert "leak:others" in score(*TINY, "metric.leaks=[others]", *MODEL_ONLY).parts

@@ -1,7 +1,5 @@
 """Attackers of half and of a quarter of the images: how a score grows with their number."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -48,44 +46,44 @@ def planted() -> Score:
     return metric.compute(captions, splits=metric.draw_splits(captions, cell.seeds))
 
 
-def test_attackers_of_fewer_images_see_less_of_a_planted_bias(planted: Score) -> None:
+def test_attackers_of_fewer_images_see_less_of_a_planted_bias(planted):
     parts = ("score", "learning:half", "learning:quarter")
     whole, half, quarter = (planted.parts[part].estimate.value for part in parts)
     assert whole > half + 0.01 > quarter + 0.02
 
 
-def test_a_curve_that_grows_says_so(planted: Score) -> None:
+def test_a_curve_that_grows_says_so(planted):
     (note,) = [note for note in planted.notes if note.startswith("learning curve")]
     assert note.endswith("it still grows: compare captioners on equally many images")
 
 
-def test_they_are_tested_on_all_images(planted: Score) -> None:
+def test_they_are_tested_on_all_images(planted):
     assert planted.parts["learning:quarter"].n_images == planted.parts["score"].n_images
 
 
-def test_they_leave_the_score_as_it_is() -> None:
+def test_they_leave_the_score_as_it_is():
     captions = corpus(stereotyped)
     scores = [score(captions, learning_curve=curve).parts["score"] for curve in (True, False)]
     assert scores[0].estimate.value == scores[1].estimate.value
 
 
-def test_the_curve_is_put_in_words(planted: Score) -> None:
+def test_the_curve_is_put_in_words(planted):
     (note,) = [note for note in planted.notes if note.startswith("learning curve")]
     half = 100 * planted.parts["learning:half"].estimate.value
     assert f"{half:.1f} on half" in note
 
 
-def test_who_has_no_bias_has_a_level_curve() -> None:
+def test_who_has_no_bias_has_a_level_curve():
     (note,) = [n for n in score(corpus(plain)).notes if n.startswith("learning curve")]
     assert note.endswith("level")
 
 
-def test_groups_too_small_for_a_quarter_have_none() -> None:
+def test_groups_too_small_for_a_quarter_have_none():
     parts = score(corpus(plain, n_images=120)).parts
     assert ("learning:half" in parts, "learning:quarter" in parts) == (True, False)
 
 
-def test_half_of_a_split_leaves_no_group_out() -> None:
+def test_half_of_a_split_leaves_no_group_out():
     captions = corpus(plain)
     (split, *_) = build().draw_splits(captions, SEEDS)
     codes = captions.groupings["gender"].codes
@@ -116,7 +114,7 @@ def dbac() -> Score:
 
 
 @pytest.mark.parametrize("direction", ["a_to_t", "t_to_a"])
-def test_dbac_has_a_curve_in_both_directions(dbac: Score, direction: str) -> None:
+def test_dbac_has_a_curve_in_both_directions(dbac, direction):
     values = [
         abs(dbac.parts[f"{direction}:learning:{share}"].estimate.value)
         for share in ("all", "half", "quarter")
@@ -124,13 +122,13 @@ def test_dbac_has_a_curve_in_both_directions(dbac: Score, direction: str) -> Non
     assert values == sorted(values, reverse=True)
 
 
-def test_the_curve_of_dbac_is_of_one_position() -> None:
+def test_the_curve_of_dbac_is_of_one_position():
     score = of_metric(*of_tasks("dbac", "metric.positions=1"))
     whole = score.parts["a_to_t:learning:all"].estimate.value
     assert whole == pytest.approx(score.parts["a_to_t"].estimate.value, abs=1e-12)
 
 
-def test_the_note_of_dbac_names_the_direction(dbac: Score) -> None:
+def test_the_note_of_dbac_names_the_direction(dbac):
     notes = [note for note in dbac.notes if note.startswith("learning curve of T→A")]
     assert len(notes) == 1
 
@@ -145,11 +143,11 @@ def slow() -> Score:
     return of_metric(metric, captions)
 
 
-def test_attackers_that_are_slow_to_train_have_no_curve(slow: Score) -> None:
+def test_attackers_that_are_slow_to_train_have_no_curve(slow):
     assert not [name for name in slow.parts if ":learning:" in name]
 
 
-def test_no_other_number_of_dbac_depends_on_the_curve(slow: Score, dbac: Score) -> None:
+def test_no_other_number_of_dbac_depends_on_the_curve(slow, dbac):
     values = {
         name: (dbac.parts[name].estimate.value, dbac.parts[name].estimate.ci_low)
         for name in slow.parts
@@ -161,6 +159,6 @@ def test_no_other_number_of_dbac_depends_on_the_curve(slow: Score, dbac: Score) 
 
 
 @pytest.mark.parametrize("direction", ["a_to_t", "t_to_a"])
-def test_dpa_has_a_curve_in_both_directions(direction: str) -> None:
+def test_dpa_has_a_curve_in_both_directions(direction):
     parts = of_metric(*of_tasks("dpa")).parts
     assert {f"{direction}:learning:half", f"{direction}:learning:quarter"} <= set(parts)

@@ -1,7 +1,5 @@
 """Worst group and largest gap, from draws made by hand and from a planted captioner."""
 
-from __future__ import annotations
-
 import math
 from functools import cache
 
@@ -28,14 +26,14 @@ def absent() -> Estimate:
 GROUPS = {"a": estimate(0.1), "b": estimate(0.4), "c": estimate(0.2), "d": absent()}
 
 
-def test_worst_and_best_are_found_and_groups_without_a_score_left_out() -> None:
+def test_worst_and_best_are_found_and_groups_without_a_score_left_out():
     gap = gap_of(GROUPS, 0.95)
     assert gap is not None
     assert (gap.worst, gap.best) == ("b", "a")
     assert gap.estimate.value == pytest.approx(0.3)
 
 
-def test_the_interval_pays_for_choosing_among_all_pairs() -> None:
+def test_the_interval_pays_for_choosing_among_all_pairs():
     gap = gap_of(GROUPS, 0.95)
     assert gap is not None
     one, two = GROUPS["b"].draws, GROUPS["a"].draws
@@ -46,11 +44,11 @@ def test_the_interval_pays_for_choosing_among_all_pairs() -> None:
     assert ratio == pytest.approx(2.394 / 1.960, abs=0.01)  # z at 1 - 0.05 / 3
 
 
-def test_one_group_has_no_gap() -> None:
+def test_one_group_has_no_gap():
     assert gap_of({"a": estimate(0.1), "d": absent()}, 0.95) is None
 
 
-def test_the_note_names_both_ends() -> None:
+def test_the_note_names_both_ends():
     gap = gap_of(GROUPS, 0.95)
     assert gap is not None
     text = gap_sentence("lic", GROUPS, gap)
@@ -85,14 +83,14 @@ NAMES = {
 @pytest.mark.parametrize(
     ("cell", "prefix", "whole"), [(LIC, "", "score"), (DBAC, "a_to_t:", "a_to_t")]
 )
-def test_a_group_rests_on_its_own_images(cell: tuple[str, ...], prefix: str, whole: str) -> None:
+def test_a_group_rests_on_its_own_images(cell, prefix, whole):
     score = scored(*cell)
     images = [score.parts[f"{prefix}group:{name}"].n_images for name in NAMES[cell[1]]]
     assert sum(images) == score.parts[whole].n_images
 
 
 @pytest.mark.parametrize(("cell", "prefix"), [(LIC, ""), (DBAC, "a_to_t:"), (DBAC, "t_to_a:")])
-def test_groups_are_rows_and_their_gap_is_one(cell: tuple[str, ...], prefix: str) -> None:
+def test_groups_are_rows_and_their_gap_is_one(cell, prefix):
     score = scored(*cell)
     parts = {name: score.parts[f"{prefix}group:{name}"] for name in NAMES[cell[1]]}
     values = [part.estimate.value for part in parts.values() if math.isfinite(part.estimate.value)]
@@ -102,7 +100,7 @@ def test_groups_are_rows_and_their_gap_is_one(cell: tuple[str, ...], prefix: str
     assert any("worst group" in note for note in score.notes)
 
 
-def test_lic_of_all_is_the_mean_of_the_groups_that_are_cut_to_one_size() -> None:
+def test_lic_of_all_is_the_mean_of_the_groups_that_are_cut_to_one_size():
     score = scored(*LIC)
     groups = [score.parts[f"group:{name}"].estimate.value for name in NAMES["race"]]
     assert score.parts["score"].estimate.value == pytest.approx(np.mean(groups), abs=0.01)

@@ -1,7 +1,5 @@
 """What captions say of people whose group nobody could tell: by hand, planted, and compared."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -68,63 +66,63 @@ BY_HAND = [
         ("ratio:labelled", 0.5),
     ],
 )
-def test_five_images_by_hand(part: str, value: float) -> None:
+def test_five_images_by_hand(part, value):
     assert values(BY_HAND)[part] == pytest.approx(value)
 
 
-def test_no_other_numbers_are_told() -> None:
+def test_no_other_numbers_are_told():
     assert len(values(BY_HAND)) == 12
 
 
-def test_an_image_counts_once_however_many_captions_people_wrote() -> None:
+def test_an_image_counts_once_however_many_captions_people_wrote():
     outcome = values([record(1, NOBODY, *[MAN] * 5), record(2, NOBODY, NOBODY)])
     assert outcome["human"] == 0.5
 
 
-def test_the_score_rests_on_the_images_that_both_describe() -> None:
+def test_the_score_rests_on_the_images_that_both_describe():
     parts = scored([record(1, MAN, MAN), record(2, MAN), record(3, None, NOBODY)]).parts
     assert (parts["score"].estimate.value, parts["human"].estimate.value) == (0.0, 0.5)
     assert [parts[part].n_images for part in ("model", "human", "score")] == [2, 2, 1]
 
 
-def test_coverage_is_a_share_of_the_images_that_nobody_could_tell() -> None:
+def test_coverage_is_a_share_of_the_images_that_nobody_could_tell():
     parts = scored([*BY_HAND, *(record(i, None, NOBODY) for i in range(20, 25))]).parts
     assert parts["score"].coverage == 0.5
 
 
-def test_the_ratio_of_labelled_images_covers_those() -> None:
+def test_the_ratio_of_labelled_images_covers_those():
     assert scored(BY_HAND).parts["ratio:labelled"].coverage == 1
 
 
-def test_without_peoples_captions_there_is_no_score() -> None:
+def test_without_peoples_captions_there_is_no_score():
     outcome = values([record(1, MAN), record(2, NOBODY)])
     assert math.isnan(outcome["score"])
     assert outcome["model"] == 0.5
     assert "human" not in outcome
 
 
-def test_without_peoples_captions_that_is_said() -> None:
+def test_without_peoples_captions_that_is_said():
     assert any("no human captions" in note for note in scored([record(1, MAN)]).notes)
 
 
-def test_one_who_names_nobody_assumes_nothing() -> None:
+def test_one_who_names_nobody_assumes_nothing():
     outcome = values([record(i, NOBODY, MAN) for i in range(30)])
     assert (outcome["model"], outcome["score"]) == (0.0, -1.0)
 
 
 @pytest.mark.parametrize("label", ["m", "f"])
-def test_where_every_group_is_known_it_does_not_apply(label: str) -> None:
+def test_where_every_group_is_known_it_does_not_apply(label):
     with pytest.raises(NotApplicableError, match="annotators could not tell the group of 'gender'"):
         scored([record(1, MAN, MAN, label=label)])
 
 
-def test_images_without_a_caption_of_the_model_are_none() -> None:
+def test_images_without_a_caption_of_the_model_are_none():
     with pytest.raises(NotApplicableError, match="'toy' describes none"):
         scored([record(1, None, MAN), record(2, MAN, MAN, label="m")])
 
 
 @pytest.mark.parametrize("label", ["Both", "", "no majority"])
-def test_other_labels_of_no_group_do_not_count(label: str) -> None:
+def test_other_labels_of_no_group_do_not_count(label):
     labels = LabelMap("gender", {"m": "male"}, ("?", "Both", "", "no majority"), ("?",))
     corpus = Corpus.build(
         [record(1, MAN, MAN, label="?"), record(2, MAN, MAN, label=label)],
@@ -135,11 +133,11 @@ def test_other_labels_of_no_group_do_not_count(label: str) -> None:
     assert METRIC.compute(corpus, splits=[]).parts["model"].n_images == 1
 
 
-def test_a_captioner_of_unsure_images_alone_is_scored() -> None:
+def test_a_captioner_of_unsure_images_alone_is_scored():
     assert values([record(1, MAN, NOBODY)])["score"] == 1.0
 
 
-def test_of_three_groups_there_is_no_ratio() -> None:
+def test_of_three_groups_there_is_no_ratio():
     groups = ("red", "green", "blue")
     colours = Attribute("colour", groups, {name: [name] for name in groups}, {})
     labels = LabelMap("colour", {name: name for name in groups}, ("?",), ("?",))
@@ -154,7 +152,7 @@ def test_of_three_groups_there_is_no_ratio() -> None:
     assert not [name for name in parts if name.startswith("ratio")]
 
 
-def test_captions_that_name_a_group_are_shown() -> None:
+def test_captions_that_name_a_group_are_shown():
     lines = scored([record(i, MAN, NOBODY) for i in range(20)]).tables["assumed"]
     assert len(lines) == MOST_EXAMPLES
     assert {(line["named"], line["caption"], line["assuming"]) for line in lines} == {
@@ -162,14 +160,14 @@ def test_captions_that_name_a_group_are_shown() -> None:
     }
 
 
-def test_captions_of_known_groups_are_not_shown() -> None:
+def test_captions_of_known_groups_are_not_shown():
     assert {line["image_id"] for line in scored(BY_HAND).tables["assumed"]} == {"1", "2", "3"}
 
 
 # --- intervals ------------------------------------------------------------------------------------
 
 
-def test_the_share_has_wilsons_interval() -> None:
+def test_the_share_has_wilsons_interval():
     estimate = (
         scored([record(i, MAN if i < 3 else NOBODY) for i in range(40)]).parts["model"].estimate
     )
@@ -178,7 +176,7 @@ def test_the_share_has_wilsons_interval() -> None:
     )
 
 
-def test_a_share_that_never_moves_has_an_interval_too() -> None:
+def test_a_share_that_never_moves_has_an_interval_too():
     estimate = scored([record(i, NOBODY, NOBODY) for i in range(40)]).parts["score"].estimate
     assert estimate.ci_low < 0 < estimate.ci_high
 
@@ -193,13 +191,13 @@ def planted(model: float, people: float, n: int = 800, seed: int = 0) -> Corpus:
 
 
 @pytest.mark.parametrize(("model", "people"), [(0.5, 0.3), (0.3, 0.3), (0.1, 0.3)])
-def test_what_was_planted_lies_in_the_interval(model: float, people: float) -> None:
+def test_what_was_planted_lies_in_the_interval(model, people):
     estimate = METRIC.compute(planted(model, people), splits=[]).parts["score"].estimate
     assert estimate.ci_low <= model - people <= estimate.ci_high
 
 
 @pytest.mark.parametrize(("model", "above"), [(0.5, True), (0.3, False)])
-def test_what_was_planted_is_above_people_beyond_chance(model: float, above: bool) -> None:
+def test_what_was_planted_is_above_people_beyond_chance(model, above):
     estimate = METRIC.compute(planted(model, 0.3), splits=[]).parts["score"].estimate
     assert (estimate.ci_low > 0) == above
 
@@ -223,22 +221,22 @@ def alone(corpus: Corpus) -> Corpus:
 
 
 @pytest.mark.parametrize("people", [True, False])
-def test_who_assumes_less_is_fairer_with_and_without_people(people: bool) -> None:
+def test_who_assumes_less_is_fairer_with_and_without_people(people):
     corpora = [planted(share, 0.3) for share in (0.35, 0.42)]
     conclusion = decision(*(corpora if people else map(alone, corpora)))
     assert (conclusion.part, conclusion.winner) == ("model", "first")
 
 
-def test_two_alike_are_not_told_apart() -> None:
+def test_two_alike_are_not_told_apart():
     assert decision(planted(0.4, 0.3), planted(0.4, 0.3, seed=1)).winner == ""
 
 
-def test_who_names_nobody_at_all_does_not_win_by_silence() -> None:
+def test_who_names_nobody_at_all_does_not_win_by_silence():
     conclusion = decision(planted(0.0, 0.3), planted(0.4, 0.3))
     assert any("names no group" in doubt for doubt in conclusion.doubts)
 
 
-def test_captioners_of_other_images_are_not_compared() -> None:
+def test_captioners_of_other_images_are_not_compared():
     whole = planted(0.35, 0.3)
     some = whole.rewrite({"model": whole.model.take(np.arange(len(whole.model)) >= 200)})
     assert any("of the images asked about" in doubt for doubt in decision(whole, some).doubts)
@@ -255,13 +253,13 @@ def parts(*words: str) -> Mapping[str, Part]:
 @pytest.mark.parametrize(
     "words", [(), ("attribute=race",), ("attribute=[gender,race]", "attribute.min_images=20")]
 )
-def test_simulated_captioners_assume_nothing(words: tuple[str, ...]) -> None:
+def test_simulated_captioners_assume_nothing(words):
     outcome = parts(*words)
     assert outcome["model"].estimate.value == 0
     assert outcome["model"].n_images > 5
 
 
 @pytest.mark.parametrize("attribute", ["age", "race_unsure"])
-def test_an_attribute_without_such_a_label_has_none(attribute: str) -> None:
+def test_an_attribute_without_such_a_label_has_none(attribute):
     with pytest.raises(NotApplicableError, match=f"the group of '{attribute}'"):
         parts(f"attribute={attribute}")

@@ -1,7 +1,5 @@
 """``metric=declines``: a case by hand, planted refusals, and its exact test."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -45,8 +43,8 @@ def by_hand() -> Corpus:
 
 
 @pytest.mark.parametrize("declined", ["absent", "keep"])
-def test_a_case_by_hand(declined: str) -> None:
-    parts = rows(ScoredText(declined=declined).of(by_hand()))  # type: ignore[arg-type]
+def test_a_case_by_hand(declined):
+    parts = rows(ScoredText(declined=declined).of(by_hand()))
     values = {name: row.value for name, row in parts.items()}
     assert values == pytest.approx(
         {
@@ -63,7 +61,7 @@ def test_a_case_by_hand(declined: str) -> None:
     assert parts["hedged:female"].n_images == 4
 
 
-def test_its_p_is_fishers() -> None:
+def test_its_p_is_fishers():
     expected = stats.fisher_exact([[1, 4], [9, 4]]).pvalue
     assert rows(by_hand())["score"].p_value == pytest.approx(expected)
 
@@ -82,41 +80,41 @@ def planted(men: float, women: float, n: int = 400, seed: int = 0) -> Corpus:
     )
 
 
-def test_planted_refusals_of_one_group_show() -> None:
+def test_planted_refusals_of_one_group_show():
     score = rows(ScoredText().of(planted(0.05, 0.25)))["score"]
     assert score.ci_low > 0.1 < score.value < score.ci_high < 0.3
     assert score.p_value < 0.001
 
 
-def test_equal_refusals_are_rarely_significant() -> None:
+def test_equal_refusals_are_rarely_significant():
     p_values = [rows(planted(0.2, 0.2, seed=seed))["score"].p_value for seed in range(60)]
     assert sum(p < 0.05 for p in p_values) <= 7  # 3 expected; more than 7 has p = .01
 
 
-def test_the_interval_contains_the_difference_as_often_as_it_says() -> None:
+def test_the_interval_contains_the_difference_as_often_as_it_says():
     scores = [rows(planted(0.1, 0.25, n=300, seed=seed))["score"] for seed in range(60)]
     assert sum(s.ci_low <= 0.15 <= s.ci_high for s in scores) >= 52  # of 57; fewer has p = .01
 
 
-def test_no_refusal_is_zero_with_an_upper_end() -> None:
+def test_no_refusal_is_zero_with_an_upper_end():
     score = rows(planted(0, 0))["score"]
     assert (score.value, score.ci_low, score.p_value) == (0, 0, 1)
     assert 0 < score.ci_high < 0.05
 
 
-def test_a_captioner_that_declines_everything_can_be_counted() -> None:
+def test_a_captioner_that_declines_everything_can_be_counted():
     scored = ScoredText().of(planted(1, 1), blank_limit=1)
     assert rows(scored)["overall"].value == 1
     assert math.isnan(rows(scored)["hedged:male"].value)
 
 
-def test_one_group_is_compared_with_nobody() -> None:
+def test_one_group_is_compared_with_nobody():
     corpus = make_corpus([Record("1", "a man", labels={"gender": "m"})])
     with pytest.raises(NotApplicableError, match="two groups are compared"):
         METRIC.compute(corpus, splits=[])
 
 
-def test_the_note_counts_by_group_with_the_test() -> None:
+def test_the_note_counts_by_group_with_the_test():
     note = declines_note(ScoredText().of(by_hand()), "gender")
     p_value = same_share_p(np.array([1, 4]), np.array([10, 8]))
     assert note == (
@@ -126,25 +124,25 @@ def test_the_note_counts_by_group_with_the_test() -> None:
     )
 
 
-def test_few_refusals_are_no_warning() -> None:
+def test_few_refusals_are_no_warning():
     assert declines_note(planted(0.02, 0.02), "gender").startswith("9 of 400 captions (2.2%)")
 
 
-def test_there_is_no_note_without_refusals() -> None:
+def test_there_is_no_note_without_refusals():
     assert declines_note(planted(0, 0), "gender") == ""
 
 
-def test_of_three_groups_the_labels_are_dealt_anew() -> None:
+def test_of_three_groups_the_labels_are_dealt_anew():
     events, totals = np.array([0, 3, 9]), np.array([40, 40, 40])
     expected = stats.chi2_contingency(np.stack([events, totals - events])).pvalue
     assert same_share_p(events, totals) == pytest.approx(expected, abs=0.004)
 
 
-def test_three_equal_shares_are_no_evidence() -> None:
+def test_three_equal_shares_are_no_evidence():
     assert same_share_p(np.array([2, 2, 2]), np.array([10, 10, 10])) == 1
 
 
-def test_the_order_of_images_changes_nothing() -> None:
+def test_the_order_of_images_changes_nothing():
     records = list(planted(0.05, 0.25))
     labels = [{"gender": "mf"[int(record.id) % 2]} for record in records]
     again = [replace(r, labels=label) for r, label in zip(records, labels, strict=True)]

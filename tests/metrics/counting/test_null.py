@@ -11,8 +11,6 @@ the tests named ``test_..._and_why``; ``docs/counting.md`` repeats it for reader
 ``experiments/null_coverage`` has the same with many more data sets.
 """
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
@@ -200,7 +198,7 @@ def mean(estimates_given: Sequence[Estimate]) -> float:
     return float(np.mean([e.value for e in estimates_given]))
 
 
-def test_no_counting_metric_is_forgotten() -> None:
+def test_no_counting_metric_is_forgotten():
     """But quality, which takes too long for here (``experiments/null_coverage``), and those of
     refusals and of language models, whose null is in their own tests.
     """
@@ -225,14 +223,14 @@ def test_no_counting_metric_is_forgotten() -> None:
         *((*one, "drawn") for one in NEUTRAL_WITHOUT_LABELS),
     ],
 )
-def test_what_amplifies_nothing_is_neutral(name: str, part: str, design: str) -> None:
+def test_what_amplifies_nothing_is_neutral(name, part, design):
     intervals = estimates(name, part, design)
     assert holds(intervals), f"{covering(intervals)} of {DATA_SETS} intervals cover 0"
     assert no_false_alarms(intervals), f"{alarms(intervals)} of {DATA_SETS} intervals lie above 0"
 
 
 @pytest.mark.parametrize(("name", "part"), [*SAME_LABELS, ("ba_mals", "published:joint")])
-def test_groups_named_are_neutral_with_the_labels_of_the_images(name: str, part: str) -> None:
+def test_groups_named_are_neutral_with_the_labels_of_the_images(name, part):
     intervals = estimates(name, part, "drawn")
     assert holds(intervals), f"{covering(intervals)} of {DATA_SETS} intervals cover 0"
     assert no_false_alarms(intervals)
@@ -242,7 +240,7 @@ def test_groups_named_are_neutral_with_the_labels_of_the_images(name: str, part:
 
 
 @pytest.mark.parametrize(("name", "part"), SAME_LABELS)
-def test_groups_named_fall_below_0_with_shuffled_labels_and_why(name: str, part: str) -> None:
+def test_groups_named_fall_below_0_with_shuffled_labels_and_why(name, part):
     """Where a pair leans is read off the same labels that are subtracted.
 
     Of shuffled labels it is where their noise leans, which captions do not share, so every pair
@@ -253,14 +251,14 @@ def test_groups_named_fall_below_0_with_shuffled_labels_and_why(name: str, part:
     assert alarms(intervals) == 0
 
 
-def test_published_ba_mals_of_shuffled_labels_falls_below_0_and_why() -> None:
+def test_published_ba_mals_of_shuffled_labels_falls_below_0_and_why():
     """The same reason; of 6 men in 10 noise seldom takes an object across the threshold of 1/2."""
     scores = of_even_groups("published:joint")
     assert falls_below_0([e.value for e in scores])
     assert alarms(scores) == 0
 
 
-def test_ba_mals_of_shuffled_labels_is_neutral_where_groups_are_even() -> None:
+def test_ba_mals_of_shuffled_labels_is_neutral_where_groups_are_even():
     scores = of_even_groups("score")
     assert holds(scores)
     assert not falls_below_0([e.value for e in scores])
@@ -274,7 +272,7 @@ def of_even_groups(part: str) -> list[Estimate]:
     ]
 
 
-def test_t_to_a_of_shuffled_labels_is_0_where_other_labels_say_how_pairs_lean() -> None:
+def test_t_to_a_of_shuffled_labels_is_0_where_other_labels_say_how_pairs_lean():
     """The reason of the test before: with the next data set's signs nothing is lost."""
     metric = METRICS["ba_directional"]
     assert isinstance(metric, LabelledTaskMetric)
@@ -297,7 +295,7 @@ def counted(metric: LabelledTaskMetric, corpus: Corpus) -> Counts:
     return counts_of(sums, sides.n_groups)
 
 
-def test_a_to_t_of_objects_falls_below_0_by_the_mention_rate_and_why() -> None:
+def test_a_to_t_of_objects_falls_below_0_by_the_mention_rate_and_why():
     """One caption names fewer objects than an image holds; with equal rates A->T is neutral."""
     intervals = estimates("ba_directional as published", "a_to_t", "drawn")
     rates = parts("ba_directional as published", "drawn", 0)
@@ -306,7 +304,7 @@ def test_a_to_t_of_objects_falls_below_0_by_the_mention_rate_and_why() -> None:
     assert alarms(intervals) == 0
 
 
-def test_t_to_a_over_all_images_falls_below_0_by_silence_and_why() -> None:
+def test_t_to_a_over_all_images_falls_below_0_by_silence_and_why():
     """A caption that names no group counts as 0 for every group under ``denominator=images``."""
     silent = estimates("ba_directional", "t_to_a:images", "drawn")
     assert mean(silent) < 2 * mean(estimates("ba_directional", "t_to_a:named", "drawn"))
@@ -316,9 +314,7 @@ def test_t_to_a_over_all_images_falls_below_0_by_silence_and_why() -> None:
 
 @pytest.mark.parametrize("design", DESIGNS)
 @pytest.mark.parametrize("part", ["a_to_t", "t_to_a"])
-def test_multi_directional_as_published_is_above_0_by_chance_and_why(
-    part: str, design: str
-) -> None:
+def test_multi_directional_as_published_is_above_0_by_chance_and_why(part, design):
     """A mean of absolute changes; its signed row beside it raises no alarm.
 
     Its interval reaches down towards what is left without the noise, but seldom as far as 0.
@@ -328,7 +324,7 @@ def test_multi_directional_as_published_is_above_0_by_chance_and_why(
 
 
 @pytest.mark.parametrize("name", ["gender_error", "group_accuracy"])
-def test_errors_are_above_0_without_amplification_and_why(name: str) -> None:
+def test_errors_are_above_0_without_amplification_and_why(name):
     """They look at captions alone, and people misname too: amplification is less people's own."""
     intervals = estimates(name, "score", "shuffled")
     assert not METRICS[name].info.amplification
@@ -340,7 +336,7 @@ def _all(name: str, design: str) -> list[Mapping[str, Part]]:
     return [parts(name, design, seed) for seed in range(DATA_SETS)]
 
 
-def test_the_ratio_to_labels_leans_to_even_by_slips_and_why() -> None:
+def test_the_ratio_to_labels_leans_to_even_by_slips_and_why():
     """One caption in 20 slips in either group, so 3 of 60 men and 2 of 40 women change sides."""
     lines = ["woman"] * 3 + ["man"] * 57 + ["man"] * 2 + ["woman"] * 38
     labels = "m" * 60 + "f" * 40
@@ -424,15 +420,13 @@ def value(name: str, part: str, corpus: Corpus) -> float:
         ("multi_directional", "a_to_t", by_person, OBJECTS),
     ],
 )
-def test_the_sign_turns_when_captions_swap_the_groups(
-    name: str, part: str, caption: Callable[[str, str], str], words: Sequence[str]
-) -> None:
+def test_the_sign_turns_when_captions_swap_the_groups(name, part, caption, words):
     """Everything goes with its own group instead of 7 in 10, and then with the other: 0.3, -0.7."""
     assert value(name, part, world(caption, truly)) == pytest.approx(0.3)
     assert value(name, part, world(swapped(caption, words), truly)) == pytest.approx(-0.7)
 
 
-def test_the_sign_of_the_ratio_turns_when_captions_swap_the_groups() -> None:
+def test_the_sign_of_the_ratio_turns_when_captions_swap_the_groups():
     before = value("gender_ratio", "score", world(mostly_men, truly))
     after = value("gender_ratio", "score", world(swapped(mostly_men, GROUPS), truly))
     assert before > 0 > after
@@ -440,7 +434,7 @@ def test_the_sign_of_the_ratio_turns_when_captions_swap_the_groups() -> None:
 
 
 @pytest.mark.parametrize("name", ["differential_fairness", "cooccurrence"])
-def test_the_sign_turns_when_captioner_and_people_change_places(name: str) -> None:
+def test_the_sign_turns_when_captioner_and_people_change_places(name):
     """Skews have no side, so whom an object goes with is the same to them; who says it is not."""
     result = value(name, "score", world(by_person, truly))
     assert result > 0
@@ -449,7 +443,7 @@ def test_the_sign_turns_when_captioner_and_people_change_places(name: str) -> No
     assert same == pytest.approx(result)
 
 
-def test_the_parts_of_groups_change_places_in_co_occurrence() -> None:
+def test_the_parts_of_groups_change_places_in_co_occurrence():
     one, other = world(by_person, truly), world(swapped(by_person, GROUPS), truly)
     ratio, disparity = "object:cake:model", "disparity:male:car"
     before = value("cooccurrence", ratio, one)
@@ -457,7 +451,7 @@ def test_the_parts_of_groups_change_places_in_co_occurrence() -> None:
     assert value("cooccurrence", disparity, one) > 0 > value("cooccurrence", disparity, other)
 
 
-def test_right_and_wrong_change_places_when_captions_swap_the_groups() -> None:
+def test_right_and_wrong_change_places_when_captions_swap_the_groups():
     right, wrong = world(by_object, truly), world(swapped(by_object, GROUPS), truly)
     assert value("gender_error", "score", right) == pytest.approx(0.3)
     assert value("gender_error", "score", wrong) == pytest.approx(0.7)

@@ -1,7 +1,5 @@
 """Planted biases that move a counting metric, and ones that must not."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import pytest
@@ -63,21 +61,19 @@ def holds_zero(part: Part) -> bool:
         ("cooccurrence", "score", ()),
     ],
 )
-def test_a_captioner_that_imagines_typical_objects_amplifies(
-    metric: str, part: str, words: tuple[str, ...]
-) -> None:
+def test_a_captioner_that_imagines_typical_objects_amplifies(metric, part, words):
     assert above_zero(scores(metric, "amplifier", *words)[part])
     assert not above_zero(scores(metric, "faithful", *words)[part])
 
 
 @pytest.mark.parametrize("metric", ["gender_error", "group_accuracy"])
-def test_a_captioner_that_follows_the_scene_misgenders(metric: str) -> None:
+def test_a_captioner_that_follows_the_scene_misgenders(metric):
     name = {"gender_error": "score", "group_accuracy": "incorrect:female"}[metric]
     assert above_zero(scores(metric, "stereotyper")[name])
     assert scores(metric, "faithful")[name].estimate.value == 0
 
 
-def test_gender_error_is_the_share_that_was_planted() -> None:
+def test_gender_error_is_the_share_that_was_planted():
     planted = truth(CAPTIONERS["stereotyper"])
     result = scores("gender_error", "stereotyper", "metric.over=named", "metric.words=null")
     expected = planted.contradicted.mean()
@@ -85,14 +81,14 @@ def test_gender_error_is_the_share_that_was_planted() -> None:
     assert estimate.value == pytest.approx(expected, abs=3 * estimate.image_std + 0.01)
 
 
-def test_a_talkative_captioner_has_no_bias_but_moves_a_to_t_as_published() -> None:
+def test_a_talkative_captioner_has_no_bias_but_moves_a_to_t_as_published():
     """What DEFINITIONS warn of: the published form follows the mention rate."""
     loud, same = (scores("ba_directional", c) for c in ("talkative", "faithful"))
     assert loud["mentions:model"].estimate.value > same["mentions:model"].estimate.value
     assert loud["a_to_t"].estimate.value > same["a_to_t"].estimate.value
 
 
-def test_silence_lowers_the_error_and_stands_beside_it() -> None:
+def test_silence_lowers_the_error_and_stands_beside_it():
     words = ("+dataset.captioners.quiet={t_to_a:0.4,gender_word_rate:0.4}",)
     quiet, loud = scores("gender_error", "quiet", *words), scores("gender_error", "stereotyper")
     assert quiet["score"].estimate.value < loud["score"].estimate.value
@@ -100,7 +96,7 @@ def test_silence_lowers_the_error_and_stands_beside_it() -> None:
 
 
 @pytest.mark.parametrize("captioner", ["faithful", "neutral_speaker", "terse"])
-def test_the_ratio_of_a_captioner_without_bias_is_that_of_the_labels(captioner: str) -> None:
+def test_the_ratio_of_a_captioner_without_bias_is_that_of_the_labels(captioner):
     assert holds_zero(scores("gender_ratio", captioner)["score"])
 
 
@@ -122,21 +118,21 @@ def follower() -> Corpus:
     return make_corpus(records)
 
 
-def test_following_the_object_amplifies_task_to_attribute_alone() -> None:
+def test_following_the_object_amplifies_task_to_attribute_alone():
     metric = DirectionalBiasAmplification(GENDER, TASKS, FEW, exclude_tasks=())
     parts = metric.compute(follower(), splits=[]).parts
     assert parts["t_to_a"].estimate.value == pytest.approx(0.3)
     assert parts["a_to_t"].estimate.value == 0
 
 
-def test_following_the_object_shows_in_ba_mals() -> None:
+def test_following_the_object_shows_in_ba_mals():
     metric = BiasAmplificationMALS(GENDER, TASKS, FEW, exclude_tasks=())
     parts = metric.compute(follower(), splits=[]).parts
     assert parts["score"].estimate.value == pytest.approx(0.3)
     assert parts["predictions:task"].estimate.value == pytest.approx(0)
 
 
-def test_error_and_ratio_by_hand() -> None:
+def test_error_and_ratio_by_hand():
     corpus = make_corpus(
         [
             record(0, "a man", "m"),
@@ -159,7 +155,7 @@ def test_error_and_ratio_by_hand() -> None:
     assert [ratio[p].estimate.value for p in ("model", "human", "score")] == [0.5, 1.5, -1.0]
 
 
-def test_captions_that_name_the_wrong_group_are_shown() -> None:
+def test_captions_that_name_the_wrong_group_are_shown():
     texts = ["a man", "a woman", "a man and a woman", "a person"]
     corpus = make_corpus([record(i, text, "m") for i, text in enumerate(texts)])
     (line,) = GenderError(GENDER, FEW).compute(corpus, splits=[]).tables["misnamed"]
@@ -167,24 +163,24 @@ def test_captions_that_name_the_wrong_group_are_shown() -> None:
     assert (line["caption"], line["named"], line["wrong"]) == ("a woman", group, 1)
 
 
-def test_of_many_wrong_captions_a_dozen_is_shown() -> None:
+def test_of_many_wrong_captions_a_dozen_is_shown():
     corpus = make_corpus([record(i, "a woman", "m") for i in range(50)])
     lines = GenderError(GENDER, FEW).compute(corpus, splits=[]).tables["misnamed"]
     assert (len(lines), lines[0]["wrong"]) == (MOST_EXAMPLES, 50)
 
 
-def test_where_nobody_is_misnamed_there_is_no_table() -> None:
+def test_where_nobody_is_misnamed_there_is_no_table():
     corpus = make_corpus([record(i, "a man", "m") for i in range(5)])
     assert GenderError(GENDER, FEW).compute(corpus, splits=[]).tables == {}
 
 
-def test_a_ratio_to_nobody_is_absent() -> None:
+def test_a_ratio_to_nobody_is_absent():
     corpus = make_corpus([record(0, "a man", "m"), record(1, "a person", "f")])
     parts = GenderRatio(GENDER, FEW).compute(corpus, splits=[]).parts
     assert str(parts["model"].estimate.value) == "nan"
 
 
-def test_undefined_pairs_are_absent_and_counted() -> None:
+def test_undefined_pairs_are_absent_and_counted():
     corpus = make_corpus(
         [record(0, "a man", "m", objects="car"), record(1, "a woman", "f", objects="car")]
     )
@@ -205,12 +201,12 @@ def test_undefined_pairs_are_absent_and_counted() -> None:
         ("multi_directional", ["metric.exclude_tasks=[persons]"], "did you mean 'person'"),
     ],
 )
-def test_an_unknown_choice_is_refused(metric: str, words: list[str], problem: str) -> None:
+def test_an_unknown_choice_is_refused(metric, words, problem):
     with pytest.raises(UsageError, match=problem):
         compose.cell([f"metric={metric}", *words]).build("metric")
 
 
-def test_objects_are_asked_for_where_there_are_none() -> None:
+def test_objects_are_asked_for_where_there_are_none():
     corpus = make_corpus([record(0, "a man", "m"), record(1, "a woman", "f")])
     with pytest.raises(NotApplicableError, match="no objects"):
         DirectionalBiasAmplification(GENDER, TASKS, FEW, exclude_tasks=()).compute(
@@ -218,7 +214,7 @@ def test_objects_are_asked_for_where_there_are_none() -> None:
         )
 
 
-def test_three_groups_have_no_ratio_of_two() -> None:
+def test_three_groups_have_no_ratio_of_two():
     cell = compose.cell(
         ["metric=gender_ratio", "attribute=race_unsure", "dataset.n_images=60", "captioner=terse"]
     )
@@ -226,13 +222,13 @@ def test_three_groups_have_no_ratio_of_two() -> None:
         cell.build("metric").compute(cell.corpus(), splits=[])
 
 
-def test_images_without_a_caption_or_a_group_are_no_corpus() -> None:
+def test_images_without_a_caption_or_a_group_are_no_corpus():
     corpus = make_corpus([record(0, None, "m", "a man"), record(1, "a man", "unsure")])
     with pytest.raises(DataError, match="no image has both"):
         GenderError(GENDER, FEW).compute(corpus, splits=[])
 
 
-def test_the_captioner_is_described_without_people() -> None:
+def test_the_captioner_is_described_without_people():
     texts = ["a man and a car", "a woman and a cake"] * 5
     corpus = make_corpus([record(i, t, "mf"[i % 2]) for i, t in enumerate(texts)])
     metric = Cooccurrence(GENDER, TASKS, FEW, min_support=1, exclude_tasks=())
@@ -243,7 +239,7 @@ def test_the_captioner_is_described_without_people() -> None:
 
 
 @pytest.mark.parametrize("n_images", [MOST_BUNDLES // 2, MOST_BUNDLES * 3])
-def test_bundles_of_images_leave_the_interval_as_wide_as_it_is(n_images: int) -> None:
+def test_bundles_of_images_leave_the_interval_as_wide_as_it_is(n_images):
     assert FEWEST_BUNDLES < MOST_BUNDLES
     texts = ["a man", "a man", "a man", "a woman"] * (n_images // 4)
     corpus = make_corpus([record(i, text, "m") for i, text in enumerate(texts)])

@@ -1,7 +1,5 @@
 """The counting metrics on the real captioners: published cells, and worked cases end to end."""
 
-from __future__ import annotations
-
 import ast
 import csv
 import json
@@ -59,14 +57,14 @@ def parts(metric: Metric, corpus: Corpus) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("captioner", PUBLISHED)
-def test_the_published_gender_error(captioner: str) -> None:
+def test_the_published_gender_error(captioner):
     tolerance = oracle("gender_error_ratio")["published_tolerance"]["error"]
     result = 100 * values(captioner, "gender_error")["score"]
     assert result == pytest.approx(PUBLISHED[captioner][1], abs=tolerance)
 
 
 @pytest.mark.parametrize("captioner", PUBLISHED)
-def test_the_published_gender_ratio(captioner: str) -> None:
+def test_the_published_gender_ratio(captioner):
     if (captioner, "ratio") in MISFITS:
         pytest.xfail(MISFITS[captioner, "ratio"])
     tolerance = oracle("gender_error_ratio")["published_tolerance"]["ratio"]
@@ -75,7 +73,7 @@ def test_the_published_gender_ratio(captioner: str) -> None:
 
 
 @pytest.mark.parametrize("captioner", ORACLE_NAMES)
-def test_gender_words_count_as_the_reference_code_counts(captioner: str) -> None:
+def test_gender_words_count_as_the_reference_code_counts(captioner):
     published = oracle("gender_error_ratio")["captioners"][ORACLE_NAMES[captioner]]
     error, ratio, rates = (
         values(captioner, f) for f in ("gender_error", "gender_ratio", "group_accuracy")
@@ -94,7 +92,7 @@ def test_gender_words_count_as_the_reference_code_counts(captioner: str) -> None
     assert ours == pytest.approx({key: published[key] for key in ours}, abs=1e-9)
 
 
-def test_the_th10_file_is_not_behind_the_published_nic() -> None:
+def test_the_th10_file_is_not_behind_the_published_nic():
     assert values("nic", "gender_ratio")["model"] == pytest.approx(3.189, abs=5e-4)
     assert values("nic", "gender_error")["score"] == pytest.approx(0.16438, abs=5e-6)
 
@@ -154,7 +152,7 @@ def labelled_images(captioner: str) -> Corpus:
 
 
 @pytest.mark.parametrize(("captioner", "name"), [("nic", "NIC"), ("sat", "SAT")])
-def test_labels_from_objects(captioner: str, name: str) -> None:
+def test_labels_from_objects(captioner, name):
     words = oracle("gender_error_ratio")
     attribute = gender(words["masculine"], words["feminine"])
     vocabulary = categories("counting_real_coco_objects")
@@ -200,7 +198,7 @@ def described_images(captioner: str) -> Corpus:
 
 
 @pytest.mark.parametrize(("captioner", "name"), [("nic", "NIC"), ("sat", "SAT")])
-def test_labels_from_human_captions(captioner: str, name: str) -> None:
+def test_labels_from_human_captions(captioner, name):
     words = oracle("counting_real_human_captions")["extraction"]["gender_words"]
     attribute = gender(words["masculine"], words["feminine"])
     vocabulary = categories("counting_real_human_captions")
@@ -232,7 +230,7 @@ def test_labels_from_human_captions(captioner: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(("captioner", "name"), [("nic", "NIC"), ("sat", "SAT")])
-def test_the_ratio_to_men_of_objects(captioner: str, name: str) -> None:
+def test_the_ratio_to_men_of_objects(captioner, name):
     words = oracle("gender_error_ratio")
     case = oracle("gender_groups_cooccurrence")["cooccurrence"][name]
     metric = Cooccurrence(
@@ -246,7 +244,7 @@ def test_the_ratio_to_men_of_objects(captioner: str, name: str) -> None:
     assert {key: result[key] for key in expected} == pytest.approx(expected, abs=1e-9)
 
 
-def test_lics_masking_list_fits_the_published_error_too() -> None:
+def test_lics_masking_list_fits_the_published_error_too():
     gender_error = GenderError(compose.cell([]).build("attribute"), FEW, words="lic")
     assert (
         round(100 * parts(gender_error, labelled_images("sat"))["score"], 1) == PUBLISHED["sat"][1]

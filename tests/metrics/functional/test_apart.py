@@ -1,7 +1,5 @@
 """Directions from other images than those counted: the formulas, and what they are for."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 
 import numpy as np
@@ -44,7 +42,7 @@ def halves(n: int, random: np.random.Generator) -> Counts:
 
 
 @pytest.mark.parametrize("denominator", DENOMINATORS)
-def test_where_folds_are_alike_t_to_a_is_the_published(denominator: str) -> None:
+def test_where_folds_are_alike_t_to_a_is_the_published(denominator):
     one = Counts.of(*images(50, RANDOM))
     t_to_a_pairs = apart.t_to_a_pairs(stacked(one, one), denominator=denominator)
     np.testing.assert_allclose(
@@ -53,13 +51,13 @@ def test_where_folds_are_alike_t_to_a_is_the_published(denominator: str) -> None
 
 
 @pytest.mark.parametrize("predictions", PREDICTIONS)
-def test_where_folds_are_alike_mals_is_the_published(predictions: str) -> None:
+def test_where_folds_are_alike_mals_is_the_published(predictions):
     one = Counts.of(*images(50, RANDOM))
     result = apart.mals_tasks_of_folds(stacked(one, one), predictions=predictions)
     np.testing.assert_allclose(result, mals_tasks(one, predictions=predictions))
 
 
-def test_a_fold_is_counted_in_the_direction_of_the_others() -> None:
+def test_a_fold_is_counted_in_the_direction_of_the_others():
     """Men with the task in one fold, women in the other; captions name nobody."""
     men, women = (np.eye(2)[[k, k, 1 - k]] for k in range(2))
     task, nobody = np.array([[1], [1], [0]]), np.zeros((3, 2))
@@ -69,14 +67,14 @@ def test_a_fold_is_counted_in_the_direction_of_the_others() -> None:
     assert directional_pairs(apart.whole(folds), "t_to_a").tolist() == [[0.0], [0.0]]
 
 
-def test_a_task_that_is_absent_stays_unknown() -> None:
+def test_a_task_that_is_absent_stays_unknown():
     a, _, a_hat, t_hat = images(20, RANDOM)
     folds = stacked(*(Counts.of(a, np.zeros((20, 3)), a_hat, t_hat) for _ in range(2)))
     assert np.isnan(apart.t_to_a_pairs(folds)).all()
     assert np.isnan(apart.mals_tasks_of_folds(folds)).all()
 
 
-def test_labels_that_are_noise_are_no_mitigation() -> None:
+def test_labels_that_are_noise_are_no_mitigation():
     """Captions lack the noise by which labels lean: the published numbers take that for a loss."""
     folds = [halves(40, np.random.default_rng(seed)) for seed in range(300)]
     t_to_a = [nanmean(apart.t_to_a_pairs(fold, denominator="named"), 2) for fold in folds]

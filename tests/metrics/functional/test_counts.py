@@ -1,7 +1,5 @@
 """The counting formulas against worked cases, and what must hold for any counts."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 
@@ -41,33 +39,33 @@ def counts_of(name: str) -> Counts:
 
 @pytest.mark.parametrize("name", HAND)
 @pytest.mark.parametrize(("direction", "key"), [("a_to_t", "BA_AtoT"), ("t_to_a", "BA_TtoA")])
-def test_ba_directional_of_hand_tables(name: str, direction: str, key: str) -> None:
+def test_ba_directional_of_hand_tables(name, direction, key):
     directional = amplification.ba_directional(counts_of(name), direction)
     assert directional == pytest.approx(case(name)["expected"][key], abs=1e-9)
 
 
 @pytest.mark.parametrize("name", HAND)
 @pytest.mark.parametrize(("direction", "key"), [("a_to_t", "BA_AtoT"), ("t_to_a", "BA_TtoA")])
-def test_ba_directional_of_each_pair(name: str, direction: str, key: str) -> None:
+def test_ba_directional_of_each_pair(name, direction, key):
     directional_pairs = amplification.directional_pairs(counts_of(name), direction)
     expected = np.array(case(name)["expected"][f"{key}_matrix_attr_by_task"], float)
     np.testing.assert_allclose(directional_pairs, expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", HAND)
-def test_signs_of_hand_tables(name: str) -> None:
+def test_signs_of_hand_tables(name):
     expected = case(name)["expected"]["indicator_sign_attr_by_task"]
     assert amplification.association(counts_of(name)).tolist() == expected
 
 
 @pytest.mark.parametrize("name", HAND)
-def test_ba_mals_of_hand_tables(name: str) -> None:
+def test_ba_mals_of_hand_tables(name):
     expected = case(name)["expected"]["BA_MALS"]
     assert amplification.ba_mals(counts_of(name)) == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", HAND)
-def test_counts_of_hand_tables(name: str) -> None:
+def test_counts_of_hand_tables(name):
     counts, expected = counts_of(name), case(name)["counts"]
     assert counts.labels.T.tolist() == expected["labels_task_by_attr"]
     assert counts.joint.T.tolist() == expected["joint_predictions_task_by_attr"]
@@ -78,7 +76,7 @@ def test_counts_of_hand_tables(name: str) -> None:
     ("reading", "kind"), [("code_reading", "complete"), ("paper_reading", "subsets")]
 )
 @pytest.mark.parametrize(("direction", "key"), [("a_to_t", "G_to_M"), ("t_to_a", "M_to_G")])
-def test_multi_of_hand_tables(name: str, reading: str, kind: str, direction: str, key: str) -> None:
+def test_multi_of_hand_tables(name, reading, kind, direction, key):
     a, t, a_hat, t_hat, weights = columns(case(name)["rows"])
     labels, predicted = sparse.csr_array(t), sparse.csr_array(t_hat)
     sets = task_sets(labels, kind, max_size=t.shape[1])
@@ -101,11 +99,11 @@ def tied() -> Counts:
     return Counts.of(groups_, task[:, None], groups_, (task | first)[:, None])
 
 
-def test_exact_independence_is_decided_with_integers() -> None:
+def test_exact_independence_is_decided_with_integers():
     assert amplification.ba_directional(tied(), "a_to_t") == 0.0
 
 
-def test_a_tie_may_count_as_a_negative_correlation() -> None:
+def test_a_tie_may_count_as_a_negative_correlation():
     expected = oracle("counting_hand")["float_noise_tie"][
         "expected_if_tie_means_y0_as_in_the_paper"
     ]
@@ -114,7 +112,7 @@ def test_a_tie_may_count_as_a_negative_correlation() -> None:
 
 
 @pytest.mark.parametrize("after", [0, 1])
-def test_ba_mals_of_the_released_table(after: int) -> None:
+def test_ba_mals_of_the_released_table(after):
     published = oracle("counting_hand")["zhao2017_released_table"]
     table = np.array([row[1:] for row in published["rows_name_train_before_after"]])
     expected = published[("mean_amplification_before", "mean_amplification_after")[after]]
@@ -122,7 +120,7 @@ def test_ba_mals_of_the_released_table(after: int) -> None:
     assert mals_of_ratios == pytest.approx(expected, abs=1e-9)
 
 
-def test_the_authors_example_by_group() -> None:
+def test_the_authors_example_by_group():
     groups_ = np.array([[0, 1]] * 3 + [[1, 0]] * 5)
     labels = np.array([[0, 1, 1, 0, 0, 0, 0, 1]]).T
     predicted = np.array([[1, 1, 1, 0, 0, 0, 0, 0]]).T
@@ -160,7 +158,7 @@ def real_counts(name: str, captioner: str) -> tuple[Counts, dict[str, float]]:
 
 @pytest.mark.parametrize("captioner", ["NIC", "SAT"])
 @pytest.mark.parametrize("name", ["counting_real_coco_objects", "counting_real_human_captions"])
-def test_real_counts_give_the_published_codes_numbers(name: str, captioner: str) -> None:
+def test_real_counts_give_the_published_codes_numbers(name, captioner):
     counts, expected = real_counts(name, captioner)
     values = {
         "BA_arrow_AtoT_WR": amplification.ba_directional(counts, "a_to_t"),
@@ -179,7 +177,7 @@ def test_real_counts_give_the_published_codes_numbers(name: str, captioner: str)
 
 
 @pytest.mark.parametrize("captioner", ["NIC", "SAT"])
-def test_gaic_rates(captioner: str) -> None:
+def test_gaic_rates(captioner):
     published = oracle("gender_groups_cooccurrence")["gaic"][captioner]
     counts = np.array(
         [
@@ -199,7 +197,7 @@ def test_gaic_rates(captioner: str) -> None:
 
 
 @pytest.mark.parametrize("captioner", ["NIC", "SAT", "OSCAR"])
-def test_outcome_divergence(captioner: str) -> None:
+def test_outcome_divergence(captioner):
     published = oracle("gender_error_ratio")["captioners"][captioner]
     triples = np.array(
         [
@@ -234,22 +232,20 @@ def numbers(counts: Counts) -> dict[str, np.ndarray]:
 
 
 @given(rows)
-def test_amplification_lies_in_its_range(item: tuple[np.ndarray, ...]) -> None:
+def test_amplification_lies_in_its_range(item):
     values = np.array(list(numbers(counted(item)).values()))
     known = values[np.isfinite(values)]
     assert (np.abs(known) <= 1 + 1e-12).all()
 
 
 @given(codes, flags)
-def test_predictions_that_equal_labels_amplify_nothing(a: np.ndarray, t: np.ndarray) -> None:
+def test_predictions_that_equal_labels_amplify_nothing(a, t):
     result = numbers(counted((a, t, a, t)))
     assert all(np.isnan(value) or abs(value) < 1e-12 for value in result.values())
 
 
 @given(rows, st.permutations(range(K)), st.permutations(range(N)))
-def test_names_and_order_do_not_matter(
-    item: tuple[np.ndarray, ...], names: list[int], order: list[int]
-) -> None:
+def test_names_and_order_do_not_matter(item, names, order):
     a, t, a_hat, t_hat = (column[order] for column in item)
     turned = np.append(np.array(names), -1)
     other = numbers(counted((turned[a], t, turned[a_hat], t_hat)))
@@ -258,7 +254,7 @@ def test_names_and_order_do_not_matter(
 
 
 @given(flags)
-def test_sets_are_those_that_images_hold(t: np.ndarray) -> None:
+def test_sets_are_those_that_images_hold(t):
     sets = task_sets(sparse.csr_array(t), "subsets", max_size=3)
     expected = {
         combination
@@ -274,13 +270,13 @@ def test_sets_are_those_that_images_hold(t: np.ndarray) -> None:
 
 
 @given(flags)
-def test_complete_sets_are_those_of_whole_images(t: np.ndarray) -> None:
+def test_complete_sets_are_those_of_whole_images(t):
     sets = task_sets(sparse.csr_array(t), "complete", max_size=T)
     assert set(sets) == {tuple(np.flatnonzero(row).tolist()) for row in t if row.any()}
 
 
 @given(arrays.arrays(np.float64, (K, T), elements=st.integers(0, 50)))
-def test_epsilon_is_no_smaller_than_that_of_any_pair(joint: np.ndarray) -> None:
+def test_epsilon_is_no_smaller_than_that_of_any_pair(joint):
     sizes = np.full(K, 50.0)
     whole = groups.differential_fairness(joint, sizes)
     for pair in itertools.combinations(range(K), 2):
@@ -288,36 +284,36 @@ def test_epsilon_is_no_smaller_than_that_of_any_pair(joint: np.ndarray) -> None:
     assert whole >= 0
 
 
-def test_epsilon_without_a_prior_is_unknown_for_a_group_never_given_the_task() -> None:
+def test_epsilon_without_a_prior_is_unknown_for_a_group_never_given_the_task():
     epsilons = groups.epsilons(np.array([[5.0], [0.0]]), np.array([9.0, 9.0]), "none")
     assert np.isnan(epsilons).all()
 
 
 @given(arrays.arrays(np.float64, (2, T), elements=st.integers(0, 50)))
-def test_skew_of_two_groups_is_the_distance_of_the_ratio_from_a_half(pairs: np.ndarray) -> None:
+def test_skew_of_two_groups_is_the_distance_of_the_ratio_from_a_half(pairs):
     ratio = groups.group_shares(pairs)[0]
     np.testing.assert_allclose(groups.skew(pairs), np.abs(ratio - 0.5), atol=1e-12)
 
 
 @given(arrays.arrays(np.float64, (K, T), elements=st.integers(0, 50)))
-def test_bias_disparity_of_equal_counts_is_zero(pairs: np.ndarray) -> None:
+def test_bias_disparity_of_equal_counts_is_zero(pairs):
     bias_disparity = groups.bias_disparity(pairs, pairs)
     assert np.nan_to_num(bias_disparity).any() == np.False_
 
 
-def test_hendricks_distance_leaves_out_objects_without_an_image() -> None:
+def test_hendricks_distance_leaves_out_objects_without_an_image():
     mention_distance = groups.mention_distance(
         np.array([[4.0, 7.0]]), np.array([[2.0, 1.0]]), np.array([10.0, 0.0])
     )
     assert mention_distance == pytest.approx([2 / 10.0005])
 
 
-def test_nothing_known_has_no_mean() -> None:
+def test_nothing_known_has_no_mean():
     assert np.isnan(nanmean(np.full((2, 2), np.nan), 2))
 
 
 @pytest.mark.parametrize("absent", ["keep", "drop"])
-def test_an_object_never_predicted_stays_in_the_number_of_objects_or_not(absent: str) -> None:
+def test_an_object_never_predicted_stays_in_the_number_of_objects_or_not(absent):
     a = np.array([[1, 0], [1, 0], [0, 1]])
     t, never = np.array([[1, 1]] * 3), np.array([[1, 0]] * 3)
     men = np.array([[1, 0]] * 3)

@@ -1,7 +1,5 @@
 """DBAC's arithmetic: the oracle's cases, its limits, and what each named choice changes."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any
@@ -77,7 +75,7 @@ def louder(side: Side, times: float) -> Side:
 
 @pytest.mark.parametrize("number", range(5))
 @pytest.mark.parametrize("who", ["M", "H"])
-def test_omega_is_as_in_the_worked_case(number: int, who: str) -> None:
+def test_omega_is_as_in_the_worked_case(number, who):
     example = case(number)
     other = example["P_t_hat" if who == "M" else "P_t"]
     result = omega(np.array([[example[f"Q_{who}"]]]), np.array([other]), np.array([example["P_a"]]))
@@ -85,13 +83,13 @@ def test_omega_is_as_in_the_worked_case(number: int, who: str) -> None:
 
 
 @pytest.mark.parametrize("number", range(4))
-def test_dbac_is_as_in_the_worked_case(number: int) -> None:
+def test_dbac_is_as_in_the_worked_case(number):
     example = case(number)
     result = dbac(np.array(example["omega_M"]), np.array(example["omega_H"]), example["epsilon"])
     assert result.item() == pytest.approx(example["DBAC"], abs=tolerance())
 
 
-def test_dbac_of_nothing_is_unknown_in_the_worked_case() -> None:
+def test_dbac_of_nothing_is_unknown_in_the_worked_case():
     example = case(4)
     assert example["DBAC"] is None
     assert np.isnan(dbac(np.array(example["omega_M"]), np.array(example["omega_H"])))
@@ -99,7 +97,7 @@ def test_dbac_of_nothing_is_unknown_in_the_worked_case() -> None:
 
 @pytest.mark.parametrize("aggregate", AGGREGATES)
 @pytest.mark.parametrize("number", range(4))
-def test_every_aggregate_of_one_pair_is_the_worked_case(number: int, aggregate: str) -> None:
+def test_every_aggregate_of_one_pair_is_the_worked_case(number, aggregate):
     example = case(number)
     model, human = (
         one_pair(example["Q_M"], example["P_t_hat"]),
@@ -111,7 +109,7 @@ def test_every_aggregate_of_one_pair_is_the_worked_case(number: int, aggregate: 
     assert result.item() == pytest.approx(example["DBAC"], abs=tolerance())
 
 
-def test_omega_of_an_ideal_attacker_is_bayes_rule() -> None:
+def test_omega_of_an_ideal_attacker_is_bayes_rule():
     bayes_identity = oracle()["bayes_identity"]
     ideal = np.array(bayes_identity["Q_at_of_an_ideal_attacker_P_a_given_t"])
     result = omega(ideal, np.array(bayes_identity["P_t"]), np.array(bayes_identity["P_a"]))
@@ -122,7 +120,7 @@ def test_omega_of_an_ideal_attacker_is_bayes_rule() -> None:
 
 @given(st.lists(st.integers(1, 1000), min_size=6, max_size=6))
 @settings(deadline=None, max_examples=50)
-def test_bayes_rule_holds_for_any_table_of_counts(counts: list[int]) -> None:
+def test_bayes_rule_holds_for_any_table_of_counts(counts):
     joint = np.reshape(counts, (2, 3)) / sum(counts)
     of_group, of_task = joint.sum(axis=1), joint.sum(axis=0)
     result = omega(joint / of_task, of_task, of_group)
@@ -135,12 +133,12 @@ def test_bayes_rule_holds_for_any_table_of_counts(counts: list[int]) -> None:
 @pytest.mark.parametrize(
     ("model", "human", "limit"), [(0.0, 0.4, -1), (0.4, 0.0, 1), (0.4, 0.4, 0)]
 )
-def test_limits(model: float, human: float, limit: int) -> None:
+def test_limits(model, human, limit):
     assert dbac(np.array(model), np.array(human)).item() == pytest.approx(limit, abs=1e-7)
 
 
 @pytest.mark.parametrize("epsilon", [EPSILON, 1e-3])
-def test_both_omegas_zero_is_unknown_whatever_epsilon_says(epsilon: float) -> None:
+def test_both_omegas_zero_is_unknown_whatever_epsilon_says(epsilon):
     assert np.isnan(dbac(np.array(0.0), np.array(0.0), epsilon))
 
 
@@ -148,29 +146,27 @@ OMEGAS = st.floats(0, 1e4, allow_subnormal=False)
 
 
 @given(OMEGAS, OMEGAS)
-def test_swapping_the_sides_turns_the_sign(model: float, human: float) -> None:
+def test_swapping_the_sides_turns_the_sign(model, human):
     np.testing.assert_equal(
         dbac(np.array(model), np.array(human)), -dbac(np.array(human), np.array(model))
     )
 
 
 @given(OMEGAS, OMEGAS)
-def test_the_score_lies_between_minus_one_and_one(model: float, human: float) -> None:
+def test_the_score_lies_between_minus_one_and_one(model, human):
     value = dbac(np.array(model), np.array(human)).item()
     assert np.isnan(value) if model + human == 0 else -1 < value < 1
 
 
 @given(OMEGAS, OMEGAS, OMEGAS)
-def test_the_score_grows_with_the_models_omega(one: float, two: float, human: float) -> None:
+def test_the_score_grows_with_the_models_omega(one, two, human):
     low, high = (dbac(np.array(omega_m), np.array(human + 1)) for omega_m in sorted((one, two)))
     assert low <= high
 
 
 @pytest.mark.parametrize("aggregate", [a for a in AGGREGATES if a != "weighted"])
 @pytest.mark.parametrize("prior", ["counts", "none"])
-def test_swapping_the_sides_turns_the_sign_unless_people_weigh_the_pairs(
-    aggregate: str, prior: str
-) -> None:
+def test_swapping_the_sides_turns_the_sign_unless_people_weigh_the_pairs(aggregate, prior):
     # Not for prior=shared, which takes people's P(other): that side is then another.
     one = dbac_of(MODEL, HUMAN, aggregate=aggregate, prior=prior)
     assert dbac_of(HUMAN, MODEL, aggregate=aggregate, prior=prior) == pytest.approx(-one)
@@ -178,7 +174,7 @@ def test_swapping_the_sides_turns_the_sign_unless_people_weigh_the_pairs(
 
 @pytest.mark.parametrize("aggregate", AGGREGATES)
 @pytest.mark.parametrize("prior", PRIORS)
-def test_equal_sides_score_exactly_zero(aggregate: str, prior: str) -> None:
+def test_equal_sides_score_exactly_zero(aggregate, prior):
     assert dbac_of(MODEL, MODEL, aggregate=aggregate, prior=prior) == 0
 
 
@@ -186,43 +182,41 @@ def test_equal_sides_score_exactly_zero(aggregate: str, prior: str) -> None:
 
 
 @pytest.mark.parametrize("aggregate", AGGREGATES)
-def test_twice_as_many_mentions_are_a_third_under_the_published_prior(aggregate: str) -> None:
+def test_twice_as_many_mentions_are_a_third_under_the_published_prior(aggregate):
     dbac = dbac_of(louder(HUMAN, 2), HUMAN, aggregate=aggregate, prior="counts")
     assert dbac == pytest.approx(1 / 3, abs=1e-6)
 
 
-def test_the_third_is_exact_but_for_epsilon() -> None:
+def test_the_third_is_exact_but_for_epsilon():
     result = pair_scores(one_pair(1.0, 0.5), one_pair(1.0, 0.25), np.array([0.5]), "counts")
     assert result.item() == 0.5 / (1.5 + EPSILON)
 
 
 @pytest.mark.parametrize("aggregate", AGGREGATES)
 @pytest.mark.parametrize("prior", ["shared", "none"])
-def test_twice_as_many_mentions_are_nothing_under_the_other_priors(
-    aggregate: str, prior: str
-) -> None:
+def test_twice_as_many_mentions_are_nothing_under_the_other_priors(aggregate, prior):
     assert dbac_of(louder(HUMAN, 2), HUMAN, aggregate=aggregate, prior=prior) == 0
 
 
 @given(st.floats(0.1, 10))
-def test_saying_k_times_as_much_scores_as_arithmetic_has_it(times: float) -> None:
+def test_saying_k_times_as_much_scores_as_arithmetic_has_it(times):
     dbac = dbac_of(louder(HUMAN, times), HUMAN)
     assert dbac == pytest.approx((times - 1) / (times + 1), abs=1e-6)
 
 
-def test_without_a_prior_a_pair_compares_qualities() -> None:
+def test_without_a_prior_a_pair_compares_qualities():
     result = pair_scores(one_pair(3.0, 0.1), one_pair(1.0, 0.7), np.array([0.2]), "none")
     assert result.item() == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("aggregate", ["per_pair", "marginal"])
-def test_only_per_caption_tells_a_shared_prior_from_none(aggregate: str) -> None:
+def test_only_per_caption_tells_a_shared_prior_from_none(aggregate):
     shared, none = (dbac_of(aggregate=aggregate, prior=prior) for prior in ("shared", "none"))
     assert shared == pytest.approx(none, abs=1e-6)
 
 
 @given(st.floats(0.1, 10))
-def test_in_a_mean_of_pairs_the_given_variables_prior_cancels(times: float) -> None:
+def test_in_a_mean_of_pairs_the_given_variables_prior_cancels(times):
     one, two = (dbac_score(MODEL, HUMAN, item, ALL).item() for item in (GIVEN, times * GIVEN))
     assert one == pytest.approx(two, abs=1e-6)
 
@@ -231,7 +225,7 @@ def test_in_a_mean_of_pairs_the_given_variables_prior_cancels(times: float) -> N
 
 
 @pytest.mark.parametrize("prior", PRIORS)
-def test_aggregates_agree_on_one_pair(prior: str) -> None:
+def test_aggregates_agree_on_one_pair(prior):
     lines = [
         dbac_score(
             one_pair(0.8, 0.2, 7),
@@ -246,24 +240,24 @@ def test_aggregates_agree_on_one_pair(prior: str) -> None:
     assert lines == pytest.approx([lines[0]] * len(AGGREGATES))
 
 
-def test_per_pair_is_the_mean_of_the_pairs() -> None:
+def test_per_pair_is_the_mean_of_the_pairs():
     pairs = pair_scores(MODEL, HUMAN, GIVEN, "counts")
     assert dbac_of(aggregate="per_pair") == pytest.approx(pairs.mean())
 
 
-def test_weighted_weighs_pairs_by_what_people_mention() -> None:
+def test_weighted_weighs_pairs_by_what_people_mention():
     pairs = pair_scores(MODEL, HUMAN, GIVEN, "counts")
     assert dbac_of() == pytest.approx(np.average(pairs, weights=HUMAN.mentions))
 
 
-def test_what_is_never_named_has_omega_zero_though_no_attacker_predicted_it() -> None:
+def test_what_is_never_named_has_omega_zero_though_no_attacker_predicted_it():
     quality = np.array([[np.nan, np.nan]])
     assert omega(quality, np.array([0.0, 0.1]), np.array([0.5]))[0].tolist() == pytest.approx(
         [0.0, np.nan], nan_ok=True
     )
 
 
-def test_per_caption_weighs_pairs_by_their_mentions() -> None:
+def test_per_caption_weighs_pairs_by_their_mentions():
     means = [
         np.average(omega(item.quality, item.other, GIVEN), weights=item.mentions)
         for item in (MODEL, HUMAN)
@@ -271,7 +265,7 @@ def test_per_caption_weighs_pairs_by_their_mentions() -> None:
     assert dbac_of(aggregate="per_caption") == pytest.approx(dbac(*map(np.array, means)).item())
 
 
-def test_marginal_takes_the_mean_of_each_prior() -> None:
+def test_marginal_takes_the_mean_of_each_prior():
     means = [item.overall * item.other.mean() / GIVEN.mean() for item in (MODEL, HUMAN)]
     assert dbac_of(aggregate="marginal") == pytest.approx(dbac(*map(np.array, means)).item())
 
@@ -284,9 +278,7 @@ def ideal(of_task_given_group: list[list[float]]) -> Side:
 
 
 @pytest.mark.parametrize(("aggregate", "sign"), [("per_pair", -1), ("per_caption", 1)])
-def test_of_ideal_attackers_only_weighing_by_mentions_sees_amplification(
-    aggregate: str, sign: int
-) -> None:
+def test_of_ideal_attackers_only_weighing_by_mentions_sees_amplification(aggregate, sign):
     """Omega is P(t | a): what one group gains the other loses, from a smaller base."""
     people, captioner = ideal([[0.65, 0.35], [0.35, 0.65]]), ideal([[0.75, 0.25], [0.25, 0.75]])
     result = dbac_score(
@@ -296,7 +288,7 @@ def test_of_ideal_attackers_only_weighing_by_mentions_sees_amplification(
 
 
 @pytest.mark.parametrize("aggregate", ["per_pair", "per_caption"])
-def test_pairs_without_support_do_not_count(aggregate: str) -> None:
+def test_pairs_without_support_do_not_count(aggregate):
     supported = np.array([[True, True, False], [True, False, True]])
     wild = replace(MODEL, quality=np.where(supported, MODEL.quality, 1e6))
     one, two = (dbac_of(m, supported=supported, aggregate=aggregate) for m in (MODEL, wild))
@@ -304,7 +296,7 @@ def test_pairs_without_support_do_not_count(aggregate: str) -> None:
 
 
 @pytest.mark.parametrize("aggregate", ["per_pair", "per_caption"])
-def test_pairs_without_captions_are_left_out(aggregate: str) -> None:
+def test_pairs_without_captions_are_left_out(aggregate):
     empty = np.array([[False, True, False], [False, False, False]])
     holed = replace(MODEL, quality=np.where(empty, np.nan, MODEL.quality))
     assert dbac_of(holed, aggregate=aggregate) == pytest.approx(
@@ -312,7 +304,7 @@ def test_pairs_without_captions_are_left_out(aggregate: str) -> None:
     )
 
 
-def test_a_pair_unknown_on_one_side_is_left_out_on_both() -> None:
+def test_a_pair_unknown_on_one_side_is_left_out_on_both():
     qualities = [np.array([[5.0, 1.0]]), np.array([[np.nan, 1.0]])]
     human, model = (
         Side(quality, np.array(1.0), np.array([0.5, 0.5]), np.ones((1, 2))) for quality in qualities
@@ -324,13 +316,13 @@ def test_a_pair_unknown_on_one_side_is_left_out_on_both() -> None:
 
 
 @pytest.mark.parametrize("aggregate", ["per_pair", "per_caption"])
-def test_no_supported_pair_is_unknown(aggregate: str) -> None:
+def test_no_supported_pair_is_unknown(aggregate):
     assert np.isnan(dbac_of(supported=np.zeros((2, 3), bool), aggregate=aggregate))
 
 
 @pytest.mark.parametrize("aggregate", AGGREGATES)
 @pytest.mark.parametrize("prior", PRIORS)
-def test_seeds_and_resamples_are_free_axes(aggregate: str, prior: str) -> None:
+def test_seeds_and_resamples_are_free_axes(aggregate, prior):
     """(B, S) scores at once are the scores of each b and s alone."""
     sides = [[side(10 * b + s) for s in range(3)] for b in range(2)]
     stacked = Side(

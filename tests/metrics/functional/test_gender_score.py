@@ -1,7 +1,5 @@
 """Belief revision and bias ratios against published and worked cases."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -44,25 +42,25 @@ def cut(value: float) -> float:
 
 
 @pytest.mark.parametrize("who", ["man", "woman"])
-def test_the_published_example_to_the_last_digit(who: str) -> None:
+def test_the_published_example_to_the_last_digit(who):
     case = cases()["worked_example_published"]
     result = scored(case[who]["lm"], case[who]["sim"], case["p_object"])
     assert result == pytest.approx(case[who]["score"], abs=1e-12, rel=0)
 
 
-def test_the_published_ratio() -> None:
+def test_the_published_ratio():
     case = cases()["worked_example_published"]
     scores = np.array([[case["man"]["score"], case["woman"]["score"]]])
     assert 100 * bias_ratio(scores)[0] == pytest.approx(case["ratio_to_m_percent"], abs=1e-10)
 
 
-def test_the_published_estimate() -> None:
+def test_the_published_estimate():
     case = cases()["worked_example_published"]
     groups, _ = estimated(np.array([[case["man"]["score"], case["woman"]["score"]]]))
     assert ("man", "woman")[groups[0]] == case["estimated_gender"]
 
 
-def test_the_second_example_from_either_of_its_two_published_values() -> None:
+def test_the_second_example_from_either_of_its_two_published_values():
     case = cases()["second_example_published"]
     for key, expected in zip(
         ("score_man_in_README", "score_man_in_another_output_file"),
@@ -76,43 +74,41 @@ def test_the_second_example_from_either_of_its_two_published_values() -> None:
 # --- edges
 
 
-def test_edge_values() -> None:
+def test_edge_values():
     for case in cases()["edge_values"]["cases"]:
         result = scored(case["lm"], case["sim"], case["p_object"])
         assert result == pytest.approx(case["score"], abs=1e-12), case
 
 
 @pytest.mark.parametrize("similarity", [-1.0, -1.0000001, 1.0000001])
-def test_what_rounding_puts_outside_is_clamped(similarity: float) -> None:
+def test_what_rounding_puts_outside_is_clamped(similarity):
     assert scored(0.2, similarity, 0.3) == (1.0 if similarity > 0 else 0.0)
 
 
-def test_an_unknown_similarity_is_no_number() -> None:
+def test_an_unknown_similarity_is_no_number():
     assert math.isnan(scored(0.2, math.nan, 0.3))
 
 
 @given(SHARES, st.floats(-1, 1), SHARES)
-def test_a_score_is_a_probability(likelihood: float, similarity: float, probability: float) -> None:
+def test_a_score_is_a_probability(likelihood, similarity, probability):
     assert 0 <= scored(likelihood, similarity, probability) <= 1
 
 
 @given(st.floats(0.01, 0.99), st.floats(0, 0.98), SHARES)
-def test_more_similarity_never_lowers_a_score(
-    likelihood: float, similarity: float, probability: float
-) -> None:
+def test_more_similarity_never_lowers_a_score(likelihood, similarity, probability):
     more = scored(likelihood, similarity + 0.01, probability)
     assert more >= scored(likelihood, similarity, probability) - 1e-12
 
 
 @given(st.floats(-0.99, 0.99))
-def test_an_object_that_is_everywhere_revises_nothing(similarity: float) -> None:
+def test_an_object_that_is_everywhere_revises_nothing(similarity):
     assert revision(np.array(similarity), np.array(1.0)) == 1.0
 
 
 # --- published tables
 
 
-def test_table_2_follows_from_its_averages_cut_off_not_rounded() -> None:
+def test_table_2_follows_from_its_averages_cut_off_not_rounded():
     for row in rows(2):
         means = np.array([[row["avg_man"], row["avg_woman"]]])
         assert bias_ratio(means)[0] == pytest.approx(row["eq1_to_m"], abs=1e-12)
@@ -120,7 +116,7 @@ def test_table_2_follows_from_its_averages_cut_off_not_rounded() -> None:
         assert lines == [row["published_to_m"], row["published_to_w"]]
 
 
-def test_table_3_follows_from_its_averages_in_41_of_42_cells() -> None:
+def test_table_3_follows_from_its_averages_in_41_of_42_cells():
     matches = []
     for row in rows(3):
         man, woman, person = (np.array([row[f"avg_{k}"]]) for k in ("man", "woman", "person"))
@@ -135,7 +131,7 @@ def test_table_3_follows_from_its_averages_in_41_of_42_cells() -> None:
     assert (sum(matches), len(matches)) == (41, 42)
 
 
-def test_table_5_follows_from_its_counts() -> None:
+def test_table_5_follows_from_its_counts():
     for row in rows(5):
         counts = np.array([[row["man"], row["woman"]]], np.float64)
         lines = [cut(bias_ratio(counts, k)[0]) for k in (0, 1)]
@@ -146,21 +142,21 @@ def test_table_5_follows_from_its_counts() -> None:
 
 
 @pytest.mark.parametrize("values", [[0.0, 0.1], [0.2, -0.1], [math.nan, 0.2]])
-def test_a_ratio_of_what_is_not_positive_is_no_number(values: list[float]) -> None:
+def test_a_ratio_of_what_is_not_positive_is_no_number(values):
     assert math.isnan(bias_ratio(np.array([values]))[0])
 
 
 @given(st.lists(st.floats(0.01, 10), min_size=2, max_size=5))
-def test_the_shares_of_all_groups_sum_to_one(values: list[float]) -> None:
+def test_the_shares_of_all_groups_sum_to_one(values):
     array = np.array([values])
     assert sum(bias_ratio(array, k)[0] for k in range(len(values))) == pytest.approx(1)
 
 
-def test_three_groups_have_an_estimate_too() -> None:
+def test_three_groups_have_an_estimate_too():
     groups, ties = estimated(np.array([[0.1, 0.4, 0.4], [0.3, 0.1, 0.2]]))
     assert (groups.tolist(), ties.tolist()) == ([1, 0], [True, False])
 
 
-def test_an_unknown_score_has_no_estimate() -> None:
+def test_an_unknown_score_has_no_estimate():
     groups, ties = estimated(np.array([[math.nan, 0.4]]))
     assert (groups.tolist(), ties.tolist()) == ([-1], [False])

@@ -1,7 +1,5 @@
 """Rankings, and entropies at their top, against worked cases and lists."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -29,7 +27,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_fairness_is_that_of_the_worked_cases(name: str) -> None:
+def test_fairness_is_that_of_the_worked_cases(name):
     retrieval_fairness = oracle("retrieval_debias")["retrieval_fairness"]
     (case,) = (item for item in retrieval_fairness["cases"] if item["name"] == name)
     counts = [np.array(item, float) for item in case["top_k_group_counts_per_concept"]]
@@ -38,21 +36,21 @@ def test_fairness_is_that_of_the_worked_cases(name: str) -> None:
 
 
 @given(st.lists(st.integers(0, 50), min_size=2, max_size=8).filter(any))
-def test_entropy_lies_between_its_ends(counts: list[int]) -> None:
+def test_entropy_lies_between_its_ends(counts):
     assert 0 <= normalised_entropy(np.array(counts, float)) <= 1
 
 
 @given(st.lists(st.integers(0, 50), min_size=2, max_size=8).filter(any))
-def test_the_order_of_groups_plays_no_part(counts: list[int]) -> None:
+def test_the_order_of_groups_plays_no_part(counts):
     forth, back = (normalised_entropy(np.array(item, float)) for item in (counts, counts[::-1]))
     assert forth == pytest.approx(back, abs=1e-12)
 
 
-def test_nothing_retrieved_has_no_entropy() -> None:
+def test_nothing_retrieved_has_no_entropy():
     assert math.isnan(normalised_entropy(np.zeros(3)))
 
 
-def test_a_single_group_is_refused() -> None:
+def test_a_single_group_is_refused():
     with pytest.raises(ValueError, match="two groups"):
         normalised_entropy(np.ones(1))
 
@@ -63,9 +61,7 @@ def rankings_of(queries: np.ndarray, items: np.ndarray, depth: int) -> np.ndarra
 
 @pytest.mark.parametrize("block", [7, 64, 1000])
 @pytest.mark.parametrize("depth", [1, 30, 200])
-def test_the_top_is_that_of_sorting_all(
-    block: int, depth: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_top_is_that_of_sorting_all(block, depth, monkeypatch):
     monkeypatch.setattr(retrieval, "_BLOCK", block)
     random = np.random.default_rng(0)
     queries = random.integers(-2, 3, (5, 4)).astype(np.float32)  # whole numbers, so many tie
@@ -73,13 +69,13 @@ def test_the_top_is_that_of_sorting_all(
     assert (top_ranks(queries, items, depth) == rankings_of(queries, items, depth)).all()
 
 
-def test_more_than_there_is_cannot_be_ranked() -> None:
+def test_more_than_there_is_cannot_be_ranked():
     with pytest.raises(ValueError, match="depth 4"):
         top_ranks(np.ones((1, 2), np.float32), np.ones((3, 2), np.float32), 4)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), min_size=1, max_size=20))
-def test_weights_count_as_if_images_stood_several_times(ranking: list[tuple[int, int]]) -> None:
+def test_weights_count_as_if_images_stood_several_times(ranking):
     weights, groups = (np.array(item) for item in zip(*ranking, strict=True))
     spelled_out = np.repeat(groups, weights)[:6]
     weighted_count = weighted_counts(weights[None].astype(float), groups, 3, 6)[0]
@@ -87,7 +83,7 @@ def test_weights_count_as_if_images_stood_several_times(ranking: list[tuple[int,
 
 
 @pytest.mark.parametrize("block", [1, 100_000])
-def test_places_are_those_of_sorting_all(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_places_are_those_of_sorting_all(block, monkeypatch):
     monkeypatch.setattr(retrieval, "_BLOCK", block)
     random = np.random.default_rng(0)
     queries, items = random.integers(-1, 2, (2, 60, 4)).astype(np.float32)  # many tie

@@ -1,9 +1,6 @@
 """Gender-object distance: worked cases on real GloVe, a tiny corpus by hand, and refusals."""
 
-from __future__ import annotations
-
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -85,7 +82,7 @@ def near() -> tuple[list[str], np.ndarray]:
     return names, cosines(vectors_read.rows(names), vectors_read.rows(["man", "woman", "person"]))
 
 
-def test_cosines_of_glove(near: tuple[list[str], np.ndarray]) -> None:
+def test_cosines_of_glove(near):
     names, result = near
     for name, item in zip(names, result, strict=True):
         case = glove()["rows"][name]
@@ -94,8 +91,8 @@ def test_cosines_of_glove(near: tuple[list[str], np.ndarray]) -> None:
 
 
 def test_an_objects_ratio_where_its_cosines_are_positive(
-    near: tuple[list[str], np.ndarray],
-) -> None:
+    near,
+):
     names, result = near
     ratios = bias_ratio(result[:, :2])
     for name, item, ratio in zip(names, result, ratios, strict=True):
@@ -105,7 +102,7 @@ def test_an_objects_ratio_where_its_cosines_are_positive(
             assert math.isnan(ratio)
 
 
-def test_the_ratio_of_averages(near: tuple[list[str], np.ndarray]) -> None:
+def test_the_ratio_of_averages(near):
     names, result = near
     means = mean_cosines(np.ones(len(names)), result)
     case = glove()
@@ -120,54 +117,54 @@ def test_the_ratio_of_averages(near: tuple[list[str], np.ndarray]) -> None:
 # --- by hand
 
 
-def test_a_distance_is_the_mean_over_what_is_named(vectors: str) -> None:
+def test_a_distance_is_the_mean_over_what_is_named(vectors):
     result = values(vectors)
     hot_dog = math.sqrt(0.5)  # the mean of two words
     assert result["distance:male:model"] == pytest.approx((0.8 + 0.6 + hot_dog + 0.8) / 4)
     assert result["distance:female:model"] == pytest.approx((0.6 + 0.8 + hot_dog + 0.6) / 4)
 
 
-def test_a_side_is_the_first_groups_share_in_the_averages(vectors: str) -> None:
+def test_a_side_is_the_first_groups_share_in_the_averages(vectors):
     result = values(vectors)
     male, female = result["distance:male:model"], result["distance:female:model"]
     assert result["model"] == pytest.approx(male / (male + female))
 
 
-def test_people_are_read_position_by_position(vectors: str) -> None:
+def test_people_are_read_position_by_position(vectors):
     hot_dog = math.sqrt(0.5)
     first, second = (0.6 + hot_dog + 0.8) / 3, 0.6
     assert values(vectors)["distance:male:human"] == pytest.approx((first + second) / 2)
 
 
-def test_a_ratio_to_the_neutral_word(vectors: str) -> None:
+def test_a_ratio_to_the_neutral_word(vectors):
     result = values(vectors)
     expected = result["distance:male:model"] / result["distance:person:model"]
     assert result["to_neutral:male:model"] == pytest.approx(expected)
 
 
-def test_cooccurrence_is_of_captions_that_name_one_group(vectors: str) -> None:
+def test_cooccurrence_is_of_captions_that_name_one_group(vectors):
     result = values(vectors)
     assert result["cooccurrence:model"] == pytest.approx(2 / 3)
     assert result["cooccurrence:oven:human"] == pytest.approx(1 / 2)
 
 
-def test_leakage_is_the_captioners_captions_for_one_of_peoples(vectors: str) -> None:
+def test_leakage_is_the_captioners_captions_for_one_of_peoples(vectors):
     """The paper's Table 3; people name a man in 1 and a woman in 2 first captions of the four."""
     result = values(vectors, positions=1)
     assert (result["leakage:male"], result["leakage:female"]) == (2.0, 0.5)
 
 
-def test_whom_captions_name_does_not_move_the_distance(vectors: str) -> None:
+def test_whom_captions_name_does_not_move_the_distance(vectors):
     women = [text.replace("man", "woman").replace("wowoman", "woman") for text in MODEL]
     assert values(vectors, corpus(women))["score"] == pytest.approx(values(vectors)["score"])
 
 
-def test_other_things_move_it(vectors: str) -> None:
+def test_other_things_move_it(vectors):
     ovens = [text.replace("tie", "oven") for text in MODEL]
     assert values(vectors, corpus(ovens))["score"] < values(vectors)["score"]
 
 
-def test_captions_like_peoples_score_0(vectors: str) -> None:
+def test_captions_like_peoples_score_0(vectors):
     assert values(vectors, corpus(human=[[text] for text in MODEL]))["score"] == 0
 
 
@@ -175,12 +172,12 @@ def test_captions_like_peoples_score_0(vectors: str) -> None:
 
 
 @pytest.mark.parametrize(("oov", "expected"), [("zero", 0.4), ("skip", 0.8)])
-def test_a_word_without_a_vector(oov: Any, expected: float, vectors: str) -> None:
+def test_a_word_without_a_vector(oov, expected, vectors):
     result = values(vectors, corpus(["a man with a tie", "a zzz", "a man", "a man"]), oov=oov)
     assert result["distance:male:model"] == pytest.approx(expected)
 
 
-def test_names_of_ones_own_are_objects(vectors: str) -> None:
+def test_names_of_ones_own_are_objects(vectors):
     named = corpus(["a man against a tie", "a woman", "a man", "a man"])
     result = values(vectors, named, objects=["tie", "against"])
     assert result["cooccurrence:against:model"] == 1.0
@@ -188,14 +185,14 @@ def test_names_of_ones_own_are_objects(vectors: str) -> None:
     assert result["object:tie"] == pytest.approx(0.8 / 1.4)
 
 
-def test_the_table_says_whom_an_object_is_nearest_to(vectors: str) -> None:
+def test_the_table_says_whom_an_object_is_nearest_to(vectors):
     lines = metric(vectors).compute(corpus(), splits=[]).tables["objects"]
     first = lines[0]
     assert (first["object"], first["captions"], first["with male"]) == ("tie", 2, 1)
     assert {line["object"]: line["nearest"] for line in lines}["tie"] == "person"
 
 
-def test_a_sentence_encoder_stands_in_for_vectors(tmp_path: Path) -> None:
+def test_a_sentence_encoder_stands_in_for_vectors(tmp_path):
     _, bert = language_models()
     settings = {"sentence_encoder": str(bert), "device": "cpu", "cache": str(tmp_path)}
     result = values("glove", corpus(), **settings)
@@ -206,41 +203,41 @@ def test_a_sentence_encoder_stands_in_for_vectors(tmp_path: Path) -> None:
 # --- refusals
 
 
-def test_no_object_with_a_vector_is_told(vectors: str) -> None:
+def test_no_object_with_a_vector_is_told(vectors):
     for oov in ("skip", "zero"):
         with pytest.raises(NotApplicableError, match="none of the 1 objects has a vector"):
             values(vectors, objects=["qqq"], oov=oov)
 
 
-def test_vectors_that_know_no_word_are_refused(tmp_path: Path) -> None:
+def test_vectors_that_know_no_word_are_refused(tmp_path):
     path = tmp_path / "german.txt"
     path.write_text("hund 1 2\nkatze 2 1\n", encoding="utf-8")
     with pytest.raises(NotApplicableError, match="objects has a vector in"):
         values(str(path))
 
 
-def test_a_groups_word_without_a_vector_is_refused(vectors: str) -> None:
+def test_a_groups_word_without_a_vector_is_refused(vectors):
     with pytest.raises(NotApplicableError, match="'qqq', the word for male, has no vector"):
         values(vectors, terms={"male": "qqq"})
 
 
 @pytest.mark.parametrize("oov", ["zero", "skip"])
-def test_objects_without_a_vector_are_told(oov: Any, vectors: str) -> None:
+def test_objects_without_a_vector_are_told(oov, vectors):
     score = metric(vectors, objects=["tie", "qqq"], oov=oov).compute(corpus(), splits=[])
     assert any("qqq" in note and f"metric.oov={oov}" in note for note in score.notes)
 
 
 @pytest.mark.parametrize("objects", [[], [" "], ["tie", "Tie"]])
-def test_names_must_be_distinct_names(vectors: str, objects: list[str]) -> None:
+def test_names_must_be_distinct_names(vectors, objects):
     with pytest.raises(UsageError, match="give distinct names of objects"):
         metric(vectors, objects=objects)
 
 
-def test_absent_vectors_are_known_before_any_work(tmp_path: Path) -> None:
+def test_absent_vectors_are_known_before_any_work(tmp_path):
     with pytest.raises(ResourceError, match="no such file"):
         metric(str(tmp_path / "none.txt")).require()
 
 
-def test_an_absent_encoder_is_known_before_any_work() -> None:
+def test_an_absent_encoder_is_known_before_any_work():
     with pytest.raises(ResourceError, match="models prefetch"):
         metric("glove", sentence_encoder="princeton-nlp/sup-simcse-roberta-base").require()

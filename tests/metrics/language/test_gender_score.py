@@ -1,7 +1,5 @@
 """The Gender Score: against a second, naive implementation, and what it must refuse."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any
@@ -131,45 +129,39 @@ def expected() -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("group", ["male", "female"])
-def test_a_groups_mean_is_that_of_its_captions(
-    group: str, computed: dict[str, float], expected: dict[str, Any]
-) -> None:
+def test_a_groups_mean_is_that_of_its_captions(group, computed, expected):
     assert computed[f"gs:{group}"] == pytest.approx(np.mean(expected["model"][group]), rel=1e-5)
 
 
 @pytest.mark.parametrize("side", ["model", "human"])
-def test_a_side_is_the_first_groups_share_in_the_means(
-    side: str, computed: dict[str, float], expected: dict[str, Any]
-) -> None:
+def test_a_side_is_the_first_groups_share_in_the_means(side, computed, expected):
     male, female = (np.mean(expected[side][group]) for group in ("male", "female"))
     assert computed[side] == pytest.approx(male / (male + female), rel=1e-5)
 
 
-def test_the_score_is_the_models_less_peoples(computed: dict[str, float]) -> None:
+def test_the_score_is_the_models_less_peoples(computed):
     assert computed["score"] == pytest.approx(computed["model:paired"] - computed["human:paired"])
 
 
-def test_the_estimate_is_how_often_the_first_group_scores_highest(
-    computed: dict[str, float], expected: dict[str, Any]
-) -> None:
+def test_the_estimate_is_how_often_the_first_group_scores_highest(computed, expected):
     assert computed["estimate:model"] == pytest.approx(np.mean(expected["model"]["estimate"]))
 
 
 def test_the_language_models_own_bias_is_of_the_same_captions_told_of_each_group(
-    computed: dict[str, float], expected: dict[str, Any]
-) -> None:
+    computed, expected
+):
     model = expected["model"]
     assert computed["lm:own_bias"] == pytest.approx(
         sum(model["first"]) / sum(model["all"]), rel=1e-5
     )
 
 
-def test_captions_of_nobody_and_of_two_groups_are_not_scored() -> None:
+def test_captions_of_nobody_and_of_two_groups_are_not_scored():
     score = metric().compute(corpus(), splits=[])
-    assert score.audit["model"]["captions"] == 4  # type: ignore[index]
+    assert score.audit["model"]["captions"] == 4
 
 
-def test_pairs_weigh_as_many_as_they_are() -> None:
+def test_pairs_weigh_as_many_as_they_are():
     by_captions, by_pairs = (values(corpus(), weigh=item) for item in ("captions", "pairs"))
     assert by_captions["gs:male"] != by_pairs["gs:male"]
     assert by_captions["gs:female"] == pytest.approx(by_pairs["gs:female"])  # one object each
@@ -178,34 +170,34 @@ def test_pairs_weigh_as_many_as_they_are() -> None:
 # --- what moves it and what does not
 
 
-def test_captions_of_both_sides_alike_score_0() -> None:
+def test_captions_of_both_sides_alike_score_0():
     result = values(corpus(human=[[text] for text in MODEL]))
     assert result["score"] == 0
 
 
-def test_a_swap_of_all_groups_turns_the_score_around() -> None:
+def test_a_swap_of_all_groups_turns_the_score_around():
     swapped = [" ".join(SWAPS.get(w, w) for w in text.split()) for text in MODEL]
     one = values(corpus(human=[[text] for text in swapped]))
     other = values(corpus(swapped, human=[[text] for text in MODEL]))
     assert one["score"] == pytest.approx(-other["score"])
 
 
-def test_signs_and_case_do_not_matter() -> None:
+def test_signs_and_case_do_not_matter():
     loud = [f"{text.capitalize()}." for text in MODEL]
     assert values(corpus(loud))["model"] == pytest.approx(values(corpus())["model"])
 
 
-def test_the_own_bias_stays_when_every_caption_is_told_of_one_group() -> None:
+def test_the_own_bias_stays_when_every_caption_is_told_of_one_group():
     men = [text.replace("woman", "man") for text in MODEL[:4]] + MODEL[4:]
     assert values(corpus(men))["lm:own_bias"] == pytest.approx(values(corpus())["lm:own_bias"])
 
 
-def test_a_group_that_is_never_named_leaves_no_share() -> None:
+def test_a_group_that_is_never_named_leaves_no_share():
     men = [text.replace("woman", "man") for text in MODEL[:4]] + MODEL[4:]
     assert math.isnan(values(corpus(men))["model"])
 
 
-def test_the_own_bias_is_told_beside_the_score() -> None:
+def test_the_own_bias_is_told_beside_the_score():
     (message,) = (n for n in metric().compute(corpus(), splits=[]).notes if "own_bias" in n)
     assert "of the likelihood of the same captions" in message
 
@@ -213,13 +205,13 @@ def test_the_own_bias_is_told_beside_the_score() -> None:
 # --- objects
 
 
-def test_an_objects_share_counts_its_captions() -> None:
+def test_an_objects_share_counts_its_captions():
     result = values(corpus(), objects=["horse", "dog"])
     assert result["cooccurrence:horse:model"] == 0.5
     assert 0 < result["object:horse:model"] < 1
 
 
-def test_an_object_that_no_image_shows_is_told() -> None:
+def test_an_object_that_no_image_shows_is_told():
     with pytest.raises(UsageError, match="no image shows 'hose'; did you mean 'horse'"):
         values(corpus(), objects=["hose"])
 
@@ -227,23 +219,23 @@ def test_an_object_that_no_image_shows_is_told() -> None:
 # --- refusals
 
 
-def test_without_objects_there_is_no_context() -> None:
+def test_without_objects_there_is_no_context():
     with pytest.raises(NotApplicableError, match="has no objects for these images"):
         values(corpus(objects=None))
 
 
-def test_people_alone_are_no_context() -> None:
+def test_people_alone_are_no_context():
     with pytest.raises(NotApplicableError, match="has no objects"):
         values(corpus(objects=[{"person"}] * len(MODEL)))
 
 
-def test_without_people_there_is_no_score() -> None:
+def test_without_people_there_is_no_score():
     score = metric().compute(corpus(human=None), splits=[])
     assert "score" not in score.parts
     assert "no human captions: there is no score" in score.notes
 
 
-def test_nothing_is_scored_again_for_another_pooling(tmp_path: Path) -> None:
+def test_nothing_is_scored_again_for_another_pooling(tmp_path):
     first = values(corpus(), cache=str(tmp_path))
     ordered = sorted(tmp_path.rglob("*.block"))
     second = values(corpus(), cache=str(tmp_path), lm_term="geometric")
@@ -251,7 +243,7 @@ def test_nothing_is_scored_again_for_another_pooling(tmp_path: Path) -> None:
     assert first["model"] != second["model"]
 
 
-def test_the_identity_follows_the_weights_and_not_their_place(tmp_path: Path) -> None:
+def test_the_identity_follows_the_weights_and_not_their_place(tmp_path):
     import shutil
 
     causal, bert = language_models()
@@ -284,20 +276,20 @@ def detected(folder: Path) -> tuple[str, dict[str, float]]:
 
 
 @pytest.mark.parametrize("group", ["male", "female"])
-def test_detections_revise_by_their_confidence(group: str, tmp_path: Path) -> None:
+def test_detections_revise_by_their_confidence(group, tmp_path):
     path, sure = detected(tmp_path)
     built_values = values(corpus(objects=None), context=path)
     expected = naive(list(zip(MODEL, OBJECTS, strict=True)), sure)
     assert built_values[f"gs:{group}"] == pytest.approx(np.mean(expected[group]), rel=1e-5)
 
 
-def test_words_for_people_are_no_objects(tmp_path: Path) -> None:
+def test_words_for_people_are_no_objects(tmp_path):
     result = values(corpus(objects=None), context=detected(tmp_path)[0])
     objects = {name.split(":")[1] for name in result if name.startswith("object:")}
     assert objects == {"horse", "dog", "umbrella"}
 
 
-def test_where_objects_come_from_is_in_the_identity(tmp_path: Path) -> None:
+def test_where_objects_come_from_is_in_the_identity(tmp_path):
     causal, bert = language_models()
     words = (f"metric.language_model={causal}", f"metric.sentence_encoder={bert}")
     pair = (f"metric.context={detected(tmp_path)[0]}", "metric.top_k=2")
@@ -327,7 +319,7 @@ def told_share(text: str, objects: set[str]) -> float:
     return float(male["male"][0] / (male["male"][0] + female["female"][0]))
 
 
-def test_a_words_effect_is_what_its_captions_share_loses_without_it() -> None:
+def test_a_words_effect_is_what_its_captions_share_loses_without_it():
     line = effects()["beach"]  # in one caption that is scored
     whole = told_share("a man with a dog on the beach", {"dog", "umbrella"})
     rest = told_share("a man with a dog on the", {"dog", "umbrella"})
@@ -336,20 +328,20 @@ def test_a_words_effect_is_what_its_captions_share_loses_without_it() -> None:
     assert line["effect"] == pytest.approx(whole - rest, abs=2e-6)
 
 
-def test_words_of_groups_are_not_deleted() -> None:
+def test_words_of_groups_are_not_deleted():
     assert not {"man", "woman", "his", "her"} & effects().keys()
 
 
-def test_a_word_counts_as_often_as_it_stands() -> None:
+def test_a_word_counts_as_often_as_it_stands():
     assert effects()["a"]["times"] == 7
 
 
-def test_few_captions_are_the_same_few() -> None:
+def test_few_captions_are_the_same_few():
     assert effects(2) == effects(2)
     assert len(effects(1)) < len(effects(4))
 
 
-def test_no_deletions_are_no_table() -> None:
+def test_no_deletions_are_no_table():
     assert "deletions" not in metric().compute(corpus(), splits=[]).tables
 
 
@@ -387,14 +379,12 @@ def retold(side: str) -> list[tuple[str, set[str]]]:
 
 
 @pytest.mark.parametrize(("side", "part"), [("model", "gs:person"), ("human", "gs:person:human")])
-def test_the_neutral_mean_is_of_captions_that_name_a_group_told_of_nobody(
-    side: str, part: str
-) -> None:
+def test_the_neutral_mean_is_of_captions_that_name_a_group_told_of_nobody(side, part):
     result = values(corpus(), neutral_words={"his": "their", "her": "their"})
     assert result[part] == pytest.approx(np.mean(neutral_scores(retold(side))), rel=1e-5)
 
 
-def test_the_neutral_mean_may_be_of_captions_that_name_nobody() -> None:
+def test_the_neutral_mean_may_be_of_captions_that_name_nobody():
     result = values(corpus(), neutral_captions="nobody")
     (neutral_score,) = neutral_scores([(MODEL[4], OBJECTS[4])])
     assert result["gs:person"] == pytest.approx(neutral_score, rel=1e-5)
@@ -402,28 +392,26 @@ def test_the_neutral_mean_may_be_of_captions_that_name_nobody() -> None:
 
 @pytest.mark.parametrize("side", ["model", "human"])
 @pytest.mark.parametrize("group", ["male", "female"])
-def test_a_group_is_held_against_the_neutral_mean(
-    side: str, group: str, computed: dict[str, float]
-) -> None:
+def test_a_group_is_held_against_the_neutral_mean(side, group, computed):
     people = ":human" if side == "human" else ""
     expected = computed[f"gs:{group}{people}"] / computed[f"gs:person{people}"]
     assert computed[f"to_neutral:{group}:{side}"] == pytest.approx(expected)
 
 
-def test_a_group_that_is_likelier_than_nobody_has_a_ratio_above_1() -> None:
+def test_a_group_that_is_likelier_than_nobody_has_a_ratio_above_1():
     part = parts(corpus())["to_neutral:male:model"]
     assert part.unit == "ratio"
     assert part.range == (0.0, math.inf)
 
 
-def test_captions_of_nobody_that_are_not_there_leave_no_neutral_mean() -> None:
+def test_captions_of_nobody_that_are_not_there_leave_no_neutral_mean():
     named = [*MODEL[:4], "a man on the beach", "a man"]
     result = values(corpus(named), neutral_captions="nobody")
     assert math.isnan(result["gs:person"])
     assert math.isnan(result["to_neutral:male:model"])
 
 
-def test_a_captioner_that_names_nobody_has_a_neutral_mean_all_the_same() -> None:
+def test_a_captioner_that_names_nobody_has_a_neutral_mean_all_the_same():
     quiet = ["a person on the beach"] * len(MODEL)
     result = values(corpus(quiet), neutral_captions="nobody")
     (name,) = set(np.round(neutral_scores([(MODEL[4], {"umbrella"})]), 9))
@@ -432,7 +420,7 @@ def test_a_captioner_that_names_nobody_has_a_neutral_mean_all_the_same() -> None
     assert 0 < result["gs:person"] < 1
 
 
-def test_neutral_pairs_weigh_as_many_as_they_are() -> None:
+def test_neutral_pairs_weigh_as_many_as_they_are():
     shown = [{"dog", "umbrella"}, {"dog"}]
     texts = ["a person with a dog", "a person on the beach", *MODEL[:4]]
     built_corpus = corpus(texts, objects=[*shown, *OBJECTS[:4]])
@@ -443,12 +431,12 @@ def test_neutral_pairs_weigh_as_many_as_they_are() -> None:
     assert by_captions != by_pairs
 
 
-def test_no_neutral_word_is_no_neutral_part() -> None:
+def test_no_neutral_word_is_no_neutral_part():
     result = values(corpus(), neutral=None)
     assert not [name for name in result if "person" in name or "to_neutral" in name]
 
 
-def test_neutral_captions_move_no_other_number(computed: dict[str, float]) -> None:
+def test_neutral_captions_move_no_other_number(computed):
     without = values(corpus(), neutral=None)
     assert {name: computed[name] for name in without} == pytest.approx(without, nan_ok=True)
 
@@ -457,7 +445,7 @@ def test_neutral_captions_move_no_other_number(computed: dict[str, float]) -> No
 
 
 def examples(**options: Any) -> list[dict[str, Any]]:
-    return list(metric(**options).compute(corpus(), splits=[]).tables["examples"])  # type: ignore[arg-type]
+    return list(metric(**options).compute(corpus(), splits=[]).tables["examples"])
 
 
 def line_of(caption: str, thing: str) -> dict[str, Any]:
@@ -469,12 +457,12 @@ def line_of(caption: str, thing: str) -> dict[str, Any]:
     return line
 
 
-def test_every_caption_that_names_one_group_stands_beside_each_of_its_objects() -> None:
+def test_every_caption_that_names_one_group_stands_beside_each_of_its_objects():
     shown = [(line["image_id"], line["object"]) for line in examples()]
     assert shown == [("0", "horse"), ("1", "horse"), ("2", "dog"), ("2", "umbrella"), ("3", "dog")]
 
 
-def test_an_example_has_the_factors_of_its_score() -> None:
+def test_an_example_has_the_factors_of_its_score():
     line = line_of("a man with a dog on the beach", "umbrella")
     for group in ("male", "female"):
         p, sim = line[f"P(g) {group}"], line[f"similarity {group}"]
@@ -482,7 +470,7 @@ def test_an_example_has_the_factors_of_its_score() -> None:
         assert line[f"score {group}"] == pytest.approx(p**alpha, rel=1e-3)
 
 
-def test_an_example_has_the_likelihood_of_the_caption_told_of_each_group() -> None:
+def test_an_example_has_the_likelihood_of_the_caption_told_of_each_group():
     line = line_of("a man rides his horse", "horse")
     causal, _ = language_models()
     lines = ["a man rides his horse", "a woman rides her horse"]
@@ -490,7 +478,7 @@ def test_an_example_has_the_likelihood_of_the_caption_told_of_each_group() -> No
     assert [line["P(g) male"], line["P(g) female"]] == pytest.approx(expected, abs=1e-6)
 
 
-def test_an_example_has_the_distance_of_each_groups_word_to_the_object() -> None:
+def test_an_example_has_the_distance_of_each_groups_word_to_the_object():
     line = line_of("a woman with a dog", "dog")
     _, bert = language_models()
     man, woman, dog = Frozen(str(bert)).vectors(["man", "woman", "dog"])
@@ -499,7 +487,7 @@ def test_an_example_has_the_distance_of_each_groups_word_to_the_object() -> None
         assert line[f"distance {group}"] == pytest.approx(cosine, abs=1e-5)
 
 
-def test_an_examples_mask_is_filled_for_the_group_with_the_higher_score() -> None:
+def test_an_examples_mask_is_filled_for_the_group_with_the_higher_score():
     line = line_of("a man rides his horse", "horse")
     captions = {"male": "a man rides his horse", "female": "a woman rides her horse"}
     assert line["masked"] == "a [MASK] rides [MASK] horse"
@@ -508,10 +496,10 @@ def test_an_examples_mask_is_filled_for_the_group_with_the_higher_score() -> Non
     assert line["filled by similarity"] == captions[nearest]
 
 
-def test_few_examples_are_the_same_few() -> None:
+def test_few_examples_are_the_same_few():
     assert examples(examples=2) == examples(examples=2)
     assert len({line["caption"] for line in examples(examples=2)}) == 2
 
 
-def test_no_examples_are_no_table() -> None:
+def test_no_examples_are_no_table():
     assert "examples" not in metric(examples=0).compute(corpus(), splits=[]).tables

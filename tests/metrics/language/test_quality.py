@@ -1,7 +1,5 @@
 """Caption quality: the arithmetic against worked cases and a second implementation, the metric."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -54,7 +52,7 @@ def scored(candidates: list[str], references: list[list[str]]) -> tuple[list[flo
 # --- worked cases
 
 
-def test_the_papers_example_of_clipping() -> None:
+def test_the_papers_example_of_clipping():
     """Papineni et al. 2002, example 2: modified unigram precision 2/7, bigram precision 0."""
     the = "the the the the the the the"
     owner = np.zeros(2, np.int64)
@@ -62,7 +60,7 @@ def test_the_papers_example_of_clipping() -> None:
     assert clipped_matches(c, r, owner)[0, :2].tolist() == [2, 0]
 
 
-def test_the_papers_example_of_precision() -> None:
+def test_the_papers_example_of_precision():
     """Papineni et al. 2002, examples 1 and 2: 17/18 and 8/14 of single words, 10/17 and 1/13."""
     good = (
         "it is a guide to action which ensures that the military always obeys the commands of "
@@ -80,11 +78,11 @@ def test_the_papers_example_of_precision() -> None:
         assert clipped_matches(c, r, np.zeros(3, np.int64))[0, :2].tolist() == matches
 
 
-def test_short_captions_are_penalised() -> None:
+def test_short_captions_are_penalised():
     assert scored(["a dog"], [["a dog in the park"]])[0][0] == pytest.approx(math.exp(1 - 5 / 2))
 
 
-def test_cider_d_of_a_hand_worked_pair() -> None:
+def test_cider_d_of_a_hand_worked_pair():
     """Two documents: "a" is in both and weighs nothing, all else weighs log 2.
 
     "a red ball" against "a red dog": of single words red of (red, ball), of pairs "a red" of two;
@@ -94,23 +92,23 @@ def test_cider_d_of_a_hand_worked_pair() -> None:
     assert result == pytest.approx([2.5, 5.0])
 
 
-def test_cider_d_clips_and_penalises_length() -> None:
+def test_cider_d_clips_and_penalises_length():
     """ "red red" against "red": min(2, 1) * 1 / (2 * 1) of single words, one word too many."""
     result = scored(["red red", "park"], [["red"], ["park"]])[1]
     assert result[0] == pytest.approx(10 / 4 * 0.5 * math.exp(-1 / 72))
 
 
-def test_what_no_document_holds_weighs_as_if_one_did() -> None:
+def test_what_no_document_holds_weighs_as_if_one_did():
     recorded = scored(["red ball", "park"], [["red dog", "ball in"], ["park"]])[1]
     unseen = scored(["red big", "park"], [["red dog", "ball in"], ["park"]])[1]
     assert unseen[0] == pytest.approx(recorded[0] / 2)
 
 
-def test_a_caption_without_words_scores_nothing() -> None:
+def test_a_caption_without_words_scores_nothing():
     assert scored(["", "a dog"], [["a dog"], ["a dog in"]])[1][0] == 0
 
 
-def test_bleu_of_captions_too_short_for_an_order_is_absent() -> None:
+def test_bleu_of_captions_too_short_for_an_order_is_absent():
     assert math.isnan(scored(["a dog"], [["a dog"]])[0][2])
 
 
@@ -155,12 +153,12 @@ def plain_cider_d(candidates: list[str], references: list[list[str]]) -> list[fl
     return scores
 
 
-def test_cider_d_equals_a_second_implementation() -> None:
+def test_cider_d_equals_a_second_implementation():
     captions = random_captions(0)
     assert scored(*captions)[1] == pytest.approx(plain_cider_d(*captions), abs=1e-12)
 
 
-def test_both_equal_the_published_tool() -> None:
+def test_both_equal_the_published_tool():
     bleu_module = pytest.importorskip("pycocoevalcap.bleu.bleu")
     cider_module = pytest.importorskip("pycocoevalcap.cider.cider")
     candidates, references = random_captions(1)
@@ -202,14 +200,14 @@ def corpus_of(model: list[str | None], human: list[tuple[str, ...]]) -> Corpus:
 
 
 def compute(corpus: Corpus, **options: object) -> Score:
-    return Quality(GENDER, FEW, **options).compute(corpus, splits=[])  # type: ignore[arg-type]
+    return Quality(GENDER, FEW, **options).compute(corpus, splits=[])
 
 
 def value(parts: dict[str, Part], name: str) -> float:
     return parts[name].estimate.value
 
 
-def test_one_more_person_is_no_better_and_no_worse() -> None:
+def test_one_more_person_is_no_better_and_no_worse():
     """Exchanging the captioner with any person leaves the mean score at 0."""
     human = people(60, 6)
     values = []
@@ -220,13 +218,13 @@ def test_one_more_person_is_no_better_and_no_worse() -> None:
     assert np.mean(values) == pytest.approx(0, abs=0.05)
 
 
-def test_a_captioner_of_other_images_is_worse() -> None:
+def test_a_captioner_of_other_images_is_worse():
     human = people()
     wrong = [human[(i + 1) % len(human)][0] for i in range(len(human))]
     assert compute(corpus_of(wrong, human)).parts["score"].estimate.ci_high < 0
 
 
-def test_a_captioner_that_fails_one_group_has_a_gap() -> None:
+def test_a_captioner_that_fails_one_group_has_a_gap():
     human = people()
     model = [item[0] if i % 2 == 0 else "a person" for i, item in enumerate(human)]
     parts = dict(compute(corpus_of(list(model), human)).parts)
@@ -234,7 +232,7 @@ def test_a_captioner_that_fails_one_group_has_a_gap() -> None:
     assert value(parts, "gap") == value(parts, "group:male") - value(parts, "group:female")
 
 
-def test_pictures_that_are_harder_for_all_are_no_gap() -> None:
+def test_pictures_that_are_harder_for_all_are_no_gap():
     """Captions of one group agree, those of the other do not: people's fall as the captioner's."""
     generator = np.random.default_rng(3)
     texts = [
@@ -248,7 +246,7 @@ def test_pictures_that_are_harder_for_all_are_no_gap() -> None:
     assert value(parts, "gap") < 0.3
 
 
-def test_the_model_side_is_what_the_published_formula_gives() -> None:
+def test_the_model_side_is_what_the_published_formula_gives():
     human = people()
     model = [person[0] for person in people(60, 1)]
     whole, each = scored(model, [list(person) for person in human])
@@ -258,26 +256,26 @@ def test_the_model_side_is_what_the_published_formula_gives() -> None:
 
 
 @pytest.mark.parametrize(("documents", "count"), [("corpus", 60), ("scored", 50)])
-def test_document_frequencies_are_of_the_images_chosen(documents: str, count: int) -> None:
+def test_document_frequencies_are_of_the_images_chosen(documents, count):
     human = people()
     model = [item[0] if i < 50 else None for i, item in enumerate(human)]
     score = compute(corpus_of(list(model), human), documents=documents)
     assert score.audit["n_documents"] == count
 
 
-def test_without_a_second_human_caption_there_is_no_score() -> None:
+def test_without_a_second_human_caption_there_is_no_score():
     score = compute(corpus_of(["a dog"] * 60, people(60, 1)))
     assert set(score.parts) >= {"model", "bleu_4:model", "group:male:model"}
     assert "score" not in score.parts
     assert any("no score" in note for note in score.notes)
 
 
-def test_without_human_captions_nothing_can_be_said() -> None:
+def test_without_human_captions_nothing_can_be_said():
     with pytest.raises(NotApplicableError, match="human captions"):
         compute(corpus_of(["a dog"] * 60, [()] * 60))
 
 
-def test_meteor_without_java_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_meteor_without_java_is_absent(monkeypatch):
     monkeypatch.setattr(quality_formulas.shutil, "which", lambda name: None)
     score = compute(corpus_of(["a dog"] * 60, people()), meteor=True)
     assert math.isnan(score.parts["meteor:model"].estimate.value)
@@ -285,12 +283,12 @@ def test_meteor_without_java_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.skipif(not quality_formulas.has_meteor(), reason="no Java or no pycocoevalcap")
-def test_meteor_of_a_right_caption_is_above_that_of_a_wrong_one() -> None:
+def test_meteor_of_a_right_caption_is_above_that_of_a_wrong_one():
     right, wrong = meteor(["a man rides a horse", "two cakes"], [["a man on a horse"]] * 2)
     assert right > wrong
 
 
 @pytest.mark.parametrize("option", [{"positions": 0}, {"sigma": 0.0}, {"documents": "all"}])
-def test_settings_out_of_range_are_refused(option: dict[str, object]) -> None:
+def test_settings_out_of_range_are_refused(option):
     with pytest.raises(UsageError, match=next(iter(option))):
-        Quality(GENDER, FEW, **option)  # type: ignore[arg-type]
+        Quality(GENDER, FEW, **option)

@@ -1,7 +1,5 @@
 """Visual context from files and networks: which labels count, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -88,7 +86,7 @@ def contexts_of(
 # --- files: which labels count
 
 
-def test_a_labels_confidence_is_the_files(tmp_path: Path) -> None:
+def test_a_labels_confidence_is_the_files(tmp_path):
     contexts = {1: {"dog": 0.75, "kite": 0.5}, 2: {"car": 0.25}}
     assert contexts_by_image(file_of(tmp_path, "a", contexts)) == {
         "1": contexts[1],
@@ -96,17 +94,17 @@ def test_a_labels_confidence_is_the_files(tmp_path: Path) -> None:
     }
 
 
-def test_the_surest_few_count(tmp_path: Path) -> None:
+def test_the_surest_few_count(tmp_path):
     path = file_of(tmp_path, "a", {1: {"dog": 0.3, "kite": 0.5, "car": 0.4}})
     assert contexts_by_image(path, top_k=2) == {"1": {"kite": 0.5, "car": 0.4}}
 
 
-def test_what_a_source_is_not_sure_of_does_not_count(tmp_path: Path) -> None:
+def test_what_a_source_is_not_sure_of_does_not_count(tmp_path):
     path = file_of(tmp_path, "a", {1: {"dog": 0.2, "kite": 0.19}})
     assert contexts_by_image(path) == {"1": {"dog": 0.2}}
 
 
-def test_people_take_no_place_of_the_few(tmp_path: Path) -> None:
+def test_people_take_no_place_of_the_few(tmp_path):
     path = file_of(tmp_path, "a", {1: {"Person": 0.9, "dog": 0.5, "kite": 0.4}})
     built_contexts_by_image = contexts_by_image(path, top_k=2, exclude_labels=frozenset({"person"}))
     assert built_contexts_by_image == {"1": {"dog": 0.5, "kite": 0.4}}
@@ -118,31 +116,31 @@ def test_people_take_no_place_of_the_few(tmp_path: Path) -> None:
 # Cosines: dog and hound 0.8, kite and hound 0.6, kite and car 0.8; dog and kite or car 0 or less.
 
 
-def test_a_label_needs_one_like_it_of_another_source(tmp_path: Path) -> None:
+def test_a_label_needs_one_like_it_of_another_source(tmp_path):
     one = file_of(tmp_path, "a", {1: {"dog": 0.9, "kite": 0.8}, 2: {"dog": 0.9}})
     other = file_of(tmp_path, "b", {1: {"hound": 0.7}})
     assert contexts_by_image(one, other, agreement=0.7) == {"1": {"dog": 0.9, "hound": 0.7}}
 
 
-def test_labels_of_one_source_do_not_vote_for_each_other(tmp_path: Path) -> None:
+def test_labels_of_one_source_do_not_vote_for_each_other(tmp_path):
     one = file_of(tmp_path, "a", {1: {"dog": 0.9, "hound": 0.8, "kite": 0.8}})
     other = file_of(tmp_path, "b", {1: {"car": 0.7}})
     assert contexts_by_image(one, other, agreement=0.7) == {"1": {"kite": 0.8, "car": 0.7}}
 
 
-def test_the_surest_source_of_a_label_counts(tmp_path: Path) -> None:
+def test_the_surest_source_of_a_label_counts(tmp_path):
     one = file_of(tmp_path, "a", {1: {"dog": 0.5}})
     other = file_of(tmp_path, "b", {1: {"dog": 0.75}})
     assert contexts_by_image(one, other, agreement=1) == {"1": {"dog": 0.75}}
 
 
-def test_the_order_of_sources_plays_no_part(tmp_path: Path) -> None:
+def test_the_order_of_sources_plays_no_part(tmp_path):
     one = file_of(tmp_path, "a", {1: {"dog": 0.5, "kite": 0.4}, 3: {"kite": 0.9}})
     other = file_of(tmp_path, "b", {1: {"hound": 0.75}, 3: {"car": 0.9}})
     assert contexts_by_image(one, other) == contexts_by_image(other, one)
 
 
-def test_a_sentence_model_votes(tmp_path: Path) -> None:
+def test_a_sentence_model_votes(tmp_path):
     one = file_of(tmp_path, "a", {1: {"a red dog": 0.5}})
     other = file_of(tmp_path, "b", {1: {"a red dog": 0.25, "horse": 0.9}})
     encoder = Frozen(str(language_models()[1]), device="cpu")
@@ -174,7 +172,7 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.parametrize("write", [write_resnet, write_clip, write_detector])
-def test_a_network_sees_objects_in_pictures(write: Any, photos: Path, tmp_path: Path) -> None:
+def test_a_network_sees_objects_in_pictures(write, photos, tmp_path):
     built_contexts_by_image = contexts_by_image(
         str(write(tmp_path)), of=corpus(6, photos), names=("dog", "kite"), min_confidence=0.0
     )
@@ -184,7 +182,7 @@ def test_a_network_sees_objects_in_pictures(write: Any, photos: Path, tmp_path: 
     }
 
 
-def test_each_picture_is_looked_at_once(photos: Path, tmp_path: Path, looked: list[int]) -> None:
+def test_each_picture_is_looked_at_once(photos, tmp_path, looked):
     model, cache = str(write_resnet(tmp_path / "model")), str(tmp_path / "kept")
     few = contexts_by_image(model, of=corpus(4, photos), cache=cache, min_confidence=0.0)
     more = contexts_by_image(model, of=corpus(6, photos), cache=cache, min_confidence=0.0)
@@ -193,7 +191,7 @@ def test_each_picture_is_looked_at_once(photos: Path, tmp_path: Path, looked: li
     assert {image: more[image] for image in few} == few
 
 
-def test_pictures_that_cannot_be_read_are_told(photos: Path, tmp_path: Path) -> None:
+def test_pictures_that_cannot_be_read_are_told(photos, tmp_path):
     folder = write_photos(tmp_path / "photos", 3)
     (folder / "2.png").write_bytes(BROKEN["902.jpg"])
     model = str(write_resnet(tmp_path / "model"))
@@ -205,13 +203,13 @@ def test_pictures_that_cannot_be_read_are_told(photos: Path, tmp_path: Path) -> 
 # --- refusals
 
 
-def test_a_data_set_without_pictures_is_told(tmp_path: Path) -> None:
+def test_a_data_set_without_pictures_is_told(tmp_path):
     model = str(write_resnet(tmp_path))
     with pytest.raises(NotApplicableError, match=r"has no pictures, which .* needs; set"):
         contexts_by_image(model)
 
 
-def test_drawn_pictures_are_told(tmp_path: Path) -> None:
+def test_drawn_pictures_are_told(tmp_path):
     words = ["metric=gender_ratio", "captioner=faithful", "dataset.n_images=20"]
     drawn = compose.cell(words).corpus()
     model = str(write_resnet(tmp_path))
@@ -219,28 +217,28 @@ def test_drawn_pictures_are_told(tmp_path: Path) -> None:
         contexts_of(model, of=drawn)
 
 
-def test_absent_weights_are_told_before_any_work() -> None:
+def test_absent_weights_are_told_before_any_work():
     with pytest.raises(ResourceError, match="model microsoft/resnet-152, revision main: neither"):
         VisualContext(("microsoft/resnet-152",)).require()
 
 
-def test_an_absent_file_is_told_before_any_work(tmp_path: Path) -> None:
+def test_an_absent_file_is_told_before_any_work(tmp_path):
     with pytest.raises(ResourceError, match=r"seen\.csv is absent .* set metric\.context="):
         VisualContext((str(tmp_path / "seen.csv"),)).require()
 
 
-def test_a_model_that_looks_at_nothing_is_refused() -> None:
+def test_a_model_that_looks_at_nothing_is_refused():
     with pytest.raises(DataError, match="model type 'bert' is not supported here"):
         VisualContext((str(language_models()[1]),)).require()
 
 
-def test_images_that_the_data_set_lacks_are_told(tmp_path: Path) -> None:
+def test_images_that_the_data_set_lacks_are_told(tmp_path):
     path = file_of(tmp_path, "a", {1: {"dog": 0.5}, 77: {"dog": 0.5}})
     (message, _) = contexts_of(path).notes
     assert message == f"{path}: 1 of 2 images are not in dataset 'toy', such as 77"
 
 
-def test_a_file_of_other_images_is_refused(tmp_path: Path) -> None:
+def test_a_file_of_other_images_is_refused(tmp_path):
     path = file_of(tmp_path, "a", {77: {"dog": 0.5}})
     with pytest.raises(
         DataError, match=r"1 of 1 images are not in .* such as 1, 2, 3: use the same"
@@ -248,7 +246,7 @@ def test_a_file_of_other_images_is_refused(tmp_path: Path) -> None:
         contexts_by_image(path)
 
 
-def test_a_file_of_people_alone_is_no_context(tmp_path: Path) -> None:
+def test_a_file_of_people_alone_is_no_context(tmp_path):
     path = file_of(tmp_path, "a", {1: {"person": 0.5}})
     with pytest.raises(NotApplicableError, match="no object is left in any of these images"):
         contexts_by_image(path, exclude_labels=frozenset({"person"}))
@@ -262,7 +260,7 @@ def test_a_file_of_people_alone_is_no_context(tmp_path: Path) -> None:
         (("objects", "a.csv"), "have no confidence and cannot vote"),
     ],
 )
-def test_sources_that_do_not_fit_are_refused(sources: tuple[str, ...], message: str) -> None:
+def test_sources_that_do_not_fit_are_refused(sources, message):
     with pytest.raises(UsageError, match=message):
         VisualContext(sources)
 
@@ -270,7 +268,7 @@ def test_sources_that_do_not_fit_are_refused(sources: tuple[str, ...], message: 
 # --- what it is in a run's identity
 
 
-def test_a_file_is_what_stands_in_it(tmp_path: Path) -> None:
+def test_a_file_is_what_stands_in_it(tmp_path):
     one, same, other = (
         content_of(file_of(tmp_path, name, {1: {label: 0.5}}))
         for name, label in (("a", "dog"), ("b", "dog"), ("c", "kite"))
@@ -278,7 +276,7 @@ def test_a_file_is_what_stands_in_it(tmp_path: Path) -> None:
     assert one == same != other
 
 
-def test_a_network_is_its_files(tmp_path: Path) -> None:
+def test_a_network_is_its_files(tmp_path):
     one, same, other = (
         content_of(str(write_resnet(tmp_path / name, seed)))
         for name, seed in (("a", 0), ("b", 0), ("c", 1))
@@ -289,15 +287,13 @@ def test_a_network_is_its_files(tmp_path: Path) -> None:
 # --- weights of torchvision's detectors
 
 
-def test_weights_that_are_absent_are_refused(tmp_path: Path) -> None:
+def test_weights_that_are_absent_are_refused(tmp_path):
     with pytest.raises(ResourceError, match=r"fasterrcnn\.pth: no such file"):
         VisualContext((str(tmp_path / "fasterrcnn.pth"),)).require()
 
 
 @pytest.mark.slow
-def test_a_detector_of_torchvision_is_a_source(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_detector_of_torchvision_is_a_source(tmp_path, monkeypatch):
     """One whose every box is a dog."""
     net = random_torchvision(monkeypatch)
     dog = next(int(n) for n, name in NAMES_BY_NUMBER.items() if name == "dog")

@@ -51,7 +51,7 @@ class Planted:
 
     strength: float
     codes: Mapping[str, int]
-    spec: Mapping[str, object] = None  # type: ignore[assignment]
+    spec: Mapping[str, object] = None
 
     @property
     def images(self) -> Planted:
@@ -106,25 +106,25 @@ def planted_score(strength: float, *words: str) -> Score:
 
 
 @pytest.mark.parametrize("strength", [0.5, 1.0, 2.0])
-def test_planted_concepts_are_the_least_fair(strength: float) -> None:
+def test_planted_concepts_are_the_least_fair(strength):
     least = [str(line["concept"]) for line in planted_score(strength).tables["concepts"][:10]]
     assert len(set(least) & set(LEANING)) >= 9
 
 
-def test_each_concept_retrieves_the_group_it_leans_to() -> None:
+def test_each_concept_retrieves_the_group_it_leans_to():
     lines = {str(line["concept"]): line for line in planted_score(2.0).tables["concepts"]}
     shares = [float(str(lines[name]["share:male"])) for name in LEANING]
     assert [share > 0.6 for share in shares] == [number % 2 == 0 for number in range(10)]
 
 
-def test_each_concept_names_the_group_it_leans_to() -> None:
+def test_each_concept_names_the_group_it_leans_to():
     lines = {str(line["concept"]): line for line in planted_score(2.0).tables["concepts"]}
     named = [lines[name]["over_represented"] for name in LEANING]
     assert named == ["male", "female"] * 5
     assert max(float(str(lines[name]["p_holm"])) for name in LEANING) < 0.05
 
 
-def test_a_query_that_evens_out_an_uneven_pool_is_not_fair() -> None:
+def test_a_query_that_evens_out_an_uneven_pool_is_not_fair():
     """Nearly as many women as men are retrieved, from a pool of more men: entropy is at its top."""
     score = planted_score(0.12, "metric.concepts=[hair,flowers,cooking,zoo,laptop]")
     lines = score.tables["concepts"]
@@ -133,25 +133,25 @@ def test_a_query_that_evens_out_an_uneven_pool_is_not_fair() -> None:
     assert score.parts["score"].estimate.p_value < 0.01
 
 
-def test_more_strongly_planted_is_less_fair() -> None:
+def test_more_strongly_planted_is_less_fair():
     scores = [
         planted_score(strength).parts["score"].estimate.value for strength in (0.0, 0.5, 1.0, 2.0)
     ]
     assert scores == sorted(scores, reverse=True)
 
 
-def test_without_leaning_the_null_is_held() -> None:
+def test_without_leaning_the_null_is_held():
     parts = planted_score(0.0).parts
     estimate, null = parts["score"].estimate, parts["null"].estimate
     assert estimate.ci_low <= null.value <= estimate.ci_high
 
 
-def test_without_leaning_no_concept_is_accused() -> None:
+def test_without_leaning_no_concept_is_accused():
     lines = planted_score(0.0).tables["concepts"]
     assert [line["concept"] for line in lines if float(str(line["p_holm"])) < 0.05] == []
 
 
-def test_a_projection_restores_fairness_on_images_it_was_not_fitted_to() -> None:
+def test_a_projection_restores_fairness_on_images_it_was_not_fitted_to():
     projected = ("debias=subspace", "debias.side=image", "debias.k=1")
     before, after = (planted_score(2.0, *words).parts for words in ((), projected))
     null = before["null"].estimate.value
@@ -159,13 +159,13 @@ def test_a_projection_restores_fairness_on_images_it_was_not_fitted_to() -> None
     assert after["score"].estimate.value == pytest.approx(null, abs=0.02)
 
 
-def test_images_are_retrieved_that_nothing_was_fitted_to() -> None:
+def test_images_are_retrieved_that_nothing_was_fitted_to():
     here = cell()
     for split in here.build("metric").draw_splits(here.corpus(), SEEDS):
         assert not set(split.train.tolist()) & set(split.test.tolist())
 
 
-def test_debiasings_retrieve_from_the_same_images() -> None:
+def test_debiasings_retrieve_from_the_same_images():
     one, other = (
         cell(f"debias={name}").build("metric").draw_splits(cell().corpus(), SEEDS)
         for name in ("none", "subspace")
@@ -173,20 +173,18 @@ def test_debiasings_retrieve_from_the_same_images() -> None:
     assert [item.digest for item in one] == [item.digest for item in other]
 
 
-def test_more_than_there_is_cannot_be_retrieved() -> None:
+def test_more_than_there_is_cannot_be_retrieved():
     with pytest.raises(UsageError, match=r"metric\.k=400: only \d+ images"):
         compute("metric.k=400")
 
 
-def test_a_depth_near_all_images_is_noted() -> None:
+def test_a_depth_near_all_images_is_noted():
     score = compute(*FEW, "metric.k=40", "metric.concepts=[zoo]")
     assert any("more than half of the images" in note for note in score.notes)
 
 
 @pytest.mark.parametrize("seed", [0, 1000])
-def test_pictures_that_the_clip_learnt_from_are_noted(
-    monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
+def test_pictures_that_the_clip_learnt_from_are_noted(monkeypatch, seed):
     words = (f"dataset.seed={seed}", "encoder.model=null", "metric.concepts=[zoo]")
     corpus = cell(*words).corpus()
     planted(monkeypatch, corpus, 1.0)
@@ -195,12 +193,12 @@ def test_pictures_that_the_clip_learnt_from_are_noted(
     assert noted == (seed == 1000)
 
 
-def test_a_data_set_without_pictures_is_passed_over() -> None:
+def test_a_data_set_without_pictures_is_passed_over():
     with pytest.raises(NotApplicableError, match="no pictures"):
         compute(corpus=replace(cell().corpus(), pictures=None))
 
 
-def test_another_encoder_is_refused() -> None:
+def test_another_encoder_is_refused():
     with pytest.raises(UsageError, match="choose encoder=clip"):
         compose.cell(["metric=retrieval_fairness", "encoder=ngram"]).build("metric")
 
@@ -213,12 +211,12 @@ def test_another_encoder_is_refused() -> None:
         ("metric.concepts=[a,a]", "each once"),
     ],
 )
-def test_what_is_asked_must_be_something(word: str, message: str) -> None:
+def test_what_is_asked_must_be_something(word, message):
     with pytest.raises(UsageError, match=message):
         cell(word).build("metric")
 
 
-def test_own_concepts_have_their_lists_query_or_a_photo() -> None:
+def test_own_concepts_have_their_lists_query_or_a_photo():
     score = compute(*FEW, "metric.concepts=[zoo,nurse]")
     assert score.audit["queries"] == {
         "zoo": "a person feeding an elephant",
@@ -226,7 +224,7 @@ def test_own_concepts_have_their_lists_query_or_a_photo() -> None:
     }
 
 
-def test_a_template_is_asked_for_every_concept() -> None:
+def test_a_template_is_asked_for_every_concept():
     score = compute(*FEW, "metric.concepts=[zoo,nurse]", "metric.template='one {concept}: {query}'")
     assert score.audit["queries"] == {
         "zoo": "one zoo: a person feeding an elephant",
@@ -234,7 +232,7 @@ def test_a_template_is_asked_for_every_concept() -> None:
     }
 
 
-def test_the_concepts_are_those_of_the_published_list() -> None:
+def test_the_concepts_are_those_of_the_published_list():
     path = DATA / "lexicons" / "dalleval_neutral_concepts.csv"
     if not path.is_file():
         pytest.skip(f"no lexicon at {path}; set BIAS_PIPELINE_DATA to have this test run")
@@ -242,7 +240,7 @@ def test_the_concepts_are_those_of_the_published_list() -> None:
     assert set(dalleval().values()) == {line.partition(",")[2] for line in lines}
 
 
-def test_groups_that_are_not_chosen_are_not_retrieved() -> None:
+def test_groups_that_are_not_chosen_are_not_retrieved():
     names = cell("attribute=age").corpus().groupings["age"].names
     chosen = f"metric.groups=[{names[-1].upper()},{names[0]}]"
     score = compute("attribute=age", "metric.k=20", "metric.concepts=[zoo,nurse]", chosen)
@@ -255,7 +253,7 @@ def test_groups_that_are_not_chosen_are_not_retrieved() -> None:
 @pytest.mark.parametrize(
     ("groups", "message"), [("[male]", "two or more"), ("[male,femal]", "did you mean 'female'")]
 )
-def test_groups_must_be_there(groups: str, message: str) -> None:
+def test_groups_must_be_there(groups, message):
     with pytest.raises(UsageError, match=message):
         compute(f"metric.groups={groups}")
 
@@ -263,7 +261,7 @@ def test_groups_must_be_there(groups: str, message: str) -> None:
 # --- all images, as the paper retrieves
 
 
-def test_all_images_may_be_retrieved_from(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_images_may_be_retrieved_from(monkeypatch):
     corpus = cell().corpus()
     planted(monkeypatch, corpus, 1.0)
     score = compute("split.test_share=1.0").parts["score"]
@@ -271,7 +269,7 @@ def test_all_images_may_be_retrieved_from(monkeypatch: pytest.MonkeyPatch) -> No
     assert (score.n_images, score.coverage) == (labelled, 1.0)
 
 
-def test_seeds_that_retrieve_the_same_have_the_p_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_seeds_that_retrieve_the_same_have_the_p_of_one(monkeypatch):
     planted(monkeypatch, cell().corpus(), 0.2)
     here = cell("split.test_share=1.0")
     metric, corpus = here.build("metric"), here.corpus()
@@ -283,6 +281,6 @@ def test_seeds_that_retrieve_the_same_have_the_p_of_one(monkeypatch: pytest.Monk
     assert [three[n].estimate.p_value for n in names] == [one[n].estimate.p_value for n in names]
 
 
-def test_a_debiasing_of_pictures_needs_images_to_be_fitted_to() -> None:
+def test_a_debiasing_of_pictures_needs_images_to_be_fitted_to():
     with pytest.raises(UsageError, match=r"test_share=1\.0 leaves no images to train on"):
         cell("split.test_share=1.0", "debias=subspace", "debias.side=both").build("metric")

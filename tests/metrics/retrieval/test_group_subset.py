@@ -1,7 +1,5 @@
 """Some of an attribute's groups: whose images stay, whatever the groups are called."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -20,17 +18,17 @@ def corpus() -> Corpus:
 
 
 @pytest.mark.parametrize("wanted", [("light", "Dark"), ("Light", "dark")])
-def test_groups_are_found_however_they_are_written(wanted: tuple[str, str]) -> None:
+def test_groups_are_found_however_they_are_written(wanted):
     grouping = of_groups(corpus(), "skin", wanted).groupings["skin"]
     assert grouping.names == ("light", "Dark")
     assert grouping.codes.tolist() == [1, 0, -1, -1, 0]
 
 
-def test_a_blank_in_a_name_makes_no_difference() -> None:
+def test_a_blank_in_a_name_makes_no_difference():
     grouping = of_groups(corpus(), "skin", ("east_asian", "light")).groupings["skin"]
     assert grouping.names == ("East Asian", "light")
 
 
-def test_an_unknown_group_is_told() -> None:
+def test_an_unknown_group_is_told():
     with pytest.raises(UsageError, match="did you mean 'light'"):
         of_groups(corpus(), "skin", ("ligth", "dark"))

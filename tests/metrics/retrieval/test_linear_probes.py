@@ -1,7 +1,5 @@
 """Attackers of vectors: what is planted is found, what is not is not."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -43,24 +41,24 @@ def accuracies(attacked: Attacked) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("name", BOTH)
-def test_means_apart_are_found(name: str) -> None:
+def test_means_apart_are_found(name):
     assert accuracies(attacked("mean"))[name] > 0.75
 
 
-def test_a_spread_is_found_by_the_one_that_is_not_linear_alone() -> None:
+def test_a_spread_is_found_by_the_one_that_is_not_linear_alone():
     result = accuracies(attacked("spread"))
     assert result["linear"] < 0.58
     assert result["kernel"] > 0.75
 
 
 @pytest.mark.parametrize("n_groups", [2, 5])
-def test_chance_lies_in_the_interval_where_there_is_nothing(n_groups: int) -> None:
+def test_chance_lies_in_the_interval_where_there_is_nothing(n_groups):
     seeds = [attacked("nothing", seed, n_groups) for seed in range(5)]
     for name, part in attacker_parts(seeds, KEYS, Bootstrap(200), HELD).items():
         assert part.estimate.ci_low < 1 / n_groups < part.estimate.ci_high, name
 
 
-def test_what_is_there_is_told_from_chance() -> None:
+def test_what_is_there_is_told_from_chance():
     result = attacker_parts(
         [attacked("mean", seed) for seed in range(3)], KEYS, Bootstrap(200), HELD
     )
@@ -68,7 +66,7 @@ def test_what_is_there_is_told_from_chance() -> None:
     assert all(part.estimate.p_value < 1e-3 for part in result.values())
 
 
-def test_the_larger_group_does_not_help() -> None:
+def test_the_larger_group_does_not_help():
     """Who always says the larger group is right half of the time, each group with equal weight."""
     groups = (np.arange(N) % 10 == 0).astype(int)
     vectors = np.random.default_rng(0).standard_normal((N, 4)).astype(np.float32)
@@ -76,7 +74,7 @@ def test_the_larger_group_does_not_help() -> None:
     assert all(0.35 < value < 0.65 for value in accuracies(guesses).values())
 
 
-def test_the_same_seed_gives_the_same_answers() -> None:
+def test_the_same_seed_gives_the_same_answers():
     one, other = (attacked("mean") for _ in range(2))
     assert all((one.right[name] == other.right[name]).all() for name in BOTH)
 
@@ -93,14 +91,14 @@ class Words:
         return vectors.astype(np.float32)
 
 
-def test_of_sentences_what_tells_the_group_is_found() -> None:
+def test_of_sentences_what_tells_the_group_is_found():
     lines = [(f"a{number}", f"b{number}") for number in range(100)]
     built_attacked_texts = attacked_texts(Words(), lines, 0)
     accuracies = built_attacked_texts.accuracies(np.ones((1, len(lines))), np.arange(len(lines)))
     assert accuracies["linear"][0] > 0.85
 
 
-def test_sentences_of_one_set_are_learnt_from_together() -> None:
+def test_sentences_of_one_set_are_learnt_from_together():
     """Else who learns "a man" and is asked of "a woman" need only say the other group."""
     built_attacked_texts = attacked_texts(Words(), [(f"a{n}", f"b{n}") for n in range(10)], 0)
     assert built_attacked_texts.rows.tolist() == [n for n in range(10) for _ in range(2)]

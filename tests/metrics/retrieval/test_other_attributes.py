@@ -1,7 +1,5 @@
 """What stands beside the score: other attributes, skews, and their choices, on planted vectors."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -89,19 +87,19 @@ def value(score: Score, part: str) -> float:
     return score.parts[part].estimate.value
 
 
-def test_taking_one_attribute_out_brings_another_forth() -> None:
+def test_taking_one_attribute_out_brings_another_forth():
     before, after = compute(), compute("debias=mean_difference", "debias.side=image")
     assert value(after, "score") > value(before, "score") + 0.3
     assert value(after, "other:age") < value(before, "other:age") - 0.05
 
 
-def test_what_queries_do_not_lean_to_is_as_the_null_says() -> None:
+def test_what_queries_do_not_lean_to_is_as_the_null_says():
     score = compute()
     estimate, null = score.parts["other:emotion"].estimate, value(score, "null:other:emotion")
     assert estimate.ci_low <= null <= estimate.ci_high
 
 
-def test_every_other_attribute_and_every_two_are_there() -> None:
+def test_every_other_attribute_and_every_two_are_there():
     names = {name[6:] for name in compute().parts if name.startswith("other:")}
     assert names == {
         *("race", "age", "emotion", "gender_race", "gender_age", "gender_emotion"),
@@ -109,14 +107,14 @@ def test_every_other_attribute_and_every_two_are_there() -> None:
     }
 
 
-def test_an_intersection_has_its_attributes_beside_it() -> None:
+def test_an_intersection_has_its_attributes_beside_it():
     words = ("attribute=[gender,age]", "attribute.min_images=1", "metric.k=20")
     names = {name[6:] for name in compute(*words).parts if name.startswith("other:")}
     assert {"gender", "age", "race", "gender_race"} <= names
     assert "gender_age" not in names
 
 
-def test_an_attribute_that_too_few_are_labelled_with_is_left_out() -> None:
+def test_an_attribute_that_too_few_are_labelled_with_is_left_out():
     vectors = np.random.default_rng(0).standard_normal((20, 4)).astype(np.float32)
     rows, two = np.arange(20), np.arange(20) % 2
     like = Ranked.of(vectors[:3], vectors, rows, two, 2, 10)
@@ -127,44 +125,44 @@ def test_an_attribute_that_too_few_are_labelled_with_is_left_out() -> None:
     assert result["enough"].images.max() < 10
 
 
-def test_all_skews_are_there_with_their_nulls() -> None:
+def test_all_skews_are_there_with_their_nulls():
     parts = compute().parts
     for name in ("max", "min", "bias", "ndkl", "kl"):
         assert f"skew:{name}" in parts
         assert f"null:skew:{name}" in parts
 
 
-def test_bias_at_k_is_of_two_groups() -> None:
+def test_bias_at_k_is_of_two_groups():
     words = ("attribute=[gender,age]", "attribute.min_images=1", "metric.k=20")
     assert "skew:bias" not in compute(*words).parts
 
 
-def test_queries_that_lean_to_men_have_a_positive_bias() -> None:
+def test_queries_that_lean_to_men_have_a_positive_bias():
     score = compute()
     null = value(score, "null:skew:bias")
     assert score.parts["skew:bias"].estimate.ci_low > null + 0.1
 
 
-def test_the_target_of_the_data_set_is_not_the_uniform_one() -> None:
+def test_the_target_of_the_data_set_is_not_the_uniform_one():
     item, uniform = (
         value(score, "skew:max") for score in (compute(), compute(*ALONE, "metric.target=uniform"))
     )
     assert uniform > item  # men are more than half of the scenes
 
 
-def test_equally_near_pictures_leave_no_null() -> None:
+def test_equally_near_pictures_leave_no_null():
     score = compute(*ALONE, "metric.ties=all", copies=True)
     assert "null:skew:max" not in score.parts
     assert any("equally near pictures are at the end" in note for note in score.notes)
 
 
-def test_all_that_are_equally_near_are_counted() -> None:
+def test_all_that_are_equally_near_are_counted():
     few, more = (compute(*ALONE, f"metric.ties={ties}", copies=True) for ties in ("stable", "all"))
     assert value(more, "skew:max") > value(few, "skew:max") - 1e-9
     assert value(more, "skew:max") != value(few, "skew:max")
 
 
-def test_where_none_are_equally_near_ties_play_no_part() -> None:
+def test_where_none_are_equally_near_ties_play_no_part():
     parts = ("score", "skew:max", "skew:ndkl")
     stable, *others = (
         [value(score, part) for part in parts]
@@ -176,12 +174,12 @@ def test_where_none_are_equally_near_ties_play_no_part() -> None:
     assert others == [pytest.approx(stable)] * 2
 
 
-def test_pictures_as_long_as_they_are_cannot_be_made_of_length_one_again() -> None:
+def test_pictures_as_long_as_they_are_cannot_be_made_of_length_one_again():
     with pytest.raises(UsageError, match=r"set debias\.renormalise=false"):
         cell("metric.normalise=texts", "debias=subspace").build("metric")
 
 
-def test_pictures_can_be_left_as_long_as_they_are() -> None:
+def test_pictures_can_be_left_as_long_as_they_are():
     here = cell("metric.normalise=texts")
     corpus, dual = here.corpus(), here.build("encoder").dual("none", "texts")
     assert corpus.pictures is not None

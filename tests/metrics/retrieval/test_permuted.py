@@ -1,7 +1,5 @@
 """Permuted labels, rankings fixed: level, power, and what must make no difference."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -45,17 +43,17 @@ def p_of(ranked: Sequence[Ranked], permutations: int = 99) -> float:
 
 @pytest.mark.parametrize("alike", [False, True])
 @pytest.mark.parametrize("seeds", [1, 3])
-def test_fair_rankings_have_small_p_as_often_as_they_say(seeds: int, alike: bool) -> None:
+def test_fair_rankings_have_small_p_as_often_as_they_say(seeds, alike):
     """Of 150 trials at .1 more than 27 or fewer than 5 are less likely than one in a thousand."""
     small = sum(p_of(rankings(trial, 0.0, seeds, alike)) <= 0.1 for trial in range(150))
     assert 5 <= small <= 27
 
 
-def test_weak_leanings_in_both_directions_are_seen() -> None:
+def test_weak_leanings_in_both_directions_are_seen():
     assert sum(p_of(rankings(trial, 0.8)) < 0.05 for trial in range(30)) >= 27
 
 
-def test_leanings_to_the_smaller_group_are_seen_where_entropy_is_that_of_a_fair_ranker() -> None:
+def test_leanings_to_the_smaller_group_are_seen_where_entropy_is_that_of_a_fair_ranker():
     """Of a pool with 62 % men a query that retrieves 38 % of them is as fair by entropy."""
     codes = (np.arange(N) >= MEN * N).astype(np.int64)
     men, women = np.flatnonzero(codes == 0), np.flatnonzero(codes == 1)
@@ -69,7 +67,7 @@ def test_leanings_to_the_smaller_group_are_seen_where_entropy_is_that_of_a_fair_
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**32 - 1))
-def test_the_order_of_images_does_not_matter(seed: int) -> None:
+def test_the_order_of_images_does_not_matter(seed):
     ranked = rankings(1, 0.3)
     places = np.random.default_rng(seed).permutation(N)  # old row to new row
     keys = np.empty_like(KEYS)
@@ -96,13 +94,13 @@ def swapped(ranking: Ranked) -> Ranked:
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10_000))
-def test_swapping_groups_swaps_whom_there_are_too_many_of(trial: int) -> None:
+def test_swapping_groups_swaps_whom_there_are_too_many_of(trial):
     ranked = rankings(trial, 1.0)
     one, other = mean_excess(ranked), mean_excess([swapped(item) for item in ranked])
     assert one == pytest.approx(other[:, ::-1])
 
 
-def test_several_groups_are_permuted_together() -> None:
+def test_several_groups_are_permuted_together():
     assert p_of(rankings(1, 2.0, two=4)) == 0.01
 
 
@@ -121,7 +119,7 @@ def estimates(ranked: Sequence[Ranked], stats: Bootstrap) -> dict[PartName, obje
 
 
 @pytest.mark.parametrize("k", [40, 180])
-def test_intervals_are_as_wide_as_a_blind_draw_varies(k: int) -> None:
+def test_intervals_are_as_wide_as_a_blind_draw_varies(k):
     """One query, k of 200: the spread of the share of men is the hypergeometric law's."""
     stats, spreads = Bootstrap(resamples=200), []
     for trial in range(20):

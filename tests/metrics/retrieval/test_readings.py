@@ -1,7 +1,5 @@
 """Presets read a ranking as the five codes do: each code's arithmetic, told anew in plain loops."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import cache
@@ -81,12 +79,12 @@ def read(code: str, ranking: list[int]) -> dict[str, float]:
 
 @pytest.mark.parametrize("ranking", RANKINGS)
 @pytest.mark.parametrize("code", CODES)
-def test_a_preset_reads_as_its_code_does(code: str, ranking: str) -> None:
+def test_a_preset_reads_as_its_code_does(code, ranking):
     part, expected = CODES[code]
     assert read(code, RANKINGS[ranking])[part] == pytest.approx(expected(RANKINGS[ranking]))
 
 
-def test_a_group_that_is_absent_is_told_apart_by_bendvlm_alone() -> None:
+def test_a_group_that_is_absent_is_told_apart_by_bendvlm_alone():
     skews = {code: read(code, RANKINGS["one alone"])["skew:min"] for code in CODES}
     assert skews.pop("bendvlm") == pytest.approx(math.log(1e-10))
     assert min(skews.values()) > -2
@@ -102,6 +100,6 @@ def test_a_group_that_is_absent_is_told_apart_by_bendvlm_alone() -> None:
         ("clip_clip", 10, "both", "stable"),
     ],
 )
-def test_a_preset_ranks_as_its_code_does(code: str, k: int, normalise: str, ties: str) -> None:
+def test_a_preset_ranks_as_its_code_does(code, k, normalise, ties):
     metric = compose.cell([f"experiment=retrieval_{code}"]).tree["metric"]
     assert (metric["k"], metric["normalise"], metric["ties"]) == (k, normalise, ties)

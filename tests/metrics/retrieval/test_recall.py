@@ -1,7 +1,5 @@
 """Recall at k: captions that find their pictures, and pictures that find their captions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -42,11 +40,11 @@ def shares(recall: Recall) -> dict[str, float]:
     return dict(zip(map(str, recall.names), values.tolist(), strict=True))
 
 
-def test_who_finds_all_has_recall_1() -> None:
+def test_who_finds_all_has_recall_1():
     assert set(shares(recall(np.eye(N, dtype=np.float32))).values()) == {1.0}
 
 
-def test_pictures_that_all_look_alike_are_found_by_their_order() -> None:
+def test_pictures_that_all_look_alike_are_found_by_their_order():
     result = shares(recall(np.ones((N, N), np.float32)))
     assert result == {
         "recall:image@1": 1 / N,
@@ -56,38 +54,38 @@ def test_pictures_that_all_look_alike_are_found_by_their_order() -> None:
     }
 
 
-def test_an_image_that_counts_twice_weighs_twice() -> None:
+def test_an_image_that_counts_twice_weighs_twice():
     result = recall(np.ones((N, N), np.float32))
     weights = np.ones((1, N))
     weights[0, 0] = 2  # the one that is found first
     assert result.shares(weights, np.arange(N))[0, 0] == pytest.approx(2 / (N + 1))
 
 
-def test_images_without_a_caption_are_left_out() -> None:
+def test_images_without_a_caption_are_left_out():
     captions = Captions.from_texts(["a dog", "a cat"], [1, 3])
     rows, texts = first_captions(captions, np.array([3, 2, 1, 4, 0]))
     assert (rows.tolist(), texts) == ([3, 1], ["a cat", "a dog"])
 
 
-def test_recall_stands_beside_fairness_where_people_wrote_captions() -> None:
+def test_recall_stands_beside_fairness_where_people_wrote_captions():
     parts = compute(*SOME, "metric.recall=[1,10]").parts
     names = [name for name in parts if name.startswith("recall")]
     assert names == ["recall:image@1", "recall:image@10", "recall:text@1", "recall:text@10"]
 
 
-def test_deeper_recall_is_not_less() -> None:
+def test_deeper_recall_is_not_less():
     parts = compute(*SOME, DEFAULT).parts
     values = [parts[f"recall:image@{k}"].estimate.value for k in (1, 5, 10)]
     assert values == sorted(values)
 
 
-def test_without_captions_there_is_no_recall() -> None:
+def test_without_captions_there_is_no_recall():
     silent = replace(cell(*SOME).corpus(), human=Captions.from_texts([]))
     parts = compute(*SOME, DEFAULT, corpus=silent).parts
     assert not [name for name in parts if name.startswith("recall")]
 
 
-def test_recall_can_be_left_out() -> None:
+def test_recall_can_be_left_out():
     assert not [
         name for name in compute(*SOME, "metric.recall=[]").parts if name.startswith("recall")
     ]

@@ -1,7 +1,5 @@
 """Rankings whose first are ordered again by a model that judges pairs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,7 +51,7 @@ def table(seed: int = 0) -> np.ndarray:
     return scores
 
 
-def test_the_first_are_in_the_order_in_which_they_match() -> None:
+def test_the_first_are_in_the_order_in_which_they_match():
     before, near = ranked()
     judge = Judge(table())
     result = Reranker(judge, NOWHERE, 8).ranked(["a", "b"], before)
@@ -66,13 +64,13 @@ def test_the_first_are_in_the_order_in_which_they_match() -> None:
     assert len(judge.judged) == 16
 
 
-def test_equally_matching_pictures_stay_in_their_order() -> None:
+def test_equally_matching_pictures_stay_in_their_order():
     before, _ = ranked()
     result = Reranker(Judge(np.zeros((2, 200))), NOWHERE, 8).ranked(["a", "b"], before)
     assert np.array_equal(result.images, before.images)
 
 
-def test_more_than_there_are_are_all_of_them() -> None:
+def test_more_than_there_are_are_all_of_them():
     before, _ = ranked(least=1000)
     judge = Judge(table())
     result = Reranker(judge, NOWHERE, 1000).ranked(["a", "b"], before)
@@ -93,7 +91,7 @@ class Numbered:
 
 def recall(judge: Judge | None, n: int = 4) -> dict[str, float]:
     captions = [str(number) for number in range(N)]
-    dual = DualEncoder(Numbered(), Numbered())  # type: ignore[arg-type]
+    dual = DualEncoder(Numbered(), Numbered())
     pictures = Numbered().embed(captions)
     again = None if judge is None else Reranker(judge, NOWHERE, n)
     computed = Recall.of(dual, captions, pictures, ROWS, (1,), again)
@@ -102,17 +100,17 @@ def recall(judge: Judge | None, n: int = 4) -> dict[str, float]:
     )
 
 
-def test_who_cannot_tell_two_apart_finds_half_of_them() -> None:
+def test_who_cannot_tell_two_apart_finds_half_of_them():
     assert recall(None) == {"recall:image@1": 0.5, "recall:text@1": 0.5}
 
 
-def test_who_judges_pairs_tells_them_apart() -> None:
+def test_who_judges_pairs_tells_them_apart():
     judge = Judge(np.zeros((N, 200)))
     judge.table[np.arange(N), ROWS] = 1
     assert recall(judge) == {"recall:image@1": 1.0, "recall:text@1": 1.0}
 
 
-def test_what_is_behind_the_first_is_not_found_by_judging() -> None:
+def test_what_is_behind_the_first_is_not_found_by_judging():
     judge = Judge(np.zeros((N, 200)))
     judge.table[np.arange(N), ROWS] = 1
     assert recall(judge, n=1) == {"recall:image@1": 0.5, "recall:text@1": 0.5}
@@ -145,7 +143,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 SOME = ("metric.concepts=[zoo,wine,nurse]", "metric.recall=[]")
 
 
-def test_judging_changes_rankings_and_says_so(folder: Path) -> None:
+def test_judging_changes_rankings_and_says_so(folder):
     before, after = compute(folder, *SOME), compute(folder, *SOME, "metric.rerank=30")
     assert before.parts["score"].estimate.value != after.parts["score"].estimate.value
     assert before.parts["null"].estimate.value == after.parts["null"].estimate.value
@@ -153,7 +151,7 @@ def test_judging_changes_rankings_and_says_so(folder: Path) -> None:
     assert any("the first 30 of each ranking" in note for note in after.notes)
 
 
-def test_a_debiasing_only_chooses_what_is_judged(folder: Path) -> None:
+def test_a_debiasing_only_chooses_what_is_judged(folder):
     words = (*SOME, "debias=mean_difference", "debias.side=image")
     score = compute(folder, *words, "metric.rerank=30")
     assert any("the debiasing only chose them" in note for note in score.notes)
@@ -163,7 +161,7 @@ def test_a_debiasing_only_chooses_what_is_judged(folder: Path) -> None:
     assert one.parts["score"].estimate.value == other.parts["score"].estimate.value
 
 
-def test_weights_that_judge_no_pairs_are_refused(tmp_path: Path) -> None:
+def test_weights_that_judge_no_pairs_are_refused(tmp_path):
     pytest.importorskip("torch")
     from dataclasses import replace
 
@@ -186,12 +184,12 @@ def test_weights_that_judge_no_pairs_are_refused(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_cannot_be_ordered_again_is_refused(words: tuple[str, ...], message: str) -> None:
+def test_what_cannot_be_ordered_again_is_refused(words, message):
     with pytest.raises(UsageError, match=message):
         compose.cell(["metric=retrieval_fairness", *words]).build("metric").require()
 
 
-def test_every_pair_is_judged_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_pair_is_judged_once(folder, monkeypatch):
     from bias_pipeline.models.fiber.model import FiberModel
 
     judged: list[int] = []
@@ -201,7 +199,7 @@ def test_every_pair_is_judged_once(folder: Path, monkeypatch: pytest.MonkeyPatch
     def counted(self: FiberModel, photos: list, texts: object, pairs: np.ndarray) -> np.ndarray:
         judged.append(len(pairs))
         looked.append(len(photos))
-        return match(self, photos, texts, pairs)  # type: ignore[arg-type]
+        return match(self, photos, texts, pairs)
 
     monkeypatch.setattr(FiberModel, "match", counted)
     uncached = (f"encoder.model={folder}", "encoder.cache=null")

@@ -1,7 +1,5 @@
 """The pictures that queries retrieve first: whose they are, and when they may be shown."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -18,7 +16,7 @@ def shown_lines(monkeypatch: pytest.MonkeyPatch, *words: str) -> list[dict[str, 
     return [{key: str(item) for key, item in line.items()} for line in score.tables[RETRIEVED]]
 
 
-def test_the_ends_are_there_each_with_its_first_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_ends_are_there_each_with_its_first_pictures(monkeypatch):
     lines = shown_lines(monkeypatch)
     planted(monkeypatch, cell().corpus(), 2.0)
     ordered = [str(line["concept"]) for line in compute().tables["concepts"]]
@@ -29,7 +27,7 @@ def test_the_ends_are_there_each_with_its_first_pictures(monkeypatch: pytest.Mon
     assert [line["place"] for line in lines] == [str(n + 1) for n in range(FIRST)] * 2 * ENDS
 
 
-def test_each_picture_is_that_of_its_image_and_group(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_picture_is_that_of_its_image_and_group(monkeypatch):
     corpus = cell().corpus()
     assert corpus.pictures is not None
     groups = corpus.groupings["gender"]
@@ -39,19 +37,19 @@ def test_each_picture_is_that_of_its_image_and_group(monkeypatch: pytest.MonkeyP
         assert line["picture"] == thumbnail(crop_person(corpus.pictures, row, "person"))
 
 
-def test_the_least_fair_retrieve_whom_they_lean_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_least_fair_retrieve_whom_they_lean_to(monkeypatch):
     by_concept: dict[str, set[str]] = {}
     for line in shown_lines(monkeypatch)[: ENDS * FIRST]:
         by_concept.setdefault(line["concept"], set()).add(line["group"])
     assert [len(groups) for groups in by_concept.values()] == [1] * ENDS
 
 
-def test_few_queries_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_queries_are_told_once(monkeypatch):
     lines = shown_lines(monkeypatch, "metric.concepts=[surfing,cooking]", "metric.k=3")
     assert [line["place"] for line in lines] == ["1", "2", "3"] * 2
 
 
-def test_without_permission_no_picture_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_permission_no_picture_is_written(monkeypatch):
     corpus = cell().corpus()
     planted(monkeypatch, corpus, 2.0)
     score = compute(corpus=replace(corpus, shown_under=""))
@@ -59,7 +57,7 @@ def test_without_permission_no_picture_is_written(monkeypatch: pytest.MonkeyPatc
     assert score.audit["shown_under"] == ""
 
 
-def test_permission_changes_no_run() -> None:
+def test_permission_changes_no_run():
     here = cell()
     corpus = here.corpus()
     assert corpus.shown_under
