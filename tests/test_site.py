@@ -19,6 +19,7 @@ from benchmarks.peers import recorded
 from bias_pipeline.commands.registry import WORDS, resolve_command
 from bias_pipeline.config import compose, overrides
 from bias_pipeline.metrics.catalogue import metric_names
+from bias_pipeline.sweeps.launch import parse_sweep
 from docs.builder.__main__ import generated
 from docs.builder.benchmarks import Ratio, benchmarks_page
 from docs.builder.formulas import FORMULAS
@@ -75,13 +76,20 @@ def test_a_command_of_the_papers_composes(command):
     word, words = resolve_command(shlex.split(command))
     assert word is not None
     settings = [text for text in words if "=" in text and not text.startswith("--")]
-    if not settings:
-        return
-    options = overrides.options_of(settings)
-    overrides.check_names(options)
-    compose.composed_cell(overrides.representative_overrides(options.overrides), options)
-    for others in overrides.other_overrides(options.overrides):
-        compose.composed_cell(others, options)
+    if settings:
+        options = overrides.options_of(settings)
+        overrides.check_names(options)
+        compose.composed_cell(overrides.representative_overrides(options.overrides), options)
+        for others in overrides.other_overrides(options.overrides):
+            compose.composed_cell(others, options)
+
+
+def test_every_other_experiment_composes():
+    names = {path.stem for path in (REPOSITORY / "conf" / "experiment").glob("[!_]*.yaml")}
+    composed = {name for text in COMMANDS for name in re.findall(r"experiment=(\w+)", text)}
+    assert composed <= names
+    for name in names - composed:
+        assert parse_sweep([f"experiment={name}"]).config
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -1,6 +1,7 @@
 """The register of claims: its tests on small numbers, its files, and what it must find."""
 
 import shutil
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from bias_pipeline.analysis.claims import (
     REGISTER,
     TESTS,
     ClaimCheck,
+    ClaimLine,
     ClaimNumber,
     Series,
     all_above,
@@ -36,7 +38,11 @@ from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.io.paths import experiments_dir
 
 FOLDER = experiments_dir()
-LINES = judge_claim(FOLDER)
+
+
+@cache
+def lines() -> list[ClaimLine]:
+    return judge_claim(FOLDER)
 
 
 def series(*values: float, half: float = float("nan")) -> Series:
@@ -150,7 +156,7 @@ def test_holm_counts_what_is_beyond_chance():
 )
 def test_known_entries(claim, what, finding, follows):
     """What was computed from the printed tables by other means."""
-    (line,) = (x for x in LINES if x.claim == claim and what in x.what)
+    (line,) = (x for x in lines() if x.claim == claim and what in x.what)
     assert finding in line.verdict.finding
     assert line.verdict.follows == follows
 
@@ -195,5 +201,5 @@ def test_an_absent_register_is_a_missing_resource(tmp_path):
 
 
 def test_no_line_of_the_table_is_torn():
-    lines = [line for line in claims_report(LINES).splitlines() if line.startswith("| ")]
-    assert {line.count(" | ") for line in lines} <= {3, 5}
+    table = [line for line in claims_report(lines()).splitlines() if line.startswith("| ")]
+    assert {line.count(" | ") for line in table} <= {3, 5}
