@@ -19,9 +19,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.analysis.conclusion_checks import COVERAGE, LIMITS, Limits
+from bias_pipeline.analysis.gate import Comparison, compared
 from bias_pipeline.analysis.name_collisions import resolve_name_collisions
-from bias_pipeline.commands.auditing import Audit, Plan, audited
-from bias_pipeline.commands.compare import Comparison, compared
 from bias_pipeline.config.compose import CellConfig, read_corpus
 from bias_pipeline.config.presets import preset
 from bias_pipeline.datasets.memory import caption_file, label_file, object_file
@@ -30,6 +29,7 @@ from bias_pipeline.io.machine import REPORT
 from bias_pipeline.report.page import finished_runs, write_page
 from bias_pipeline.results.settings import Results
 from bias_pipeline.results.store import Result, ResultStore
+from bias_pipeline.sweeps.audit import Audit, Plan, audited
 from bias_pipeline.sweeps.job import load_or_run
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from hydra.utils import get_class
 from hydra_plugins.hydra_submitit_launcher.config import SlurmQueueConf
 from omegaconf import DictConfig, OmegaConf
 
-from bias_pipeline.commands.registry import WORDS
+from bias_pipeline.commands.main import WORDS
 from bias_pipeline.io.paths import choices_of, conf_dir
 from tests.corpora import REPOSITORY
 

@@ -13,8 +13,7 @@ import pandas as pd
 import pytest
 
 from bias_pipeline.commands import arguments
-from bias_pipeline.commands.main import main
-from bias_pipeline.commands.registry import WORDS
+from bias_pipeline.commands.main import WORDS, main
 from bias_pipeline.config import compose, overrides
 from bias_pipeline.report.metric_cards import cards
 from bias_pipeline.sweeps.launch import parse_sweep

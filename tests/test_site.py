@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 import pytest
 
 from benchmarks.peers import recorded
-from bias_pipeline.commands.registry import WORDS, resolve_command
+from bias_pipeline.commands.main import WORDS, resolve_command
 from bias_pipeline.config import compose, overrides
 from bias_pipeline.metrics.catalogue import metric_names
 from bias_pipeline.sweeps.launch import parse_sweep

@@ -9,17 +9,28 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from bias_pipeline.analysis import conclusion_checks
-from bias_pipeline.analysis.compare import alike, draws_ranked, higher_is_better
+from bias_pipeline.analysis.compare import (
+    Leaderboard,
+    alike,
+    draws_ranked,
+    higher_is_better,
+    rank_captioners,
+)
 from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits
+from bias_pipeline.analysis.name_collisions import resolve_name_collisions
 from bias_pipeline.analysis.power import detectable
-from bias_pipeline.errors import UsageError
+from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.metrics.base import HEADLINES, EvidenceRule
-from bias_pipeline.results.settings import label
+from bias_pipeline.results.settings import label, with_settings
 from bias_pipeline.results.store import Result, Row
 from bias_pipeline.stats.bootstrap import Draws, Estimate
 from bias_pipeline.stats.compare import holm, paired_difference
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 # Whether quality is compared, and who won, to a word for the first captioner.
 _WORDS = {
@@ -311,3 +322,67 @@ def _unread(result: Result) -> str:
 def _reading(result: Result) -> Mapping[str, object]:
     metric = result.manifest.get("metric", {})
     return metric if isinstance(metric, Mapping) else {}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The first captioner against the others."""
+
+    leaderboards: Sequence[Leaderboard]  # of headlines
+    decisions: Sequence[Decision]  # who is fairer under each, or why there is no decision
+    namesakes: Sequence[str] = ()  # a sentence on each name that two captioners shared
+
+    @property
+    def decided(self) -> list[Decision]:
+        """The decisions without a doubt."""
+        return [decision for decision in self.decisions if not decision.doubts]
+
+    @property
+    def lost(self) -> list[Decision]:
+        """Decisions in which the first is less fair (or worse) by more than the margin."""
+        return [decision for decision in self.decided if decision.outcome == "worse"]
+
+    @property
+    def undecided(self) -> list[Decision]:
+        """Decisions whose interval includes the margin."""
+        return [decision for decision in self.decided if decision.outcome == "undecided"]
+
+    def __str__(self) -> str:
+        """One sentence for each decision."""
+        return "\n".join(decision.sentence() for decision in self.decisions)
+
+    def lines(self) -> list[dict[str, object]]:
+        """The decisions as plain data."""
+        return [decision.line() for decision in self.decisions]
+
+    def frame(self) -> DataFrame:
+        """The decisions as a table, one line each."""
+        from pandas import DataFrame
+
+        return DataFrame(self.lines())
+
+
+def compared(
+    results: Sequence[Result], *, margin: float | None = None, limits: Limits = LIMITS
+) -> Comparison:
+    """Compare results, those of the first captioner first.
+
+    Args:
+        results: with their draws.
+        margin: by how much the first may be worse, in the metric's unit.
+        limits: when captioners cannot be compared.
+
+    Raises:
+        DataError: if no two of them can be compared.
+    """
+    apart, namesakes = resolve_name_collisions(results)
+    apart = with_settings(apart)
+    draws = {result.run_id: result.draws for result in apart}
+    tables = rank_captioners(apart, draws)
+    if not tables:
+        raise DataError(
+            "no two of these results have a score and differ only in the captioner; compare cells "
+            "of one metric, attribute and configuration, and where the score needs human captions "
+            "(dataset.captions=...) give them"
+        )
+    return Comparison(tables, decisions(apart, draws, margin=margin, limits=limits), namesakes)

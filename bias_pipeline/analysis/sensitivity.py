@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
-from scipy import stats
 
 from bias_pipeline.analysis.attacker_variants import Variants
 from bias_pipeline.array_types import BoolArray, Float64Array
@@ -248,6 +247,8 @@ def _numbers(values: Float64Array, neutral: Float64Array) -> Float64Array:
     if values.shape[-2] < FEWEST_CORRELATED:
         absent = np.full_like(share, np.nan)
         return np.stack([share, absent, absent, absent], axis=-1)
+    from scipy import stats  # slow to import
+
     ranks = stats.rankdata(values, axis=-2)
     return np.stack([share, _pearson(values), _pearson(ranks), _kendall(values)], axis=-1)
 

@@ -1,36 +1,50 @@
-"""``analysis``: what metrics detect, the papers' conclusions, revealing words, alignment, power."""
+"""``analysis``: what metrics detect, papers' conclusions, power, how far scores vary."""
 
 from __future__ import annotations
 
-import math
 from argparse import ArgumentTypeError
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
-from bias_pipeline.analysis.caption_words import DELTAS, Likeness, Reach, likeness, reach
+from bias_pipeline.analysis.attacker_variants import KEYS, OVER, Variants, variants
+from bias_pipeline.analysis.feature_sensitivity import CHANGES, WHOLE, shifts
 from bias_pipeline.analysis.power import balanced_images, measured_sizes
-from bias_pipeline.array_types import Float64Array
-from bias_pipeline.commands.arguments import PROGRAM, Parser, file_of, keys_parser, number
+from bias_pipeline.analysis.rebalance import (
+    METRIC,
+    effective_share,
+    groups_of,
+    image_weights,
+    too_often,
+)
+from bias_pipeline.analysis.sensitivity import agreements, reduction, sensitivity
+from bias_pipeline.commands.arguments import PROGRAM, Parser, file_of, number
 from bias_pipeline.config import compose
-from bias_pipeline.config.compose import CellConfig
-from bias_pipeline.config.overrides import sweeps
-from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.declared import Count, NotNegativeCount, Resamples
-from bias_pipeline.errors import UsageError
-from bias_pipeline.explain.gradients import BASELINES, Gradients
-from bias_pipeline.explain.words import DEFAULT, RESAMPLES, words
+from bias_pipeline.declared import Count
+from bias_pipeline.errors import (
+    DataError,
+    NotApplicableError,
+    ResourceError,
+    UsageError,
+    did_you_mean,
+)
+from bias_pipeline.fitting.mitigation import write_weights
+from bias_pipeline.io.files import replace_file, table_csv
 from bias_pipeline.io.terminal import print_out, print_table
-from bias_pipeline.metrics.functional.quality import METEOR_ABSENT, has_meteor
-from bias_pipeline.report.figures import AXIS, substitution_curves
+from bias_pipeline.report.sensitivity import (
+    print_agreements,
+    print_sensitivity,
+    print_shifts,
+    print_title,
+)
 from bias_pipeline.report.smallest_bias import planted_shares, table_lines
 from bias_pipeline.report.tables import number as decimal
 from bias_pipeline.report.tables import percent
-from bias_pipeline.report.word_attribution import print_words, save_words
-from bias_pipeline.text.contextual import ENOUGH, ContextualAlignment
+from bias_pipeline.results.store import ResultStore
 
 
 def metrics_command(words: list[str]) -> int:
-    """Print the metrics; returns the exit code."""
+    """Print the metrics."""
     from bias_pipeline.report.metric_cards import cards, print_metrics
 
     if metrics_parser().parse_args(words).cards:
@@ -50,11 +64,7 @@ def metrics_parser() -> Parser:
 
 
 def claims_command(words: list[str]) -> int:
-    """Print every claim and check; returns the exit code.
-
-    Raises:
-        BiasPipelineError: if there are no studies, as in an installed package.
-    """
+    """Print every claim and check."""
     from bias_pipeline.analysis.claims import claims_report, judge_claim
     from bias_pipeline.io.paths import experiments_dir
 
@@ -69,204 +79,6 @@ def claims_parser() -> Parser:
     return Parser(f"{PROGRAM} analysis claims", description=about)
 
 
-def words_command(arguments: Sequence[str]) -> int:
-    """Explain the attackers of one captioner or several; returns the exit code.
-
-    Args:
-        arguments: overrides as of ``run``; ``captioner=`` may name several, or ``all``.
-
-    Raises:
-        BiasPipelineError: if there are no such attackers or files cannot be read or written.
-    """
-    options = words_parser().parse_intermixed_args(list(arguments))
-    how = Gradients(options.baseline, options.steps)
-    for cell in _cells(options.overrides):
-        corpus, metric = cell.corpus(), cell.build("metric")
-        explanation = words(metric, corpus, cell.seeds, options.resamples, how)
-        written = save_words(Path(cell.tree["paths"]["outputs"]), cell.run_id(corpus), explanation)
-        print_words(explanation)
-        print_out(written)
-    return 0
-
-
-def _cells(overrides: Sequence[str]) -> list[CellConfig]:
-    """One cell a captioner.
-
-    Raises:
-        UsageError: if anything else is swept.
-    """
-    rest = [word for word in overrides if not word.startswith("captioner=")]
-    swept = next((word for word in rest if sweeps(word)), None)
-    if swept:
-        raise UsageError(f"{swept}: this analysis sweeps only over captioners; name one value")
-    named = [word.partition("=")[2] for word in overrides if word.startswith("captioner=")]
-    if not named:
-        return [compose.cell(rest)]
-    names = named[-1].split(",")
-    if names == ["all"]:
-        first = compose.cell(rest)
-        names = first.build("dataset").everyone(first.build("attribute"))
-    return [compose.cell([*rest, f"captioner={name}"]) for name in names]
-
-
-def words_parser() -> Parser:
-    """The options and their help."""
-    parser = Parser(
-        f"{PROGRAM} analysis words",
-        description="Which words give the attribute away, and which the captioner added",
-    )
-    parser.add_argument(
-        "--resamples",
-        type=number(Resamples),
-        default=RESAMPLES,
-        help=f"resamplings of images ({RESAMPLES})",
-    )
-    parser.add_argument("overrides", nargs="*", metavar="key=value", help="as of run")
-    network = parser.add_argument_group("integrated gradients, for networks (encoder=lstm ...)")
-    help_text = (
-        f"{' or '.join(BASELINES)}: the vector that stands for no information ({DEFAULT.baseline})"
-    )
-    network.add_argument("--baseline", default=DEFAULT.baseline, help=help_text)
-    help_text = f"points between the baseline and the caption ({DEFAULT.steps})"
-    network.add_argument("--steps", type=number(Count), default=DEFAULT.steps, help=help_text)
-    return parser
-
-
-def unmasked_words_command(words: list[str]) -> int:
-    """Print the table; returns the exit code.
-
-    Raises:
-        BiasPipelineError: if the data set cannot be read.
-    """
-    from bias_pipeline.analysis.caption_words import print_unmasked_words
-    from bias_pipeline.config import compose
-
-    cell = compose.cell(words)
-    print_unmasked_words(cell.corpus(), cell.build("attribute"), cell.build("masking"))
-    return 0
-
-
-def unmasked_words_parser() -> Parser:
-    """The options and their help."""
-    return keys_parser("analysis unmasked_words", "Which words of the attribute masking leaves in.")
-
-
-def collocations_command(words: list[str]) -> int:
-    """Print the table; returns the exit code.
-
-    Raises:
-        BiasPipelineError: if the data set cannot be read.
-    """
-    from bias_pipeline.analysis.caption_words import print_collocations
-    from bias_pipeline.config import compose
-
-    cell = compose.cell(words)
-    print_collocations(cell.corpus(), cell.build("attribute"))
-    return 0
-
-
-def collocations_parser() -> Parser:
-    """The options and their help."""
-    return keys_parser("analysis collocations", "Which words follow those of the attribute.")
-
-
-def alignment_command(arguments: Sequence[str]) -> int:
-    """Print what contextual alignment would replace; returns the exit code.
-
-    Args:
-        arguments: overrides as of ``run``; ``captioner=`` may name several, or ``all``.
-
-    Raises:
-        BiasPipelineError: if captions or vectors cannot be read.
-    """
-    from bias_pipeline.report.exports import check_places, write_file
-
-    options = alignment_parser().parse_intermixed_args(list(arguments))
-    check_places(options.figure)
-    pairs = [(_masked(cell), _alignment(cell)) for cell in _cells(_contextual(options.overrides))]
-    _print_reach([reach(corpus, align) for corpus, align in pairs])
-    if options.figure is not None:
-        curves = {c.captioner: reach(c, align, AXIS).shares for c, align in pairs}
-        write_file(options.figure, _drawn(curves, options.figure.suffix))
-        print_out(options.figure)
-    if options.meteor and not has_meteor():
-        print_out(METEOR_ABSENT)
-    elif options.meteor:
-        _print_likeness({c.captioner: likeness(c, align, options.meteor) for c, align in pairs})
-    print_out(
-        f"How well attackers read them (LIC_H, omega_H) needs runs: {PROGRAM} metric=lic,dbac "
-        f"alignment=constant,contextual; experiments/alignment has the results of seven captioners"
-    )
-    return 0
-
-
-def alignment_parser() -> Parser:
-    """The options and their help."""
-    parser = Parser(
-        f"{PROGRAM} analysis alignment",
-        description="How many of people's words have a similar word of the captioner",
-    )
-    help_text = (
-        "score N aligned captions against their originals by METEOR; 60 a second, needs Java (0)"
-    )
-    parser.add_argument(
-        "--meteor", type=number(NotNegativeCount), default=0, metavar="N", help=help_text
-    )
-    parser.add_argument(
-        "--figure",
-        type=file_of("figure", ".svg", ".png"),
-        metavar="FILE",
-        help="draw the shares at every delta (Figure 1 of DBAC's appendix A)",
-    )
-    parser.add_argument("overrides", nargs="*", metavar="key=value", help="as of run")
-    return parser
-
-
-def _contextual(overrides: Sequence[str]) -> list[str]:
-    named = any(word.startswith("alignment=") for word in overrides)
-    return [*overrides] if named else ["alignment=contextual", *overrides]
-
-
-def _alignment(cell: CellConfig) -> ContextualAlignment:
-    align = cell.build("alignment")
-    if not isinstance(align, ContextualAlignment):
-        raise UsageError("analysis alignment needs alignment=contextual; leave alignment= out")
-    return align
-
-
-def _masked(cell: CellConfig) -> Corpus:
-    """The captions as they reach the alignment."""
-    corpus: Corpus = cell.build("masking")(cell.build("text")(cell.corpus()))
-    return corpus
-
-
-def _print_reach(results: Sequence[Reach]) -> None:
-    print_out("Share of people's unknown words with a similar word, by cosine distance, per cent")
-    header = ["captioner", "words", "running", *(f"{delta:g}" for delta in DELTAS)]
-    header.append(f"delta of {ENOUGH:.0%}")
-    print_table(header, [_line(result) for result in results], keys=1)
-
-
-def _line(result: Reach) -> list[str]:
-    enough = "none" if math.isinf(result.enough) else decimal(result.enough)
-    shares = map(percent, result.shares.tolist())
-    return [result.captioner, str(result.words), str(result.running), *shares, enough]
-
-
-def _drawn(curves: Mapping[str, Float64Array], ending: str) -> bytes:
-    figure = substitution_curves(curves, ENOUGH)
-    return figure.png() if ending.lower() == ".png" else figure.svg().encode()
-
-
-def _print_likeness(results: dict[str, Likeness]) -> None:
-    print_out("METEOR 1.5, its authors' program, of aligned human captions with their originals")
-    lines = [
-        [name, str(result.captions), decimal(result.constant), decimal(result.contextual)]
-        for name, result in results.items()
-    ]
-    print_table(["captioner", "captions", "constant", "contextual"], lines, keys=1)
-
-
 _NOTES = (
     "5 %, 10 %, 20 %: trials in which an audit of the metric alone called so much planted bias "
     "biased, with the measured number of images nearest to yours; a dash where it gave no answer",
@@ -276,11 +88,7 @@ _NOTES = (
 
 
 def power_command(words: Sequence[str]) -> int:
-    """Print the table; returns the exit code.
-
-    Raises:
-        UsageError: if the number of images is not given, or groups are not two.
-    """
+    """Print the table."""
     sizes = power_parser().parse_args(list(words)).sizes
     balanced = balanced_images(sizes)
     smallest, largest = measured_sizes()
@@ -331,3 +139,231 @@ def _pair(text: str) -> tuple[int, int]:
     if len(sizes) != 2:
         raise ArgumentTypeError(f"{text}: give the images of two groups, such as 300,200")
     return sizes
+
+
+def _runs_parser(word: str, about: str) -> Parser:
+    """The parser of an analysis of finished runs."""
+    parser = Parser(f"{PROGRAM} analysis {word}", description=about)
+    parser.add_argument("outputs", type=Path, help="a folder of finished runs; nothing is trained")
+    help_text = (
+        f"what varies: {', '.join(KEYS)}, or a setting in which the runs differ, such as "
+        f"encoder.order or seeds (default: {' '.join(OVER)})"
+    )
+    parser.add_argument("--over", nargs="+", default=list(OVER), metavar="KEY", help=help_text)
+    return parser
+
+
+def _variants_in(folder: Path, over: Sequence[str], fewest: int = 2) -> list[Variants]:
+    """The scores of a folder's runs under several variants, of at least ``fewest`` captioners."""
+    from bias_pipeline.report.page import finished_runs
+
+    results, draws = finished_runs(folder)
+    tables = variants(results, draws, over, fewest)
+    if not tables:
+        subject = "no captioner was" if fewest == 1 else "no two captioners were"
+        raise DataError(
+            f"{folder}: {subject} scored under two variants of {', '.join(over)}; run a sweep such "
+            "as captioner=all encoder=ngram,lstm"
+        )
+    return tables
+
+
+def sensitivity_command(arguments: Sequence[str]) -> int:
+    """Print how much scores of finished runs vary."""
+    options = sensitivity_parser().parse_args(list(arguments))
+    all_scores = _variants_in(options.outputs, options.over, fewest=1)
+    for scores in all_scores:
+        print_title(scores)
+        print_sensitivity(sensitivity(scores), "CV", decimal)
+    for one, two in _opponents(all_scores, options.against):
+        print_out(
+            f"{one.setting} · how far its CV is below that of {two.setting.headline}, per cent"
+        )
+        gain = reduction(one, two)
+        if gain.left_out:
+            print_out(f"left out, since only one of the two has them: {', '.join(gain.left_out)}")
+        print_sensitivity(gain, "reduction", percent)
+    return 0
+
+
+def sensitivity_parser() -> Parser:
+    """The options and their help."""
+    parser = _runs_parser(
+        "sensitivity", "Coefficients of variation over attackers (DBAC, section 5.3)."
+    )
+    parser.add_argument(
+        "--against", metavar="METRIC", help="how much less other metrics vary than this one"
+    )
+    return parser
+
+
+def _opponents(
+    all_scores: Sequence[Variants], against: str | None
+) -> list[tuple[Variants, Variants]]:
+    """Every number with the number that it is compared with."""
+    if against is None:
+        return []
+    others = [scores for scores in all_scores if scores.setting.headline == against]
+    pairs = [(one, two) for one in all_scores for two in others if one.setting.rivals(two.setting)]
+    if not pairs:
+        headlines = sorted({scores.setting.headline for scores in all_scores})
+        raise UsageError(
+            f"--against {against}: no other number of the same captions; "
+            f"{did_you_mean(against, headlines)}"
+        )
+    return pairs
+
+
+def consistency_command(arguments: Sequence[str]) -> int:
+    """Print how far attackers, or metrics, of finished runs agree."""
+    options = consistency_parser().parse_args(list(arguments))
+    for scores in _variants_in(options.outputs, options.over):
+        print_title(scores)
+        print_agreements(agreements(scores))
+    return 0
+
+
+def consistency_parser() -> Parser:
+    """The options and their help."""
+    about = "Conflict scores and correlations of attackers (ImageCaptioner2, 5.5.2)."
+    return _runs_parser("consistency", about)
+
+
+SHIFTS = "feature_sensitivity.csv"
+_SHIFTS_ABOUT = (
+    "Caption photos as they are, with the background slightly blurred, and with one annotated "
+    "object in ten hidden, and score all three with every metric of captions: a number is steady "
+    "if it stays within its interval. Options are those of caption, key=value those of run (labels "
+    "and people's captions: dataset.attributes=, dataset.captions=); image_masking.blur= and "
+    "image_masking.share= say how much is changed."
+)
+
+
+def feature_sensitivity_parser() -> Parser:
+    """The options of ``caption``."""
+    from bias_pipeline.commands import caption
+
+    parser = caption.parser()
+    parser.prog = f"{PROGRAM} analysis feature_sensitivity"
+    parser.usage = (
+        "%(prog)s PHOTOS --model MODEL --regions FILE --out DIR [key=value ...] [options]"
+    )
+    parser.description = _SHIFTS_ABOUT
+    return parser
+
+
+def feature_sensitivity_command(words: Sequence[str]) -> int:
+    """Change pictures, caption them, score the captions, and compare."""
+    from bias_pipeline.sweeps.audit import scored_captions
+
+    masking = [word for word in words if word.startswith("image_masking.")]
+    overrides = [word for word in words if _is_setting(word) and word not in masking]
+    options = [word for word in words if not _is_setting(word)]
+    given = feature_sensitivity_parser().parse_args(options)
+    for flag in ("gather", "image_masking", "crop", "shard", "to", "run"):
+        if getattr(given, flag):
+            raise UsageError(f"--{flag.replace('_', '-')}: this analysis sets it; leave it out")
+    if given.regions is None or given.out is None:
+        raise UsageError("--regions FILE and --out DIR are needed; see --help")
+    files = _changed_captions(given.out, options, masking)
+    lines = shifts(scored_captions(given.out, overrides, files))
+    if not lines:
+        raise NotApplicableError(
+            f"{given.out}: no metric has a number with an interval; give labels of groups "
+            "(dataset.attributes=FILE)"
+        )
+    replace_file(given.out / SHIFTS, table_csv([asdict(line) for line in lines]).encode())
+    print_shifts(lines)
+    print_out(given.out / SHIFTS)
+    return 0
+
+
+def _is_setting(word: str) -> bool:
+    return "=" in word and not word.startswith("-")
+
+
+def _changed_captions(folder: Path, options: Sequence[str], masking: Sequence[str]) -> list[Path]:
+    """The files of captions, of pictures as they are and as they are changed.
+
+    Args:
+        folder: for everything.
+        options: of ``caption``.
+        masking: settings of the changes.
+    """
+    from bias_pipeline.commands import caption
+
+    (folder / "captioners").mkdir(parents=True, exist_ok=True)
+    files = []
+    for name, choice in {WHOLE: "none", **CHANGES}.items():
+        file, blocks = folder / "captioners" / f"{name}.json", str(folder / f"written_{name}")
+        files.append(file)
+        if not file.exists():
+            changed = [] if name == WHOLE else masking
+            shown = [f"image_masking={choice}", *changed]
+            caption.command([*options, "--out", blocks, *shown])
+            caption.command(["--gather", blocks, "--to", str(file), "--no-strict"])
+    return files
+
+
+def rebalance_parser() -> Parser:
+    """The options and their help."""
+    parser = Parser(
+        f"{PROGRAM} analysis rebalance",
+        usage="%(prog)s RUN --out FILE.parquet [key=value ...] [options]",
+        description="Weights of training images, so that fit --weights draws less often what a "
+        "captioner puts together too often: a group and an object",
+    )
+    parser.add_argument("run", type=Path, metavar="RUN", help=f"folder of a run of metric={METRIC}")
+    parser.add_argument(
+        "overrides", nargs="*", metavar="key=value", help="the data that are fitted to, as of fit"
+    )
+    parser.add_argument(
+        "--out",
+        type=file_of("table", ".parquet"),
+        required=True,
+        help="the table, with the columns image and weight",
+    )
+    parser.add_argument(
+        "--captions",
+        choices=["human", "model"],
+        default="human",
+        help="as of fit: people's captions, or those of captioner=... (human)",
+    )
+    return parser
+
+
+def rebalance_command(words: Sequence[str]) -> int:
+    """From a finished run to the weights that ``fit --weights`` takes."""
+    options = rebalance_parser().parse_intermixed_args(list(words))
+    folder = options.run.resolve()
+    result = ResultStore(folder.parent).read(folder.name)
+    if result is None:
+        raise ResourceError(f"{options.run}: holds no finished run; name a folder of one")
+    objects, groups = too_often(result), groups_of(result)
+    cell = compose.cell([f"metric={METRIC}", *options.overrides])
+    attribute = cell.build("attribute").name
+    if attribute != result.rows[0].attribute:
+        raise UsageError(
+            f"{options.run}: is of attribute={result.rows[0].attribute}, not {attribute}; give "
+            f"attribute={result.rows[0].attribute}"
+        )
+    corpus = cell.corpus()
+    weights = image_weights(
+        corpus, options.captions, attribute, cell.build("task"), groups, objects
+    )
+    write_weights(options.out, dict(zip(corpus.ids, weights.tolist(), strict=True)))
+    first, second = groups
+    header = ["object", f"{first}, people", f"{first}, {result.rows[0].captioner}", *groups]
+    lines = [
+        [item.name, percent(item.human), percent(item.model), *map(decimal, item.factors)]
+        for item in objects
+    ]
+    print_out(f"{result.run_id}: {len(objects)} objects go with one group more than people's do")
+    print_out(f"share of {first}, per cent; how often captions of {first} and {second} are drawn")
+    print_table(header, lines, keys=1)
+    print_out(
+        f"{options.out}: weights of {len(weights)} images, {weights.min():.2f} to "
+        f"{weights.max():.2f}, worth {percent(effective_share(weights))} % of as many equal ones; "
+        f"fit sat --weights {options.out} takes it"
+    )
+    return 0

@@ -15,14 +15,6 @@ from bias_pipeline.analysis import baseline
 from bias_pipeline.analysis.conclusion_checks import COVERAGE, Limits
 from bias_pipeline.commands import arguments
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
-from bias_pipeline.commands.auditing import (
-    FIRST,
-    Plan,
-    attribute_names,
-    audited,
-    planned,
-    read_or_refused,
-)
 from bias_pipeline.config.compose import CellConfig, ComposedCells, cell
 from bias_pipeline.config.overrides import options_of, quoted
 from bias_pipeline.config.presets import preset
@@ -41,6 +33,14 @@ from bias_pipeline.report.exports import check_places, write_file
 from bias_pipeline.report.page import write_page
 from bias_pipeline.report.smallest_bias import unseen
 from bias_pipeline.results.store import Result
+from bias_pipeline.sweeps.audit import (
+    FIRST,
+    Plan,
+    attribute_names,
+    audited,
+    planned,
+    read_or_refused,
+)
 
 _ABOUT = "Score a file of captions with all metrics that fit, and report, within an announced time"
 _NOISE = "dataset.label_noise="
@@ -48,11 +48,7 @@ _LONGEST = 60  # signs of a file's name in that of its folder
 
 
 def command(words: Sequence[str]) -> int:
-    """Audit a file of captions; returns the exit code.
-
-    Raises:
-        BiasPipelineError: if a file cannot be read or nothing can be scored.
-    """
+    """Audit a file of captions."""
     options = parser().parse_args(list(words))
     REPORT.require()
     check_places(options.json)
@@ -100,7 +96,7 @@ class _FileCells:
         return finished.with_draws(), finished.exit_code
 
     def print_plan(self, plans: Mapping[str, Plan]) -> int:
-        """Print what would run; returns the exit code."""
+        """Print what would run."""
         from bias_pipeline.sweeps import planning
 
         return planning.print_plan(self._planned(plans), lenient=True)

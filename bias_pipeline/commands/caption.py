@@ -3,40 +3,48 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
+from bias_pipeline.captioners.batch_files import (
+    BatchAnswers,
+    check_ids,
+    requests_of,
+    write_requests,
+)
+from bias_pipeline.captioners.chat_server import ChatServer
 from bias_pipeline.captioners.fitted import KINDS as FITTED
 from bias_pipeline.captioners.fitted import FittedCaptioner
 from bias_pipeline.captioners.grounding import check_emotion, read_emotion
-from bias_pipeline.commands import caption_server
-from bias_pipeline.commands.arguments import (
+from bias_pipeline.captioners.served import ServedBar, ServedCaptioner
+from bias_pipeline.commands.arguments import Parser, file_of, number
+from bias_pipeline.commands.photos import (
     BATCH,
-    Parser,
-    check_photo_options,
-    number,
-    photo_parser,
-)
-from bias_pipeline.commands.photo_masking import (
     add_masking_options,
+    check_photo_options,
     masked_photos,
     masking_of,
     masking_settings,
+    photo_parser,
     without_settings,
 )
 from bias_pipeline.declared import Count, Range
-from bias_pipeline.errors import UsageError
+from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError
 from bias_pipeline.inference.blocks import BlockStore
 from bias_pipeline.inference.merge_shards import all_empty, gather, write_gathered_captions
 from bias_pipeline.inference.runner import (
     Model,
     ProgressCounts,
     describe_share,
+    first_reasons,
+    remaining,
     report_progress,
 )
 from bias_pipeline.inference.shards import photo_stamps
+from bias_pipeline.io.machine import OPENAI
+from bias_pipeline.io.progress import bar, showing, track
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.models.folders import require_vocabulary
 from bias_pipeline.models.generation import KINDS as PUBLISHED
@@ -45,7 +53,7 @@ from bias_pipeline.models.picture_text import require_image_text
 from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrained
 from bias_pipeline.models.sampling import Decoding, describe_decoding, own_settings
 from bias_pipeline.vision.masking import MaskedPhotos
-from bias_pipeline.vision.photos import find_photos, read_photo
+from bias_pipeline.vision.photos import UnreadableError, find_photos, read_photo
 
 NewTokens = Annotated[int, Range(low=1, high=4096)]
 Beams = Annotated[int, Range(low=1, high=1000)]
@@ -62,18 +70,14 @@ VERSION = 2  # raise it when the same model would write other captions
 
 
 def command(words: Sequence[str]) -> int:
-    """Caption one task's share, or gather all shares; returns the exit code.
-
-    Raises:
-        BiasPipelineError: if something is missing or cannot be read.
-    """
+    """Caption one task's share, or gather all shares."""
     options = options_of(words)
     if options.gather:
         gathered = gather(options, JOB, "captions.json")
         print_out(f"{gathered.out}: {write_gathered_captions(gathered)}")
     elif options.to_batch:
         photos = find_photos(options.folder)
-        caption_server.write_batch(options, photos, JOB, masked_photos(options, photos))
+        write_batch(options, photos, masked_photos(options, photos))
     else:
         _caption(options)
     return 0
@@ -128,7 +132,7 @@ def parser() -> Parser:
         help="what a captioner of fit sat encoder.grounding=emotion writes for: an emotion, the "
         "one that it predicts of each photo, or a table with image_id, emotion",
     )
-    caption_server.add_server_options(parser)
+    add_server_options(parser)
     parser.set_defaults(batch=None)
     return parser
 
@@ -145,14 +149,14 @@ def options_of(words: Sequence[str]) -> Namespace:
     if options.gather:
         return options
     options.masking = masking_of(options, settings)
-    caption_server.check(options)
+    check_server_options(options)
     served = options.server is not None
     if served and options.emotion is not None:
         raise UsageError("--emotion is for a captioner of fit sat; leave it out with --server")
     if options.batch is None:
-        options.batch = caption_server.AT_ONCE if served else BATCH
+        options.batch = AT_ONCE if served else BATCH
     if options.max_new_tokens is None:
-        options.max_new_tokens = caption_server.NEW_TOKENS if served else NEW_TOKENS
+        options.max_new_tokens = SERVED_TOKENS if served else NEW_TOKENS
     options.decoding = Decoding(
         prompt=options.prompt,
         max_new_tokens=options.max_new_tokens,
@@ -171,7 +175,7 @@ def _caption(options: Namespace) -> None:
     if options.server is None:
         store, tally = _caption_here(options, photos, masked)
     else:
-        store, tally, lines = caption_server.caption_served(options, photos, JOB, masked)
+        store, tally, lines = caption_served(options, photos, masked)
     n_written = options.n * (tally.described - len(tally.unreadable))
     if tally.empty and tally.empty == n_written:
         raise all_empty(store, tally.empty)
@@ -219,3 +223,171 @@ def _caption_here(
     settings = {"job": JOB, "version": VERSION, **recorded, **shown, "files": model.files}
     store = BlockStore(options.out, settings, model.name)
     return store, describe_share(photos, photo_stamps, store, load, options, options.limit)
+
+
+SERVED_TOKENS, AT_ONCE, TIMEOUT_S = 256, 8, 120.0
+_ONLY_HERE = ("timeout", "longest_side", "to_batch", "from_batch")
+Seconds = Annotated[float, Range(above=0, high=86_400)]
+Side = Annotated[int, Range(low=16, high=100_000)]
+SERVED_VERSION = 1  # raise it when an answer would become another caption
+
+
+def add_server_options(parser: Parser) -> None:
+    """The options of a server."""
+    group = parser.add_argument_group(
+        "a server that speaks chat completions (its key is read from OPENAI_API_KEY)"
+    )
+    group.add_argument(
+        "--server",
+        metavar="URL",
+        help="ask the model behind this address, such as http://localhost:8000/v1; --model is its "
+        f"name there, --batch so many requests at once ({AT_ONCE}), --max-new-tokens "
+        f"{SERVED_TOKENS}",
+    )
+    group.add_argument(
+        "--timeout",
+        type=number(Seconds),
+        metavar="S",
+        help=f"longest wait for an answer ({TIMEOUT_S:g})",
+    )
+    group.add_argument(
+        "--longest-side",
+        type=number(Side),
+        metavar="PIXELS",
+        help="send larger photos in this size (as they are)",
+    )
+    group.add_argument(
+        "--to-batch",
+        type=file_of("JSON Lines", ".jsonl"),
+        metavar="FILE",
+        help="send nothing; write the requests that are left for a service that takes batches",
+    )
+    group.add_argument(
+        "--from-batch",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="read the answers of such a batch",
+    )
+
+
+def check_server_options(options: Namespace) -> None:
+    """Refuse what does not fit together.
+
+    Raises:
+        UsageError: naming an option.
+    """
+    given = [name for name in _ONLY_HERE if getattr(options, name) is not None]
+    if options.server is None:
+        if given:
+            raise UsageError(f"{_flag(given[0])} needs --server URL")
+        return
+    defaults = {"revision": "", "device": "auto", "beams": 1, "dtype": "float32"}
+    unfit = [name for name in defaults if getattr(options, name) != defaults[name]]
+    if unfit:
+        raise UsageError(f"{_flag(unfit[0])}: a server takes none; leave it out")
+    if options.to_batch and options.from_batch:
+        raise UsageError("--to-batch writes requests, --from-batch reads answers; give one")
+    options.chat = ChatServer(options.server, options.model, options.longest_side)
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def caption_served(
+    options: Namespace, photos: Mapping[str, Path], masked: MaskedPhotos | None
+) -> tuple[BlockStore, ProgressCounts, list[str]]:
+    """Caption photos by a server, or read what it answered to a batch.
+
+    Args:
+        options: of the command.
+        photos: image to file.
+        masked: what reads photos masked; None if they are sent whole.
+
+    Returns:
+        The blocks, what was done, and lines to report about the answers.
+
+    Raises:
+        BiasPipelineError: if the server cannot be used or fails, or a file is broken.
+    """
+    store, decoding = _store(options, masked)
+    if options.from_batch:
+        check_ids(photos)
+        answers = BatchAnswers(options.from_batch, photos, decoding.n)
+        tally = describe_share(photos, photo_stamps, store, lambda: answers, options, options.limit)
+        return store, tally, answers.counts.sentences()
+    OPENAI.require()
+    options.threads = options.batch  # each waits for the answers about a photo
+    with (
+        ServedCaptioner(
+            _server(options, masked), decoding, options.batch, options.timeout or TIMEOUT_S
+        ) as captioner,
+        showing(ServedBar(captioner)),
+    ):
+        try:
+            tally = describe_share(
+                photos, photo_stamps, store, captioner.start, options, options.limit
+            )
+        except BiasPipelineError:
+            for line in captioner.sentences():
+                print_out(line)
+            raise
+    if tally.unreadable and not captioner.n_captions:
+        raise ResourceError(f"no photo has a caption: {first_reasons(tally.unreadable)}")
+    return store, tally, captioner.sentences()
+
+
+def write_batch(
+    options: Namespace, photos: Mapping[str, Path], masked: MaskedPhotos | None
+) -> None:
+    """Write the requests that are left for a service that takes batches.
+
+    Args:
+        options: of the command.
+        photos: image to file.
+        masked: what reads photos masked; None if they are sent whole.
+
+    Raises:
+        ResourceError: if a file cannot be written.
+        UsageError: if an image's id cannot be told from the number of a caption.
+    """
+    check_ids(photos)
+    store, decoding = _store(options, masked)
+    server = _server(options, masked)
+    store.plan(list(photos))
+    images = remaining(photos, photo_stamps, store, options.shard, options.limit).images
+    unreadable: dict[str, str] = {}
+
+    def requests() -> Iterator[bytes]:
+        for image in track(images, len(images)):
+            try:
+                picture = server.picture(photos[image])
+            except UnreadableError as error:
+                unreadable[image] = str(error)
+            else:
+                yield from requests_of(image, picture, server, decoding)
+
+    with bar("requests"):
+        written = write_requests(requests(), options.to_batch)
+    for path, count in written.items():
+        print_out(f"{path}: {count} requests")
+    if not written:
+        print_out("no request is left to write")
+    if unreadable:
+        print_out(f"{len(unreadable)} cannot be read: {first_reasons(unreadable)}")
+
+
+def _server(options: Namespace, masked: MaskedPhotos | None) -> ChatServer:
+    server: ChatServer = options.chat
+    return server if masked is None else replace(server, read=masked)
+
+
+def _store(options: Namespace, masked: MaskedPhotos | None) -> tuple[BlockStore, Decoding]:
+    """The blocks, which captions by requests and by batches share."""
+    decoding: Decoding = options.decoding
+    decoding = replace(decoding, prompt=decoding.prompt or usual_prompt(""))
+    recorded = {"decoding": str(decoding), **asdict(decoding)}
+    shown = masking_settings(masked, options)
+    settings = {"job": JOB, "answers": SERVED_VERSION, **recorded, **shown, **options.chat.settings}
+    return BlockStore(options.out, settings, options.chat.model), decoding

@@ -115,11 +115,7 @@ def _add_captioner_options(parser: Parser) -> None:
 
 
 def command(words: Sequence[str]) -> int:
-    """Fit and write; returns the exit code.
-
-    Raises:
-        BiasPipelineError: if the data do not permit it, or the folder cannot be written.
-    """
+    """Fit and write."""
     from bias_pipeline.io.files import require_new
 
     options = parser().parse_intermixed_args(list(words))

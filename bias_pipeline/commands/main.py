@@ -1,20 +1,29 @@
-"""Choose the command, run it, turn an error into a sentence and an exit code."""
+"""The commands: choosing and running one, errors as sentences and exit codes, help, completion.
+
+``NAME_parser()`` of a command's module makes its help and completion, ``NAME_command(words)`` runs
+it and returns the exit code; without ``NAME_`` in a module that has the command's name.
+"""
 
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import resource
 import sys
-from collections.abc import Sequence
+from argparse import SUPPRESS
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from bias_pipeline import __version__
-from bias_pipeline.commands.registry import group_help, overview, resolve_command, word_help
+from bias_pipeline.commands.arguments import KEYS, PROGRAM, Parser
 from bias_pipeline.errors import (
     NO_MEMORY,
     BiasPipelineError,
     ResourceError,
     UsageError,
+    did_you_mean,
     is_out_of_memory,
     refused_by_system,
 )
@@ -77,64 +86,53 @@ def _obey(words: list[str]) -> int:
         with including(words) as rest:
             for name, place in places().items():
                 warn(f"included: {name} from {place}; a configuration may build its classes")
-            return _run_command(rest) or _printed()
-    except BiasPipelineError as error:
-        signals.stop_if_requested()  # an error after a request to stop is no mistake
-        warn(f"error: {error}")
-        return error.exit_code
-
-
-def _printed() -> int:
-    """The exit code of a command that succeeded.
-
-    Raises:
-        ResourceError: if what it printed is lost.
-    """
-    fault = terminal.output_fault()
-    if fault:
-        raise ResourceError(
-            f"standard output did not take everything: {fault.strerror}; files are complete"
-        )
-    return 0
-
-
-def _run_command(words: list[str]) -> int:
-    try:
-        return _command(words)
+            code = _command(rest)
+        fault = terminal.output_fault()
+        if fault and not code:
+            raise ResourceError(
+                f"standard output did not take everything: {fault.strerror}; files are complete"
+            )
     except Exception as error:
-        if is_out_of_memory(error):
-            raise ResourceError(NO_MEMORY) from error
-        if not isinstance(error, OSError) or error.filename is None:
-            raise
-        raise refused_by_system(error) from error
+        mistake = _mistake(error)
+        signals.stop_if_requested()  # an error after a request to stop is no mistake
+        warn(f"error: {mistake}")
+        return mistake.exit_code
+    return code
+
+
+def _mistake(error: Exception) -> BiasPipelineError:
+    """What a user is told of an error; a bug is raised again."""
+    if isinstance(error, BiasPipelineError):
+        return error
+    if is_out_of_memory(error):
+        return ResourceError(NO_MEMORY)
+    if isinstance(error, OSError) and error.filename is not None:
+        return refused_by_system(error)
+    raise error
 
 
 def _command(words: list[str]) -> int:
-    """Run the chosen command, or print its help.
-
-    Raises:
-        UsageError: if there is no such command.
-    """
+    """Run the chosen command, or print its help."""
+    wants_help = bool({"-h", "--help"} & set(words))
     if words[:1] in (["-h"], ["--help"], ["help"]):
-        return _say(overview())
-    if words[:1] == ["--version"]:
-        return _say("\n".join([f"bias_pipeline {__version__}", *installation.versions()]))
-    word, rest = resolve_command(words)
-    if word is None:
-        wants_help = bool({"-h", "--help"} & set(rest))
-        return _say(group_help(words[0])) or (0 if wants_help else UsageError.exit_code)
-    if {"-h", "--help"} & set(rest):
-        return _say(word_help(word))
-    _check_memory_limit()
-    return word.command(rest)
+        text = overview()
+    elif words[:1] == ["--version"]:
+        text = "\n".join([f"bias_pipeline {__version__}", *installation.versions()])
+    else:
+        word, rest = resolve_command(words)
+        if word and not wants_help:
+            _check_memory_limit()
+            return word.command(rest)
+        text = word_help(word) if word else group_help(words[0])
+        if not word and not wants_help:
+            print_out(*text.split("\n"))
+            return UsageError.exit_code
+    print_out(*text.split("\n"))
+    return 0
 
 
 def _check_memory_limit() -> None:
-    """Refuse a memory limit that is too low: OpenBLAS would abort or hang without a message.
-
-    Raises:
-        ResourceError: with the limit.
-    """
+    """Refuse a memory limit that is too low: OpenBLAS would abort or hang without a message."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit not in (resource.RLIM_INFINITY, -1) and limit < LEAST_MEMORY:
         raise ResourceError(
@@ -143,6 +141,307 @@ def _check_memory_limit() -> None:
         )
 
 
-def _say(text: str) -> int:
-    print_out(*text.split("\n"))
+@dataclass(frozen=True)
+class Command:
+    """A command."""
+
+    name: str  # as it is written
+    about: str  # what it does, in one line
+    arguments: str = ""  # what follows it, in short
+
+    @property
+    def keys(self) -> bool:
+        """Whether ``key=value`` may follow it."""
+        return "key=value" in self.arguments
+
+    def parser(self) -> Parser:
+        """The options and their help."""
+        parser: Parser = self._find("parser")()
+        return parser
+
+    @property
+    def command(self) -> Callable[[list[str]], int]:
+        """What runs it."""
+        function: Callable[[list[str]], int] = self._find("command")
+        return function
+
+    def _find(self, role: str) -> Any:
+        first, *others = self.name.split()
+        name = _MODULES.get(self.name, _MODULES.get(first, first))
+        words = others or ([first] if name != first else [])
+        module = importlib.import_module(f"bias_pipeline.commands.{name}")
+        return getattr(module, "_".join([*words, role]))
+
+
+# Commands, or their first words, in a module of another name.
+_ELSEWHERE = {
+    "run": ("submit",),
+    "results": ("compare", "report"),
+    "photos": ("embed", "data detect"),
+    "web": ("rate", "browse"),
+    "analysis": ("metrics",),
+    "explain": (
+        "analysis words",
+        "analysis unmasked_words",
+        "analysis collocations",
+        "analysis alignment",
+    ),
+    "main": ("completion",),
+}
+_MODULES = {name: module for module, names in _ELSEWHERE.items() for name in names}
+WORDS = (
+    Command("run", "run a cell, or a sweep of cells; the default command", KEYS),
+    Command("submit", "submit a sweep as independent Slurm jobs", KEYS),
+    Command("submit embed", "embed photos as Slurm jobs", f"--shards N {KEYS}"),
+    Command("submit caption", "caption photos as Slurm jobs", f"--shards N {KEYS}"),
+    Command("submit data detect", "find people and things as Slurm jobs", f"--shards N {KEYS}"),
+    Command(
+        "audit",
+        "score one file of captions with all metrics, and write a report",
+        "FILE --attributes LABELS ...",
+    ),
+    Command("compare", "is captioner A fairer than B?", f"A B {KEYS}"),
+    Command(
+        "report", "write finished runs as an HTML page, and as files for a paper", "[FOLDER] ..."
+    ),
+    Command("report wandb", "write finished runs as Weights & Biases runs", "[FOLDER] ..."),
+    Command("caption", "caption a folder of photos", "PHOTOS --model MODEL --out DIR ..."),
+    Command("embed", "embed a folder of photos, or captions", "PHOTOS --model MODEL --out DIR ..."),
+    Command(
+        "fit",
+        "fit a captioner, a small CLIP or a debiasing to a data set's pictures",
+        f"clip|sat|grit|debias --out DIR {KEYS}",
+    ),
+    Command(
+        "explain gradcam",
+        "where a captioner looked when it named a group",
+        f"--model MODEL --out DIR {KEYS}",
+    ),
+    Command(
+        "rate",
+        "ask people about pictures or captions, in a browser on this machine",
+        "[PHOTOS] --attribute NAME|--question TEXT --out DIR ...",
+    ),
+    Command(
+        "browse",
+        "look through finished runs in a browser, down to the captions behind a number",
+        "[OUTPUTS] ...",
+    ),
+    Command(
+        "anonymous build",
+        "make pictures in which no group shows",
+        f"--scenes|--model FOLDER --out DIR {KEYS}",
+    ),
+    Command("anonymous filter", "keep the pictures in which raters can tell no group", "DIR"),
+    Command(
+        "anonymous score",
+        "what people and attackers make of captions of such pictures",
+        "DIR [--reference dataset=...] ...",
+    ),
+    Command("metrics", "what each metric can detect", "[--cards]"),
+    Command("analysis claims", "do the papers' conclusions hold in our runs?"),
+    Command("analysis words", "words that give the attribute away", KEYS),
+    Command("analysis unmasked_words", "revealing words that masking leaves in", KEYS),
+    Command("analysis collocations", "words that follow the attribute's words", KEYS),
+    Command(
+        "analysis alignment",
+        "how many of people's words have a similar word of the captioner",
+        KEYS,
+    ),
+    Command("analysis sensitivity", "how much scores vary with the attacker", "OUTPUTS ..."),
+    Command("analysis consistency", "whether attackers, or metrics, agree", "OUTPUTS ..."),
+    Command(
+        "analysis feature_sensitivity",
+        "whether scores depend on backgrounds and single objects",
+        f"PHOTOS --model MODEL --regions FILE --out DIR {KEYS}",
+    ),
+    Command(
+        "analysis rebalance",
+        "weights of training images against pairs that a captioner overdoes",
+        f"RUN --out FILE.parquet {KEYS}",
+    ),
+    Command("analysis power", "how small a bias so many images can show", "--n N|--groups N,N"),
+    Command("analysis metrics", "the same as metrics", "[--cards]"),
+    Command("data validate", "check a data set's files and print what they contain", KEYS),
+    Command("data convert", "pickles and JSON to Parquet", "FILE ... [--out DIR]"),
+    Command("data draw", "the embedded data set with its pictures, as files", "--out DIR ..."),
+    Command(
+        "data detect",
+        "find people and things in a folder of photos, for masks",
+        "PHOTOS --model MODEL --out DIR ...",
+    ),
+    Command("data fetch", "where to get the published files, or download them", "[NAME ...]"),
+    Command("models list", "published weights: what needs them, and where they are"),
+    Command(
+        "models show", "a model's files and digests, or what a run needs", "NAME|key=value ..."
+    ),
+    Command(
+        "models prefetch", "fetch weights from the hub, digests checked", "NAME ... [--revision R]"
+    ),
+    Command("completion", "completion of this command line in bash or zsh", "bash|zsh"),
+)
+_BY_NAME = {word.name: word for word in WORDS}
+_FIRST = list(dict.fromkeys(word.name.partition(" ")[0] for word in WORDS))
+
+
+def resolve_command(words: Sequence[str]) -> tuple[Command | None, list[str]]:
+    """The command that a command line begins with, and its arguments.
+
+    Returns:
+        No command if the first word needs a second one and has none.
+
+    Raises:
+        UsageError: if there is no such word.
+
+    Example:
+        >>> resolve_command(["report", "wandb", "outputs"])[0].name
+        'report wandb'
+        >>> resolve_command(["metric=lic"])[0].name
+        'run'
+    """
+    first = words[0] if words else ""
+    if not first or first[0] in "-+~" or "=" in first:
+        return _BY_NAME["run"], list(words)
+    for length in (3, 2, 1):
+        match = _BY_NAME.get(" ".join(words[:length]))
+        if match and len(words) >= length:
+            return match, list(words[length:])
+    if first not in _FIRST:
+        raise UsageError(f"command {first!r} is unknown; {did_you_mean(first, _FIRST)}")
+    second = words[1] if len(words) > 1 else ""
+    if second and second[0] != "-":
+        known = [word.name.partition(" ")[2] for word in subcommands(first)]
+        raise UsageError(f"{first} {second!r} is unknown; {did_you_mean(second, known)}")
+    return None, list(words[1:])
+
+
+def subcommands(first: str) -> list[Command]:
+    """The commands that begin with a word, such as ``data``."""
+    return [word for word in WORDS if word.name.startswith(f"{first} ")]
+
+
+def list_commands(words: Sequence[Command]) -> list[str]:
+    """Two lines for each command: how to write it, and what it does."""
+    return [
+        line
+        for word in words
+        for line in (f"  {PROGRAM} {word.name} {word.arguments}".rstrip(), f"      {word.about}")
+    ]
+
+
+def overview() -> str:
+    """The text of ``--help``."""
+    head = [
+        "bias_pipeline: does an image captioner amplify societal bias?",
+        "",
+        "Usage:",
+        *list_commands(WORDS),
+        "",
+        f"{PROGRAM} COMMAND --help explains a command. Options of run:",
+        "",
+    ]
+    return "\n".join([*head, WORDS[0].parser().format_help().partition("\n\n")[2].rstrip()])
+
+
+def group_help(first: str) -> str:
+    """The commands of a group."""
+    return "\n".join(["usage:", *list_commands(subcommands(first)), "", "Each has its own --help."])
+
+
+def word_help(word: Command) -> str:
+    """The help of a command, and its subcommands."""
+    text = word.parser().format_help().rstrip()
+    others = subcommands(word.name)
+    return "\n".join([text, "", "also:", *list_commands(others)]) if others else text
+
+
+_COMPLETION_ABOUT = """\
+Print a script that makes bash or zsh complete commands, options, keys and their values. Put it
+where your shell reads it: eval "$(python -m bias_pipeline completion bash)".
+"""
+_ASK = "--line"
+
+# Bash splits words at "=" too, so completions begin after the last one.
+_SCRIPT = """\
+_bias_pipeline() {
+  local line="${COMP_LINE:0:COMP_POINT}" asked
+  case "$line" in
+    *python*" -m bias_pipeline "*) asked="${line%% -m bias_pipeline *} -m bias_pipeline" ;;
+    bias-pipeline" "*) asked=bias-pipeline ;;
+    *) COMPREPLY=(); return ;;
+  esac
+  local rest="${line#"$asked "}"
+  mapfile -t COMPREPLY < <($asked completion --line="$rest" 2>/dev/null)
+}
+complete -o bashdefault -o default -o nospace -F _bias_pipeline python python3 bias-pipeline
+"""
+_SCRIPTS = {"bash": _SCRIPT, "zsh": f"autoload -U +X bashcompinit && bashcompinit\n{_SCRIPT}"}
+
+
+def completion_command(words: list[str]) -> int:
+    """Print a shell's script, or the completions of a line."""
+    options = completion_parser().parse_args(words)
+    if options.line is not None:
+        print_out(*completions(options.line))
+    else:
+        print_out(*_SCRIPTS[options.shell or "bash"].splitlines())
     return 0
+
+
+def completion_parser() -> Parser:
+    """The options and their help."""
+    parser = Parser(f"{PROGRAM} completion", description=_COMPLETION_ABOUT)
+    parser.add_argument("shell", nargs="?", choices=list(_SCRIPTS), help="(bash)")
+    parser.add_argument(_ASK, help=SUPPRESS)
+    return parser
+
+
+def completions(line: str) -> list[str]:
+    """The completions of a line's last word, after its last ``=``.
+
+    Args:
+        line: the text after the program's name, up to the cursor.
+
+    Example:
+        >>> completions("re"), completions("report w")
+        (['report '], ['wandb '])
+        >>> completions("metric=gender_e")
+        ['gender_error']
+    """
+    *before, last = line.split(" ")
+    before = [word for word in before if word]
+    try:
+        return _of_word(before, last)
+    except BiasPipelineError:
+        return []  # the words before are wrong
+
+
+def _of_word(before: Sequence[str], last: str) -> list[str]:
+    word, rest = resolve_command(before)
+    if word is None:
+        return _next_words(before, last)
+    if last.startswith("-"):
+        return [f"{flag} " for flag in word.parser().flags if flag.startswith(last)]
+    next_words = [] if rest else _next_words(before, last)
+    keys = _keys(rest, last) if word.keys and (before or "=" in last or last) else []
+    return [*next_words, *keys]
+
+
+def _next_words(before: Sequence[str], last: str) -> list[str]:
+    """The words that may follow the given ones."""
+    head = "".join(f"{word} " for word in before)
+    names = [word.name[len(head) :] for word in WORDS if word.name.startswith(head)]
+    following = dict.fromkeys(name.partition(" ")[0] for name in names)
+    return [f"{name} " for name in following if name.startswith(last)]
+
+
+def _keys(overrides: Sequence[str], last: str) -> list[str]:
+    """Keys and values of the configuration, as Hydra completes them."""
+    from hydra._internal.core_plugins.bash_completion import BashCompletion
+
+    from bias_pipeline.config.hydra_composer import loader_of
+
+    words = [word for word in overrides if "=" in word]
+    proposals = BashCompletion(loader_of())._query("config", " ".join([*words, last]))
+    offered = [proposal.rpartition("=")[2] if "=" in last else proposal for proposal in proposals]
+    return [text for text in offered if not text.startswith("_")]  # files that others share

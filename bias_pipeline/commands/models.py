@@ -45,7 +45,7 @@ def list_parser() -> Parser:
 
 
 def list_command(words: list[str]) -> int:
-    """Print what encoders and metrics need and where it is; returns the exit code."""
+    """Print what encoders and metrics need and where it is."""
     list_parser().parse_args(words)
     for user, needs in (("encoder", encoder_needs()), ("metric", metric_needs())):
         lines = [[name, need.model, *_state(need)] for name, need in needs.items()]
@@ -126,11 +126,7 @@ def show_parser() -> Parser:
 
 
 def show_command(words: list[str]) -> int:
-    """Print one model, or what a configuration needs; returns the exit code.
-
-    Raises:
-        BiasPipelineError: if it is absent, or cannot be used.
-    """
+    """Print one model, or what a configuration needs."""
     options = show_parser().parse_args(words)
     if any("=" in word for word in options.what):
         return _show_needed(options.what)
@@ -266,11 +262,7 @@ def prefetch_parser() -> Parser:
 
 
 def prefetch_command(words: list[str]) -> int:
-    """Fetch models; models that a package or folder already has are left there.
-
-    Raises:
-        BiasPipelineError: if one cannot be fetched.
-    """
+    """Fetch models; models that a package or folder already has are left there."""
     from bias_pipeline.models.model_location import prefetch
 
     options = prefetch_parser().parse_args(words)

@@ -1,12 +1,27 @@
-"""``run``, the default command: a cell, or a sweep of cells."""
+"""``run``, the default command: a cell, or a sweep of cells; and ``submit``, the same on Slurm.
+
+Each job of ``submit`` runs one cell, or one share of photos, as its own command, so no process has
+to wait for them. A job that Slurm stops ends with 75 and is queued again; it continues after the
+seeds it trained, or the blocks it finished.
+"""
 
 from __future__ import annotations
 
-from argparse import RawDescriptionHelpFormatter
+import shlex
+from argparse import Namespace, RawDescriptionHelpFormatter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 from bias_pipeline.commands import arguments
-from bias_pipeline.commands.arguments import KEYS, PROGRAM, Parser
-from bias_pipeline.io.paths import FLAG, group_choices
+from bias_pipeline.commands.arguments import KEYS, PROGRAM, Parser, keys_parser, number
+from bias_pipeline.declared import Range
+from bias_pipeline.errors import UsageError
+from bias_pipeline.io.paths import FLAG, flags, group_choices
+from bias_pipeline.io.terminal import print_out
+
+if TYPE_CHECKING:
+    from bias_pipeline.sweeps.launch import SweepRequest
 
 _GROUPS = (
     "metric",
@@ -47,11 +62,7 @@ Exit codes: 0 ok, 2 usage, 3 bad data, 4 a job of a sweep failed, 5 missing file
 
 
 def command(words: list[str]) -> int:
-    """Run a cell or a sweep, or print what it would run; returns the exit code.
-
-    Raises:
-        BiasPipelineError: if the configuration is wrong, or the job failed for that reason.
-    """
+    """Run a cell or a sweep, or print what it would run."""
     from bias_pipeline.sweeps import launch, planning
 
     words = arguments.expand_flags(words)
@@ -105,3 +116,191 @@ def parser() -> Parser:
 def _choices() -> list[str]:
     names = (*_GROUPS, "experiment")
     return [f"  {group + '=':<18} {' '.join(group_choices(group))}" for group in names]
+
+
+PRESET = "cluster=slurm"
+Shards = Annotated[int, Range(low=1, high=100_000)]
+
+_SUBMIT_ABOUT = """\
+Submit a sweep to Slurm, one job per cell, and return at once. It prints the job numbers, and the
+command that prints the table at the end. Set how jobs are submitted with cluster=slurm or slurm_gpu
+and hydra.launcher.KEY=VALUE (hydra.launcher.partition=gpu).
+"""
+
+
+def submit_command(words: Sequence[str]) -> int:
+    """Submit a sweep and return; prints the job numbers and how to get the table.
+
+    Args:
+        words: overrides as of ``run``; ``hydra.launcher.<key>`` and ``cluster=`` say how to submit.
+
+    Raises:
+        UsageError: if a job does not compose, or Slurm refuses the array.
+        ResourceError: if there is no Slurm, or nothing can be written.
+    """
+    from bias_pipeline.config.expansion import check_captioners
+
+    sweep = _prepare(arguments.expand_flags(words))
+    check_captioners(sweep.overrides, sweep.first)
+    _submit(sweep, [["run", *flags(), *_config_dir(sweep), *job] for job in _jobs(sweep)])
+    ready = [word for word in sweep.words if word.partition("=")[0] != "cluster"]
+    print_out("when all jobs are done, this prints the table and runs what failed:")
+    print_out(f"  python -m bias_pipeline {shlex.join([*flags(), *ready])}")
+    return 0
+
+
+def submit_parser() -> Parser:
+    """The options and their help."""
+    return keys_parser("submit", _SUBMIT_ABOUT)
+
+
+def _submit_shards(
+    name: str, words: Sequence[str], options_of: Callable[[Sequence[str]], Namespace]
+) -> int:
+    """Submit a command on photos, one job for each share.
+
+    Args:
+        name: of the command.
+        words: its arguments, ``--shards N``, and keys of the launcher.
+        options_of: parses its arguments.
+
+    Raises:
+        UsageError: if the words are wrong, or Slurm refuses the array.
+    """
+    shards = Parser(f"{PROGRAM} submit {name}", allow_abbrev=False, add_help=False)
+    _add_shards(shards)
+    launching = [word for word in words if _of_launcher(word)]
+    shard_options, rest = shards.parse_known_args([word for word in words if word not in launching])
+    options = options_of(rest)
+    if options.shard or options.gather:
+        raise UsageError(f"submit {name} takes --shards N and no --shard or --gather")
+    sweep = _prepare(launching)
+    each = [f"{number}/{shard_options.shards}" for number in range(shard_options.shards)]
+    _submit(sweep, [[*name.split(), *rest, "--shard", shard] for shard in each])
+    print_out("when all jobs are done, this writes everything into one file:")
+    print_out(f"  {PROGRAM} {name} --gather {shlex.quote(str(options.out))}")
+    return 0
+
+
+def _shards_parser(name: str, parser: Parser) -> Parser:
+    """The parser of a command on photos, with the options of submitting it."""
+    parser.prog = f"{PROGRAM} submit {name}"
+    parser.usage = f"%(prog)s --shards N [options of {name}] {KEYS}"
+    _add_shards(parser)
+    return parser
+
+
+def _add_shards(parser: Parser) -> None:
+    parser.add_argument(
+        "--shards", type=number(Shards), required=True, metavar="N", help="how many jobs"
+    )
+
+
+def _prepare(words: Sequence[str]) -> SweepRequest:
+    """Check the command line; if it names no cluster, Slurm's preset is used.
+
+    Raises:
+        UsageError: if it is not for Slurm.
+    """
+    from bias_pipeline.sweeps import launch, slurm
+
+    chosen = any(word.startswith(("cluster=", "hydra/launcher=")) for word in words)
+    sweep = launch.parse_sweep(words if chosen else [*words, PRESET])
+    if slurm.launcher_of(sweep.config) != slurm.SLURM:
+        raise UsageError("submit needs Slurm: cluster=slurm or cluster=slurm_gpu")
+    slurm.check_slurm(sweep.config)
+    return sweep
+
+
+def _submit(sweep: SweepRequest, jobs: Sequence[Sequence[str]]) -> None:
+    """Submit jobs, each the words of a command, as arrays."""
+    from bias_pipeline.sweeps import slurm
+    from bias_pipeline.sweeps.job import make_folder
+
+    if any("\n" in word for job in jobs for word in job):
+        raise UsageError("submit: a job is one line; leave out line breaks")
+    folder = Path(sweep.config.hydra.sweep.dir).resolve()
+    make_folder(folder)
+    for line in slurm.submit_arrays(folder, sweep.config.hydra.launcher, jobs):
+        print_out(line)
+
+
+def _jobs(sweep: SweepRequest) -> list[list[str]]:
+    """The overrides of each job without the launcher's; every job is composed as a check.
+
+    Raises:
+        UsageError: if one does not.
+    """
+    from bias_pipeline.config.compose import cell_of
+    from bias_pipeline.config.overrides import jobs_of
+
+    overrides = [o for o in sweep.overrides if not _of_launcher(o)]
+    jobs = jobs_of(overrides)
+    if not jobs:
+        raise UsageError("submit: a sweep must list its values, as key=a,b")
+    for job in jobs:
+        cell_of(sweep.loader.job(job))
+    return jobs
+
+
+def _config_dir(sweep: SweepRequest) -> list[str]:
+    """The user's configuration folder as an absolute path, for jobs that start elsewhere."""
+    folder = sweep.options.config_dir
+    return ["--config-dir", str(Path(folder).resolve())] if folder else []
+
+
+def _of_launcher(override: str) -> bool:
+    key = override.lstrip("+~").partition("=")[0]
+    return key in ("cluster", "hydra/launcher") or key.startswith("hydra.launcher.")
+
+
+def embed_command(words: list[str]) -> int:
+    """Submit the shares of ``embed``."""
+    from bias_pipeline.commands.photos import embed_options
+
+    return _submit_shards("embed", words, embed_options)
+
+
+def embed_parser() -> Parser:
+    """The parser of ``embed``, with the options of submitting it."""
+    from bias_pipeline.commands import photos
+
+    return _shards_parser("embed", photos.embed_parser())
+
+
+def caption_command(words: list[str]) -> int:
+    """Submit the shares of ``caption``."""
+    return _submit_shards("caption", words, _caption_options)
+
+
+def caption_parser() -> Parser:
+    """The parser of ``caption``, with the options of submitting it."""
+    from bias_pipeline.commands import caption
+
+    return _shards_parser("caption", caption.parser())
+
+
+def data_detect_command(words: list[str]) -> int:
+    """Submit the shares of ``data detect``."""
+    from bias_pipeline.commands.photos import detect_options
+
+    return _submit_shards("data detect", words, detect_options)
+
+
+def data_detect_parser() -> Parser:
+    """The parser of ``data detect``, with the options of submitting it."""
+    from bias_pipeline.commands.photos import detect_parser
+
+    return _shards_parser("data detect", detect_parser())
+
+
+def _caption_options(words: Sequence[str]) -> Namespace:
+    from bias_pipeline.commands import caption
+
+    options = caption.options_of(words)
+    if options.server is not None:
+        raise UsageError(
+            "submit caption takes no --server: the jobs together would ask more at once than one "
+            "server bears, and cluster nodes often reach none; run caption --server on one machine"
+        )
+    return options

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from bias_pipeline.commands.compare import Comparison
+    from bias_pipeline.analysis.gate import Comparison
     from bias_pipeline.datasets.memory import Captions, Labels
 
 FIXTURE = "bias_gate"

@@ -16,7 +16,6 @@ from bias_pipeline.io.files import replace_file
 from bias_pipeline.io.terminal import printable
 from bias_pipeline.metrics.catalogue import bibtex
 from bias_pipeline.report import interaction
-from bias_pipeline.report.attacker_sensitivity import steadiness
 from bias_pipeline.report.concepts import concept_sections
 from bias_pipeline.report.examples import NOTHING, Behind, examples_of
 from bias_pipeline.report.report_tables import (
@@ -32,6 +31,7 @@ from bias_pipeline.report.sections import (
     leaderboard_sections,
     overviews,
 )
+from bias_pipeline.report.sensitivity import steadiness
 from bias_pipeline.report.summary import Summary, summaries
 from bias_pipeline.report.word_attribution import section, word_files
 from bias_pipeline.results.settings import with_settings

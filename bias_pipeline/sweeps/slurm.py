@@ -1,4 +1,4 @@
-"""Sweeps on other launchers: checks, waiting for all jobs, and their outcomes.
+"""Sweeps on other launchers: checks, submitting, waiting for all jobs, and their outcomes.
 
 Hydra's launcher gives up at the first killed job. The others continue, and this module waits for
 them and reads each outcome from the job's folder.
@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import shutil
 import subprocess
+import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bias_pipeline.errors import ResourceError, UsageError
+from bias_pipeline.errors import DataError, ResourceError, UsageError
+from bias_pipeline.io import signals
 from bias_pipeline.io.machine import LAUNCHERS
 
 if TYPE_CHECKING:
@@ -272,3 +275,112 @@ def queue_states() -> dict[str, str] | None:
         log.info("squeue: %s", error)
         return None
     return dict(line.split(maxsplit=1) for line in done.stdout.splitlines() if " " in line)
+
+
+# Keys of Hydra's submitit launcher to options of sbatch.
+_OPTIONS = {
+    "name": "job-name={}",
+    "partition": "partition={}",
+    "account": "account={}",
+    "qos": "qos={}",
+    "constraint": "constraint={}",
+    "exclude": "exclude={}",
+    "comment": "comment={}",
+    "gres": "gres={}",
+    "timeout_min": "time={}",
+    "mem_gb": "mem={}G",
+    "mem_per_cpu": "mem-per-cpu={}",
+    "cpus_per_task": "cpus-per-task={}",
+    "gpus_per_node": "gpus-per-node={}",
+    "signal_delay_s": "signal=USR2@{}",
+}
+
+
+MOST_TASKS = 1000  # Slurm's default for the largest array is 1001, counted from 0
+
+
+def submit_arrays(
+    folder: Path, launcher: Mapping[str, Any], jobs: Sequence[Sequence[str]]
+) -> Iterator[str]:
+    """Submit jobs, each the words of a command, as arrays; a line for each.
+
+    Args:
+        folder: of the scripts and logs.
+        launcher: the keys of ``hydra.launcher``.
+        jobs: without line breaks.
+
+    Raises:
+        UsageError: with Slurm's own words, if it refuses.
+    """
+    (folder / "jobs.txt").write_text("".join(f"{shlex.join(job)}\n" for job in jobs))
+    for first in range(0, len(jobs), MOST_TASKS):
+        size = min(MOST_TASKS, len(jobs) - first)
+        script = folder / f"array_{first}.sh"
+        script.write_text(_script(launcher, folder, first, size))
+        number = _sbatch(script)
+        yield f"submitted {size} jobs as array {number}; logs {folder}/{number}_*.log"
+
+
+def _script(launcher: Mapping[str, Any], folder: Path, first: int, size: int) -> str:
+    """An sbatch script; it uses srun, so that Slurm's signal reaches Python too."""
+    options = [
+        text.format(launcher[key])
+        for key, text in _OPTIONS.items()
+        if launcher.get(key) is not None
+    ]
+    more = launcher.get("additional_parameters") or {}
+    options += [f"{key}={value}" for key, value in more.items()]
+    options += [
+        f"array=0-{size - 1}%{launcher.get('array_parallelism') or size}",
+        f"output={folder}/%A_%a.log",
+        "open-mode=append",
+        "requeue",
+        "ntasks=1",
+    ]
+    retries = int(launcher.get("max_num_timeout") or 0)
+    return "\n".join(
+        [
+            "#!/bin/bash",
+            *(f"#SBATCH --{_quoted(option)}" for option in options),
+            f"cd {shlex.quote(str(Path.cwd()))} || exit 5",
+            f"line=$((SLURM_ARRAY_TASK_ID + {first + 1}))",
+            f'eval "set -- $(sed -n "${{line}}p" {shlex.quote(str(folder / "jobs.txt"))})"',
+            'export SRUN_CPUS_PER_TASK="${SLURM_CPUS_PER_TASK:-1}"',  # srun no longer inherits it
+            f'srun {shlex.quote(sys.executable)} -m bias_pipeline "$@"',
+            "code=$?",
+            f"if [ $code -eq {signals.REQUEUE} ] && "
+            f'[ "${{SLURM_RESTART_COUNT:-0}}" -lt {retries} ]; then',
+            '  scontrol requeue "${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}"',
+            "fi",
+            "exit $code",
+            "",
+        ]
+    )
+
+
+def _quoted(option: str) -> str:
+    """An option of sbatch, its value quoted for the shell."""
+    key, equals, value = option.partition("=")
+    return f"{key}={shlex.quote(value)}" if equals else key
+
+
+def _sbatch(script: Path) -> str:
+    """Submit a script; returns the number of its array.
+
+    Raises:
+        UsageError: with Slurm's own words, if it refuses.
+    """
+    command = ["sbatch", "--parsable", str(script)]
+    done = subprocess.run(  # noqa: S603 - a fixed command
+        command,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "SLURM_EXPORT_ENV": "ALL"},
+        check=False,
+    )
+    if done.returncode:
+        raise UsageError(f"sbatch refused {script}: {done.stderr.strip().splitlines()[-1]}")
+    number = done.stdout.strip().partition(";")[0]
+    if not number.isdigit():
+        raise DataError(f"sbatch printed {done.stdout!r}, which is no job number")
+    return number

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Awaitable, Callable
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from importlib.resources import files
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
+
+from bias_pipeline.errors import ResourceError
+from bias_pipeline.io.terminal import print_out
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
 
 
 def templates() -> Environment:
@@ -142,3 +152,56 @@ async def form_of(request: Request) -> dict[str, str]:
 def same(one: str, other: str) -> bool:
     """Whether two secrets are the same, in constant time."""
     return secrets.compare_digest(one.encode("utf-8", "replace"), other.encode("utf-8", "replace"))
+
+
+_AT_ONCE = 64  # requests
+
+
+@contextmanager
+def listening(host: str, port: int) -> Iterator[socket.socket]:
+    """A socket at the address."""
+    try:
+        listener = socket.create_server((host, port))
+    except OSError as error:
+        raise ResourceError(
+            f"{host}:{port} cannot be used ({error.strerror or error}); choose another "
+            "--port, or 0 for any"
+        ) from error
+    with listener:
+        yield listener
+
+
+def serve(
+    application: Starlette,
+    listener: socket.socket,
+    host: str,
+    token: str,
+    *,
+    about: str,
+    stop: str,
+) -> None:
+    """Print the link and serve the pages until the process is ended.
+
+    Args:
+        application: the pages.
+        listener: at the address.
+        host: the name in the link.
+        token: that the link holds; empty if none.
+        about: printed after the link.
+        stop: what stopping means, printed last.
+    """
+    import uvicorn
+
+    link = f"http://{host}:{listener.getsockname()[1]}/"
+    print_out(f"{link}{f'?token={token}' if token else ''}  {about}", f"stop with Ctrl-C; {stop}")
+    sys.stdout.flush()
+    config = uvicorn.Config(
+        application,
+        log_level="error",
+        access_log=False,
+        limit_concurrency=_AT_ONCE,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=2,
+    )
+    uvicorn.Server(config).run(sockets=[listener])

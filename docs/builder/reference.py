@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bias_pipeline.commands.registry import WORDS
+from bias_pipeline.commands.main import WORDS
 from docs.builder.sources import REPOSITORY
 
 CONF = REPOSITORY / "conf"

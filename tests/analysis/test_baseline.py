@@ -8,7 +8,7 @@ import pytest
 
 import bias_pipeline as bp
 from bias_pipeline.analysis.baseline import compare_to_baseline, read, stored
-from bias_pipeline.commands.compare import compared
+from bias_pipeline.analysis.gate import compared
 from bias_pipeline.errors import DataError
 from bias_pipeline.results.store import Result
 

@@ -49,9 +49,10 @@ def test_filter_prints_the_command_that_asks(run, built):
     code, printed = run("anonymous", "filter", str(built))
     command = shlex.split(printed.splitlines()[-1])
     assert (code, command[:5]) == (0, [*("python", "-m", "bias_pipeline"), "rate", "a/images"])
-    from bias_pipeline.commands.rate import parser
 
-    options = parser().parse_args(command[4:])
+    from bias_pipeline.commands.web import rate_parser
+
+    options = rate_parser().parse_args(command[4:])
     assert (options.out, options.answers) == (built / "filter", "can_tell,no_person")
 
 

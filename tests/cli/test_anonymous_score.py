@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.commands.rate import parser as rate_parser
+from bias_pipeline.commands.web import rate_parser
 from bias_pipeline.datasets.rating_tables import CANNOT_TELL
 from bias_pipeline.io.files import read_csv, table_csv
 from tests.cli.anonymous_raters import answer_filter

@@ -9,8 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bias_pipeline.commands import auditing
-from bias_pipeline.commands.auditing import plan_for
 from bias_pipeline.commands.main import main
 from bias_pipeline.config.compose import cell
 from bias_pipeline.corpus.captions import Captions
@@ -21,7 +19,9 @@ from bias_pipeline.datasets.scenes.dataset import write_scenes
 from bias_pipeline.datasets.scenes.world import generate
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.results.store import Result
+from bias_pipeline.sweeps import audit as auditing
 from bias_pipeline.sweeps import planning
+from bias_pipeline.sweeps.audit import plan_for
 from tests.cli.commands import SMALL
 
 

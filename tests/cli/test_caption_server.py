@@ -20,7 +20,7 @@ from PIL import Image
 from bias_pipeline.captioners import chat_server
 from bias_pipeline.captioners.chat_server import ChatServer
 from bias_pipeline.captioners.served import ServedBar, ServedCaptioner
-from bias_pipeline.commands import caption_server
+from bias_pipeline.commands import caption
 from bias_pipeline.datasets.coco_files import model_captions
 from bias_pipeline.errors import UsageError
 from bias_pipeline.io.terminal import secrets
@@ -393,7 +393,7 @@ def test_a_server_that_hangs(ask):
         code, printed = ask(stub.url, "--timeout", "0.3")
         rest.set()
     assert (code, "did not answer within 0.3 s" in printed, printed.count("\n")) == (5, True, 1)
-    assert len(stub.requests) <= caption_server.AT_ONCE  # it was not waited for again
+    assert len(stub.requests) <= caption.AT_ONCE  # it was not waited for again
 
 
 def test_a_server_that_dies_half_way_loses_nothing(ask, run):
@@ -657,9 +657,9 @@ def test_a_server_is_not_submitted(run, photos):
 
 def test_without_the_client_the_extra_is_named(ask, monkeypatch):
     monkeypatch.setattr(
-        caption_server,
+        caption,
         "OPENAI",
-        caption_server.OPENAI.__class__("openai", "caption --server", ("no_such_openai",)),
+        caption.OPENAI.__class__("openai", "caption --server", ("no_such_openai",)),
     )
     code, printed = ask("http://127.0.0.1:1/v1")
     assert (code, "pip install 'bias_pipeline[openai]'" in printed) == (5, True)

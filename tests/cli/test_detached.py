@@ -19,7 +19,7 @@ def sbatch(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         commands.append(words)
         return subprocess.CompletedProcess(words, 0, f"{6 + len(commands)}\n", "")
 
-    monkeypatch.setattr("bias_pipeline.commands.submit.subprocess.run", answer)
+    monkeypatch.setattr("bias_pipeline.sweeps.slurm.subprocess.run", answer)
     monkeypatch.setattr("bias_pipeline.sweeps.slurm.shutil.which", lambda _: "sbatch")
     return commands
 
@@ -91,7 +91,7 @@ def test_shares_that_make_no_sense_are_refused_before_any_runs(words, message, r
 
 
 def test_large_sweeps_are_several_arrays(run, sbatch, tmp_path, monkeypatch):
-    monkeypatch.setattr("bias_pipeline.commands.submit.MOST_TASKS", 2)
+    monkeypatch.setattr("bias_pipeline.sweeps.slurm.MOST_TASKS", 2)
     _, printed = run("submit", *SMALL, "captioner=faithful,terse,amplifier")
     assert "submitted 2 jobs as array 7" in printed
     assert "submitted 1 jobs as array 8" in printed

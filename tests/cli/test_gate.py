@@ -11,11 +11,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bias_pipeline.commands import audit, auditing
+from bias_pipeline.commands import audit
 from bias_pipeline.commands.main import main
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
 from bias_pipeline.datasets.scenes.dataset import write_scenes
 from bias_pipeline.datasets.scenes.world import generate
+from bias_pipeline.sweeps.audit import Plan
 from tests.corpora import REPOSITORY
 from tests.test_docs import blocks, commands
 
@@ -46,14 +47,14 @@ def baseline(folder: Path) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setattr(audit, "write_page", lambda folder, path: None)
-        patch.setattr(auditing, "plan_for", _counts)
+        patch.setattr("bias_pipeline.sweeps.audit.plan_for", _counts)
         assert main(BASELINE) == 0
         yield folder / "baseline.json"
 
 
-def _counts(corpora: object, seconds: float, **more: object) -> auditing.Plan:
+def _counts(corpora: object, seconds: float, **more: object) -> Plan:
     del more
-    return auditing.Plan(["gender_error", "group_accuracy"], (), 2, seconds)  # as many as an audit
+    return Plan(["gender_error", "group_accuracy"], (), 2, seconds)  # as many as an audit
 
 
 def run(*words: str) -> tuple[int, str]:

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.commands.completion import completions
-from bias_pipeline.commands.registry import WORDS
+from bias_pipeline.commands.main import WORDS, completions
 from tests.corpora import REPOSITORY
 
 NAMES = [word.name for word in WORDS]

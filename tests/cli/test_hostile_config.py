@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bias_pipeline.commands import submit
+from bias_pipeline.commands.run import submit_command
 from bias_pipeline.config.compose import cell
 from bias_pipeline.errors import UsageError
 from bias_pipeline.sweeps import launch, slurm
@@ -47,7 +47,7 @@ HIDDEN = [
     f"+hydra.callbacks.e={APART}",
     f"++logger.csv={APART}",
     "++logger.csv={_target_: bias_pipeline.commands.main.main, arguments: [--version]}",
-    "++logger.csv={_target_: bias_pipeline.commands.submit._sbatch, script: x}",
+    "++logger.csv={_target_: bias_pipeline.sweeps.slurm._sbatch, script: x}",
     "++logger.csv={_target_: bias_pipeline.datasets._unpickle_child._restrict}",
     "++logger.csv._target_=bias_pipeline.evil.Evil",
     "+hydra.job_logging.handlers.x={class: subprocess.Popen}",
@@ -101,10 +101,9 @@ def test_e11_every_command_line_is_checked_before_anything_else(monkeypatch, wor
     def check(_: object) -> None:
         raise UsageError("checked")
 
-    for module in (launch, submit):
-        monkeypatch.setattr(module, "parse_sweep", check)
+    monkeypatch.setattr(launch, "parse_sweep", check)
     with pytest.raises(UsageError, match="checked"):
-        (submit.command if words == ("submit",) else launch.run)([*SMALL, *words])
+        (submit_command if words == ("submit",) else launch.run)([*SMALL, *words])
 
 
 FILES = [
@@ -174,7 +173,7 @@ LAUNCHING = [
     ("option", "word"), [*zip(LAUNCHING, cycle([(), ("submit",)]), strict=False)]
 )
 def test_e11_a_launcher_takes_no_text_for_the_shell(run, evil, option, word, monkeypatch):
-    monkeypatch.setattr(submit, "_sbatch", lambda _: pytest.fail("it was submitted"))
+    monkeypatch.setattr(slurm, "_sbatch", lambda _: pytest.fail("it was submitted"))
     monkeypatch.setattr(slurm, "check_slurm", lambda _: None)
     code, text = run(*word, *SMALL, "cluster=slurm", f"++hydra.launcher.{option}")
     assert (code, "hydra.launcher" in text, "Traceback" in text) == (2, True, False), text

@@ -114,7 +114,7 @@ def test_submitted_jobs_are_told(run, tmp_path, monkeypatch):
     def answer(words: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess(words, 0, "7\n", "")
 
-    monkeypatch.setattr("bias_pipeline.commands.submit.subprocess.run", answer)
+    monkeypatch.setattr("bias_pipeline.sweeps.slurm.subprocess.run", answer)
     monkeypatch.setattr("bias_pipeline.sweeps.slurm.shutil.which", lambda _: "sbatch")
     code, printed = run("submit", *INCLUDE, "metric=silence", *CELL)
     assert code == 0, printed

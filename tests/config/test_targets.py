@@ -37,7 +37,7 @@ def test_our_own_classes_are_allowed():
     [
         "bias_pipeline.loggers.subprocess_call.run_apart",  # no function is built
         "bias_pipeline.commands.main.main",
-        "bias_pipeline.commands.submit._sbatch",
+        "bias_pipeline.sweeps.slurm._sbatch",
         "bias_pipeline.datasets._unpickle_child._restrict",
         "bias_pipeline.corpus.split.seeds_of",
         "bias_pipeline.results.store.ResultStore",  # a class, but none to be configured

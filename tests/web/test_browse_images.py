@@ -14,7 +14,7 @@ pytest.importorskip("starlette", reason="needs the extra web")
 
 from starlette.testclient import TestClient
 
-from bias_pipeline.commands.browse import ScoredFiles
+from bias_pipeline.commands.web import ScoredFiles
 from bias_pipeline.config import compose
 from bias_pipeline.io.digests import sealed, unsealed
 from bias_pipeline.results.parquet import EXCLUSIVE

@@ -11,7 +11,7 @@ pytest.importorskip("starlette", reason="needs the extra web")
 
 from starlette.testclient import TestClient
 
-from bias_pipeline.commands.browse import ScoredFiles
+from bias_pipeline.commands.web import ScoredFiles
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.metrics.attack.lic import LIC
 from bias_pipeline.results.store import RESULT, Result, ResultStore

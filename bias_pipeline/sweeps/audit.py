@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits
 from bias_pipeline.analysis.verdict import verdict
+from bias_pipeline.config.overrides import quoted
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split import SMALLEST_GROUP
 from bias_pipeline.datasets.label_files import NoLabelColumnError
@@ -28,6 +30,7 @@ from bias_pipeline.text.caption_statistics import FOREIGN_WORDS
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
 
 # Attributes that are another one with other labels, or whose groups no captions name.
 _LEFT = frozenset({"race_unsure", "ethnicity"})
@@ -294,3 +297,29 @@ def _caution(results: Sequence[Result], corpus: Corpus) -> str:
         "amplification"
     )
     return f"{silent}; {trained}.".lstrip("; ").capitalize()
+
+
+def scored_captions(folder: Path, overrides: Sequence[str], files: Sequence[Path]) -> list[Result]:
+    """The results of every metric of captions that the data permit, with their draws."""
+    from bias_pipeline.sweeps import launch
+
+    known = infos()
+    metrics = [
+        name
+        for name, info in known.items()
+        if not info.image and not {PICTURES, WEIGHTS} & set(info.needs)
+    ]
+    swept = any(word.startswith("metric=") for word in overrides)
+    captioners = f"captioner={','.join(quoted(str(file)) for file in files)}"
+    read = [] if any(word.startswith("dataset=") for word in overrides) else ["dataset=coco"]
+    shared = [*read, "logger=csv", f"paths.outputs={quoted(str(folder / 'runs'))}"]
+    at_equal_speech = [f"{key}={value}" for key, value in EQUAL_SPEECH.items()]
+    sweeps = [
+        [f"metric={','.join(metrics)}"],
+        [f"metric={','.join(AT_EQUAL_SPEECH)}", *at_equal_speech],
+    ]
+    results: list[Result] = []
+    for words in [[]] if swept else sweeps:
+        finished = launch.run([*shared, *words, *overrides, captioners], lenient=True)
+        results += finished.with_draws()
+    return results

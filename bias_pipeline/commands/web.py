@@ -1,48 +1,106 @@
-"""``rate``: a page that asks people about pictures or captions, and agreement of their answers."""
+"""Pages of this machine: ``rate`` asks people, ``browse`` shows finished runs."""
 
 from __future__ import annotations
 
+import secrets
 from argparse import Namespace
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
-from bias_pipeline.commands.photo_masking import (
+from bias_pipeline.commands.photos import (
     add_masking_options,
     masked_photos,
     masking_of,
     without_settings,
 )
-from bias_pipeline.commands.serving import (
-    add_address_options,
-    check_address,
-    hosts_of,
-    listening,
-    serve,
-    token_of,
-)
 from bias_pipeline.config import compose
+from bias_pipeline.config.overrides import quoted
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.image_ids import short_id
 from bias_pipeline.datasets.coco_files import model_captions
 from bias_pipeline.datasets.tables import check_file, open_rows
-from bias_pipeline.declared import Count
-from bias_pipeline.errors import DataError, UsageError, did_you_mean
+from bias_pipeline.declared import Count, Range
+from bias_pipeline.errors import DataError, ResourceError, UsageError, did_you_mean
 from bias_pipeline.io.machine import WEB
-from bias_pipeline.io.terminal import print_out
+from bias_pipeline.io.terminal import print_out, warn
 from bias_pipeline.text.tokenize import tokenize_word
 from bias_pipeline.vision.photos import find_photos, read_photo
 
-_ABOUT = (
+if TYPE_CHECKING:
+    from bias_pipeline.results.store import Result
+    from bias_pipeline.web.captions_behind import CaptionsBehind
+
+Port = Annotated[int, Range(low=0, high=65_535)]
+PORT = 8000
+LOOPBACK = "127.0.0.1"
+_HERE = frozenset({"localhost", LOOPBACK, "[::1]"})
+_EVERYWHERE = ("0.0.0.0", "::", "*", "")  # noqa: S104 - refused
+_LEAST_TOKEN = 12  # characters
+
+
+def add_address_options(parser: Parser, others: str) -> None:
+    """Add ``--port``, ``--host`` and ``--token``.
+
+    Args:
+        parser: of the command.
+        others: who reaches it from elsewhere, for the help.
+    """
+    parser.add_argument(
+        "--port", type=number(Port), default=PORT, help=f"0 takes any free one ({PORT})"
+    )
+    parser.add_argument(
+        "--host", metavar="NAME", help=f"name or address of this machine, for {others} elsewhere"
+    )
+    parser.add_argument(
+        "--token",
+        nargs="?",
+        const="",
+        metavar="SECRET",
+        help=f"what the links of {others} must hold, needed with --host; one is made if none is "
+        "given",
+    )
+
+
+def check_address(options: Namespace) -> None:
+    """Refuse an address that lets others in without a token.
+
+    Raises:
+        UsageError: saying what is missing.
+    """
+    refused = {
+        "--host takes the name or address by which others reach this machine": options.host
+        in _EVERYWHERE,
+        "--host lets others in and needs --token": options.host and options.token is None,
+        f"--token: give {_LEAST_TOKEN} characters or more, or none": options.token
+        and len(options.token) < _LEAST_TOKEN,
+    }
+    for words, applies in refused.items():
+        if applies:
+            raise UsageError(words)
+
+
+def token_of(options: Namespace) -> str:
+    """What links must hold; empty if nothing."""
+    return "" if options.token is None else options.token or secrets.token_urlsafe(12)
+
+
+def hosts_of(options: Namespace) -> frozenset[str]:
+    """The names by which the page may be called, without ports."""
+    return _HERE | ({options.host.lower()} if options.host else frozenset())
+
+
+_RATE_ABOUT = (
     "Ask people about pictures, captions or both, in a browser; nothing leaves the machine. "
     "Answers are written to answers.csv, which dataset.attributes reads"
 )
 
 
-def parser() -> Parser:
+def rate_parser() -> Parser:
     """The options and their help."""
-    parser = Parser(f"{PROGRAM} rate", description=_ABOUT)
+    parser = Parser(f"{PROGRAM} rate", description=_RATE_ABOUT)
     parser.add_argument("folder", type=Path, nargs="?", help="folder of photos")
     parser.add_argument("--out", type=Path, help="folder of the study; goes on with one")
     parser.add_argument("--attribute", metavar="NAME", help="ask for this attribute's groups")
@@ -75,14 +133,10 @@ def parser() -> Parser:
     return parser
 
 
-def command(words: Sequence[str]) -> int:
-    """Serve pages until the process is ended, or print agreement; returns the exit code.
-
-    Raises:
-        BiasPipelineError: if something is missing, does not fit or cannot be read.
-    """
+def rate_command(words: Sequence[str]) -> int:
+    """Serve pages until the process is ended, or print agreement."""
     words, settings = without_settings(words)
-    options = parser().parse_args(words)
+    options = rate_parser().parse_args(words)
     if options.gather:
         _gather(options)
         return 0
@@ -117,17 +171,19 @@ def _check(options: Namespace) -> None:
 
 
 def _serve(options: Namespace) -> None:
+    from bias_pipeline.web.application import listening, serve
     from bias_pipeline.web.rating import RatingPages
     from bias_pipeline.web.study import AnswerStore
 
     study = _study(options)
-    with listening(options) as listener:
+    host = options.host or LOOPBACK
+    with listening(host, options.port) as listener:
         store = AnswerStore(options.out, study)
         try:
             token = token_of(options)
             application = RatingPages(store, token).application(hosts_of(options))
             about, stop = f"({len(study.images)} items)", "the same command goes on"
-            serve(application, listener, options, token, about=about, stop=stop)
+            serve(application, listener, host, token, about=about, stop=stop)
         finally:
             print_out(f"{options.out / 'answers.csv'}: {len(store.ratings())} answers")
             store.close()
@@ -227,3 +283,99 @@ def _gather(options: Namespace) -> None:
         raise UsageError("--gather DIR takes no photos and no --out")
     for line in agreement_lines(options.gather):
         print_out(line)
+
+
+_ALIGNMENT = "alignment"  # it changes people's captions, by the words of all of the captioner's
+
+
+def browse_parser() -> Parser:
+    """The options and their help."""
+    parser = Parser(
+        f"{PROGRAM} browse",
+        description="Look through finished runs in a browser; nothing is changed and nothing "
+        "leaves the machine",
+    )
+    parser.add_argument(
+        "folder", type=Path, nargs="?", default=Path("outputs"), help="folder of runs (outputs)"
+    )
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="DIR",
+        help="folder with the files that were scored, where they are no longer where they were",
+    )
+    add_address_options(parser, "readers")
+    return parser
+
+
+def browse_command(words: list[str]) -> int:
+    """Serve pages until the process is ended."""
+    options = browse_parser().parse_args(words)
+    check_address(options)
+    if options.data and not options.data.is_dir():
+        raise ResourceError(f"--data {options.data} is not a folder")
+    WEB.require()
+    from bias_pipeline.web.application import listening, serve
+    from bias_pipeline.web.browsing import BrowsePages
+    from bias_pipeline.web.captions_behind import Library
+    from bias_pipeline.web.run_folder import RunFolder
+
+    folder = RunFolder(options.folder)
+    for fault in folder.faults:
+        warn(fault)
+    token = token_of(options)
+    pages = BrowsePages(folder, Library(ScoredFiles(options.data)), token)
+    host = options.host or LOOPBACK
+    with listening(host, options.port) as listener:
+        about = f"({len(folder.runs)} runs)"
+        application = pages.application(hosts_of(options))
+        serve(application, listener, host, token, about=about, stop="nothing was changed")
+    return 0
+
+
+@dataclass(frozen=True)
+class ScoredFiles:
+    """Reads what runs scored, from the files that their manifests name."""
+
+    # Folder in which files of the same name are taken instead; None for none
+    data: Path | None = None
+
+    def __call__(self, result: Result) -> CaptionsBehind:
+        """What a run scored, not yet checked against its digest.
+
+        Raises:
+            BiasPipelineError: if its files cannot be read.
+        """
+        from bias_pipeline.web.captions_behind import CaptionsBehind
+
+        given = result.manifest.get("overrides")
+        if not isinstance(given, list) or not all(isinstance(word, str) for word in given):
+            raise DataError(
+                "this run was made in Python and names no files, so only its numbers are shown"
+            )
+        words = [word for word in given if not word.startswith("-")]
+        cell = compose.cell([*map(self._here, words), *self._root(words)])
+        keys = cell.keys
+        transforms = getattr(cell.build("metric"), "transforms", ())
+        of_captions = [
+            transform
+            for number, transform in enumerate(transforms)
+            if keys.get(f"transforms.{number}") != _ALIGNMENT
+        ]
+        return CaptionsBehind(cell.corpus(), cell.build("attribute"), of_captions)
+
+    def _here(self, word: str) -> str:
+        """An override of a file, with the file of that name in the folder if there is one."""
+        key, equals, value = word.partition("=")
+        name = Path(value.strip("'\"")).name
+        file = key.startswith("dataset.") or key == "captioner"
+        known = self.data is not None and name not in ("", "..") and (self.data / name).exists()
+        if not (self.data and equals and file and known):
+            return word
+        return f"{key}={quoted(str((self.data / name).absolute()))}"
+
+    def _root(self, words: Sequence[str]) -> list[str]:
+        """The override of the data set's own folder, if it has one."""
+        if self.data is None or "root" not in compose.cell(words).tree["dataset"]:
+            return []
+        return [f"dataset.root={quoted(str(self.data.absolute()))}"]

@@ -1,38 +1,37 @@
-"""``compare``: is the first captioner fairer than the others?"""
+"""Results of runs: ``compare`` captioners; ``report`` a page, files for a paper, W&B runs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bias_pipeline.analysis import baseline
-from bias_pipeline.analysis.compare import Leaderboard, rank_captioners
 from bias_pipeline.analysis.conclusion_checks import COVERAGE, LIMITS, Limits
-from bias_pipeline.analysis.gate import Decision, decisions
-from bias_pipeline.analysis.name_collisions import resolve_name_collisions
+from bias_pipeline.analysis.gate import Comparison, compared
 from bias_pipeline.commands import arguments
-from bias_pipeline.commands.arguments import PROGRAM, Parser, number
+from bias_pipeline.commands.arguments import PROGRAM, Parser, file_of, number
 from bias_pipeline.config.compose import cell
 from bias_pipeline.config.overrides import choices_in, quoted, representative_overrides, sweeps
-from bias_pipeline.declared import NotNegative, Share
+from bias_pipeline.declared import NotNegative, Seconds, Share
 from bias_pipeline.errors import DataError, ResourceError, UsageError
+from bias_pipeline.io.machine import REPORT
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.report.exports import check_places, write_file
 from bias_pipeline.report.tables import print_leaderboards
 from bias_pipeline.report.text_formats import junit
-from bias_pipeline.results.settings import with_settings
 from bias_pipeline.results.store import Result, ResultStore
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from bias_pipeline.report.page import Report
+
 
 FLAG = "--fail-if-worse"
 WORSE = 1
 
-_ABOUT = """\
+_COMPARE_ABOUT = """\
 Is captioner A fairer than the others? Name captioners of the data set, files of captions, or
 folders of finished runs; what has not run yet is run. Keys are those of `run`. Differences are
 paired over images and seeds; p values are adjusted for all decisions (Holm). Only numbers that do
@@ -42,7 +41,7 @@ why not.
 """
 
 
-def command(words: Sequence[str]) -> int:
+def compare_command(words: Sequence[str]) -> int:
     """Run what has not been run, compare, print.
 
     Returns:
@@ -51,7 +50,7 @@ def command(words: Sequence[str]) -> int:
     Raises:
         BiasPipelineError: if the words are wrong or nothing can be compared.
     """
-    options, rest = parser().parse_known_args(arguments.expand_flags(words))
+    options, rest = compare_parser().parse_known_args(arguments.expand_flags(words))
     names = [word for word in rest if "=" not in word and not word.startswith("-")]
     rest = [*(word for word in rest if word not in names), *arguments.column_overrides(options)]
     if len(set(names)) < (1 if options.baseline else 2):
@@ -78,76 +77,12 @@ def command(words: Sequence[str]) -> int:
     return _gate(comparison) if options.fail_if_worse else 0
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """The first captioner against the others."""
-
-    leaderboards: Sequence[Leaderboard]  # of headlines
-    decisions: Sequence[Decision]  # who is fairer under each, or why there is no decision
-    namesakes: Sequence[str] = ()  # a sentence on each name that two captioners shared
-
-    @property
-    def decided(self) -> list[Decision]:
-        """The decisions without a doubt."""
-        return [decision for decision in self.decisions if not decision.doubts]
-
-    @property
-    def lost(self) -> list[Decision]:
-        """Decisions in which the first is less fair (or worse) by more than the margin."""
-        return [decision for decision in self.decided if decision.outcome == "worse"]
-
-    @property
-    def undecided(self) -> list[Decision]:
-        """Decisions whose interval includes the margin."""
-        return [decision for decision in self.decided if decision.outcome == "undecided"]
-
-    def __str__(self) -> str:
-        """One sentence for each decision."""
-        return "\n".join(decision.sentence() for decision in self.decisions)
-
-    def lines(self) -> list[dict[str, object]]:
-        """The decisions as plain data."""
-        return [decision.line() for decision in self.decisions]
-
-    def frame(self) -> DataFrame:
-        """The decisions as a table, one line each."""
-        from pandas import DataFrame
-
-        return DataFrame(self.lines())
-
-
-def compared(
-    results: Sequence[Result], *, margin: float | None = None, limits: Limits = LIMITS
-) -> Comparison:
-    """Compare results, those of the first captioner first.
-
-    Args:
-        results: with their draws.
-        margin: by how much the first may be worse, in the metric's unit.
-        limits: when captioners cannot be compared.
-
-    Raises:
-        DataError: if no two of them can be compared.
-    """
-    apart, namesakes = resolve_name_collisions(results)
-    apart = with_settings(apart)
-    draws = {result.run_id: result.draws for result in apart}
-    tables = rank_captioners(apart, draws)
-    if not tables:
-        raise DataError(
-            "no two of these results have a score and differ only in the captioner; compare cells "
-            "of one metric, attribute and configuration, and where the score needs human captions "
-            "(dataset.captions=...) give them"
-        )
-    return Comparison(tables, decisions(apart, draws, margin=margin, limits=limits), namesakes)
-
-
-def parser() -> Parser:
+def compare_parser() -> Parser:
     """The options and their help."""
     parser = Parser(
         f"{PROGRAM} compare",
         usage="%(prog)s A B [C ...] [key=value ...] [options]",
-        description=_ABOUT,
+        description=_COMPARE_ABOUT,
         allow_abbrev=False,
     )
     parser.add_argument(
@@ -257,12 +192,7 @@ def _computed(names: Sequence[str], rest: Sequence[str]) -> list[Result]:
 
 
 def _check(names: Sequence[str], rest: Sequence[str]) -> None:
-    """Read every captioner's corpus.
-
-    Raises:
-        BiasPipelineError: if a captioner is unknown, a file is absent or cannot be scored, or two
-            captioners are one.
-    """
+    """Read every captioner's corpus."""
     name_by_digest: dict[str, str] = {}
     for chosen in _single(rest):
         for name in names:
@@ -289,3 +219,144 @@ def _single(rest: Sequence[str]) -> list[list[str]]:
     return [
         [*flags, *others, *chosen] for chosen in product(*(choices_in(word) for word in several))
     ]
+
+
+def report_command(words: list[str]) -> int:
+    """Write the page, and with --export the files."""
+    from bias_pipeline.report.exports import check_places, export, write_file
+    from bias_pipeline.report.page import report_of_folder, save_page
+
+    arguments = report_parser().parse_args(words)
+    if arguments.error and not arguments.export:
+        raise UsageError("--error is for the tables of --export DIR; add it, or leave --error out")
+    REPORT.require()
+    check_places(arguments.card)
+    out = arguments.out or arguments.folder / "report.html"
+    report = report_of_folder(arguments.folder)
+    save_page(_illustrated(report, arguments.images, arguments.maps), out)
+    print_out(out)
+    if arguments.export:
+        from bias_pipeline.report.exports import RUN_ERRORS
+
+        export(report, arguments.export, RUN_ERRORS.get(arguments.error))
+        print_out(arguments.export / "contents.md")
+    if arguments.card:
+        from bias_pipeline.report.model_card import model_card
+
+        write_file(arguments.card, model_card(report).encode("utf-8", "replace"))
+        print_out(arguments.card)
+    return 0
+
+
+def _illustrated(report: Report, photos: Path | None, maps: Path | None) -> Report:
+    """The report with pictures and maps beside its examples, if there are folders of them."""
+    if photos is None and maps is None:
+        return report
+    from bias_pipeline.report.attribution_maps import drawn_maps, with_pictures
+    from bias_pipeline.vision.photos import find_photos
+
+    return with_pictures(
+        report,
+        None if photos is None else find_photos(photos),
+        None if maps is None else drawn_maps(maps),
+    )
+
+
+def report_parser() -> Parser:
+    """The options and their help."""
+    parser = Parser(
+        f"{PROGRAM} report",
+        description="Write finished runs as one page",
+    )
+    parser.add_argument(
+        "folder", type=Path, nargs="?", default=Path("outputs"), help="folder of runs (outputs)"
+    )
+    page = file_of("HTML", ".html", ".htm")
+    parser.add_argument("--out", type=page, metavar="FILE", help="the page (FOLDER/report.html)")
+    parser.add_argument(
+        "--export",
+        type=Path,
+        metavar="DIR",
+        help="also write tables (LaTeX, Markdown, CSV, Parquet), figures (SVG, PNG) and references",
+    )
+    parser.add_argument(
+        "--images",
+        type=Path,
+        metavar="DIR",
+        help="photos by image id: small pictures of at most 200 are put into the page, beside the "
+        "captions that are examples; see that you may pass them on",
+    )
+    parser.add_argument(
+        "--maps",
+        type=Path,
+        metavar="DIR",
+        help="a folder of explain gradcam: where the captioner looked for the word that names a "
+        "group, folded beside each example whose caption it maps",
+    )
+    parser.add_argument(
+        "--card",
+        type=file_of("Markdown", ".md"),
+        metavar="FILE.md",
+        help="also write the bias section of a model card, for runs of one captioner",
+    )
+    parser.add_argument(
+        "--error",
+        choices=("seeds", "interval"),
+        help="in exported tables, instead of our intervals over attackers and images: the standard "
+        "deviation over seeds, or half of the 95%% interval over runs, as papers print them",
+    )
+    return parser
+
+
+def wandb_command(words: list[str]) -> int:
+    """Write the runs, or send them."""
+    from bias_pipeline.loggers import workspace
+    from bias_pipeline.loggers.push import push
+    from bias_pipeline.report.page import finished_results
+
+    arguments = wandb_parser().parse_args(words)
+    if arguments.workspace:
+        workspace.require_server(arguments.mode)
+    pushed = push(
+        arguments.folder,
+        project=arguments.project,
+        entity=arguments.entity,
+        mode="online" if arguments.workspace else arguments.mode,
+        timeout_s=arguments.timeout,
+    )
+    print_out(pushed.sentence())
+    if arguments.workspace:
+        print_out(
+            workspace.save_workspace(
+                finished_results(arguments.folder),
+                project=arguments.project,
+                entity=arguments.entity,
+            )
+        )
+    return 0
+
+
+def wandb_parser() -> Parser:
+    """The options and their help."""
+    from bias_pipeline.loggers.push import RUN_S
+
+    parser = Parser(f"{PROGRAM} report wandb", description="Write finished runs as W&B runs")
+    parser.add_argument(
+        "folder", type=Path, nargs="?", default=Path("outputs"), help="folder of runs (outputs)"
+    )
+    parser.add_argument("--project", default="bias_pipeline", help="W&B project (bias_pipeline)")
+    parser.add_argument("--entity", help="user or team (your default)")
+    parser.add_argument(
+        "--mode",
+        default="",
+        help="offline or online (WANDB_MODE; else online where a key is set)",
+    )
+    parser.add_argument(
+        "--timeout", type=number(Seconds), default=RUN_S, help=f"seconds a run ({RUN_S:g})"
+    )
+    parser.add_argument(
+        "--workspace",
+        action="store_true",
+        help="also create or update a workspace on the server that compares the project's runs",
+    )
+    return parser

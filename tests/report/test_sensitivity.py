@@ -2,8 +2,8 @@
 
 import pytest
 
-from bias_pipeline.report.attacker_sensitivity import MOST_PAIRS, steadiness
 from bias_pipeline.report.report_tables import cell_text
+from bias_pipeline.report.sensitivity import MOST_PAIRS, steadiness
 from tests.analysis.test_steadiness import TWO, drawn, results
 
 

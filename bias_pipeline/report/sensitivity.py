@@ -1,0 +1,179 @@
+"""How far scores vary with attackers and with changed pictures: a section, and printed tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from bias_pipeline.analysis.attacker_variants import OVER, Stored, Variants, variants
+from bias_pipeline.analysis.feature_sensitivity import (
+    CHANGES,
+    TITLES,
+    Shift,
+    is_steady,
+)
+from bias_pipeline.analysis.sensitivity import (
+    Agreement,
+    Interval,
+    Sensitivity,
+    agreements,
+    sensitivity,
+)
+from bias_pipeline.errors import DataError
+from bias_pipeline.io.terminal import print_out, print_table
+from bias_pipeline.report.report_tables import Cell, Section, Sheet, SheetNumber
+from bias_pipeline.report.tables import number, percent
+from bias_pipeline.results.store import Result
+
+if TYPE_CHECKING:
+    from bias_pipeline.analysis.sensitivity import Agreement
+
+MOST_PAIRS = 15
+TEXT = (
+    "CV: the standard deviation of a captioner's scores over attackers, divided by the size of "
+    "their mean; it is large where the mean is near 0. Conflicts: the share of captioners that one "
+    "attacker calls biased and the other does not. Intervals resample images; their noise adds to "
+    "the spread, so resampled CVs are higher and some intervals miss their number. No attacker was "
+    "trained for this section."
+)
+
+
+def steadiness(results: Sequence[Result], draws: Stored) -> Iterator[Section]:
+    """A section for each number that two attackers or more have scored for two captioners or more.
+
+    Args:
+        results: of any metrics.
+        draws: run id to the headlines under resampling.
+    """
+    try:
+        all_scores = variants(results, draws, OVER)
+    except DataError:  # runs that differ in nothing are reported elsewhere
+        return
+    for scores in all_scores:
+        yield Section(
+            title=f"{scores.setting.headline} under {len(scores.variants)} attackers",
+            texts=[TEXT],
+            sheets=[_coefficients(sensitivity(scores)), *_agreement(scores)],
+            notes=_left_out(scores),
+            chapter="Does it depend on the attacker?",
+        )
+
+
+def _coefficients(result: Sensitivity) -> Sheet:
+    scores = result.scores
+    values = dict(zip(scores.captioners, scores.values.tolist(), strict=True))
+    lines: list[list[Cell]] = [
+        [
+            name,
+            *(SheetNumber(value, fraction=True, digits=1) for value in values[name]),
+            _number(coefficient),
+        ]
+        for name, coefficient in result.per_captioner.items()
+    ]
+    mean: list[Cell] = ["mean", *(None for _ in scores.variants), _number(result.mean)]
+    return Sheet("Scores by attacker", ["captioner", *scores.variants, "CV"], [*lines, mean])
+
+
+def _agreement(scores: Variants) -> Iterator[Sheet]:
+    pairs = agreements(scores)
+    if len(pairs) <= MOST_PAIRS:
+        head = ["attackers", "conflicts", "Pearson", "Spearman", "Kendall", "who"]
+        yield Sheet("Agreement of attackers", head, [_pair(pair) for pair in pairs])
+
+
+def _pair(pair: Agreement) -> list[Cell]:
+    return [
+        f"{pair.first}, {pair.second}",
+        _number(pair.conflicts, fraction=True),
+        *(_number(one) for one in (pair.pearson, pair.spearman, pair.kendall)),
+        ", ".join(pair.conflicting),
+    ]
+
+
+def _number(interval: Interval, *, fraction: bool = False) -> SheetNumber:
+    low, high = (None, None) if math.isnan(interval.low) else (interval.low, interval.high)
+    return SheetNumber(interval.value, low, high, fraction=fraction, digits=1 if fraction else 2)
+
+
+def _left_out(scores: Variants) -> list[str]:
+    if not scores.absent:
+        return []
+    return [f"left out, since an attacker has not scored them: {', '.join(scores.absent)}"]
+
+
+def print_title(scores: Variants) -> None:
+    """Print what was scored under which variants, and which captioners are left out."""
+    print_out(f"{scores.setting} · {len(scores.variants)} variants: {', '.join(scores.variants)}")
+    if scores.absent:
+        print_out(f"left out, since a variant lacks them: {', '.join(scores.absent)}")
+
+
+def _interval_text(interval: Interval, written: Callable[[float], str]) -> str:
+    """A number with its interval, where there is one."""
+    if math.isnan(interval.low):
+        return written(interval.value)
+    return f"{written(interval.value)} [{written(interval.low)}, {written(interval.high)}]"
+
+
+def print_sensitivity(result: Sensitivity, what: str, written: Callable[[float], str]) -> None:
+    """Print a table of captioners; ``what`` heads its column."""
+    lines = [
+        [name, _interval_text(interval, written)] for name, interval in result.per_captioner.items()
+    ]
+    print_table(
+        ["captioner", what], [*lines, ["mean", _interval_text(result.mean, written)]], keys=1
+    )
+    if result.one_sided:
+        print_out(
+            "some intervals do not include their number: noise of images adds to the spread of "
+            "attackers, so resampled coefficients are higher"
+        )
+    print_out()
+
+
+def print_agreements(pairs: Sequence[Agreement]) -> None:
+    """Print how far attackers, or metrics, agree."""
+    lines = [
+        [
+            f"{pair.first}, {pair.second}",
+            _interval_text(pair.conflicts, percent),
+            *(_interval_text(one, number) for one in (pair.pearson, pair.spearman, pair.kendall)),
+            ", ".join(pair.conflicting),
+        ]
+        for pair in pairs
+    ]
+    header = ["pair", "conflicts", "Pearson", "Spearman", "Kendall", "who"]
+    print_table(header, lines, keys=1)
+    print_out()
+
+
+def print_shifts(lines: Sequence[Shift]) -> None:
+    """Each number with its shifts, in per cent where it is a fraction."""
+    table = []
+    for (metric, alignment, part), both in groupby(
+        lines, key=lambda line: (line.metric, line.alignment, line.part)
+    ):
+        numbers = list(both)
+        cells = {line.change: _text(line.shift, line.shift_low, line.shift_high, line.unit)
+                 for line in numbers}  # fmt: skip
+        first = numbers[0]
+        table.append(
+            [
+                metric,
+                alignment,
+                part,
+                _text(first.score, first.ci_low, first.ci_high, first.unit),
+                *(cells.get(change, "") for change in CHANGES),
+                "steady" if is_steady(numbers) else "not",
+            ]
+        )
+    print_out("Score, and by how much it shifts; per cent where it is a fraction")
+    header = ["metric", "alignment", "number", "score", *(TITLES[name] for name in CHANGES), ""]
+    print_table(header, table, keys=1, left=len(header))
+
+
+def _text(value: float, low: float, high: float, unit: str) -> str:
+    written = percent if unit == "fraction" else number
+    return f"{written(value)} [{written(low)}, {written(high)}]"
