@@ -104,14 +104,14 @@ def _draw_scenes(options: Namespace) -> None:
 
 
 def _make_pictures(options: Namespace) -> None:
-    from bias_pipeline.models.anonymous_prompts import (
+    from bias_pipeline.models.pretrained import device_of
+    from bias_pipeline.models.text_to_image import (
+        find_image_model,
         make_pictures,
         planned_pictures,
         read_prompts,
         usual_prompts,
     )
-    from bias_pipeline.models.pretrained import device_of
-    from bias_pipeline.models.text_to_image import find_image_model
 
     if options.overrides:
         raise UsageError(f"{options.overrides[0]}: --model takes no settings of a data set")

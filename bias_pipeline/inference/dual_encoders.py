@@ -33,10 +33,9 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
     from bias_pipeline.inference.embedders import LazyDualModel, Photos, Texts
-    from bias_pipeline.models.blip import BlipModel
-    from bias_pipeline.models.bridgetower import BridgeTowerModel
     from bias_pipeline.models.fiber.model import FiberModel
     from bias_pipeline.models.open_clip import OpenClipModel
+    from bias_pipeline.models.two_modes import BlipModel, BridgeTowerModel
 
 _SHOWN = 8  # pictures per batch, each with all of its texts
 
@@ -243,10 +242,9 @@ class PublishedHalves(FoundTwoModes):
     @property
     def net(self) -> BlipModel | BridgeTowerModel:
         """See the base."""
-        from bias_pipeline.models import blip, bridgetower
+        from bias_pipeline.models.two_modes import loaded
 
-        module = blip if self.model.kind == "blip" else bridgetower
-        return module.loaded(self.model, device_of(self.device))
+        return loaded(self.model, device_of(self.device))
 
 
 JUDGING = ("blip", "bridgetower")  # these also have a matching mode

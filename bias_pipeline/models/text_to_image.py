@@ -1,20 +1,29 @@
 """Pictures from prompts, by a diffusion pipeline on disk (diffusers).
 
-As in the other models, only safetensors are read, and no code that comes with a model is run.
+As in the other models, only safetensors are read, and no code that comes with a model is run. The
+usual prompts are for pictures in which nobody can tell a person's group.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from io import BytesIO
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.datasets.anonymous_pictures import PICTURES, TABLE
+from bias_pipeline.datasets.tables import check_file, open_rows
+from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io.digests import digest_of
+from bias_pipeline.io.files import replace_file, table_csv
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.io.machine import DIFFUSION
+from bias_pipeline.io.progress import bar, track
 
 if TYPE_CHECKING:
     import torch
@@ -106,3 +115,149 @@ class TextToImage:
             made = self._pipeline(prompt, num_inference_steps=self._steps, generator=noise)
         picture: Image = made.images[0]
         return picture
+
+
+SETTINGS = "settings.json"
+PARTS = Path(__file__).with_name("anonymous_prompts.csv")
+VERSION = 1  # raise it when the same settings would give other pictures
+_WHAT = "prompts: a table with the column prompt"
+
+
+class PromptedPicture(NamedTuple):
+    """A picture to make."""
+
+    image_id: str  # number of prompt and of picture
+    prompt: str  # what it is to show
+    seed: int  # of its noise
+
+    @property
+    def file(self) -> str:
+        """The name of its file."""
+        return f"{self.image_id}.png"
+
+
+def usual_prompts() -> list[str]:
+    """500 prompts: each of 10 people who cannot be recognised in each of 50 scenes.
+
+    People wrote the 500 prompts of AnonymousBench, which are not published; these are ours.
+
+    Example:
+        >>> len(set(usual_prompts()))
+        500
+    """
+    rows = list(open_rows(PARTS, what="parts of prompts").items)
+    people, scenes = (
+        [str(row["text"]) for _, row in rows if row["part"] == part] for part in ("person", "scene")
+    )
+    return [f"{person} {scene}" for scene, person in product(scenes, people)]
+
+
+def read_prompts(path: Path) -> list[str]:
+    """The user's prompts.
+
+    Raises:
+        DataError: if the table is broken, empty, or has one twice.
+        ResourceError: if it is absent.
+    """
+    rows = open_rows(check_file(path), what=_WHAT)
+    rows.require("prompt")
+    prompts: list[str] = []
+    for number, row in rows.items:
+        prompt = rows.text(number, row, "prompt").strip()
+        if not prompt or prompt in prompts:
+            rows.refuse(number, "the prompt is empty or occurs twice; remove the line")
+        prompts.append(prompt)
+    if not prompts:
+        raise DataError(f"{path}: holds no prompts; expected {_WHAT}")
+    return prompts
+
+
+def planned_pictures(prompts: Sequence[str], per_prompt: int) -> list[PromptedPicture]:
+    """Prompts times seeds, the first picture of every prompt first.
+
+    Example:
+        >>> [picture.image_id for picture in planned_pictures(["a person", "a crowd"], 2)]
+        ['p1s0', 'p2s0', 'p1s1', 'p2s1']
+    """
+    return [
+        PromptedPicture(f"p{number}s{seed}", prompt, seed)
+        for seed in range(per_prompt)
+        for number, prompt in enumerate(prompts, 1)
+    ]
+
+
+def make_pictures(
+    folder: Path,
+    model: ImageModel,
+    pictures: Sequence[PromptedPicture],
+    device: torch.device,
+    steps: int,
+) -> int:
+    """Make the pictures that are not there yet; each is on the disk before the next is begun.
+
+    Args:
+        folder: may hold pictures of an earlier call with the same settings.
+        model: the pipeline.
+        pictures: all of them.
+        device: that it runs on.
+        steps: of denoising.
+
+    Returns:
+        How many were made.
+
+    Raises:
+        DataError: if the pipeline cannot be loaded.
+        ResourceError: if a picture cannot be written.
+        UsageError: if the folder holds pictures of other settings.
+    """
+    _check_settings(folder, model, pictures, steps)
+    absent = [one for one in pictures if not (folder / PICTURES / one.file).is_file()]
+    if absent:
+        painter = TextToImage(model, device, steps)
+        with bar("pictures"):
+            for one in track(absent, len(absent)):
+                _write(folder / PICTURES / one.file, _png(painter, one))
+    return len(absent)
+
+
+def _png(painter: TextToImage, picture: PromptedPicture) -> bytes:
+    content = BytesIO()
+    painter.picture(picture.prompt, picture.seed).save(content, "PNG")
+    return content.getvalue()
+
+
+def _check_settings(
+    folder: Path, model: ImageModel, pictures: Sequence[PromptedPicture], steps: int
+) -> None:
+    """Write the table and the settings, or refuse a folder with other ones."""
+    plan = hashlib.sha256(repr(list(pictures)).encode()).hexdigest()
+    settings = {"version": VERSION, "model": dict(model.files), "pictures": plan, "steps": steps}
+    path = folder / SETTINGS
+    if path.is_file():
+        known = expect(load_json(path, what="settings of anonymous build"), dict, path, "")
+        differ = [key for key in settings if known.get(key) != settings[key]]
+        if differ:
+            raise UsageError(
+                f"{folder}: holds pictures of another {' and another '.join(differ)}; choose "
+                "another --out, or give what it was started with"
+            )
+        return
+    if folder.exists() and any(folder.iterdir()):
+        raise ResourceError(f"{folder}: already exists; name a new folder (--out)")
+    lines = [
+        {"image_id": one.image_id, "file": one.file, "prompt": one.prompt, "seed": one.seed}
+        for one in pictures
+    ]
+    try:
+        (folder / PICTURES).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ResourceError(f"cannot write {folder}: {error.strerror}") from error
+    _write(folder / TABLE, table_csv(lines).encode())
+    _write(path, (json.dumps(settings, indent=1) + "\n").encode())
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        replace_file(path, content)
+    except OSError as error:
+        raise ResourceError(f"cannot write {path}: {error.strerror}") from error

@@ -13,8 +13,8 @@ from bias_pipeline.config import compose  # noqa: E402
 from bias_pipeline.encoders.picture_text import Clip  # noqa: E402
 from bias_pipeline.errors import DataError, UsageError  # noqa: E402
 from bias_pipeline.inference.dual_encoders import KINDS  # noqa: E402
-from bias_pipeline.models.blip import BlipModel  # noqa: E402
 from bias_pipeline.models.pretrained import find_pretrained  # noqa: E402
+from bias_pipeline.models.two_modes import BlipModel  # noqa: E402
 from tests.tiny_models import tiny_clip, write_blip, write_matching_blip  # noqa: E402
 
 CPU = torch.device("cpu")

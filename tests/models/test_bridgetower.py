@@ -19,8 +19,8 @@ from bias_pipeline.inference.dual_encoders import (  # noqa: E402
     KINDS,
     PublishedHalves,
 )
-from bias_pipeline.models.bridgetower import BridgeTowerModel  # noqa: E402
 from bias_pipeline.models.pretrained import find_pretrained  # noqa: E402
+from bias_pipeline.models.two_modes import BridgeTowerModel  # noqa: E402
 from tests.tiny_models import write_blip, write_bridgetower, write_preprocessing  # noqa: E402
 
 CPU = torch.device("cpu")

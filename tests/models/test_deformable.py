@@ -9,7 +9,7 @@ from transformers.models.deformable_detr.modeling_deformable_detr import (
     MultiScaleDeformableAttention,
 )
 
-from bias_pipeline.models.deformable import DeformableAttention, Shape, deformable_attention
+from bias_pipeline.models.grit.detector import DeformableAttention, Shape, deformable_attention
 
 SHAPES = [(7, 5), (4, 3), (1, 2)]
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from bias_pipeline.errors import DataError, UsageError
-from bias_pipeline.models.fiber.checkpoint import TABLE, read_fiber
+from bias_pipeline.models.fiber.model import TABLE, read_fiber
 from bias_pipeline.models.weight_files import read_numbers
 from tests.fiber_files import TINY, network, released, write_checkpoint
 
