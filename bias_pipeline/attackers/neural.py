@@ -214,11 +214,7 @@ def _stop_workers() -> None:
 
 
 def _train(task: tuple[Recipe, LabelledCaptions, Sequence[TrainingJob]]) -> list[ProbeResult]:
-    """Train attackers at once; train those that fail again, each alone, until none fails.
-
-    Raises:
-        DataError: if all attempts of one fail.
-    """
+    """Train attackers at once; train those that fail again, each alone, until none fails."""
     recipe, data, jobs = task
     shortages: list[Mapping[str, object]] = []
     first = _train_within_memory(recipe, data, jobs, shortages)

@@ -178,11 +178,7 @@ def predict(prepared: Prepared, data: LabelledCaptions, rows: Any) -> ProbeResul
 def fit(
     module: pl.LightningModule, batches: Any, recipe: Recipe, callbacks: Sequence[Callback] = ()
 ) -> None:
-    """Train with Lightning's loop and a recipe's flags.
-
-    Raises:
-        ResourceError: if the devices are missing.
-    """
+    """Train with Lightning's loop and a recipe's flags."""
     run_training(module, batches, flags(recipe), callbacks)
 
 

@@ -58,11 +58,7 @@ class Backbone(ABC):
         """Everything that decides the inputs, as plain data."""
 
     def require(self) -> None:  # noqa: B027 - most need nothing
-        """Check before any work that all it needs is present.
-
-        Raises:
-            BiasPipelineError: naming what is not.
-        """
+        """Check before any work that all it needs is present."""
 
     @abstractmethod
     def digest(self, data: LabelledCaptions) -> str:

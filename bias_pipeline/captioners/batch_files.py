@@ -53,9 +53,6 @@ def write_requests(requests: Iterable[bytes], path: Path) -> dict[Path, int]:
 
     Returns:
         Each file and its number of requests.
-
-    Raises:
-        ResourceError: if a file cannot be written.
     """
     written: dict[Path, int] = {}
     lines: list[bytes] = []

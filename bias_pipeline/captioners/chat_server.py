@@ -182,11 +182,7 @@ class ChatServer:
         }
 
     def picture(self, path: Path) -> str:
-        """A photo as a data URL: upright, a JPEG of high quality, without where it was taken.
-
-        Raises:
-            UnreadableError: with the reason.
-        """
+        """A photo as a data URL: upright, a JPEG of high quality, without where it was taken."""
         photo = self.read(path)
         if self.longest_side is not None:
             photo.thumbnail((self.longest_side, self.longest_side))

@@ -269,11 +269,7 @@ class FittedCaptioner:
         self._emotion = emotion
 
     def read(self, path: Path) -> tuple[Pixels, str]:
-        """(side, side, 3) a photo as the network takes it, and its id.
-
-        Raises:
-            UnreadableError: with the reason.
-        """
+        """(side, side, 3) a photo as the network takes it, and its id."""
         return self._net.shown(self._reader(path)), image_id(path.name)
 
     def describe(self, photos: Sequence[tuple[Pixels, str]]) -> list[list[str]]:

@@ -15,11 +15,7 @@ PREDICTED = "predicted"  # the emotion that the captioner's own head gives
 
 
 def read_emotion(text: str) -> Emotion:
-    """What ``--emotion`` names: an emotion, ``predicted``, or a table's image id to emotion.
-
-    Raises:
-        BiasPipelineError: if a table cannot be read, or has an image twice.
-    """
+    """What ``--emotion`` names: an emotion, ``predicted``, or a table's image id to emotion."""
     path = Path(text)
     if path.suffix.lower() not in SUFFIXES:
         return text

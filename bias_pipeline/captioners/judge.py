@@ -53,11 +53,7 @@ class PublishedJudge(Encoder):
 
     @property
     def pretrained(self) -> Pretrained:
-        """The model on disk.
-
-        Raises:
-            BiasPipelineError: if it is absent, takes no picture, or cannot be used.
-        """
+        """The model on disk."""
         return find_pretrained(self.model, self.kinds, revision=self.revision)
 
     @property
@@ -83,11 +79,7 @@ class PublishedJudge(Encoder):
         return digest_with(data, pictures_of(data).digest)
 
     def questions(self, data: LabelledCaptions) -> Iterator[Question]:
-        """The question about each of N captions and its picture.
-
-        Raises:
-            NotApplicableError: if there are tasks to guess, or no pictures.
-        """
+        """The question about each of N captions and its picture."""
         require_groups(data)
         pictures, answers = pictures_of(data), self.prompt.answers_of(data.classes)
         for row in range(len(data.captions)):
@@ -169,12 +161,7 @@ class Judge(PublishedJudge, AnsweringEncoder):
         }
 
     def likely(self, data: LabelledCaptions) -> Float64Array:
-        """(N, K) log-probabilities of each group's answer with the words after it.
-
-        Raises:
-            NotApplicableError: if there are tasks to guess, or no pictures.
-            BiasPipelineError: if the model cannot be loaded, or a question cannot be asked.
-        """
+        """(N, K) log-probabilities of each group's answer with the words after it."""
         from bias_pipeline.inference.blocks import store_in
         from bias_pipeline.inference.pictures import answers_to
         from bias_pipeline.inference.runner import Model
@@ -226,19 +213,11 @@ class TunedJudge(PublishedJudge, NetEncoder):
         super().require()
 
     def read(self, data: LabelledCaptions) -> Asking:
-        """The question about each caption.
-
-        Raises:
-            NotApplicableError: if there are tasks to guess, or no pictures.
-        """
+        """The question about each caption."""
         return Asking(tuple(self.questions(data)))
 
     def build(self, inputs: Asking) -> TunedNet:
-        """The model, with fresh weights to learn.
-
-        Raises:
-            BiasPipelineError: if the model cannot be loaded.
-        """
+        """The model, with fresh weights to learn."""
         import torch
 
         from bias_pipeline.captioners.nets import TunedNet

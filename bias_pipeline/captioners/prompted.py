@@ -105,11 +105,7 @@ class PromptCaptioner(NetEncoder):
         return None
 
     def read(self, data: LabelledCaptions) -> PromptedItems:
-        """Captions and their visual inputs.
-
-        Raises:
-            NotApplicableError: if there are tasks to guess and no groups.
-        """
+        """Captions and their visual inputs."""
         require_groups(data)
         return PromptedItems(self.prompt, data, self.visual.read(data))
 

@@ -75,9 +75,6 @@ def scored_corpus(
         corpora: the same captioner's, read for each of the attribute's ``singles``.
         attribute: whose groups count.
         limit: see :func:`bias_pipeline.corpus.split_rules.limited`.
-
-    Raises:
-        DataError: if nothing is left, or a group of an intersection is too small.
     """
     if not isinstance(attribute, Intersection):
         (corpus,) = corpora

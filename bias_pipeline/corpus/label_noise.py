@@ -33,10 +33,6 @@ class LabelNoise:
     def of(cls, attribute: Attribute, rates: ErrorRates) -> LabelNoise:
         """Checked rates.
 
-        Args:
-            attribute: whose labels err.
-            rates: see the class.
-
         Raises:
             UsageError: if a name is no group, or shares are not in [0, 1].
 
@@ -97,9 +93,6 @@ class LabelNoise:
         Args:
             corpus: whose labels are drawn anew.
             draw: which of several, from 0.
-
-        Raises:
-            UsageError: see :meth:`wrong`.
         """
         grouping = corpus.groupings[self.attribute]
         words = random_words("label noise", draw, corpus.read(_record_keys))

@@ -120,19 +120,10 @@ class SplitRule(Configurable, ABC):
 
     @abstractmethod
     def draw(self, corpus: Corpus, attribute: str, seeds: Sequence[int]) -> list[Split]:
-        """Splits over all images that belong to a group of the attribute, seed by seed.
-
-        Raises:
-            NotApplicableError: if a group has fewer than ten images.
-            UsageError: if a group would be left without test or training images.
-        """
+        """Splits over all images that belong to a group of the attribute, seed by seed."""
 
     def check_trains(self) -> None:
-        """Check that there are training images.
-
-        Raises:
-            UsageError: if all images are test images.
-        """
+        """Check that there are training images."""
         return
 
 
@@ -229,9 +220,6 @@ def _rank_within(labels: IntArray) -> IntArray:
 
 def originals(corpus: Corpus) -> IntArray:
     """The first image that each one is a copy of.
-
-    Args:
-        corpus: raw captions.
 
     Returns:
         (N,) rows of the corpus, read-only; an image that is no copy stands for itself.

@@ -154,12 +154,7 @@ class _Meter:
         self._known: dict[int, tuple[int, int] | None] = {}  # by id; None: not yet left
 
     def measure(self, value: Any, depth: int) -> tuple[int, int]:
-        """Characters and levels of a value at nesting level ``depth``.
-
-        Raises:
-            RefusedError: if a part is not plain, contains itself or is nested too deeply, or if the
-                whole is too large.
-        """
+        """Characters and levels of a value at nesting level ``depth``."""
         kind = type(value)
         if kind is str:
             return len(value) + 3, 0

@@ -102,22 +102,12 @@ class AnonymousPictures:
 
 
 def built_pictures(folder: Path) -> AnonymousPictures:
-    """All pictures that were built.
-
-    Raises:
-        DataError: if the table is broken, or names a file that is absent.
-        ResourceError: if the folder has no pictures.
-    """
+    """All pictures that were built."""
     return _pictures(folder, TABLE, PICTURES, "go on with anonymous build")
 
 
 def scored_pictures(folder: Path) -> AnonymousPictures:
-    """The pictures that people kept; all, where nobody was asked.
-
-    Raises:
-        DataError: if the table is broken, or names a file that is absent.
-        ResourceError: if the folder has no pictures.
-    """
+    """The pictures that people kept; all, where nobody was asked."""
     if (folder / KEPT_TABLE).is_file():
         return _pictures(folder, KEPT_TABLE, KEPT, "run anonymous filter again")
     return built_pictures(folder)
@@ -159,10 +149,6 @@ def write_unmarked(
         root: an empty folder.
         captioners: name to dials of the captioners that describe the pictures.
         side: of the square pictures, 32 to 256 pixels.
-
-    Raises:
-        UsageError: if the side is out of its range.
-        OSError: if the folder cannot be written.
 
     Example:
         >>> import tempfile

@@ -131,11 +131,7 @@ class _Numbered:
     origins: set[tuple[str, str]] = field(default_factory=set)
 
     def taken(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        """Number and content of each row that is taken.
-
-        Raises:
-            DataError: if the number of a caption is none.
-        """
+        """Number and content of each row that is taken."""
         for number, row in self.rows.items:
             if isinstance(row.get(DECODING), str):
                 self.origins |= {(key, str(row.get(key) or "")) for key in (DECODING, MASKED)}
@@ -264,11 +260,7 @@ def _in_order(captions: list[tuple[int, str]]) -> tuple[str, ...]:
 
 
 def objects_by_id(path: Path) -> dict[str, frozenset[str]]:
-    """The objects in each image by category name; boxes, if there are any, are not needed.
-
-    Raises:
-        DataError: if the file is broken or an annotation refers to an unknown category.
-    """
+    """The objects in each image by category name; boxes, if there are any, are not needed."""
     objects: dict[str, set[str]] = {}
     for image, category in _json_objects(path) if path.suffix == ".json" else _table_objects(path):
         categories = objects.setdefault(image, set())
@@ -315,11 +307,7 @@ def _table_objects(path: Path) -> Iterator[tuple[str, str | None]]:
 
 
 def splits_by_id(path: Path) -> dict[str, str]:
-    """The part (train, val, test, ...) that each image belongs to.
-
-    Raises:
-        DataError: if the file is broken or an image is in two parts.
-    """
+    """The part (train, val, test, ...) that each image belongs to."""
     karpathy = path.suffix == ".json"
     rows = open_rows(
         path, what=SPLITS, wanted=("image_id", "split"), key="images" if karpathy else None

@@ -163,11 +163,7 @@ class Layout:
         return [*names, *(name for kind in kinds for name in kind.names)]
 
     def columns(self, path: Path, row: Mapping[str, Any], kind: Kind) -> list[str]:
-        """The columns of a kind in a file: numbered ones together, or one.
-
-        Raises:
-            BiasPipelineError: as in :meth:`column`.
-        """
+        """The columns of a kind in a file: numbered ones together, or one."""
         numbered = kind.numbered(row)
         plain = {plain_name(str(name)) for name in row}
         if self.named(kind) or not numbered or plain & frozenset().union(*kind.usual):

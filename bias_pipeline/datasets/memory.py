@@ -40,9 +40,6 @@ def caption_file(captions: Captions, folder: Path, name: str) -> Path:
         folder: to write to.
         name: of the file.
 
-    Raises:
-        UsageError: if they are of another kind.
-
     Example:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:

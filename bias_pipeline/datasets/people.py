@@ -81,9 +81,6 @@ class PeopleDataset(Dataset):
         Args:
             column: which.
             notes: gets notes for readers of the result.
-
-        Raises:
-            BiasPipelineError: if a file is absent, or is not as the data set has it.
         """
 
     def load(self, captioner: str, attribute: Attribute) -> Corpus:
@@ -131,11 +128,7 @@ class PeopleDataset(Dataset):
         )
 
     def _picture(self, label: Label) -> Path:
-        """A picture's path, which must be within the folder.
-
-        Raises:
-            DataError: if it leads out of it.
-        """
+        """A picture's path, which must be within the folder."""
         parts = Path(label.image).parts
         if not parts or ".." in parts or Path(label.image).is_absolute():
             label.refuse(f"file {label.image!r} is not within the folder of the label file")

@@ -50,9 +50,6 @@ class PictureFiles:
             images: folder of the pictures.
             regions: the file of regions; without a folder, only these are known.
             instances: the data set's file of objects, which may have regions too.
-
-        Raises:
-            DataError: if a region's image size is unknown and there is no picture to read it from.
         """
         if images is None:
             if regions is None:
@@ -92,9 +89,6 @@ def regions_by_id(path: Path) -> dict[str, tuple[Region, ...]]:
     """The regions of each image of the file.
 
     Annotations with neither an outline nor a box of positive size are ignored.
-
-    Raises:
-        DataError: naming the annotation that cannot be used.
     """
     data = load_json(path, what=WHAT)
     if isinstance(data, list):

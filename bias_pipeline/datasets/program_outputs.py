@@ -72,9 +72,6 @@ def answer_of_row(image: Any, row: Mapping[str, Any], path: Path, where: str) ->
         row: with ``response`` and ``error``.
         path: the file, for messages.
         where: the place in it.
-
-    Raises:
-        DataError: if the response has another shape.
     """
     written, error = row.get("response"), row.get("error")
     if error or written is None:
@@ -95,9 +92,6 @@ def answer_of_body(image: Any, body: Any, path: Path, where: str) -> Answer:
         body: ``{"choices": [{"message": {"content": ...}, "finish_reason": ...}]}``.
         path: the file, for messages.
         where: the place in it.
-
-    Raises:
-        DataError: if it has another shape.
 
     Example:
         >>> choice = {"message": {"content": "a dog and"}, "finish_reason": "length"}

@@ -32,10 +32,6 @@ def rater_answers(
 
     Returns:
         Image id to rater to answer, the last one of each; images without an answer are absent.
-
-    Raises:
-        DataError: if the table is broken, or holds answers to another question or about others.
-        ResourceError: if it is absent.
     """
     rows = open_rows(check_file(path), what=_ANSWERS)
     rows.require("image_id", "attribute", "value", "rater")
@@ -86,12 +82,7 @@ def write_label_errors(
 
 
 def read_label_errors(path: Path) -> dict[str, dict[str, dict[str, float]]]:
-    """Attribute to group to label to share.
-
-    Raises:
-        DataError: if the table is broken.
-        ResourceError: if it is absent.
-    """
+    """Attribute to group to label to share."""
     rows = open_rows(check_file(path), what=_ERRORS)
     rows.require(*_ERROR_COLUMNS)
     shares: defaultdict[str, dict[str, dict[str, float]]] = defaultdict(dict)

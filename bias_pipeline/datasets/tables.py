@@ -141,21 +141,13 @@ class Rows:
         return {**declared, **first[1]}, replace(self, items=chain([first], self.items))
 
     def value(self, number: int, row: Mapping[str, Any], name: str) -> Any:
-        """One value of a row.
-
-        Raises:
-            DataError: if the row has no such key.
-        """
+        """One value of a row."""
         if name not in row:
             self.refuse(number, f"key {name!r} is absent; found {', '.join(map(str, row))}")
         return row[name]
 
     def text(self, number: int, row: Mapping[str, Any], name: str) -> str:
-        """One value that must be text.
-
-        Raises:
-            DataError: if it is absent or something else.
-        """
+        """One value that must be text."""
         cell = self.value(number, row, name)
         if not isinstance(cell, str):
             self.refuse(number, f"{name!r} must be text, found {str(cell)[:_SHOWN]!r}")
@@ -165,9 +157,6 @@ class Rows:
         """One value that must be a text or a list of texts or of mappings with one text each.
 
         A list may also be written within a text (``"['a dog']"``).
-
-        Raises:
-            DataError: if it is absent or something else.
         """
         cell = self.value(number, row, name)
         listed = _written_list(cell) if isinstance(cell, str) else cell

@@ -26,9 +26,6 @@ FILE = "debias.safetensors"
 def load(folder: str | Path) -> dict[str, Callable[[Any], Any]]:
     """The edits of a folder, by side; an unedited side is only rescaled to length 1.
 
-    Args:
-        folder: with debias.safetensors.
-
     Returns:
         ``image`` and ``text`` to functions from the model's (N, D) vectors, of any length and on
         any device, to edited ones.

@@ -27,9 +27,6 @@ def relevance(examples: Examples) -> Float64Array:
     over pairs (ours). Infinite if groups differ and one has no variance, NaN if they are equal and
     have none.
 
-    Raises:
-        DataError: if a group has no example.
-
     Example:
         >>> vectors = np.array([[0.0, 5.0], [2.0, 5.0], [4.0, 5.0], [6.0, 5.0]])
         >>> groups, sets = np.array([0, 0, 1, 1]), np.full(4, -1)
@@ -112,12 +109,7 @@ class NeuronDebias(Debias, ABC):
     """
 
     def fit(self, examples: Examples) -> Overwriting:
-        """The neurons of one side and their new values.
-
-        Raises:
-            DataError: if a group has no example.
-            UsageError: if there are not so many neurons.
-        """
+        """The neurons of one side and their new values."""
         self.check_size(examples.vectors)
         neurons = most_relevant(relevance(examples), self.k)
         return Overwriting(neurons, self.instead(means_of(examples)[:, neurons]))
@@ -168,12 +160,7 @@ class ClipClip(Debias):
         return ("image",)
 
     def fit(self, examples: Examples) -> Overwriting:
-        """The dimensions that are cut.
-
-        Raises:
-            DataError: if a group has no example.
-            UsageError: if there are too few dimensions.
-        """
+        """The dimensions that are cut."""
         means_of(examples)  # every group has an example
         self.check_size(examples.vectors)
         scores = information(examples, self.bins, self.smoothing)

@@ -87,11 +87,7 @@ class MeanDifference(Debias):
     unused: ClassVar[tuple[str, ...]] = ("k",)
 
     def fit(self, examples: Examples) -> Projection:
-        """The projection of one side.
-
-        Raises:
-            DataError: if a group has no example.
-        """
+        """The projection of one side."""
         means = means_of(examples)
         return Projection(principal_directions(means - means.mean(axis=0), len(means) - 1))
 
@@ -118,12 +114,7 @@ class Subspace(Debias):
     pairing: Pairing = "random"
 
     def fit(self, examples: Examples) -> Projection:
-        """The projection of one side.
-
-        Raises:
-            DataError: if a group has no example.
-            UsageError: if there are too few directions.
-        """
+        """The projection of one side."""
         vectors, sets = examples.vectors, examples.sets
         if (sets < 0).all():
             rows, sets = matched(examples, self.pairing)
@@ -203,11 +194,7 @@ class Erasure(Debias):
     unused: ClassVar[tuple[str, ...]] = ("k",)
 
     def fit(self, examples: Examples) -> Affine:
-        """The eraser of one side.
-
-        Raises:
-            DataError: if a group has no example.
-        """
+        """The eraser of one side."""
         means_of(examples)  # every group has an example
         vectors = examples.vectors
         centre = vectors.mean(axis=0)

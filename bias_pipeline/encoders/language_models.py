@@ -47,11 +47,7 @@ class Published(NetEncoder):
 
     @property
     def pretrained(self) -> Pretrained:
-        """The model on disk.
-
-        Raises:
-            BiasPipelineError: if it is not there, or cannot be used.
-        """
+        """The model on disk."""
         return find_pretrained(self.model, KINDS, revision=self.revision)
 
     def require(self) -> None:

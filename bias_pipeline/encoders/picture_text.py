@@ -57,11 +57,7 @@ class PictureTextEncoder(NetEncoder, FeatureEncoder):
     @property
     @abstractmethod
     def pretrained(self) -> Pretrained:
-        """The model on disk.
-
-        Raises:
-            BiasPipelineError: if it is not there, or cannot be used.
-        """
+        """The model on disk."""
 
     @abstractmethod
     def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
@@ -179,11 +175,7 @@ class Clip(PictureTextEncoder):
 
     @property
     def pretrained(self) -> Pretrained:
-        """The model on disk, which may have to be fitted first.
-
-        Raises:
-            BiasPipelineError: if it is not there, or cannot be used.
-        """
+        """The model on disk, which may have to be fitted first."""
         self.require()
         name = self.named or str(self.of_scenes.made(Path(str(self.cache))))
         return find_pretrained(name, KINDS, revision=self.revision)
@@ -264,13 +256,7 @@ class OpenClip(PictureTextEncoder):
     cache: str | None = None  # folder of vectors, None to store none
 
     def require(self) -> None:
-        """See the base.
-
-        Raises:
-            AbsentModelError: if a file is missing.
-            DataError: if the configuration needs something that is missing.
-            ResourceError: if open_clip is not installed.
-        """
+        """See the base."""
         model = self.pretrained
         preprocessing(model.folder)
         tokenizing(model.folder)
@@ -334,12 +320,7 @@ class Fiber(PictureTextEncoder):
     cache: str | None = None  # folder of vectors, None to store none
 
     def require(self) -> None:
-        """See the base.
-
-        Raises:
-            AbsentModelError: if a file is missing.
-            UsageError: if there are several files and none is chosen.
-        """
+        """See the base."""
         fiber_files(self.model, self.weights)
 
     @property

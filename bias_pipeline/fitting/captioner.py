@@ -231,10 +231,6 @@ def fit_captioner(
 
     Returns:
         The mean loss of each epoch.
-
-    Raises:
-        NotApplicableError: if the captioner's backbone is not trained with it.
-        ResourceError: if the folder is there already, or cannot be written.
     """
     side_of(lesson.encoder)
     with drafted(folder) as draft:

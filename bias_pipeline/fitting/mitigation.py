@@ -43,11 +43,6 @@ def read_weights(path: Path, corpus: Corpus) -> Float64Array:
     Args:
         path: a table with the columns ``image`` and ``weight``.
         corpus: whose images they are.
-
-    Raises:
-        DataError: if a column is absent, an image is not in the data set or listed twice, or a
-            weight is no number from 0 on.
-        ResourceError: if the file is absent.
     """
     rows = open_rows(check_file(path, "--weights"), what="a table with image, weight")
     rows.require(IMAGE, WEIGHT)
@@ -112,9 +107,6 @@ def write_weights(path: Path, weights: Mapping[str, float]) -> None:
     Args:
         path: a Parquet file.
         weights: image id to weight.
-
-    Raises:
-        ResourceError: if it cannot be written.
     """
     from io import BytesIO
 

@@ -95,11 +95,7 @@ class BlockStore:
             raise ResourceError(f"cannot write to {self.root}: {error.strerror}") from error
 
     def introduce(self) -> None:
-        """Write the model and settings of the folder.
-
-        Raises:
-            ResourceError: if the folder cannot be written.
-        """
+        """Write the model and settings of the folder."""
         text = json.dumps({"model": self.model, "settings": self.settings}, indent=1)
         self._renew(self.folder / SETTINGS, text)
 
@@ -147,11 +143,7 @@ class BlockStore:
         return _table(path)
 
     def put(self, block: Block) -> None:
-        """Keep a block.
-
-        Raises:
-            ResourceError: if the folder cannot be written.
-        """
+        """Keep a block."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 

@@ -97,11 +97,7 @@ class Judging(Protocol):
 
     @property
     def judge(self) -> CrossEncoder:
-        """The network.
-
-        Raises:
-            BiasPipelineError: if it cannot be loaded, or has no matching head.
-        """
+        """The network."""
 
 
 @dataclass(frozen=True)
@@ -258,9 +254,6 @@ def halves_of(name: str, revision: str, device: str) -> LazyDualModel:
         name: a folder of transformers', of open_clip's or with FIBER's files; or a name on the hub.
         revision: of a name.
         device: where to compute.
-
-    Raises:
-        BiasPipelineError: if it is absent, or of another kind.
     """
     if is_fiber(name):
         return FiberHalves(find_fiber(name), device, None, LONGEST)
@@ -285,11 +278,7 @@ class PhotoFiles:
     photos: Photos  # the half
 
     def read(self, path: Path) -> Float32Array:
-        """(3, H, W) a photo as the network takes it.
-
-        Raises:
-            UnreadableError: with the reason.
-        """
+        """(3, H, W) a photo as the network takes it."""
         return self.photos.prepare(read_photo(path))
 
     def describe(self, photos: Sequence[Float32Array]) -> Float32Array:

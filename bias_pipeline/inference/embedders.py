@@ -47,11 +47,7 @@ class Matcher(Protocol):
     """Scores pairs of picture and text, with one pass for every pair."""
 
     def require(self) -> None:
-        """Check that the model can do it.
-
-        Raises:
-            BiasPipelineError: if it cannot.
-        """
+        """Check that the model can do it."""
 
     def match(self, pictures: Pictures, texts: Sequence[str], pairs: IntArray, /) -> Float32Array:
         """(P,) matching scores; higher is better.
@@ -183,11 +179,7 @@ class ImageEmbedder(_CachedEmbedder):
         return {**super().spec, "source": "pictures", **raw}
 
     def embed(self, items: Pictures, /) -> Float32Array:
-        """(N, D) vectors of pictures, which must exist.
-
-        Raises:
-            BiasPipelineError: if a picture cannot be read, or the model cannot be loaded.
-        """
+        """(N, D) vectors of pictures, which must exist."""
         keys = [crop_cache_key(items, row, self.crop) for row in range(len(items))]
         return self._vectors(keys, lambda: _Shown(self, items, keys))
 
@@ -221,11 +213,7 @@ class QueryEmbedder(_CachedEmbedder):
         return {**super().spec, "source": "texts"}
 
     def embed(self, items: Sequence[str], /) -> Float32Array:
-        """(N, D) vectors of length 1 of texts.
-
-        Raises:
-            BiasPipelineError: if the model cannot be loaded.
-        """
+        """(N, D) vectors of length 1 of texts."""
         return self._vectors(items, lambda: _Read(self.model.texts()))
 
 

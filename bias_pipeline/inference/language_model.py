@@ -67,11 +67,7 @@ class LanguageModel:
         )
 
     def require(self) -> None:
-        """Check before any work that the model and its libraries are present.
-
-        Raises:
-            BiasPipelineError: naming what is not.
-        """
+        """Check before any work that the model and its libraries are present."""
         model = self.pretrained
         if model.kind == GGUF_KIND and not model.folder.is_dir():
             GGUF.require()

@@ -83,10 +83,6 @@ def regions_of(
         settings: all that decides a feature except the picture.
         model: the network's name, for people.
         load: returns the network; not called if the table exists.
-
-    Raises:
-        DataError: if a picture cannot be read.
-        ResourceError: if the folder cannot be written.
     """
     spec = {"job": "regions", **settings}
     key = f"regions {spec} {pictures.digest}"
@@ -145,9 +141,6 @@ def seen_in(
 
     Returns:
         Digest to labels and confidences; and digest to the reason for unreadable pictures.
-
-    Raises:
-        BiasPipelineError: if the network cannot be loaded, or a block cannot be kept.
     """
     known = _kept(store)
     missing = {digest: path for digest, path in pictures.items() if digest not in known}
@@ -190,10 +183,6 @@ def answers_to(
         store: of the model with its settings.
         load: returns the model; not called if nothing is missing.
         batch: questions per batch.
-
-    Raises:
-        BiasPipelineError: if the model cannot be loaded, a question cannot be asked, or a block
-            cannot be kept.
     """
     names = [_name(question) for question in questions]
     question_of = dict(zip(names, questions, strict=True))

@@ -45,11 +45,7 @@ class Model(Protocol):
     """
 
     def read(self, source: Any, /) -> Any:
-        """A source, preprocessed for the network; called from several threads.
-
-        Raises:
-            UnreadableError: with the reason.
-        """
+        """A source, preprocessed for the network; called from several threads."""
 
     def describe(self, sources: Sequence[Any], /) -> Iterable[Any]:
         """A value (text, list of texts or vector) for each source that was read."""

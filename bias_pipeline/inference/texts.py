@@ -59,9 +59,6 @@ def embed_missing(
         texts: any number, repeated ones too.
         store: of the model with its settings.
         load: gives the model; not called where nothing is missing.
-
-    Raises:
-        BiasPipelineError: if the model cannot be loaded, or a block cannot be kept.
     """
     wanted = {digest(text): text for text in texts}
     missing = {name: wanted[name] for name in wanted.keys() - known_names(store)}
@@ -106,20 +103,12 @@ def _blocks(missing: dict[str, str]) -> list[list[str]]:
 
 
 def vectors_from(texts: Sequence[str], store: BlockStore) -> Float32Array:
-    """(N, D) the vectors of distinct texts, after :func:`embed_missing`.
-
-    Raises:
-        KeyError: if one is not there.
-    """
+    """(N, D) the vectors of distinct texts, after :func:`embed_missing`."""
     return vectors_of_names([digest(text) for text in texts], store)
 
 
 def vectors_of_names(wanted: Sequence[str], store: BlockStore) -> Float32Array:
-    """(N, D) the vectors under N distinct names.
-
-    Raises:
-        KeyError: if one is not there.
-    """
+    """(N, D) the vectors under N distinct names."""
     place = {name: row for row, name in enumerate(wanted)}
     result = np.empty((0, 0), np.float32)
     for names, vectors in vectors_by_block(wanted, store):

@@ -97,9 +97,6 @@ def run_training(
 def require_devices(flags: Mapping[str, Any]) -> None:
     """Check before any work that the devices of Lightning's flags are there.
 
-    Raises:
-        ResourceError: if they are missing.
-
     Example:
         >>> require_devices({"accelerator": "cpu", "devices": 1})
     """
@@ -243,12 +240,7 @@ class Ranks:
         ]
 
     def run(self, function: Callable[..., Returned], *arguments: object) -> list[Returned]:
-        """The results of a function in each process; its last argument is the process's share.
-
-        Raises:
-            Exception: the first of any process; the others may then wait for ever, so the ranks
-                must be ended.
-        """
+        """The results of a function in each process; its last argument is the process's share."""
         futures = [member.submit(_with_share, function, arguments) for member in self._members]
         done, _ = wait(futures, return_when=FIRST_EXCEPTION)
         for future in done:

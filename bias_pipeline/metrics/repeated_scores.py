@@ -59,9 +59,6 @@ def with_label_noise(
         metric: that computed it.
         noise: how much more often labels err.
         values: headline to its value under the labels of a corpus.
-
-    Raises:
-        UsageError: if nothing is known of a group.
     """
     number = n_draws(metric)
     drawn: list[Mapping[str, float]] = []
@@ -131,10 +128,6 @@ def mean_score(scores: Sequence[Score], metric: Metric) -> Score:
     """The score of several samples; examples and stored predictions are of the first.
 
     A number that some sample lacks is NaN.
-
-    Args:
-        scores: of each sample.
-        metric: that computed them.
     """
     if len(scores) == 1:
         return scores[0]

@@ -63,22 +63,14 @@ class Detector(ABC):
 
     @abstractmethod
     def read(self, path: Path) -> Photo:
-        """A photo as the network takes it.
-
-        Raises:
-            UnreadableError: with the reason.
-        """
+        """A photo as the network takes it."""
 
     @abstractmethod
     def candidates(self, photos: Sequence[Photo]) -> Iterator[Candidates]:
         """The candidates of each photo; the photos' pixels have one shape."""
 
     def describe(self, photos: Sequence[Photo]) -> list[str]:
-        """The detections of each photo, as JSON of COCO's results without ``image_id``.
-
-        Raises:
-            DataError: if the network gives no numbers.
-        """
+        """The detections of each photo, as JSON of COCO's results without ``image_id``."""
         import torch
 
         results: list[str] = []
@@ -140,20 +132,13 @@ def detector(model: Pretrained, min_score: float, device: torch.device) -> Detec
         model: of one of :data:`KINDS`.
         min_score: the least certainty of what is told.
         device: where to compute.
-
-    Raises:
-        BiasPipelineError: if it cannot be loaded, or knows no people.
     """
     make_importable()
     return (_Masks if model.kind in MASKS else _Boxes)(model, min_score, device)
 
 
 def load_boxes(model: Pretrained, device: torch.device) -> Any:
-    """A network of :data:`BOXES`, without the masks that it may have learnt too.
-
-    Raises:
-        DataError: see :func:`~bias_pipeline.models.pretrained.load`.
-    """
+    """A network of :data:`BOXES`, without the masks that it may have learnt too."""
     from transformers import CONFIG_MAPPING, AutoModelForObjectDetection
 
     path = model.folder / "config.json"

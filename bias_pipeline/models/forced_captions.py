@@ -52,11 +52,7 @@ class ForcedCaptioner(Protocol[PictureT]):
         """A photo as the network takes it."""
 
     def pixels(self, picture: PictureT) -> torch.Tensor:
-        """(3, H, W) float32 what it sees of the photo, after its preprocessing.
-
-        Raises:
-            NotApplicableError: if it cuts photos into pieces.
-        """
+        """(3, H, W) float32 what it sees of the photo, after its preprocessing."""
 
     def write(self, pictures: Sequence[PictureT]) -> list[WrittenCaption]:
         """The likeliest caption of each of B pictures of one form, word by word."""

@@ -138,12 +138,7 @@ class Captioner:
             )
 
     def read(self, path: Path) -> Shown:
-        """A photo as the network takes it.
-
-        Raises:
-            DataError: if the processor refuses it.
-            UnreadableError: with the reason.
-        """
+        """A photo as the network takes it."""
         return self._shown(self._reader(path), image_id(path.name))
 
     def _shown(self, photo: Image, image: str) -> Shown:

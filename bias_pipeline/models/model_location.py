@@ -146,9 +146,6 @@ def find_place(name: str, revision: str = MAIN) -> Place:
     Args:
         name: a folder, or a name on the hub.
         revision: of a name: a branch, a tag or a commit. Packages carry ``main``.
-
-    Raises:
-        ResourceError: if it is nowhere, naming the searched places and how to get it.
     """
     folder = Path(name).expanduser()
     if folder.is_dir():

@@ -191,11 +191,7 @@ def quick_gelu(folder: Path, requested: bool | None) -> bool:
 
 
 def preprocessing(folder: Path) -> Shown:
-    """How the model's pictures are prepared, except their size, which is the network's.
-
-    Raises:
-        DataError: naming the key whose value the library does not have.
-    """
+    """How the model's pictures are prepared, except their size, which is the network's."""
     path = folder / CONFIG
     settings = expect(_read(folder).get("preprocess_cfg") or {}, dict, path, "preprocess_cfg")
     present = {key: value for key, value in settings.items() if value is not None}

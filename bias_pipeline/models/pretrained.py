@@ -237,12 +237,7 @@ def first_line(error: Exception) -> str:
 
 
 def image_processor(model: Pretrained) -> Any:
-    """The library's preprocessing of a model's pictures, always with Pillow.
-
-    Raises:
-        DataError: if it makes pictures of no size or of a huge one.
-        ResourceError: if it is absent.
-    """
+    """The library's preprocessing of a model's pictures, always with Pillow."""
     import transformers
 
     require_preprocessing(model.folder, model.files)

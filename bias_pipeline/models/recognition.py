@@ -53,11 +53,7 @@ class Recognizer(ABC):
 
     @abstractmethod
     def read(self, path: Path) -> Any:
-        """A photo as the network takes it.
-
-        Raises:
-            UnreadableError: with the reason.
-        """
+        """A photo as the network takes it."""
 
     @abstractmethod
     def confidences(self, photos: Sequence[Any]) -> Float32Array:
@@ -94,11 +90,7 @@ class Network(NamedTuple):
 
 
 def find_network(source: str) -> Network:
-    """A model of one of :data:`KINDS`, or a file of weights of torchvision's detectors.
-
-    Raises:
-        BiasPipelineError: if it is not there, or of another kind.
-    """
+    """A model of one of :data:`KINDS`, or a file of weights of torchvision's detectors."""
     if is_weights(source):
         path = check_weights(Path(source).expanduser())
         files = {"weights": digest_of(path)}
@@ -129,9 +121,6 @@ def recognizer(model: Pretrained, names: Sequence[str], device: torch.device) ->
         model: of one of :data:`KINDS`.
         names: CLIP's prompted names; the others have their own labels.
         device: where to compute.
-
-    Raises:
-        BiasPipelineError: if it cannot be loaded.
     """
     make_importable()
     if model.kind == clip.CLIP:

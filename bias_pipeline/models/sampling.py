@@ -88,11 +88,7 @@ def describe_decoding(decoding: Decoding, added: Mapping[str, Any]) -> str:
 
 
 def own_settings(folder: Path) -> dict[str, Any]:
-    """What a model's own file adds to the search, such as a penalty of repetitions.
-
-    Raises:
-        DataError: if the file is broken.
-    """
+    """What a model's own file adds to the search, such as a penalty of repetitions."""
     path = folder / "generation_config.json"
     if not path.is_file():
         return {}

@@ -210,11 +210,7 @@ class Tokens:
 
 
 def tokens_of(model: Pretrained, pooling: Pooling) -> Tokens:
-    """A model's tokens, without its weights.
-
-    Raises:
-        DataError: if its configuration cannot be read.
-    """
+    """A model's tokens, without its weights."""
     from transformers import AutoConfig
 
     config = AutoConfig.from_pretrained(
@@ -232,11 +228,7 @@ def positions_of(config: Any, kind: str) -> int:
 
 
 def network_of(model: Pretrained, device: torch.device) -> Any:
-    """The network, float32, without a head.
-
-    Raises:
-        DataError: if its weights are broken or missing.
-    """
+    """The network, float32, without a head."""
     from transformers import AutoModel
 
     return load(model, AutoModel, device, UNUSED)

@@ -204,11 +204,6 @@ def make_pictures(
 
     Returns:
         How many were made.
-
-    Raises:
-        DataError: if the pipeline cannot be loaded.
-        ResourceError: if a picture cannot be written.
-        UsageError: if the folder holds pictures of other settings.
     """
     _check_settings(folder, model, pictures, steps)
     absent = [one for one in pictures if not (folder / PICTURES / one.file).is_file()]

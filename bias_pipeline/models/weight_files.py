@@ -66,12 +66,7 @@ class _PlainDict:
 
 @contextmanager
 def inert_classes(path: Path) -> Iterator[None]:
-    """Context in which PyTorch replaces the classes that a file names by empty ones.
-
-    Raises:
-        ValueError: if the file is broken.
-        OSError: if it cannot be read.
-    """
+    """Context in which PyTorch replaces the classes that a file names by empty ones."""
     from torch import serialization
 
     named = _zipped(path) if zipfile.is_zipfile(path) else _plain(path)

@@ -44,10 +44,6 @@ def nearest_words(
         words: the words.
         known: the words to choose from.
         cache: stores the result, under a key made of the contents of the source.
-
-    Raises:
-        LookupError: if no known word has a vector.
-        UsageError, ResourceError, DataError: see there.
     """
     words, known = sorted(set(words)), sorted(set(known))
     key = _key(source, words, known)
@@ -208,13 +204,7 @@ class ContextualAlignment(ConstantAlignment):
         return variant
 
     def __call__(self, corpus: Corpus) -> Corpus:
-        """The corpus with its sides aligned, and a table of what was replaced.
-
-        Raises:
-            DataError: if no word of the captioner has a vector, the vectors are broken, or too few
-                words have one for ``auto``.
-            ResourceError: if the vectors are not there.
-        """
+        """The corpus with its sides aligned, and a table of what was replaced."""
         by_side = {side: self.substitutions(corpus, side) for side in self.sides}
         aligned = corpus.rewrite(
             {

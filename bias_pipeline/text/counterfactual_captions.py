@@ -30,9 +30,6 @@ def told_of(
         terms: group to the word used where :func:`counterparts` has none; if left out, the first
             word listed for it.
 
-    Raises:
-        NotApplicableError: if the attribute is an intersection, whose groups no one word names.
-
     Example:
         >>> words = {"male": ["he", "his", "man"], "female": ["she", "her", "woman"]}
         >>> gender = Attribute("gender", tuple(words), words, {})
@@ -58,9 +55,6 @@ def told_of_nobody(
         attribute: whose groups are named.
         word: the replacement of words that are not in ``words``.
         words: listed word to its neutral one.
-
-    Raises:
-        NotApplicableError: as there.
 
     Example:
         >>> words = {"male": ["he", "his", "man"], "female": ["she", "her", "woman"]}

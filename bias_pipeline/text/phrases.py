@@ -41,9 +41,6 @@ def declines(texts: Iterable[str]) -> BoolArray:
 
     The beginning decides, also of a text that goes on with a description.
 
-    Args:
-        texts: N captions.
-
     Returns:
         (N,) flags.
 

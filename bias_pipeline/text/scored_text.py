@@ -62,10 +62,6 @@ def first_sentence(text: str) -> str:
 def sentences_with(text: str, words: frozenset[str]) -> str:
     """The sentences of a caption that hold one of some words; the first if none does.
 
-    Args:
-        text: the caption.
-        words: lower case.
-
     Example:
         >>> sentences_with("A hall. A man sits. It is dark.", frozenset(["man"]))
         'A man sits.'
@@ -111,9 +107,6 @@ class ScoredText:
             corpus: raw captions.
             blank_limit: the share of the captioner's captions, in [0, 1], above which blank and
                 declined ones together are refused.
-
-        Raises:
-            DataError: if too many captions are blank or declined.
         """
         answered = self._without_declined(corpus, blank_limit)
         notes = _opening_notes(answered, self.preambles)

@@ -130,12 +130,7 @@ def files_of(source: str) -> list[Path]:
 
 
 def digests(source: str) -> dict[str, str]:
-    """File name to SHA-256 (hex) of what decides the vectors of a source.
-
-    Raises:
-        UsageError: if the source is of no known kind.
-        ResourceError: if it is not there.
-    """
+    """File name to SHA-256 (hex) of what decides the vectors of a source."""
     return {path.name: digest_of(path) for path in files_of(source)}
 
 

@@ -68,11 +68,7 @@ def _photo(file: Path, regions: Iterable[Region] | None) -> Drawn:
 
 
 def with_regions(file: Path, photo: Image, regions: Iterable[Region]) -> Drawn:
-    """A photo's pixels and regions.
-
-    Raises:
-        DataError: if the regions are of a picture of another shape.
-    """
+    """A photo's pixels and regions."""
     size = (photo.height, photo.width)
     known = sized(regions, size)
     for one in known:
@@ -122,11 +118,7 @@ VERSION = 1  # raise it whenever any pixel changes
 
 
 def read_pixels(pictures: Pictures, row: int, side: int) -> Pixels:
-    """(side, side, 3) one picture with its edits applied, resized to a square.
-
-    Raises:
-        DataError: see :func:`~bias_pipeline.vision.drawn.drawn`.
-    """
+    """(side, side, 3) one picture with its edits applied, resized to a square."""
     from PIL import Image
 
     pixels = drawn(pictures, row, side).pixels
@@ -142,10 +134,6 @@ def pixel_table(pictures: Pictures, side: int, cache: str | None) -> Pixels:
         pictures: all must exist.
         side: of the square, in pixels.
         cache: folder that caches the tables, None for no cache.
-
-    Raises:
-        DataError: see :func:`read_pixels`.
-        ResourceError: if the folder cannot be written, or the disk is full.
     """
     key = f"pixels {VERSION} {side} {pictures.digest}"
     shape = (len(pictures), side, side, 3)

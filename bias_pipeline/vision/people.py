@@ -32,9 +32,6 @@ def crop_person(pictures: Pictures, row: int, crop: Crop) -> Image:
         pictures: with the row's.
         row: of the picture.
         crop: ``person`` or ``none``.
-
-    Raises:
-        DataError: see :func:`~bias_pipeline.vision.drawn.drawn`.
     """
     from PIL import Image
 

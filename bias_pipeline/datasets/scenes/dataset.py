@@ -51,9 +51,6 @@ def write_scenes(world: World, root: Path, captioners: Mapping[str, BiasSettings
         root: the folder; created if it is missing.
         captioners: name to dials of the captioners whose captions are written.
 
-    Raises:
-        ResourceError: if the folder cannot be written.
-
     Example:
         >>> import tempfile
         >>> from bias_pipeline.datasets.scenes.world import generate
@@ -80,10 +77,6 @@ def write_drawn(
         captioners: name to dials of the captioners whose captions are written.
         side: of the square pictures, 32 to 256 pixels.
         leak: see :class:`~bias_pipeline.datasets.scenes.pixels.SceneDrawing`.
-
-    Raises:
-        UsageError: if the side is out of its range.
-        ResourceError: if the folder cannot be written.
     """
     _place(root, chain(_texts(world, captioners), _drawn(world, side, leak)))
 
@@ -102,9 +95,6 @@ def write_affect(
         root: the folder; created if it is missing.
         captioners: name to dials of the captioners whose captions are written.
         side: of the square pictures, 32 to 256 pixels.
-
-    Raises:
-        ResourceError: if the folder cannot be written.
     """
     from bias_pipeline.datasets.artemis_files import FILES
     from bias_pipeline.datasets.scenes.affect_drawing import AffectDrawing
@@ -151,9 +141,6 @@ def write_scenes_captions(root: Path, name: str, captions: Mapping[int, str]) ->
         root: the folder; created if it is missing.
         name: of the captioner.
         captions: image id to caption.
-
-    Raises:
-        ResourceError: if the folder cannot be written.
     """
     _place(root, [_captioner(name, captions)])
 

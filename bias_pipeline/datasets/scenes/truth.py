@@ -60,9 +60,6 @@ class Truth:
         The directional amplification attribute -> task over a slot's options: the mean over
         groups and options of ``sign(P(o | g) - P(o)) (P_seen(o | g) - P(o | g))``, in [-1, 1];
         0 for a faithful captioner.
-
-        Args:
-            slot: a slot's name.
         """
         human, perceived = self.world[slot], self.perceived[slot]
         leaning = np.sign(np.round(human - shares(self.attribute) @ human, 12))
@@ -77,9 +74,6 @@ def truth(dials: BiasSettings) -> Truth:
     attribute's influence (a_to_t < 0). ``t_to_a`` = t makes the assumed group the one that the
     scene suggests with probability t, so ``contradicted`` is t times the probability that this is
     another group.
-
-    Args:
-        dials: of the captioner.
 
     Example:
         >>> faithful, amplifier = truth(BiasSettings()), truth(BiasSettings(a_to_t=0.5))

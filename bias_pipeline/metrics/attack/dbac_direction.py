@@ -282,11 +282,7 @@ class DirectionAttackers:
 
     @cached_property
     def predictions(self) -> dict[str, list[Predictions]]:
-        """Side to its attackers' predictions, one for each caption position.
-
-        Raises:
-            DataError: if no caption position covers all images.
-        """
+        """Side to its attackers' predictions, one for each caption position."""
         sides = SIDES if self.direction.supported.any() else ()
         return {side: self._attack(side) for side in sides}
 

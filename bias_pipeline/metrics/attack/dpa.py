@@ -191,11 +191,7 @@ class DPA(Metric):
         )
 
     def _labels(self, view: CorpusView) -> IntArray:
-        """(N, T) tasks of each image by label.
-
-        Raises:
-            NotApplicableError: if ``labels`` are objects and the data set has none.
-        """
+        """(N, T) tasks of each image by label."""
         if self.labels == "objects":
             return indicators(view.objects.toarray())
         mentions = view.mentions("human")

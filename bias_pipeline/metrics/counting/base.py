@@ -160,11 +160,7 @@ class CountingMetric(Metric):
 
     @abstractmethod
     def tally(self, view: CorpusView) -> CountSpec:
-        """The tables and numbers of the metric.
-
-        Raises:
-            NotApplicableError: if the data do not allow the metric.
-        """
+        """The tables and numbers of the metric."""
 
     def rests_on_names(self, part: PartName) -> bool:
         """Whether a number is about the groups that captions name.
@@ -175,11 +171,7 @@ class CountingMetric(Metric):
         return True
 
     def check(self, view: CorpusView) -> None:
-        """Refuse a corpus in which nothing can be counted.
-
-        Raises:
-            DataError: if captions describe none of the images that the metric is about.
-        """
+        """Refuse a corpus in which nothing can be counted."""
         view.check_captioned()
 
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:

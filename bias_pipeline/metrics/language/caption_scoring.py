@@ -141,11 +141,7 @@ class CaptionScorer:
     terms: Mapping[str, str] = field(default_factory=dict)  # see `told_of`
 
     def require(self) -> None:
-        """Check that both models are there.
-
-        Raises:
-            ResourceError: if one is missing.
-        """
+        """Check that both models are there."""
         self.language_model.require()
         self.sentence_encoder.require()
 

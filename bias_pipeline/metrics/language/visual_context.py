@@ -67,11 +67,7 @@ class VisualContext:
             )
 
     def require(self) -> None:
-        """Check that every source is there.
-
-        Raises:
-            BiasPipelineError: naming the one that is missing.
-        """
+        """Check that every source is there."""
         for source in self.sources:
             if is_file(source):
                 check_file(Path(source), "metric.context")

@@ -333,11 +333,7 @@ class RetrievalFairness(Metric):
         return Retrieved(ranked, others, attacked, sentences, recall)
 
     def debiased(self, corpus: Corpus, split: Split) -> DualEncoder:
-        """The encoder, its debiasing fitted to the images of a split that are not retrieved from.
-
-        Raises:
-            BiasPipelineError: if it cannot be fitted.
-        """
+        """The encoder, its debiasing fitted to images of a split that are not retrieved from."""
         return self._debiased(self._seen(self._chosen(corpus)), split)
 
     def names(self, corpus: Corpus) -> tuple[str, ...]:

@@ -52,11 +52,7 @@ class RetrievalView:
         return self.corpus.pictures.take(rows)
 
     def examples(self, side: str, attribute: Attribute, split: Split) -> Examples:
-        """What a debiasing of ``image`` or ``text`` is fitted to: a split's images, or sentences.
-
-        Raises:
-            NotApplicableError: if no words name the groups.
-        """
+        """What a debiasing of ``image`` or ``text`` is fitted to: images of a split, sentences."""
         if side == "text":
             return Examples.of_texts(self.dual.texts.embed, attribute, self.names, split.seed)
         rows = np.sort(split.train)

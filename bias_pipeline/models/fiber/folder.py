@@ -125,12 +125,7 @@ def _weights(folder: Path, name: str | None) -> Path:
 
 
 def find_fiber(folder: str | None, weights: str | None = None) -> Pretrained:
-    """The model of a folder with the digests of its files, the weights first.
-
-    Raises:
-        AbsentModelError: see :func:`fiber_files`.
-        UsageError: see there.
-    """
+    """The model of a folder with the digests of its files, the weights first."""
     files = fiber_files(folder, weights)
     digests = {path.name: digest_of(path) for path in files}
     return Pretrained(str(folder), files[0].parent, KIND, digests)

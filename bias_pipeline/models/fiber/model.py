@@ -113,10 +113,6 @@ def read_fiber(path: Path, side: int | None = None, head: Head = "rank_output") 
         head: whose logit says that a picture and a text match. ``rank_output`` starts as a copy of
             ``itm_score``, and the authors rank by it if a file has it; their released code trains
             only ``itm_score``, since on a GPU the two are separate.
-
-    Raises:
-        DataError: if it is not a FIBER file, contains code, or has an unknown name.
-        UsageError: if windows cannot fill pictures of that side.
     """
     weights = _own(_state(path), path, head)
     size = fiber_size(weights, path)
@@ -176,10 +172,6 @@ def _idle(name: str, weights: Mapping[str, Tensor]) -> bool:
 
 def fiber_size(weights: Mapping[str, Tensor], path: Path) -> FiberSize:
     """The sizes of the network in a file.
-
-    Args:
-        weights: under our names.
-        path: of the file.
 
     Raises:
         DataError: if what says so is absent, or no FIBER can be of that size.

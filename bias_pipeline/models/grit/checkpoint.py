@@ -126,11 +126,7 @@ def check_grit_fit(
 
 
 def load_detector(net: nn.Module, checkpoint: GritCheckpoint, what: str) -> None:
-    """Give a :class:`~bias_pipeline.models.grit.detector.GritDetector` the weights of a file.
-
-    Raises:
-        DataError: see :func:`check_grit_fit`.
-    """
+    """Give a :class:`~bias_pipeline.models.grit.detector.GritDetector` the weights of a file."""
     state = net.state_dict()
     shapes = {name: value.shape for name, value in state.items()}
     check_grit_fit(checkpoint.detector, shapes, checkpoint.path, what)
@@ -147,9 +143,6 @@ def load_captions(
         checkpoint: of a captioner.
         rows: number of a word in the network to its number in the file.
         what: setting that decides the network's size.
-
-    Raises:
-        DataError: see :func:`check_grit_fit`.
     """
     state = {name: v for name, v in net.state_dict().items() if name.startswith(CAPTIONS)}
     weights = {
