@@ -7,8 +7,7 @@ import pytest
 
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.split import seeds_of
-from bias_pipeline.text.phrases import declines, openings, preamble_of
-from bias_pipeline.text.scored_text import declined_images
+from bias_pipeline.text.scored_text import declined_images, declines, openings, preamble_of
 from tests.corpora import REPOSITORY
 
 CAPTIONERS = ("nic", "sat", "fc", "att2in", "transformer", "oscar", "nic_plus")

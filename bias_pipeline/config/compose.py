@@ -33,7 +33,6 @@ from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.label_noise import LabelNoise
 from bias_pipeline.corpus.split import SplitRule, seeds_of
 from bias_pipeline.datasets.base import Dataset
-from bias_pipeline.datasets.rating_tables import read_label_errors
 from bias_pipeline.debias.base import Debias
 from bias_pipeline.declared import ConfiguredAs, Count, Range, Share, Text
 from bias_pipeline.encoders.base import Encoder, Head, NetEncoder
@@ -157,6 +156,8 @@ class CellConfig:
         """
         rates, attribute = self.tree["label_noise"], self.build("attribute")
         if isinstance(rates, str):
+            from bias_pipeline.datasets.rating_tables import read_label_errors
+
             path = Path(rates)
             tables = read_label_errors(path)
             if attribute.name not in tables:

@@ -16,11 +16,10 @@ from PIL import Image as Picture
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.image_ids import short_id
 from bias_pipeline.datasets.coco_files import model_captions
-from bias_pipeline.datasets.scenes.bias_settings import BiasSettings
 from bias_pipeline.datasets.scenes.captioners import captions_without_marks
 from bias_pipeline.datasets.scenes.dataset import COLUMNS
 from bias_pipeline.datasets.scenes.pixels import SceneDrawing
-from bias_pipeline.datasets.scenes.slots import GROUPS
+from bias_pipeline.datasets.scenes.slots import GROUPS, BiasSettings
 from bias_pipeline.datasets.scenes.world import UNSURE, Image, World
 from bias_pipeline.datasets.tables import open_rows
 from bias_pipeline.errors import DataError, ResourceError

@@ -25,9 +25,9 @@ import numpy as np
 
 from bias_pipeline.array_types import Float32Array
 from bias_pipeline.corpus.pictures import Pictures
-from bias_pipeline.datasets.scenes.bias_settings import BiasSettings
 from bias_pipeline.datasets.scenes.captioners import world_captions
 from bias_pipeline.datasets.scenes.pixels import SceneDrawing
+from bias_pipeline.datasets.scenes.slots import BiasSettings
 from bias_pipeline.datasets.scenes.world import generate
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.digests import is_whole, seal_folder

@@ -11,8 +11,8 @@ import numpy as np
 
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus, Record
-from bias_pipeline.datasets.scenes.bias_settings import BiasSettings
 from bias_pipeline.datasets.scenes.captioners import world_captions
+from bias_pipeline.datasets.scenes.slots import BiasSettings
 from bias_pipeline.datasets.scenes.world import generate
 
 PEOPLE, SCENES, SAMPLES = "people", "scenes", "samples"

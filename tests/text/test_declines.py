@@ -2,7 +2,7 @@
 
 import pytest
 
-from bias_pipeline.text.phrases import declines
+from bias_pipeline.text.scored_text import declines
 
 NONE = [
     "I'm sorry, but I can't identify the people in this image.",

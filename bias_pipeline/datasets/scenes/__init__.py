@@ -7,9 +7,9 @@ A generator of our own: a grammar and word lists, no third-party text. What lean
 group, and how much each simulated captioner amplifies it, is known exactly (see :mod:`truth`).
 """
 
-from bias_pipeline.datasets.scenes.bias_settings import BiasSettings
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS, world_captions
 from bias_pipeline.datasets.scenes.dataset import write_affect, write_drawn, write_scenes
+from bias_pipeline.datasets.scenes.slots import BiasSettings
 from bias_pipeline.datasets.scenes.world import Image, World, generate
 
 __all__ = [

@@ -9,13 +9,13 @@ import numpy as np
 
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.datasets.scenes.activities import SETTINGS
-from bias_pipeline.datasets.scenes.bias_settings import BiasSettings
 from bias_pipeline.datasets.scenes.grammar import Telling, caption
 from bias_pipeline.datasets.scenes.scene import stage
 from bias_pipeline.datasets.scenes.slots import (
     GROUPS,
     SETTING_OF,
     SLOTS,
+    BiasSettings,
     given,
     kind_of,
     typical,

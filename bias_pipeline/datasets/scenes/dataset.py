@@ -23,10 +23,10 @@ from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.pictures import Pixels, Region
 from bias_pipeline.datasets.base import Dataset
-from bias_pipeline.datasets.scenes.bias_settings import BiasSettings
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS, world_captions
 from bias_pipeline.datasets.scenes.categories import CATEGORIES
 from bias_pipeline.datasets.scenes.pixels import SceneDrawing
+from bias_pipeline.datasets.scenes.slots import BiasSettings
 from bias_pipeline.datasets.scenes.world import Image, World, generate
 from bias_pipeline.declared import Range, Seed, Share
 from bias_pipeline.errors import ResourceError, UsageError, did_you_mean

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from bias_pipeline.datasets.scenes import lexicon
-from bias_pipeline.datasets.scenes.bias_settings import BiasSettings
 from bias_pipeline.datasets.scenes.categories import CATEGORIES
 from bias_pipeline.datasets.scenes.lexicon import (
     Verb,
@@ -22,6 +21,7 @@ from bias_pipeline.datasets.scenes.lexicon import (
     with_article,
 )
 from bias_pipeline.datasets.scenes.scene import Scene
+from bias_pipeline.datasets.scenes.slots import BiasSettings
 
 _Option = TypeVar("_Option")
 

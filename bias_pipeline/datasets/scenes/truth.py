@@ -10,7 +10,6 @@ import numpy as np
 
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.datasets.scenes.activities import ACTIVITIES, Activity
-from bias_pipeline.datasets.scenes.bias_settings import BiasSettings
 from bias_pipeline.datasets.scenes.captioners import (
     EVIDENCE,
     group_evidence,
@@ -23,6 +22,7 @@ from bias_pipeline.datasets.scenes.scene import MAX_OTHERS
 from bias_pipeline.datasets.scenes.slots import (
     ATTRIBUTES,
     SLOTS,
+    BiasSettings,
     given,
     shares,
     slot_name,

@@ -16,13 +16,13 @@ import numpy as np
 
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.datasets.scenes import grammar, scene
-from bias_pipeline.datasets.scenes.bias_settings import BiasSettings
 from bias_pipeline.datasets.scenes.grammar import Telling, caption
 from bias_pipeline.datasets.scenes.scene import Box, Scene, lay_out, stage
 from bias_pipeline.datasets.scenes.slots import (
     ATTRIBUTES,
     GROUPS,
     SLOTS,
+    BiasSettings,
     draw,
     kind_of,
     shares,
