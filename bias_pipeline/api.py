@@ -92,6 +92,7 @@ def audit(
     captioner: str = "captions",
     minutes: float | None = None,
     least_coverage: float = COVERAGE,
+    negligible: float = LIMITS.negligible,
     out: str | Path | None = None,
     **settings: Any,
 ) -> Audit:
@@ -105,6 +106,7 @@ def audit(
         captioner: see :func:`score`.
         minutes: the time limit (1; with more than 10,000 captions 5).
         least_coverage: share of the labelled images that an answer must use.
+        negligible: how far above people's an attacker's score at equal speech counts as no bias.
         out: folder to store results and a report in, ``report.html``.
         settings: see :func:`score`; the time decides which metrics, and seeds are two.
 
@@ -118,9 +120,10 @@ def audit(
         REPORT.require()
     settings = {**settings, "dataset": {"strict": False, **settings.get("dataset", {})}}
     with _desk({captioner: captions}, labels, human, objects, out, settings) as desk:
-        result = audited(desk, minutes, Limits(coverage=least_coverage))
+        limits = Limits(coverage=least_coverage, negligible=negligible)
+        result = audited(desk, minutes, limits)
     if out is not None:
-        write_page(Path(out), Path(out) / "report.html")
+        write_page(Path(out), Path(out) / "report.html", limits)
     return result
 
 

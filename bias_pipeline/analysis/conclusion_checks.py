@@ -28,9 +28,9 @@ class Limits:
     blanks: float = BLANK_WARNING
     neutral: float = 0.1  # how much more often the fairer one may name no group
     reach: float = 0.95  # the share of the captioner's words that people must use at equal speech
-    # The answer is no if the interval of an attacker's score at equal speech ends less than this
-    # above people's, in its unit
-    close: float = 0.02
+    # The answer is no if an attacker's interval at equal speech ends at most this above
+    # people's, in its unit
+    negligible: float = 0.02
     # By what fraction words a caption and vocabularies may differ. Planted captioners without bias
     # that differ by more move attackers' scores out of their intervals.
     speech: float = 0.05

@@ -51,14 +51,14 @@ class Finding:
     p_value: float
     doubt: str = ""  # why it is not used; empty if it is
     settings: str = ""  # in which its run differs from others of the metric, as part of its name
-    # The answer is no if the interval of `compared` ends less than this above neutral; 0 where the
-    # answer is never no
-    close: float = 0.0
+    matched: bool = False  # whether people were compared at equal speech
+    negligible: float = LIMITS.negligible  # bias up to this above neutral counts as none
 
     @property
     def no(self) -> bool:
-        """Whether the interval rules out more than negligible bias."""
-        return not self.doubt and self.compared.ci_high - self.neutral <= self.close
+        """Whether the interval at equal speech rules out more than negligible bias."""
+        excess = self.compared.ci_high - self.neutral
+        return self.matched and not self.doubt and excess <= self.negligible
 
     @property
     def alone(self) -> bool:
@@ -108,7 +108,7 @@ class Verdict:
         decided = self.decided(question, attribute)
         if any(finding.more for finding in decided):
             return "more"
-        if decided and all(finding.close and finding.no for finding in decided):
+        if decided and all(finding.no for finding in decided):
             return "no"
         if decided:
             return "none"
@@ -137,10 +137,10 @@ def _superseded(findings: Sequence[Finding]) -> list[Finding]:
     def key(finding: Finding) -> tuple[str, str, str]:
         return finding.row.metric, finding.row.attribute, finding.headline
 
-    decided = {key(finding) for finding in findings if finding.close and not finding.doubt}
+    decided = {key(finding) for finding in findings if finding.matched and not finding.doubt}
     return [
         replace(finding, doubt="its score at equal speech decides", p_value=math.nan)
-        if key(finding) in decided and not finding.close and not finding.doubt
+        if key(finding) in decided and not finding.matched and not finding.doubt
         else finding
         for finding in findings
     ]
@@ -209,7 +209,8 @@ def _finding(
         neutral=neutral,
         p_value=math.nan if doubt else _p_value(compared, neutral),
         doubt=doubt,
-        close=limits.close if reading and reading.matched else 0.0,
+        matched=matched,
+        negligible=limits.negligible,
     )
 
 

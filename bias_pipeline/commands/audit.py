@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from bias_pipeline.analysis import baseline
-from bias_pipeline.analysis.conclusion_checks import COVERAGE, Limits
+from bias_pipeline.analysis.conclusion_checks import COVERAGE, LIMITS, Limits
 from bias_pipeline.commands import arguments
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.config.compose import CellConfig, ComposedCells, cell
@@ -68,8 +68,9 @@ def command(words: Sequence[str]) -> int:
     if options.dry_run:
         _, plans = planned(cells, options.minutes, announce)
         return cells.print_plan(plans)
-    result = audited(cells, options.minutes, Limits(coverage=options.least_coverage), announce)
-    write_page(out, out / "report.html")
+    limits = Limits(coverage=options.least_coverage, negligible=options.negligible)
+    result = audited(cells, options.minutes, limits, announce)
+    write_page(out, out / "report.html", limits)
     print_out(*str(result).splitlines())
     if options.json:
         write_file(options.json, baseline.stored(result.results, answers=str(result).splitlines()))
@@ -173,6 +174,14 @@ def parser() -> Parser:
         default=COVERAGE,
         metavar="SHARE",
         help=f"least share of the labelled images that an answer must use ({COVERAGE})",
+    )
+    parser.add_argument(
+        "--negligible",
+        type=number(Share),
+        default=LIMITS.negligible,
+        metavar="SHARE",
+        help="how far above people's an attacker's score at equal speech counts as no bias "
+        f"({LIMITS.negligible})",
     )
     arguments.add_column_options(parser)
     return parser

@@ -67,7 +67,7 @@ def files(report: Report, error: RunError | None = None) -> Iterator[tuple[str, 
     yield "rows.csv", rows.encode("utf-8", "replace")
     yield "rows.parquet", _parquet(_columns_of(report, further))
     yield "references.bib", report.bibtex.encode("utf-8", "replace")
-    limits = "".join(f"* {escape_markdown(text)}\n" for text in report.limits)
+    limits = "".join(f"* {escape_markdown(text)}\n" for text in report.caveats)
     contents.append(f"## Limits\n\n{limits}")
     yield "contents.md", "\n".join(contents).encode("utf-8", "replace")
 

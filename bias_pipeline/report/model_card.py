@@ -102,7 +102,7 @@ def _body(report: Report, rows: list[Row], sections: list[str]) -> Iterator[str]
     yield from map(_line, rows)
     yield "\nNumbers whose unit is a fraction are in per cent here and fractions above.\n"
     yield "### Limits\n"
-    yield from (f"* {escape_markdown(limit)}" for limit in report.limits)
+    yield from (f"* {escape_markdown(limit)}" for limit in report.caveats)
     if report.bibtex:
         yield f"\n### Sources\n\n```bibtex\n{report.bibtex.strip()}\n```"
     yield ""

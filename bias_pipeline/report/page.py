@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bias_pipeline import __version__
 from bias_pipeline.analysis.compare import rank_captioners
+from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits
 from bias_pipeline.analysis.name_collisions import resolve_name_collisions
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.io.files import replace_file
@@ -46,7 +47,7 @@ class Report:
     title: str  # of the report
     described: str  # how much there is, in a sentence
     sections: Sequence[Section]  # in the order of reading
-    limits: Sequence[str]  # what the numbers cannot say
+    caveats: Sequence[str]  # what the numbers cannot say
     runs: Mapping[str, Mapping[str, object]] = field(default_factory=dict)  # run id to its manifest
     # Run id to the settings in which it differs from others of its metric
     settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -70,7 +71,7 @@ class Report:
 
 log = logging.getLogger(__name__)
 
-LIMITS = (
+CAVEATS = (
     "Labels of gender, race and age are what annotators saw in a picture, not how people identify, "
     "and have only two or three groups; labels of emotion are what annotators felt.",
     "Word lists and tokens are English; a caption in another language counts as one that names no "
@@ -147,7 +148,7 @@ def _read_draws(
     return draws, damaged
 
 
-def report_of_folder(folder: Path) -> Report:
+def report_of_folder(folder: Path, limits: Limits = LIMITS) -> Report:
     """The report of a folder's finished runs; it also lists what cannot be read.
 
     Raises:
@@ -163,7 +164,7 @@ def report_of_folder(folder: Path) -> Report:
         faults.insert(0, f"{len(skipped)} of {len(results) + len(skipped)} runs cannot be read.")
     for sentence in faults:
         log.warning("%s", sentence)
-    return report_of(results, draws, [*queries, *map(section, words)], faults, behind)
+    return report_of(results, draws, [*queries, *map(section, words)], faults, behind, limits)
 
 
 def report_of(
@@ -172,6 +173,7 @@ def report_of(
     further: Sequence[Section] = (),
     faults: Sequence[str] = (),
     behind: Behind = NOTHING,
+    limits: Limits = LIMITS,
 ) -> Report:
     """The report of some results.
 
@@ -181,6 +183,7 @@ def report_of(
         further: sections made from other files than the runs'.
         faults: a sentence on each thing that is left out.
         behind: examples for the numbers of the first screen.
+        limits: what a conclusion needs.
     """
     apart, namesakes = resolve_name_collisions(results)
     results = with_settings(apart)
@@ -191,7 +194,7 @@ def report_of(
     sections = [
         *([Section(title="Left out", texts=faults)] if faults else []),
         *([Section(title="Of one name", texts=namesakes)] if namesakes else []),
-        *overviews(results, leaderboards),
+        *overviews(results, leaderboards, limits),
         *front_sections(results, known),
         *directions(results),
         *leaderboard_sections(results, leaderboards),
@@ -203,12 +206,12 @@ def report_of(
         described=f"{_count(len(names), 'captioner')}, {_count(len(results), 'run')}, "
         f"{_count(len(rows), 'number')}. Written by bias_pipeline {__version__}.",
         sections=sections,
-        limits=LIMITS,
+        caveats=CAVEATS,
         runs={r.run_id: r.manifest for r in results},
         settings={r.run_id: r.settings for r in results},
         rows=rows,
         bibtex=bibtex(dict.fromkeys(row.metric for row in rows)),
-        summaries=summaries(results, behind),
+        summaries=summaries(results, behind, limits),
     )
 
 
@@ -225,17 +228,18 @@ def _count(number: int, thing: str) -> str:
 MOST_RUNS = 200  # with more, the page does not list their settings
 
 
-def write_page(folder: Path, out: Path) -> None:
+def write_page(folder: Path, out: Path, limits: Limits = LIMITS) -> None:
     """Write the report of all finished runs of a folder.
 
     Args:
         folder: of results.
         out: the HTML file.
+        limits: what a conclusion needs.
 
     Raises:
         BiasPipelineError: if there is nothing to report or it cannot be written.
     """
-    save_page(report_of_folder(folder), out)
+    save_page(report_of_folder(folder, limits), out)
 
 
 def save_page(report: Report, out: Path) -> None:

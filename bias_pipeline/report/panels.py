@@ -146,7 +146,7 @@ def _chip(answer: str, findings: Sequence[Finding]) -> str:
     ends = [
         finding.compared.ci_high - finding.neutral
         for finding in findings
-        if finding.close and not finding.doubt
+        if finding.matched and not finding.doubt
     ]
     if answer == "none" and ends:
         return f"Not above {percent(max(ends))} points"

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bias_pipeline.analysis.compare import Leaderboard
+from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits
 from bias_pipeline.analysis.pareto import Front, fronts, joined_names
 from bias_pipeline.analysis.verdict import JUDGED, verdict
 from bias_pipeline.metrics.base import HEADLINES
@@ -43,14 +44,16 @@ FEWEST_RANKED = 4
 BOLD = "Bold: fairer, or better, than every other captioner beyond chance (paired test, Holm)."
 
 
-def overviews(results: Sequence[Result], leaderboards: Sequence[Leaderboard]) -> Iterable[Section]:
+def overviews(
+    results: Sequence[Result], leaderboards: Sequence[Leaderboard], limits: Limits = LIMITS
+) -> Iterable[Section]:
     """One table for each data set and attribute: captioners against metrics."""
     groups: dict[tuple[str, str], list[Result]] = {}
     for result in latest(results):
         groups.setdefault((result.rows[0].dataset, result.rows[0].attribute), []).append(result)
     best = {name for leaderboard in leaderboards for name in _best(leaderboard)}
     for (dataset, attribute), dataset_results in groups.items():
-        table = _Matrix(dataset_results, best)
+        table = _Matrix(dataset_results, best, limits)
         yield Section(
             title=f"{attribute}, data set {dataset}",
             texts=[
@@ -76,8 +79,11 @@ def _best(leaderboard: Leaderboard) -> list[tuple[str, str]]:
 class _Matrix:
     """Headlines of captioners (lines) under metrics (columns)."""
 
-    def __init__(self, results: Sequence[Result], best: Iterable[tuple[str, str]]) -> None:
+    def __init__(
+        self, results: Sequence[Result], best: Iterable[tuple[str, str]], limits: Limits
+    ) -> None:
         self.best = frozenset(best)
+        self.limits = limits
         self.cells: dict[str, dict[str, tuple[Row, Result]]] = {}
         self.columns: dict[str, str] = {}  # its name to its metric
         for result in results:
@@ -108,7 +114,8 @@ class _Matrix:
     def _headline(self, row: Row, result: Result) -> SheetNumber:
         mark = pointing(row, result)
         best = (row.run_id, row.part) in self.best
-        return SheetNumber.of(row, mark, _tone(result, row.part, mark), best)
+        tone = _tone(result, row.part, mark, self.limits)
+        return SheetNumber.of(row, mark, tone, best)
 
     def agreement(self) -> list[Sheet]:
         """How similarly metrics rank captioners; empty if there are too few of either."""
@@ -135,9 +142,9 @@ class _Matrix:
         return [Sheet(caption, ["metric", *map(str, ranks)], rows, folded=True)]
 
 
-def _tone(result: Result, headline: str, mark: str) -> str:
+def _tone(result: Result, headline: str, mark: str, limits: Limits) -> str:
     """The colour of a headline; one for which another part decides is in doubt."""
-    for finding in verdict([result]).findings:
+    for finding in verdict([result], limits).findings:
         if finding.headline == headline:
             decides = finding.question not in JUDGED or finding.row.part == headline
             return tone_of(finding, mark) if decides else "doubt"

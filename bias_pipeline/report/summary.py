@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bias_pipeline.analysis.conclusion_checks import caption_statistics_of
+from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits, caption_statistics_of
 from bias_pipeline.analysis.verdict import JUDGED, WRONG_IF, Finding, Verdict, verdict
 from bias_pipeline.corpus.corpus import SIDES
 from bias_pipeline.metrics.base import LABELLED
@@ -44,26 +44,31 @@ class Summary:
     several: bool = False  # whether the figure's lines are captioners
 
 
-def summaries(results: Sequence[Result], behind: Behind = NOTHING) -> list[Summary]:
+def summaries(
+    results: Sequence[Result], behind: Behind = NOTHING, limits: Limits = LIMITS
+) -> list[Summary]:
     """One for each data set and attribute, in the order of the results.
 
     Args:
         results: of any captioners, each name standing for one corpus.
         behind: examples for the numbers.
+        limits: what a conclusion needs.
     """
     groups: dict[tuple[str, str], list[Result]] = {}
     for result in results:
         row = result.rows[0]
         groups.setdefault((row.attribute, row.dataset), []).append(result)
-    return [_summary(*key, group, behind) for key, group in groups.items()]
+    return [_summary(*key, group, behind, limits) for key, group in groups.items()]
 
 
-def _summary(attribute: str, dataset: str, runs: Sequence[Result], behind: Behind) -> Summary:
+def _summary(
+    attribute: str, dataset: str, runs: Sequence[Result], behind: Behind, limits: Limits
+) -> Summary:
     results = latest(runs)
     names = captioners(results)
     by_id = {result.run_id: result for result in results}
     verdicts = {
-        name: verdict([result for result in results if result.rows[0].captioner == name])
+        name: verdict([result for result in results if result.rows[0].captioner == name], limits)
         for name in names
     }
     one = names[0] if len(names) == 1 else ""

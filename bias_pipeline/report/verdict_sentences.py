@@ -252,7 +252,7 @@ def possible(finding: Finding) -> str:
     """How much more than neutral the interval does not exclude."""
     row = finding.compared
     excess = row.ci_high - finding.neutral
-    if finding.close and excess > 0:
+    if finding.matched and excess > 0:
         return f"not above {percent(excess)} points"
     if math.isnan(excess):
         return "how much more it may be is unknown"
@@ -304,7 +304,7 @@ def _answered(verdict: Verdict, question: str) -> str:
             findings = [reading for reading in decided if reading.row.attribute in by[answer]]
             values = _by_metric(findings, _value_and_possible)
             clauses.append(f"{words} on {', '.join(by[answer])}: {values}")
-    if any(reading.close for reading in decided):
+    if any(reading.matched for reading in decided):
         clauses.append("It is compared with people who use each word as often as it does")
     alone = {name: verdict.alone(question, name) for name in by.get("unknown", ())}
     if any(alone.values()):

@@ -185,8 +185,12 @@ def test_at_equal_speech_there_is_an_answer(value, half, message):
     assert answer(at_equal_speech(value, half)) == message
 
 
-def test_how_close_is_close_is_a_parameter():
-    assert answer(at_equal_speech(0.0, 0.04), Limits(close=0.05)) == "no"
+def test_without_a_margin_no_needs_an_interval_that_is_not_above_people():
+    assert answer(at_equal_speech(-0.05, 0.04), Limits(negligible=0.0)) == "no"
+
+
+def test_how_much_is_negligible_is_a_parameter():
+    assert answer(at_equal_speech(0.0, 0.04), Limits(negligible=0.05)) == "no"
 
 
 def test_beyond_the_reach_of_people_nothing_is_concluded():

@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bias_pipeline.analysis.conclusion_checks import Limits
 from bias_pipeline.config import compose
 from bias_pipeline.io.paths import choices_of, conf_dir
 from bias_pipeline.metrics.base import HEADLINES
-from bias_pipeline.report.page import html, page, report_of_folder
+from bias_pipeline.report.page import html, page, report_of, report_of_folder
 from bias_pipeline.report.panels import Axis
 from bias_pipeline.report.verdict_sentences import DEEDS, PANELS
 from bias_pipeline.results.store import Result, ResultStore
@@ -94,6 +95,11 @@ def test_the_verdict_has_peoples_value_beside_the_captioners():
         "sat names the wrong gender more often than people do (in 12.0 % [11.5, 12.5] of the "
         "captions that name one, people 1.0 %; p <0.001)." in words
     )
+
+
+def test_the_page_concludes_within_the_limits_that_the_audit_was_given():
+    strict = html(report_of([result()], {}, limits=Limits(coverage=1.01)))
+    assert "It is unknown whether it names the wrong gender" in words_of(strict)
 
 
 def at_equal_speech(metric: str, headline: str, people: float) -> Result:
