@@ -265,11 +265,7 @@ def _train_within_memory(
     jobs: Sequence[TrainingJob],
     shortages: list[Mapping[str, object]],
 ) -> list[ProbeResult]:
-    """Train; if memory runs out, with fewer attackers at once, then with batches in smaller parts.
-
-    Raises:
-        ResourceError: if it cannot get smaller.
-    """
+    """Train; if memory runs out, fewer attackers at once, then batches in smaller parts."""
     try:
         return _train_once(recipe, data, jobs)
     except RuntimeError as error:

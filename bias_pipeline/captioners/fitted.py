@@ -141,11 +141,7 @@ def _beside(path: Path) -> object:
 
 
 def _encoder(kind: str, settings: Mapping[str, Any], path: Path) -> Sat | Grit:
-    """The encoder of a folder's settings, whose names and types are checked.
-
-    Raises:
-        DataError: naming the key.
-    """
+    """The encoder of a folder's settings, whose names and types are checked."""
     usual = CLASSES[kind](Prompt(""))
     known = {field.name for field in fields(usual)} - set(_ELSEWHERE)
     if set(settings) != known:
@@ -162,11 +158,7 @@ def _encoder(kind: str, settings: Mapping[str, Any], path: Path) -> Sat | Grit:
 
 
 def _emotions(names: Any, kind: str, path: Path) -> tuple[str, ...]:
-    """The emotions of a grounded captioner.
-
-    Raises:
-        DataError: if they are not distinct names, or it is no SAT.
-    """
+    """The emotions of a grounded captioner."""
     listed = expect(names, list, path, _EMOTIONS)
     distinct = len(set(map(str, listed))) == len(listed)
     if not all(isinstance(name, str) for name in listed) or not distinct:

@@ -292,11 +292,7 @@ class Grit(PromptCaptioner):
         return net
 
     def _checkpoint(self) -> GritCheckpoint | None:
-        """The contents of the file, if there is one.
-
-        Raises:
-            UsageError: if the file's vocabulary is not given, or it has none.
-        """
+        """The contents of the file, if there is one."""
         from bias_pipeline.models.grit.checkpoint import read_checkpoint
 
         if self.weights is None:

@@ -26,8 +26,7 @@ from bias_pipeline.encoders.base import AnsweringEncoder, Encoder, Items, NetEnc
 from bias_pipeline.encoders.language_models import Line
 from bias_pipeline.errors import UsageError
 from bias_pipeline.io.machine import LORA
-from bias_pipeline.models.folders import require_preprocessing, require_vocabulary
-from bias_pipeline.models.model_location import MAIN
+from bias_pipeline.models.model_location import MAIN, require_preprocessing, require_vocabulary
 from bias_pipeline.models.picture_text import KINDS, PictureText, Question
 from bias_pipeline.models.picture_text import KINDS as PUBLISHED
 from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrained

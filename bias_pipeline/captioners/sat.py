@@ -14,7 +14,6 @@ from bias_pipeline.captioners.backbones import (
     PixelBackbone,
     TimmBackbone,
 )
-from bias_pipeline.captioners.designs import DESIGNS
 from bias_pipeline.captioners.prompt import N_SPECIAL, Prompt
 from bias_pipeline.captioners.prompted import AnswerNumbers, PromptCaptioner
 from bias_pipeline.declared import Count, Dropout, NotNegative, Range, Text
@@ -89,6 +88,8 @@ class Sat(PromptCaptioner):
 
     def begin_to_write(self, network: SatNet, counts: Sequence[int]) -> None:
         """See the base."""
+        from bias_pipeline.captioners.sat_net import DESIGNS
+
         if DESIGNS[self.recipe].frequent_first:
             network.begin_with(counts)
 
@@ -100,7 +101,7 @@ class Sat(PromptCaptioner):
         n_groups: int = 0,
     ) -> SatNet:
         """See the base; with ``n_groups`` its captions are grounded in a group."""
-        from bias_pipeline.captioners.sat_net import SatNet
+        from bias_pipeline.captioners.sat_net import DESIGNS, SatNet
 
         seeing = self.visual.build(visual)
         settings = asdict(self)

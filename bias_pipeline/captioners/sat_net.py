@@ -1,4 +1,4 @@
-"""Show, Attend and Tell, prompted (Xu et al. 2015). Needs PyTorch."""
+"""Show, Attend and Tell, prompted (Xu et al. 2015), in its published versions. Needs PyTorch."""
 
 from __future__ import annotations
 
@@ -9,9 +9,30 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from bias_pipeline.captioners.designs import Design
 from bias_pipeline.captioners.nets import begin_as_he
 from bias_pipeline.captioners.prompt import PAD
+
+
+@dataclass(frozen=True)
+class Design:
+    """One version of the network."""
+
+    tanh: bool  # whether attention scores pass a tanh first, else a ReLU
+    bent_start: bool  # whether the first state is a tanh of the mean region, else linear in it
+    # Whether the next word depends on state, regions and last word (the paper's equation 7), else
+    # only on the state
+    deep_output: bool
+    # Whether a captioner's word probabilities start as word frequencies. Not for an attacker: its
+    # loss is on the answers, which masked captions lack.
+    frequent_first: bool = False
+
+
+# ImageCaptioner2 does not say which it uses.
+DESIGNS: Mapping[str, Design] = {
+    "paper": Design(tanh=True, bent_start=True, deep_output=True),
+    "tutorial": Design(tanh=False, bent_start=False, deep_output=False),
+    "artemis": Design(tanh=False, bent_start=False, deep_output=False, frequent_first=True),
+}
 
 
 class State(NamedTuple):

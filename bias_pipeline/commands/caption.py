@@ -46,9 +46,9 @@ from bias_pipeline.inference.shards import photo_stamps
 from bias_pipeline.io.machine import OPENAI
 from bias_pipeline.io.progress import bar, showing, track
 from bias_pipeline.io.terminal import print_out
-from bias_pipeline.models.folders import require_vocabulary
 from bias_pipeline.models.generation import KINDS as PUBLISHED
 from bias_pipeline.models.generation import Captioner, usual_prompt
+from bias_pipeline.models.model_location import require_vocabulary
 from bias_pipeline.models.picture_text import require_image_text
 from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrained
 from bias_pipeline.models.sampling import Decoding, describe_decoding, own_settings

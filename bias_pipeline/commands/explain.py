@@ -25,8 +25,8 @@ from bias_pipeline.explain.words import DEFAULT, RESAMPLES, words
 from bias_pipeline.io.files import drafted, require_new
 from bias_pipeline.io.terminal import print_out, print_table
 from bias_pipeline.metrics.functional.quality import METEOR_ABSENT, has_meteor
-from bias_pipeline.models.folders import require_vocabulary
 from bias_pipeline.models.gguf import ENDING
+from bias_pipeline.models.model_location import require_vocabulary
 from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrained
 from bias_pipeline.models.sampling import Decoding
 from bias_pipeline.report.figures import AXIS, substitution_curves

@@ -36,11 +36,7 @@ class Intersection(Attribute):
     min_images: Count = FEWEST  # how many images every group of the product must have; ours
 
     def __post_init__(self) -> None:
-        """Check that the parts differ.
-
-        Raises:
-            UsageError: if they are one attribute, or ``min_images`` is below 1.
-        """
+        """Check that the parts differ."""
         first, second = self.both
         if first.name == second.name:
             raise UsageError(f"attribute=[{first.name},{second.name}]: name two attributes")

@@ -102,11 +102,7 @@ def _entry(path: Path, number: int, entry: object) -> dict[str, Any]:
 
 
 def _column(path: Path, entries: Sequence[Mapping[str, Any]], key: str, kind: type) -> Any:
-    """Canonical id to one value of each entry.
-
-    Raises:
-        DataError: if a value is of another kind or an id stands twice.
-    """
+    """Canonical id to one value of each entry."""
     values = {}
     for number, entry in enumerate(entries):
         place = f"entry {number}, {key!r}"

@@ -185,11 +185,7 @@ def _stem(name: str) -> str:
 
 
 def _without_ending(by_image: Mapping[str, T], path: Path | None) -> dict[str, T]:
-    """The mapping with ids without ``.jpg``.
-
-    Raises:
-        DataError: if two ids become one.
-    """
+    """The mapping with ids without ``.jpg``."""
     short: dict[str, T] = {}
     for image, value in by_image.items():
         if short.setdefault(_stem(image), value) != value:

@@ -21,8 +21,7 @@ from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.declared import Count, Text
 from bias_pipeline.encoders.base import FeatureEncoder, Items, NetEncoder, TextEdits
-from bias_pipeline.models.folders import require_vocabulary
-from bias_pipeline.models.model_location import MAIN
+from bias_pipeline.models.model_location import MAIN, require_vocabulary
 from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrained
 from bias_pipeline.models.sentences import KINDS, Pooling, Sentences, Tokens, pooling_of, tokens_of
 

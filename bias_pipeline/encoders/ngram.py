@@ -28,11 +28,7 @@ class Ngram(FeatureEncoder):
     min_count: Count = 2
 
     def __post_init__(self) -> None:
-        """Check the numbers.
-
-        Raises:
-            UsageError: if one is below 1.
-        """
+        """Check the numbers."""
         if min(self.order, self.min_count) < 1:
             raise UsageError(
                 f"encoder: order={self.order} and min_count={self.min_count} must be at least 1"

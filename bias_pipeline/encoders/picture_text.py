@@ -22,8 +22,7 @@ from bias_pipeline.inference.dual_encoders import JUDGING, KINDS, published_halv
 from bias_pipeline.io.machine import OPEN_CLIP
 from bias_pipeline.models import clip
 from bias_pipeline.models.fiber.folder import LONGEST, Head, fiber_files, find_fiber
-from bias_pipeline.models.folders import require_preprocessing, require_vocabulary
-from bias_pipeline.models.model_location import MAIN
+from bias_pipeline.models.model_location import MAIN, require_preprocessing, require_vocabulary
 from bias_pipeline.models.open_clip_folder import (
     find_open_clip,
     is_open_clip,

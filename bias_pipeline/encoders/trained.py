@@ -34,11 +34,7 @@ class Recurrent(WordEncoder):
     dropout: Dropout = 0.5  # on embeddings, between layers and on the output, in [0, 1)
 
     def __post_init__(self) -> None:
-        """Check the cell.
-
-        Raises:
-            UsageError: if it is unknown.
-        """
+        """Check the cell."""
         if self.cell not in CELLS:
             raise UsageError(f"encoder.cell: {self.cell!r}; {did_you_mean(self.cell, CELLS)}")
 
@@ -63,11 +59,7 @@ class Transformer(WordEncoder):
     dropout: Dropout = 0.5  # in [0, 1)
 
     def __post_init__(self) -> None:
-        """Check the sizes.
-
-        Raises:
-            UsageError: if the heads do not divide the vectors or these cannot hold positions.
-        """
+        """Check the sizes."""
         if self.embedding_dim % self.n_heads or self.embedding_dim % 2:
             raise UsageError(
                 f"encoder: embedding_dim={self.embedding_dim} must be even and a multiple of "

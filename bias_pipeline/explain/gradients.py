@@ -53,11 +53,7 @@ class Gradients:
     steps: int = 100
 
     def __post_init__(self) -> None:
-        """Check both.
-
-        Raises:
-            UsageError: if one is not allowed.
-        """
+        """Check both."""
         if self.baseline not in BASELINES:
             raise UsageError(
                 f"--baseline={self.baseline}: {did_you_mean(self.baseline, BASELINES)}"
@@ -246,11 +242,7 @@ def _replaced(layer: nn.Module, vectors: Tensor) -> Iterator[None]:
 
 
 def _captum() -> Callable[..., Any]:
-    """The class of captum.
-
-    Raises:
-        ResourceError: if it is not installed.
-    """
+    """The class of captum."""
     try:
         from captum.attr import IntegratedGradients
     except ImportError as error:

@@ -186,11 +186,7 @@ def fits(
 
 
 def _ngrams(probe: ConvexProbe) -> Ngram:
-    """The attackers' encoder, which must be n-grams.
-
-    Raises:
-        UsageError: if it is another one.
-    """
+    """The attackers' encoder, which must be n-grams."""
     if not isinstance(probe.encoder, Ngram):
         raise UsageError(
             f"analysis words: {type(probe.encoder).__name__} does not read single words; set "

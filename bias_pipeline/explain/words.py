@@ -154,11 +154,7 @@ def words(
 
 
 def _explained(metric: Metric, how: Gradients) -> tuple[CaptionAttack, Fits, str]:
-    """The metric, the function that explains its attackers, and the name of that method.
-
-    Raises:
-        UsageError: if they cannot be explained.
-    """
+    """The metric, the function that explains its attackers, and the name of that method."""
     if not isinstance(metric, CaptionAttack):
         raise UsageError(
             f"analysis words explains attackers on captions, which metric={metric.info.name} does "
@@ -181,11 +177,7 @@ def _explained(metric: Metric, how: Gradients) -> tuple[CaptionAttack, Fits, str
 
 
 def _tables(attack: CaptionAttack, ready: Corpus) -> dict[str, list[LabelledCaptions]]:
-    """Side to its captions by position, on the images that both sides describe.
-
-    Raises:
-        DataError: if nothing can be attacked.
-    """
+    """Side to its captions by position, on the images that both sides describe."""
     codes = ready.groupings[attack.attribute.name].codes
     captions = {side: ready.side(side) for side in attack.sides if len(ready.side(side))}
     images = codes >= 0

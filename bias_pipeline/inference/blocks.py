@@ -268,11 +268,7 @@ def _told_then(path: Path, size: int, changed: int) -> tuple[tuple[str, ...], tu
 
 
 def _unsealed(raw: bytes) -> bytes:
-    """A block's table, after its checksum.
-
-    Raises:
-        ValueError: if the checksum does not fit.
-    """
+    """A block's table, after its checksum."""
     checksum, content = raw[:32], raw[32:]
     if hashlib.sha256(content).digest() != checksum:
         raise ValueError("its checksum does not fit")

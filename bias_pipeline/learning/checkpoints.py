@@ -151,11 +151,7 @@ class Checkpoint(callbacks.Checkpoint):
 
 
 def _check(checkpoint: Any, module: torch.nn.Module) -> None:
-    """Check that a file is our checkpoint of a network.
-
-    Raises:
-        ValueError: if it is not.
-    """
+    """Check that a file is our checkpoint of a network."""
     content = checkpoint if isinstance(checkpoint, Mapping) else {}
     lacking = sorted({*_LIGHTNINGS, _OWN} - set(content))
     if lacking:

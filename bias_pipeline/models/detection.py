@@ -275,11 +275,7 @@ class _Masks(_Published):
 
 
 def _numbers(logits: Tensor) -> Tensor:
-    """Logits of one picture as float32, checked.
-
-    Raises:
-        DataError: if the network gives no numbers.
-    """
+    """Logits of one picture as float32, checked."""
     if not bool(logits.isfinite().all()):
         raise DataError("the model gives scores that are not numbers; its weights are broken")
     return logits.float()

@@ -122,11 +122,7 @@ class Captioner:
         config.pad_token_id = int(next(number for number in known if number is not None))
 
     def _check_length(self, text: Any, sample: Shown) -> None:
-        """Refuse captions that are longer than the decoder has positions.
-
-        Raises:
-            UsageError: with the number that would do.
-        """
+        """Refuse captions that are longer than the decoder has positions."""
         positions = getattr(text, "max_position_embeddings", None)
         if positions is None or hasattr(text, "relative_attention_num_buckets"):  # T5's reads all
             return

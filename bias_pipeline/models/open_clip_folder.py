@@ -14,8 +14,13 @@ from typing import Any, NamedTuple
 from bias_pipeline.errors import AbsentModelError, DataError, ResourceError, UsageError
 from bias_pipeline.io.digests import digest_of
 from bias_pipeline.io.json_files import expect, load_json
-from bias_pipeline.models.folders import LARGEST_SIDE, check_config, require_vocabulary
-from bias_pipeline.models.model_location import MAIN, find_place
+from bias_pipeline.models.model_location import (
+    LARGEST_SIDE,
+    MAIN,
+    check_config,
+    find_place,
+    require_vocabulary,
+)
 from bias_pipeline.models.pretrained import Pretrained
 
 KIND, CONFIG = "open_clip", "open_clip_config.json"

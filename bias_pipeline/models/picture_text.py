@@ -15,7 +15,7 @@ import numpy as np
 from bias_pipeline.array_types import Float32Array
 from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.errors import BiasPipelineError, DataError, ResourceError, did_you_mean
-from bias_pipeline.models.folders import require_preprocessing, require_vocabulary
+from bias_pipeline.models.model_location import require_preprocessing, require_vocabulary
 from bias_pipeline.models.pretrained import Pretrained, first_line, image_processor, load, tokenizer
 from bias_pipeline.vision.drawn import read_pixels
 from bias_pipeline.vision.torchvision import make_importable
@@ -227,11 +227,7 @@ class PictureText:
         return request
 
     def _tokens(self, before: str, follow: str) -> tuple[int, ...]:
-        """The tokens that a text adds to the one before it.
-
-        Raises:
-            DataError: if the model cannot write it.
-        """
+        """The tokens that a text adds to the one before it."""
         tokenizer = self._processor.tokenizer
         first, whole = (
             tuple(tokenizer(text, add_special_tokens=False)[_IDS])

@@ -21,13 +21,16 @@ from bias_pipeline.errors import (
 from bias_pipeline.io.digests import digest_of
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.io.machine import ADAPTERS
-from bias_pipeline.models.folders import (
+from bias_pipeline.models.model_location import (
+    MAIN,
+    Place,
     check_config,
     check_preprocessing,
+    find_place,
+    prefetch_advice,
     require_preprocessing,
     require_vocabulary,
 )
-from bias_pipeline.models.model_location import MAIN, Place, find_place, prefetch_advice
 
 if TYPE_CHECKING:
     import torch
@@ -129,13 +132,7 @@ def _weights(name: str, place: Place) -> list[str]:
 
 
 def _adapter(folder: Path) -> list[str]:
-    """The name of an adapter's weights, if the folder has an adapter.
-
-    Raises:
-        DataError: if it is in another format.
-        ResourceError: if peft, which applies it, is not installed: without it the library would
-            silently ignore the adapter.
-    """
+    """The name of an adapter's weights, if the folder has an adapter."""
     if not (folder / ADAPTER_CONFIG).is_file():
         return []
     if not (folder / ADAPTER).is_file():

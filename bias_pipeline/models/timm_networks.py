@@ -15,8 +15,7 @@ from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.io.digests import digest_of
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.io.machine import TIMM
-from bias_pipeline.models.folders import check_config
-from bias_pipeline.models.model_location import find_place, prefetch_advice
+from bias_pipeline.models.model_location import check_config, find_place, prefetch_advice
 from bias_pipeline.models.pretrained import WEIGHTS
 from bias_pipeline.vision.torchvision import make_importable
 

@@ -293,11 +293,7 @@ class ContextualAlignment(ConstantAlignment):
 
 
 def _sources(vectors: str | Sequence[str]) -> tuple[str, ...]:
-    """The sets of vectors.
-
-    Raises:
-        UsageError: if there are none, or one is named twice.
-    """
+    """The sets of vectors."""
     named = (vectors,) if isinstance(vectors, str) else tuple(vectors)
     if not named or len(set(named)) < len(named):
         raise UsageError(f"alignment.vectors={[*named]}: name one or more, each once")

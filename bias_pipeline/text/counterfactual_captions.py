@@ -68,11 +68,7 @@ def told_of_nobody(
 
 
 def _naming(attribute: Attribute) -> Naming:
-    """The words that name an attribute's groups.
-
-    Raises:
-        NotApplicableError: if it is an intersection.
-    """
+    """The words that name an attribute's groups."""
     if attribute.crossed:
         raise NotApplicableError(
             f"attribute {attribute.name!r} is an intersection, whose groups no single word names; "

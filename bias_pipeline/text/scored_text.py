@@ -231,11 +231,7 @@ class ScoredText:
     subjects: Context | None = None  # the words for persons
 
     def __post_init__(self) -> None:
-        """Check that there are words for persons where they are needed.
-
-        Raises:
-            UsageError: if there are none.
-        """
+        """Check that there are words for persons where they are needed."""
         if self.unit == "subject" and not (self.subjects and self.subjects.words):
             raise UsageError("text.unit=subject needs words for persons in text.subjects")
 

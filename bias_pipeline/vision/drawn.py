@@ -101,9 +101,6 @@ def _check_shape(file: Path, annotated: tuple[int, int], actual: tuple[int, int]
     """Refuse annotations of another picture; a scaled one may be off by rounding.
 
     Boxes in shares of a picture (size (1, 1)) have no shape to check.
-
-    Raises:
-        DataError: if they cannot belong to this picture.
     """
     ratio = annotated[1] * actual[0] / (annotated[0] * actual[1])
     if annotated != (1, 1) and not 1 / _STRETCH <= ratio <= _STRETCH:

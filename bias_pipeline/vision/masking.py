@@ -81,11 +81,7 @@ class ImageMasking(Configurable):
         return {"edit": "mask", **asdict(self)}
 
     def __call__(self, corpus: Corpus) -> Corpus:
-        """The corpus with pictures that are masked when read.
-
-        Raises:
-            DataError: if no picture can be masked.
-        """
+        """The corpus with pictures that are masked when read."""
         if corpus.pictures is None or self.idle:
             return corpus
         able = self._maskable(corpus.pictures)
@@ -365,12 +361,7 @@ class MaskedPhotos:
         return " ".join(f"{key}={value}" for key, value in settings.items() if value != usual[key])
 
     def __call__(self, path: Path) -> Image:
-        """A photo as it is shown.
-
-        Raises:
-            UnreadableError: with the reason: the file is broken, or has nobody to mask or to crop
-                to.
-        """
+        """A photo as it is shown."""
         from PIL import Image
 
         photo = read_photo(path)

@@ -11,12 +11,11 @@ from torch import Tensor, nn
 from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.attackers.recipe import Adam
 from bias_pipeline.captioners.backbones import ObjectInputs
-from bias_pipeline.captioners.designs import DESIGNS
 from bias_pipeline.captioners.nets import Convolutions, ListedObjects
 from bias_pipeline.captioners.prompt import Prompt
 from bias_pipeline.captioners.prompted import Answers
 from bias_pipeline.captioners.sat import Sat
-from bias_pipeline.captioners.sat_net import SatNet
+from bias_pipeline.captioners.sat_net import DESIGNS, SatNet
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.corpus.predictions import LabelledCaptions

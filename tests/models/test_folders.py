@@ -8,7 +8,11 @@ from typing import Any
 import pytest
 
 from bias_pipeline.errors import BiasPipelineError, DataError, ResourceError
-from bias_pipeline.models.folders import check_config, check_preprocessing, require_vocabulary
+from bias_pipeline.models.model_location import (
+    check_config,
+    check_preprocessing,
+    require_vocabulary,
+)
 from bias_pipeline.models.pretrained import Preprocessing, find_pretrained, load
 from tests.tiny_models import write_clip
 

@@ -244,11 +244,7 @@ class AffectSettings:
     feeling_rate: float = 1.0
 
     def __post_init__(self) -> None:
-        """Check the ranges.
-
-        Raises:
-            UsageError: if a dial is out of its range.
-        """
+        """Check the ranges."""
         for field in fields(self):
             low = -1.0 if field.name == "affect" else 0.0
             high = 1.0 if field.name in ("affect", "vocabulary") else math.inf

@@ -146,11 +146,7 @@ def write_scenes_captions(root: Path, name: str, captions: Mapping[int, str]) ->
 
 
 def _place(root: Path, files: Iterable[tuple[str, bytes]]) -> None:
-    """Write files into a folder, all or none.
-
-    Raises:
-        ResourceError: if the folder cannot be written.
-    """
+    """Write files into a folder, all or none."""
     draft = root.parent / f".{root.name}.{os.getpid()}.{secrets.token_hex(4)}"
     try:
         for name, content in files:

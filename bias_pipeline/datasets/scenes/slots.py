@@ -407,11 +407,7 @@ class BiasSettings:
     attribute: str = "gender"  # the one that `a_to_t` and `t_to_a` amplify
 
     def __post_init__(self) -> None:
-        """Check the ranges.
-
-        Raises:
-            UsageError: if a dial is out of its range or the attribute is unknown.
-        """
+        """Check the ranges."""
         if self.attribute not in GROUPS:
             raise UsageError(
                 f"scenes: unknown attribute {self.attribute!r}; "

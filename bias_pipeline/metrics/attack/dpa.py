@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
@@ -11,6 +12,7 @@ import numpy as np
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
+from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
 from bias_pipeline.corpus.split import (
@@ -24,7 +26,6 @@ from bias_pipeline.corpus.split import (
 from bias_pipeline.declared import NotNegative
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.hashing import hash_ids, random_words
-from bias_pipeline.metrics.attack.dpa_task import PredictionTask, common_groups, written
 from bias_pipeline.metrics.attack.extra_parts import (
     learning_note,
     learning_parts,
@@ -47,6 +48,52 @@ from bias_pipeline.metrics.references import TOKAS_2024
 from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.scoring import Scoring
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate, spanned
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionTask:
+    """What attackers of one direction guess, on M images."""
+
+    name: str  # the direction
+    inputs: Captions  # M label vectors written as words
+    labels: IntArray  # (M,) true classes, or (M, T) 0/1 for several tasks
+    predicted: IntArray  # classes by the model's captions, in the same shape
+    classes: tuple[str, ...]  # names of the classes or tasks
+    lacking: str = ""  # why the direction cannot be scored, empty if it can
+    note: str = ""  # a sentence for readers, empty if there is none
+
+    def part(self, what: str = "", **fields: str) -> PartName:
+        """The name of a number of this direction."""
+        return PartName(what, direction=self.name, **fields)
+
+    @property
+    def images(self) -> IntArray:
+        """(M,) rows of the corpus."""
+        return self.inputs.image_rows
+
+    @property
+    def several(self) -> bool:
+        """Whether there are several tasks rather than one variable."""
+        return self.labels.ndim == 2
+
+
+def common_groups(labels: IntArray, predicted: IntArray, n_groups: int) -> IntArray:
+    """The groups that are labelled and named often enough for attackers, without the others."""
+    groups = np.arange(n_groups)
+    while True:
+        both = np.isin(labels, groups) & np.isin(predicted, groups)
+        sizes = [np.bincount(classes[both], minlength=n_groups) for classes in (labels, predicted)]
+        frequent = np.flatnonzero(np.min(sizes, axis=0) >= SMALLEST_GROUP)
+        if len(frequent) == len(groups):
+            return groups
+        groups = frequent
+
+
+def written(vectors: Sequence[Sequence[str]], rows: IntArray) -> Captions:
+    """Label vectors as captions, one word a label that is set."""
+    texts = [" ".join(name.replace(" ", "_") for name in vector) for vector in vectors]
+    return Captions.from_texts(texts, rows.tolist())
+
 
 LABELS = ("objects", "union", "first")
 _UNITS = {"quality": "quality", "mentions": "per image"}
@@ -154,17 +201,12 @@ class DPA(Metric):
     ) -> None:
         for name in exclude_tasks:
             choice("exclude_tasks", name, task.tasks)
-        self.attribute = attribute
-        self.task = task
-        self.probe = probe
         split.check_trains()
-        self.split = split
-        self.scoring = scoring
-        self.stats = stats
+        self.attribute, self.task, self.words = attribute, task, words
+        self.probe, self.split, self.scoring, self.stats = probe, split, scoring, stats
         self.labels = choice("labels", labels, LABELS)
         self.equalise = choice("equalise", equalise, EQUALISE)
         self.min_support = support(min_support)
-        self.words = words
         self.exclude_tasks = tuple(exclude_tasks)
 
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
@@ -179,9 +221,12 @@ class DPA(Metric):
                 f"captioner {corpus.captioner!r}: no image has a group, a caption and tasks by "
                 f"labels={self.labels}"
             )
+        questions = self._a_to_t(view, labels, usable), self._t_to_a(view, labels, usable)
         scores = [
-            self._score(question, view, splits)
-            for question in (self._a_to_t(view, labels, usable), self._t_to_a(view, labels, usable))
+            _absent(question, view, len(seeds_in(splits)))
+            if question.lacking
+            else _Direction(self, question, view, splits).score()
+            for question in questions
         ]
         return Score(
             parts={name: part for one in scores for name, part in one.parts.items()},
@@ -245,11 +290,6 @@ class DPA(Metric):
             if rare
             else "",
         )
-
-    def _score(self, question: PredictionTask, view: CorpusView, splits: Sequence[Split]) -> Score:
-        if question.lacking:
-            return _absent(question, view, len(seeds_in(splits)))
-        return _Direction(self, question, view, splits).score()
 
 
 class _Direction:

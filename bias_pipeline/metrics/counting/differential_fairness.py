@@ -220,11 +220,7 @@ class DifferentialFairness(TaskMetric):
         }
 
     def _supported(self, view: CorpusView, sides: CaptionSides) -> IntArray:
-        """Tasks that people's captions name often enough, whatever the captioner says.
-
-        Raises:
-            NotApplicableError: if there is none, or the captioner names none of them.
-        """
+        """Tasks that people's captions name often enough, whatever the captioner says."""
         part = HUMAN if HUMAN in sides.images else MODEL
         named, captions = _naming(view, sides, part)
         least = least_share(self.min_support, int(sides.images[part].sum()))

@@ -248,11 +248,7 @@ class GenderDistance(TaskMetric):
         return [*(self.terms.get(g, self.attribute.words[g][0]) for g in view.groups), self.neutral]
 
     def _unknown(self, cosine: Float64Array, view: CorpusView) -> list[str]:
-        """Objects without a vector.
-
-        Raises:
-            NotApplicableError: if no object has one, or the word of a group has none.
-        """
+        """Objects without a vector."""
         nowhere: BoolArray = np.isnan(cosine)
         if nowhere.all():
             raise NotApplicableError(
@@ -399,11 +395,7 @@ def _first(pairs: Float64Array) -> Float64Array:
 
 
 def _named_objects(names: Sequence[str], task: TaskVocabulary) -> TaskVocabulary:
-    """A vocabulary of the named objects alone: tasks with their words, other words as they are.
-
-    Raises:
-        UsageError: if a name is blank or occurs twice.
-    """
+    """A vocabulary of the named objects alone: tasks with their words, other words as they are."""
     distinct = [name.strip().lower() for name in names]
     if not distinct or not all(distinct) or len(set(distinct)) < len(distinct):
         raise UsageError(f"metric.objects={list(names)}: give distinct names of objects")

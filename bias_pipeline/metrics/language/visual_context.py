@@ -229,11 +229,7 @@ def content_of(source: str) -> object:
 
 
 def _detected(path: Path, corpus: Corpus, notes: list[str]) -> LabelsByRow:
-    """Labels from a file for the images of a corpus.
-
-    Raises:
-        DataError: if none of its images is in the corpus.
-    """
+    """Labels from a file for the images of a corpus."""
     detections = detections_by_id(path)
     rows = {image: row for row, image in enumerate(corpus.ids)}
     foreign = [image for image in detections if image not in rows]

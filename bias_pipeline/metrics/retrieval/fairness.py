@@ -25,7 +25,7 @@ from bias_pipeline.metrics.base import PICTURES, Cost, Metric, MetricInfo, Part,
 from bias_pipeline.metrics.functional.retrieval import Ties
 from bias_pipeline.metrics.functional.skew import FairRanker, Floor, Log, Target, fair_ranker
 from bias_pipeline.metrics.references import CHEN_2022, GEYIK_2019, WANG_2021_QUERIES
-from bias_pipeline.metrics.retrieval.estimates import fairness_of, with_null
+from bias_pipeline.metrics.retrieval.estimates import Skews, fairness_of, with_null
 from bias_pipeline.metrics.retrieval.ranked import (
     Ranked,
     Reranker,
@@ -60,7 +60,6 @@ from bias_pipeline.metrics.retrieval.side_effects import (
     other_parts,
     ranked_others,
 )
-from bias_pipeline.metrics.retrieval.skew import Skews
 from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 from bias_pipeline.vision.people import Crop

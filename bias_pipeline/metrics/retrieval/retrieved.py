@@ -9,10 +9,9 @@ import numpy as np
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.metrics.functional.retrieval import standardised
 from bias_pipeline.metrics.functional.skew import FairRanker
-from bias_pipeline.metrics.retrieval.estimates import mean_excess
+from bias_pipeline.metrics.retrieval.estimates import Skews, mean_excess
 from bias_pipeline.metrics.retrieval.ranked import Ranked
 from bias_pipeline.metrics.retrieval.retrieval_view import Concepts, RetrievalView
-from bias_pipeline.metrics.retrieval.skew import Skews
 from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.stats.bootstrap import Estimate
 from bias_pipeline.stats.compare import holm

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from bias_pipeline.config import compose
+from bias_pipeline.metrics.retrieval.estimates import Skews
 from bias_pipeline.metrics.retrieval.ranked import Ranked
-from bias_pipeline.metrics.retrieval.skew import Skews
 from tests.tiny_models import tiny_clip
 
 RANKINGS = {
