@@ -1,9 +1,10 @@
 """The tests that a change touches, for ``make check``: ``python -m tests.changed``.
 
-Prints the paths of changed tests, of tests that import a changed module, of changed modules' own
-examples, and of those that hold the layout. A change of what is neither (configuration, documents)
-adds the tests that read it. It is a selection for the minute after an edit, not a proof: modules
-two imports away are left to ``make test``.
+Prints the paths of changed tests, of tests that import a changed module or bear its name, of
+changed modules' own examples, and of those that hold the layout. Tests of the door, which take
+longest, are run where no other test imports the module. A change of what is neither (configuration,
+documents) adds the tests that read it. It is a selection for the minute after an edit, not a proof:
+modules two imports away are left to ``make test``.
 """
 
 import ast
@@ -42,10 +43,18 @@ def selected(paths: Iterable[str]) -> Iterator[str]:
         if checked and path.endswith(".py"):
             yield path
         yield from READERS.get(path.partition("/")[0], ())
-    for test in sorted((REPOSITORY / "tests").rglob("test_*.py")):
-        if modules & imported(test):
-            yield str(test.relative_to(REPOSITORY))
+    tests = sorted((REPOSITORY / "tests").rglob("test_*.py"))
+    importing = [test for test in tests if modules & imported(test)]
+    inside = [test for test in importing if test.parent.name != "cli"]
+    namesakes = [test for test in tests if _tested(test) in modules]
+    yield from (str(test.relative_to(REPOSITORY)) for test in [*namesakes, *(inside or importing)])
     yield from ALWAYS
+
+
+def _tested(test: Path) -> str:
+    """The module that a test is named after."""
+    path = test.relative_to(REPOSITORY / "tests").with_name(test.name.removeprefix("test_"))
+    return _module(f"bias_pipeline/{path.as_posix()}")
 
 
 def _module(path: str) -> str:
