@@ -1,11 +1,13 @@
 """The published captions give the published ranking of captioners."""
 
 import csv
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from bias_pipeline.config import compose
+from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split import seeds_of
 from bias_pipeline.text.scored_text import declined_images, declines, openings, preamble_of
 from tests.corpora import REPOSITORY
@@ -42,8 +44,8 @@ def correlations(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
     dataset, metric, attribute = (cell.build(key) for key in ("dataset", "metric", "attribute"))
     values = {}
     for name in CAPTIONERS:
-        corpus = dataset.load(name, attribute)
-        score = metric.compute(corpus, splits=metric.draw_splits(corpus, seeds_of(2)))
+        captions = dataset.load(name, attribute)
+        score = metric.compute(captions, splits=metric.draw_splits(captions, seeds_of(2)))
         values[name] = 100 * score.parts["model"].estimate.value
     return values
 
@@ -63,18 +65,21 @@ def test_lic_m_lies_near_relics_lstm(correlations):
     assert np.mean([abs(correlations[name] - reference[name]) for name in CAPTIONERS]) <= 1.5
 
 
+def corpus(data_root: Path, captioner: str) -> Corpus:
+    words = ["dataset=lic", f"dataset.root={data_root}/lic/bias_data", f"captioner={captioner}"]
+    return compose.cell(words).corpus()
+
+
 @pytest.mark.real
-def test_every_captioner_describes_all_images(data_root):
-    cell = compose.cell(["dataset=lic", f"dataset.root={data_root}/lic/bias_data"])
-    dataset, attribute = cell.build("dataset"), cell.build("attribute")
-    assert {len(dataset.load(name, attribute).model) for name in CAPTIONERS[:2]} == {10_780}
+@pytest.mark.parametrize("captioner", CAPTIONERS)
+def test_every_captioner_describes_all_images(data_root, captioner):
+    assert len(corpus(data_root, captioner).model) == 10_780
 
 
 @pytest.mark.real
 def test_what_language_models_write_is_rare_among_people(data_root):
     """The numbers of docs/language_models.md."""
-    cell = compose.cell(["dataset=lic", f"dataset.root={data_root}/lic/bias_data"])
-    human = openings(cell.corpus().human)
+    human = openings(corpus(data_root, "sat").human)
     assert (int(declines(human).sum()), len(human)) == (10, 39_945)
     assert 0.0075 < sum(map(bool, map(preamble_of, human))) / len(human) < 0.0085
 
@@ -82,10 +87,9 @@ def test_what_language_models_write_is_rare_among_people(data_root):
 @pytest.mark.real
 @pytest.mark.parametrize("captioner", CAPTIONERS)
 def test_no_published_captioner_declines_or_has_a_habit(data_root, captioner):
-    root = f"dataset.root={data_root}/lic/bias_data"
-    corpus = compose.cell(["dataset=lic", root, f"captioner={captioner}"]).corpus()
-    assert not declined_images(corpus).any()
-    assert not any("open with" in note for note in corpus.notes)
+    captions = corpus(data_root, captioner)
+    assert not declined_images(captions).any()
+    assert not any("open with" in note for note in captions.notes)
 
 
 @pytest.mark.real
@@ -96,6 +100,6 @@ def test_lic_of_age_is_what_an_independent_regression_gave(data_root, tmp_path, 
     words = [f"dataset.root={data_root}/relic", f"captioner={captioner}", "stats.resamples=2"]
     words += ["experiment=relic_age", "encoder=ngram", f"paths.outputs={tmp_path}"]
     cell = compose.cell(words)
-    corpus, metric = cell.corpus(), cell.build("metric")
-    score = metric.compute(corpus, splits=metric.draw_splits(corpus, seeds_of(10)))
+    captions, metric = cell.corpus(), cell.build("metric")
+    score = metric.compute(captions, splits=metric.draw_splits(captions, seeds_of(10)))
     assert 100 * score.parts["score"].estimate.value == pytest.approx(lic, abs=0.15)

@@ -10,7 +10,7 @@ from bias_pipeline.datasets.scenes.dataset import write_scenes
 from bias_pipeline.datasets.scenes.world import generate
 from tests.cli.commands import COUNTING, SMALL, results
 
-QUICK = ("dataset.n_images=1500", "seeds=2", "stats.resamples=100", "logger=csv")
+QUICK = ("dataset.n_images=1000", "seeds=2", "stats.resamples=100", "logger=csv")
 
 
 def test_a_biased_captioner_is_less_fair_and_can_fail_a_teams_ci(run):
@@ -21,11 +21,12 @@ def test_a_biased_captioner_is_less_fair_and_can_fail_a_teams_ci(run):
 
 
 def test_folders_of_finished_runs_are_compared_and_not_run_again(run, tmp_path):
-    run(*SMALL, "captioner=amplifier,faithful")
+    words = (*SMALL[1:], "dataset.n_images=300")
+    run(*words, "captioner=amplifier,faithful")
     folders = [str(path.parent) for path in results(tmp_path)]
     code, text = run("compare", *folders)
     assert (code, "lic: amplifier" in text) == (0, True), text
-    assert "cached, not run again: 2 of 2" in run("compare", "faithful", "amplifier", *SMALL)[1]
+    assert "cached, not run again: 2 of 2" in run("compare", "faithful", "amplifier", *words)[1]
 
 
 def test_one_captioner_is_too_few(run):

@@ -131,7 +131,7 @@ def predictions(folder: Path) -> set[str]:
 
 
 def test_three_seeds_then_ten_train_seven_more(run, tmp_path):
-    few = (*SMALL, "metric.positions=1")
+    few = (*SMALL[1:], "dataset.n_images=300", "metric.positions=1")
     run(*few, "seeds=3")
     assert part(results(tmp_path)[0], "score")["seeds"] == [0, 12, 456]  # the published ones
     before = predictions(tmp_path)
@@ -151,7 +151,7 @@ def test_both_metrics_use_the_same_predictions(run, tmp_path):
 
 
 def test_seeds_trained_apart_score_as_together(run, tmp_path):
-    few = (*SMALL, "metric.positions=1")
+    few = (*SMALL[1:], "dataset.n_images=300", "metric.positions=1")
     run(*few, "seeds=[0,12]", "paths.outputs=together", "paths.cache=one")
     run(*few, "seeds=[0]", "paths.outputs=apart", "paths.cache=two")
     run(*few, "seeds=[0,12]", "paths.outputs=apart", "paths.cache=two")

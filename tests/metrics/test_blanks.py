@@ -36,7 +36,7 @@ def blanked(corpus: Corpus) -> Corpus:
 @cache
 def scenes(*, blank: bool) -> Corpus:
     """Enough of every object for what is left; of every attribute that a metric asks for."""
-    corpus = cell("retrieval_fairness", "dataset.n_images=700").corpus()
+    corpus = cell("retrieval_fairness", "dataset.n_images=400").corpus()
     return blanked(corpus) if blank else corpus
 
 

@@ -61,7 +61,7 @@ def scored(metric: str, other: str, *words: str) -> Score:
     cell = compose.cell(
         [
             f"attribute=[gender,{other}]", "captioner=amplifier", f"metric={metric}",
-            "dataset.n_images=1500", "stats.resamples=100", "probe.cache=null", *words,
+            "dataset.n_images=1000", "stats.resamples=100", "probe.cache=null", *words,
         ]
     )  # fmt: skip
     item, corpus = cell.build("metric"), cell.corpus()
