@@ -59,10 +59,6 @@ def run_cell(
         facts: further entries of the manifest, as plain data.
         label_noise: if given, how far the score moves if labels err that often more is measured
             too.
-
-    Raises:
-        DataError: if the corpus cannot be scored.
-        UsageError: if the noise says nothing of a group.
     """
     started = time.time()
     if label_noise is not None:

@@ -244,9 +244,6 @@ def labelled_rows(
 def correlations(rows: Sequence[AnonymousRow]) -> list[CorrelationRow]:
     """How each metric goes with what people name, over captioners.
 
-    Args:
-        rows: of one attribute.
-
     Returns:
         A row for each number besides people's; captioners without it or without ``gt`` are left
         out.

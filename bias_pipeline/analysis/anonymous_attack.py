@@ -44,14 +44,7 @@ class AttackScore(NamedTuple):
 def anonymous_corpus(
     captioner: str, captions: Mapping[str, str], photos: Mapping[str, Path], scored: ScoredText
 ) -> Corpus:
-    """Captions of anonymous pictures, without groups and without anything to mask in pictures.
-
-    Args:
-        captioner: its name.
-        captions: image id to caption.
-        photos: image id to file.
-        scored: what of captions is scored.
-    """
+    """Captions of anonymous pictures, without groups and without anything to mask in pictures."""
     records = [
         Record(image, model=text, image=photos[image], regions=())
         for image, text in captions.items()
@@ -80,10 +73,6 @@ def anonymous_attack(
         reference: the captioner's captions of labelled images.
         anonymous: its captions of anonymous pictures.
         seeds: of the attackers.
-
-    Raises:
-        NotApplicableError: if a group has fewer than ten captioned images, or the attackers look
-            at lists or boxes of objects, which anonymous pictures lack.
     """
     ready = applied(transforms, reference)
     if isinstance(metric, ImageCaptioner2):

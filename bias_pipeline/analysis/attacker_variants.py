@@ -113,10 +113,6 @@ def variants(
         over: what varies: :data:`KEYS`, or settings in which the runs differ, such as
             ``encoder.order`` or ``seeds``; all else is the same within a table.
         fewest: the least captioners of a table.
-
-    Raises:
-        UsageError: if a key is unknown, or no two runs differ in it.
-        DataError: if two runs are identical in all settings.
     """
     labelled = with_settings(results)
     further = dict.fromkeys(key for result in labelled for key in result.settings)

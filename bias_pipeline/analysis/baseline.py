@@ -114,15 +114,8 @@ def _unpacked(packed: Mapping[str, Any]) -> Draws:
 def compare_to_baseline(results: Sequence[Result], baseline: Sequence[Result]) -> list[Result]:
     """The baseline's result for each result of a captioner.
 
-    Args:
-        results: of the new captioner.
-        baseline: results of the baseline.
-
     Returns:
         The same metrics and attributes, in the same order; renamed if both have the same name.
-
-    Raises:
-        DataError: if one is absent, or cannot be paired.
     """
     names = {result.rows[0].captioner for result in results}
     return [_renamed(_match(result, baseline), names) for result in results]

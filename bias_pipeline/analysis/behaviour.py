@@ -191,10 +191,6 @@ def verdicts(behaviour: str, infos: Iterable[MetricInfo]) -> dict[str, str]:
     """Claimed effects of a behaviour on headlines: ``metric part`` to one of :data:`VERDICTS`.
 
     ``part`` is left out if it is ``score``.
-
-    Args:
-        behaviour: of :data:`BEHAVIOURS`.
-        infos: of metrics, with their claims.
     """
     responses = {
         f"{info.name} {part}".removesuffix(" score"): behaviour_verdict

@@ -40,13 +40,7 @@ class UnmaskedWord:
 def unmasked_words(
     corpus: Corpus, attribute: Attribute, masking: Callable[[Corpus], Corpus]
 ) -> list[UnmaskedWord]:
-    """Words of our own list of the attribute that ``masking`` leaves, most frequent first.
-
-    Args:
-        corpus: raw captions.
-        attribute: its words are counted.
-        masking: the transform to check.
-    """
+    """Words of our own list of the attribute that ``masking`` leaves, most frequent first."""
     masked = masking(Tokenize()(corpus))
     grouping = corpus.groupings[attribute.name]
     remaining = [
@@ -187,9 +181,6 @@ def reach(corpus: Corpus, align: ContextualAlignment, deltas: Sequence[float] = 
         corpus: as it reaches the alignment, masked.
         align: its vectors and vocabulary are used, its delta is not.
         deltas: cosine distances.
-
-    Raises:
-        DataError: as of :class:`~bias_pipeline.text.contextual.ContextualAlignment`.
     """
     substitutions = [one for one in align.substitutions(corpus, "human") if is_word(one.word)]
     distances = np.array([one.distance for one in substitutions])

@@ -237,10 +237,6 @@ def judge_claim(folder: Path, paper: str | None = None) -> list[ClaimLine]:
     Args:
         folder: ``experiments``, with the register, the published cells and our rows.
         paper: only the claims of this paper; None for all.
-
-    Raises:
-        ResourceError: if a file is absent.
-        DataError: if a check names an unknown test or cells that do not exist.
     """
     entries = [entry for entry in register(folder) if paper in (None, entry["paper"])]
     return [

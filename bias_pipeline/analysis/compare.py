@@ -70,9 +70,6 @@ def rank_captioners(
 
     Returns:
         One leaderboard for each headline of each group of cells with that many captioners.
-
-    Raises:
-        DataError: if cells differ in seeds or resampling.
     """
     leaderboards = []
     for group in alike(results):

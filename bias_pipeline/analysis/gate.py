@@ -183,10 +183,6 @@ def decisions(
         margin: by how much the first may be worse, in the unit of the reading.
         level: of intervals and tests, in (0, 1).
         limits: when captioners cannot be compared.
-
-    Raises:
-        DataError: if cells differ in seeds or resampling.
-        UsageError: if no difference of a headline can reach the margin.
     """
     all_decisions = [
         _decision(first, other, headline, draws, margin, level, limits)
@@ -257,11 +253,7 @@ def _row(result: Result, part: str) -> Row | None:
 
 
 def _check_margin(margin: float | None, result: Result, headline: str) -> None:
-    """Refuse a margin that no difference can reach.
-
-    Raises:
-        UsageError: naming the range.
-    """
+    """Refuse a margin that no difference can reach."""
     ranges = _reading(result).get("range", {})
     bounds = ranges.get(headline) if isinstance(ranges, Mapping) else None
     if margin is None or not isinstance(bounds, Sequence) or None in bounds:

@@ -62,9 +62,6 @@ def too_often(result: Result) -> list[TooOften]:
     Some objects of a fair captioner have such an interval by chance; the interval of the mean over
     all objects must be above 0 too.
 
-    Args:
-        result: a finished run of ``cooccurrence``.
-
     Raises:
         UsageError: if it is of another metric, or of other than two groups.
         NotApplicableError: if there are no human captions, or no such object.

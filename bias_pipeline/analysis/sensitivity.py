@@ -90,11 +90,6 @@ def reduction(scores: Variants, other: Variants, level: float = 0.95) -> Sensiti
     The mean is over captioners' reductions, as in the paper's last lines. Only captioners and
     variants that both have count.
 
-    Args:
-        scores: of one number.
-        other: of another.
-        level: of intervals.
-
     Raises:
         DataError: if they share no captioner, or fewer than two variants.
 

@@ -116,12 +116,7 @@ class Verdict:
 
 
 def verdict(results: Sequence[Result], limits: Limits = LIMITS) -> Verdict:
-    """Results of one captioner to a verdict.
-
-    Args:
-        results: of any metrics and attributes.
-        limits: what a conclusion needs.
-    """
+    """Results of one captioner to a verdict."""
     findings = [
         replace(finding, settings=label(result))
         for result in results

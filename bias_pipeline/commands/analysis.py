@@ -283,13 +283,7 @@ def _is_setting(word: str) -> bool:
 
 
 def _changed_captions(folder: Path, options: Sequence[str], masking: Sequence[str]) -> list[Path]:
-    """The files of captions, of pictures as they are and as they are changed.
-
-    Args:
-        folder: for everything.
-        options: of ``caption``.
-        masking: settings of the changes.
-    """
+    """The files of captions, of pictures as they are and as they are changed."""
     from bias_pipeline.commands import caption
 
     (folder / "captioners").mkdir(parents=True, exist_ok=True)

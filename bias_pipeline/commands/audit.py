@@ -224,11 +224,7 @@ def _slug(name: str) -> str:
 def _labels_of(
     overrides: Sequence[str], options: Namespace, attributes: Mapping[str, Attribute]
 ) -> dict[str, list[str]]:
-    """Attribute to the overrides for its labels; none where they do not fit.
-
-    Raises:
-        DataError: if they fit no attribute.
-    """
+    """Attribute to the overrides for its labels; none where they do not fit."""
     words_by_attribute = {
         name: _own_labels(options, attribute) for name, attribute in attributes.items()
     }

@@ -347,10 +347,6 @@ def write_batch(
         options: of the command.
         photos: image to file.
         masked: what reads photos masked; None if they are sent whole.
-
-    Raises:
-        ResourceError: if a file cannot be written.
-        UsageError: if an image's id cannot be told from the number of a caption.
     """
     check_ids(photos)
     store, decoding = _store(options, masked)

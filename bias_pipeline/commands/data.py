@@ -62,11 +62,7 @@ def validate_command(words: Sequence[str]) -> int:
 
 
 def _check_pictures(corpora: Sequence[Corpus]) -> None:
-    """Look for broken and for changed pictures; a run would find them one by one.
-
-    Raises:
-        DataError: naming the first broken ones.
-    """
+    """Look for broken and for changed pictures; a run would find them one by one."""
     file_lists = [corpus.pictures.files for corpus in corpora if corpus.pictures is not None]
     files = sorted({file for paths in file_lists for file in paths if isinstance(file, Path)})
     with bar("pictures' digests"):
@@ -206,11 +202,7 @@ def _draw_people(options: Namespace) -> None:
 
 
 def _dials(options: Namespace, known: Mapping[str, T]) -> dict[str, T]:
-    """The dials of the captioners whose captions are written.
-
-    Raises:
-        UsageError: if the world has no captioner of a name.
-    """
+    """The dials of the captioners whose captions are written."""
     for name in options.captioner:
         if name not in known:
             raise UsageError(

@@ -113,11 +113,7 @@ def gradcam_command(words: Sequence[str]) -> int:
 
 
 def _require_gradients(options: Namespace) -> None:
-    """Refuse captioners that give captions alone.
-
-    Raises:
-        UsageError: with the reason.
-    """
+    """Refuse captioners that give captions alone."""
     if options.server:
         raise UsageError(
             "--server: a model behind a server gives captions and no gradients; name a model on "
@@ -192,9 +188,6 @@ def words_command(arguments: Sequence[str]) -> int:
 
     Args:
         arguments: overrides as of ``run``; ``captioner=`` may name several, or ``all``.
-
-    Raises:
-        BiasPipelineError: if there are no such attackers or files cannot be read or written.
     """
     options = words_parser().parse_intermixed_args(list(arguments))
     how = Gradients(options.baseline, options.steps)
@@ -208,11 +201,7 @@ def words_command(arguments: Sequence[str]) -> int:
 
 
 def _cells(overrides: Sequence[str]) -> list[CellConfig]:
-    """One cell a captioner.
-
-    Raises:
-        UsageError: if anything else is swept.
-    """
+    """One cell a captioner."""
     rest = [word for word in overrides if not word.startswith("captioner=")]
     swept = next((word for word in rest if sweeps(word)), None)
     if swept:
@@ -285,9 +274,6 @@ def alignment_command(arguments: Sequence[str]) -> int:
 
     Args:
         arguments: overrides as of ``run``; ``captioner=`` may name several, or ``all``.
-
-    Raises:
-        BiasPipelineError: if captions or vectors cannot be read.
     """
     from bias_pipeline.report.exports import check_places, write_file
 

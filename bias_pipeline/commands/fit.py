@@ -214,11 +214,7 @@ def _equalizer(options: Namespace, cell: CellConfig, corpus: Corpus) -> Equalize
 
 
 def _grounding(options: Namespace) -> str | None:
-    """The attribute of ``encoder.grounding``, whose word is taken out; its labels are read.
-
-    Raises:
-        UsageError: if it is not ``emotion``, or the captioner is no SAT.
-    """
+    """The attribute of ``encoder.grounding``, whose word is taken out; its labels are read."""
     words = [word for word in options.overrides if word.startswith(_GROUNDING)]
     if not words:
         return None

@@ -183,10 +183,6 @@ def masking_of(options: Namespace, settings: Sequence[str]) -> ImageMasking | No
 def masked_photos(options: Namespace, photos: Iterable[str]) -> MaskedPhotos | None:
     """What reads photos masked; None if they are shown whole.
 
-    Args:
-        options: with ``masking``, ``regions`` and ``crop``.
-        photos: the images of the folder.
-
     Raises:
         BiasPipelineError: if the file of regions is absent, broken, or of other photos.
     """
@@ -245,11 +241,7 @@ def embed_parser() -> Parser:
 
 
 def embed_options(words: Sequence[str]) -> Namespace:
-    """The command's words, checked.
-
-    Raises:
-        UsageError: if they do not fit together.
-    """
+    """The command's words, checked."""
     options = embed_parser().parse_args(list(words))
     check_photo_options(options, "folder", "texts")
     return options
@@ -372,11 +364,7 @@ def detect_parser() -> Parser:
 
 
 def detect_options(words: Sequence[str]) -> Namespace:
-    """The command's words, checked.
-
-    Raises:
-        UsageError: if they do not fit together.
-    """
+    """The command's words, checked."""
     options = detect_parser().parse_args(list(words))
     check_photo_options(options, "folder")
     return options

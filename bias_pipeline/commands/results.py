@@ -134,11 +134,7 @@ def compare_parser() -> Parser:
 
 
 def _gate(comparison: Comparison) -> int:
-    """The exit code for CI.
-
-    Raises:
-        DataError: if nothing was decided; such a gate must not pass.
-    """
+    """The exit code for CI."""
     if not comparison.decided:
         raise DataError(
             f"{FLAG}: nothing could be decided, for the reasons above; compare captioners that "

@@ -133,10 +133,6 @@ def submit_command(words: Sequence[str]) -> int:
 
     Args:
         words: overrides as of ``run``; ``hydra.launcher.<key>`` and ``cluster=`` say how to submit.
-
-    Raises:
-        UsageError: if a job does not compose, or Slurm refuses the array.
-        ResourceError: if there is no Slurm, or nothing can be written.
     """
     from bias_pipeline.config.expansion import check_captioners
 
@@ -163,9 +159,6 @@ def _submit_shards(
         name: of the command.
         words: its arguments, ``--shards N``, and keys of the launcher.
         options_of: parses its arguments.
-
-    Raises:
-        UsageError: if the words are wrong, or Slurm refuses the array.
     """
     shards = Parser(f"{PROGRAM} submit {name}", allow_abbrev=False, add_help=False)
     _add_shards(shards)
@@ -197,11 +190,7 @@ def _add_shards(parser: Parser) -> None:
 
 
 def _prepare(words: Sequence[str]) -> SweepRequest:
-    """Check the command line; if it names no cluster, Slurm's preset is used.
-
-    Raises:
-        UsageError: if it is not for Slurm.
-    """
+    """Check the command line; if it names no cluster, Slurm's preset is used."""
     from bias_pipeline.sweeps import launch, slurm
 
     chosen = any(word.startswith(("cluster=", "hydra/launcher=")) for word in words)
@@ -226,11 +215,7 @@ def _submit(sweep: SweepRequest, jobs: Sequence[Sequence[str]]) -> None:
 
 
 def _jobs(sweep: SweepRequest) -> list[list[str]]:
-    """The overrides of each job without the launcher's; every job is composed as a check.
-
-    Raises:
-        UsageError: if one does not.
-    """
+    """The overrides of each job without the launcher's; every job is composed as a check."""
     from bias_pipeline.config.compose import cell_of
     from bias_pipeline.config.overrides import jobs_of
 

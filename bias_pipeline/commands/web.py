@@ -341,11 +341,7 @@ class ScoredFiles:
     data: Path | None = None
 
     def __call__(self, result: Result) -> CaptionsBehind:
-        """What a run scored, not yet checked against its digest.
-
-        Raises:
-            BiasPipelineError: if its files cannot be read.
-        """
+        """What a run scored, not yet checked against its digest."""
         from bias_pipeline.web.captions_behind import CaptionsBehind
 
         given = result.manifest.get("overrides")

@@ -271,11 +271,7 @@ def _labelled(dataset: Dataset) -> str:
 
 
 def composed_cell(overrides: Sequence[str], options: Namespace) -> CellConfig:
-    """The cell of overrides with one value each.
-
-    Raises:
-        UsageError: if they do not compose, or name a target that is not allowed.
-    """
+    """The cell of overrides with one value each."""
     return ComposedCells([overrides], options)[0]
 
 

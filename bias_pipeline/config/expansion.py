@@ -53,11 +53,7 @@ def _sweep_of_experiment(overrides: Sequence[str]) -> list[str]:
 
 
 def _all_annotators(overrides: Sequence[str], options: Namespace) -> Sequence[str]:
-    """``majority`` and the names of all annotators.
-
-    Raises:
-        UsageError: if the data set knows no annotators.
-    """
+    """``majority`` and the names of all annotators."""
     from bias_pipeline.datasets.label_files import MAJORITY
 
     rest = [override for override in overrides if override != ALL_CAPTIONERS]
@@ -72,11 +68,7 @@ def _all_annotators(overrides: Sequence[str], options: Namespace) -> Sequence[st
 
 
 def _all_captioners(overrides: Sequence[str], options: Namespace) -> Sequence[str]:
-    """The captioners that all swept data sets and attributes share.
-
-    Raises:
-        UsageError: if their captioners differ.
-    """
+    """The captioners that all swept data sets and attributes share."""
     keys = ("dataset", "attribute")
     swept = [o for o in overrides if sweeps(o) and o.partition("=")[0] in keys]
     rest = [o for o in overrides if o not in swept]

@@ -233,14 +233,7 @@ _FACTORIES: Mapping[str, Sequence[str]] = {
 
 
 def check_hydra(config: DictConfig) -> None:
-    """Refuse keys and values of Hydra that are not allowed.
-
-    Args:
-        config: as Hydra composed it.
-
-    Raises:
-        UsageError: naming the key and what it must be.
-    """
+    """Refuse keys and values of Hydra that are not allowed."""
     check_settled(to_plain(config.hydra))
 
 

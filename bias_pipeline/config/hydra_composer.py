@@ -52,11 +52,7 @@ KEPT = 500  # composed jobs that a loader caches; each takes about 40 kB
 
 
 def loader_of(config_dir: str | None = None) -> Loader:
-    """A loader of our configuration and of the user's folder.
-
-    Raises:
-        UsageError: if the folder is absent, or has no configuration.
-    """
+    """A loader of our configuration and of the user's folder."""
     version.setbase("1.3")
     restrict_environment()
     JobRuntime().set("name", PACKAGE)  # which names the log of a job
@@ -112,15 +108,7 @@ class Loader(ConfigLoaderImpl):
         vars(self).update(state)
 
     def job(self, overrides: Sequence[str]) -> DictConfig:
-        """The configuration of one job.
-
-        Args:
-            overrides: with one value each.
-
-        Raises:
-            UsageError: see :meth:`load_configuration`.
-            ResourceError: likewise.
-        """
+        """The configuration of one job."""
         return self.load_configuration("config", [*overrides], RunMode.RUN, False)
 
     def load_configuration(
@@ -178,11 +166,7 @@ class Loader(ConfigLoaderImpl):
         parsed_overrides: list[Override],
         repo: CachingConfigRepository,
     ) -> None:
-        """Refuse to extend the search path: Hydra would import a package to read it.
-
-        Raises:
-            UsageError: if an override sets it.
-        """
+        """Refuse to extend the search path: Hydra would import a package to read it."""
         del config_name, repo
         for override in parsed_overrides:
             if override.key_or_group.split("@")[0].startswith("hydra.searchpath"):
@@ -212,11 +196,7 @@ class _Kept:
 
 
 def _check_launcher(words: str) -> None:
-    """Name the extra of a launcher that is not installed.
-
-    Raises:
-        ResourceError: naming the extra.
-    """
+    """Name the extra of a launcher that is not installed."""
     name = words.partition("Could not find 'hydra/launcher/")[2].partition("'")[0]
     if name in LAUNCHERS:
         LAUNCHERS[name].require()

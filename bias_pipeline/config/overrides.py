@@ -44,10 +44,6 @@ def quoted(name: str) -> str:
 def check_one(override: str, known: Sequence[str]) -> None:
     """Refuse ``{}``, and a list for a group with one choice, which Hydra would merge.
 
-    Args:
-        override: of a configuration group.
-        known: its choices.
-
     Raises:
         UsageError: showing the right form.
 
@@ -186,9 +182,6 @@ def _length(values: RangeSweep) -> float:
 def jobs_of(overrides: Sequence[str]) -> list[list[str]]:
     """The overrides of each job of a sweep, in the order in which Hydra runs them.
 
-    Raises:
-        UsageError: if a sweep does not list its values.
-
     Example:
         >>> jobs_of(["metric=lic,dbac", "seeds=1,2"])[1]
         ['metric=lic', 'seeds=2']
@@ -247,11 +240,7 @@ def options_of(words: Sequence[str]) -> Namespace:
 
 
 def _check_dashes(words: Sequence[str]) -> None:
-    """Refuse settings that are written as flags; Hydra would print its own help page.
-
-    Raises:
-        UsageError: showing the right form.
-    """
+    """Refuse settings that are written as flags; Hydra would print its own help page."""
     from hydra._internal.utils import get_args_parser
 
     known = get_args_parser()._option_string_actions

@@ -41,9 +41,6 @@ def preset(
             keys, and for parameters of the metric, the value.
         fixed: choices that settings cannot change, None for no choice; their values they can.
 
-    Raises:
-        UsageError: on an unknown key or choice, or a value of the wrong kind.
-
     Example:
         >>> cell = preset({"metric": "dbac", "seeds": 3, "positions": 2})
         >>> cell.choice("scoring"), cell.seeds, cell.tree["metric"]["positions"]
@@ -58,11 +55,7 @@ def preset(
 
 
 def _choices(settings: Mapping[str, object]) -> dict[str, Any]:
-    """The settings that choose a file.
-
-    Raises:
-        UsageError: if there is no such file.
-    """
+    """The settings that choose a file."""
     chosen: dict[str, Any] = {}
     for key, value in settings.items():
         known = group_choices(key)
@@ -84,11 +77,7 @@ def _both(names: Sequence[str]) -> dict[str, str]:
 
 
 def _placed(values: Mapping[str, object], config: DictConfig) -> dict[str, object]:
-    """The values nested under their keys.
-
-    Raises:
-        UsageError: on a key that neither the configuration nor the metric has.
-    """
+    """The values nested under their keys."""
     tree: dict[str, Any] = {}
     for key, value in values.items():
         if key in config:

@@ -173,9 +173,6 @@ def build(node: Any) -> Any:
     Args:
         node: plain data; a mapping with ``_target_`` becomes a call.
 
-    Raises:
-        UsageError: on a target that is not allowed.
-
     Example:
         >>> node = {"_target_": "bias_pipeline.corpus.split_rules.HoldOut", "test_share": 0.2}
         >>> rule = build(node)
@@ -206,9 +203,6 @@ def check_arguments(config: object, where: str = "") -> None:
     Args:
         config: plain data whose targets are allowed.
         where: name of the node, for the message.
-
-    Raises:
-        UsageError: naming the key, its value and what it must be.
 
     Example:
         >>> rule = {"_target_": "bias_pipeline.corpus.split_rules.HoldOut"}

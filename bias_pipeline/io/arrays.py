@@ -119,9 +119,6 @@ def mapped_table(cache: str | None, key: str, make: Callable[[], Filling]) -> np
         cache: folder of the tables, None to write none.
         key: everything that decides the numbers.
         make: returns the content; not called if the cache has an intact table.
-
-    Raises:
-        ResourceError: if the folder cannot be written, or the disk is full.
     """
     if cache is None:
         filling = make()

@@ -30,11 +30,7 @@ def sha256(content: bytes) -> str:
 
 
 def sha256_of(path: Path) -> str:
-    """The checksum (hex) of a file, read in pieces.
-
-    Raises:
-        OSError: if it cannot be read.
-    """
+    """The checksum (hex) of a file, read in pieces."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -62,10 +58,6 @@ def sealed(content: Mapping[str, Any], *, within: str) -> bytes:
 
 def unsealed(content: Any, *, within: str) -> dict[str, Any]:
     """Sealed content, checked, without its checksum.
-
-    Args:
-        content: as it was read.
-        within: see :func:`sealed`.
 
     Raises:
         ValueError: if the checksum is absent or wrong.
@@ -111,11 +103,7 @@ class Traits(NamedTuple):
 
     @classmethod
     def of(cls, path: Path) -> Traits:
-        """The traits of a file.
-
-        Raises:
-            OSError: if the file is absent.
-        """
+        """The traits of a file."""
         status = path.stat()
         return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
@@ -256,11 +244,7 @@ SEAL = "SHA256SUMS"
 
 
 def seal_folder(folder: Path) -> None:
-    """Write the checksums of a folder's files into it.
-
-    Raises:
-        OSError: if it cannot be read or written.
-    """
+    """Write the checksums of a folder's files into it."""
     lines = [f"{sha256_of(path)}  {path.name}\n" for path in _files(folder)]
     replace_file(folder / SEAL, "".join(lines).encode())
 

@@ -120,9 +120,6 @@ def replacing(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
 def drafted(folder: Path) -> Iterator[Path]:
     """A draft to write into, next to the folder; it gets the folder's name if nothing is raised.
 
-    Args:
-        folder: a new one.
-
     Raises:
         ResourceError: if it already exists, or cannot be written.
 

@@ -71,9 +71,6 @@ def random_words(purpose: str, seed: int, keys: UIntArray, part: UIntArray = _ON
     Returns:
         (...) uniform words; those of another purpose, seed or part are unrelated.
 
-    Raises:
-        KeyError: on an unknown purpose.
-
     Example:
         >>> keys = hash_ids(["1", "2", "3"])
         >>> bool((random_words("split", 0, keys) == random_words("noise", 0, keys)).any())

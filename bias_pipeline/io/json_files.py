@@ -220,10 +220,6 @@ def looks_like(head: bytes) -> str:
 def replace_surrogates(value: Any, path: Path) -> Any:
     """Replace half surrogate pairs, which no encoding can write, by U+FFFD.
 
-    Args:
-        value: plain data of bounded depth.
-        path: the file, for messages.
-
     Raises:
         DataError: if two keys of an object become equal.
 

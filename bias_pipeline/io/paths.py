@@ -72,12 +72,7 @@ def included() -> tuple[str, ...]:
 
 @contextmanager
 def including(words: Sequence[str]) -> Iterator[list[str]]:
-    """A command's words without ``--include NAME``; inside the block NAME is included.
-
-    Raises:
-        UsageError: if a name is missing or invalid.
-        ResourceError: if a package is not found.
-    """
+    """A command's words without ``--include NAME``; inside the block NAME is included."""
     names, rest = _split(words)
     before = os.environ.get(VARIABLE)
     try:
@@ -124,12 +119,7 @@ def flags() -> list[str]:
 
 
 def places() -> dict[str, Path]:
-    """Each package and its folder; runs none of its code.
-
-    Raises:
-        UsageError: if a name is invalid.
-        ResourceError: if there is no such package.
-    """
+    """Each package and its folder; runs none of its code."""
     return {name: _place(name) for name in included()}
 
 

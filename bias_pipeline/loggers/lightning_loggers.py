@@ -48,11 +48,7 @@ class TensorBoardLogger(ResultLogger):
         return any((self.folder / result.run_id).glob("events.*"))
 
     def log(self, result: Result) -> None:
-        """Write the run.
-
-        Raises:
-            ImportError: if tensorboard is not installed.
-        """
+        """Write the run."""
         make_importable()
         from pytorch_lightning.loggers import TensorBoardLogger as Lightnings
 
@@ -87,11 +83,7 @@ class MlflowLogger(ResultLogger):
         return bool(runs)
 
     def log(self, result: Result) -> None:
-        """Write the run.
-
-        Raises:
-            ImportError: if mlflow is not installed.
-        """
+        """Write the run."""
         logger = self._logger(result)
         logger.log_hyperparams(_settings(result))
         logger.log_metrics(_numbers(result))
@@ -115,11 +107,7 @@ class MlflowLogger(ResultLogger):
         )
 
     def _require_server(self, address: str) -> None:
-        """Check once whether a server answers; MLflow itself would try for four minutes.
-
-        Raises:
-            ResourceError: if it did not answer this process.
-        """
+        """Check once whether a server answers; MLflow itself would try for four minutes."""
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", str(REQUEST_S))
         if address not in MlflowLogger.faults:

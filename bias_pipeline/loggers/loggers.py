@@ -219,11 +219,7 @@ def tell_nobody() -> None:
 
 
 def record(content: Mapping[str, Any], folder: Path, mode: str) -> None:
-    """Write one W&B run.
-
-    Raises:
-        ImportError: if wandb is not installed.
-    """
+    """Write one W&B run."""
     tell_nobody()
     import wandb
 

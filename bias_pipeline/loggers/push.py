@@ -67,12 +67,6 @@ def push(
         entity: user or team; W&B's default if left out.
         mode: ``offline`` or ``online``; if empty ``WANDB_MODE``, else online where a key is set.
         timeout_s: how long a server may take for a run.
-
-    Raises:
-        UsageError: on an unknown mode.
-        DataError: if the folder contains no finished run.
-        ResourceError: if the server does not answer or accept a run, no key is set, W&B is not
-            installed, or the folder cannot be written.
     """
     logger = WandbLogger(str(folder), project, entity, mode or _default_mode(), timeout_s)
     results, namesakes = resolve_name_collisions(finished_results(folder))
@@ -115,11 +109,7 @@ def _with_curves(store: ResultStore, result: Result) -> Result:
 
 
 def _write(logger: WandbLogger, result: Result, written: int) -> None:
-    """Write one run.
-
-    Raises:
-        ResourceError: if it cannot be written.
-    """
+    """Write one run."""
     content = logger.content(result)
     if logger.mode == "offline":
         try:

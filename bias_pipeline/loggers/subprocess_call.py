@@ -22,9 +22,6 @@ def run_apart(
 
     Returns:
         Its exit code and what it printed.
-
-    Raises:
-        subprocess.TimeoutExpired: if it was killed.
     """
     return subprocess.run(  # noqa: S603 - our own code
         [sys.executable, "-m", "bias_pipeline.loggers.subprocess_call", module, function],

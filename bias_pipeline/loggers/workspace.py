@@ -34,11 +34,7 @@ MOST_BARS = 100  # of all studies and captioners; W&B's default is ten
 
 
 def headlines_of(results: Sequence[Result]) -> list[str]:
-    """The headlines that results have, in the order of reports.
-
-    Args:
-        results: of any metrics.
-    """
+    """The headlines that results have, in the order of reports."""
     parts = {row.part for result in results for row in result.rows}
     return [part for part in HEADLINES if part in parts]
 
@@ -108,16 +104,7 @@ def save_from_stdin() -> None:
 
 
 def build_workspace(entity: str, project: str, headlines: Sequence[str]) -> Workspace:
-    """The workspace as the library's object; sends nothing.
-
-    Args:
-        entity: user or team.
-        project: the project's name.
-        headlines: summary keys: ``score``, ``a_to_t``, ``t_to_a``.
-
-    Raises:
-        ImportError: if the library is not installed.
-    """
+    """The workspace as the library's object; sends nothing."""
     from wandb_workspaces import workspaces as ws
 
     columns = [f"summary:{key}" for part in headlines for key in _with_interval(part)]

@@ -92,10 +92,6 @@ def _cell(row: AnonymousRow) -> str:
 def figure_of(rows: Sequence[AnonymousRow], lines: Sequence[CorrelationRow]) -> Plot | None:
     """Figure 4: what attackers make of each captioner's captions against what people name.
 
-    Args:
-        rows: of one attribute.
-        lines: its correlations.
-
     Returns:
         None where no metric has read the captions.
     """

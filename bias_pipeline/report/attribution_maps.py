@@ -111,12 +111,7 @@ class DrawnMap(NamedTuple):
 
 
 def drawn_maps(folder: Path) -> dict[str, DrawnMap]:
-    """The drawings that ``explain gradcam`` wrote, by image id.
-
-    Raises:
-        DataError: if its table is broken.
-        ResourceError: if it is absent.
-    """
+    """The drawings that ``explain gradcam`` wrote, by image id."""
     columns = ("image_id", "caption", "word")
     rows = open_rows(folder / TABLE, what="the table of explain gradcam", wanted=columns)
     rows.require(*columns)

@@ -66,11 +66,7 @@ def cloud(shares: Mapping[str, float], title: str) -> Plot:
 
 
 def laid_out(shares: Mapping[str, float]) -> list[CloudWord]:
-    """The place of each word, the same for the same shares.
-
-    Args:
-        shares: see :func:`cloud`.
-    """
+    """The place of each word, the same for the same shares."""
     from PIL import ImageFont
     from wordcloud import WordCloud
 

@@ -46,12 +46,7 @@ class Behind:
     words: Mapping[tuple[str, str, str], Sheet] = field(default_factory=dict)
 
     def of(self, kind: str, result: Result) -> list[Sheet]:
-        """Examples for one captioner in a panel.
-
-        Args:
-            kind: of :data:`~bias_pipeline.report.verdict_sentences.PANELS`.
-            result: one that the panel shows.
-        """
+        """Examples for one captioner in a panel."""
         row = result.rows[0]
         if kind == "misgendering" and result.run_id in self.misnamed:
             return [misnamed_sheet(self.misnamed[result.run_id])]

@@ -121,9 +121,6 @@ def introduction() -> str:
 def card(name: str) -> str:
     """One metric's card.
 
-    Args:
-        name: as in ``metric=``.
-
     Example:
         >>> card("lic").splitlines()[0]
         '## `lic`: Leakage for Image Captioning'

@@ -112,14 +112,7 @@ _CHIPS = {
 def panels_of_one(
     verdict: Verdict, results: Mapping[str, Result], attribute: str, behind: Behind = NOTHING
 ) -> list[Panel]:
-    """One captioner: each metric is a line.
-
-    Args:
-        verdict: its verdict.
-        results: run id to result.
-        attribute: whose groups.
-        behind: examples for the numbers.
-    """
+    """One captioner: each metric is a line."""
     panels = []
     for kind, findings in _by_panel(verdict.findings, attribute).items():
         answer = _answer(findings, attribute)
@@ -159,14 +152,7 @@ def panels_of_all(
     attribute: str,
     behind: Behind = NOTHING,
 ) -> list[Panel]:
-    """Several captioners: each is a line, under the reading that answers for most of them.
-
-    Args:
-        verdicts: captioner to its verdict.
-        results: run id to result.
-        attribute: whose groups.
-        behind: examples for the numbers.
-    """
+    """Several captioners: each is a line, under the reading that answers for most of them."""
     every = [finding for verdict in verdicts.values() for finding in verdict.findings]
     panels = []
     for kind, panel_findings in _by_panel(every, attribute).items():
@@ -301,12 +287,7 @@ def _beside(finding: Finding, rows: Mapping[str, Row]) -> str:
 
 
 def tone_of(finding: Finding, mark: str) -> str:
-    """The colour of a finding, by what its question calls better and worse.
-
-    Args:
-        finding: of any question.
-        mark: where its number points.
-    """
+    """The colour of a finding, by what its question calls better and worse."""
     if finding.question == "quality":
         return {"↑": "better", "↓": "worse"}.get(mark, "level")
     if finding.question not in JUDGED:

@@ -82,13 +82,7 @@ MOST_NAMED = 4  # captioners that a sentence names; for more it gives their numb
 
 
 def brief(verdict: Verdict, attribute: str, captioner: str) -> list[str]:
-    """The verdict on one captioner as sentences: bias that was found, then bias that was not.
-
-    Args:
-        verdict: of the captioner.
-        attribute: whose groups.
-        captioner: its name.
-    """
+    """The verdict on one captioner as sentences: bias that was found, then bias that was not."""
     answers = {question: verdict.answer(question, attribute) for question in DEEDS}
     more, no, chance, unknown = (
         [question for question, given in answers.items() if given == answer]
@@ -132,12 +126,7 @@ def _by_itself(finding: Finding, attribute: str) -> str:
 
 
 def brief_of_all(verdicts: Mapping[str, Verdict], attribute: str) -> list[str]:
-    """The verdict on several captioners, one sentence for each question.
-
-    Args:
-        verdicts: captioner to its verdict.
-        attribute: whose groups.
-    """
+    """The verdict on several captioners, one sentence for each question."""
     sentences = []
     for question in DEEDS:
         answers = {name: verdict.answer(question, attribute) for name, verdict in verdicts.items()}

@@ -148,11 +148,7 @@ def read_words(path: Path) -> RevealingWords:
 
 
 def _check_whole(words: Sequence[RevealingWord], groups: Sequence[str]) -> None:
-    """Check that every side has the model's n-grams, each with one coefficient a group.
-
-    Raises:
-        ValueError: otherwise.
-    """
+    """Check that every side has the model's n-grams, each with one coefficient a group."""
     sides: dict[str, set[Gram]] = {"model": set()}
     for word in words:
         sides.setdefault(word.side, set()).add(word.gram)

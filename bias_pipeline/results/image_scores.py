@@ -39,9 +39,6 @@ class ImageScores:
         """(N,) what each image adds to a part; None if the part is no sum over images.
 
         ``model`` and ``human`` are sums, and so is their difference ``score``.
-
-        Args:
-            part: without ``paired``.
         """
         if part in self.side_shares:
             return self.side_shares[part]
@@ -77,9 +74,6 @@ def image_scores(path: Path, scoring: Scoring, *, paired: bool) -> ImageScores:
         path: of ``predictions.parquet``; a column at a time is read.
         scoring: of a guess; one whose link is the identity.
         paired: only the attackers of images that both sides describe, where the two differ.
-
-    Raises:
-        ValueError: if the file has no such predictions.
     """
     import pyarrow.parquet as pq
 
@@ -132,11 +126,7 @@ def guesses_of(path: Path, image: str) -> list[dict[str, Any]]:
 
 
 def _chosen(tables: _Column, sides: Mapping[int, str]) -> BoolArray | slice:
-    """The guesses from captions; a slice, of which no copies are made, if all are.
-
-    Raises:
-        ValueError: if there are none.
-    """
+    """The guesses from captions; a slice, of which no copies are made, if all are."""
     if not sides:
         raise ValueError("it has no guesses from captions")
     is_side = np.isin(np.arange(len(tables.values)), list(sides))

@@ -24,15 +24,7 @@ def checked(value: Any, kind: Any, name: str) -> Any:
 
 
 def check_manifest(manifest: Mapping[str, Any], parts: Collection[str]) -> None:
-    """Refuse a manifest without the shape that readers expect.
-
-    Args:
-        manifest: of a result.
-        parts: the parts that have rows.
-
-    Raises:
-        ValueError: naming the entry.
-    """
+    """Refuse a manifest without the shape that readers expect."""
     _check_files(_mapping(manifest, "files", required=True))
     _check_reading(_mapping(manifest, "metric"))
     corpus = _mapping(manifest, "corpus")

@@ -33,9 +33,6 @@ def claimed(path: Path) -> Iterator[None]:
 
     Args:
         path: the file; its folder is created if absent.
-
-    Raises:
-        OSError: if it cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     waiting = _Waiting(path)

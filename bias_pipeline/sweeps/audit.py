@@ -108,9 +108,6 @@ def planned(
         cells: what is read and run.
         minutes: for each attribute; if left out, chosen by the number of captions.
         announce: called with the corpora and the plans before anything runs.
-
-    Raises:
-        BiasPipelineError: if the data cannot be read.
     """
     corpora = _labelled(cells)
     plans = {
@@ -129,12 +126,6 @@ def audited(
 ) -> Audit:
     """Run every metric that data and time permit, for every labelled attribute.
 
-    Args:
-        cells: see :func:`planned`.
-        minutes: see there.
-        limits: what a conclusion needs.
-        announce: see :func:`planned`.
-
     Raises:
         BiasPipelineError: if the data cannot be read or nothing can be scored.
     """
@@ -152,12 +143,7 @@ def attribute_names() -> list[str]:
 
 
 def _labelled(cells: Cells) -> dict[str, Corpus]:
-    """The corpus under every attribute that the label file has in two groups or more.
-
-    Raises:
-        UsageError: if it has none.
-        DataError: if a file is at fault whatever the attribute.
-    """
+    """The corpus under every attribute that the label file has in two groups or more."""
     read = {name: read_or_refused(cells, name) for name in attribute_names()}
     labelled = {
         name: corpus
@@ -233,11 +219,6 @@ def plan_for(corpus: Corpus, seconds: float, *, noisy: bool = False) -> Plan:
 
     If the time is too short, the costliest are left out. Each attribute has its own time, so a
     further column of labels does not change what runs for the others.
-
-    Args:
-        corpus: of the attribute.
-        seconds: to stay within.
-        noisy: see :meth:`Cells.noisy`.
     """
     # An audit must be quick and give the same on every machine; metrics of weights or pictures can
     # be run by name.

@@ -78,9 +78,6 @@ def run_recorded(
         folder: of the job.
         overrides: of the cell, as given.
         where: what runs it, for the manifest.
-
-    Raises:
-        Stopped: on a request to stop; nothing else.
     """
     signals.stop_if_requested()
     if done_in(folder):
@@ -163,16 +160,8 @@ def outcome_of(result: Result, *, cached: bool) -> dict[str, object]:
 def load_or_run(here: CellConfig, corpus: Corpus, **facts: object) -> tuple[Result, bool]:
     """The result of a cell, computed unless it is cached, and passed to the loggers.
 
-    Args:
-        here: the cell.
-        corpus: its corpus.
-        facts: further entries of the manifest.
-
     Returns:
         The result, and whether it was cached.
-
-    Raises:
-        BiasPipelineError: if the corpus cannot be scored or nothing can be written.
     """
     identity = here.run_id(corpus)
     store = ResultStore(here.tree["paths"]["outputs"])

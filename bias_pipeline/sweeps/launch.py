@@ -60,9 +60,6 @@ def run(words: Sequence[str], *, lenient: bool = False) -> SweepOutcome:
         words: Hydra's flags and overrides.
         lenient: whether to skip cells that the data do not permit. ``metric=all`` and
             ``captioner=all`` skip them too, unless none is left.
-
-    Raises:
-        BiasPipelineError: if the configuration is wrong, or the job failed for that reason.
     """
     sweep = parse_sweep(words)
     overrides, config, loader = sweep.overrides, sweep.config, sweep.loader
@@ -102,10 +99,6 @@ def run_cells(cells: Sequence[CellConfig], *, tables_by: str = "") -> SweepOutco
     Args:
         cells: of one folder of results; the first says how many processes may run.
         tables_by: a field of rows: a table for each of its values.
-
-    Raises:
-        BiasPipelineError: if the folder cannot be written.
-        Stopped: on a request to stop.
     """
     first = cells[0]
     outputs = Path(first.tree["paths"]["outputs"])
@@ -171,9 +164,6 @@ def parse_sweep(words: Sequence[str]) -> SweepRequest:
     """Check a command line and every value of its sweep; nothing runs.
 
     The data set checks the names of captioners.
-
-    Raises:
-        UsageError: if it does not compose.
     """
     os.environ[INVOCATION] = new_invocation()
     words = expand_intersections(words)
@@ -233,11 +223,7 @@ def _initialized(loader: Loader) -> Iterator[Hydra]:
 
 
 def _show(sweep: SweepRequest) -> None:
-    """Print what Hydra's flags request.
-
-    Raises:
-        UsageError: if there is no such package, or it cannot be resolved alone.
-    """
+    """Print what Hydra's flags request."""
     from hydra._internal.utils import get_args_parser
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException

@@ -35,14 +35,7 @@ class PlannedCell:
 
 
 def dry_run(words: Sequence[str]) -> int:
-    """Print what a command would run; see :func:`print_plan`.
-
-    Args:
-        words: as of ``run``.
-
-    Raises:
-        BiasPipelineError: if the configuration is wrong, or no cell's data can be read.
-    """
+    """Print what a command would run; see :func:`print_plan`."""
     sweep = parse_sweep(words)
     check_captioners(sweep.overrides, sweep.first)
     cells = ComposedCells(jobs_of(sweep.overrides), sweep.options)

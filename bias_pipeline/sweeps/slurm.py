@@ -128,10 +128,6 @@ def check_slurm(config: DictConfig) -> None:
 def waiting(launcher: str, folder: Path) -> Iterator[None]:
     """Wait for every job of a sweep, even if the launcher gives up at the first killed one.
 
-    Args:
-        launcher: its name.
-        folder: of the sweep.
-
     Raises:
         UsageError: if nothing could be submitted.
     """
@@ -302,16 +298,7 @@ MOST_TASKS = 1000  # Slurm's default for the largest array is 1001, counted from
 def submit_arrays(
     folder: Path, launcher: Mapping[str, Any], jobs: Sequence[Sequence[str]]
 ) -> Iterator[str]:
-    """Submit jobs, each the words of a command, as arrays; a line for each.
-
-    Args:
-        folder: of the scripts and logs.
-        launcher: the keys of ``hydra.launcher``.
-        jobs: without line breaks.
-
-    Raises:
-        UsageError: with Slurm's own words, if it refuses.
-    """
+    """Submit jobs, each the words of a command, as arrays; a line for each."""
     (folder / "jobs.txt").write_text("".join(f"{shlex.join(job)}\n" for job in jobs))
     for first in range(0, len(jobs), MOST_TASKS):
         size = min(MOST_TASKS, len(jobs) - first)
@@ -365,11 +352,7 @@ def _quoted(option: str) -> str:
 
 
 def _sbatch(script: Path) -> str:
-    """Submit a script; returns the number of its array.
-
-    Raises:
-        UsageError: with Slurm's own words, if it refuses.
-    """
+    """Submit a script; returns the number of its array."""
     command = ["sbatch", "--parsable", str(script)]
     done = subprocess.run(  # noqa: S603 - a fixed command
         command,

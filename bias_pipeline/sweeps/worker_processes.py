@@ -203,9 +203,6 @@ def check_devices(overrides: Sequence[str], loader: Loader, config: DictConfig) 
         overrides: of the job or the sweep.
         loader: composes the jobs.
         config: of the first job.
-
-    Raises:
-        ResourceError: if a cell would need a device that is absent. Slurm's nodes are not checked.
     """
     chosen = any(word.lstrip("+~").startswith(_CHOOSE) for word in overrides)
     if not chosen or slurm.launcher_of(config) == slurm.SLURM:

@@ -36,12 +36,7 @@ def templates() -> Environment:
 
 
 def static(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
-    """What answers with a file that lies beside the templates.
-
-    Args:
-        name: of the file.
-        kind: its media type.
-    """
+    """What answers with a file that lies beside the templates."""
     content = files("bias_pipeline.web").joinpath("templates", name).read_text(encoding="utf-8")
 
     async def read(request: Request) -> Response:
@@ -121,11 +116,7 @@ def _name(host: str) -> str:
 
 
 def form_token(visit: str) -> str:
-    """The token that every form of a visit carries; another site cannot know it.
-
-    Args:
-        visit: the secret in the cookie.
-    """
+    """The token that every form of a visit carries; another site cannot know it."""
     return hashlib.sha256(f"form {visit}".encode()).hexdigest()
 
 

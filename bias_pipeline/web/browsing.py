@@ -121,11 +121,7 @@ class BrowsePages:
         return page
 
     def _find(self, run_id: str) -> Result:
-        """A run by its name, which is looked up and never becomes a path.
-
-        Raises:
-            HTTPException: if there is none.
-        """
+        """A run by its name, which is looked up and never becomes a path."""
         result = self.folder.runs.get(run_id)
         if result is None:
             raise HTTPException(404, "there is no such run in this folder")
@@ -157,12 +153,7 @@ _OBJECT = "object"
 
 
 def images_link(row: Row, result: Result) -> str:
-    """The address of the images behind a number; empty if no images are its own.
-
-    Args:
-        row: of the number.
-        result: of its run.
-    """
+    """The address of the images behind a number; empty if no images are its own."""
     filters = _filters(row.part, _groups(result))
     if filters is None:
         return ""

@@ -191,11 +191,7 @@ class Library:
             return known
 
     def _checked(self, result: Result) -> CaptionsBehind:
-        """What is behind a run.
-
-        Raises:
-            DataError: if the files hold other captions than the run scored.
-        """
+        """What is behind a run."""
         behind = self._read(result)
         if behind.corpus.digest != manifest_corpus(result).get("digest"):
             raise DataError(

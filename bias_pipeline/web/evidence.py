@@ -102,11 +102,7 @@ class Evidence:
         return _settings(self.result).get("relation", "difference") == "difference"
 
     def part(self, view: View) -> str:
-        """The part whose images a view shows, without ``paired``; the model's without a score.
-
-        Raises:
-            HTTPException: if it is no sum over images.
-        """
+        """The part whose images a view shows, without ``paired``; the model's without a score."""
         usual = "model" if self.shares("score") is None and self.scores is not None else "score"
         part = (view["part"] or usual).removesuffix(":paired")
         _known(part, SUMS)
@@ -118,11 +114,7 @@ class Evidence:
         return values.get(f"{part}:paired", values.get(part, math.nan))
 
     def places(self, view: View) -> IntArray:
-        """The images that a view shows, in its order.
-
-        Raises:
-            HTTPException: if the view asks for what these images do not have.
-        """
+        """The images that a view shows, in its order."""
         part = self.part(view)
         keep = np.ones(len(self), bool)
         for name in ("group", "names", "guess", "object", "word"):
@@ -189,10 +181,6 @@ def _known(name: str, names: Sequence[str]) -> int:
 def scores_of(result: Result, root: Path) -> ImageScores | None:
     """The guesses of a run's attackers, added up by image; None if its numbers are no such sums.
 
-    Args:
-        result: of the run.
-        root: the folder of runs.
-
     Raises:
         DataError: if its file of predictions is damaged.
     """
@@ -213,10 +201,6 @@ def scores_of(result: Result, root: Path) -> ImageScores | None:
 
 def predictions_path(result: Result, root: Path) -> Path | None:
     """The file of a run's guesses, None if it has none.
-
-    Args:
-        result: of the run.
-        root: the folder of runs.
 
     Raises:
         DataError: if the file is not as it was written.

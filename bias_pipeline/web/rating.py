@@ -218,11 +218,7 @@ class RatingPages:
         return self.store.rater(request.cookies.get(self.cookie, ""))
 
     def _visitor(self, request: Request) -> tuple[str, int]:
-        """Who asks, and for which place.
-
-        Raises:
-            HTTPException: if nobody knows the visitor, or there is no such place.
-        """
+        """Who asks, and for which place."""
         rater, place = self._rater(request), request.path_params.get("place", 1)
         if rater is None:
             raise HTTPException(403, "please begin at the first page")

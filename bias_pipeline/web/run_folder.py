@@ -196,11 +196,7 @@ def filter_choices(lines: Sequence[RunLine]) -> dict[str, list[str]]:
 
 
 def shown_lines(lines: Sequence[RunLine], view: View) -> list[RunLine]:
-    """The lines that a view shows, in its order.
-
-    Raises:
-        HTTPException: if there is no such order.
-    """
+    """The lines that a view shows, in its order."""
     words = view["find"].lower().split()
     fitting = [
         line

@@ -171,10 +171,6 @@ class TellingWords:
 
         Of two groups, below 0 towards the first and above it towards the second; of more, towards
         the given group.
-
-        Args:
-            words: as attackers read them.
-            group: of the image.
         """
         parts = word_parts(words, self.votes, self.order)
         of_group = len(self.groups) > 2 and group in self.groups
@@ -184,10 +180,6 @@ class TellingWords:
 
 def telling_words(root: Path, run_id: str) -> TellingWords | None:
     """The words that ``analysis words`` wrote for a run; None if it was not asked.
-
-    Args:
-        root: the folder of runs.
-        run_id: of the run.
 
     Raises:
         DataError: if they cannot be read.

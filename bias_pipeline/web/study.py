@@ -98,11 +98,7 @@ class Study:
         return tuple(sorted(self.images, key=lambda image: _mixed(rater, image)))
 
     def picture(self, image: str) -> bytes:
-        """An image as a JPEG of at most 1600 pixels a side, without metadata.
-
-        Raises:
-            UnreadableError: with the reason.
-        """
+        """An image as a JPEG of at most 1600 pixels a side, without metadata."""
         photo = self.read(self.photos[image])
         photo.thumbnail((_LONGEST_SIDE, _LONGEST_SIDE))
         content = BytesIO()
@@ -314,14 +310,7 @@ def _raters(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def read_ratings(folder: Path) -> list[Rating]:
-    """The last answer of each rater about each item.
-
-    Args:
-        folder: of the study.
-
-    Raises:
-        DataError: if the file of answers is damaged.
-    """
+    """The last answer of each rater about each item."""
     path = folder / LOG
     content = path.read_bytes() if path.is_file() else b""
     ratings = _ratings(path, _whole_lines(content))

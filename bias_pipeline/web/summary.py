@@ -32,9 +32,6 @@ _Z = 1.96
 def agreement_lines(folder: Path) -> list[str]:
     """Agreement of a study's raters, a sentence a line; writes how often its labels err.
 
-    Args:
-        folder: of the study.
-
     Raises:
         DataError: if a file is damaged.
         ResourceError: if it holds no study, or no answer.
