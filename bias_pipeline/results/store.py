@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import math
 import os
@@ -11,7 +12,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -242,8 +243,11 @@ class ResultStore:
             return None
         return read_unchanged(self.root / run_id / name, checksum)
 
-    def save(self, result: Result) -> None:
+    def save(self, result: Result) -> Result:
         """Write a result; an existing one stays, a damaged one is renamed.
+
+        Returns:
+            The result with rows and manifest as they will be read, so that nobody needs to.
 
         Raises:
             ResourceError: if the folder cannot be written.
@@ -258,12 +262,14 @@ class ResultStore:
             for name, lines in result.tables.items():
                 _write(temporary / f"{name}.csv", table_csv(lines).encode("utf-8", "replace"))
             files = {path.name: sha256_of(path) for path in sorted(temporary.iterdir())}
-            _write(temporary / RESULT, _json(result, files))
+            content = _json(result, files)
+            _write(temporary / RESULT, content)
             self._name(temporary, result.run_id)
         except OSError as error:
             raise self._unwritable(error) from error
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
+        return _as_stored(result, content)
 
     def _name(self, temporary: Path, run_id: str) -> None:
         """Rename a finished folder to the run's name."""
@@ -354,6 +360,20 @@ def _json(result: Result, files: Mapping[str, str]) -> bytes:
         "manifest": {**redacted_data(plain_values(result.manifest)), "files": files},
     }
     return sealed(content, within="manifest")
+
+
+def _as_stored(result: Result, content: bytes) -> Result:
+    """A result with the rows and the manifest of its file, whose content we have just made."""
+    stored = json.loads(content)
+    del stored["manifest"]["checksum"]
+    rows = [
+        Row(
+            **{k: math.nan if v is None else v for k, v in row.items()}
+            | {"seeds": (*row["seeds"],)}
+        )
+        for row in stored["rows"]
+    ]
+    return replace(result, rows=rows, manifest=stored["manifest"])
 
 
 def plain_values(value: Any) -> Any:

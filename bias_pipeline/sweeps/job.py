@@ -48,8 +48,8 @@ OUTCOME = "outcome.json"
 VISIBLE = "CUDA_VISIBLE_DEVICES"  # the devices that a process sees
 
 
-def job(config: DictConfig) -> None:
-    """One job of Hydra: run a cell and record its outcome.
+def job(config: DictConfig) -> Result | None:
+    """One job of Hydra: run a cell and record its outcome; returns what this process has of it.
 
     Raises only on a request to stop, since any exception makes a launcher end the sweep.
     """
@@ -61,8 +61,11 @@ def job(config: DictConfig) -> None:
     folder = Path(hydra_config.runtime.output_dir)
     redact_files((folder / ".hydra").glob("*.yaml"))
     where = {"launcher": choices.get("hydra/launcher"), "id": _job_id(hydra_config)}
-    run_recorded(lambda: cell_of(config, choices), folder, overrides, where)
+    result = run_recorded(lambda: cell_of(config, choices), folder, overrides, where)
     _close_log()
+    if result is None or where["launcher"] != slurm.HERE:
+        return None  # other launchers would write it into a file
+    return replace(result, draws={})  # those of a large sweep would fill the memory
 
 
 def run_recorded(
@@ -70,8 +73,8 @@ def run_recorded(
     folder: Path,
     overrides: Sequence[str],
     where: Mapping[str, object],
-) -> None:
-    """Run a cell, unless a helper has, and record its outcome.
+) -> Result | None:
+    """Run a cell, unless a helper has, and record its outcome; returns rows, manifest and draws.
 
     Args:
         compose: gives the cell; an error counts as one of the cell.
@@ -81,7 +84,8 @@ def run_recorded(
     """
     signals.stop_if_requested()
     if done_in(folder):
-        return
+        return None
+    result = None
     outcome: dict[str, object] = {"overrides": redacted_data(overrides)}
     try:
         here = compose()
@@ -94,7 +98,9 @@ def run_recorded(
     signals.stop_if_requested()
     if not done_in(folder):  # else a helper computed it while this process waited
         replace_file(folder / OUTCOME, json.dumps(outcome).encode(), sync=False)
+    result = result and replace(result, predictions=(), ids=(), tables={})
     return_freed_memory()
+    return result
 
 
 def make_folder(folder: Path) -> None:
@@ -171,12 +177,11 @@ def load_or_run(here: CellConfig, corpus: Corpus, **facts: object) -> tuple[Resu
     with store.claim(identity):
         finished = store.finished(identity)
         result = finished or _compute(here, corpus, identity, facts)
-        if finished is None:
-            store.save(result)
+        stored = finished or store.save(result)
         if not store.is_logged(identity):
             _log(here, result, resumed=finished is not None)
             store.mark_logged(identity)
-    return result, finished is not None
+    return stored, finished is not None
 
 
 def _log(here: CellConfig, result: Result, *, resumed: bool) -> None:

@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.analysis.name_collisions import SWEPT, swept_names
 from bias_pipeline.config.compose import (
@@ -50,6 +50,8 @@ from bias_pipeline.sweeps.worker_processes import check_devices, helped
 if TYPE_CHECKING:
     from hydra._internal.hydra import Hydra
     from omegaconf import DictConfig
+
+    from bias_pipeline.results.store import Result
 JOBS = ".hydra_jobs"  # the folder of all jobs in that of results, as conf/config.yaml names it
 
 
@@ -84,13 +86,16 @@ def run(words: Sequence[str], *, lenient: bool = False) -> SweepOutcome:
     more = multirun and launcher == slurm.HERE and sweep.processes != 1
     swept = ComposedCells(jobs_of(overrides), sweep.options) if more else None
     helpers = helped(swept, sweep.processes, folder, sweep.devices) if swept else nullcontext()
+    results: Sequence[Result | None] = ()
     with progress, helpers, slurm.waiting(launcher, folder):
-        _hydra(loader, overrides, multirun)
+        results = _hydra(loader, overrides, multirun)
     redact_files(folder.glob("*.yaml"))
     seconds = time.monotonic() - started
     outputs = Path(config.paths.outputs)
     jobs = slurm.job_folders(folder) if multirun else [folder]
-    return conclude(jobs, outputs, seconds, multirun=multirun, lenient=lenient, of_all=sweep.of_all)
+    return conclude(
+        jobs, results, outputs, seconds, multirun=multirun, lenient=lenient, of_all=sweep.of_all
+    )
 
 
 def run_cells(cells: Sequence[CellConfig], *, tables_by: str = "") -> SweepOutcome:
@@ -111,11 +116,14 @@ def run_cells(cells: Sequence[CellConfig], *, tables_by: str = "") -> SweepOutco
     processes = 1 if networks else first.tree["processes"]
     folders = [folder / str(number) for number in range(len(cells))]
     where = {"launcher": slurm.HERE, "id": slurm.own_job()}
+    results = []
     with showing(SweepBar(folder, named, len(first.seeds))), helped(cells, processes, folder):
         for number, cell in enumerate(cells):
             make_folder(folders[number])
-            run_recorded(partial(cells.__getitem__, number), folders[number], cell.overrides, where)
-    return conclude(folders, outputs, time.monotonic() - started, lenient=True, tables_by=tables_by)
+            get = partial(cells.__getitem__, number)
+            results.append(run_recorded(get, folders[number], cell.overrides, where))
+    seconds = time.monotonic() - started
+    return conclude(folders, results, outputs, seconds, lenient=True, tables_by=tables_by)
 
 
 def _captioners(overrides: Sequence[str]) -> list[str]:
@@ -190,14 +198,15 @@ def _job_folder(config: DictConfig, multirun: bool) -> Path:
     return Path(config.hydra.sweep.dir if multirun else config.hydra.run.dir)
 
 
-def _hydra(loader: Loader, overrides: Sequence[str], multirun: bool) -> None:
+def _hydra(loader: Loader, overrides: Sequence[str], multirun: bool) -> list[Result | None]:
+    """Run jobs by Hydra; returns the results that this process has."""
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
     logging.raiseExceptions = False  # no traceback for a log that cannot be written
     try:
         with _initialized(loader) as hydra:
-            (hydra.multirun if multirun else hydra.run)("config", job, [*overrides])
+            returned = (hydra.multirun if multirun else hydra.run)("config", job, [*overrides])
     except (HydraException, OmegaConfBaseException) as error:
         raise UsageError(composition_message(error)) from error
     except OSError as error:
@@ -205,6 +214,8 @@ def _hydra(loader: Loader, overrides: Sequence[str], multirun: bool) -> None:
             f"cannot write {error.filename or 'the files of a job'}: {error.strerror or error}; "
             "choose another folder with paths.outputs=..."
         ) from error
+    batches: Any = returned if multirun else [[returned]]
+    return [done.return_value for batch in batches for done in batch]
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -28,11 +28,15 @@ class SweepOutcome:
     def with_draws(self) -> list[Result]:
         """The results with their headlines under every resampling, which comparisons need."""
         store = ResultStore(self.outputs)
-        return [replace(result, draws=store.draws(result.run_id)) for result in self.results]
+        return [
+            result if result.draws else replace(result, draws=store.draws(result.run_id))
+            for result in self.results
+        ]
 
 
 def conclude(
     folders: Sequence[Path],
+    results_here: Iterable[Result | None],
     outputs: Path,
     seconds: float,
     *,
@@ -45,6 +49,7 @@ def conclude(
 
     Args:
         folders: of the jobs, in their order.
+        results_here: of jobs of this process; those of others are read.
         outputs: the folder of results.
         seconds: how long it took.
         multirun: whether it was a sweep.
@@ -55,14 +60,15 @@ def conclude(
     if not folders:
         raise UsageError("the sweep has no jobs")
     outcomes = [_outcome(folder) for folder in folders]
-    store = ResultStore(outputs)
+    store, known = ResultStore(outputs), {one.run_id: one for one in results_here if one}
     differences = differing([outcome["overrides"] for outcome in outcomes])
     for outcome, values in zip(outcomes, differences, strict=True):
         outcome["swept"] = values
     finished = [
         (result, outcome["swept"])
         for outcome in outcomes
-        if outcome["status"] != "failed" and (result := store.load(str(outcome["run_id"])))
+        if outcome["status"] != "failed"
+        and (result := known.get(name := str(outcome["run_id"])) or store.load(name))
     ]
     results = _print_finished(finished, outputs, tables_by) if finished else ()
     cached = sum(outcome["status"] == "cached" for outcome in outcomes)
