@@ -276,7 +276,7 @@ class _InMemoryRunner:
         if not cached:
             return result
         store = ResultStore(here.tree["paths"]["outputs"])
-        return replace(result, draws=store.draws(result.run_id))
+        return replace(result, draws=store.draws(result))
 
     def _cell(self, captioner: str, **chosen: object) -> CellConfig:
         source = {"captioner": str(self.files[captioner])}

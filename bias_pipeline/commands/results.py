@@ -170,7 +170,7 @@ def _stored(folders: Sequence[Path | None]) -> list[Result]:
         result = store.load(folder.resolve().name)
         if result is None:
             raise ResourceError(f"{folder} contains no complete result; run its cell again")
-        results.append(replace(result, draws=store.draws(result.run_id)))
+        results.append(replace(result, draws=store.draws(result)))
     return results
 
 

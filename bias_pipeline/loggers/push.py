@@ -100,7 +100,7 @@ def _default_mode() -> str | None:
 def _with_curves(store: ResultStore, result: Result) -> Result:
     """A stored result with its training curves, if it has any."""
     try:
-        curves = store.table(result.run_id, "curves")
+        curves = store.table(result, "curves")
         loggers.history_of(curves)
     except DataError as error:
         log.warning("%s; the run is written without them", error)

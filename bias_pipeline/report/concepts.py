@@ -130,7 +130,7 @@ def concept_sections(
     damaged: list[str] = []
     for result in with_settings(results):
         try:
-            lines = store.table(result.run_id, CONCEPTS)
+            lines = store.table(result, CONCEPTS)
         except DataError as error:
             damaged.append(f"{error}. Its queries are not shown")
             continue
@@ -185,7 +185,7 @@ def _pictures(
     title, faults = _title(result), []
     grid = None
     try:
-        grid = grid_of(store.table(result.run_id, RETRIEVED), f"{title}: pictures")
+        grid = grid_of(store.table(result, RETRIEVED), f"{title}: pictures")
     except DataError as error:
         faults.append(f"{store.root / result.run_id / RETRIEVED}.csv: {error}")
     clouds = _clouds(title, lines, groups)

@@ -76,7 +76,7 @@ def _lines_of(
     by_run = {}
     for result in results:
         try:
-            lines = store.table(result.run_id, table)
+            lines = store.table(result, table)
         except DataError as error:
             damaged.append(f"{error}. Its examples are not shown")
             continue

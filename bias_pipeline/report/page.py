@@ -142,7 +142,7 @@ def _read_draws(
     store, draws, damaged = ResultStore(folder), {}, []
     for result in results:
         try:
-            draws[result.run_id] = store.draws(result.run_id)
+            draws[result.run_id] = store.draws(result)
         except DataError as error:
             damaged.append(f"{error}. Its numbers are shown, but not compared")
     return draws, damaged

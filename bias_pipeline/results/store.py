@@ -187,13 +187,14 @@ class ResultStore:
             ResourceError: if the run is absent.
             DataError: if it is damaged.
         """
-        content = self._content(run_id, EXCLUSIVE)
+        result = self.read(run_id)
+        content = self._content(result, EXCLUSIVE) if result else None
         if content is None:
             raise ResourceError(f"{self.root / run_id / EXCLUSIVE} is absent; run the cell first")
         with self._reading(run_id, EXCLUSIVE):
             return read_predictions(content, ids)
 
-    def draws(self, run_id: str) -> dict[str, Draws]:
+    def draws(self, result: Result) -> dict[str, Draws]:
         """The headlines of a finished run under every resampling, part to draws.
 
         A run without a headline, such as LIC without human captions, has none.
@@ -201,22 +202,22 @@ class ResultStore:
         Raises:
             DataError: if they are damaged, or not of this run.
         """
-        content = self._content(run_id, DRAWS)
+        content = self._content(result, DRAWS)
         if content is None:
             return {}
-        with self._reading(run_id, DRAWS):
+        with self._reading(result.run_id, DRAWS):
             draws = read_draws(content)
-            _check_draws(draws, self.read(run_id))
+            _check_draws(draws, result)
         return draws
 
-    def table(self, run_id: str, name: str) -> list[dict[str, str]]:
+    def table(self, result: Result, name: str) -> list[dict[str, str]]:
         """The lines of a further table of a finished run; empty if it has none of that name.
 
         Raises:
             DataError: if it is damaged.
         """
-        content = self._content(run_id, f"{name}.csv") or b""
-        with self._reading(run_id, f"{name}.csv"):
+        content = self._content(result, f"{name}.csv") or b""
+        with self._reading(result.run_id, f"{name}.csv"):
             return read_csv(content.decode("utf-8"))
 
     @contextmanager
@@ -236,12 +237,12 @@ class ResultStore:
             first = (str(error).splitlines() or [""])[0][:200]
             raise DataError(f"{path}: is damaged ({first}); run its cell again") from error
 
-    def _content(self, run_id: str, name: str) -> bytes | None:
+    def _content(self, result: Result, name: str) -> bytes | None:
         """The checked content of a file of a finished run, None if it has none of that name."""
-        checksum = _files(self.read(run_id)).get(name)
+        checksum = _files(result).get(name)
         if checksum is None:
             return None
-        return read_unchanged(self.root / run_id / name, checksum)
+        return read_unchanged(self.root / result.run_id / name, checksum)
 
     def save(self, result: Result) -> Result:
         """Write a result; an existing one stays, a damaged one is renamed.
@@ -424,9 +425,8 @@ def _value(name: str, kind: str, value: Any) -> Any:
     return checked(value, {"str": str, "int": int}[kind], name)
 
 
-def _check_draws(draws: Mapping[str, Draws], result: Result | None) -> None:
+def _check_draws(draws: Mapping[str, Draws], result: Result) -> None:
     """Refuse draws that do not fit the rows, the seeds or the number of resamplings."""
-    assert result is not None  # or there were no draws
     parts, n_seeds = {row.part for row in result.rows}, len(result.rows[0].seeds)
     n_resamples = resamples(result.manifest)
     for part, part_draws in draws.items():

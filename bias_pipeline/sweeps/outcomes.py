@@ -29,7 +29,7 @@ class SweepOutcome:
         """The results with their headlines under every resampling, which comparisons need."""
         store = ResultStore(self.outputs)
         return [
-            result if result.draws else replace(result, draws=store.draws(result.run_id))
+            result if result.draws else replace(result, draws=store.draws(result))
             for result in self.results
         ]
 

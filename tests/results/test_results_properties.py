@@ -65,6 +65,16 @@ def test_rows_come_back(tmp_path_factory, content, manifest):
 
 @given(content=st.lists(rows, min_size=1, max_size=3), manifest=manifests)
 @on_disk
+def test_what_saving_returns_is_what_is_read(tmp_path_factory, content, manifest):
+    store = ResultStore(tmp_path_factory.mktemp("store"))
+    saved = store.save(Result("run", content, manifest))
+    loaded = store.load("run")
+    assert loaded is not None
+    assert (repr(saved.rows), saved.manifest) == (repr(loaded.rows), loaded.manifest)
+
+
+@given(content=st.lists(rows, min_size=1, max_size=3), manifest=manifests)
+@on_disk
 def test_the_file_is_strict_json(tmp_path_factory, content, manifest):
     root = tmp_path_factory.mktemp("store")
     ResultStore(root).save(Result("run", content, manifest))
