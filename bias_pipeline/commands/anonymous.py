@@ -334,8 +334,7 @@ def _attacked(
     pictures: AnonymousPictures, captions: dict[str, dict[str, str]], words: Sequence[str]
 ) -> list[AnonymousRow]:
     """What attackers make of each captioner's captions."""
-    from bias_pipeline.analysis.anonymous import attack_row
-    from bias_pipeline.analysis.anonymous_attack import anonymous_attack, anonymous_corpus
+    from bias_pipeline.analysis.anonymous import anonymous_attack, anonymous_corpus, attack_row
 
     rows = []
     for captioner, texts in captions.items():

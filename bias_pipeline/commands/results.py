@@ -237,7 +237,7 @@ def report_command(words: list[str]) -> int:
         export(report, arguments.export, RUN_ERRORS.get(arguments.error))
         print_out(arguments.export / "contents.md")
     if arguments.card:
-        from bias_pipeline.report.model_card import model_card
+        from bias_pipeline.report.text_formats import model_card
 
         write_file(arguments.card, model_card(report).encode("utf-8", "replace"))
         print_out(arguments.card)

@@ -134,7 +134,7 @@ def submit_command(words: Sequence[str]) -> int:
     Args:
         words: overrides as of ``run``; ``hydra.launcher.<key>`` and ``cluster=`` say how to submit.
     """
-    from bias_pipeline.config.expansion import check_captioners
+    from bias_pipeline.sweeps.launch import check_captioners
 
     sweep = _prepare(arguments.expand_flags(words))
     check_captioners(sweep.overrides, sweep.first)

@@ -12,7 +12,7 @@ import yaml
 
 from bias_pipeline.analysis.behaviour import BEHAVIOURS, VERDICTS, is_tested, verdicts
 from bias_pipeline.analysis.feature_sensitivity import TITLES, Shift, is_steady, shifts_of
-from bias_pipeline.analysis.usability import Movement, Usability, movements_of, usability
+from bias_pipeline.analysis.power import Movement, Usability, movements_of, usability
 from bias_pipeline.io.terminal import print_out, print_table
 from bias_pipeline.metrics.base import QUESTIONS, MetricInfo
 from bias_pipeline.metrics.catalogue import infos, metric_class, metric_names, settings_of

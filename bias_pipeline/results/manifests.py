@@ -1,11 +1,14 @@
-"""Checks the shape of a result's manifest, so that readers need not."""
+"""Checks the shape of a result's manifest and draws, so that readers need not."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.metrics.base import TRAITS
+
+if TYPE_CHECKING:
+    from bias_pipeline.stats.bootstrap import Draws
 
 
 def checked(value: Any, kind: Any, name: str) -> Any:
@@ -55,6 +58,18 @@ def resamples(manifest: Mapping[str, Any]) -> int | None:
     for key in ("config", "stats", "resamples"):
         node = node.get(key) if isinstance(node, Mapping) else None
     return node if type(node) is int else None
+
+
+def check_draws(
+    draws: Mapping[str, Draws], manifest: Mapping[str, Any], parts: Collection[str], n_seeds: int
+) -> None:
+    """Refuse draws that do not fit the rows, the seeds or the number of resamplings."""
+    n_resamples = resamples(manifest)
+    for part, part_draws in draws.items():
+        n_drawn, n_columns = part_draws.resampled.shape
+        fits = n_resamples in (None, n_drawn) and not part_draws.trials <= 0
+        if part not in parts or not fits or n_columns != (n_seeds if part_draws.trained else 1):
+            raise ValueError(f"its draws of {part[:40]!r} do not fit its rows and settings")
 
 
 def _check_files(files: Mapping[str, Any]) -> None:

@@ -25,7 +25,7 @@ from bias_pipeline.io.digests import read_unchanged, sealed, sha256_of, unsealed
 from bias_pipeline.io.files import csv_text, read_csv, table_csv
 from bias_pipeline.io.json_files import load_json
 from bias_pipeline.io.terminal import redacted_data
-from bias_pipeline.results.manifests import check_manifest, checked, resamples
+from bias_pipeline.results.manifests import check_draws, check_manifest, checked
 from bias_pipeline.results.parquet import (
     DRAWS,
     EXCLUSIVE,
@@ -207,7 +207,8 @@ class ResultStore:
             return {}
         with self._reading(result.run_id, DRAWS):
             draws = read_draws(content)
-            _check_draws(draws, result)
+            parts, n_seeds = {row.part for row in result.rows}, len(result.rows[0].seeds)
+            check_draws(draws, result.manifest, parts, n_seeds)
         return draws
 
     def table(self, result: Result, name: str) -> list[dict[str, str]]:
@@ -245,10 +246,9 @@ class ResultStore:
         return read_unchanged(self.root / result.run_id / name, checksum)
 
     def save(self, result: Result) -> Result:
-        """Write a result; an existing one stays, a damaged one is renamed.
+        """Write a result, and return it as it will be read, so that nobody needs to.
 
-        Returns:
-            The result with rows and manifest as they will be read, so that nobody needs to.
+        An existing one stays, a damaged one is renamed.
 
         Raises:
             ResourceError: if the folder cannot be written.
@@ -292,11 +292,7 @@ class ResultStore:
 
     @contextmanager
     def claim(self, run_id: str) -> Iterator[None]:
-        """Claim a run; waits, with a warning, while another living process has it.
-
-        Raises:
-            ResourceError: if the folder cannot be written.
-        """
+        """Claim a run; waits, with a warning, while another living process has it."""
         with ExitStack() as stack:
             try:
                 stack.enter_context(claimed(self._claim(run_id)))
@@ -346,12 +342,11 @@ def rows_csv(
         >>> rows_csv([], ["encoder.order"]).strip().split(",")[-2:]
         ['seeds', 'encoder.order']
     """
-    lines = ([*asdict(r).values(), *_values(settings.get(r.run_id, {}), further)] for r in rows)
+    lines = []
+    for row in rows:
+        values = settings.get(row.run_id, {})
+        lines.append([*asdict(row).values(), *(values.get(name, "") for name in further)])
     return csv_text([[*COLUMNS, *further], *lines])
-
-
-def _values(settings: Mapping[str, str], names: Sequence[str]) -> list[str]:
-    return [settings.get(name, "") for name in names]
 
 
 def _json(result: Result, files: Mapping[str, str]) -> bytes:
@@ -398,11 +393,7 @@ def _parse(content: Any, run_id: str) -> Result:
 
 
 def result_of(row_records: Any, manifest: Any, run_id: str) -> Result:
-    """A result from rows and manifest as plain data.
-
-    Raises:
-        ValueError: or a similar error, if they are not rows of that run.
-    """
+    """A result from rows and manifest as plain data; a ValueError or similar if they are not."""
     rows = [_row(row) for row in row_records]
     check_manifest(manifest, {row.part for row in rows})
     if not rows or any(row.run_id != run_id for row in rows):
@@ -423,17 +414,6 @@ def _value(name: str, kind: str, value: Any) -> Any:
     if kind == "tuple[int, ...]":
         return tuple(checked(item, int, name) for item in checked(value, list, name))
     return checked(value, {"str": str, "int": int}[kind], name)
-
-
-def _check_draws(draws: Mapping[str, Draws], result: Result) -> None:
-    """Refuse draws that do not fit the rows, the seeds or the number of resamplings."""
-    parts, n_seeds = {row.part for row in result.rows}, len(result.rows[0].seeds)
-    n_resamples = resamples(result.manifest)
-    for part, part_draws in draws.items():
-        n_drawn, n_columns = part_draws.resampled.shape
-        fits = n_resamples in (None, n_drawn) and not part_draws.trials <= 0
-        if part not in parts or not fits or n_columns != (n_seeds if part_draws.trained else 1):
-            raise ValueError(f"its draws of {part[:40]!r} do not fit its rows and settings")
 
 
 def _files(result: Result | None) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""Jobs and sweeps: checks them, runs them by Hydra's launcher, collects the results."""
+"""Jobs and sweeps: expands ``all``, checks, runs by Hydra's launcher, collects the results."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import yaml
 
 from bias_pipeline.analysis.name_collisions import SWEPT, swept_names
 from bias_pipeline.config.compose import (
@@ -20,28 +23,32 @@ from bias_pipeline.config.compose import (
     CellConfig,
     ComposedCells,
     cell_of,
+    composed_cell,
     composer,
     new_invocation,
 )
-from bias_pipeline.config.expansion import ALL_CAPTIONERS, check_captioners, expand
 from bias_pipeline.config.hydra_composer import Loader, composition_message
 from bias_pipeline.config.overrides import (
     ALL_METRICS,
     check_names,
     check_size,
+    choices_in,
     expand_intersections,
     jobs_of,
     options_of,
     other_overrides,
     override_values,
+    quoted,
     representative_overrides,
     sweeps,
     unused_overrides,
 )
 from bias_pipeline.config.targets import PACKAGE
 from bias_pipeline.errors import ResourceError, UsageError
+from bias_pipeline.io.paths import conf_file, group_choices
 from bias_pipeline.io.progress import showing
 from bias_pipeline.io.terminal import print_out, redact_files, warn
+from bias_pipeline.results.settings import ANNOTATOR
 from bias_pipeline.sweeps import slurm
 from bias_pipeline.sweeps.job import VISIBLE, SweepBar, job, make_folder, run_recorded, sweep_bar
 from bias_pipeline.sweeps.outcomes import SweepOutcome, conclude
@@ -52,6 +59,7 @@ if TYPE_CHECKING:
     from omegaconf import DictConfig
 
     from bias_pipeline.results.store import Result
+
 JOBS = ".hydra_jobs"  # the folder of all jobs in that of results, as conf/config.yaml names it
 
 
@@ -253,3 +261,94 @@ def _show(sweep: SweepRequest) -> None:
                 print_out(*hydra.format_args_help(get_args_parser()).splitlines())
     except OmegaConfBaseException as error:
         raise UsageError(composition_message(error)) from error
+
+
+ALL_CAPTIONERS = "captioner=all"
+ALL_ANNOTATORS = f"{ANNOTATOR}=all"
+
+
+def expand(options: Namespace) -> list[str]:
+    """Overrides with those of an experiment's sweep, and ``all`` replaced by its values."""
+    overrides = [*options.overrides, *_sweep_of_experiment(options.overrides)]
+    for number, override in enumerate(overrides):
+        if override == ALL_METRICS:
+            overrides[number] = "metric=" + ",".join(group_choices("metric"))
+    if ALL_ANNOTATORS in overrides:
+        rest = [override for override in overrides if override != ALL_ANNOTATORS]
+        swept = ",".join(quoted(name) for name in _all_annotators(rest, options))
+        overrides[overrides.index(ALL_ANNOTATORS)] = f"{ANNOTATOR}={swept}"
+    if ALL_CAPTIONERS in overrides:
+        rest = [override for override in overrides if override != ALL_CAPTIONERS]
+        swept = ",".join(_all_captioners(rest, options))
+        overrides[overrides.index(ALL_CAPTIONERS)] = f"captioner={swept}"
+    return overrides
+
+
+def _sweep_of_experiment(overrides: Sequence[str]) -> list[str]:
+    """What an experiment's file sweeps over (``sweep:``), unless the command names the key."""
+    names = [word.partition("=")[2] for word in overrides if word.startswith("experiment=")]
+    if not names or names[-1] not in group_choices("experiment"):
+        return []
+    content = yaml.safe_load(conf_file("experiment", names[-1]).read_text(encoding="utf-8")) or {}
+    named = {word.lstrip("+").partition("=")[0] for word in overrides}
+    swept = content.get("sweep", {}).items()
+    return [f"{key}={values}" for key, values in swept if key not in named]
+
+
+def _all_annotators(overrides: Sequence[str], options: Namespace) -> Sequence[str]:
+    """``majority`` and the names of all annotators."""
+    from bias_pipeline.datasets.label_files import MAJORITY
+
+    rest = [override for override in overrides if override != ALL_CAPTIONERS]
+    cell = composed_cell(representative_overrides(rest), options)
+    dataset, attribute = cell.build("dataset"), cell.build("attribute")
+    names: Sequence[str] = dataset.annotators(attribute)
+    if not names:
+        raise UsageError(
+            f"{ALL_ANNOTATORS}: dataset {cell.choices['dataset']!r} has no labels by annotator"
+        )
+    return [MAJORITY, *names]
+
+
+def _all_captioners(overrides: Sequence[str], options: Namespace) -> Sequence[str]:
+    """The captioners that all swept data sets and attributes share."""
+    keys = ("dataset", "attribute")
+    swept = [o for o in overrides if sweeps(o) and o.partition("=")[0] in keys]
+    rest = [o for o in overrides if o not in swept]
+    captioners_by_choice = {
+        " ".join(chosen): _captioners_of([*rest, *chosen], options)
+        for chosen in product(*(choices_in(override) for override in swept))
+    }
+    names = next(iter(captioners_by_choice.values()))
+    odd = next(
+        (label for label, captioners in captioners_by_choice.items() if captioners != names), None
+    )
+    if odd:
+        raise UsageError(
+            f"captioner=all: {odd} has the captioners {', '.join(captioners_by_choice[odd])}, "
+            f"{next(iter(captioners_by_choice))} has {', '.join(names)}; name the captioners to run"
+        )
+    return names
+
+
+def _captioners_of(overrides: Sequence[str], options: Namespace) -> Sequence[str]:
+    cell = composed_cell(representative_overrides(overrides), options)
+    names = cell.build("dataset").everyone(cell.build("attribute"))
+    if not names:
+        raise UsageError(
+            f"captioner=all: dataset {cell.choices['dataset']!r} has no captioner file for this "
+            "attribute, so there is nothing to run"
+        )
+    return names
+
+
+def check_captioners(overrides: Sequence[str], first: CellConfig) -> None:
+    """Refuse a sweep with an unknown captioner before its first job, ``first``, runs."""
+    swept = {override.partition("=")[0] for override in overrides if sweeps(override)}
+    names = [override for override in overrides if override.startswith("captioner=")]
+    if "captioner" not in swept or any(key.partition(".")[0] == "dataset" for key in swept):
+        return
+    dataset = first.build("dataset")
+    for name in names[-1].partition("=")[2].split(","):
+        if name.replace("_", "").isalnum():  # else an expression, which Hydra checks
+            dataset.check_captioner(name)

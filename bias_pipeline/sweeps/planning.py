@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bias_pipeline.config.compose import CellConfig, ComposedCells
-from bias_pipeline.config.expansion import check_captioners
 from bias_pipeline.config.overrides import jobs_of
 from bias_pipeline.errors import AbsentModelError, BiasPipelineError, NotApplicableError, SweepError
 from bias_pipeline.io.progress import duration
 from bias_pipeline.io.terminal import print_out, print_table
 from bias_pipeline.metrics import catalogue
 from bias_pipeline.results.store import Result, ResultStore
-from bias_pipeline.sweeps.launch import parse_sweep
+from bias_pipeline.sweeps.launch import check_captioners, parse_sweep
 from bias_pipeline.sweeps.outcomes import differing
 
 _PASSED_OVER = (NotApplicableError, AbsentModelError)

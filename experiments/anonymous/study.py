@@ -23,11 +23,12 @@ from bias_pipeline.analysis.anonymous import (
     LARGEST,
     PEOPLE,
     AnonymousRow,
+    anonymous_attack,
+    anonymous_corpus,
     attack_row,
     human_scores,
     people_rows,
 )
-from bias_pipeline.analysis.anonymous_attack import anonymous_attack, anonymous_corpus
 from bias_pipeline.array_types import IntArray
 from bias_pipeline.cell import run_cell
 from bias_pipeline.config import compose

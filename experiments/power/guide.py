@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from bias_pipeline.analysis.power import Power, measured_of
-from bias_pipeline.analysis.usability import (
+from bias_pipeline.analysis.power import (
     MATCHED,
     PLANTED,
+    Power,
     Usability,
+    measured_of,
     movements_of,
     usability,
 )

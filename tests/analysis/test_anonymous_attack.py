@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from bias_pipeline.analysis.anonymous_attack import anonymous_attack, anonymous_corpus, joined
+from bias_pipeline.analysis.anonymous import anonymous_attack, anonymous_corpus, joined
 from bias_pipeline.config.compose import cell
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.predictions import LabelledCaptions

@@ -5,12 +5,13 @@ import math
 import pytest
 
 from bias_pipeline.analysis.conclusion_checks import LIMITS
-from bias_pipeline.analysis.power import measured, measured_of
-from bias_pipeline.analysis.usability import (
+from bias_pipeline.analysis.power import (
     MATCHED,
     NO,
     ONLY_YES,
     YES,
+    measured,
+    measured_of,
     movements_of,
     usability,
 )

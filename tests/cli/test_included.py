@@ -16,10 +16,11 @@ import pytest
 import yaml
 
 import bias_pipeline as bp
-from bias_pipeline.config import expansion, overrides, targets
+from bias_pipeline.config import overrides, targets
 from bias_pipeline.config.targets import is_allowed
 from bias_pipeline.io.paths import VARIABLE
 from bias_pipeline.metrics import catalogue
+from bias_pipeline.sweeps import launch
 from tests.cli.commands import results, rows
 from tests.corpora import REPOSITORY
 from tests.documents import own_package
@@ -100,7 +101,7 @@ def test_help_offers_what_is_included(run):
 
 def test_all_metrics_are_those_of_ones_own_too(monkeypatch):
     monkeypatch.setenv(VARIABLE, "mine")
-    (word,) = expansion.expand(overrides.options_of(["metric=all"]))
+    (word,) = launch.expand(overrides.options_of(["metric=all"]))
     assert "silence" in word.partition("=")[2].split(",")
 
 

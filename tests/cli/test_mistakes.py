@@ -124,7 +124,7 @@ def test_all_captioners_are_those_that_the_data_permit(run, monkeypatch, caption
 
     monkeypatch.setattr(outcomes, "_outcome", with_one_refused)
     monkeypatch.setattr(
-        "bias_pipeline.config.expansion._all_captioners", lambda *_: ["faithful", "terse"]
+        "bias_pipeline.sweeps.launch._all_captioners", lambda *_: ["faithful", "terse"]
     )
     ended, printed = run("metric=gender_error", f"captioner={captioner}", *SMALL)
     assert ended == code, printed

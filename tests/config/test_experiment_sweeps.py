@@ -3,8 +3,8 @@
 import pytest
 
 from bias_pipeline.config import compose
-from bias_pipeline.config.expansion import expand
 from bias_pipeline.config.overrides import options_of
+from bias_pipeline.sweeps.launch import expand
 
 
 def expanded(*words: str) -> list[str]:

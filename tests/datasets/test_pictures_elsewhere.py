@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bias_pipeline.analysis.inventory import inventory
+from bias_pipeline.commands.data import inventory
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.pictures import Elsewhere, Pictures
 from bias_pipeline.errors import DataError, NotApplicableError

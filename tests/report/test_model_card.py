@@ -7,8 +7,8 @@ from huggingface_hub import EvalResult, ModelCard
 
 from bias_pipeline.commands.main import main
 from bias_pipeline.errors import DataError
-from bias_pipeline.report.model_card import model_card
 from bias_pipeline.report.page import Report, report_of
+from bias_pipeline.report.text_formats import model_card
 from bias_pipeline.results.store import Result, ResultStore
 from tests.report.test_page import directional, result
 from tests.report.test_tables import HOSTILE
