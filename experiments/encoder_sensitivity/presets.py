@@ -1,4 +1,4 @@
-"""DBAC's Tables 5, 6, 9 to 11, 13 and 14 by the presets: contextual alignment, three layers.
+"""DBAC's Tables 5, 6 and 9 to 15 by the presets: contextual alignment, three layers.
 
 Usage: python -m experiments.encoder_sensitivity.presets [DATA_ROOT [OUTPUTS]]
 
@@ -21,6 +21,7 @@ import pandas as pd
 
 from bias_pipeline.analysis.sensitivity import coefficient_of_variation
 from bias_pipeline.report.tables import number
+from experiments.study import CAPTIONERS as PUBLISHED
 from experiments.study import attempted, lic_data, markdown, published, read_rows, write_page
 
 HERE = Path(__file__).resolve().parent
@@ -36,13 +37,18 @@ SCRATCH = {
     "birnn": "rnn_bidirectional",
     "transformer5": "transformer_5_head",
 }
+PRETRAINED = {"minilm": "minilm"}
 PRESETS = {"gender": "dbac_table5", "race_unsure": "dbac_table6"}
 # Of race, those whose files have images labelled Unsure.
 CAPTIONERS = {"gender": ["all"], "race_unsure": ["sat", "fc", "att2in", "transformer"]}
 # Captions hardly name skin tone, so the groups of T->A are those of the images' labels.
 PRIOR = {"gender": "counts", "race_unsure": "labels"}
-# The paper's tables of DBAC, of LIC, and of their coefficients of variation.
-PRINTED = {"gender": ("10", "11", "5a"), "race_unsure": ("13", "14", "6a")}
+# The paper's tables of DBAC, of LIC, and of their coefficients of variation: networks from scratch,
+# then pre-trained ones.
+PRINTED = {
+    "gender": (("10", "11", "5a"), ("12a", "12b", "5b")),
+    "race_unsure": (("13", "14", "6a"), ("15a", "15b", "6b")),
+}
 PARTS = {"a_to_t": "DBAC A→T", "t_to_a": "DBAC T→A", "score": "LIC"}
 FEWEST = 3  # encoders of which a coefficient of variation is given
 KEYS = ["preset", "attribute", "metric", "encoder", "captioner", "part"]
@@ -64,6 +70,12 @@ def plan() -> Iterator[dict[str, str]]:
             yield {**words, "metric": "dbac", "metric.prior": PRIOR[attribute]}
             yield {**words, "metric": "lic", "metric.learning_curve": "false"}
     yield {"experiment": "dbac_table9", "captioner": "all", "encoder": "lstm", "metric": "dbac"}
+    for attribute, encoder in product(PRESETS, PRETRAINED):
+        captioners = PUBLISHED if attribute == "gender" else CAPTIONERS[attribute]
+        for captioner in captioners:
+            words = {"experiment": PRESETS[attribute], "captioner": captioner, "encoder": encoder}
+            yield {**words, "metric": "dbac", "metric.prior": PRIOR[attribute]}
+            yield {**words, "metric": "lic", "metric.learning_curve": "false"}
 
 
 def is_there(rows: pd.DataFrame, words: Mapping[str, str]) -> bool:
@@ -86,19 +98,26 @@ def run(data: Path, outputs: Path) -> None:
         rows.to_csv(ROWS, index=False, float_format="%.5g")
 
 
-def scores(rows: pd.DataFrame, preset: str, part: str) -> pd.DataFrame:
+def scores(
+    rows: pd.DataFrame, preset: str, part: str, encoders: Mapping[str, str] = SCRATCH
+) -> pd.DataFrame:
     """Captioners by encoders, under the paper's names of encoders."""
     chosen = rows[(rows["preset"] == preset) & (rows["part"] == part)]
     table = chosen.pivot_table(index="captioner", columns="encoder", values="value", sort=False)
-    return table[[name for name in SCRATCH if name in table]].rename(columns=SCRATCH)
+    return (
+        table[[name for name in encoders if name in table]]
+        .dropna(how="all")
+        .rename(columns=encoders)
+    )
 
 
 def beside_printed(rows: pd.DataFrame, attribute: str) -> Iterator[tuple[str, str]]:
     """Our score and the printed one in every cell, and how well they agree by encoder."""
-    dbac, lic, _ = PRINTED[attribute]
-    for part, name in PARTS.items():
+    families = zip((SCRATCH, PRETRAINED), PRINTED[attribute], strict=True)
+    for (encoders, (dbac, lic, _)), (part, name) in product(families, PARTS.items()):
         table = lic if part == "score" else dbac
-        ours, printed = scores(rows, PRESETS[attribute], part), published("dbac", table, "")
+        ours = scores(rows, PRESETS[attribute], part, encoders)
+        printed = published("dbac", table, "")
         if ours.empty:
             continue
         printed = printed.reindex(index=ours.index, columns=ours.columns)
@@ -121,7 +140,7 @@ def _order(ours: pd.Series, printed: pd.Series) -> float:
 
 def variation(rows: pd.DataFrame, attribute: str) -> Iterator[tuple[str, str]]:
     """Coefficients of variation over encoders, how far DBAC's are below LIC's, and deviations."""
-    printed = published("dbac", PRINTED[attribute][2], "")
+    printed = published("dbac", PRINTED[attribute][0][2], "")
     coefficients, spreads, title = {}, {}, ""
     for part, name in PARTS.items():
         table = scores(rows, PRESETS[attribute], part).dropna()
