@@ -411,12 +411,14 @@ def test_a_further_column_of_labels_changes_nothing_of_what_is_run_for_gender(
 
 
 def test_it_names_the_command_of_what_there_is_no_time_for(run, few, tmp_path, monkeypatch):
+    plan = auditing.Plan(["gender_error"], ["dbac"], 1, 1.0)
+    monkeypatch.setattr(auditing, "plan_for", lambda *_, **__: plan)
     monkeypatch.setattr(planning, "print_plan", lambda *_, **__: 0)  # what is printed before it
     table = [line.split(",") for line in (few / "attributes.csv").read_text().splitlines()]
     (tmp_path / "labels.csv").write_text("\n".join(",".join(row[:3]) for row in table))
     people = str(few / "annotations" / "captions.json")
     words = ["audit", captions(few), "--attributes", "labels.csv", "--captions", people]
-    _, text = run(*words, "--dry-run", "--minutes", "0.001")
+    _, text = run(*words, "--dry-run")
     assert "race: no time for dbac; --minutes gives more, or: " in text, text
     assert "python -m bias_pipeline metric=dbac dataset=coco" in text, text
 

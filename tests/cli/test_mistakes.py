@@ -11,6 +11,7 @@ from bias_pipeline.datasets.scenes.dataset import write_scenes
 from bias_pipeline.datasets.scenes.world import generate
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.learning.loop import require_devices
+from bias_pipeline.sweeps import audit as auditing
 from bias_pipeline.sweeps import launch, outcomes, slurm
 from tests.cli.commands import SMALL, Run
 
@@ -135,9 +136,10 @@ def test_all_captioners_are_those_that_the_data_permit(run, monkeypatch, caption
 
 @pytest.fixture
 def unrun(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Audits whose cells are not run."""
-    nothing = outcomes.SweepOutcome(Path())
+    """Audits that plan one cell an attribute, and run none."""
+    nothing, plan = outcomes.SweepOutcome(Path()), auditing.Plan(["gender_error"], [], 1, 1.0)
     monkeypatch.setattr(launch, "run_cells", lambda *_, **__: nothing)
+    monkeypatch.setattr(auditing, "plan_for", lambda *_, **__: plan)
 
 
 @pytest.fixture(scope="module")
