@@ -326,14 +326,7 @@ class Ensemble(pl.LightningModule):
 
 
 def checkpoint_name(version: int, recipe: Recipe, data: str, job: TrainingJob) -> str:
-    """A name (hex digest) from all settings that change an attacker's weights.
-
-    Args:
-        version: of attackers.
-        recipe: of this one.
-        data: digest of its inputs.
-        job: of the attacker.
-    """
+    """A name (hex digest) from all settings that change an attacker's weights."""
     spec = json.dumps(recipe.spec, sort_keys=True)
     sha = hashlib.sha256(f"{version} {spec} {data} {job.seed} {recipe.parts}".encode())
     for rows in (job.train, job.validation):

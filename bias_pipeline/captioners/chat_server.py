@@ -213,10 +213,6 @@ class AnswerCounts:
     def captions(self, image: str, answers: Sequence[Answer]) -> AnsweredCaptions:
         """The captions of a photo, empty where the model gave none.
 
-        Args:
-            image: its id.
-            answers: one for each of its captions.
-
         Raises:
             UnreadableError: if the service failed, so that asking again may help.
         """
@@ -286,13 +282,7 @@ class Fault:
 
 
 def server_fault(error: BaseException, server: ChatServer, timeout_s: float) -> Fault:
-    """What an exception of the client means.
-
-    Args:
-        error: of a request.
-        server: that was asked.
-        timeout_s: how long an answer may take.
-    """
+    """What an exception of the client means."""
     import openai
 
     if isinstance(error, TimeoutError | openai.APITimeoutError):

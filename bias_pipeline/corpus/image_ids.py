@@ -77,9 +77,6 @@ def short_id(identifier: str) -> str:
 def short_forms(files: Collection[Collection[str]]) -> Mapping[str, str] | None:
     """Each long id to its short form.
 
-    Args:
-        files: the ids of each file.
-
     Returns:
         None if two ids of one file would become the same: they are different images, so ids are
         used as written.

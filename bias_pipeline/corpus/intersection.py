@@ -120,9 +120,6 @@ def cross_attributes(parts: Sequence[Grouping]) -> Grouping:
     """The groups of two attributes together; images of no group of either are strata.
 
     The group of the product is unsure where one of the two is unsure.
-
-    Args:
-        parts: two groupings of the same images.
     """
     first, second = parts
     known = (first.codes >= 0) & (second.codes >= 0)
@@ -185,10 +182,6 @@ def without_small_groups(corpus: Corpus, attribute: str) -> Corpus:
     """A corpus whose small groups are removed (their images become strata), with a note.
 
     Unchanged if fewer than two groups would remain.
-
-    Args:
-        corpus: what is scored.
-        attribute: whose groups attackers guess.
     """
     grouping = corpus.groupings[attribute]
     sizes = np.array(list(grouping.sizes.values()))

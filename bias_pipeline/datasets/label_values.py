@@ -119,9 +119,6 @@ TIE = "no majority"
 def majority(votes: Iterable[tuple[str, float]]) -> str:
     """The label with the greatest sum of weights, None for a tie.
 
-    Args:
-        votes: label and weight of each annotator.
-
     Example:
         >>> majority([("Male", 1), ("Male", 1), ("Female", 1)])
         'Male'

@@ -52,10 +52,6 @@ def load_pickle(path: Path, *, limits: UnpicklingLimits = DEFAULT_LIMITS) -> obj
 
     Tuples come back as lists, half surrogate pairs as U+FFFD. May be called from any thread.
 
-    Args:
-        path: the file.
-        limits: what reading it may cost.
-
     Returns:
         Lists, dicts with str keys, str, int, float, bool and None.
 

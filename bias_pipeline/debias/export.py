@@ -134,14 +134,6 @@ def prompt_numbers(
 ) -> dict[str, Float64Array]:
     """The arrays that ``load_debias.py`` needs to change states, by name.
 
-    Args:
-        reading: see the module.
-        texts: the model's text half.
-        debias: the debiasing to fit.
-        attribute: whose groups.
-        names: of the K groups.
-        seed: of random draws.
-
     Raises:
         NotApplicableError: if no words tell the groups.
         UsageError: if the debiasing is not fitted to texts, or does not edit them.

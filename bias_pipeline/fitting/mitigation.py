@@ -102,12 +102,7 @@ def caption_shares(weights: Float64Array, captions: Captions) -> Float64Array:
 
 
 def write_weights(path: Path, weights: Mapping[str, float]) -> None:
-    """Write the table that ``fit --weights`` reads.
-
-    Args:
-        path: a Parquet file.
-        weights: image id to weight.
-    """
+    """Write the table that ``fit --weights`` reads."""
     from io import BytesIO
 
     import pandas as pd
@@ -190,12 +185,7 @@ class Equalizer:
         return members
 
     def inputs(self, backbone: Backbone, images: LabelledCaptions) -> HiddenInputs:
-        """The pictures of some images with people hidden.
-
-        Args:
-            backbone: how the captioner sees pictures.
-            images: a caption of each image.
-        """
+        """The pictures of some images with people hidden."""
         pictures = self.hidden.take(images.captions.image_rows)
         able = np.flatnonzero(pictures.present)
         places = np.full(len(pictures), -1)

@@ -349,12 +349,6 @@ def ahead(
 ) -> Generator[T, None, None]:
     """Results in the order of the items, computed by threads a little ahead of their use.
 
-    Args:
-        function: applied to each item.
-        items: its arguments.
-        threads: number of threads.
-        window: most results that may wait.
-
     Example:
         >>> list(ahead(abs, [-2, 3, -4], threads=2, window=1))
         [2, 3, 4]

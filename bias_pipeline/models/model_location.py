@@ -341,10 +341,6 @@ _KERNELS = ("kernel_config", "use_kernels", "quantization_config")
 def require_vocabulary(folder: Path, files: Collection[str]) -> None:
     """Refuse a model without its tokenizer: the library would make an empty one.
 
-    Args:
-        folder: the model's.
-        files: that lie in it.
-
     Raises:
         ResourceError: naming the possible files.
     """

@@ -53,10 +53,6 @@ def require_known(model: Pretrained) -> None:
 def require_image_text(model: Pretrained, others: tuple[str, ...]) -> None:
     """Check that a model of transformers writes texts about pictures.
 
-    Args:
-        model: of any kind.
-        others: kinds to name in the message.
-
     Raises:
         DataError: if it does not.
         ResourceError: if the installed transformers does not know its kind.

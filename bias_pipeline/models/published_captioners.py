@@ -39,11 +39,7 @@ def published_captioners() -> tuple[PublishedCaptioner, ...]:
 
 
 def fetched_models(kind: str) -> list[str]:
-    """The models of a kind in the hub's cache, by their names.
-
-    Args:
-        kind: a model type of transformers.
-    """
+    """The models of a kind in the hub's cache, by their names."""
     names = set()
     for path in hub_cache().glob("models--*/snapshots/*/config.json"):
         try:

@@ -75,10 +75,6 @@ class Decoding:
 def describe_decoding(decoding: Decoding, added: Mapping[str, Any]) -> str:
     """How captions are decoded, in words.
 
-    Args:
-        decoding: as the user chose it.
-        added: by the model's own file.
-
     Example:
         >>> describe_decoding(Decoding(beams=3), {"length_penalty": 2.0})
         "best of 3 beams, at most 30 tokens, the model's own length_penalty=2.0"

@@ -242,12 +242,6 @@ def check_fit(
 ) -> None:
     """Check that a file has each weight of a network in its size, and no other.
 
-    Args:
-        weights: of the file.
-        shapes: of the network's.
-        path: of the file.
-        why: the explanation of a wrong size.
-
     Raises:
         DataError: naming the first weight that is not.
     """

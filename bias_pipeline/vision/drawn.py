@@ -79,10 +79,6 @@ def with_regions(file: Path, photo: Image, regions: Iterable[Region]) -> Drawn:
 def sized(regions: Iterable[Region], size: tuple[int, int]) -> tuple[Region, ...]:
     """Regions with the size of their picture; those without one get the file's.
 
-    Args:
-        regions: of one picture.
-        size: height and width of its file.
-
     Example:
         >>> sized([Region("dog", (0, 0, 1, 1), (0, 0))], (2, 3))[0].size
         (2, 3)

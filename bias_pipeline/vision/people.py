@@ -117,11 +117,6 @@ def outline_mask(region: Region, height: int, width: int) -> BoolArray:
 
     In a smaller picture: all pixels that it covers partly.
 
-    Args:
-        region: one that is outlined.
-        height: of the picture that is read.
-        width: of the picture that is read.
-
     Raises:
         ValueError: if the outline is invalid, such as run lengths of another size.
     """

@@ -89,10 +89,6 @@ def captions_without_marks(world: World, dials: BiasSettings) -> dict[int, str]:
     assume none. What it imagines (``a_to_t``) follows that group too, said or not. All else is as
     in :func:`world_captions`.
 
-    Args:
-        world: whose people are drawn without marks.
-        dials: of the captioner.
-
     Returns:
         Image id to caption.
 
@@ -195,9 +191,6 @@ def imagined_tables(dials: BiasSettings) -> dict[str, Float64Array]:
 @lru_cache(maxsize=8)
 def group_evidence(attribute: str) -> Mapping[str, Float64Array]:
     """How strongly each option suggests each group.
-
-    Args:
-        attribute: the one in question.
 
     Returns:
         Slot name to (K, n) natural logarithms of P(option | group) in the world.

@@ -232,9 +232,6 @@ def _image(
 def spoken(labels: Mapping[str, str]) -> dict[str, str]:
     """The groups that a person recognises in the picture.
 
-    Args:
-        labels: attribute to raw label.
-
     Returns:
         Attribute to group, "" where the label is "Unsure".
 

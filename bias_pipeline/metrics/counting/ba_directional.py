@@ -50,18 +50,13 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
     A->T compares how often tasks are named with how often they are labelled, so a captioner that
     names few objects scores below 0 whatever its bias: read it with the mention rates.
 
+    Other settings are those of
+    :class:`~bias_pipeline.metrics.counting.sides.LabelledTaskMetric`.
+
     Args:
-        attribute: see :class:`~bias_pipeline.metrics.counting.sides.LabelledTaskMetric`.
-        task: see there.
-        stats: see there.
-        labels: see there.
-        groups: see there.
-        unclear: see there.
         tie: see :func:`~bias_pipeline.metrics.functional.amplification.directional_pairs`.
         denominator: see there.
         undefined: see :func:`~bias_pipeline.metrics.functional.amplification.ba_directional`.
-        words: see :class:`~bias_pipeline.metrics.counting.sides.LabelledTaskMetric`.
-        exclude_tasks: see there.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

@@ -43,17 +43,12 @@ class BiasAmplificationMALS(LabelledTaskMetric):
     the number depends less on how many images there are; ``published:*`` use the same images for
     both and count 0/0 as no change, as the paper and its code do.
 
+    Other settings are those of
+    :class:`~bias_pipeline.metrics.counting.sides.LabelledTaskMetric`.
+
     Args:
-        attribute: see :class:`~bias_pipeline.metrics.counting.sides.LabelledTaskMetric`.
-        task: see there.
-        stats: see there.
-        labels: see there.
-        groups: see there.
-        unclear: see there.
         predictions: see :func:`~bias_pipeline.metrics.functional.amplification.mals_tasks`.
         absent: see :func:`~bias_pipeline.metrics.functional.amplification.ba_mals`.
-        words: see :class:`~bias_pipeline.metrics.counting.sides.LabelledTaskMetric`.
-        exclude_tasks: see there.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

@@ -58,13 +58,10 @@ class MultiDirectional(LabelledTaskMetric):
     The corpus has no training labels, so changes are taken against its own labels, as the public
     code does; :mod:`bias_pipeline.metrics.functional.amplification` takes training labels too.
 
+    Other settings are those of
+    :class:`~bias_pipeline.metrics.counting.sides.LabelledTaskMetric`.
+
     Args:
-        attribute: see :class:`~bias_pipeline.metrics.counting.sides.LabelledTaskMetric`.
-        task: see there.
-        stats: see there.
-        labels: see there.
-        groups: see there.
-        unclear: see there.
         sets: all ``subsets`` of images' tasks (the paper) or only their ``complete`` sets (the
             public code).
         max_size: the largest set.
@@ -72,8 +69,6 @@ class MultiDirectional(LabelledTaskMetric):
         absolute: whether headlines are means of absolute changes (the paper) or signed.
         denominator: see
             :func:`~bias_pipeline.metrics.functional.amplification.directional_pairs`.
-        words: see :class:`~bias_pipeline.metrics.counting.sides.LabelledTaskMetric`.
-        exclude_tasks: see there.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

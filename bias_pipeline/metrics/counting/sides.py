@@ -196,12 +196,7 @@ def counts_of_folds(sums: Sums, n_groups: int) -> Counts:
 
 
 def mention_rates(counts: Counts, of: str = "") -> dict[PartName, Float64Array]:
-    """How many tasks an observation has on average, by captions and by labels.
-
-    Args:
-        counts: of tasks.
-        of: what is counted instead of tasks.
-    """
+    """How many tasks an observation has on average, by captions and by labels."""
     return {
         PartName("mentions", side="model", detail=of): share(
             counts.task_given_group.sum(axis=(-2, -1)), counts.captioned.sum(axis=-1)

@@ -98,10 +98,6 @@ def annotated(corpus: Corpus, excluded: Collection[str]) -> Contexts:
     known objects that show it. The paper reads P(c) so: an object in every picture says nothing
     about the people in it.
 
-    Args:
-        corpus: with objects.
-        excluded: objects that do not count.
-
     Raises:
         NotApplicableError: if the corpus has no objects.
     """

@@ -202,11 +202,7 @@ class Reranker:
     n: int  # how many of a ranking are ordered again; the rest stays behind them
 
     def note(self, *, debiased: bool) -> str:
-        """A note on the reordering.
-
-        Args:
-            debiased: whether vectors are debiased.
-        """
+        """A note on the reordering."""
         chose = "; the debiasing only chose them" if debiased else ""
         return (
             f"the first {self.n} of each ranking are in the order in which the encoder judges them "
