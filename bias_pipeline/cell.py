@@ -13,9 +13,8 @@ from dataclasses import asdict, dataclass, replace
 
 from bias_pipeline import __version__
 from bias_pipeline.corpus.corpus import SIDES, Corpus
-from bias_pipeline.corpus.intersection import without_small_groups
-from bias_pipeline.corpus.label_noise import LabelNoise
 from bias_pipeline.corpus.predictions import Training
+from bias_pipeline.corpus.regrouping import LabelNoise, without_small_groups
 from bias_pipeline.corpus.split import Split, seeds_in
 from bias_pipeline.io.progress import bar
 from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Part, Score

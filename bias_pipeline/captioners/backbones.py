@@ -23,8 +23,8 @@ from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.models.pretrained import device_of
 from bias_pipeline.models.timm_networks import TimmRegions, find_timm
-from bias_pipeline.vision.drawn import VERSION as PIXELS_VERSION
-from bias_pipeline.vision.drawn import in_size, pixel_table
+from bias_pipeline.vision.photos import VERSION as PIXELS_VERSION
+from bias_pipeline.vision.photos import in_size, pixel_table
 
 if TYPE_CHECKING:
     from torch import nn

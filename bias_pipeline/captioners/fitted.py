@@ -1,7 +1,7 @@
 """Captioners fitted by this program: their folder, captions and answers.
 
 A folder has weights (safetensors), configuration, vocabulary, preprocessing and a README; reading
-it runs no code.
+it runs no code. A grounded captioner writes its captions for an emotion.
 """
 
 from __future__ import annotations
@@ -12,31 +12,93 @@ from dataclasses import asdict, dataclass, fields
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from bias_pipeline.array_types import Float32Array
 from bias_pipeline.captioners.backbones import PixelBackbone, PixelInputs
 from bias_pipeline.captioners.grit import DetectorBackbone, Grit
-from bias_pipeline.captioners.grounding import PREDICTED, Emotion, check_emotion, emotion_of
 from bias_pipeline.captioners.prompt import N_SPECIAL, PAD, START, UNKNOWN, Prompt
 from bias_pipeline.captioners.prompted import PromptCaptioner
 from bias_pipeline.captioners.sat import Sat
 from bias_pipeline.corpus.pictures import Pixels
-from bias_pipeline.errors import DataError, NotApplicableError, ResourceError
+from bias_pipeline.datasets.tables import SUFFIXES, check_file, open_rows
+from bias_pipeline.errors import (
+    DataError,
+    NotApplicableError,
+    ResourceError,
+    UsageError,
+    did_you_mean,
+)
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.models.picture_text import Question
 from bias_pipeline.models.pretrained import WEIGHTS, Pretrained, first_line
 from bias_pipeline.models.sampling import Decoding, Noise, several
 from bias_pipeline.models.weight_files import read_numbers
-from bias_pipeline.vision.drawn import read_pixels
 from bias_pipeline.vision.masking import PhotoReader
-from bias_pipeline.vision.photos import image_id, read_photo
+from bias_pipeline.vision.photos import image_id, read_photo, read_pixels
 
 if TYPE_CHECKING:
     import torch
     from PIL.Image import Image
+
+Emotion: TypeAlias = str | Mapping[str, str]
+PREDICTED = "predicted"  # the emotion that the captioner's own head gives
+
+
+def read_emotion(text: str) -> Emotion:
+    """What ``--emotion`` names: an emotion, ``predicted``, or a table's image id to emotion."""
+    path = Path(text)
+    if path.suffix.lower() not in SUFFIXES:
+        return text
+    rows = open_rows(check_file(path), what="a table with image_id, emotion")
+    rows.require("image_id", "emotion")
+    emotions: dict[str, str] = {}
+    for number, row in rows.items:
+        image = image_id(rows.id(number, row, "image_id"))
+        emotion = rows.text(number, row, "emotion").replace(" ", "_")
+        if emotions.setdefault(image, emotion) != emotion:
+            rows.refuse(number, f"image {image} has two emotions; keep one")
+    return emotions
+
+
+def check_emotion(model: str, known: Sequence[str], emotion: Emotion | None) -> None:
+    """Refuse an emotion that a captioner cannot be grounded in.
+
+    Args:
+        model: its name, for messages.
+        known: its emotions, empty if it is not grounded.
+        emotion: see :func:`read_emotion`; None if none was given.
+
+    Raises:
+        UsageError: naming those that it knows.
+    """
+    if not known and emotion is not None:
+        raise UsageError(f"{model}: its captions are grounded in no emotion; leave out --emotion")
+    if known and emotion is None:
+        raise UsageError(
+            f"{model}: its captions are grounded in an emotion; give --emotion {PREDICTED}, a "
+            f"table, or one of {', '.join(known)}"
+        )
+    allowed = known if isinstance(emotion, Mapping) else (*known, PREDICTED)
+    for name in emotion.values() if isinstance(emotion, Mapping) else (emotion,):
+        if name is not None and name not in allowed:
+            raise UsageError(f"--emotion: {name!r} is unknown; {did_you_mean(name, allowed)}")
+
+
+def emotion_of(image: str, emotion: Emotion) -> str:
+    """The emotion of one image.
+
+    Raises:
+        DataError: if the table has none of it.
+    """
+    if isinstance(emotion, str):
+        return emotion
+    if image not in emotion:
+        raise DataError(f"--emotion: the table has no emotion of image {image}; add it")
+    return emotion[image]
+
 
 VERSION = 1  # raise it whenever the same folder would give other captions or answers
 CLASSES: Mapping[str, type[Sat] | type[Grit]] = {"sat": Sat, "grit": Grit}
@@ -239,7 +301,7 @@ class FittedCaptioner:
         device: where to compute.
         decoding: how words are chosen; its prompt must be empty.
         reader: how photos are read.
-        emotion: what captions are grounded in (:mod:`bias_pipeline.captioners.grounding`); None for
+        emotion: what captions are grounded in (:mod:`bias_pipeline.captioners.fitted`); None for
             a captioner that is not grounded.
 
     Raises:

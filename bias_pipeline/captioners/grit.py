@@ -28,8 +28,8 @@ from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io.digests import digest_of
 from bias_pipeline.models.grit.sizes import SIZES, GritSize, read_vocabulary, shared_rows
 from bias_pipeline.models.pretrained import device_of
-from bias_pipeline.vision.drawn import VERSION as PIXELS_VERSION
-from bias_pipeline.vision.drawn import pixel_table
+from bias_pipeline.vision.photos import VERSION as PIXELS_VERSION
+from bias_pipeline.vision.photos import pixel_table
 
 if TYPE_CHECKING:
     import torch

@@ -30,7 +30,7 @@ from bias_pipeline.models.model_location import MAIN, require_preprocessing, req
 from bias_pipeline.models.picture_text import KINDS, PictureText, Question
 from bias_pipeline.models.picture_text import KINDS as PUBLISHED
 from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrained
-from bias_pipeline.vision.drawn import VERSION as PIXELS_VERSION
+from bias_pipeline.vision.photos import VERSION as PIXELS_VERSION
 
 if TYPE_CHECKING:
     from bias_pipeline.captioners.nets import TunedNet

@@ -16,8 +16,7 @@ from bias_pipeline.captioners.batch_files import (
 )
 from bias_pipeline.captioners.chat_server import ChatServer
 from bias_pipeline.captioners.fitted import KINDS as FITTED
-from bias_pipeline.captioners.fitted import FittedCaptioner
-from bias_pipeline.captioners.grounding import check_emotion, read_emotion
+from bias_pipeline.captioners.fitted import FittedCaptioner, check_emotion, read_emotion
 from bias_pipeline.captioners.served import ServedBar, ServedCaptioner
 from bias_pipeline.commands.arguments import Parser, file_of, number
 from bias_pipeline.commands.photos import (

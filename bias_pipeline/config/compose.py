@@ -30,7 +30,7 @@ from bias_pipeline.config.targets import (
 )
 from bias_pipeline.config.yaml_files import check_resolved
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
-from bias_pipeline.corpus.label_noise import LabelNoise
+from bias_pipeline.corpus.regrouping import LabelNoise
 from bias_pipeline.corpus.split import SplitRule, seeds_of
 from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.debias.base import Debias

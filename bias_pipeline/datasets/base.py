@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import BLANK_LIMIT, Corpus
-from bias_pipeline.corpus.intersection import scored_corpus, with_attributes
+from bias_pipeline.corpus.regrouping import scored_corpus, with_attributes
 from bias_pipeline.declared import Configurable
 from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError, did_you_mean
 
@@ -79,7 +79,7 @@ class Dataset(Configurable, ABC):
 
         Raises:
             BiasPipelineError: see :meth:`load` and
-                :func:`~bias_pipeline.corpus.intersection.scored_corpus`.
+                :func:`~bias_pipeline.corpus.regrouping.scored_corpus`.
         """
         corpora = [self.load(captioner, single) for single in attribute.singles]
         corpus = replace(scored_corpus(corpora, attribute, limit), shown_under=self.shown_under)

@@ -25,8 +25,8 @@ from bias_pipeline.errors import DataError, NotApplicableError
 from bias_pipeline.explain.gradcam import Shares, Target, area_means, maps, shares_outside
 from bias_pipeline.explain.layers import LayerSearch, MapLayer
 from bias_pipeline.text.mentions import listed_words
-from bias_pipeline.vision.drawn import drawn
 from bias_pipeline.vision.masking import ImageMasking
+from bias_pipeline.vision.photos import drawn
 
 if TYPE_CHECKING:
     from PIL.Image import Image

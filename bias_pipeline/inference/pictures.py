@@ -26,8 +26,8 @@ from bias_pipeline.inference.texts import known_names, vectors_by_block, vectors
 from bias_pipeline.io.arrays import Filling, mapped_table
 from bias_pipeline.io.machine import n_threads
 from bias_pipeline.models.picture_text import Question
-from bias_pipeline.vision.drawn import read_pixels
 from bias_pipeline.vision.people import Labels
+from bias_pipeline.vision.photos import read_pixels
 
 Regions = npt.NDArray[np.float16]
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.corpus.label_noise import LabelNoise
+from bias_pipeline.corpus.regrouping import LabelNoise
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.progress import track
 from bias_pipeline.metrics.base import HEADLINES, Metric, Part, Score

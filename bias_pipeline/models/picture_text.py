@@ -17,7 +17,7 @@ from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.errors import BiasPipelineError, DataError, ResourceError, did_you_mean
 from bias_pipeline.models.model_location import require_preprocessing, require_vocabulary
 from bias_pipeline.models.pretrained import Pretrained, first_line, image_processor, load, tokenizer
-from bias_pipeline.vision.drawn import read_pixels
+from bias_pipeline.vision.photos import read_pixels
 from bias_pipeline.vision.torchvision import make_importable
 
 if TYPE_CHECKING:

@@ -22,8 +22,7 @@ from bias_pipeline.report.page import Report
 from bias_pipeline.report.report_tables import Cell, Illustrated, Section, Sheet, cell_text
 from bias_pipeline.report.summary import Summary
 from bias_pipeline.stats.bootstrap import quantile
-from bias_pipeline.vision.drawn import jpeg, thumbnail
-from bias_pipeline.vision.photos import UnreadableError, read_photo
+from bias_pipeline.vision.photos import UnreadableError, jpeg, read_photo, thumbnail
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -15,7 +15,7 @@ from bias_pipeline.report.report_tables import Cell, Sheet
 from bias_pipeline.report.word_attribution import revealing
 from bias_pipeline.results.store import Result, ResultStore
 from bias_pipeline.text.matched import EXAMPLES
-from bias_pipeline.vision.drawn import SIDE, read_thumbnail
+from bias_pipeline.vision.photos import SIDE, read_thumbnail
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.corpus.label_noise import LabelNoise
+from bias_pipeline.corpus.regrouping import LabelNoise
 from bias_pipeline.declared import TARGET, known_name
 
 # Keys that do not change numbers: where files are, and how many processes work.

@@ -26,7 +26,6 @@ from bias_pipeline.corpus.pictures import PERSON, Drawn, Elsewhere, Pictures, Pi
 from bias_pipeline.declared import Configurable, InnerShare, NotNegativeCount, Share
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.hashing import hash_ids, random_words
-from bias_pipeline.vision.drawn import in_size, with_regions
 from bias_pipeline.vision.people import (
     Crop,
     box_mask,
@@ -36,7 +35,7 @@ from bias_pipeline.vision.people import (
     squared,
     union,
 )
-from bias_pipeline.vision.photos import UnreadableError, image_id, read_photo
+from bias_pipeline.vision.photos import UnreadableError, image_id, in_size, read_photo, with_regions
 
 if TYPE_CHECKING:
     from PIL.Image import Image

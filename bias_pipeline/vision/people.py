@@ -10,8 +10,7 @@ import numpy as np
 
 from bias_pipeline.array_types import BoolArray
 from bias_pipeline.corpus.pictures import PERSON, Pictures, Region
-from bias_pipeline.vision.drawn import drawn
-from bias_pipeline.vision.photos import MAX_PIXELS
+from bias_pipeline.vision.photos import MAX_PIXELS, drawn
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -20,7 +20,7 @@ from bias_pipeline.results.store import Result
 from bias_pipeline.text.mentions import Listed, listed_words, lowered_words, named_group
 from bias_pipeline.text.tokenize import tokenize_word
 from bias_pipeline.text.transform import Transform, applied
-from bias_pipeline.vision.drawn import drawn
+from bias_pipeline.vision.photos import drawn
 
 OTHER = 5  # the mark of a word of no labelled group
 NO_CAPTION = -3  # beside the codes of named_group

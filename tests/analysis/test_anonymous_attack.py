@@ -12,7 +12,7 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.metrics.attack.imagecaptioner2 import ImageCaptioner2
 from bias_pipeline.text.scored_text import ScoredText
-from bias_pipeline.vision.drawn import read_pixels
+from bias_pipeline.vision.photos import read_pixels
 
 N_LABELLED, N_ANONYMOUS = 60, 5
 SCENES = ("dataset=scenes", f"dataset.n_images={N_LABELLED}", "captioner=faithful", "seeds=1")

@@ -21,8 +21,8 @@ from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.errors import ResourceError, UsageError
 from bias_pipeline.models.grit.detector import GritDetector, Visual
 from bias_pipeline.models.grit.sizes import SIZES
-from bias_pipeline.vision.drawn import pixel_table
 from bias_pipeline.vision.masking import Blank
+from bias_pipeline.vision.photos import pixel_table
 from tests.captioners import test_sat
 from tests.captioners.test_sat import FLAGS, data, split
 from tests.grit_files import network, write_captioner, write_detector, write_vocabulary

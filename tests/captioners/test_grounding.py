@@ -9,8 +9,14 @@ import torch
 from torch import nn
 
 from bias_pipeline.captioners.backbones import PixelInputs
-from bias_pipeline.captioners.fitted import KINDS, Fitted, FittedCaptioner, FittedJudge
-from bias_pipeline.captioners.grounding import Emotion, read_emotion
+from bias_pipeline.captioners.fitted import (
+    KINDS,
+    Emotion,
+    Fitted,
+    FittedCaptioner,
+    FittedJudge,
+    read_emotion,
+)
 from bias_pipeline.captioners.prompt import Prompt
 from bias_pipeline.captioners.sat import Sat
 from bias_pipeline.captioners.sat_net import SatNet

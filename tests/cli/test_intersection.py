@@ -52,4 +52,4 @@ def test_what_the_files_hold_is_told_of_intersections(run):
 def test_all_captioners_of_an_intersection(run):
     code, text = run(*CROSSED, "captioner=all", "--cfg", "job")
     assert code == 0
-    assert "bias_pipeline.corpus.intersection.Intersection" in text
+    assert "bias_pipeline.corpus.regrouping.Intersection" in text

@@ -9,7 +9,7 @@ from bias_pipeline.config.overrides import expand_intersections
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus, Record
-from bias_pipeline.corpus.intersection import Intersection, intersect
+from bias_pipeline.corpus.regrouping import Intersection, intersect
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.text.mentions import attribute_mentions
 

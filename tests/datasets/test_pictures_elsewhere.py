@@ -10,8 +10,8 @@ from bias_pipeline.commands.data import inventory
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.pictures import Elsewhere, Pictures
 from bias_pipeline.errors import DataError, NotApplicableError
-from bias_pipeline.vision.drawn import drawn
 from bias_pipeline.vision.masking import ImageMasking
+from bias_pipeline.vision.photos import drawn
 from tests.coco_folder import write_folder
 from tests.datasets.test_coco import load, refused
 

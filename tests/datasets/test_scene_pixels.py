@@ -15,9 +15,9 @@ from bias_pipeline.datasets.scenes.pixels import MARK, SceneDrawing, figure, ico
 from bias_pipeline.datasets.scenes.slots import GROUPS
 from bias_pipeline.datasets.scenes.world import Image, generate
 from bias_pipeline.errors import UsageError
-from bias_pipeline.vision.drawn import read_pixels
 from bias_pipeline.vision.masking import ImageMasking
 from bias_pipeline.vision.people import outline_mask
+from bias_pipeline.vision.photos import read_pixels
 
 IMAGES = generate(40, seed=3).images
 

@@ -12,7 +12,7 @@ from bias_pipeline.cell import run_cell
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import Corpus, Record
-from bias_pipeline.corpus.label_noise import ErrorRates, LabelNoise
+from bias_pipeline.corpus.regrouping import ErrorRates, LabelNoise
 from bias_pipeline.datasets.rating_tables import read_label_errors, write_label_errors
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.metrics.counting.gender_error import GenderError

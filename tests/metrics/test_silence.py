@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute, Context, LabelMap
 from bias_pipeline.corpus.corpus import SIDES, Corpus
-from bias_pipeline.corpus.intersection import Intersection
+from bias_pipeline.corpus.regrouping import Intersection
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import HEADLINES, Metric, Part, Score
 from bias_pipeline.metrics.catalogue import metric_class, metric_names

@@ -16,7 +16,7 @@ from bias_pipeline.report.figures import PRINT, FigureBar, bars
 from bias_pipeline.report.page import html, report_of_folder
 from bias_pipeline.report.verdict_sentences import PANELS, panel_of
 from bias_pipeline.results.store import Result, ResultStore
-from bias_pipeline.vision.drawn import thumbnail
+from bias_pipeline.vision.photos import thumbnail
 from tests.report.test_tables import row
 
 GROUPS = ("male", "female", "<b>other</b>")

@@ -7,7 +7,7 @@ from PIL import Image
 
 from bias_pipeline.errors import DataError
 from bias_pipeline.report.examples import grid_of
-from bias_pipeline.vision.drawn import thumbnail
+from bias_pipeline.vision.photos import thumbnail
 
 COLOURS = ("red", "green", "blue")
 

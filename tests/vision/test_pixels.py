@@ -9,9 +9,9 @@ from PIL import Image
 
 from bias_pipeline.corpus.pictures import Pictures, Region
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.vision.drawn import pixel_table, read_pixels
 from bias_pipeline.vision.masking import ImageMasking
 from bias_pipeline.vision.people import box_mask, outline_mask
+from bias_pipeline.vision.photos import pixel_table, read_pixels
 
 
 def photo(path: Path, size: tuple[int, int] = (40, 20), mode: str = "RGB") -> Path:

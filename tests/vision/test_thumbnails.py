@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from bias_pipeline.errors import DataError
-from bias_pipeline.vision.drawn import MOST_SIGNS, SIDE, read_thumbnail, thumbnail
+from bias_pipeline.vision.photos import MOST_SIGNS, SIDE, read_thumbnail, thumbnail
 
 NOISE = np.random.default_rng(0).integers(0, 256, (300, 400, 3), np.uint8)
 

@@ -15,8 +15,8 @@ from bias_pipeline.metrics.retrieval.retrieval_view import Concepts, RetrievalVi
 from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.stats.bootstrap import Estimate
 from bias_pipeline.stats.compare import holm
-from bias_pipeline.vision.drawn import thumbnail
 from bias_pipeline.vision.people import Crop, crop_person
+from bias_pipeline.vision.photos import thumbnail
 
 _SHOWN = 3  # queries of either end that a note names
 _ALPHA = 0.05
@@ -156,7 +156,7 @@ def retrieved_lines(
     """A line a picture: concept, place from 1 on, image id, group, and the encoder's picture.
 
     The least fair first. The picture is base64 of a small JPEG, see
-    :func:`~bias_pipeline.vision.drawn.thumbnail`; empty if the data set does not allow
+    :func:`~bias_pipeline.vision.photos.thumbnail`; empty if the data set does not allow
     showing its pictures (:attr:`~bias_pipeline.corpus.corpus.Corpus.shown_under`).
 
     Args:

@@ -19,7 +19,7 @@ from bias_pipeline.attackers.logistic import decide, fit
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus, Grouping
-from bias_pipeline.corpus.intersection import cross_attributes
+from bias_pipeline.corpus.regrouping import cross_attributes
 from bias_pipeline.inference.embedders import DualEncoder, Embedder
 from bias_pipeline.io.hashing import UIntArray, derived_seed, hash_ids, random_words
 from bias_pipeline.metrics.base import Part

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from bias_pipeline.metrics.retrieval.retrieved import ENDS, FIRST, RETRIEVED
-from bias_pipeline.vision.drawn import thumbnail
 from bias_pipeline.vision.people import crop_person
+from bias_pipeline.vision.photos import thumbnail
 from tests.metrics.retrieval.test_fairness import cell, compute, planted
 
 
