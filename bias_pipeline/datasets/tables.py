@@ -242,7 +242,8 @@ def open_rows(
     if suffix in (".csv", ".tsv"):
         return _csv_rows(path, what, "\t" if suffix == ".tsv" else ",")
     if suffix == ".parquet":
-        return _parquet_rows(path, what, wanted)
+        open_input(path, what=what, max_bytes=MAX_BYTES).close()
+        return Rows(path, "row", *parquet_rows(path, wanted))
     if suffix == ".xlsx":
         open_input(path, what=what, max_bytes=MAX_BYTES).close()
         return Rows(path, "row", *sheet_rows(path))
@@ -330,11 +331,6 @@ def _csv_lines(path: Path, what: str, delimiter: str) -> Iterator[tuple[int, lis
                 f"{path}, after line {reader.line_num}: not UTF-8 ({error.reason}); "
                 f"expected {what}. Save the file as UTF-8"
             ) from error
-
-
-def _parquet_rows(path: Path, what: str, wanted: Sequence[str] | None) -> Rows:
-    open_input(path, what=what, max_bytes=MAX_BYTES).close()
-    return Rows(path, "row", *parquet_rows(path, wanted))
 
 
 def check_file(path: Path, key: str | None = None) -> Path:

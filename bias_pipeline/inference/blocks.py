@@ -100,7 +100,7 @@ class BlockStore:
         self._renew(self.folder / SETTINGS, text)
 
     def _renew(self, path: Path, text: str) -> None:
-        if not _holds(path, text.encode()):  # absent, or damaged
+        if _content(path) != text.encode():  # absent, or damaged
             self._write(path, text.encode())
 
     def has(self, ids: Sequence[str], stamps: Sequence[int]) -> bool:
@@ -280,10 +280,6 @@ def _content(path: Path) -> bytes:
         return path.read_bytes()
     except OSError:
         return b""
-
-
-def _holds(path: Path, content: bytes) -> bool:
-    return _content(path) == content
 
 
 def _column(values: Sequence[Any]) -> pa.Array:

@@ -90,13 +90,9 @@ class Detector(ABC):
                 result = {
                     "category_id": number,
                     "bbox": box,
-                    "score": _rounded(proposed.scores[row]),
+                    "score": round(min(float(proposed.scores[row]), 1.0), 5),
                 }
                 yield result | ({"segmentation": outline} if outline else {})
-
-
-def _rounded(score: Tensor) -> float:
-    return round(min(float(score), 1.0), 5)
 
 
 def _run_lengths(mask: Tensor) -> dict[str, Any]:

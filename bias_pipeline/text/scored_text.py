@@ -308,7 +308,7 @@ def _opening_notes(corpus: Corpus, preambles: Preambles) -> list[str]:
     n_captions = len(corpus.model)
     notes = []
     if begun and len(begun) > BLANK_WARNING * n_captions:
-        human = _with_preamble(corpus.human)
+        human = sum(map(bool, map(preamble_of, openings(corpus.human))))
         people = f" and {human} of people's {len(corpus.human)}" if len(corpus.human) else ""
         done = (
             "they are scored with the captions; text.preambles=cut removes them on both sides"
@@ -340,7 +340,3 @@ def _length_note(raw: Corpus, scored: Corpus, unit: Unit) -> str:
 
 def _mean_length(captions: Captions) -> float:
     return float(captions.lengths.mean()) if len(captions) else float("nan")
-
-
-def _with_preamble(captions: Captions) -> int:
-    return sum(map(bool, map(preamble_of, openings(captions))))

@@ -93,11 +93,7 @@ def tokenize_word(word: str, *, keep_punctuation: bool, keep_unknown: bool) -> l
         tokens = [match.group() for match in _ASCII.finditer(word)]
     else:
         tokens = _unicode_tokens(unicodedata.normalize("NFC", word))
-    return tokens if keep_punctuation else [t for t in tokens if _is_word(t)]
-
-
-def _is_word(token: str) -> bool:
-    return any(sign.isalnum() for sign in token)
+    return tokens if keep_punctuation else [t for t in tokens if any(map(str.isalnum, t))]
 
 
 def _unicode_tokens(word: str) -> list[str]:
@@ -108,7 +104,8 @@ def _unicode_tokens(word: str) -> list[str]:
         category = unicodedata.category(sign)
         if category == "Cf" and sign not in _JOINERS:
             continue  # direction overrides and other invisible marks carry no word
-        attaches = category[0] == "M" or sign in _JOINERS or _after_joiner(tokens)
+        after_joiner = bool(tokens) and tokens[-1][-1] == "\u200d"
+        attaches = category[0] == "M" or sign in _JOINERS or after_joiner
         letter = category[0] in "LN"
         if tokens and (attaches or (letter and in_word and not _UNSPACED.match(sign))):
             tokens[-1] += sign
@@ -117,7 +114,3 @@ def _unicode_tokens(word: str) -> list[str]:
         in_word = letter or (attaches and in_word)
         in_word = in_word and not _UNSPACED.match(sign)
     return tokens
-
-
-def _after_joiner(tokens: Sequence[str]) -> bool:
-    return bool(tokens) and tokens[-1][-1] == "\u200d"

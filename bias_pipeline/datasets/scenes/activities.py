@@ -578,11 +578,7 @@ salon: in a salon|in a dressing room|at a beauty parlor|near a large mirror|in a
 """
 
 
-def _parse_place(line: str) -> tuple[str, tuple[str, ...]]:
-    name, wordings = line.split(": ")
-    return name, tuple(wordings.split("|"))
-
-
-PLACES: Mapping[str, tuple[str, ...]] = dict(
-    _parse_place(line) for line in _PLACES.strip().splitlines()
-)
+PLACES: Mapping[str, tuple[str, ...]] = {
+    name: tuple(wordings.split("|"))
+    for name, _, wordings in (line.partition(": ") for line in _PLACES.strip().splitlines())
+}

@@ -101,9 +101,13 @@ def write_affect(
     from bias_pipeline.datasets.scenes.affect_world import affect_captions, affect_world
 
     world = affect_world(n_images, seed)
+    written = {name: affect_captions(n_images, seed, dials) for name, dials in captioners.items()}
     results = (
-        (f"captioners/{name}.json", _json(_affect_results(affect_captions(n_images, seed, dials))))
-        for name, dials in captioners.items()
+        (
+            f"captioners/{name}.json",
+            _json([{"image_id": f"{DRAWN}/{i}", "caption": text} for i, text in captions.items()]),
+        )
+        for name, captions in written.items()
     )
     pictures = (
         (f"wikiart/{DRAWN}/{image.id}.png", _png(AffectDrawing(image).draw(side).pixels))
@@ -120,10 +124,6 @@ def _release(world: Sequence[AffectImage]) -> str:
         for emotion, text in image.utterances:
             writer.writerow([DRAWN, image.id, emotion, text, len(image.utterances)])
     return table.getvalue()
-
-
-def _affect_results(captions: Mapping[int, str]) -> list[dict[str, Any]]:
-    return [{"image_id": f"{DRAWN}/{i}", "caption": text} for i, text in captions.items()]
 
 
 def _png(pixels: Pixels) -> bytes:

@@ -57,7 +57,8 @@ def stage(chosen: Mapping[str, int], draws: Mapping[str, float]) -> Scene:
         ('skateboarding', ['bench', 'bottle', 'skateboard'])
     """
     activity = ACTIVITIES[chosen["activity"]]
-    option = {kind: _option(slot_name(kind, activity.setting), chosen) for kind in KINDS}
+    names = {kind: slot_name(kind, activity.setting) for kind in KINDS}
+    option = {kind: SLOTS[slot].options[chosen[slot]] for kind, slot in names.items()}
     others = _others(activity, draws)
     taken = {activity.main, *others}
     carried = NOTHING if option["carried"] in taken else option["carried"]
@@ -75,10 +76,6 @@ def stage(chosen: Mapping[str, int], draws: Mapping[str, float]) -> Scene:
         main_colour=_look(activity.main, draws["main colour"]),
         near_colour=_look(nearby, draws["near colour"]),
     )
-
-
-def _option(slot: str, chosen: Mapping[str, int]) -> str:
-    return SLOTS[slot].options[chosen[slot]]
 
 
 def _others(activity: Activity, draws: Mapping[str, float]) -> tuple[str, ...]:

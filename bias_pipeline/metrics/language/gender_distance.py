@@ -202,13 +202,14 @@ class GenderDistance(TaskMetric):
         with_parts = self._with_parts(sides, tables)
         values = _Values(view.groups, self.neutral, near, view.tasks, with_parts, sides)
         whole = {name: np.asarray(t.sum(axis=0), np.float64)[None] for name, t in tables.items()}
+        no_people = [] if HUMAN in sides.images else ["no human captions: there is no score"]
         return CountSpec(
             tables=tables,
             numbers=values.of,
             about=ValueBasis(sides.images.get(MODEL_PAIRED, sides.images[MODEL])),
             parts={name: values.about(name) for name in values.of(whole)},
             audit={"objects_without_a_vector": len(unknown)},
-            notes=[*self._notes(unknown), *self._without_people(sides)],
+            notes=[*self._notes(unknown), *no_people],
         )
 
     def examples(self, view: CorpusView) -> Mapping[str, Sequence[Mapping[str, object]]]:
@@ -268,9 +269,6 @@ class GenderDistance(TaskMetric):
         how = "near nobody" if self.oov == "zero" else "left out"
         note = f"objects without a vector, {how} (metric.oov={self.oov}): {', '.join(unknown)}"
         return [note] if unknown else []
-
-    def _without_people(self, sides: CaptionSides) -> list[str]:
-        return [] if HUMAN in sides.images else ["no human captions: there is no score"]
 
     def _near(self, cosine: Float64Array) -> Float64Array:
         """(T, K + 1) cosines after ``oov``."""
