@@ -50,10 +50,9 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
     A->T compares how often tasks are named with how often they are labelled, so a captioner that
     names few objects scores below 0 whatever its bias: read it with the mention rates.
 
-    Other settings are those of
-    :class:`~bias_pipeline.metrics.counting.sides.LabelledTaskMetric`.
-
     Args:
+        attribute, task, stats, labels, groups, unclear, words, exclude_tasks: see
+            :class:`~bias_pipeline.metrics.counting.sides.LabelledTaskMetric`.
         tie: see :func:`~bias_pipeline.metrics.functional.amplification.directional_pairs`.
         denominator: see there.
         undefined: see :func:`~bias_pipeline.metrics.functional.amplification.ba_directional`.

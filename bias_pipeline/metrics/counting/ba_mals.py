@@ -43,10 +43,9 @@ class BiasAmplificationMALS(LabelledTaskMetric):
     the number depends less on how many images there are; ``published:*`` use the same images for
     both and count 0/0 as no change, as the paper and its code do.
 
-    Other settings are those of
-    :class:`~bias_pipeline.metrics.counting.sides.LabelledTaskMetric`.
-
     Args:
+        attribute, task, stats, labels, groups, unclear, words, exclude_tasks: see
+            :class:`~bias_pipeline.metrics.counting.sides.LabelledTaskMetric`.
         predictions: see :func:`~bias_pipeline.metrics.functional.amplification.mals_tasks`.
         absent: see :func:`~bias_pipeline.metrics.functional.amplification.ba_mals`.
     """

@@ -58,10 +58,9 @@ class MultiDirectional(LabelledTaskMetric):
     The corpus has no training labels, so changes are taken against its own labels, as the public
     code does; :mod:`bias_pipeline.metrics.functional.amplification` takes training labels too.
 
-    Other settings are those of
-    :class:`~bias_pipeline.metrics.counting.sides.LabelledTaskMetric`.
-
     Args:
+        attribute, task, stats, labels, groups, unclear, words, exclude_tasks: see
+            :class:`~bias_pipeline.metrics.counting.sides.LabelledTaskMetric`.
         sets: all ``subsets`` of images' tasks (the paper) or only their ``complete`` sets (the
             public code).
         max_size: the largest set.
