@@ -63,11 +63,13 @@ Exit codes: 0 ok, 2 usage, 3 bad data, 4 a job of a sweep failed, 5 missing file
 
 def command(words: list[str]) -> int:
     """Run a cell or a sweep, or print what it would run."""
-    from bias_pipeline.sweeps import launch, planning
-
     words = arguments.expand_flags(words)
     if arguments.DRY_RUN in words:
-        return planning.dry_run([word for word in words if word != arguments.DRY_RUN])
+        from bias_pipeline.sweeps.planning import dry_run
+
+        return dry_run([word for word in words if word != arguments.DRY_RUN])
+    from bias_pipeline.sweeps import launch
+
     return launch.run(words).exit_code
 
 

@@ -111,7 +111,7 @@ class CellConfig:
     keys: Mapping[str, str] = field(default_factory=dict)
     overrides: Sequence[str] = ()  # as given, for the manifest
 
-    @property
+    @cached_property
     def seeds(self) -> tuple[int, ...]:
         """The seeds of the cell."""
         return _seeds(self.tree["seeds"])
@@ -314,12 +314,12 @@ def cell_of(config: DictConfig, choices: Mapping[str, Any] | None = None) -> Cel
 
     try:
         # Key by key, since copying the task without Hydra's part would cost more than all the rest.
-        tree = {str(key): _resolved(config, str(key)) for key in config if key != "hydra"}
+        tree = {str(key): plain(config[key], resolve=True) for key in config if key != "hydra"}
     except OmegaConfBaseException as error:
         raise UsageError(f"{str(error).splitlines()[0]}; {_misfit(str(error))}") from error
     tree["samples"] = _taken(tree, "metric", "samples", Samples, "mean")
     tree["label_noise"] = _taken(tree, "dataset", "label_noise", LabelNoiseRates, None)
-    written = plain_tree(config, resolve=False)
+    written = plain(config, resolve=False)
     try:
         check_task(tree)
     except UsageError as error:
@@ -375,20 +375,11 @@ def _misfit(message: str) -> str:
     return "the chosen attribute, masking and encoder may not fit together"
 
 
-def _resolved(config: DictConfig, key: str) -> Any:
+def plain(node: Any, *, resolve: bool) -> Any:
+    """A node of a configuration as plain data."""
     from omegaconf import OmegaConf
 
-    value = config[key]
-    return OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
-
-
-def plain_tree(node: DictConfig, *, resolve: bool) -> dict[str, Any]:
-    """A node as plain data."""
-    from omegaconf import OmegaConf
-
-    container = OmegaConf.to_container(node, resolve=resolve)
-    assert isinstance(container, dict)
-    return {str(key): value for key, value in container.items()}
+    return OmegaConf.to_container(node, resolve=resolve) if OmegaConf.is_config(node) else node
 
 
 def instantiated(node: Any, key: str) -> Any:

@@ -73,15 +73,12 @@ def _defined(target: str, *, strict: bool = False) -> type | None:
     if (
         not inspect.isclass(candidate)
         or not issubclass(candidate, Configurable)
-        or _is_kind(candidate)
+        or candidate is Configurable  # or a base of others alone
+        or ABC in candidate.__bases__
+        or inspect.isabstract(candidate)
     ):
         return None
     return candidate if candidate.__module__ == module and candidate.__qualname__ == name else None
-
-
-def _is_kind(candidate: type) -> bool:
-    """Whether a class is only a base of others."""
-    return candidate is Configurable or ABC in candidate.__bases__ or inspect.isabstract(candidate)
 
 
 def resolve(target: object) -> Any:
@@ -99,9 +96,10 @@ sets, encoders and the like that bias_pipeline defines are
     """
     target_class = _find_class(target) if isinstance(target, str) else None
     if target_class is None:
+        definers = " or ".join((PACKAGE, *included()))
         raise UsageError(
             f"target {target!r} is not allowed; only metrics, data sets, encoders and the like "
-            f"that {PACKAGE}{_and_included()} defines are{_remedy(target)}"
+            f"that {definers} defines are{_remedy(target)}"
         )
     return target_class
 
@@ -123,10 +121,6 @@ def _remedy(target: object) -> str:
     if named is None or named[1] in (PACKAGE, *included()):
         return ""
     return f"; if you trust package {named[1]!r}, add --include {named[1]}"
-
-
-def _and_included() -> str:
-    return "".join(f" or {name}" for name in included())
 
 
 def check_targets(config: object, where: str = "config") -> None:
@@ -284,15 +278,13 @@ def _anything(value: object, kind: Any, where: str, scope: Names) -> None:
 
 
 def _plain(value: object, kind: Any, where: str, scope: Names) -> str | None:
+    """Refuse another type, and numbers that are too large or infinite."""
     del scope
-    return None if _is_plain(value, kind) else _must_be(value, _NAMES[kind], where)
-
-
-def _is_plain(value: object, kind: Any) -> bool:
-    """Whether a value has a plain type; too large or infinite numbers do not."""
     if kind is float:
-        return type(value) in (int, float) and math.isfinite(value)  # type: ignore[arg-type]
-    return type(value) is kind and (kind is not int or abs(value) < _LARGEST)  # type: ignore[arg-type]
+        right = type(value) in (int, float) and math.isfinite(value)  # type: ignore[arg-type]
+    else:
+        right = type(value) is kind and (kind is not int or abs(value) < _LARGEST)  # type: ignore[arg-type]
+    return None if right else _must_be(value, _NAMES[kind], where)
 
 
 def _annotated(value: object, kind: Any, where: str, scope: Names) -> str | None:
@@ -397,9 +389,6 @@ _CHECKS: Mapping[Any, Callable[[Any, Any, str, Names], str | None]] = {
 
 
 def _must_be(value: object, words: str, where: str) -> str:
-    return f"{where}={_shown(value)} must be {words}"
-
-
-def _shown(value: object) -> str:
     text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    shown = text if len(text) <= 80 else f"{text[:77]}..."
+    return f"{where}={shown} must be {words}"

@@ -114,12 +114,12 @@ def _with_settings(result: Result) -> str:
 def _set(result: Result) -> list[str]:
     given = result.manifest.get("overrides", [])
     words = [str(word).lstrip("+~") for word in (given if isinstance(given, list) else [])]
-    return [word for word in words if _is_setting(word.partition("=")[0])]
-
-
-def _is_setting(key: str) -> bool:
-    """Whether a key belongs to the task and no column has its value."""
-    return key not in COLUMNS and key.partition(".")[0] not in ("paths", "logger", "hydra")
+    keys = [word.partition("=")[0] for word in words]
+    return [
+        word
+        for word, key in zip(words, keys, strict=True)
+        if key not in COLUMNS and key.partition(".")[0] not in ("paths", "logger", "hydra")
+    ]
 
 
 class WandbLogger(ResultLogger):

@@ -284,12 +284,10 @@ def _headlines(report: Report) -> Iterator[Row]:
     """The numbers that stand for each run; its side of the captioner where people's is absent."""
     for run_id in dict.fromkeys(row.run_id for row in report.rows):
         rows = {row.part: row for row in report.rows if row.run_id == run_id}
-        finite = [rows[part] for part in HEADLINES if part in rows and _is_finite(rows[part])]
+        finite = [
+            rows[part] for part in HEADLINES if part in rows and math.isfinite(rows[part].value)
+        ]
         yield from finite or [rows[part] for part in (MODEL,) if part in rows]
-
-
-def _is_finite(row: Row) -> bool:
-    return math.isfinite(row.value)
 
 
 def _result(row: Row) -> dict[str, Any]:

@@ -87,7 +87,7 @@ def run(words: Sequence[str], *, lenient: bool = False) -> SweepOutcome:
         os.environ[VISIBLE] = sweep.devices[0]  # helpers have the others
     check_devices(overrides, loader, config)
     os.environ[SWEPT] = json.dumps(swept_names(_captioners(overrides)))
-    folder = _job_folder(config, multirun)
+    folder = Path(config.hydra.sweep.dir if multirun else config.hydra.run.dir)
     make_folder(folder)
     started = time.monotonic()
     progress = showing(sweep_bar(folder, overrides, config.seeds)) if multirun else nullcontext()
@@ -200,10 +200,6 @@ def parse_sweep(words: Sequence[str]) -> SweepRequest:
         options.overrides, frozenset[str]().union(*(cell.used for cell in cells))
     )
     return SweepRequest(words, options, overrides, config, first, loader, networks, unused)
-
-
-def _job_folder(config: DictConfig, multirun: bool) -> Path:
-    return Path(config.hydra.sweep.dir if multirun else config.hydra.run.dir)
 
 
 def _hydra(loader: Loader, overrides: Sequence[str], multirun: bool) -> list[Result | None]:
