@@ -1,4 +1,8 @@
-"""``explain gradcam``: where a captioner looked when it named a group."""
+"""What captions show, and where a captioner looked when it wrote them.
+
+Words that give groups away (``analysis words``), words that masking leaves or alignment replaces,
+and maps of pictures (``explain gradcam``).
+"""
 
 from __future__ import annotations
 

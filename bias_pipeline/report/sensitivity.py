@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from bias_pipeline.analysis.attacker_variants import OVER, Stored, Variants, variants
 from bias_pipeline.analysis.feature_sensitivity import (
@@ -26,9 +25,6 @@ from bias_pipeline.io.terminal import print_out, print_table
 from bias_pipeline.report.report_tables import Cell, Section, Sheet, SheetNumber
 from bias_pipeline.report.tables import number, percent
 from bias_pipeline.results.store import Result
-
-if TYPE_CHECKING:
-    from bias_pipeline.analysis.sensitivity import Agreement
 
 MOST_PAIRS = 15
 TEXT = (
