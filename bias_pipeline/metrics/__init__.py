@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from bias_pipeline.metrics.counting.ba_mals import BiasAmplificationMALS
     from bias_pipeline.metrics.counting.cooccurrence import Cooccurrence
     from bias_pipeline.metrics.counting.differential_fairness import DifferentialFairness
-    from bias_pipeline.metrics.counting.gender_error import GenderError
+    from bias_pipeline.metrics.counting.gender_error import GenderError, GroupAccuracy
     from bias_pipeline.metrics.counting.gender_ratio import GenderRatio
-    from bias_pipeline.metrics.counting.group_accuracy import GroupAccuracy
     from bias_pipeline.metrics.counting.multi_directional import MultiDirectional
     from bias_pipeline.metrics.language.gender_distance import GenderDistance
     from bias_pipeline.metrics.language.gender_score import GenderScore
@@ -44,7 +43,7 @@ _MODULES = {
     "GenderError": "counting.gender_error",
     "GenderRatio": "counting.gender_ratio",
     "GenderScore": "language.gender_score",
-    "GroupAccuracy": "counting.group_accuracy",
+    "GroupAccuracy": "counting.gender_error",
     "ImageCaptioner2": "attack.imagecaptioner2",
     "LIC": "attack.lic",
     "Leakage": "attack.lic",

@@ -30,7 +30,6 @@ from bias_pipeline.metrics.counting import (
     differential_fairness,
     gender_error,
     gender_ratio,
-    group_accuracy,
     multi_directional,
 )
 from bias_pipeline.metrics.language import quality
@@ -98,7 +97,7 @@ def metric(name: str) -> Metric:
         "cooccurrence": lambda: cooccurrence.Cooccurrence(*tasks, min_support=20),
         "gender_error": lambda: gender_error.GenderError(*plain),
         "gender_ratio": lambda: gender_ratio.GenderRatio(*plain, numerator="male"),
-        "group_accuracy": lambda: group_accuracy.GroupAccuracy(*plain),
+        "group_accuracy": lambda: gender_error.GroupAccuracy(*plain),
         "quality": lambda: quality.Quality(*plain),
         "gender_score": lambda: composed("gender_score", FEW[0], *tiny_weights()),
     }.get(name, lambda: composed(name, FEW[0]))()

@@ -33,9 +33,8 @@ from bias_pipeline.metrics.counting.ba_mals import BiasAmplificationMALS
 from bias_pipeline.metrics.counting.base import CountingMetric
 from bias_pipeline.metrics.counting.cooccurrence import Cooccurrence
 from bias_pipeline.metrics.counting.differential_fairness import DifferentialFairness
-from bias_pipeline.metrics.counting.gender_error import GenderError
+from bias_pipeline.metrics.counting.gender_error import GenderError, GroupAccuracy
 from bias_pipeline.metrics.counting.gender_ratio import GenderRatio
-from bias_pipeline.metrics.counting.group_accuracy import GroupAccuracy
 from bias_pipeline.metrics.counting.multi_directional import MultiDirectional
 from bias_pipeline.metrics.counting.sides import LabelledTaskMetric, counts_of
 from bias_pipeline.metrics.functional.amplification import ba_directional
