@@ -13,6 +13,11 @@ from bias_pipeline.errors import BiasPipelineError, ResourceError
 from bias_pipeline.inference.dual_encoders import KINDS as DUAL
 from bias_pipeline.io.terminal import print_out, print_table
 from bias_pipeline.models.fiber.folder import find_fiber, is_fiber
+from bias_pipeline.models.generation import (
+    PublishedCaptioner,
+    fetched_models,
+    published_captioners,
+)
 from bias_pipeline.models.gguf import KIND as GGUF_KIND
 from bias_pipeline.models.gguf import find_gguf, gguf_size
 from bias_pipeline.models.model_location import (
@@ -27,11 +32,6 @@ from bias_pipeline.models.model_location import (
 )
 from bias_pipeline.models.open_clip_folder import find_open_clip, is_open_clip
 from bias_pipeline.models.pretrained import Pretrained, find_pretrained
-from bias_pipeline.models.published_captioners import (
-    PublishedCaptioner,
-    fetched_models,
-    published_captioners,
-)
 from bias_pipeline.models.sentences import KINDS
 
 

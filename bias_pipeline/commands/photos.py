@@ -35,9 +35,9 @@ from bias_pipeline.models.detection import KINDS, detector
 from bias_pipeline.models.fiber.folder import is_fiber
 from bias_pipeline.models.open_clip_folder import is_open_clip
 from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrained
+from bias_pipeline.models.recognition import SUFFIXES, TorchvisionDetector, check_weights
 from bias_pipeline.models.sentences import KINDS as LANGUAGE
 from bias_pipeline.models.sentences import Sentences, pooling_of
-from bias_pipeline.models.torchvision_detection import SUFFIXES, TorchvisionDetector, check_weights
 from bias_pipeline.vision.masking import VERSION, ImageMasking, MaskedPhotos
 from bias_pipeline.vision.photos import find_photos
 

@@ -6,8 +6,7 @@ import pytest
 
 from bias_pipeline.config.compose import cell
 from bias_pipeline.io.files import read_csv
-from bias_pipeline.models.generation import KINDS
-from bias_pipeline.models.published_captioners import fetched_models, published_captioners
+from bias_pipeline.models.generation import KINDS, fetched_models, published_captioners
 from tests.corpora import REPOSITORY
 
 _SHORT = {"updown": "updn"}  # in our file of printed numbers
