@@ -46,6 +46,7 @@ from bias_pipeline.errors import (
 from bias_pipeline.io.machine import return_freed_memory
 from bias_pipeline.io.paths import group_choices
 from bias_pipeline.loggers.loggers import ResultLogger
+from bias_pipeline.metrics import catalogue
 from bias_pipeline.metrics.base import WEIGHTS, Metric, MetricInfo
 from bias_pipeline.results.identity import groups_used, keys_of, run_id, set_by
 from bias_pipeline.scoring import Scoring
@@ -197,6 +198,13 @@ class CellConfig:
         keys = ("dataset", "attribute", "captioner", "limit", "text", "samples")
         others = {"metric": {"others": self.tree["metric"].get("others") or {}}}
         return _corpus(json.dumps({key: self.tree.get(key) for key in keys} | others))
+
+    def expected_seconds(self) -> float:
+        """How long it should take with encoders whose cost is known, by measured rates."""
+        noisy = self.label_noise is not None
+        return catalogue.seconds_of(
+            self.metric.name, self.corpus(), len(self.seeds), self.tree["metric"], noisy=noisy
+        )
 
     def choice(self, group: str) -> str:
         """The name of a choice, empty if the metric does not use it."""

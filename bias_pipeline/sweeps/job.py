@@ -240,27 +240,29 @@ def sweep_bar(folder: Path, overrides: Sequence[str], seeds: int | Sequence[int]
         seeds: of its first job, a number of them or a list.
     """
     jobs = [dict(word.split("=", 1) for word in job if "=" in word) for job in jobs_of(overrides)]
-    cells = [(job.get("metric", ""), job.get("encoder", "")) for job in jobs]
-    return SweepBar(folder, cells, seeds if isinstance(seeds, int) else len(seeds))
+    n_seeds = seeds if isinstance(seeds, int) else len(seeds)
+    cells = [
+        (catalogue.weight(job.get("metric", ""), n_seeds), job.get("encoder", "")) for job in jobs
+    ]
+    return SweepBar(folder, cells)
 
 
 class SweepBar(Bar):
     """The progress bar of a sweep.
 
-    Slower metrics count for more of the time left. The relative speed of encoders depends on the
-    machine, so the time left is shown once a cell of every encoder has run.
+    Cells that are expected to be slow count for more of the time left. The relative speed of
+    encoders depends on the machine, so the time left is shown once a cell of every encoder has run.
 
     Args:
         folder: of the sweep; each job has a folder in it, named by its number.
-        cells: the metric and the encoder of each.
-        seeds: of a cell.
+        cells: the expected seconds and the encoder of each.
     """
 
-    def __init__(self, folder: Path, cells: Sequence[tuple[str, str]], seeds: int) -> None:
+    def __init__(self, folder: Path, cells: Sequence[tuple[float, str]]) -> None:
         super().__init__("cell")
         self.folder = folder
         self.total = len(cells)
-        self.weights = [catalogue.weight(metric, seeds) for metric, _ in cells]
+        self.weights = [seconds for seconds, _ in cells]
         self.encoders = [encoder for _, encoder in cells]
         self._ended: set[int] = set()
         self._heard = 0.0  # when the last job ended, in seconds

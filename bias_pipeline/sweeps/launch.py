@@ -44,7 +44,7 @@ from bias_pipeline.config.overrides import (
     unused_overrides,
 )
 from bias_pipeline.config.targets import PACKAGE
-from bias_pipeline.errors import ResourceError, UsageError
+from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError
 from bias_pipeline.io.paths import conf_file, group_choices
 from bias_pipeline.io.progress import showing
 from bias_pipeline.io.terminal import print_out, redact_files, warn
@@ -119,19 +119,26 @@ def run_cells(cells: Sequence[CellConfig], *, tables_by: str = "") -> SweepOutco
     make_folder(folder)
     os.environ.pop(SWEPT, None)  # every cell keeps its captioner's name
     started = time.monotonic()
-    named = [(cell.metric.name, cell.choice("encoder")) for cell in cells]
+    expected = [(_expected_seconds(cell), cell.choice("encoder")) for cell in cells]
     networks = any(cell.runs_networks for cell in cells)
     processes = 1 if networks else first.tree["processes"]
     folders = [folder / str(number) for number in range(len(cells))]
     where = {"launcher": slurm.HERE, "id": slurm.own_job()}
     results = []
-    with showing(SweepBar(folder, named, len(first.seeds))), helped(cells, processes, folder):
+    with showing(SweepBar(folder, expected)), helped(cells, processes, folder):
         for number, cell in enumerate(cells):
             make_folder(folders[number])
             get = partial(cells.__getitem__, number)
             results.append(run_recorded(get, folders[number], cell.overrides, where))
     seconds = time.monotonic() - started
     return conclude(folders, results, outputs, seconds, lenient=True, tables_by=tables_by)
+
+
+def _expected_seconds(cell: CellConfig) -> float:
+    try:
+        return cell.expected_seconds()
+    except BiasPipelineError:
+        return 0.0  # its job says what is wrong
 
 
 def _captioners(overrides: Sequence[str]) -> list[str]:

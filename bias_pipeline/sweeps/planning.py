@@ -86,10 +86,9 @@ def _planned(cell: CellConfig, store: ResultStore, names: set[str]) -> PlannedCe
 
 def _seconds(cell: CellConfig, store: ResultStore) -> float:
     """Expected seconds, by measured rates; for networks by a finished cell of the same kind."""
-    corpus, seeds, settings = cell.corpus(), len(cell.seeds), cell.tree["metric"]
     if cell.choice("encoder") in _MEASURED:
-        noisy = cell.label_noise is not None
-        return catalogue.seconds_of(cell.metric.name, corpus, seeds, settings, noisy=noisy)
+        return cell.expected_seconds()
+    corpus, seeds, settings = cell.corpus(), len(cell.seeds), cell.tree["metric"]
     captions = catalogue.captions(len(corpus), len(corpus.model), len(corpus.human), settings)
     samples = [sample for result in _alike(cell, store) if (sample := _taken(result)) is not None]
     if not samples:

@@ -12,8 +12,8 @@ from bias_pipeline.io import progress
 from bias_pipeline.io.progress import Bar, bar, track
 from bias_pipeline.sweeps.job import SweepBar, sweep_bar
 
-LIC = ("lic", "ngram")
-CHEAP_AND_DEAR = [("gender_error", "ngram"), ("dbac", "ngram")]
+LIC = (2.0, "ngram")
+CHEAP_AND_DEAR = [(0.5, "ngram"), (12.0, "ngram")]
 
 
 class Terminal(io.StringIO):
@@ -91,7 +91,7 @@ def test_the_first_step_says_nothing_of_the_time_left(monkeypatch):
 
 
 def test_the_time_left_waits_for_a_cell_of_every_encoder(tmp_path, monkeypatch):
-    sweep_bar = SweepBar(tmp_path, [LIC, ("lic", "lstm")] * 2, 5)
+    sweep_bar = SweepBar(tmp_path, [LIC, (2.0, "lstm")] * 2)
     aged(sweep_bar, monkeypatch, 10.0)
     ended(tmp_path, 0, "done")
     sweep_bar.look()
@@ -109,7 +109,7 @@ def test_nothing_is_told_where_all_steps_so_far_are_done():
 
 
 def test_a_cell_that_failed_does_not_shorten_the_time_left(tmp_path, monkeypatch):
-    progress = aged(SweepBar(tmp_path, [LIC] * 3, 5), monkeypatch, 1.0)
+    progress = aged(SweepBar(tmp_path, [LIC] * 3), monkeypatch, 1.0)
     ended(tmp_path, 0, "failed")
     progress.look()
     assert progress.seconds_left() is None
@@ -120,7 +120,7 @@ def test_a_cell_that_failed_does_not_shorten_the_time_left(tmp_path, monkeypatch
 
 
 def test_a_sweep_is_followed_by_what_its_jobs_leave(tmp_path):
-    sweep_bar = SweepBar(tmp_path, [LIC] * 3, 5)
+    sweep_bar = SweepBar(tmp_path, [LIC] * 3)
     assert sweep_bar.place() == "cell 1 of 3"
     ended(tmp_path, 0, "done")
     sweep_bar.look()
@@ -132,7 +132,7 @@ def test_a_sweep_is_followed_by_what_its_jobs_leave(tmp_path):
 
 
 def test_cached_cells_do_not_shorten_the_time_left(tmp_path, monkeypatch):
-    sweep_bar = SweepBar(tmp_path, [LIC] * 4, 5)
+    sweep_bar = SweepBar(tmp_path, [LIC] * 4)
     ended(tmp_path, 0, "cached")
     ended(tmp_path, 1, "cached")
     sweep_bar.look()
@@ -144,14 +144,14 @@ def test_cached_cells_do_not_shorten_the_time_left(tmp_path, monkeypatch):
 
 
 def test_a_dear_metric_takes_more_of_the_time_left(tmp_path, monkeypatch):
-    progress = aged(SweepBar(tmp_path, CHEAP_AND_DEAR, 5), monkeypatch, 1.0)
+    progress = aged(SweepBar(tmp_path, CHEAP_AND_DEAR), monkeypatch, 1.0)
     ended(tmp_path, 0, "done")
     progress.look()
     assert (progress.seconds_left() or 0) > 20
 
 
 def test_a_long_cell_shortens_the_time_left(tmp_path, monkeypatch):
-    progress = aged(SweepBar(tmp_path, CHEAP_AND_DEAR, 5), monkeypatch, 1.0)
+    progress = aged(SweepBar(tmp_path, CHEAP_AND_DEAR), monkeypatch, 1.0)
     ended(tmp_path, 0, "done")
     progress.look()
     before = progress.seconds_left()
