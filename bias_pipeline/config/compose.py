@@ -322,7 +322,9 @@ def cell_of(config: DictConfig, choices: Mapping[str, Any] | None = None) -> Cel
 
     try:
         # Key by key, since copying the task without Hydra's part would cost more than all the rest.
-        tree = {str(key): plain(config[key], resolve=True) for key in config if key != "hydra"}
+        tree = {
+            name: plain(config[name], resolve=True) for name in map(str, config) if name != "hydra"
+        }
     except OmegaConfBaseException as error:
         raise UsageError(f"{str(error).splitlines()[0]}; {_misfit(str(error))}") from error
     tree["samples"] = _taken(tree, "metric", "samples", Samples, "mean")

@@ -48,7 +48,7 @@ def answer(row: pd.Series) -> str:
         return "unknown: people use too few of its words"
     if row["ci_low"] > 0:
         return "yes"
-    if row["ci_high"] <= LIMITS.close:
+    if row["ci_high"] <= LIMITS.negligible:
         return "no"
     return f"not above {100 * row['ci_high']:.1f} points"
 

@@ -44,7 +44,7 @@ def test_a_metric_that_is_not_usable_says_why(name):
 def test_what_is_usable_does_not_move_beyond_its_interval_and_a_little(name, part, alignment):
     for movement in movements_of(name, part, alignment):
         half = 0.0 if math.isnan(movement.half_width) else movement.half_width
-        assert movement.moved - half < LIMITS.close
+        assert movement.moved - half < LIMITS.negligible
 
 
 def test_attackers_are_usable_at_equal_speech_only():

@@ -10,14 +10,17 @@ group, and how much each simulated captioner amplifies it, is known exactly (see
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS, world_captions
 from bias_pipeline.datasets.scenes.dataset import write_affect, write_drawn, write_scenes
 from bias_pipeline.datasets.scenes.slots import BiasSettings
+from bias_pipeline.datasets.scenes.truth import Truth, truth
 from bias_pipeline.datasets.scenes.world import Image, World, generate
 
 __all__ = [
     "CAPTIONERS",
     "BiasSettings",
     "Image",
+    "Truth",
     "World",
     "generate",
+    "truth",
     "world_captions",
     "write_affect",
     "write_drawn",
