@@ -21,7 +21,7 @@ from benchmarks.record import publish, table
 from bias_pipeline.datasets.scenes import CAPTIONERS, generate, write_scenes
 
 CAPTIONER = "amplifier"
-_PLAN = re.compile(r"(?m)^(\d+) metrics, (\d+) seeds, about (\d+) s$")
+_PLAN = re.compile(r"(?m)^(?:\w+: )?(\d+) metrics, (\d+) seeds, about (\d+) s$")
 _LEFT_OUT = re.compile(r"(?m)^no time for (.*);")
 
 
@@ -133,9 +133,10 @@ def measure(case: Case) -> Outcome:
         cells = dict(_seconds(folder / "out"))
     if case.metric:
         return Outcome(usage, None, "none", cells)
-    plan = _PLAN.search(log)
-    assert plan is not None, log
-    metrics, seeds, seconds = map(int, plan.groups())
+    plans = [[*map(int, plan)] for plan in _PLAN.findall(log)]  # of each attribute
+    assert plans, log
+    metrics, seeds, _ = plans[0]
+    seconds = sum(plan[2] for plan in plans)
     left_out = _LEFT_OUT.search(log)
     return Outcome(usage, (metrics, seeds, seconds), left_out[1] if left_out else "none", cells)
 
