@@ -72,10 +72,10 @@ class Extra:
         """Whether all of it is installed.
 
         Example:
-            >>> Extra("x", "drawing", ("json", "no_such_pen")).there
+            >>> Extra("x", "drawing", ("json", "no_such_pens.pen")).there
             False
         """
-        return all(find_spec(name) is not None for name in self.modules)
+        return all(map(_installed, self.modules))
 
     def require(self) -> None:
         """Check that all modules are installed.
@@ -90,7 +90,7 @@ class Extra:
             bias_pipeline.errors.ResourceError: drawing needs the package no-such-pen, which is \
 not installed: pip install 'bias_pipeline[x]'
         """
-        absent = [_package(name) for name in self.modules if find_spec(name) is None]
+        absent = [_package(name) for name in self.modules if not _installed(name)]
         if absent:
             packages = "package" if len(absent) == 1 else "packages"
             verb = "is" if len(absent) == 1 else "are"
@@ -110,6 +110,12 @@ def package_folder(module: str) -> Path | None:
     spec = find_spec(module)
     places = list(spec.submodule_search_locations or ()) if spec else []
     return Path(places[0]) if places else None
+
+
+def _installed(module: str) -> bool:
+    """Whether a module is there; the packages around it may be absent too."""
+    package = module.rpartition(".")[0]
+    return (not package or _installed(package)) and find_spec(module) is not None
 
 
 def _package(module: str) -> str:
