@@ -9,6 +9,7 @@ from typing import Any, NoReturn, get_args
 
 from bias_pipeline.config.overrides import quoted
 from bias_pipeline.config.targets import check_value
+from bias_pipeline.declared import Share
 from bias_pipeline.errors import UsageError
 
 PROGRAM = "python -m bias_pipeline"
@@ -123,6 +124,19 @@ def column_overrides(options: Namespace) -> list[str]:
     if options.map:
         overrides.append(f"dataset.label_map=[{','.join(map(quoted, options.map))}]")
     return overrides
+
+
+def add_least_coverage(parser: ArgumentParser) -> None:
+    """Add the option that says how many of the images a conclusion needs."""
+    from bias_pipeline.analysis.conclusion_checks import COVERAGE
+
+    parser.add_argument(
+        "--least-coverage",
+        type=number(Share),
+        default=COVERAGE,
+        metavar="SHARE",
+        help=f"least share of the labelled images that a conclusion must use ({COVERAGE})",
+    )
 
 
 LIMIT, QUICK, DRY_RUN = "--limit", "--quick", "--dry-run"

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from bias_pipeline.analysis import baseline
-from bias_pipeline.analysis.conclusion_checks import COVERAGE, LIMITS, Limits
+from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits
 from bias_pipeline.commands import arguments
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.config.compose import CellConfig, ComposedCells, cell
@@ -168,13 +168,7 @@ def parser() -> Parser:
         metavar="FILE",
         help="write the answers, and the results as a baseline for compare",
     )
-    parser.add_argument(
-        "--least-coverage",
-        type=number(Share),
-        default=COVERAGE,
-        metavar="SHARE",
-        help=f"least share of the labelled images that an answer must use ({COVERAGE})",
-    )
+    arguments.add_least_coverage(parser)
     parser.add_argument(
         "--negligible",
         type=number(Share),

@@ -187,13 +187,13 @@ def _explain(
         print_out(f"  {line}")
 
 
-def words_command(arguments: Sequence[str]) -> int:
+def analysis_words_command(arguments: Sequence[str]) -> int:
     """Explain the attackers of one captioner or several; returns the exit code.
 
     Args:
         arguments: overrides as of ``run``; ``captioner=`` may name several, or ``all``.
     """
-    options = words_parser().parse_intermixed_args(list(arguments))
+    options = analysis_words_parser().parse_intermixed_args(list(arguments))
     how = Gradients(options.baseline, options.steps)
     for cell in _cells(options.overrides):
         corpus, metric = cell.corpus(), cell.build("metric")
@@ -220,7 +220,7 @@ def _cells(overrides: Sequence[str]) -> list[CellConfig]:
     return [compose.cell([*rest, f"captioner={name}"]) for name in names]
 
 
-def words_parser() -> Parser:
+def analysis_words_parser() -> Parser:
     """The options and their help."""
     parser = Parser(
         f"{PROGRAM} analysis words",
@@ -243,7 +243,7 @@ def words_parser() -> Parser:
     return parser
 
 
-def unmasked_words_command(words: list[str]) -> int:
+def analysis_unmasked_words_command(words: list[str]) -> int:
     """Print the table."""
     from bias_pipeline.analysis.caption_words import print_unmasked_words
     from bias_pipeline.config import compose
@@ -253,12 +253,12 @@ def unmasked_words_command(words: list[str]) -> int:
     return 0
 
 
-def unmasked_words_parser() -> Parser:
+def analysis_unmasked_words_parser() -> Parser:
     """The options and their help."""
     return keys_parser("analysis unmasked_words", "Which words of the attribute masking leaves in.")
 
 
-def collocations_command(words: list[str]) -> int:
+def analysis_collocations_command(words: list[str]) -> int:
     """Print the table."""
     from bias_pipeline.analysis.caption_words import print_collocations
     from bias_pipeline.config import compose
@@ -268,12 +268,12 @@ def collocations_command(words: list[str]) -> int:
     return 0
 
 
-def collocations_parser() -> Parser:
+def analysis_collocations_parser() -> Parser:
     """The options and their help."""
     return keys_parser("analysis collocations", "Which words follow those of the attribute.")
 
 
-def alignment_command(arguments: Sequence[str]) -> int:
+def analysis_alignment_command(arguments: Sequence[str]) -> int:
     """Print what contextual alignment would replace; returns the exit code.
 
     Args:
@@ -281,7 +281,7 @@ def alignment_command(arguments: Sequence[str]) -> int:
     """
     from bias_pipeline.report.exports import check_places, write_file
 
-    options = alignment_parser().parse_intermixed_args(list(arguments))
+    options = analysis_alignment_parser().parse_intermixed_args(list(arguments))
     check_places(options.figure)
     pairs = [(_masked(cell), _alignment(cell)) for cell in _cells(_contextual(options.overrides))]
     _print_reach([reach(corpus, align) for corpus, align in pairs])
@@ -300,7 +300,7 @@ def alignment_command(arguments: Sequence[str]) -> int:
     return 0
 
 
-def alignment_parser() -> Parser:
+def analysis_alignment_parser() -> Parser:
     """The options and their help."""
     parser = Parser(
         f"{PROGRAM} analysis alignment",

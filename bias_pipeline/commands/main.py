@@ -1,7 +1,7 @@
 """The commands: choosing and running one, errors as sentences and exit codes, help, completion.
 
 ``NAME_parser()`` of a command's module makes its help and completion, ``NAME_command(words)`` runs
-it and returns the exit code; without ``NAME_`` in a module that has the command's name.
+it and returns the exit code. NAME leaves out the first word of a module that is named by it.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class Command:
     def _find(self, role: str) -> Any:
         first, *others = self.name.split()
         name = _MODULES.get(self.name, _MODULES.get(first, first))
-        words = others or ([first] if name != first else [])
+        words = others if name == first else [first, *others]
         module = importlib.import_module(f"bias_pipeline.commands.{name}")
         return getattr(module, "_".join([*words, role]))
 

@@ -336,7 +336,7 @@ DETECT_JOB = "data detect"
 DETECT_VERSION = 1  # raise it when the same model would find something else
 
 
-def detect_command(words: Sequence[str]) -> int:
+def data_detect_command(words: Sequence[str]) -> int:
     """Look at one task's share, or gather all shares."""
     options = detect_options(words)
     if options.gather:
@@ -350,7 +350,7 @@ def detect_command(words: Sequence[str]) -> int:
     return 0
 
 
-def detect_parser() -> Parser:
+def data_detect_parser() -> Parser:
     """The options and their help."""
     parser = photo_parser(DETECT_JOB, _DETECT_ABOUT, "JSON file")
     parser.add_argument(
@@ -365,7 +365,7 @@ def detect_parser() -> Parser:
 
 def detect_options(words: Sequence[str]) -> Namespace:
     """The command's words, checked."""
-    options = detect_parser().parse_args(list(words))
+    options = data_detect_parser().parse_args(list(words))
     check_photo_options(options, "folder")
     return options
 

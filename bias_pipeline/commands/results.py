@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bias_pipeline.analysis import baseline
-from bias_pipeline.analysis.conclusion_checks import COVERAGE, LIMITS, Limits
+from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits
 from bias_pipeline.analysis.gate import Comparison, compared
 from bias_pipeline.commands import arguments
 from bias_pipeline.commands.arguments import PROGRAM, Parser, file_of, number
 from bias_pipeline.config.compose import cell
 from bias_pipeline.config.overrides import choices_in, quoted, representative_overrides, sweeps
-from bias_pipeline.declared import NotNegative, Seconds, Share
+from bias_pipeline.declared import NotNegative, Seconds
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io.machine import REPORT
 from bias_pipeline.io.terminal import print_out
@@ -114,13 +114,7 @@ def compare_parser() -> Parser:
         help=f"with {FLAG}: pass only if A is surely not worse by more than this, in the metric's "
         "unit (0.01 is one point): the whole interval of the difference must be below it",
     )
-    parser.add_argument(
-        "--least-coverage",
-        type=number(Share),
-        default=COVERAGE,
-        metavar="SHARE",
-        help=f"least share of the labelled images that a number must use ({COVERAGE})",
-    )
+    arguments.add_least_coverage(parser)
     parser.add_argument(
         "--alike",
         type=number(NotNegative),

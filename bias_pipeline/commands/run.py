@@ -241,44 +241,44 @@ def _of_launcher(override: str) -> bool:
     return key in ("cluster", "hydra/launcher") or key.startswith("hydra.launcher.")
 
 
-def embed_command(words: list[str]) -> int:
+def submit_embed_command(words: list[str]) -> int:
     """Submit the shares of ``embed``."""
     from bias_pipeline.commands.photos import embed_options
 
     return _submit_shards("embed", words, embed_options)
 
 
-def embed_parser() -> Parser:
+def submit_embed_parser() -> Parser:
     """The parser of ``embed``, with the options of submitting it."""
     from bias_pipeline.commands import photos
 
     return _shards_parser("embed", photos.embed_parser())
 
 
-def caption_command(words: list[str]) -> int:
+def submit_caption_command(words: list[str]) -> int:
     """Submit the shares of ``caption``."""
     return _submit_shards("caption", words, _caption_options)
 
 
-def caption_parser() -> Parser:
+def submit_caption_parser() -> Parser:
     """The parser of ``caption``, with the options of submitting it."""
     from bias_pipeline.commands import caption
 
     return _shards_parser("caption", caption.parser())
 
 
-def data_detect_command(words: list[str]) -> int:
+def submit_data_detect_command(words: list[str]) -> int:
     """Submit the shares of ``data detect``."""
     from bias_pipeline.commands.photos import detect_options
 
     return _submit_shards("data detect", words, detect_options)
 
 
-def data_detect_parser() -> Parser:
+def submit_data_detect_parser() -> Parser:
     """The parser of ``data detect``, with the options of submitting it."""
-    from bias_pipeline.commands.photos import detect_parser
+    from bias_pipeline.commands.photos import data_detect_parser
 
-    return _shards_parser("data detect", detect_parser())
+    return _shards_parser("data detect", data_detect_parser())
 
 
 def _caption_options(words: Sequence[str]) -> Namespace:

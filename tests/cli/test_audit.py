@@ -190,6 +190,16 @@ def test_blank_captions_are_announced(scenes, labels, tmp_path):
 
 
 @pytest.mark.slow
+def test_no_has_the_bound_that_is_asked_for(whole, scenes):
+    files = ["--attributes", str(scenes / "attributes.csv")]
+    files += ["--captions", str(scenes / "annotations" / "captions.json")]
+    files += ["--objects", str(scenes / "annotations" / "instances.json")]
+    wide = audit(whole.folder, captions(scenes), *files, "--negligible", "1")
+    answers = [text.split("Does it name")[0] for text in (whole.text, wide.text)]
+    assert ["No on " in answer for answer in answers] == [False, True], answers
+
+
+@pytest.mark.slow
 def test_it_says_beforehand_how_small_a_bias_stays_unseen(run, scenes, labels):
     people = ("--captions", str(scenes / "annotations" / "captions.json"))
     _, text = run("audit", captions(scenes), "--attributes", labels, *people, "--dry-run")
