@@ -298,13 +298,13 @@ def report_parser() -> Parser:
     return parser
 
 
-def wandb_command(words: list[str]) -> int:
+def report_wandb_command(words: list[str]) -> int:
     """Write the runs, or send them."""
     from bias_pipeline.loggers import workspace
     from bias_pipeline.loggers.push import push
     from bias_pipeline.report.page import finished_results
 
-    arguments = wandb_parser().parse_args(words)
+    arguments = report_wandb_parser().parse_args(words)
     if arguments.workspace:
         workspace.require_server(arguments.mode)
     pushed = push(
@@ -326,7 +326,7 @@ def wandb_command(words: list[str]) -> int:
     return 0
 
 
-def wandb_parser() -> Parser:
+def report_wandb_parser() -> Parser:
     """The options and their help."""
     from bias_pipeline.loggers.push import RUN_S
 
