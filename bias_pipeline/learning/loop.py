@@ -24,6 +24,7 @@ from multiprocessing.context import SpawnContext
 from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
@@ -150,10 +151,19 @@ def context() -> SpawnContext:
     return get_context("spawn")
 
 
+_executors: WeakSet[ProcessPoolExecutor] = WeakSet()  # that kill_workers ends
+
+
+def _start(processes: int, prepare: Callable[..., None], *arguments: object) -> ProcessPoolExecutor:
+    started = ProcessPoolExecutor(processes, context(), initializer=prepare, initargs=arguments)
+    _executors.add(started)
+    return started
+
+
 @lru_cache(maxsize=1)
 def pool(processes: int) -> ProcessPoolExecutor:
     """Workers that stay for the next call, since importing PyTorch takes seconds."""
-    return ProcessPoolExecutor(processes, context(), initializer=prepare_worker)
+    return _start(processes, prepare_worker)
 
 
 def kill_workers() -> None:
@@ -163,6 +173,11 @@ def kill_workers() -> None:
     """
     for child in active_children():
         child.kill()
+    # Python wakes the thread behind each executor at its end; one that is just closing its pipe
+    # would then print a traceback.
+    for executor in list(_executors):
+        executor.shutdown()
+    _executors.clear()
     pool.cache_clear()
 
 
@@ -232,12 +247,7 @@ class Ranks:
 
     def __init__(self, world: int) -> None:
         port = _free_port()
-        self._members = [
-            ProcessPoolExecutor(
-                1, context(), initializer=_join, initargs=(Share(rank, world), port)
-            )
-            for rank in range(world)
-        ]
+        self._members = [_start(1, _join, Share(rank, world), port) for rank in range(world)]
 
     def run(self, function: Callable[..., Returned], *arguments: object) -> list[Returned]:
         """The results of a function in each process; its last argument is the process's share."""

@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures.process import BrokenProcessPool
@@ -557,6 +558,14 @@ def test_a_process_ended_from_outside_is_a_want_of_resources(
     monkeypatch.setattr(loop, "pool", Pool())
     with pytest.raises(ResourceError, match=r"probe\.processes=1"):
         probe(processes=2).fit_predict(labelled(), splits(0, 12))
+
+
+def test_killed_workers_leave_no_thread_that_python_would_wake_at_its_end():
+    loop.kill_workers()
+    before = set(threading.enumerate())
+    loop.pool(1).submit(os.getpid).result()
+    loop.kill_workers()
+    assert set(threading.enumerate()) <= before
 
 
 def test_an_interrupted_training_is_an_interrupt(monkeypatch):
