@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hydra import version
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.config_loader_impl import ConfigLoaderImpl, get_overrides_dirname
 from hydra._internal.config_repository import ConfigRepository
 from hydra._internal.utils import create_config_search_path
 from hydra.core.config_search_path import SearchPathQuery
@@ -43,12 +43,12 @@ from bias_pipeline.io.paths import conf_dir, conf_dirs
 if TYPE_CHECKING:
     from hydra._internal.config_repository import CachingConfigRepository, IConfigRepository
     from hydra.core.config_search_path import ConfigSearchPath
-    from hydra.core.default_element import InputDefault, ResultDefault
+    from hydra.core.default_element import InputDefault
     from hydra.core.override_parser.types import Override
     from hydra.plugins.config_source import ConfigResult, ConfigSource
     from omegaconf import DictConfig
 
-KEPT = 500  # composed jobs that a loader caches; each takes about 40 kB
+KEPT = 500  # composed jobs that a loader caches, and merges that a process does; 40 kB each
 
 
 def loader_of(config_dir: str | None = None) -> Loader:
@@ -64,10 +64,10 @@ def loader_of(config_dir: str | None = None) -> Loader:
 
 
 def _folders(config_dir: str | None) -> list[Path]:
-    """Folders searched before ours; the last one is searched first."""
-    *included_folders, _ = conf_dirs()
+    """Folders searched after ours, in order."""
+    _, *included_folders = conf_dirs()
     if config_dir is None:
-        return included_folders[::-1]
+        return included_folders
     folder = Path(config_dir).resolve()
     if not folder.is_dir():
         raise UsageError(f"--config-dir={config_dir} is not a folder")
@@ -76,7 +76,7 @@ def _folders(config_dir: str | None) -> list[Path]:
             f"--config-dir={config_dir} has no configuration; each file goes into a folder named "
             "after its group, such as attribute/NAME.yaml"
         )
-    return [*included_folders[::-1], folder]
+    return [folder, *included_folders]
 
 
 def _groups() -> list[str]:
@@ -96,11 +96,11 @@ class Loader(ConfigLoaderImpl):
     def __init__(self, config_search_path: ConfigSearchPath) -> None:
         super().__init__(config_search_path)
         self.repository: Repository = Repository(config_search_path)
-        self._composed: dict[tuple[object, ...], _Kept] = {}
+        self._composed: dict[tuple[object, ...], _Snapshot] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the cache, for another process."""
-        return {**vars(self), "_composed": {}}
+        return {**vars(self), "_composed": {}, "repository": Repository(self.config_search_path)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restrict the environment in that process too."""
@@ -132,7 +132,7 @@ class Loader(ConfigLoaderImpl):
             config = super().load_configuration(
                 config_name, overrides, run_mode, from_shell, validate_sweep_overrides
             )
-            written = _Kept(config)  # copied first, since checking resolves parts of it
+            written = _Snapshot(config)  # copied first, since checking resolves parts of it
             check_composed(config)
         except BiasPipelineError:
             raise
@@ -148,17 +148,43 @@ class Loader(ConfigLoaderImpl):
             self._composed[key] = written
         return config
 
-    def _compose_config_from_defaults_list(
-        self, defaults: list[ResultDefault], repo: IConfigRepository
+    def _load_configuration_impl(
+        self,
+        config_name: str | None,
+        overrides: list[str],
+        run_mode: RunMode,
+        from_shell: bool = True,
+        validate_sweep_overrides: bool = True,
     ) -> DictConfig:
-        """The merged files of a defaults list; once for all jobs that differ only in values."""
-        names = [default.config_path for default in defaults if default.config_path is not None]
-        key = (*map(astuple, defaults), *map(self.repository.version, names))
-        if key not in _MERGED:
-            while len(_MERGED) >= KEPT:
-                _MERGED.pop(next(iter(_MERGED)))
-            _MERGED[key] = _Kept(super()._compose_config_from_defaults_list(defaults, repo))
-        return _MERGED[key].copy()
+        """As Hydra's, but the chosen files are merged only once for jobs that differ in values."""
+        parsed, repo = self._parse_overrides_and_create_caching_repo(config_name, overrides)
+        if validate_sweep_overrides:
+            self.validate_sweep_overrides_legal(parsed, run_mode, from_shell)
+        choices = [str(one.input_line) for one in parsed if _chooses_file(one, repo)]
+        config = self._merged(config_name, choices, run_mode)
+        values = [one for one in parsed if not _chooses_file(one, repo)]
+        self._apply_overrides_to_config(values, config)
+        task = [one for one in parsed if not one.is_hydra_override()]
+        config.hydra.overrides.task = [one.input_line for one in task]
+        hydra_lines = [one.input_line for one in parsed if one.is_hydra_override()]
+        config.hydra.overrides.hydra = hydra_lines
+        job = config.hydra.job
+        job.override_dirname = get_overrides_dirname(task, **job.config.override_dirname)
+        return config
+
+    def _merged(self, config_name: str | None, choices: list[str], run_mode: RunMode) -> DictConfig:
+        """The configuration of choices without values; made again if one of its files changed."""
+        repository = self.repository
+        key = (str(self.config_search_path), Path.cwd(), config_name, *choices, run_mode)
+        snapshot, versions = _MERGED.pop(key, (None, {}))
+        if snapshot is None or any(repository.version(name) != versions[name] for name in versions):
+            repository.versions.clear()
+            merged = super()._load_configuration_impl(config_name, choices, run_mode, False, False)
+            snapshot, versions = _Snapshot(merged), dict(repository.versions)
+        _MERGED[key] = snapshot, versions
+        while len(_MERGED) > KEPT:
+            _MERGED.pop(next(iter(_MERGED)))
+        return snapshot.copy()
 
     def _process_config_searchpath(
         self,
@@ -173,7 +199,14 @@ class Loader(ConfigLoaderImpl):
                 raise UsageError(f"{override.input_line}: {BY_FLAGS.instead}")
 
 
-class _Kept:
+def _chooses_file(override: Override, repo: IConfigRepository) -> bool:
+    """Whether an override chooses a file, as ``metric=lic``, or several in a sweep."""
+    if override.is_sweep_override():
+        return True
+    return repo.group_exists(override.key_or_group) and not isinstance(override.value(), dict)
+
+
+class _Snapshot:
     """A snapshot of a configuration that returns copies.
 
     Unpickling is four times as fast as ``copy.deepcopy``, but schemas of launchers cannot be
@@ -181,17 +214,17 @@ class _Kept:
     """
 
     def __init__(self, config: DictConfig) -> None:
-        self._kept: bytes | DictConfig
+        self._snapshot: bytes | DictConfig
         try:
-            self._kept = pickle.dumps(config)
+            self._snapshot = pickle.dumps(config)
         except pickle.PicklingError:
-            self._kept = copy.deepcopy(config)
+            self._snapshot = copy.deepcopy(config)
 
     def copy(self) -> DictConfig:
         """A copy."""
-        if not isinstance(self._kept, bytes):
-            return copy.deepcopy(self._kept)
-        config: DictConfig = pickle.loads(self._kept)  # noqa: S301 - from above
+        if not isinstance(self._snapshot, bytes):
+            return copy.deepcopy(self._snapshot)
+        config: DictConfig = pickle.loads(self._snapshot)  # noqa: S301 - from above
         return config
 
 
@@ -236,11 +269,22 @@ class Repository(ConfigRepository):
     """Configuration files, each read once by a process unless it changes.
 
     Composing changes its input, so it gets copies.
+
+    Args:
+        config_search_path: where configuration files are.
     """
+
+    def __init__(self, config_search_path: ConfigSearchPath) -> None:
+        super().__init__(config_search_path)
+        self.versions: dict[str, object] = {}  # of all that was loaded, files or not
+
+    def __deepcopy__(self, memo: object) -> Repository:
+        """Itself: Hydra copies it for each job, lest a job change the search path; none may."""
+        return self
 
     def load_config(self, config_path: str) -> ConfigResult | None:
         """The content of a file, None if there is no file."""
-        key = self.version(config_path)
+        key = self.versions[config_path] = self.version(config_path)
         if key is None:
             return super().load_config(config_path)
         if key not in _READ:
@@ -285,7 +329,8 @@ def _named_by(defaults: Iterable[InputDefault]) -> Iterator[str]:
 
 
 _READ: dict[tuple[object, ...], bytes] = {}  # by path and time of change
-_MERGED: dict[tuple[object, ...], _Kept] = {}  # by a defaults list and its files' versions
+# Merged files and their versions, by what chooses them
+_MERGED: dict[tuple[object, ...], tuple[_Snapshot, Mapping[str, object]]] = {}
 
 
 def _file(source: ConfigSource, config_path: str) -> Path | None:

@@ -137,15 +137,15 @@ def _place(name: str) -> Path:
 
 
 def conf_dirs() -> list[Path]:
-    """The folders of configuration: ``conf`` in each included package, then ours."""
+    """The folders of configuration: ours, then ``conf`` in each included package."""
     folders = [place / "conf" for place in places().values()]
-    return [*(folder for folder in folders if folder.is_dir()), conf_dir()]
+    return [conf_dir(), *(folder for folder in folders if folder.is_dir())]
 
 
 def conf_file(group: str, name: str) -> Path:
     """The file of a choice: the first that exists, as in Hydra's search path."""
     files = [folder / group / f"{name}.yaml" for folder in conf_dirs()]
-    return next((path for path in files if path.is_file()), files[-1])
+    return next((path for path in files if path.is_file()), files[0])
 
 
 def group_choices(group: str) -> list[str]:

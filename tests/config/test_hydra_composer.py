@@ -59,9 +59,19 @@ def composed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return jobs
 
 
-def test_a_job_is_as_hydra_composes_it(loader, master):
+@pytest.mark.parametrize(
+    "job",
+    [
+        JOB,
+        ["experiment=dbac_table3", "seeds=[1,2]", "++limit=4", "~paths.cache"],
+        ["+attribute@other=race", "+x={a:1}", "captioner='a b.json'", "+task=coco_objects"],
+        ["hydra.job.config.override_dirname.exclude_keys=[seeds]", *JOB, "hydra.verbose=true"],
+    ],
+)
+def test_a_job_is_as_hydra_composes_it(loader, master, job):
     hydra = ConfigLoaderImpl(create_config_search_path(str(conf_dir())))
-    assert loader.load_sweep_config(master, JOB) == hydra.load_sweep_config(master, JOB)
+    loader.job(["experiment=dbac_table3"])  # whose files are merged once
+    assert loader.load_sweep_config(master, job) == hydra.load_sweep_config(master, job)
 
 
 def test_a_job_asked_for_again_is_not_composed_again(loader, composed):
