@@ -9,6 +9,8 @@ DATA ?= $(or $(BIAS_PIPELINE_DATA),../shared/data)
 # Tests run side by side, a process a core: threads of NumPy and PyTorch would only
 # wait for each other.
 export OPENBLAS_NUM_THREADS ?= 1
+# Compiled files stay, for the next run and for the programs that tests start.
+unexport PYTHONDONTWRITEBYTECODE
 test slow check slurm docs-test: export OMP_NUM_THREADS ?= 1
 SIDE_BY_SIDE := -n auto --dist loadscope --no-loadscope-reorder
 # Without a GPU, pin a torch that brings no CUDA packages.

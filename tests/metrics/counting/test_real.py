@@ -44,11 +44,19 @@ def _real_data() -> None:
         pytest.skip(f"no real captions at {DATA}; set BIAS_PIPELINE_DATA to have this test run")
 
 
+def words(captioner: str) -> list[str]:
+    return ["dataset=lic", f"dataset.root={DATA}/lic/bias_data", f"captioner={captioner}"]
+
+
+@cache
+def corpus_by(captioner: str) -> Corpus:
+    return compose.cell([*words(captioner), "metric=gender_error"]).corpus()
+
+
 @cache
 def values(captioner: str, metric: str) -> dict[str, float]:
-    words = ["dataset=lic", f"dataset.root={DATA}/lic/bias_data", f"captioner={captioner}"]
-    cell = compose.cell([*words, f"metric={metric}", "stats.resamples=2"])
-    return parts(cell.build("metric"), cell.corpus())
+    cell = compose.cell([*words(captioner), f"metric={metric}", "stats.resamples=2"])
+    return parts(cell.build("metric"), corpus_by(captioner))
 
 
 def parts(metric: Metric, corpus: Corpus) -> dict[str, float]:
@@ -153,8 +161,8 @@ def labelled_images(captioner: str) -> Corpus:
 
 @pytest.mark.parametrize(("captioner", "name"), [("nic", "NIC"), ("sat", "SAT")])
 def test_labels_from_objects(captioner, name):
-    words = oracle("gender_error_ratio")
-    attribute = gender(words["masculine"], words["feminine"])
+    listed = oracle("gender_error_ratio")
+    attribute = gender(listed["masculine"], listed["feminine"])
     vocabulary = categories("counting_real_coco_objects")
     case = oracle("counting_real_coco_objects")["captioners"][name]
     options = {"attribute": attribute, "task": vocabulary, "stats": FEW, "exclude_tasks": ()}
@@ -199,8 +207,8 @@ def described_images(captioner: str) -> Corpus:
 
 @pytest.mark.parametrize(("captioner", "name"), [("nic", "NIC"), ("sat", "SAT")])
 def test_labels_from_human_captions(captioner, name):
-    words = oracle("counting_real_human_captions")["extraction"]["gender_words"]
-    attribute = gender(words["masculine"], words["feminine"])
+    listed = oracle("counting_real_human_captions")["extraction"]["gender_words"]
+    attribute = gender(listed["masculine"], listed["feminine"])
     vocabulary = categories("counting_real_human_captions")
     case = oracle("counting_real_human_captions")["captioners"][name]
     options = {
