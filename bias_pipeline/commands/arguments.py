@@ -139,6 +139,21 @@ def add_least_coverage(parser: ArgumentParser) -> None:
     )
 
 
+def add_limits(parser: ArgumentParser) -> None:
+    """Add the options that say when an answer is given, and when it is no."""
+    from bias_pipeline.analysis.conclusion_checks import LIMITS
+
+    add_least_coverage(parser)
+    parser.add_argument(
+        "--negligible",
+        type=number(Share),
+        default=LIMITS.negligible,
+        metavar="SHARE",
+        help="how far above people's an attacker's score at equal speech counts as no bias "
+        f"({LIMITS.negligible})",
+    )
+
+
 LIMIT, QUICK, DRY_RUN = "--limit", "--quick", "--dry-run"
 QUICK_IMAGES = 500
 _QUICK = {"limit": f"{QUICK_IMAGES}", "seeds": "2"}

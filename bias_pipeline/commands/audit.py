@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from bias_pipeline.analysis import baseline
-from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits
+from bias_pipeline.analysis.conclusion_checks import Limits
 from bias_pipeline.commands import arguments
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.config.compose import CellConfig, ComposedCells, cell
@@ -23,7 +23,7 @@ from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.datasets.binary_tables import stem
 from bias_pipeline.datasets.rating_tables import read_label_errors
 from bias_pipeline.datasets.tables import check_file
-from bias_pipeline.declared import Count, Positive, Share
+from bias_pipeline.declared import Count, Positive
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
 from bias_pipeline.io.machine import REPORT
 from bias_pipeline.io.terminal import print_out
@@ -168,15 +168,7 @@ def parser() -> Parser:
         metavar="FILE",
         help="write the answers, and the results as a baseline for compare",
     )
-    arguments.add_least_coverage(parser)
-    parser.add_argument(
-        "--negligible",
-        type=number(Share),
-        default=LIMITS.negligible,
-        metavar="SHARE",
-        help="how far above people's an attacker's score at equal speech counts as no bias "
-        f"({LIMITS.negligible})",
-    )
+    arguments.add_limits(parser)
     arguments.add_column_options(parser)
     return parser
 

@@ -216,25 +216,26 @@ def report_command(words: list[str]) -> int:
     from bias_pipeline.report.exports import check_places, export, write_file
     from bias_pipeline.report.page import report_of_folder, save_page
 
-    arguments = report_parser().parse_args(words)
-    if arguments.error and not arguments.export:
+    options = report_parser().parse_args(words)
+    if options.error and not options.export:
         raise UsageError("--error is for the tables of --export DIR; add it, or leave --error out")
     REPORT.require()
-    check_places(arguments.card)
-    out = arguments.out or arguments.folder / "report.html"
-    report = report_of_folder(arguments.folder)
-    save_page(_illustrated(report, arguments.images, arguments.maps), out)
+    check_places(options.card)
+    out = options.out or options.folder / "report.html"
+    limits = Limits(coverage=options.least_coverage, negligible=options.negligible)
+    report = report_of_folder(options.folder, limits)
+    save_page(_illustrated(report, options.images, options.maps), out)
     print_out(out)
-    if arguments.export:
+    if options.export:
         from bias_pipeline.report.exports import RUN_ERRORS
 
-        export(report, arguments.export, RUN_ERRORS.get(arguments.error))
-        print_out(arguments.export / "contents.md")
-    if arguments.card:
+        export(report, options.export, RUN_ERRORS.get(options.error))
+        print_out(options.export / "contents.md")
+    if options.card:
         from bias_pipeline.report.text_formats import model_card
 
-        write_file(arguments.card, model_card(report).encode("utf-8", "replace"))
-        print_out(arguments.card)
+        write_file(options.card, model_card(report).encode("utf-8", "replace"))
+        print_out(options.card)
     return 0
 
 
@@ -295,6 +296,7 @@ def report_parser() -> Parser:
         help="in exported tables, instead of our intervals over attackers and images: the standard "
         "deviation over seeds, or half of the 95%% interval over runs, as papers print them",
     )
+    arguments.add_limits(parser)
     return parser
 
 

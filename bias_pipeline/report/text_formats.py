@@ -346,7 +346,9 @@ def _summary(summary: Summary) -> Iterator[str]:
         for sentence in (*summary.verdict, summary.sure)
         if sentence
     )
-    yield from (f"* Not concluded: {escape_markdown(sentence)}" for sentence in summary.undecided)
+    if summary.undecided:
+        yield "What cannot be concluded, and why:\n"
+        yield from (f"* {escape_markdown(sentence)}" for sentence in summary.undecided)
     yield ""
 
 

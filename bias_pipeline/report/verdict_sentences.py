@@ -172,9 +172,22 @@ def _between(leads: Sequence[Finding]) -> str:
     return f" ({reading_name(leads[0])}: {span}{people_text}; largest {_sure(worst)})"
 
 
+# Readings that are rates; other fractions are differences, in points.
+_RATES = {("gender_error", "named"), ("assumed_group", "score")}
+
+
+def _unit(row: Row) -> str:
+    """The unit in which a reading is printed."""
+    if row.unit != "fraction":
+        return row.unit
+    return "%" if (row.metric, row.part) in _RATES else "points"
+
+
 def _value(finding: Finding, value: float) -> str:
     """A value of a finding's reading, with its unit if that is short."""
-    return f"{percent(value)} %" if finding.row.unit == "fraction" else number(value)
+    if finding.row.unit != "fraction":
+        return number(value)
+    return f"{percent(value)} {_unit(finding.row)}"
 
 
 def _who(names: Sequence[str], captioners: Sequence[str]) -> str:
@@ -227,11 +240,14 @@ def evidence_of(finding: Finding) -> str:
         for x in (row.value, row.ci_low, row.ci_high, finding.people)
     )
     ends = f"[{low}, {high}]"
+    unit = _unit(row)
     if (row.metric, row.part) == ("gender_error", "named"):
         reading = f"in {value} % {ends} of the captions that name one"
     else:
-        reading = f"{reading_name(finding)}: {value} {'points' if fraction else row.unit} {ends}"
-    people_text = "" if math.isnan(finding.people) else f", people {people}{' %' * fraction}"
+        reading = f"{reading_name(finding)}: {value} {unit} {ends}"
+    people_text = "" if math.isnan(finding.people) else f", people {people}"
+    if people_text and unit == "%":
+        people_text += " %"
     return (
         f"{reading}{people_text}; {_sure(finding.p_value) if finding.more else possible(finding)}"
     )

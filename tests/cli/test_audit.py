@@ -200,6 +200,17 @@ def test_no_has_the_bound_that_is_asked_for(whole, scenes):
 
 
 @pytest.mark.slow
+def test_a_report_of_an_audit_has_the_bound_that_is_asked_for(whole, tmp_path, run):
+    cards = []
+    for bound in ("0.02", "1"):
+        card = tmp_path / f"{bound}.md"
+        page = ("--out", str(tmp_path / "page.html"), "--card", str(card))
+        assert run("report", str(whole.folder), "--negligible", bound, *page)[0] == 0
+        cards.append("does not give " in card.read_text())
+    assert cards == [False, True]
+
+
+@pytest.mark.slow
 def test_it_says_beforehand_how_small_a_bias_stays_unseen(run, scenes, labels):
     people = ("--captions", str(scenes / "annotations" / "captions.json"))
     _, text = run("audit", captions(scenes), "--attributes", labels, *people, "--dry-run")

@@ -227,6 +227,7 @@ OPTIONS = [
     (AUDIT, "--least-coverage", "at least 0 and at most 1", ("2", "-1")),
     (AUDIT, "--least-coverage", "a number", ("nan", "")),
     (AUDIT, "--negligible", "at least 0 and at most 1", ("2", "-1")),
+    (("report",), "--negligible", "at least 0 and at most 1", ("2",)),
     (COMPARE, "--margin", "at least 0", ("-1",)),
     (COMPARE, "--margin", "a number", ("nan", "inf")),
     (COMPARE, "--least-coverage", "at least 0 and at most 1", ("2",)),

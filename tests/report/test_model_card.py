@@ -11,6 +11,7 @@ from bias_pipeline.report.page import Report, report_of
 from bias_pipeline.report.text_formats import model_card
 from bias_pipeline.results.store import Result, ResultStore
 from tests.report.test_page import directional, result
+from tests.report.test_summary import at_equal_speech
 from tests.report.test_tables import HOSTILE
 
 VALUES = {"value": 0.123, "ci_low": 0.1, "ci_high": 0.15, "p_value": 0.01}
@@ -50,6 +51,11 @@ def test_a_card_says_what_it_cannot_say():
     assert "### Limits" in card
     assert "not how people identify" in card
     assert "hirota2022lic" in card
+
+
+def test_a_card_says_why_a_number_is_not_used():
+    card = model_card(report_of([at_equal_speech("lic", "score", 0.01)], {}))
+    assert "What cannot be concluded, and why:\n\n* No run tests" in card
 
 
 def test_a_card_of_several_captioners_is_refused():

@@ -149,6 +149,11 @@ def test_without_a_second_person_there_is_no_mark_of_people():
     assert 'class="people"' not in first_screen([result("lic")])
 
 
+def test_peoples_score_at_equal_speech_has_the_captioners_unit():
+    words = words_of(first_screen([at_equal_speech("lic", "score", 0.011)]))
+    assert "points [10.5, 11.5], people 1.1; " in words
+
+
 def test_what_is_not_found_is_said():
     words = words_of(first_screen([result(value=0.001)]))
     assert "No bias beyond chance was found in sat. It does not, beyond chance, name" in words
