@@ -11,6 +11,7 @@ from tests.corpora import REPOSITORY
 NUMBER = re.compile(r"-?\d+\.\d+")
 
 
+@pytest.mark.slow  # all its cells
 def test_the_tour_shows_what_it_gives():
     """Numbers to the last digit, which another machine may round the other way."""
     path = REPOSITORY / "experiments" / "tour.ipynb"

@@ -308,11 +308,6 @@ def test_masking_tasks_works_once_they_are_there(run):
 # --- launchers and signals
 
 
-def test_a_launcher_writes_results(run, tmp_path):
-    code, text = run(*COUNTING, "-m", "hydra/launcher=submitit_local", "captioner=faithful,terse")
-    assert (code, len(results(tmp_path))) == (0, 2), text
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR2])
 def test_a_job_that_slurm_stops_asks_to_be_queued_again(tmp_path, number):

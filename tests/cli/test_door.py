@@ -234,6 +234,7 @@ def test_light_commands_import_nothing_heavy(tmp_path):
     assert done.stdout.splitlines().count("[]") == len(LIGHT)
 
 
+@pytest.mark.slow  # a whole audit in a process of its own
 def test_an_audit_of_captions_imports_nothing_heavy(tmp_path):
     """It counts, attacks with n-grams and writes a report, without a network or a tracker."""
     groups = [("male", "man"), ("female", "woman")] * 15

@@ -50,6 +50,7 @@ def test_captions_are_those_of_caption(model, run):
     assert {str(row["image_id"]): row["caption"] for row in captions} == table.to_dict()
 
 
+@pytest.mark.slow  # two commands with a network
 def test_masked_pictures_have_other_maps_and_the_same_masks(run, tmp_path):
     model = str(write(tmp_path / "grit", "grit"))
     for name in ("none", "person_box"):

@@ -24,6 +24,7 @@ def model(run: Run) -> str:
     return "m"
 
 
+@pytest.mark.slow  # fits a captioner that captions three times
 def test_pictures_are_changed_captioned_and_scored(run, model):
     options = ("d/images", "--model", model, *REGIONS, "--out", "f", "--max-new-tokens", "9")
     cheap = ("metric=quality,gender_error", "seeds=1", "stats.resamples=50")

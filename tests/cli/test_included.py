@@ -105,6 +105,7 @@ def test_all_metrics_are_those_of_ones_own_too(monkeypatch):
     assert "silence" in word.partition("=")[2].split(",")
 
 
+@pytest.mark.slow  # several processes
 def test_workers_of_a_sweep_have_it(run, tmp_path):
     words = ["metric=silence", "-m", "hydra/launcher=submitit_local"]
     code, printed = run(*INCLUDE, *words, *CELL)

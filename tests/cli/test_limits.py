@@ -91,6 +91,7 @@ print(int(re.search("VmHWM:[^0-9]+([0-9]+)", status)[1]) // 1000)
 """
 
 
+@pytest.mark.slow
 def test_the_largest_transparent_photo_takes_less_than_a_gigabyte(tmp_path):
     path = tmp_path / "1.png"
     Image.new("RGBA", (9400, 9400), (1, 2, 3, 4)).save(path, compress_level=1)

@@ -471,6 +471,7 @@ def test_the_real_files_are_read(data_root):
     assert len(set(corpus.human.image_rows.tolist())) == 13_693
 
 
+@pytest.mark.slow
 @pytest.mark.real
 def test_a_real_captioner_may_lack_images_of_no_group(data_root):
     corpus = load(data_root / "coco", "captioner=oscar_cider")
@@ -478,6 +479,7 @@ def test_a_real_captioner_may_lack_images_of_no_group(data_root):
     assert "2705 images of no group have no caption" in corpus.notes
 
 
+@pytest.mark.slow
 @pytest.mark.real
 def test_coco_and_lic_hold_the_same_captions_of_a_captioner(data_root):
     coco = load(data_root / "coco", "captioner=sat")

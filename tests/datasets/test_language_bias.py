@@ -233,6 +233,7 @@ def test_levels_are_exact_on_what_we_generate(tmp_path):
     assert {"sit", "sits", "sitting"} & said_by["female"] - said_by["male"]
 
 
+@pytest.mark.slow
 @pytest.mark.real
 def test_the_levels_are_made_of_real_captions(tmp_path):
     root = DATA / "lic" / "bias_data"

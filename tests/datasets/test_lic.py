@@ -152,7 +152,10 @@ def test_people_see_the_same_labels_as_the_captioner(tmp_path):
 
 
 @pytest.mark.real
-@pytest.mark.parametrize(("captioner", "share"), [("sat", 59.6), ("transformer", 35.1)])
+@pytest.mark.parametrize(
+    ("captioner", "share"),
+    [("sat", 59.6), pytest.param("transformer", 35.1, marks=pytest.mark.slow)],
+)
 def test_the_published_draws_repeat_what_the_reference_repeats(data_root, captioner, share):
     """Verbatim test captions over ten seeds, measured on the reference's own splits."""
     from bias_pipeline.corpus.predictions import LabelledCaptions

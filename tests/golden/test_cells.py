@@ -4,10 +4,15 @@ import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
 
-from tests.golden.cells import CELLS, ROWS, rows_of
+from tests.golden.cells import CELLS, NET, ROWS, rows_of
+
+NAMES = [
+    pytest.param(name, marks=[pytest.mark.slow] if {*NET} <= {*words} else [])
+    for name, words in CELLS.items()
+]
 
 
-@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize("name", NAMES)
 def test_numbers_are_the_frozen_ones(name):
     frozen = pd.read_csv(ROWS)
     reset_index = frozen[frozen["cell"] == name].reset_index(drop=True)

@@ -308,7 +308,9 @@ def test_the_context_is_part_of_a_runs_identity():
 
 @pytest.mark.real
 @pytest.mark.parametrize("metric", ["gender_error", "group_accuracy", "ba_mals", "ba_directional"])
-@pytest.mark.parametrize("attribute", ["race", "[gender,race]"])
+@pytest.mark.parametrize(
+    "attribute", ["race", pytest.param("[gender,race]", marks=pytest.mark.slow)]
+)
 def test_nothing_is_said_of_race_by_counting_on_real_captions(metric, attribute):
     if not (DATA / "lic").is_dir():
         pytest.skip(f"no real captions at {DATA}; set BIAS_PIPELINE_DATA to have this test run")

@@ -67,6 +67,7 @@ def test_a_run_tells_of_it(monkeypatch):
     assert any("no English word" in n for n in compose.corpus_of(reader, "x", ENGLISH).notes)
 
 
+@pytest.mark.slow
 @pytest.mark.real
 def test_no_real_captioner_is_told_of(data_root):
     cell = compose.cell(["dataset=coco", f"dataset.root={data_root}/coco", "captioner=nic"])
