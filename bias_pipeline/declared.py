@@ -1,15 +1,22 @@
 """Declares which classes a configuration may build, and which values their parameters allow.
 
 A configuration can build only subclasses of :class:`Configurable`. A parameter's annotation
-declares its type, and with ``Annotated`` its range. There is no other registry.
+declares its type, and with ``Annotated`` its range. There is no other registry. Ranges and choices
+are checked whenever an object is built, from Python too, so that constructors need not.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, is_dataclass
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, Literal, Protocol, Self, Union, get_args, get_origin
+from typing import get_type_hints as hints_of
+
+from bias_pipeline.errors import UsageError
 
 TARGET = "_target_"  # the key under which a configuration names a class
 
@@ -27,12 +34,36 @@ def known_name(module: str, name: str) -> str:
     return name if package == __name__.partition(".")[0] else f"{package}.{name}"
 
 
+class _Signature:
+    """The signature of a class is that of its ``__init__``, although it has a ``__new__``."""
+
+    def __get__(self, _: object, target: type) -> inspect.Signature:
+        constructor = inspect.signature(target.__init__)  # type: ignore[misc]
+        return inspect.Signature([*constructor.parameters.values()][1:])
+
+
 class Configurable:
     """A class that a configuration may build, by the name of its definition.
 
     These are metrics, data sets, transforms, probes, encoders, scorings, loggers, and plain values
     such as word lists. Their constructors only store their arguments: they run and write nothing.
     """
+
+    __signature__ = _Signature()
+
+    def __new__(cls, *args: Any, **settings: Any) -> Self:
+        """An object whose arguments are within the ranges and choices of their annotations.
+
+        Raises:
+            UsageError: naming the argument.
+        """
+        kinds: Mapping[str, Any] = kinds_of(cls)  # type: ignore[arg-type]
+        for name, value in inspect.signature(cls).bind_partial(*args, **settings).arguments.items():
+            kind = kinds.get(name)
+            words = unmet(value, kind) if _limits(kind) else None
+            if words:
+                raise UsageError(f"{cls.__name__}: {name}={value!r} must be {words}")
+        return super().__new__(cls)
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
@@ -120,6 +151,66 @@ class ConfiguredAs:
     """The type of the configured value, where the annotation has what the constructor makes."""
 
     kind: Any  # another annotation
+
+
+@cache
+def kinds_of(target: type) -> Mapping[str, Any]:
+    """The annotations of the parameters of a class's constructor, with ranges and choices."""
+    constructor = target.__init__  # type: ignore[misc]
+    try:
+        return hints_of(target if is_dataclass(target) else constructor, include_extras=True)
+    except NameError:  # annotations that only a type checker can resolve
+        return {}
+
+
+def unmet(value: Any, kind: Any) -> str | None:
+    """What a value must be by the ranges and choices of an annotation, None if it is.
+
+    Example:
+        >>> unmet(0, Count | None), unmet([0.5, 2], Sequence[Share]), unmet("b", Literal["a"])
+        ('at least 1', 'at least 0 and at most 1', 'one of a')
+    """
+    return next(_unmet(value, kind), None)
+
+
+def _unmet(value: Any, kind: Any) -> Iterator[str]:
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        if value not in parts:
+            yield f"one of {', '.join(map(str, parts))}"
+    elif origin is Annotated:
+        yield from _unmet(value, parts[0])
+        refusals = (one.refusal(value) for one in parts[1:] if not isinstance(one, ConfiguredAs))
+        yield from filter(None, refusals)
+    elif origin in (Union, UnionType):
+        words = [unmet(value, part) for part in parts if _may_be(value, part)]
+        if words and all(words):
+            yield " or ".join(filter(None, words))
+    else:
+        for item, item_kind in _items(value, origin, parts):
+            yield from _unmet(item, item_kind)
+
+
+def _items(value: Any, origin: Any, parts: tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:
+    """What a list or a mapping has, keys too, with their annotations."""
+    if origin is Sequence and isinstance(value, Sequence):
+        yield from ((item, parts[0]) for item in value)
+    elif origin is Mapping and isinstance(value, Mapping):
+        for pair in value.items():
+            yield from zip(pair, parts, strict=True)
+
+
+def _may_be(value: object, kind: Any) -> bool:
+    """Whether a value is of one type of a union, whatever its range."""
+    if get_origin(kind) is Annotated:
+        return _may_be(value, get_args(kind)[0])
+    plain = (int, float) if kind is float else get_origin(kind) or kind
+    return not isinstance(plain, type | tuple) or isinstance(value, plain)
+
+
+def _limits(kind: Any) -> bool:
+    """Whether an annotation limits more than the type."""
+    return get_origin(kind) in (Literal, Annotated) or any(map(_limits, get_args(kind)))
 
 
 Count = Annotated[int, Range(low=1)]

@@ -22,7 +22,6 @@ from bias_pipeline.attackers.probe import (
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.declared import Positive
 from bias_pipeline.encoders.base import FeatureEncoder, Features, SharedFeatures, named_spec
-from bias_pipeline.errors import UsageError
 
 AnyFloat = npt.NDArray[Any]
 Matrix = sparse.csr_array | AnyFloat  # features of words are mostly 0, those of vectors are not
@@ -325,9 +324,6 @@ class ConvexProbe(Probe):
         inverse_penalty: C of ``C * sum of log losses + |w|^2 / 2``, above 0. We chose 0.1 once, on
             published LIC_M values.
         cache: see :class:`Probe`.
-
-    Raises:
-        UsageError: if the penalty is out of its range.
     """
 
     quick: ClassVar[bool] = True
@@ -336,8 +332,6 @@ class ConvexProbe(Probe):
         self, encoder: FeatureEncoder, inverse_penalty: Positive = 0.1, cache: str | None = None
     ) -> None:
         super().__init__(cache)
-        if not inverse_penalty > 0:
-            raise UsageError(f"probe.inverse_penalty={inverse_penalty} must be above 0")
         self.encoder = encoder
         self.inverse_penalty = inverse_penalty
 

@@ -16,11 +16,10 @@ import types
 import typing
 from abc import ABC
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import is_dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, TypeGuard, Union
 
-from bias_pipeline.declared import TARGET, Configurable, ConfiguredAs, Constraint
+from bias_pipeline.declared import TARGET, Configurable, ConfiguredAs, Constraint, kinds_of
 from bias_pipeline.errors import UsageError, did_you_mean
 from bias_pipeline.io.paths import included
 
@@ -243,12 +242,7 @@ def check_value(value: object, kind: Any, where: str, scope: Names | None = None
 def _parameters(target: str) -> tuple[Mapping[str, inspect.Parameter], Mapping[str, Any]]:
     """The parameters of an allowed target; cached, since a sweep needs the same few often."""
     target_class = resolve(target)
-    takes = target_class if is_dataclass(target_class) else target_class.__init__
-    try:
-        kinds = typing.get_type_hints(takes, include_extras=True)
-    except NameError:  # annotations that only a type checker can resolve
-        kinds = {}
-    return inspect.signature(target_class).parameters, kinds
+    return inspect.signature(target_class).parameters, kinds_of(target_class)
 
 
 def _check_names(given: Names, known: Mapping[str, inspect.Parameter], where: str) -> None:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -19,7 +20,8 @@ from bias_pipeline.corpus.pictures import Picture, Pictures, Region
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.hashing import UIntArray, hash_ids
 
-SIDES = ("model", "human")
+Side = Literal["model", "human"]
+SIDES: tuple[Side, ...] = get_args(Side)
 LONGEST = 10_000  # characters of a caption that are read
 # Codes of images of no group: for any reason, and because annotators could not tell it.
 NO_GROUP, UNSURE = -1, -2
@@ -276,7 +278,7 @@ class Corpus(ReadCache, Sequence[Record]):
             return self
         place = np.full(len(self), -1, np.int64)
         place[rows] = np.arange(len(rows))
-        sides = {}
+        sides: dict[str, Captions] = {}
         for name in SIDES:
             captions = self.side(name)
             retained = captions.take(place[captions.image_rows] >= 0)
@@ -376,7 +378,7 @@ def _without_blanks(
 ) -> tuple[list[Record], dict[str, IntArray]]:
     """Records without their blank captions, and (N,) how many each had, by side."""
     cleaned = []
-    blanks = {side: np.zeros(len(rows), np.int64) for side in SIDES}
+    blanks: dict[str, IntArray] = {side: np.zeros(len(rows), np.int64) for side in SIDES}
     for place, row in enumerate(rows):
         human = tuple(text for text in row.human if not is_blank(text))
         silent = row.model is not None and is_blank(row.model)

@@ -42,8 +42,6 @@ class Intersection(Attribute):
         first, second = self.both
         if first.name == second.name:
             raise UsageError(f"attribute=[{first.name},{second.name}]: name two attributes")
-        if self.min_images < 1:
-            raise UsageError(f"attribute.min_images={self.min_images} must be at least 1")
         object.__setattr__(self, "words", {**first.words, **second.words})
         object.__setattr__(self, "also_masked", (*first.also_masked, *second.also_masked))
         groups = [f"{a}-{b}" for a, b in product(first.groups, second.groups)]

@@ -120,9 +120,9 @@ class CocoDataset(Dataset):
         self.regions = Path(regions) if regions else None
         self.folder = CaptionerFolder.of(self.name, captioners, self.root)
         self.strict = strict
-        if caption_index < 0 or (caption_index and not multi_caption):
+        if caption_index and not multi_caption:
             raise UsageError(
-                f"dataset.caption_index={caption_index} must be at least 0, and 0 without "
+                f"dataset.caption_index={caption_index} must be 0 without "
                 "dataset.multi_caption=true"
             )
         self.caption_index = caption_index if multi_caption else None

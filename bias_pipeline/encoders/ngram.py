@@ -14,7 +14,6 @@ from bias_pipeline.corpus.captions import Captions, dense, offsets, ranges
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.declared import Count, Range
 from bias_pipeline.encoders.base import FeatureEncoder, Items, SharedFeatures
-from bias_pipeline.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -26,13 +25,6 @@ class Ngram(FeatureEncoder):
     # In how many training captions an n-gram must occur to be used. Test captions never decide
     # which n-grams exist.
     min_count: Count = 2
-
-    def __post_init__(self) -> None:
-        """Check the numbers."""
-        if min(self.order, self.min_count) < 1:
-            raise UsageError(
-                f"encoder: order={self.order} and min_count={self.min_count} must be at least 1"
-            )
 
     def read(self, data: LabelledCaptions) -> NgramItems:
         """Number the n-grams of captions."""

@@ -8,35 +8,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from bias_pipeline.declared import Count, Dropout
 from bias_pipeline.encoders.base import Head, WordEncoder, WordInputs
-from bias_pipeline.errors import UsageError, did_you_mean
+from bias_pipeline.errors import UsageError
 
 if TYPE_CHECKING:
     from torch import nn
 
     from bias_pipeline.encoders.nets import RecurrentNet, TransformerNet
 
-CELLS = ("lstm", "rnn")
-
 
 @dataclass(frozen=True)
 class Recurrent(WordEncoder):
     """A description of a recurrent encoder; :meth:`build` makes the network, with PyTorch."""
 
-    cell: str = "lstm"  # `lstm` or `rnn` (Elman)
+    cell: Literal["lstm", "rnn"] = "lstm"  # `rnn`: Elman's
     embedding_dim: Count = 100  # size of a word's vector
     hidden_dim: Count = 256  # size of the state, in each direction
     n_layers: Count = 1  # stacked layers
     bidirectional: bool = False  # read both ways; the output joins both final states
     dropout: Dropout = 0.5  # on embeddings, between layers and on the output, in [0, 1)
-
-    def __post_init__(self) -> None:
-        """Check the cell."""
-        if self.cell not in CELLS:
-            raise UsageError(f"encoder.cell: {self.cell!r}; {did_you_mean(self.cell, CELLS)}")
 
     def build(self, inputs: WordInputs) -> RecurrentNet:
         """A network with fresh weights for the words of ``inputs``."""

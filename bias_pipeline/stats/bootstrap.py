@@ -12,7 +12,6 @@ import numpy as np
 
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.declared import Configurable, InnerShare, Resamples, Seed
-from bias_pipeline.errors import UsageError
 from bias_pipeline.io.hashing import UIntArray, poisson, random_words
 from bias_pipeline.stats.scores import ScoreTable
 from bias_pipeline.stats.shares import effective_trials, wilson
@@ -130,18 +129,6 @@ class Bootstrap(Configurable):
     resamples: Resamples = 1000
     level: InnerShare = 0.95
     seed: Seed = 0
-
-    def __post_init__(self) -> None:
-        """Check the settings.
-
-        Raises:
-            UsageError: if a setting is out of its range.
-        """
-        if self.resamples < 2 or not 0 < self.level < 1:
-            raise UsageError(
-                f"stats: resamples={self.resamples} must be at least 2 and level={self.level} "
-                "between 0 and 1"
-            )
 
     def estimate(
         self,

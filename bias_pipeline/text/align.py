@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.errors import DataError, UsageError, did_you_mean
+from bias_pipeline.corpus.corpus import Corpus, Side
+from bias_pipeline.errors import DataError
 from bias_pipeline.text.transform import TextTransform, is_special
 
-VOCABULARIES = ("captions", "published")
+Vocabulary = Literal["captions", "published"]
 
 
 class VocabularyAlignment(TextTransform):
@@ -33,24 +34,16 @@ class VocabularyAlignment(TextTransform):
         sides: which captions are aligned; with ``captions`` aligning ``model`` changes nothing.
         keep: words that stay although they are in no vocabulary. LIC never aligns a masked word,
             but its published lists contain only the mask token of gender.
-
-    Raises:
-        UsageError: on an unknown ``vocabulary``.
     """
 
     def __init__(
         self,
-        vocabulary: str = "captions",
+        vocabulary: Vocabulary = "captions",
         replacement: Sequence[str] = ("<unk>",),
-        sides: Sequence[str] = ("human",),
+        sides: Sequence[Side] = ("human",),
         keep: Sequence[str] = (),
     ) -> None:
         super().__init__(sides)
-        if vocabulary not in VOCABULARIES:
-            raise UsageError(
-                f"alignment.vocabulary: {vocabulary!r} is unknown; "
-                f"{did_you_mean(vocabulary, VOCABULARIES)}"
-            )
         self.vocabulary = vocabulary
         self.replacement = tuple(replacement)
         self.keep = frozenset(keep)

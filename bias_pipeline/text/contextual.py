@@ -15,11 +15,11 @@ import numpy as np
 
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.corpus import Corpus, Side
 from bias_pipeline.declared import Range
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.io.arrays import ArrayCache
-from bias_pipeline.text.align import ConstantAlignment
+from bias_pipeline.text.align import ConstantAlignment, Vocabulary
 from bias_pipeline.text.transform import TextTransform, is_special
 from bias_pipeline.text.vectors import GLOVE_NAME, WordVectors, digests, word_vectors
 
@@ -152,17 +152,13 @@ class ContextualAlignment(ConstantAlignment):
         self,
         vectors: str | Sequence[str] = GLOVE_NAME,
         delta: Literal["auto"] | Distance = 0.4,
-        vocabulary: str = "captions",
+        vocabulary: Vocabulary = "captions",
         replacement: Sequence[str] = ("<unk>",),
-        sides: Sequence[str] = ("human",),
+        sides: Sequence[Side] = ("human",),
         keep: Sequence[str] = (),
         cache: str | None = None,
     ) -> None:
         super().__init__(vocabulary, replacement, sides, keep)
-        if delta != "auto" and not 0 < delta <= 2:
-            raise UsageError(
-                f"alignment.delta={delta}: a cosine distance is above 0 and at most 2; or auto"
-            )
         self.sources = _sources(vectors)
         self.delta = delta
         self.cache = None if cache is None else ArrayCache(cache)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from bias_pipeline.corpus.attribute import Words, words_of
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.corpus.corpus import SIDES, Corpus
+from bias_pipeline.corpus.corpus import SIDES, Corpus, Side
 from bias_pipeline.text.transform import TextTransform, is_special
 
 
@@ -33,7 +33,7 @@ class MaskWords(TextTransform):
         self,
         words: Words,
         token: str,
-        sides: Sequence[str] = SIDES,
+        sides: Sequence[Side] = SIDES,
     ) -> None:
         super().__init__(sides)
         self.words = _tokenized(words)
@@ -64,7 +64,7 @@ class KeepWords(TextTransform):
         '<mask> bride'
     """
 
-    def __init__(self, words: Words, sides: Sequence[str] = SIDES) -> None:
+    def __init__(self, words: Words, sides: Sequence[Side] = SIDES) -> None:
         super().__init__(sides)
         self.words = _tokenized(words)
 

@@ -11,9 +11,8 @@ import numpy as np
 
 from bias_pipeline.array_types import Int32Array, IntArray
 from bias_pipeline.corpus.captions import Captions, offsets
-from bias_pipeline.corpus.corpus import SIDES, Corpus
+from bias_pipeline.corpus.corpus import SIDES, Corpus, Side
 from bias_pipeline.declared import Configurable
-from bias_pipeline.errors import UsageError, did_you_mean
 
 Transform = Callable[[Corpus], Corpus]
 
@@ -25,15 +24,9 @@ class TextTransform(Configurable, ABC):
 
     Args:
         sides: which captions are rewritten, any of ``model`` and ``human``.
-
-    Raises:
-        UsageError: on an unknown side.
     """
 
-    def __init__(self, sides: Sequence[str] = SIDES) -> None:
-        for side in sides:
-            if side not in SIDES:
-                raise UsageError(f"sides: {side!r} is unknown; {did_you_mean(side, SIDES)}")
+    def __init__(self, sides: Sequence[Side] = SIDES) -> None:
         self.sides = tuple(sides)
 
     def __call__(self, corpus: Corpus) -> Corpus:

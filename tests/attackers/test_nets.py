@@ -140,8 +140,8 @@ def test_heads_have_one_and_three_layers(hidden, n_linear):
     assert sum(isinstance(layer, nn.Linear) for layer in head) == n_linear
 
 
-def test_an_unknown_cell_is_refused_with_the_nearest():
-    with pytest.raises(UsageError, match="did you mean 'lstm'"):
+def test_an_unknown_cell_is_refused():
+    with pytest.raises(UsageError, match="cell='lsmt' must be one of lstm, rnn"):
         Recurrent("lsmt")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import yaml
 
 from bias_pipeline.config.targets import is_allowed
+from bias_pipeline.declared import kinds_of
 from bias_pipeline.io.paths import conf_dir
 
 FILES = sorted(path for path in conf_dir().rglob("*.yaml") if "hydra" not in path.parts)
@@ -39,7 +40,7 @@ def misfit(node: dict[str, object]) -> str:
         inspect.signature(target).bind_partial(**arguments)
     except TypeError as error:
         return str(error)
-    return ""
+    return ", ".join(arguments.keys() - kinds_of(target)) and "its annotations do not resolve"
 
 
 def test_nodes_bind_to_their_targets():

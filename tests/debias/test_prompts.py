@@ -66,7 +66,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @cache
 def fitted(debias: Debias, reading: Reading, folders: Path) -> Fitted:
     folder = folders / f"{reading} {debias}"
-    encoder = Clip("", model=str(tiny_clip()), device="cpu")
+    encoder = Clip("coco", model=str(tiny_clip()), device="cpu")
     dual, prompts = encoder.dual("none"), encoder.prompts()
     examples = Examples.of_texts(dual.texts.embed, attribute(), NAMES, 0)
     dual = edited(dual, {"text": debias.fit(examples)}, renormalise=debias.renormalise)
@@ -192,7 +192,7 @@ def _dual_of(fitted: Fitted) -> Any:
     ],
 )
 def test_what_edits_no_prompts_is_refused(debias, reading, message):
-    texts = Clip("", model=str(tiny_clip()), device="cpu").prompts()
+    texts = Clip("coco", model=str(tiny_clip()), device="cpu").prompts()
     with pytest.raises(UsageError, match=message):
         prompt_numbers(reading, texts, debias, attribute(), NAMES, 0)
 

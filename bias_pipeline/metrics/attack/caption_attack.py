@@ -17,11 +17,11 @@ from bias_pipeline.array_types import BoolArray
 from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.corpus.corpus import SIDES, Corpus
+from bias_pipeline.corpus.corpus import SIDES, Corpus, Side
 from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
 from bias_pipeline.corpus.split import Split, SplitRule, every_image_tested
 from bias_pipeline.declared import Count, Share
-from bias_pipeline.errors import UsageError, did_you_mean
+from bias_pipeline.errors import UsageError
 from bias_pipeline.metrics.attack.attack_runner import (
     AttackRunner,
     AttackSettings,
@@ -42,7 +42,7 @@ from bias_pipeline.metrics.attack.extra_parts import (
 )
 from bias_pipeline.metrics.base import Metric, Part, Score
 from bias_pipeline.metrics.functional import RELATIONS, accuracy_and_confidence_parts
-from bias_pipeline.metrics.functional.attack import expected_calibration_error
+from bias_pipeline.metrics.functional.attack import RelationName, expected_calibration_error
 from bias_pipeline.metrics.value_names import (
     HUMAN,
     HUMAN_PAIRED,
@@ -87,7 +87,7 @@ class CaptionAttack(Metric, ABC):
             more from more images, so a score that still grows has no meaning without their number.
 
     Raises:
-        UsageError: on an unknown relation or side, or a number out of its range.
+        UsageError: if no side is named.
     """
 
     def __init__(
@@ -98,23 +98,14 @@ class CaptionAttack(Metric, ABC):
         split: SplitRule,
         scoring: Scoring,
         stats: Bootstrap,
-        relation: str = "difference",
+        relation: RelationName = "difference",
         positions: Count = 5,
-        sides: Sequence[str] = SIDES,
+        sides: Sequence[Side] = SIDES,
         wordless_limit: Share = 0.5,
         learning_curve: bool = True,
     ) -> None:
-        if relation not in RELATIONS:
-            raise UsageError(
-                f"metric.relation: {relation!r} is unknown; {did_you_mean(relation, RELATIONS)}"
-            )
-        if positions < 1 or not 0 <= wordless_limit <= 1:
-            raise UsageError(
-                f"metric: positions={positions} must be at least 1 and "
-                f"wordless_limit={wordless_limit} between 0 and 1"
-            )
-        if not sides or not set(sides) <= set(SIDES):
-            raise UsageError(f"metric.sides={list(sides)}: name one or both of {', '.join(SIDES)}")
+        if not sides:
+            raise UsageError(f"metric.sides=[]: name one or both of {', '.join(SIDES)}")
         self.attribute = attribute
         self.transforms = tuple(transforms)
         self.probe = probe
@@ -124,7 +115,7 @@ class CaptionAttack(Metric, ABC):
         self.stats = stats
         self.relation = RELATIONS[relation]
         self.positions = positions
-        self.sides = tuple(sides)
+        self.sides: Sequence[str] = tuple(sides)
         self.wordless_limit = wordless_limit
         self.learning_curve = learning_curve
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
@@ -24,7 +24,7 @@ from bias_pipeline.metrics.base import (
     Score,
 )
 from bias_pipeline.metrics.corpus_view import CorpusView
-from bias_pipeline.metrics.counting.base import choice, support
+from bias_pipeline.metrics.counting.base import choice
 from bias_pipeline.metrics.functional import dbac
 from bias_pipeline.metrics.references import NAIR_2025
 from bias_pipeline.metrics.value_names import DIRECTIONS, PartName
@@ -33,7 +33,7 @@ from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.text.matched import MatchedAlignment
 from bias_pipeline.text.transform import Transform
 
-RARE = ("merge", "drop")
+Rare = Literal["merge", "drop"]
 
 
 class DBAC(Metric):
@@ -75,7 +75,7 @@ class DBAC(Metric):
         exclude_tasks: tasks left out; every image shows a person.
 
     Raises:
-        UsageError: on an unknown choice or excluded task, or a negative support.
+        UsageError: on an unknown excluded task.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -128,11 +128,11 @@ class DBAC(Metric):
         split: SplitRule,
         scoring: Scoring,
         stats: Bootstrap,
-        aggregate: str = "weighted",
-        prior: str = "counts",
+        aggregate: dbac.Aggregate = "weighted",
+        prior: dbac.Prior | Literal["labels"] = "counts",
         positions: Count = 5,
         min_support: NotNegative = 0.005,
-        rare: str = "merge",
+        rare: Rare = "merge",
         exclude_tasks: Sequence[str] = ("person",),
     ) -> None:
         for name in exclude_tasks:
@@ -147,11 +147,11 @@ class DBAC(Metric):
             probe=probe,
             scoring=scoring,
             stats=stats,
-            aggregate=choice("aggregate", aggregate, dbac.AGGREGATES),
-            prior=choice("prior", prior, (*dbac.PRIORS, dbac.LABELS)),
+            aggregate=aggregate,
+            prior=prior,
             positions=positions,
-            min_support=support(min_support),
-            rare=choice("rare", rare, RARE),
+            min_support=min_support,
+            rare=rare,
         )
         self.exclude_tasks = tuple(exclude_tasks)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -41,9 +41,9 @@ from bias_pipeline.metrics.base import (
     Score,
 )
 from bias_pipeline.metrics.corpus_view import CorpusView
-from bias_pipeline.metrics.counting.base import choice, indicators, least_share, support
+from bias_pipeline.metrics.counting.base import choice, indicators, least_share
 from bias_pipeline.metrics.functional.attack import normalised
-from bias_pipeline.metrics.functional.dpa import EQUALISE
+from bias_pipeline.metrics.functional.dpa import EQUALISE, Equalise
 from bias_pipeline.metrics.references import TOKAS_2024
 from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.scoring import Scoring
@@ -95,7 +95,7 @@ def written(vectors: Sequence[Sequence[str]], rows: IntArray) -> Captions:
     return Captions.from_texts(texts, rows.tolist())
 
 
-LABELS = ("objects", "union", "first")
+Labels = Literal["objects", "union", "first"]
 _UNITS = {"quality": "quality", "mentions": "per image"}
 
 
@@ -139,7 +139,7 @@ class DPA(Metric):
         exclude_tasks: tasks left out; every image shows a person.
 
     Raises:
-        UsageError: on an unknown choice or excluded task, or a negative support.
+        UsageError: on an unknown excluded task.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -193,8 +193,8 @@ class DPA(Metric):
         split: SplitRule,
         scoring: Scoring,
         stats: Bootstrap,
-        labels: str = "objects",
-        equalise: str = "flip",
+        labels: Labels = "objects",
+        equalise: Equalise = "flip",
         min_support: NotNegative = 0.005,
         words: str | None = None,
         exclude_tasks: Sequence[str] = ("person",),
@@ -204,9 +204,9 @@ class DPA(Metric):
         split.check_trains()
         self.attribute, self.task, self.words = attribute, task, words
         self.probe, self.split, self.scoring, self.stats = probe, split, scoring, stats
-        self.labels = choice("labels", labels, LABELS)
-        self.equalise = choice("equalise", equalise, EQUALISE)
-        self.min_support = support(min_support)
+        self.labels = labels
+        self.equalise = equalise
+        self.min_support = min_support
         self.exclude_tasks = tuple(exclude_tasks)
 
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:

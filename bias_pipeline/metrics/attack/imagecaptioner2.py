@@ -13,7 +13,7 @@ from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.corpus.corpus import SIDES, Corpus
+from bias_pipeline.corpus.corpus import SIDES, Corpus, Side
 from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
 from bias_pipeline.corpus.split import Split, SplitRule, every_image_tested
 from bias_pipeline.declared import Count, Share
@@ -22,6 +22,7 @@ from bias_pipeline.io.hashing import UIntArray, hash_ids, random_words
 from bias_pipeline.metrics.attack.attack_runner import AttackRunner
 from bias_pipeline.metrics.attack.caption_attack import CaptionAttack
 from bias_pipeline.metrics.base import PICTURES, Cost, EvidenceRule, MetricInfo, Part
+from bias_pipeline.metrics.functional.attack import RelationName
 from bias_pipeline.metrics.references import BAKR_2023
 from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.scoring import Scoring
@@ -105,9 +106,9 @@ class ImageCaptioner2(CaptionAttack):
         split: SplitRule,
         scoring: Scoring,
         stats: Bootstrap,
-        relation: str = "difference",
+        relation: RelationName = "difference",
         positions: Count = 1,
-        sides: Sequence[str] = SIDES,
+        sides: Sequence[Side] = SIDES,
         wordless_limit: Share = 0.5,
         learning_curve: bool = True,
         renormalise_answers: bool = True,

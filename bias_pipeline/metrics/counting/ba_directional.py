@@ -11,9 +11,12 @@ from bias_pipeline.array_types import Float64Array
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.metrics.base import EvidenceRule, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView
-from bias_pipeline.metrics.counting.base import COUNT, CountSpec, Sums, ValueBasis, choice
+from bias_pipeline.metrics.counting.base import COUNT, CountSpec, Sums, ValueBasis
 from bias_pipeline.metrics.counting.sides import (
+    Groups,
     LabelledTaskMetric,
+    Labels,
+    Unclear,
     counts_of_folds,
     mention_rates,
     mentions_about,
@@ -21,8 +24,9 @@ from bias_pipeline.metrics.counting.sides import (
 from bias_pipeline.metrics.functional import apart
 from bias_pipeline.metrics.functional.amplification import (
     DENOMINATORS,
-    TIES,
-    UNDEFINED,
+    Absent,
+    Denominator,
+    Tie,
     ba_directional,
     directional_pairs,
 )
@@ -104,19 +108,19 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
         attribute: Attribute,
         task: TaskVocabulary,
         stats: Bootstrap,
-        labels: str = "objects",
-        groups: str = "labels",
-        unclear: str = "keep",
-        tie: str = "zero",
-        denominator: str = "images",
-        undefined: str = "drop",
+        labels: Labels = "objects",
+        groups: Groups = "labels",
+        unclear: Unclear = "keep",
+        tie: Tie = "zero",
+        denominator: Denominator = "images",
+        undefined: Absent = "drop",
         words: str | None = None,
         exclude_tasks: Sequence[str] = ("person",),
     ) -> None:
         super().__init__(attribute, task, stats, labels, groups, unclear, words, exclude_tasks)
-        self.tie = choice("tie", tie, TIES)
-        self.denominator = choice("denominator", denominator, DENOMINATORS)
-        self.undefined = choice("undefined", undefined, UNDEFINED)
+        self.tie = tie
+        self.denominator = denominator
+        self.undefined = undefined
 
     def rests_on_names(self, part: PartName) -> bool:
         """T->A only: A->T uses labelled groups."""

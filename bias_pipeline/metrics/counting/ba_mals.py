@@ -11,15 +11,18 @@ from bias_pipeline.array_types import Float64Array
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.metrics.base import EvidenceRule, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView
-from bias_pipeline.metrics.counting.base import COUNT, CountSpec, Sums, ValueBasis, choice
+from bias_pipeline.metrics.counting.base import COUNT, CountSpec, Sums, ValueBasis
 from bias_pipeline.metrics.counting.sides import (
+    Groups,
     LabelledTaskMetric,
+    Labels,
+    Unclear,
     counts_of_folds,
     mention_rates,
     mentions_about,
 )
 from bias_pipeline.metrics.functional import apart
-from bias_pipeline.metrics.functional.amplification import ABSENT, PREDICTIONS, ba_mals
+from bias_pipeline.metrics.functional.amplification import PREDICTIONS, Absent, Predicted, ba_mals
 from bias_pipeline.metrics.references import ZHAO_2017
 from bias_pipeline.metrics.value_names import SCORE, PartName
 from bias_pipeline.stats.bootstrap import Bootstrap
@@ -78,17 +81,17 @@ class BiasAmplificationMALS(LabelledTaskMetric):
         attribute: Attribute,
         task: TaskVocabulary,
         stats: Bootstrap,
-        labels: str = "objects",
-        groups: str = "labels",
-        unclear: str = "keep",
-        predictions: str = "joint",
-        absent: str = "drop",
+        labels: Labels = "objects",
+        groups: Groups = "labels",
+        unclear: Unclear = "keep",
+        predictions: Predicted = "joint",
+        absent: Absent = "drop",
         words: str | None = None,
         exclude_tasks: Sequence[str] = ("person",),
     ) -> None:
         super().__init__(attribute, task, stats, labels, groups, unclear, words, exclude_tasks)
-        self.predictions = choice("predictions", predictions, PREDICTIONS)
-        self.absent = choice("absent", absent, ABSENT)
+        self.predictions = predictions
+        self.absent = absent
 
     def rests_on_names(self, part: PartName) -> bool:
         """All but the mention rates."""

@@ -258,20 +258,6 @@ def choice(key: str, value: str, known: Sequence[str] | Mapping[str, object]) ->
     return value
 
 
-def support(value: float) -> float:
-    """How common a task must be to count, like scikit-learn's ``min_df``.
-
-    Raises:
-        UsageError: if it is below 0.
-    """
-    if not value >= 0:
-        raise UsageError(
-            f"metric.min_support={value} must be 0 or more: below 1 a share, such as 0.005 of "
-            "people's captions, from 1 on a number of them"
-        )
-    return value
-
-
 def least_share(min_support: float, n_images: int) -> float:
     """The share of captions that must name a task.
 

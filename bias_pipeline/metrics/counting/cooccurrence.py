@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy import sparse
@@ -22,10 +22,10 @@ from bias_pipeline.metrics.counting.base import (
     ValueBasis,
     choice,
     least_share,
-    support,
 )
 from bias_pipeline.metrics.counting.sides import (
     CaptionSides,
+    Groups,
     by_group,
     crossed,
     mean_of,
@@ -49,8 +49,7 @@ from bias_pipeline.metrics.value_names import (
 )
 from bias_pipeline.stats.bootstrap import Bootstrap
 
-GROUPS = ("captions", "labels")
-AGGREGATES = ("weighted", "per_object")
+Aggregate = Literal["weighted", "per_object"]
 
 
 UNDEFINED = PartName("undefined")
@@ -127,19 +126,19 @@ class Cooccurrence(TaskMetric):
         attribute: Attribute,
         task: TaskVocabulary,
         stats: Bootstrap,
-        groups: str = "captions",
+        groups: Groups = "captions",
         numerator: str | None = None,
         min_support: NotNegative = 0.005,
-        aggregate: str = "weighted",
+        aggregate: Aggregate = "weighted",
         positions: Count = 5,
         words: str | None = None,
         exclude_tasks: Sequence[str] = ("person",),
     ) -> None:
         super().__init__(attribute, task, stats, words, exclude_tasks)
-        self.groups = choice("groups", groups, GROUPS)
+        self.groups = groups
         self.numerator = choice("numerator", numerator or attribute.groups[0], attribute.groups)
-        self.min_support = support(min_support)
-        self.aggregate = choice("aggregate", aggregate, AGGREGATES)
+        self.min_support = min_support
+        self.aggregate = aggregate
         self.positions = positions
 
     def rests_on_names(self, part: PartName) -> bool:

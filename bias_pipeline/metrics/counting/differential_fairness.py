@@ -20,9 +20,7 @@ from bias_pipeline.metrics.counting.base import (
     Sums,
     TaskMetric,
     ValueBasis,
-    choice,
     least_share,
-    support,
 )
 from bias_pipeline.metrics.counting.sides import (
     CaptionSides,
@@ -33,6 +31,7 @@ from bias_pipeline.metrics.counting.sides import (
 )
 from bias_pipeline.metrics.functional.groups import (
     PRIORS,
+    Prior,
     differential_fairness,
     epsilons,
     pseudo_counts,
@@ -120,15 +119,15 @@ class DifferentialFairness(TaskMetric):
         attribute: Attribute,
         task: TaskVocabulary,
         stats: Bootstrap,
-        prior: str = "share",
+        prior: Prior = "share",
         min_support: NotNegative = 0.005,
         positions: Count = 5,
         words: str | None = None,
         exclude_tasks: Sequence[str] = ("person",),
     ) -> None:
         super().__init__(attribute, task, stats, words, exclude_tasks)
-        self.prior = choice("prior", prior, PRIORS)
-        self.min_support = support(min_support)
+        self.prior = prior
+        self.min_support = min_support
         self.positions = positions
 
     def rests_on_names(self, part: PartName) -> bool:

@@ -7,7 +7,7 @@ more often than another.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy import sparse
@@ -23,14 +23,13 @@ from bias_pipeline.metrics.counting.base import (
     CountSpec,
     Sums,
     ValueBasis,
-    choice,
 )
 from bias_pipeline.metrics.functional import groups
 from bias_pipeline.metrics.references import BAKR_2023, HENDRICKS_2018
 from bias_pipeline.metrics.value_names import HUMAN, SCORE, PartName
 from bias_pipeline.stats.bootstrap import Bootstrap
 
-OVER = ("all", "named")
+Over = Literal["all", "named"]
 MOST_EXAMPLES = 12
 NAMED, NAMED_HUMAN = PartName("named"), PartName("named", side="human")
 NAMED_INCREASE = PartName("named", detail="increase")
@@ -85,10 +84,10 @@ class GenderError(CountingMetric):
         attribute: Attribute,
         stats: Bootstrap,
         words: str | None = "hendricks",
-        over: str = "all",
+        over: Over = "all",
     ) -> None:
         super().__init__(attribute, stats, words)
-        self.over = choice("over", over, OVER)
+        self.over = over
 
     def tally(self, view: CorpusView) -> CountSpec:
         """See the class."""

@@ -16,17 +16,20 @@ from bias_pipeline.declared import Count
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import Cost, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView
-from bias_pipeline.metrics.counting.base import COUNT, CountSpec, Sums, ValueBasis, choice
+from bias_pipeline.metrics.counting.base import COUNT, CountSpec, Sums, ValueBasis
 from bias_pipeline.metrics.counting.sides import (
+    Groups,
     LabelledTaskMetric,
+    Labels,
     LabelsVsCaptions,
+    Unclear,
     counts_of,
     mention_rates,
     mentions_about,
 )
 from bias_pipeline.metrics.functional.amplification import (
-    DENOMINATORS,
-    SETS,
+    Denominator,
+    Sets,
     association,
     holds,
     multi_mals,
@@ -106,23 +109,23 @@ class MultiDirectional(LabelledTaskMetric):
         attribute: Attribute,
         task: TaskVocabulary,
         stats: Bootstrap,
-        labels: str = "objects",
-        groups: str = "labels",
-        unclear: str = "keep",
-        sets: str = "subsets",
+        labels: Labels = "objects",
+        groups: Groups = "labels",
+        unclear: Unclear = "keep",
+        sets: Sets = "subsets",
         max_size: Count = 2,
         min_support: Count = 1,
         absolute: bool = True,
-        denominator: str = "images",
+        denominator: Denominator = "images",
         words: str | None = None,
         exclude_tasks: Sequence[str] = ("person",),
     ) -> None:
         super().__init__(attribute, task, stats, labels, groups, unclear, words, exclude_tasks)
-        self.sets = choice("sets", sets, SETS)
+        self.sets = sets
         self.max_size = max_size
         self.min_support = min_support
         self.absolute = absolute
-        self.denominator = choice("denominator", denominator, DENOMINATORS)
+        self.denominator = denominator
 
     def rests_on_names(self, part: PartName) -> bool:
         """T->A and Multi_MALS: A->T uses labelled groups."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import Literal
 
 import numpy as np
 from scipy import sparse
@@ -20,15 +21,15 @@ from bias_pipeline.corpus.captions import offsets
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.io.hashing import UIntArray, random_words
 from bias_pipeline.metrics.corpus_view import CorpusView
-from bias_pipeline.metrics.counting.base import Sums, TaskMetric, ValueBasis, choice
+from bias_pipeline.metrics.counting.base import Sums, TaskMetric, ValueBasis
 from bias_pipeline.metrics.functional.counts import Counts, share
 from bias_pipeline.metrics.value_names import HUMAN, HUMAN_PAIRED, MODEL, MODEL_PAIRED, PartName
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 FOLDS = 5  # in simulations the number matters little; two do slightly worse for rare tasks
-LABELS = ("objects", "union", "each")
-GROUPS = ("labels", "captions")
-UNCLEAR = ("keep", "skip")
+Labels = Literal["objects", "union", "each"]
+Groups = Literal["labels", "captions"]
+Unclear = Literal["keep", "skip"]
 
 Reader = Callable[[sparse.csr_array], sparse.csr_array]
 
@@ -88,9 +89,6 @@ class LabelledTaskMetric(TaskMetric):
             as Wang and Russakovsky do for captions.
         words: see :class:`~bias_pipeline.metrics.counting.base.CountingMetric`.
         exclude_tasks: tasks left out; every image shows a person.
-
-    Raises:
-        UsageError: on an unknown choice.
     """
 
     def __init__(
@@ -98,16 +96,16 @@ class LabelledTaskMetric(TaskMetric):
         attribute: Attribute,
         task: TaskVocabulary,
         stats: Bootstrap,
-        labels: str = "objects",
-        groups: str = "labels",
-        unclear: str = "keep",
+        labels: Labels = "objects",
+        groups: Groups = "labels",
+        unclear: Unclear = "keep",
         words: str | None = None,
         exclude_tasks: Sequence[str] = ("person",),
     ) -> None:
         super().__init__(attribute, task, stats, words, exclude_tasks)
-        self.labels = choice("labels", labels, LABELS)
-        self.groups = choice("groups", groups, GROUPS)
-        self.unclear = choice("unclear", unclear, UNCLEAR)
+        self.labels = labels
+        self.groups = groups
+        self.unclear = unclear
 
     def sides(self, view: CorpusView, read: Reader = lambda table: table) -> LabelsVsCaptions:
         """Labels and predictions on the images that have both.

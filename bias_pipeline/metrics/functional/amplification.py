@@ -9,6 +9,7 @@ the caller reports them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal, get_args
 
 import numpy as np
 from scipy import sparse
@@ -17,11 +18,12 @@ from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.corpus.captions import ranges
 from bias_pipeline.metrics.functional.counts import Counts, nanmean, share
 
-TIES = ("zero", "negative")
-DENOMINATORS = ("images", "named")
-PREDICTIONS = ("joint", "task", "group")
-ABSENT = ("keep", "drop")
-UNDEFINED = ("drop", "keep")
+Tie = Literal["zero", "negative"]
+Denominator = Literal["images", "named"]
+Predicted = Literal["joint", "task", "group"]
+Absent = Literal["keep", "drop"]
+DENOMINATORS: tuple[Denominator, ...] = get_args(Denominator)
+PREDICTIONS: tuple[Predicted, ...] = get_args(Predicted)
 
 
 def association(counts: Counts) -> IntArray:
@@ -318,7 +320,7 @@ def _variance(pairs: Float64Array) -> Float64Array:
 
 TaskSet = tuple[int, ...]
 
-SETS = ("subsets", "complete")
+Sets = Literal["subsets", "complete"]
 
 
 def task_sets(tasks: sparse.csr_array, kind: str = "subsets", max_size: int = 2) -> list[TaskSet]:

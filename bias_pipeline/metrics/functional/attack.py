@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -161,7 +162,8 @@ class Relation:
     unit: str
 
 
-RELATIONS: Mapping[str, Relation] = {
+RelationName = Literal["difference", "ratio", "normalised"]
+RELATIONS: Mapping[RelationName, Relation] = {
     "difference": Relation(difference, 0.0, "fraction"),
     "ratio": Relation(ratio, 1.0, "ratio"),
     "normalised": Relation(normalised, 0.0, "fraction"),

@@ -10,14 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 
 from bias_pipeline.array_types import BoolArray, Float64Array
 
 EPSILON = 1e-8
-AGGREGATES = ("weighted", "per_pair", "per_caption", "marginal")
-PRIORS = ("counts", "shared", "none")
+Aggregate = Literal["weighted", "per_pair", "per_caption", "marginal"]
+Prior = Literal["counts", "shared", "none"]
+AGGREGATES: tuple[Aggregate, ...] = get_args(Aggregate)
+PRIORS: tuple[Prior, ...] = get_args(Prior)
 LABELS = "labels"  # of images, for both sides: shared, whatever captions name
 
 

@@ -7,6 +7,7 @@ classes of the other one. Leading axes are free.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Literal
 
 import numpy as np
 
@@ -78,7 +79,8 @@ def unchanged(labels: IntArray, predicted: IntArray, n_classes: int, keys: UIntA
     return labels
 
 
-EQUALISE: Mapping[str, Callable[[IntArray, IntArray, int, UIntArray], IntArray]] = {
+Equalise = Literal["flip", "exchange", "none"]
+EQUALISE: Mapping[Equalise, Callable[[IntArray, IntArray, int, UIntArray], IntArray]] = {
     "flip": equalised,
     "exchange": exchanged,
     "none": unchanged,

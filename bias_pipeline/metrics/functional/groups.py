@@ -10,6 +10,7 @@ named together.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 import numpy as np
 
@@ -164,6 +165,7 @@ def several_named(outcomes: Float64Array) -> Float64Array:
     return share(outcomes[..., -1], outcomes.sum(axis=-1))
 
 
+Prior = Literal["none", "jeffreys", "laplace", "proportional", "share"]
 PRIORS: Mapping[str, float] = {
     "none": 0.0,
     "jeffreys": 0.5,

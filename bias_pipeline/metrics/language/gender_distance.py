@@ -24,7 +24,6 @@ from bias_pipeline.metrics.counting.base import (
     TaskMetric,
     ValueBasis,
     least_share,
-    support,
 )
 from bias_pipeline.metrics.counting.sides import (
     CaptionSides,
@@ -153,7 +152,7 @@ class GenderDistance(TaskMetric):
         self.oov = oov
         self.terms = dict(terms or {})
         self.neutral = neutral
-        self.min_support = support(min_support)
+        self.min_support = min_support
         self.positions = positions
 
     @classmethod

@@ -24,7 +24,6 @@ from bias_pipeline.metrics.counting.base import (
     ValueBasis,
     choice,
     least_share,
-    support,
 )
 from bias_pipeline.metrics.counting.sides import CaptionSides, mean_of
 from bias_pipeline.metrics.language.caption_scoring import (
@@ -234,7 +233,7 @@ class GenderScore(CountingMetric):
         )
         self.deletions, self.n_examples = deletions, examples
         self.objects = None if objects is None else tuple(objects)
-        self.min_support = support(min_support)
+        self.min_support = min_support
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:

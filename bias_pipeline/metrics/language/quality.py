@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy import sparse
@@ -14,7 +14,7 @@ from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.declared import Count, Positive
-from bias_pipeline.errors import NotApplicableError, UsageError
+from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import Cost, EvidenceRule, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.base import (
@@ -23,7 +23,6 @@ from bias_pipeline.metrics.counting.base import (
     CountSpec,
     Sums,
     ValueBasis,
-    choice,
 )
 from bias_pipeline.metrics.counting.sides import by_group, crossed, key, mean_of
 from bias_pipeline.metrics.functional.counts import share
@@ -54,7 +53,7 @@ from bias_pipeline.metrics.value_names import (
 from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.text.mentions import lowered_words
 
-DOCUMENTS = ("corpus", "scored")
+Documents = Literal["corpus", "scored"]
 _UNIT = "CIDEr-D"
 METEOR = PartName("meteor", side="model")
 _N_COLUMNS = 4 + 2 * len(ORDERS)  # see _sums
@@ -95,9 +94,6 @@ class Quality(CountingMetric):
         sigma: of CIDEr-D's penalty on length, in words.
         meteor: whether ``meteor:model`` is computed, at 60 captions a second; NaN where Java or
             the package pycocoevalcap is missing.
-
-    Raises:
-        UsageError: on an unknown choice or a number out of its range.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -134,17 +130,13 @@ class Quality(CountingMetric):
         self,
         attribute: Attribute,
         stats: Bootstrap,
-        documents: str = "corpus",
+        documents: Documents = "corpus",
         positions: Count = 5,
         sigma: Positive = SIGMA,
         meteor: bool = False,
     ) -> None:
         super().__init__(attribute, stats)
-        if positions < 1 or not sigma > 0:
-            raise UsageError(
-                f"metric: positions={positions} must be at least 1 and sigma={sigma} above 0"
-            )
-        self.documents = choice("documents", documents, DOCUMENTS)
+        self.documents = documents
         self.positions = positions
         self.sigma = sigma
         self.meteor = meteor

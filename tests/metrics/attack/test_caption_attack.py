@@ -124,7 +124,7 @@ def test_other_relations_are_taken_per_seed(relation):
 
 
 def test_an_unknown_relation_is_refused():
-    with pytest.raises(UsageError, match="did you mean 'ratio'"):
+    with pytest.raises(UsageError, match="relation='ratios' must be one of difference, ratio"):
         build(relation="ratios")
 
 
@@ -272,7 +272,7 @@ def test_a_ratio_of_any_scoring_is_a_ratio():
     [{"positions": 0}, {"wordless_limit": -0.1}, {"wordless_limit": 2}, {"sides": []}],
 )
 def test_odd_settings_are_refused(options):
-    with pytest.raises(UsageError, match="metric"):
+    with pytest.raises(UsageError, match=next(iter(options))):
         build(**options)
 
 

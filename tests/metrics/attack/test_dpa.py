@@ -236,7 +236,7 @@ def test_labels_of_one_class_cannot_be_exchanged():
 
 @pytest.mark.parametrize("name", ["labels", "equalise"])
 def test_an_unknown_choice_is_refused(name):
-    with pytest.raises(UsageError, match=rf"metric\.{name}: 'nothing' is unknown"):
+    with pytest.raises(UsageError, match=f"{name}='nothing' must be one of"):
         metric(**{name: "nothing"})
 
 
@@ -246,7 +246,7 @@ def test_an_unknown_task_is_refused():
 
 
 def test_a_negative_support_is_refused():
-    with pytest.raises(UsageError, match=r"metric\.min_support=-1"):
+    with pytest.raises(UsageError, match="min_support=-1"):
         metric(min_support=-1)
 
 

@@ -193,9 +193,9 @@ def test_undefined_pairs_are_absent_and_counted():
 @pytest.mark.parametrize(
     ("metric", "words", "problem"),
     [
-        ("ba_mals", ["metric.labels=object"], "did you mean 'objects'"),
+        ("ba_mals", ["metric.labels=object"], "metric.labels='object' must be one of objects"),
         ("ba_directional", ["metric.tie=one"], "tie"),
-        ("cooccurrence", ["metric.groups=label"], "did you mean 'labels'"),
+        ("cooccurrence", ["metric.groups=label"], "metric.groups='label' must be one of labels"),
         ("gender_ratio", ["metric.numerator=men"], "numerator"),
         ("differential_fairness", ["metric.prior=flat"], "prior"),
         ("multi_directional", ["metric.exclude_tasks=[persons]"], "did you mean 'person'"),
