@@ -11,7 +11,8 @@ import pytest
 from tests.corpora import REPOSITORY
 
 LAYERS = [
-    {"errors", "declared", "array_types"},
+    {"errors"},
+    {"declared", "array_types"},
     {"io"},
     {"corpus"},
     {"text", "vision"},
