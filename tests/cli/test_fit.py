@@ -27,16 +27,17 @@ def fit(folder: Path, kind: str, *words: str) -> str:
 
 @pytest.fixture(scope="module")
 def sat(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """A fitted SAT, and what was printed."""
+    """A SAT fitted in two epochs that are both saved, and what was printed."""
     folder = tmp_path_factory.mktemp("sat")
-    return folder / "mine", fit(folder, "sat", *TINY)
+    words = (*TINY, "--epochs", "2", "--each-epoch", "--equalizer")
+    return folder / "mine", fit(folder, "sat", *words)
 
 
 @pytest.fixture(scope="module")
 def grit(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """A fitted GRIT, and what was printed."""
+    """A fitted GRIT that is equalized, and what was printed."""
     folder = tmp_path_factory.mktemp("grit")
-    return folder / "mine", fit(folder, "grit")
+    return folder / "mine", fit(folder, "grit", "--equalizer", "--confusion-weight", "3")
 
 
 @pytest.fixture(scope="module")
@@ -119,18 +120,14 @@ def test_sizes_are_settings_and_another_captioners_captions_are_learnt(tmp_path)
     assert '"captioner": "amplifier"' in (tmp_path / "mine" / "README.md").read_text()
 
 
-def test_the_captioner_of_the_last_epoch_is_the_fitted_one(tmp_path):
-    fit(tmp_path, "sat", *TINY, "--epochs", "2", "--each-epoch", "--equalizer")
-    weights = [
-        (tmp_path / "mine" / place / "model.safetensors").read_bytes()
-        for place in ("epochs/01", "epochs/02", ".")
-    ]
+def test_the_captioner_of_the_last_epoch_is_the_fitted_one(sat):
+    places = [sat[0] / place for place in ("epochs/01", "epochs/02", ".")]
+    weights = [(place / "model.safetensors").read_bytes() for place in places]
     assert weights[0] != weights[1] == weights[2]
 
 
-def test_the_card_says_what_is_equalized(tmp_path):
-    fit(tmp_path, "grit", "--equalizer", "--confusion-weight", "3")
-    text = (tmp_path / "mine" / "README.md").read_text()
+def test_the_card_says_what_is_equalized(grit):
+    text = (grit[0] / "README.md").read_text()
     assert '"confusion": 3.0' in text
     assert '"person": "segment"' in text
 
