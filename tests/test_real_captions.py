@@ -82,7 +82,10 @@ def test_what_language_models_write_is_rare_among_people(data_root):
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("captioner", CAPTIONERS)
+@pytest.mark.parametrize(
+    "captioner",
+    ["sat", *(pytest.param(x, marks=pytest.mark.slow) for x in CAPTIONERS if x != "sat")],
+)
 def test_a_published_captioner_describes_all_images_and_declines_none(data_root, captioner):
     captions = corpus(data_root, captioner)
     assert len(captions.model) == 10_780

@@ -240,6 +240,7 @@ def test_a_failed_job_is_named_by_what_is_its_own(run):
     assert "error: dataset.n_images=20: dataset 'scenes'" in text
 
 
+@pytest.mark.slow  # fourteen cells
 def test_all_captioners_of_several_attributes(run, tmp_path):
     words = (*COUNTING, "attribute=gender,race", "captioner=all")
     code, text = run(*words)

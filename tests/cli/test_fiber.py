@@ -21,6 +21,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_fiber(tmp_path_factory.mktemp("fiber"))
 
 
+@pytest.mark.slow  # two cells with a network
 def test_scenes_are_retrieved_and_ordered_again(run, folder, tmp_path):
     words = (f"encoder.model={folder}", "metric.rerank=null,20", "metric.recall=[1]")
     code, output = run(*SMALL, *SCENES, *words)

@@ -1,10 +1,12 @@
 """``analysis rebalance`` through the door, and ``fit`` that reads what it wrote."""
 
 import pandas as pd
+import pytest
 
 SCORED = ("dataset.n_images=800", "stats.resamples=100", "seeds=1", "logger=csv")
 
 
+@pytest.mark.slow  # a fit after it
 def test_the_command_writes_what_fit_reads(run, tmp_path):
     assert run("metric=cooccurrence", "captioner=amplifier", *SCORED)[0] == 0
     (run_folder,) = tmp_path.glob("outputs/cooccurrence-*")

@@ -30,6 +30,7 @@ def rows(folder: Path, *, debias: str = "") -> dict[str, dict]:
     raise AssertionError(f"no result with {debias}")
 
 
+@pytest.mark.slow
 def test_real_faces_are_retrieved_with_named_weights(run, clip, faces, tmp_path):
     code, output = run(*SMALL, "dataset=fairface", faces, f"encoder.model={clip}")
     assert code == 0, output

@@ -89,7 +89,13 @@ def test_a_group_rests_on_its_own_images(cell, prefix, whole):
     assert sum(images) == score.parts[whole].n_images
 
 
-@pytest.mark.parametrize(("cell", "prefix"), [(LIC, ""), (DBAC, "a_to_t:"), (DBAC, "t_to_a:")])
+@pytest.mark.parametrize(
+    ("cell", "prefix"),
+    [
+        (LIC, ""),
+        *(pytest.param(DBAC, way, marks=pytest.mark.slow) for way in ("a_to_t:", "t_to_a:")),
+    ],
+)
 def test_groups_are_rows_and_their_gap_is_one(cell, prefix):
     score = scored(*cell)
     parts = {name: score.parts[f"{prefix}group:{name}"] for name in NAMES[cell[1]]}
