@@ -103,6 +103,7 @@ def emotion_of(image: str, emotion: Emotion) -> str:
 VERSION = 1  # raise it whenever the same folder would give other captions or answers
 CLASSES: Mapping[str, type[Sat] | type[Grit]] = {"sat": Sat, "grit": Grit}
 KINDS = tuple(CLASSES)
+NO_PROMPT = Prompt("group")  # of a captioner that writes: a prompt plays no part
 SPECIALS = ("<unknown>", "<pad>", "<start>", "<end>")  # numbers 0 to 3
 CONFIG, VOCABULARY, PREPROCESSING = "config.json", "vocab.json", "preprocessor_config.json"
 _EMOTIONS = "emotions"  # the key of a grounded captioner
@@ -204,18 +205,18 @@ def _beside(path: Path) -> object:
 
 def _encoder(kind: str, settings: Mapping[str, Any], path: Path) -> Sat | Grit:
     """The encoder of a folder's settings, whose names and types are checked."""
-    usual = CLASSES[kind](Prompt(""))
+    usual = CLASSES[kind](NO_PROMPT)
     known = {field.name for field in fields(usual)} - set(_ELSEWHERE)
     if set(settings) != known:
         raise DataError(f"{path}: encoder must have the keys {', '.join(sorted(known))}")
     for key, value in settings.items():
         if type(value) is not type(getattr(usual, key)):
             raise DataError(f"{path}: encoder.{key}={value!r} is of the wrong type")
-    encoder = CLASSES[kind](Prompt(""), **settings)
     try:
-        side_of(encoder)
-    except KeyError as error:
-        raise DataError(f"{path}: encoder has an unknown value, {error}") from error
+        encoder = CLASSES[kind](NO_PROMPT, **settings)
+    except UsageError as error:
+        raise DataError(f"{path}: encoder has a wrong value; {error}") from error
+    side_of(encoder)
     return encoder
 
 

@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 import torch
 
-from bias_pipeline.captioners.fitted import KINDS, Fitted, FittedCaptioner, FittedJudge, side_of
+from bias_pipeline.captioners.fitted import (
+    KINDS,
+    NO_PROMPT,
+    Fitted,
+    FittedCaptioner,
+    FittedJudge,
+    side_of,
+)
 from bias_pipeline.captioners.grit import Grit
 from bias_pipeline.captioners.judge import Judge
 from bias_pipeline.captioners.prompt import Prompt
@@ -68,7 +75,7 @@ def located(folder: Path) -> Any:
 def test_it_comes_back_as_it_was_saved(folder):
     content = Fitted.read(located(folder))
     assert content.words == WORDS
-    assert content.encoder == replace(ENCODERS[content.kind], prompt=Prompt(""))
+    assert content.encoder == replace(ENCODERS[content.kind], prompt=NO_PROMPT)
 
 
 def test_words_of_a_prompt_that_it_never_learnt_are_told(folder):

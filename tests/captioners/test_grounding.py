@@ -11,13 +11,13 @@ from torch import nn
 from bias_pipeline.captioners.backbones import PixelInputs
 from bias_pipeline.captioners.fitted import (
     KINDS,
+    NO_PROMPT,
     Emotion,
     Fitted,
     FittedCaptioner,
     FittedJudge,
     read_emotion,
 )
-from bias_pipeline.captioners.prompt import Prompt
 from bias_pipeline.captioners.sat import Sat
 from bias_pipeline.captioners.sat_net import SatNet
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError
@@ -35,7 +35,7 @@ TOKENS = torch.tensor([[2, 5, 7, 4], [2, 9, 6, 8]])
 
 
 def grounded(emotions: tuple[str, ...] = EMOTIONS) -> Fitted:
-    return Fitted("sat", Sat(Prompt(""), recipe="artemis", **SIZES), WORDS, emotions)
+    return Fitted("sat", Sat(NO_PROMPT, recipe="artemis", **SIZES), WORDS, emotions)
 
 
 def network(emotions: tuple[str, ...] = EMOTIONS) -> SatNet:
