@@ -57,10 +57,9 @@ class Configurable:
         Raises:
             UsageError: naming the argument.
         """
-        kinds: Mapping[str, Any] = kinds_of(cls)  # type: ignore[arg-type]
-        for name, value in inspect.signature(cls).bind_partial(*args, **settings).arguments.items():
-            kind = kinds.get(name)
-            words = unmet(value, kind) if _limits(kind) else None
+        names, kinds = _limits_of(cls)  # type: ignore[arg-type]
+        for name, value in (*zip(names, args, strict=False), *settings.items()):
+            words = unmet(value, kinds[name]) if name in kinds else None
             if words:
                 raise UsageError(f"{cls.__name__}: {name}={value!r} must be {words}")
         return super().__new__(cls)
@@ -193,6 +192,8 @@ def _unmet(value: Any, kind: Any) -> Iterator[str]:
 
 def _items(value: Any, origin: Any, parts: tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:
     """What a list or a mapping has, keys too, with their annotations."""
+    if not any(map(_limits, parts)):
+        return  # lists of words are long
     if origin is Sequence and isinstance(value, Sequence):
         yield from ((item, parts[0]) for item in value)
     elif origin is Mapping and isinstance(value, Mapping):
@@ -208,9 +209,18 @@ def _may_be(value: object, kind: Any) -> bool:
     return not isinstance(plain, type | tuple) or isinstance(value, plain)
 
 
+@cache
+def _limits_of(target: type) -> tuple[Sequence[str], Mapping[str, Any]]:
+    """All parameters of a constructor, and the annotations that limit more than the type."""
+    limited = {name: kind for name, kind in kinds_of(target).items() if _limits(kind)}
+    return [*inspect.signature(target).parameters], limited
+
+
 def _limits(kind: Any) -> bool:
-    """Whether an annotation limits more than the type."""
-    return get_origin(kind) in (Literal, Annotated) or any(map(_limits, get_args(kind)))
+    parts = get_args(kind)
+    if get_origin(kind) is Annotated:
+        return _limits(parts[0]) or not all(isinstance(one, ConfiguredAs) for one in parts[1:])
+    return get_origin(kind) is Literal or any(map(_limits, parts))
 
 
 Count = Annotated[int, Range(low=1)]
@@ -224,4 +234,5 @@ NotNegativeCount = Annotated[int, Range(low=0)]
 NotNegative = Annotated[float, Range(low=0)]
 Seconds = Annotated[float, Range(above=0, high=7 * 24 * 3600)]  # no wait without end
 Resamples = Annotated[int, Range(low=2, high=1_000_000)]
+OneLine = Annotated[str, Text(r"[^\x00-\x1f\x7f]+", "words on one line")]
 Empty = Mapping[str, Any] | list[Any] | str | None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,14 +17,12 @@ import numpy.typing as npt
 from bias_pipeline.array_types import IntArray
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.predictions import LabelledCaptions
-from bias_pipeline.declared import Configurable, Text
+from bias_pipeline.declared import Configurable, OneLine
 from bias_pipeline.errors import UsageError, did_you_mean
 
 UNKNOWN, PAD, START = 0, 1, 2
 N_SPECIAL = 3
 CAPTION, ANSWER = "{caption}", "{answer}"
-
-Line = Annotated[str, Text(r"[^\x00-\x1f\x7f]+", "words on one line")]
 
 
 @dataclass(frozen=True)
@@ -40,12 +38,12 @@ class Prompt(Configurable):
         ('{caption} therefore the gender is', ())
     """
 
-    attribute: Line  # what `{attribute}` stands for in the template
+    attribute: OneLine  # what `{attribute}` stands for in the template
     # Words around `{caption}` and `{answer}`. Words after the answer count too: the score is the
     # probability of the answer and all words after it.
-    template: Line = f"{CAPTION} therefore the {{attribute}} is {ANSWER}"
+    template: OneLine = f"{CAPTION} therefore the {{attribute}} is {ANSWER}"
     # Group to the words that name it, one or several; its own name if left out
-    answers: Mapping[str, Line] = field(default_factory=dict)
+    answers: Mapping[str, OneLine] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check the template."""

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_type_h
 
 from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.attackers.recipe import TrainerFlags
-from bias_pipeline.captioners.prompt import Line
 from bias_pipeline.config.overrides import check_names, options_of
 from bias_pipeline.config.targets import (
     build,
@@ -34,7 +33,7 @@ from bias_pipeline.corpus.regrouping import LabelNoise
 from bias_pipeline.corpus.split import SplitRule, seeds_of
 from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.debias.base import Debias
-from bias_pipeline.declared import ConfiguredAs, Count, Range, Share, Text
+from bias_pipeline.declared import ConfiguredAs, Count, OneLine, Range, Share, Text
 from bias_pipeline.encoders.base import Encoder, Head, NetEncoder
 from bias_pipeline.errors import (
     AbsentModelError,
@@ -89,7 +88,7 @@ class ConfigSchema(TypedDict, total=False):
     image_masking: ImageMasking
     alignment: TextTransform
     encoder: Encoder
-    prompt: Mapping[Literal["template"], Line]
+    prompt: Mapping[Literal["template"], OneLine]
     debias: Debias
     head: Head
     probe: Probe
