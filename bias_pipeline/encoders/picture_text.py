@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from torch import nn
 
     from bias_pipeline.inference.embedders import DualEncoder, Normalise
-    from bias_pipeline.models.clip import ClipOfScenes, ClipTexts
+    from bias_pipeline.models.clip import ClipTexts
+    from bias_pipeline.models.clip_fitting import ClipOfScenes
 
 
 class PictureTextEncoder(NetEncoder, FeatureEncoder):
@@ -137,7 +138,7 @@ class Clip(PictureTextEncoder):
     @property
     def of_scenes(self) -> ClipOfScenes:
         """The small CLIP that is fitted to scenes."""
-        from bias_pipeline.models.clip import ClipOfScenes
+        from bias_pipeline.models.clip_fitting import ClipOfScenes
 
         return ClipOfScenes(self.association)
 

@@ -12,7 +12,7 @@ import json
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +25,11 @@ from bias_pipeline.inference.shards import by_name
 from bias_pipeline.inference.texts import known_names, vectors_by_block, vectors_of_names
 from bias_pipeline.io.arrays import Filling, mapped_table
 from bias_pipeline.io.machine import n_threads
-from bias_pipeline.models.picture_text import Question
 from bias_pipeline.vision.people import Labels
 from bias_pipeline.vision.photos import read_pixels
+
+if TYPE_CHECKING:
+    from bias_pipeline.models.picture_text import Question
 
 Regions = npt.NDArray[np.float16]
 

@@ -6,15 +6,17 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.declared import Configurable, InnerShare, Resamples, Seed
 from bias_pipeline.io.hashing import UIntArray, poisson, random_words
-from bias_pipeline.stats.scores import ScoreTable
 from bias_pipeline.stats.shares import effective_trials, wilson
+
+if TYPE_CHECKING:
+    from bias_pipeline.stats.scores import ScoreTable
 
 LEAST_TESTED = 3  # images of a seed; ours
 MOST_VOID = 0.08  # share of resamplings without any of them; exp(-3) is below, exp(-2) above

@@ -12,8 +12,7 @@ from bias_pipeline.datasets.scenes.pixels import SceneDrawing
 from bias_pipeline.datasets.scenes.slots import given, shares, typical, world_tables
 from bias_pipeline.datasets.scenes.world import generate
 from bias_pipeline.encoders.picture_text import Clip
-from bias_pipeline.models.clip import ClipOfScenes
-from bias_pipeline.models.clip_fitting import ClipRecipe
+from bias_pipeline.models.clip_fitting import ClipOfScenes, ClipRecipe
 from tests.cli.commands import main
 
 SMALL = ClipOfScenes(0.5, ClipRecipe(side=32, width=32, epochs=1, batch_size=20), n_images=40)

@@ -7,22 +7,42 @@ A generator of our own: a grammar and word lists, no third-party text. What lean
 group, and how much each simulated captioner amplifies it, is known exactly (see :mod:`truth`).
 """
 
-from bias_pipeline.datasets.scenes.captioners import CAPTIONERS, world_captions
-from bias_pipeline.datasets.scenes.dataset import write_affect, write_drawn, write_scenes
-from bias_pipeline.datasets.scenes.slots import BiasSettings
-from bias_pipeline.datasets.scenes.truth import Truth, truth
-from bias_pipeline.datasets.scenes.world import Image, World, generate
+from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bias_pipeline.datasets.scenes.captioners import CAPTIONERS, world_captions
+    from bias_pipeline.datasets.scenes.dataset import write_affect, write_drawn, write_scenes
+    from bias_pipeline.datasets.scenes.slots import BiasSettings
+    from bias_pipeline.datasets.scenes.world import Image, World, generate
+
+_MODULES = {
+    "CAPTIONERS": "captioners",
+    "BiasSettings": "slots",
+    "Image": "world",
+    "World": "world",
+    "generate": "world",
+    "world_captions": "captioners",
+    "write_affect": "dataset",
+    "write_drawn": "dataset",
+    "write_scenes": "dataset",
+}
 __all__ = [
     "CAPTIONERS",
     "BiasSettings",
     "Image",
-    "Truth",
     "World",
     "generate",
-    "truth",
     "world_captions",
     "write_affect",
     "write_drawn",
     "write_scenes",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)

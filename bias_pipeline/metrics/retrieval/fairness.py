@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -17,9 +17,7 @@ from bias_pipeline.debias.base import Debias, held_out
 from bias_pipeline.declared import Count
 from bias_pipeline.encoders.base import Encoder
 from bias_pipeline.encoders.language_models import Line
-from bias_pipeline.encoders.picture_text import PictureTextEncoder
 from bias_pipeline.errors import NotApplicableError, UsageError
-from bias_pipeline.inference.embedders import DualEncoder, Normalise
 from bias_pipeline.io.hashing import hash_ids, random_words
 from bias_pipeline.metrics.base import PICTURES, Cost, Metric, MetricInfo, Part, Score
 from bias_pipeline.metrics.functional.retrieval import Ties
@@ -63,6 +61,9 @@ from bias_pipeline.metrics.retrieval.side_effects import (
 from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 from bias_pipeline.vision.people import Crop
+
+if TYPE_CHECKING:
+    from bias_pipeline.inference.embedders import DualEncoder
 
 CONCEPTS = "concepts"  # the table's name
 
@@ -176,7 +177,7 @@ class RetrievalFairness(Metric):
         template: Line | None = None,
         recall: Sequence[Count] = (1, 5, 10),
         recall_images: Count = 1000,
-        normalise: Normalise = "both",
+        normalise: Literal["both", "texts"] = "both",
         target: Target = "dataset",
         ties: Ties = "stable",
         log: Log = "e",
@@ -184,6 +185,8 @@ class RetrievalFairness(Metric):
         others: Mapping[str, Attribute] | None = None,
         attacked_images: Count = 2000,
     ) -> None:
+        from bias_pipeline.encoders.picture_text import PictureTextEncoder
+
         if not isinstance(encoder, PictureTextEncoder):
             raise UsageError(
                 "metric=retrieval_fairness needs an encoder of pictures and texts; choose "

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +17,6 @@ from bias_pipeline.array_types import Float32Array, Float64Array, IntArray
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.errors import UsageError
-from bias_pipeline.inference.embedders import DualEncoder, Matcher
 from bias_pipeline.metrics.functional.retrieval import (
     Ties,
     counted_places,
@@ -26,6 +26,9 @@ from bias_pipeline.metrics.functional.retrieval import (
     weighted_places,
 )
 from bias_pipeline.metrics.functional.skew import Log, ndkl
+
+if TYPE_CHECKING:
+    from bias_pipeline.inference.embedders import DualEncoder, Matcher
 
 
 @dataclass(frozen=True, eq=False)

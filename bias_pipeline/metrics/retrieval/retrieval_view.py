@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,13 +17,14 @@ from bias_pipeline.corpus.corpus import NO_GROUP, Corpus, Grouping
 from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.datasets.scenes.activities import ACTIVITIES
-from bias_pipeline.datasets.scenes.dataset import ScenesDataset
 from bias_pipeline.datasets.scenes.lexicon import Verb, noun_phrase
 from bias_pipeline.debias.base import Examples
 from bias_pipeline.errors import UsageError, did_you_mean
-from bias_pipeline.inference.embedders import DualEncoder
 from bias_pipeline.metrics.retrieval.ranked import Ranked, Reranker
 from bias_pipeline.metrics.retrieval.side_effects import Attacked, Recall
+
+if TYPE_CHECKING:
+    from bias_pipeline.inference.embedders import DualEncoder
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +138,7 @@ def _doing(verb: Verb, thing: str) -> str:
 
 def concepts_of(dataset: str) -> Concepts:
     """The concepts for a data set: its own tasks for scenes, else the paper's."""
-    return of_scenes() if dataset == ScenesDataset.name else dalleval()
+    return of_scenes() if dataset == "scenes" else dalleval()
 
 
 def queries_of(known: Concepts, wanted: Sequence[str] | None, template: str | None) -> Concepts:

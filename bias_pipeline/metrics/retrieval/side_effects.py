@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,7 +21,6 @@ from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus, Grouping
 from bias_pipeline.corpus.regrouping import cross_attributes
-from bias_pipeline.inference.embedders import DualEncoder, Embedder
 from bias_pipeline.io.hashing import UIntArray, derived_seed, hash_ids, random_words
 from bias_pipeline.metrics.base import Part
 from bias_pipeline.metrics.functional.counts import share
@@ -30,6 +30,9 @@ from bias_pipeline.metrics.retrieval.estimates import narrowed, permuted_p
 from bias_pipeline.metrics.retrieval.ranked import Ranked, Reranker
 from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate, against
+
+if TYPE_CHECKING:
+    from bias_pipeline.inference.embedders import DualEncoder, Embedder
 
 
 def other_groupings(corpus: Corpus, attribute: Attribute) -> dict[str, Grouping]:
