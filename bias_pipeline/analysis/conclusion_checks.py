@@ -61,9 +61,14 @@ def reach_of(result: Result, headline: str) -> float:
     return next((row.value for row in result.rows if row.part == name), math.nan)
 
 
-def people_part(headline: str) -> str:
-    """The name of the part that compares people with people at equal speech."""
-    return "matched:people" if headline == "score" else sibling_name(headline, "matched:people")
+def people_part(part: str) -> str:
+    """The name of the same number of people against people at equal speech.
+
+    Example:
+        >>> people_part("score"), people_part("a_to_t:shared")
+        ('matched:people', 'a_to_t:shared:matched:people')
+    """
+    return "matched:people" if part == "score" else f"{part}:matched:people"
 
 
 def beyond_reach(result: Result, headline: str, limits: Limits = LIMITS) -> str:

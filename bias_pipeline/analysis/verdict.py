@@ -188,7 +188,7 @@ def _finding(
     part = reading.part if reading else headline
     row = rows[part]
     matched = reading is not None and reading.matched
-    people = conclusion_checks.people_part(headline) if matched else sibling_name(part, "human")
+    people = conclusion_checks.people_part(part) if matched else sibling_name(part, "human")
     compared = rows.get(sibling_name(part, "increase"), row)
     neutral, lowest = _neutral(result, part), _lowest(result, part)
     doubt = _doubt(result, compared, reading, headline, limits)

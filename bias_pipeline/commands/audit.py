@@ -70,8 +70,8 @@ def command(words: Sequence[str]) -> int:
         return cells.print_plan(plans)
     limits = Limits(coverage=options.least_coverage, negligible=options.negligible)
     result = audited(cells, options.minutes, limits, announce)
-    write_page(out, out / "report.html", limits)
     print_out(*str(result).splitlines())
+    write_page(out, out / "report.html", limits)
     if options.json:
         write_file(options.json, baseline.stored(result.results, answers=str(result).splitlines()))
     print_out(out / "report.html")

@@ -88,10 +88,12 @@ class Cost:
     Attributes:
         per_caption: for each caption, whatever the seeds.
         per_attacked: for each caption and seed, with attackers of ``encoder=ngram``.
+        without_objects: the share of it where the data set has no objects.
     """
 
     per_caption: float = 3e-6
     per_attacked: float = 0.0
+    without_objects: float = 1.0
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,9 @@ def seconds_of(
     info = info_of(metric)
     refused = info is not None and not permitted(info, corpus)
     size = captions(len(corpus), len(corpus.model), len(corpus.human), settings or {})
-    times = _NOISY if noisy and not refused else 1
+    times = float(_NOISY if noisy and not refused else 1)
+    if info is not None and corpus.objects is None:
+        times *= info.cost.without_objects
     return times * len(corpus.each_sample) * seconds(metric, 0 if refused else size, seeds)
 
 

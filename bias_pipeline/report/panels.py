@@ -249,7 +249,7 @@ def _line(finding: Finding, result: Result, name: str, meaning: str) -> PanelLin
     drawn = finding.compared if judged else rows[finding.headline]
     neutral = finding.neutral if judged else neutral_of(result, finding.headline)
     mark = arrow(drawn, neutral) if judged else pointing(drawn, result)
-    people = rows.get(people_part(finding.headline))
+    people = rows.get(people_part(finding.row.part))
     return PanelLine(
         name=name.strip(),
         meaning=meaning,

@@ -27,6 +27,7 @@ from bias_pipeline.report.verdict_sentences import (
     brief_of_all,
     finding_name,
     join_sentences,
+    one_direction,
 )
 from bias_pipeline.results.store import Result, Row
 
@@ -204,6 +205,8 @@ def _undecided(
     ]
     if deeds:
         sentences.append(f"No run tests whether it {join_sentences(deeds, 'or')}.")
+    clauses = (one_direction(Verdict(findings), question) for question in JUDGED)
+    sentences += [f"{clause}." for clause in clauses if clause]
     more = dict.fromkeys(finding.question for finding in findings if finding.more)
     sentences += [
         f"“{DEEDS[question][0].format(attribute=attribute)}” is wrong if {WRONG_IF[question]}."

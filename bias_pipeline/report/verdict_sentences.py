@@ -13,6 +13,7 @@ from dataclasses import replace
 from bias_pipeline.analysis.verdict import JUDGED, WRONG_IF, Finding, Verdict
 from bias_pipeline.metrics.base import HEADLINES, QUESTIONS
 from bias_pipeline.metrics.repeated_scores import NOISE
+from bias_pipeline.metrics.value_names import A_TO_T, T_TO_A
 from bias_pipeline.report.tables import headline_name, interval, number, p_cell, percent
 from bias_pipeline.results.settings import label
 from bias_pipeline.results.store import Result, Row
@@ -245,9 +246,7 @@ def evidence_of(finding: Finding) -> str:
         reading = f"in {value} % {ends} of the captions that name one"
     else:
         reading = f"{reading_name(finding)}: {value} {unit} {ends}"
-    people_text = "" if math.isnan(finding.people) else f", people {people}"
-    if people_text and unit == "%":
-        people_text += " %"
+    people_text = "" if math.isnan(finding.people) else f", people {people}{' %' * (unit == '%')}"
     return (
         f"{reading}{people_text}; {_sure(finding.p_value) if finding.more else possible(finding)}"
     )
@@ -309,20 +308,33 @@ def _answered(verdict: Verdict, question: str) -> str:
             findings = [reading for reading in decided if reading.row.attribute in by[answer]]
             values = _by_metric(findings, _value_and_possible)
             clauses.append(f"{words} on {', '.join(by[answer])}: {values}")
+    if alone := one_direction(verdict, question):
+        clauses.append(alone)
     if any(reading.matched for reading in decided):
         clauses.append("It is compared with people who use each word as often as it does")
-    alone = {name: verdict.alone(question, name) for name in by.get("unknown", ())}
-    if any(alone.values()):
-        unanswered = [finding for findings in alone.values() for finding in findings]
-        clauses.append(
-            f"{_by_metric(unanswered, _shown)}; to compare this with people, give their captions "
-            "(--captions FILE)"
-        )
-    unknown = [name for name, findings in alone.items() if not findings]
-    if unknown:
-        clauses.append(f"There is no answer on {', '.join(unknown)}")
+    clauses += _unanswered(verdict, question, by.get("unknown", ()))
     wrong = [f"This is wrong if {WRONG_IF[question]}"] if "more" in by else []
     return " ".join([QUESTIONS[question], *(f"{text}." for text in [*clauses, *wrong])])
+
+
+def _unanswered(verdict: Verdict, question: str, attributes: Sequence[str]) -> Iterable[str]:
+    """What is known of attributes without an answer, and what would give one."""
+    alone = {name: verdict.alone(question, name) for name in attributes}
+    if any(alone.values()):
+        values = _by_metric([one for findings in alone.values() for one in findings], _shown)
+        yield f"{values}; to compare this with people, give their captions (--captions FILE)"
+    unknown = [name for name, findings in alone.items() if not findings]
+    if unknown:
+        yield f"There is no answer on {', '.join(unknown)}"
+
+
+def one_direction(verdict: Verdict, question: str) -> str:
+    """That an answer is about A→T alone, where it is; a clause without a full stop."""
+    if {finding.headline for finding in verdict.decided(question)} != {A_TO_T}:
+        return ""
+    objects = any(finding.headline == T_TO_A for finding in verdict.on(question))
+    needs = "" if objects else ", which needs the images' objects (--objects FILE)"
+    return f"This is about A→T alone; nothing is known of T→A{needs}"
 
 
 def _mentioned(findings: Sequence[Finding]) -> list[str]:

@@ -39,6 +39,8 @@ _SEEDS = 2  # repetitions; each guesses every image
 # Settings of runs at equal speech: single words, since pairs of words reveal who wrote them.
 EQUAL_SPEECH = {"alignment": "matched", "encoder.order": "1"}
 AT_EQUAL_SPEECH = ("lic", "leakage")
+# Without objects DPA does not run, and DBAC's attackers of tasks answer in its place.
+AT_EQUAL_SPEECH_WITHOUT_OBJECTS = (*AT_EQUAL_SPEECH, "dbac")
 _FEW_CAPTIONS = 10_000
 
 
@@ -227,9 +229,10 @@ def plan_for(corpus: Corpus, seconds: float, *, noisy: bool = False) -> Plan:
     spared = catalogue.spared(
         info for info in candidates.values() if catalogue.permitted(info, corpus)
     )
-    matched = AT_EQUAL_SPEECH if len(corpus.human) else ()
+    comparable = AT_EQUAL_SPEECH_WITHOUT_OBJECTS if corpus.objects is None else AT_EQUAL_SPEECH
     for left_out in (spared[:n] for n in range(len(spared) + 1)):
         metrics = [name for name in candidates if name not in left_out]
+        matched = tuple(name for name in comparable if name in metrics and len(corpus.human))
         expected = sum(
             catalogue.seconds_of(name, corpus, _SEEDS, noisy=noisy) for name in (*metrics, *matched)
         )

@@ -123,12 +123,13 @@ def _settings(result: Result) -> Mapping[str, object]:
 
 def _print(planned: Sequence[PlannedCell]) -> None:
     differences = differing([cell.overrides for cell in planned])
-    keys = list(dict.fromkeys(key for values in differences for key in values)) or ["run"]
+    keys = list(dict.fromkeys(key for values in differences for key in values))
     lines = [
-        [*(values.get(key, cell.run_id) for key in keys), cell.state, _time(cell)]
+        [*([values.get(key, "") for key in keys] or [cell.run_id]), cell.state, _time(cell)]
         for values, cell in zip(differences, planned, strict=True)
     ]
-    print_table([*keys, "state", "about"], lines, keys=len(keys))
+    columns = keys or ["run"]
+    print_table([*columns, "state", "about"], lines, keys=len(columns))
     for values, cell in zip(differences, planned, strict=True):
         if cell.error is not None:
             label = " ".join(f"{key}={value}" for key, value in values.items())

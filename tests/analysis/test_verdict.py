@@ -226,3 +226,27 @@ def test_where_there_is_a_score_at_equal_speech_it_decides():
 def test_beyond_reach_a_captioner_like_people_is_judged_as_published():
     conclusion = verdict([cell({"score": 0.3}, MATCHED), at_equal_speech(0.0, reach=0.5)])
     assert conclusion.answer("leakage", "gender") == "more"
+
+
+ONE_WAY = {**ATTACKED, "part": "a_to_t"}
+
+
+@pytest.mark.parametrize(
+    ("values", "known"),
+    [
+        ({"a_to_t": 0.0}, ". This is about A→T alone; nothing is known of T→A, which needs"),
+        ({"a_to_t": 0.0, "t_to_a": 0.0}, ". This is about A→T alone; nothing is known of T→A."),
+    ],
+)
+def test_an_answer_on_one_direction_says_so(values, known):
+    built = cell(values, None, "tasks")
+    built.manifest["metric"]["readings"] = {"a_to_t": ONE_WAY}
+    (line,) = (text for text in sentences(verdict([built])) if "Does it link" in text)
+    assert known in line
+
+
+def test_an_answer_on_both_directions_has_no_such_sentence():
+    built = cell({"a_to_t": 0.0, "t_to_a": 0.0}, None, "tasks")
+    readings = {"a_to_t": ONE_WAY, "t_to_a": {**ATTACKED, "part": "t_to_a"}}
+    built.manifest["metric"]["readings"] = readings
+    assert "alone" not in " ".join(sentences(verdict([built])))

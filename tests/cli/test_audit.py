@@ -3,7 +3,7 @@
 import io
 import json
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -220,6 +220,13 @@ def test_it_says_beforehand_how_small_a_bias_stays_unseen(run, scenes, labels):
 
 
 @pytest.mark.slow
+def test_a_dry_run_leaves_settings_blank_where_a_cell_has_the_default(run, few, few_labels):
+    _, text = run("audit", captions(few), "--attributes", few_labels, "--dry-run")
+    (line,) = (line for line in text.splitlines() if line.startswith("  declines"))
+    assert line.split()[1:3] == ["to", "run"]
+
+
+@pytest.mark.slow
 def test_it_says_what_nothing_is_concluded_from(whole):
     (message,) = (line for line in whole.text.splitlines() if line.startswith("Not used: "))
     assert "ba_directional A→T (" in message
@@ -374,6 +381,16 @@ def test_attackers_of_captions_are_run_at_equal_speech_too(tmp_path, monkeypatch
     corpus = cell(["dataset.n_images=300"]).corpus()
     plans = [plan_for(item, 1e6) for item in (corpus, corpus.rewrite({"human": NO_CAPTIONS}))]
     assert [plan.matched for plan in plans] == [("lic", "leakage"), ()]
+
+
+def test_without_objects_tasks_are_attacked_at_equal_speech_in_the_time_of_the_metric(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    corpus = cell(["dataset.n_images=300"]).corpus()
+    bare = replace(corpus, objects=None)
+    assert plan_for(bare, 1e6).matched == ("lic", "leakage", "dbac")
+    assert plan_for(bare, 0.0).matched == ("lic", "leakage")
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,7 @@ class DBAC(Metric):
         question="tasks",
         sources={NAIR_2025: "eq. 5-8"},
         needs=("human captions",),
-        cost=Cost(per_caption=0.0, per_attacked=3e-4),
+        cost=Cost(per_caption=0.0, per_attacked=3e-4, without_objects=0.2),
         responses={
             "a_to_t": ExpectedResponse(
                 moves=("word order", "unlisted word", "object follows group"),

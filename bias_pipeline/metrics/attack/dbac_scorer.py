@@ -26,6 +26,7 @@ from bias_pipeline.metrics.base import Part, Score
 from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.scoring import Accuracy
 from bias_pipeline.stats.bootstrap import Estimate, steady
+from bias_pipeline.text.mentions import neutral_rate
 
 SMALL_PAIR = 30  # test captions; a pair's accuracy of 0.7 on so many leans by 0.4 %
 _NEVER_BELOW_ZERO = ("gap", "prior", "mentions")
@@ -118,6 +119,9 @@ class DirectionScorer:
         parts = equal_speech_parts(
             headline, score.parts[headline], self.direction.ready, null.parts.get(headline)
         )
+        shared = self.direction.part("shared")  # conclusions are drawn from it
+        if shared in null.parts:
+            parts[self.direction.part("shared", detail="matched:people")] = null.parts[shared]
         notes = null.notes if people is None else []
         return replace(
             score,
@@ -187,7 +191,10 @@ class DirectionScorer:
             range=NO_LESS_THAN_NONE if name.what in _NEVER_BELOW_ZERO else None,
             n_images=len(images),
             coverage=float(len(images) / self.view.labelled.sum()),
-            neutral_rate=self.view.neutral_rate(name.side or "model", usable),
+            # In captions as written: those that are read at equal speech name no group.
+            neutral_rate=neutral_rate(
+                self.corpus.side(name.side or "model"), self.settings.attribute, usable
+            ),
         )
 
     def _images_of(self, name: PartName) -> IntArray:

@@ -192,6 +192,15 @@ def test_dbac_has_reach_and_people_in_both_directions():
     } <= {*parts}
 
 
+def test_people_against_people_have_the_number_of_dbac_that_is_concluded_from():
+    parts = dbac(dbac_corpus(0.5)).parts
+    assert {f"{d}:shared:matched:people" for d in ("a_to_t", "t_to_a")} <= {*parts}
+
+
+def test_dbac_counts_captions_without_a_group_as_they_are_written():
+    assert dbac(dbac_corpus(0.5)).parts["a_to_t"].neutral_rate == 0
+
+
 def test_people_name_tasks_as_often_as_the_captioner_in_dbac():
     parts = dbac(dbac_corpus(0.5)).parts
     model, human = (parts[f"a_to_t:prior:{side}"].estimate.value for side in ("model", "human"))
