@@ -22,8 +22,7 @@ from bias_pipeline.config.overrides import check_names, options_of
 from bias_pipeline.config.targets import (
     build,
     by_content,
-    check_arguments,
-    check_targets,
+    check_nodes,
     check_value,
     resolve,
 )
@@ -364,8 +363,7 @@ def check_task(tree: Mapping[str, Any]) -> None:
         if not isinstance(place, str) or not place:
             raise UsageError(f"paths.{key}={place!r} must name a folder (put a number in quotes)")
     check_value(tree["paths"], kinds["paths"], "paths")
-    check_targets(tree)
-    check_arguments(tree)
+    check_nodes(tree)
     for key, value in tree.items():
         check_value(value, kinds.get(key, Any), key)
     _seeds(tree["seeds"])

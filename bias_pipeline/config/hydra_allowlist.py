@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_args
+from typing import Annotated, Any, Literal, TypedDict, get_args
 
 from bias_pipeline.config.targets import check_fields
 from bias_pipeline.config.yaml_files import check_resolved
 from bias_pipeline.declared import TARGET, Count, Empty, MustBeEmpty, Range, Text
 from bias_pipeline.errors import UsageError, did_you_mean
-
-if TYPE_CHECKING:
-    from omegaconf import DictConfig
 
 # Where Hydra writes, and what it reads back: fixed to the values in conf/.
 FIXED: Mapping[tuple[str, ...], tuple[str, ...]] = {
@@ -232,13 +229,12 @@ _FACTORIES: Mapping[str, Sequence[str]] = {
 }
 
 
-def check_hydra(config: DictConfig) -> None:
-    """Refuse keys and values of Hydra that are not allowed."""
-    check_settled(to_plain(config.hydra))
+def check_hydra(part: Any) -> None:
+    """Refuse keys and values of Hydra that are not allowed.
 
-
-def check_settled(part: Any) -> None:
-    """Check the output of :func:`to_plain`; see :func:`check_hydra`."""
+    Args:
+        part: Hydra's part of a configuration, from :func:`to_plain`.
+    """
     check_resolved(part, "hydra")
     _check_factories(part, "hydra")
     check_fields(part, HydraSettings, "hydra")

@@ -27,7 +27,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-from bias_pipeline.config.hydra_allowlist import BY_FLAGS, check_hydra
+from bias_pipeline.config.hydra_allowlist import BY_FLAGS, check_hydra, to_plain
 from bias_pipeline.config.targets import PACKAGE
 from bias_pipeline.config.yaml_files import (
     broken,
@@ -247,7 +247,7 @@ def check_composed(config: DictConfig) -> None:
         raise UsageError("hydra: Hydra's own settings cannot be removed")
     # Hydra's part repeats the command line; it comes last, so that errors name the user's key.
     check_references({**{str(key): value for key, value in written.items()}, "hydra": hydra_part})
-    check_hydra(config)
+    check_hydra(to_plain(config.hydra))
 
 
 def composition_message(error: BaseException) -> str:

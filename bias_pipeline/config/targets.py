@@ -122,30 +122,6 @@ def _remedy(target: object) -> str:
     return f"; if you trust package {named[1]!r}, add --include {named[1]}"
 
 
-def check_targets(config: object, where: str = "config") -> None:
-    """Refuse a configuration with a target that is not allowed.
-
-    Args:
-        config: plain data, interpolations resolved.
-        where: name of the node, for the message.
-
-    Raises:
-        UsageError: naming the node and the target.
-
-    Example:
-        >>> check_targets({"x": [{"_target_": "os.system"}]})
-        Traceback (most recent call last):
-        ...
-        bias_pipeline.errors.UsageError: config.x.0: target 'os.system' is not allowed; only \
-metrics, data sets, encoders and the like that bias_pipeline defines are
-    """
-    for path, node in nodes(config, where):
-        try:
-            resolve(node[TARGET])
-        except UsageError as error:
-            raise UsageError(f"{path}: {error}") from error
-
-
 def nodes(config: object, where: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Every mapping that describes an object, and its path."""
     if isinstance(config, Mapping):
@@ -190,35 +166,48 @@ _NAMES: Mapping[object, str] = {
 _LARGEST = 2**63  # the limit of arrays and files
 
 
-def check_arguments(config: object, where: str = "") -> None:
-    """Refuse values that the constructors do not declare.
+def check_nodes(config: object, where: str = "") -> None:
+    """Refuse targets that are not allowed, then values that their constructors do not declare.
 
     Args:
-        config: plain data whose targets are allowed.
+        config: plain data, interpolations resolved.
         where: name of the node, for the message.
 
+    Raises:
+        UsageError: naming the node.
+
     Example:
+        >>> check_nodes({"x": [{"_target_": "os.system"}]})
+        Traceback (most recent call last):
+        ...
+        bias_pipeline.errors.UsageError: x.0: target 'os.system' is not allowed; only \
+metrics, data sets, encoders and the like that bias_pipeline defines are
         >>> rule = {"_target_": "bias_pipeline.corpus.split_rules.HoldOut"}
-        >>> check_arguments({**rule, "test_share": "a"}, "x")
+        >>> check_nodes({**rule, "test_share": "a"}, "x")
         Traceback (most recent call last):
         ...
         bias_pipeline.errors.UsageError: x.test_share='a' must be a number
-        >>> check_arguments({**rule, "test_share": 2}, "x")
+        >>> check_nodes({**rule, "test_share": 2}, "x")
         Traceback (most recent call last):
         ...
         bias_pipeline.errors.UsageError: x.test_share=2 must be above 0 and at most 1
     """
+    resolved = []
     for path, node in nodes(config, where):
+        try:
+            resolved.append((path, node, resolve(node[TARGET])))
+        except UsageError as error:
+            raise UsageError(f"{path or 'config'}: {error}") from error
+    for path, node, target in resolved:
         given = {key: value for key, value in node.items() if key != TARGET}
-        known, kinds = _parameters(str(node[TARGET]))
-        _check_names(given, known, path)
-        scope = vars(sys.modules[resolve(node[TARGET]).__module__])
+        _check_names(given, _parameters(target), path)
+        kinds, scope = kinds_of(target), vars(sys.modules[target.__module__])
         for key, value in given.items():
             check_value(value, kinds.get(key, Any), f"{path}.{key}".lstrip("."), scope)
 
 
 def check_fields(given: Mapping[str, Any], declared: type, where: str) -> None:
-    """Refuse keys and values that a ``TypedDict`` does not declare; see :func:`check_arguments`."""
+    """Refuse keys and values that a ``TypedDict`` does not declare; see :func:`check_nodes`."""
     misfit = _fields(given, declared, where)
     if misfit:
         raise UsageError(misfit)
@@ -239,10 +228,9 @@ def check_value(value: object, kind: Any, where: str, scope: Names | None = None
 
 
 @cache
-def _parameters(target: str) -> tuple[Mapping[str, inspect.Parameter], Mapping[str, Any]]:
-    """The parameters of an allowed target; cached, since a sweep needs the same few often."""
-    target_class = resolve(target)
-    return inspect.signature(target_class).parameters, kinds_of(target_class)
+def _parameters(target: type) -> Mapping[str, inspect.Parameter]:
+    """The parameters of a class; cached, since a sweep needs the same few often."""
+    return inspect.signature(target).parameters
 
 
 def _check_names(given: Names, known: Mapping[str, inspect.Parameter], where: str) -> None:

@@ -212,7 +212,9 @@ class Corpus(ReadCache, Sequence[Record]):
             notes=(*notes, *extra, *shortened),
             file=file,
             blank_counts={side: counts[order] for side, counts in blanks.items()},
-            picture_ids=_picture_ids(sorted_rows),
+            picture_ids=tuple(row.picture_id or row.id for row in sorted_rows)
+            if any(row.picture_id for row in sorted_rows)
+            else None,
         )
         blank_notes = [note for side in SIDES for note in _check_blanks(corpus, side, blank_limit)]
         return replace(corpus, notes=(*corpus.notes, *blank_notes))
@@ -420,12 +422,6 @@ def _grouping(
         code[value] = none if group is None else names.index(group)
     strata = Counter(value for value in raw if value is not None and code[value] < 0)
     return Grouping(names, np.array([code[value] for value in raw], np.int64), dict(strata))
-
-
-def _picture_ids(rows: Sequence[Record]) -> tuple[str, ...] | None:
-    if not any(row.picture_id for row in rows):
-        return None
-    return tuple(row.picture_id or row.id for row in rows)
 
 
 def _objects(rows: Sequence[Record]) -> tuple[frozenset[str], ...] | None:

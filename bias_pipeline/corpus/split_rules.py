@@ -166,7 +166,8 @@ def limited(corpus: Corpus, limit: int | None) -> Corpus:
         >>> limited(whole, 4).dataset, len(limited(whole, 4)), limited(whole, 9) is whole
         ('toy (limit 4)', 4, True)
     """
-    scored = np.flatnonzero(_in_a_group(corpus))
+    codes = [grouping.codes for grouping in corpus.groupings.values()]
+    scored = np.flatnonzero((np.array(codes) >= 0).any(axis=0))  # in a group of any attribute
     if limit is None or len(scored) <= limit:
         return corpus
     drawn = random_words("limit", 0, corpus.keys[scored])
@@ -184,11 +185,6 @@ def limited(corpus: Corpus, limit: int | None) -> Corpus:
         },
         notes=(*chosen.notes, note),
     )
-
-
-def _in_a_group(corpus: Corpus) -> np.ndarray:
-    """(N,) whether an image belongs to a group of any attribute."""
-    return np.any([grouping.codes >= 0 for grouping in corpus.groupings.values()], axis=0)
 
 
 _NONE = np.empty(0, np.int64)

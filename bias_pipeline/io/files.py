@@ -213,11 +213,7 @@ def _cell(value: object) -> object:
         return "" if math.isnan(value) else repr(float(value))
     if isinstance(value, tuple | list):
         value = " ".join(map(str, value))
-    return _guarded(value) if isinstance(value, str) else value
-
-
-def _guarded(text: str) -> str:
-    return "'" + text if _FORMULA.match(text) else text
+    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
 
 
 def _bare(text: str) -> str:

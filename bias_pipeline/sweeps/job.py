@@ -54,13 +54,19 @@ def job(config: DictConfig) -> Result | None:
     Raises only on a request to stop, since any exception makes a launcher end the sweep.
     """
     from hydra.core.hydra_config import HydraConfig
+    from omegaconf import OmegaConf
 
     guard()  # a launcher's process did not start in commands/main.py
-    hydra_config = HydraConfig.get()
-    choices, overrides = hydra_config.runtime.choices, _overrides(hydra_config)
-    folder = Path(hydra_config.runtime.output_dir)
+    hydra: Any = HydraConfig.get()
+    choices, folder = hydra.runtime.choices, Path(hydra.runtime.output_dir)
     redact_files((folder / ".hydra").glob("*.yaml"))
-    where = {"launcher": choices.get("hydra/launcher"), "id": _job_id(hydra_config)}
+    given: Any = OmegaConf.to_container(hydra.overrides.task, resolve=False)
+    overrides = [str(override) for override in given]
+    job_id = OmegaConf.select(hydra, "job.id", throw_on_missing=False)
+    where = {
+        "launcher": choices.get("hydra/launcher"),
+        "id": slurm.own_job() if job_id is None else str(job_id),
+    }
     result = run_recorded(lambda: cell_of(config, choices), folder, overrides, where)
     _close_log()
     if result is None or where["launcher"] != slurm.HERE:
@@ -213,22 +219,6 @@ def _compute(
         facts=facts,
         label_noise=here.label_noise,
     )
-
-
-def _overrides(hydra: Any) -> list[str]:
-    """The overrides as given, references unresolved."""
-    from omegaconf import OmegaConf
-
-    given = OmegaConf.to_container(hydra.overrides.task, resolve=False)
-    assert isinstance(given, list)
-    return [str(override) for override in given]
-
-
-def _job_id(hydra: Any) -> str | None:
-    from omegaconf import OmegaConf
-
-    job_id = OmegaConf.select(hydra, "job.id", throw_on_missing=False)
-    return slurm.own_job() if job_id is None else str(job_id)
 
 
 def sweep_bar(folder: Path, overrides: Sequence[str], seeds: int | Sequence[int]) -> SweepBar:

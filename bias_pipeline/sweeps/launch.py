@@ -86,7 +86,9 @@ def run(words: Sequence[str], *, lenient: bool = False) -> SweepOutcome:
     if sweep.devices:
         os.environ[VISIBLE] = sweep.devices[0]  # helpers have the others
     check_devices(overrides, loader, config)
-    os.environ[SWEPT] = json.dumps(swept_names(_captioners(overrides)))
+    chosen = [override for override in overrides if override.startswith("captioner=")]
+    captioners = [value for override in chosen for value in override_values(override)]
+    os.environ[SWEPT] = json.dumps(swept_names(captioners))
     folder = Path(config.hydra.sweep.dir if multirun else config.hydra.run.dir)
     make_folder(folder)
     started = time.monotonic()
@@ -139,12 +141,6 @@ def _expected_seconds(cell: CellConfig) -> float:
         return cell.expected_seconds()
     except BiasPipelineError:
         return 0.0  # its job says what is wrong
-
-
-def _captioners(overrides: Sequence[str]) -> list[str]:
-    """The captioners of all jobs, as given."""
-    chosen = [override for override in overrides if override.startswith("captioner=")]
-    return [value for override in chosen for value in override_values(override)]
 
 
 @dataclass(frozen=True)

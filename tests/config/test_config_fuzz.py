@@ -17,7 +17,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from bias_pipeline.commands.main import main
 from bias_pipeline.config import compose, overrides
-from bias_pipeline.config.hydra_allowlist import check_settled, to_plain
+from bias_pipeline.config.hydra_allowlist import check_hydra, to_plain
 from bias_pipeline.config.hydra_composer import check_composed
 from bias_pipeline.config.yaml_files import check_references
 from bias_pipeline.errors import BiasPipelineError, UsageError
@@ -128,7 +128,7 @@ WAYS: list[tuple[str, Callable[[Any], None]]] = [
     ("written", check_references),
     ("task", build_all),
     ("task", build_all),
-    ("hydra", check_settled),
+    ("hydra", check_hydra),
 ]
 
 

@@ -2,7 +2,7 @@ import sys
 
 import pytest
 
-from bias_pipeline.config.targets import build, check_arguments, check_targets, is_allowed
+from bias_pipeline.config.targets import build, check_nodes, is_allowed
 from bias_pipeline.errors import UsageError
 
 
@@ -74,7 +74,7 @@ def test_no_private_module_is_imported_to_be_looked_into(monkeypatch):
 )
 def test_e11_nested_targets_are_refused(config):
     with pytest.raises(UsageError, match="is not allowed"):
-        check_targets(config)
+        check_nodes(config)
 
 
 def test_e11_building_checks_for_itself():
@@ -83,7 +83,7 @@ def test_e11_building_checks_for_itself():
 
 
 def test_plain_data_passes():
-    check_targets({"seeds": [1, 2], "class": "logging.StreamHandler"})
+    check_nodes({"seeds": [1, 2], "class": "logging.StreamHandler"})
 
 
 RULE = "bias_pipeline.corpus.split_rules.HoldOut"
@@ -103,21 +103,21 @@ RULE = "bias_pipeline.corpus.split_rules.HoldOut"
 )
 def test_a_value_of_another_kind_is_refused(key, value):
     with pytest.raises(UsageError, match=rf"^split\.{key}="):
-        check_arguments({"split": {"_target_": RULE, key: value}})
+        check_nodes({"split": {"_target_": RULE, key: value}})
 
 
 @pytest.mark.parametrize(("key", "value"), [("validation_share", 0), ("balanced", False)])
 def test_a_value_of_the_declared_kind_is_accepted(key, value):
-    check_arguments({"_target_": RULE, key: value})
+    check_nodes({"_target_": RULE, key: value})
 
 
 def test_text_is_no_list():
     node = {"_target_": "bias_pipeline.text.align.ConstantAlignment", "replacement": "unk"}
     with pytest.raises(UsageError, match="must be a list"):
-        check_arguments({"metric": {"transforms": [node]}})
+        check_nodes({"metric": {"transforms": [node]}})
 
 
 def test_null_is_accepted_where_it_is_declared():
     encoder = {"_target_": "bias_pipeline.encoders.ngram.Ngram"}
     probe = "bias_pipeline.attackers.logistic.ConvexProbe"
-    check_arguments({"_target_": probe, "encoder": encoder, "cache": None})
+    check_nodes({"_target_": probe, "encoder": encoder, "cache": None})
