@@ -3,12 +3,14 @@
 Usage: python -m benchmarks.walk
 
 What a newcomer reads who follows one command. The profiler sees the process of the command with
-its threads, not helper processes. Comprehensions and lambdas do not count.
+its threads, not helper processes. Comprehensions and lambdas do not count. The body of a class runs
+when its module is imported, whether or not the command uses it, so these are counted apart.
 """
 
 from __future__ import annotations
 
 import csv
+import inspect
 import json
 import os
 import subprocess
@@ -35,10 +37,12 @@ class Walk:
 
     Attributes:
         functions: file and qualified name of each function, with the number of calls.
+        classes: the same of each class whose body ran.
         deepest: the most frames of the package on one stack.
     """
 
     functions: Counter[tuple[str, str]]
+    classes: Counter[tuple[str, str]]
     deepest: int = 0
 
     def __call__(self, frame: FrameType, event: str, argument: object) -> None:
@@ -47,7 +51,9 @@ class Walk:
         code = frame.f_code
         if event != "call" or not code.co_filename.startswith(OURS) or code.co_name[0] == "<":
             return
-        self.functions[code.co_filename, code.co_qualname] += 1
+        is_function = code.co_flags & inspect.CO_OPTIMIZED
+        entered = self.functions if is_function else self.classes
+        entered[code.co_filename, code.co_qualname] += 1
         self.deepest = max(self.deepest, _depth(frame))
 
 
@@ -60,10 +66,10 @@ def _depth(frame: FrameType | None) -> int:
 
 
 def walk(words: Sequence[str]) -> dict[str, object]:
-    """Run a command in this process; returns files, functions by folder, and depth."""
+    """Run a command in this process; returns files, functions by folder, classes and depth."""
     from bias_pipeline.commands.main import main
 
-    profiler = Walk(Counter())
+    profiler = Walk(Counter(), Counter())
     threading.setprofile(profiler)
     sys.setprofile(profiler)
     try:
@@ -75,7 +81,14 @@ def walk(words: Sequence[str]) -> dict[str, object]:
         raise RuntimeError(f"{' '.join(words)} ended with {code}")
     files = {file for file, _ in profiler.functions}
     folders = Counter(_folder(file) for file, _ in profiler.functions)
-    return {"files": len(files), "folders": folders, "deepest": profiler.deepest}
+    imported = {file for file, _ in profiler.classes} - files
+    return {
+        "files": len(files),
+        "folders": folders,
+        "imported": len(imported),
+        "classes": len(profiler.classes),
+        "deepest": profiler.deepest,
+    }
 
 
 def _folder(file: str) -> str:
@@ -138,10 +151,11 @@ def main() -> None:
             folders = Counter(counted["folders"])
             most = ", ".join(f"{folder} {n}" for folder, n in folders.most_common(5))
             n_functions = sum(folders.values())
-            lines.append(
-                [title, str(counted["files"]), f"{n_functions:,} ({most})", str(counted["deepest"])]
-            )
-    body = table(["command", "files", "functions", "deepest chain"], lines)
+            cells = (counted[key] for key in ("imported", "classes", "deepest"))
+            functions = f"{n_functions:,} ({most})"
+            lines.append([title, str(counted["files"]), functions, *map(str, cells)])
+    header = ["command", "files", "functions", "files only imported", "class bodies", "deepest"]
+    body = table(header, lines)
     publish("What a command enters", "python -m benchmarks.walk", body)
 
 
