@@ -53,7 +53,8 @@ def command(words: Sequence[str]) -> int:
     REPORT.require()
     check_places(options.json)
     attributes = {
-        name: preset({"attribute": name}).build("attribute") for name in attribute_names()
+        name: preset({"attribute": name, "dataset": "coco"}).build("attribute")
+        for name in attribute_names()
     }
     _check_map(options.map, attributes)
     files = (options.attributes, options.captions, options.objects, options.label_noise)
