@@ -226,7 +226,7 @@ def test_a_wrong_value_exits_2_and_says_what_is_wrong(run, words, message):
         ("metric.positions=0", "positions=0 must be at least 1"),
         ("metric.wordless_limit=2", "wordless_limit=2"),
         ("metric.sides=[]", "one or both of model, human"),
-        ("metric.sides=[people]", "one or both of model, human"),
+        ("metric.sides=[people]", "metric.sides.0='people' must be one of model, human"),
     ],
 )
 def test_a_wrong_value_of_a_key_is_refused(value, message):
