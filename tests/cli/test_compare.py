@@ -12,7 +12,7 @@ from tests.cli.commands import COUNTING, SMALL, results
 
 
 def test_folders_of_finished_runs_are_compared_and_not_run_again(run, tmp_path):
-    words = (*SMALL[1:], "dataset.n_images=300")
+    words = (*SMALL[1:], "dataset.n_images=300", "seeds=2")
     run(*words, "captioner=amplifier,faithful")
     folders = [str(path.parent) for path in results(tmp_path)]
     code, text = run("compare", *folders)

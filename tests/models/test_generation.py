@@ -20,6 +20,12 @@ from bias_pipeline.models.sampling import Decoding, Noise, own_settings  # noqa:
 from tests.tiny_chat_models import RECENT, WRITERS, tiny_captioner  # noqa: E402
 
 LONGEST = 8
+# Beams and draws are one code for all; those whose inputs are alike wait for make slow.
+OF_EACH_INPUT = ("blip", "florence2", "git", "llava", "vision-encoder-decoder")
+KIND = [
+    kind if kind in OF_EACH_INPUT else pytest.param(kind, marks=pytest.mark.slow)
+    for kind in WRITERS
+]
 CHAT = ("gemma3", "idefics3", "internvl", "llava", "llava_onevision", "qwen2_vl")
 PROMPT = "a red dog"
 
@@ -124,7 +130,7 @@ def test_prompts_are_answered_as_by_the_library_and_cut(kind, photos):
     assert captions(kind, photos, PROMPT) == [plain(kind, path, PROMPT) for path in photos]
 
 
-@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize("kind", KIND)
 def test_the_best_beams_are_those_of_the_library(kind, photos):
     expected = [plain(kind, path, num_beams=3, num_return_sequences=2) for path in photos]
     assert captions(kind, photos, beams=3, n=2) == expected
@@ -136,7 +142,7 @@ def test_captions_depend_on_the_photo(kind, photos):
     assert len({text for texts in captions(kind, photos, PROMPT) for text in texts}) > 1
 
 
-@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize("kind", KIND)
 def test_draws_depend_on_the_seed_and_on_nothing_else(kind, photos):
     drawn = captions(kind, photos, temperature=30.0, n=2)
     alone = [captions(kind, [path], temperature=30.0, n=2)[0] for path in photos]
