@@ -126,7 +126,7 @@ def test_a_counting_metric_is_one_cell_under_any_encoder(run, tmp_path):
         (["seeds=0"], 2, "seeds=0"),
         (["seeds=abc"], 2, "seeds=abc"),
         (["split=lic", "split.test_share=2"], 2, "test_share=2"),
-        (["metric.relation=ratios"], 2, "did you mean 'ratio'"),
+        (["metric.relation=ratios"], 2, "must be one of difference, ratio"),
         (["encoder.nothing=1"], 2, "nothing"),
         (["attribute=emotion", "masking=lic"], 2, "lic"),
         (["dataset=lic", "dataset.root=nowhere"], 5, "set dataset.root"),
