@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -194,6 +195,19 @@ def test_nan_is_no_label_and_no_caption():
     labels = {1: "male", 2: "female", 3: float("nan"), 4: "male"}
     result = bp.score("gender_error", captions, labels)
     assert int(result.frame().n_images[0]) == 2
+
+
+@pytest.mark.parametrize("of", [list, tuple, np.array, pd.Series])
+def test_labels_may_be_a_list_an_attribute(of):
+    captions = ["a man", "a woman", "a man"]
+    labels = {"gender": of(["male", "male", "female"]), "race": of(["light", "dark", "dark"])}
+    assert bp.score("gender_error", captions, labels).frame()["n_images"][0] == 3
+
+
+def test_lists_of_attributes_must_be_equally_long():
+    labels = {"gender": ["male", "female"], "race": ["light"]}
+    with pytest.raises(UsageError, match="differ in length: gender 2, race 1"):
+        bp.score("gender_error", ["a man", "a woman"], labels)
 
 
 def test_files_are_read_anew(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -306,7 +307,7 @@ def _label(rows: Rows, number: int, row: Mapping[str, Any], field: str) -> str:
     if isinstance(value, float) and value.is_integer():  # numbers beside a gap
         value = int(value)
     if not isinstance(value, str | int):
-        rows.refuse(number, f"label {value!r} of {field!r} is not text")
+        rows.refuse(number, f"label {reprlib.repr(value)} of {field!r} is not text")
     return str(value).strip()
 
 

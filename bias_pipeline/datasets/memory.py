@@ -24,7 +24,13 @@ if TYPE_CHECKING:
     Captions: TypeAlias = (
         Mapping[Any, str | Sequence[str]] | Sequence[str] | Sequence[Sequence[str]] | File
     )
-    Labels: TypeAlias = Mapping[Any, str] | Mapping[Any, Mapping[str, str]] | Sequence[str] | File
+    Labels: TypeAlias = (
+        Mapping[Any, str]
+        | Mapping[Any, Mapping[str, str]]
+        | Mapping[str, Sequence[str]]
+        | Sequence[str]
+        | File
+    )
     Objects: TypeAlias = Mapping[Any, Iterable[str]] | Sequence[Iterable[str]] | File
 
 _IDS = ("image_id", "id", "img_id")
@@ -64,13 +70,19 @@ def label_file(labels: Labels, folder: Path, attribute: str) -> Path:
     """The file of labels.
 
     Args:
-        labels: image id to a label, or to a label an attribute; or a list; or a table with a
-            column an attribute; or a file.
+        labels: image id to a label, or to a label an attribute; or a list; or attribute to a list;
+            or a table with a column an attribute; or a file.
         folder: to write to.
         attribute: what labels without a name are of.
+
+    Raises:
+        UsageError: if lists of attributes differ in length.
     """
     return _file(
-        labels, folder / "labels", "id", lambda key, label: _label_rows(key, label, attribute)
+        _by_image(labels),
+        folder / "labels",
+        "id",
+        lambda key, label: _label_rows(key, label, attribute),
     )
 
 
@@ -118,6 +130,23 @@ def _label_rows(key: object, label: object, attribute: str) -> Iterator[Row]:
     """None and NaN stand for no label."""
     labels = label if isinstance(label, Mapping) else {attribute: label}
     yield {"id": key, **{name: None if _is_absent(one) else one for name, one in labels.items()}}
+
+
+def _by_image(labels: Labels) -> object:
+    """Lists of attributes as a list of images; other labels as they are."""
+    if not isinstance(labels, Mapping) or not labels:
+        return labels
+    columns = {
+        name: list(values)
+        for name, values in labels.items()
+        if isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping)
+    }
+    if len(columns) < len(labels):
+        return labels
+    if len({len(column) for column in columns.values()}) > 1:
+        sizes = ", ".join(f"{name} {len(column)}" for name, column in columns.items())
+        raise UsageError(f"labels: the lists of attributes differ in length: {sizes}")
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _is_absent(value: object) -> bool:
