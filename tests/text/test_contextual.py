@@ -89,7 +89,7 @@ def test_a_captioner_without_vectors_is_refused(vectors):
 
 @pytest.mark.parametrize("delta", [0, -0.1, 2.1, math.nan])
 def test_delta_is_a_cosine_distance(delta):
-    with pytest.raises(UsageError, match="cosine distance"):
+    with pytest.raises(UsageError, match="must be one of auto or above 0 and at most 2"):
         ContextualAlignment(delta=delta)
 
 
