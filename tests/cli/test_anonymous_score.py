@@ -1,12 +1,15 @@
 """``anonymous score``: people's answers and attackers' guesses about captions, and correlations."""
 
+import contextlib
 import json
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
 
+from bias_pipeline.commands.main import main
 from bias_pipeline.commands.web import rate_parser
 from bias_pipeline.datasets.rating_tables import CANNOT_TELL
 from bias_pipeline.io.files import read_csv, table_csv
@@ -29,18 +32,23 @@ MEN = re.compile(r"\b(man|men|boys?|guys?|gentleman|male|he|his)\b", re.IGNORECA
 WOMEN = re.compile(r"\b(woman|women|girls?|lady|ladies|female|she|her)\b", re.IGNORECASE)
 
 
-@pytest.fixture
-def built(run: Run) -> Path:
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Anonymous pictures that three captioners describe."""
-    code, printed = run(
-        *("anonymous", "build", "--scenes", "--out", "a", "--side", "32"),
-        *(f"dataset.n_images={N_PICTURES}", *PLANTED),
-    )
-    assert code == 0, printed
-    for path in Path("a/captioners").iterdir():
+    folder = tmp_path_factory.mktemp("anonymous")
+    words = ("--scenes", "--out", "a", "--side", "32", f"dataset.n_images={N_PICTURES}")
+    with contextlib.chdir(folder):
+        assert main(["anonymous", "build", *words, *PLANTED]) == 0
+    for path in (folder / "a/captioners").iterdir():
         if path.stem not in CAPTIONERS:
             path.unlink()
-    return Path("a")
+    return folder / "a"
+
+
+@pytest.fixture
+def built(run: Run, pictures: Path) -> Path:
+    """The same in the test's own folder."""
+    return Path(shutil.copytree(pictures, "a"))
 
 
 def group_in(caption: str) -> str:
