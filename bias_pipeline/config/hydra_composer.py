@@ -1,8 +1,8 @@
 """Composes configurations: checks the files first, then the result.
 
-Each file is read and each job composed once, however often it is needed: by our checks before
-anything runs, by Hydra's check of a sweep, and by Hydra's run of each job. Composing is most of the
-time of a sweep of cached cells.
+Each file is read, the files of some choices are merged and each job is composed once, however often
+it is needed: by our checks before anything runs, by Hydra's check of a sweep, and by Hydra's run of
+each job. Composing is most of the time of a sweep of cached cells.
 """
 
 from __future__ import annotations
