@@ -17,7 +17,7 @@ from tests.cli.commands import Run
 from tests.cli.test_door import HEAVY
 from tests.photo_folder import break_some, swap, write_equal_sizes, write_photos
 
-N_PHOTOS = 40
+N_PHOTOS = 20
 ONE_THREAD = ("--threads", "1")
 Caption = Callable[..., tuple[int, str]]
 
@@ -278,7 +278,7 @@ def test_a_captioner_that_writes_nothing_ends_with_3(run, photos, blip, monkeypa
 
 
 def test_a_few_empty_captions_are_counted(run, photos, blip, monkeypatch):
-    _written(monkeypatch, lambda k: "a dog" if k % 30 else "")
+    _written(monkeypatch, lambda k: "a dog" if k % 15 else "")
     words = ("--model", str(blip), "--out", "out", "--batch", str(N_PHOTOS), *ONE_THREAD)
     code, printed = run("caption", str(photos), *words)
     assert (code, "2 have an empty text" in printed) == (0, True), printed
