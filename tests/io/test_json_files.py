@@ -43,10 +43,10 @@ def test_every_message_names_the_expected_format(tmp_path):
     assert f"expected {WHAT}" in refused(tmp_path, "[")
 
 
-@pytest.mark.parametrize("cut", range(1, 59))
-def test_e1_truncated_file_is_refused(tmp_path, cut):
+def test_e1_truncated_file_is_refused(tmp_path):
     whole = '[{"image_id": 7, "caption": "a \\"dog\\"", "score": [true, null]}]'
-    assert refused(tmp_path, whole[:cut])
+    for cut in range(1, 59):
+        assert refused(tmp_path, whole[:cut]), cut
 
 
 def test_e1_truncated_file_is_called_cut_off(tmp_path):
