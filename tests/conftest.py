@@ -1,7 +1,6 @@
 """Fixtures for all tests."""
 
 import gc
-import os
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from tests.corpora import DATA
 
 settings.register_profile("claims", deadline=None)  # how fast a machine is decides no claim
 settings.load_profile("claims")
-os.fsync = lambda _: None  # no test cuts the power: none waits for the disk
 
 
 def pytest_collection_finish() -> None:
