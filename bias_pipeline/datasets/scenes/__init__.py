@@ -4,7 +4,8 @@ Its default world shows people doing things; the affective world has pictures th
 something.
 
 A generator of our own: a grammar and word lists, no third-party text. What leans towards which
-group, and how much each simulated captioner amplifies it, is known exactly (see :mod:`truth`).
+group, and how much each simulated captioner amplifies it, is known exactly (see
+:mod:`bias_pipeline.datasets.scenes.truth`).
 """
 
 from __future__ import annotations
