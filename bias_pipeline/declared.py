@@ -11,13 +11,12 @@ import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
-from difflib import get_close_matches
 from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Literal, Protocol, Self, Union, get_args, get_origin
 from typing import get_type_hints as hints_of
 
-from bias_pipeline.errors import UsageError
+from bias_pipeline.errors import UsageError, nearest
 
 TARGET = "_target_"  # the key under which a configuration names a class
 
@@ -173,23 +172,23 @@ def unmet(value: Any, kind: Any) -> str | None:
     return next(_unmet(value, kind), None)
 
 
-def one_of(value: object, known: Iterable[object]) -> str:
+def choices_text(value: object, known: Iterable[object]) -> str:
     """The choices in words, with the nearest to a wrong one.
 
     Example:
-        >>> one_of("ratios", ["difference", "ratio"]), one_of(3, ["difference", "ratio"])
-        ("one of difference, ratio (did you mean 'ratio'?)", 'one of difference, ratio')
+        >>> choices_text("ratios", ["difference", "ratio"])
+        "one of difference, ratio (did you mean 'ratio'?)"
     """
     names = [*map(str, known)]
-    near = get_close_matches(str(value), names, n=1, cutoff=0.5)
-    return f"one of {', '.join(names)}{f' (did you mean {near[0]!r}?)' if near else ''}"
+    near = nearest(str(value), names)
+    return f"one of {', '.join(names)}{f' (did you mean {near!r}?)' if near else ''}"
 
 
 def _unmet(value: Any, kind: Any) -> Iterator[str]:
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Literal:
         if value not in parts:
-            yield one_of(value, parts)
+            yield choices_text(value, parts)
     elif origin is Annotated:
         yield from _unmet(value, parts[0])
         refusals = (one.refusal(value) for one in parts[1:] if not isinstance(one, ConfiguredAs))

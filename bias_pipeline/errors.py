@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import errno
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class BiasPipelineError(Exception):
@@ -96,6 +96,16 @@ def is_out_of_memory(error: BaseException | None) -> bool:
     return False
 
 
+def nearest(name: str, known: Sequence[str]) -> str:
+    """The known name that is most like another one; empty if none is like it.
+
+    Example:
+        >>> nearest("sta", ["sat", "oscar"]), nearest("x", ["sat"])
+        ('sat', '')
+    """
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.5)), "")
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Suggest the nearest known name, as the end of an error message.
 
@@ -111,6 +121,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
         "did you mean 'sat'? Known: oscar, sat."
     """
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}? " if near else ""
+    near = nearest(name, names)
+    hint = f"did you mean {near!r}? " if near else ""
     return f"{hint}Known: {', '.join(names) or 'none'}."

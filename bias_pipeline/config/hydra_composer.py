@@ -160,9 +160,14 @@ class Loader(ConfigLoaderImpl):
         parsed, repo = self._parse_overrides_and_create_caching_repo(config_name, overrides)
         if validate_sweep_overrides:
             self.validate_sweep_overrides_legal(parsed, run_mode, from_shell)
-        choices = [str(one.input_line) for one in parsed if _chooses_file(one, repo)]
+        choices: list[str] = []
+        values: list[Override] = []
+        for one in parsed:
+            if _chooses_file(one, repo):
+                choices.append(str(one.input_line))
+            else:
+                values.append(one)
         config = self._merged(config_name, choices, run_mode)
-        values = [one for one in parsed if not _chooses_file(one, repo)]
         self._apply_overrides_to_config(values, config)
         task = [one for one in parsed if not one.is_hydra_override()]
         config.hydra.overrides.task = [one.input_line for one in task]

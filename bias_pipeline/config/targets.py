@@ -19,7 +19,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, Literal, TypeGuard, Union
 
-from bias_pipeline.declared import TARGET, Configurable, ConfiguredAs, Constraint, kinds_of, one_of
+from bias_pipeline.declared import (
+    TARGET,
+    Configurable,
+    ConfiguredAs,
+    Constraint,
+    choices_text,
+    kinds_of,
+)
 from bias_pipeline.errors import UsageError, did_you_mean
 from bias_pipeline.io.paths import included
 
@@ -297,7 +304,7 @@ def _choice(value: object, kind: Any, where: str, scope: Names) -> str | None:
     known = typing.get_args(kind)
     if any(value == choice and type(value) is type(choice) for choice in known):
         return None
-    return _must_be(value, one_of(value, known), where)
+    return _must_be(value, choices_text(value, known), where)
 
 
 def _fields(value: object, declared: Any, where: str) -> str | None:
