@@ -191,8 +191,8 @@ class CaptionAttack(Metric, ABC):
         """The headline alone, of a corpus whose images both sides describe."""
         attack = AttackRunner(self.manner, ready, splits)
         both = _described(corpus.model, len(corpus)) & self.attackable(ready)
-        parts = self._paired_parts(self._pair(attack, both, both), corpus, both)
-        return Score({SCORE: parts[SCORE]}, predictions=attack.trained)
+        part = self._headline(self._pair(attack, both), corpus, both)
+        return Score({SCORE: part}, predictions=attack.trained)
 
     def _score(self, corpus: Corpus, ready: Corpus, splits: Sequence[Split]) -> Score:
         """The score of a corpus, from attackers that read the transformed captions."""
@@ -202,15 +202,26 @@ class CaptionAttack(Metric, ABC):
             labelled & (side in self.sides) & _described(ready.side(side), len(corpus))
             for side in SIDES
         )
+        both = has_model & has_human
         attack = AttackRunner(self.manner, ready, splits)
-        parts = self._parts(attack, corpus, {MODEL: has_model, HUMAN: has_human})
-        paired = self._pair(attack, has_model, has_human)
-        parts |= self._paired_parts(paired, corpus, has_model & has_human)
+        cross_fitted = every_image_tested(splits)
+        parts: dict[str, Part] = {}
+        for name, images in ((MODEL, has_model), (HUMAN, has_human)):
+            if images.any():
+                predictions = attack.on(name, images)
+                if not np.array_equal(images, both):
+                    parts[name] = self._side(predictions, cross_fitted, corpus, name, images)
         curve: dict[str, Part] = {}
-        if self.learning_curve and paired is not None:
-            curve = self._learning(attack, corpus, has_model & has_human)
+        groups = Score({})
+        if both.any():
+            pair = self._pair(attack, both)
+            compared = self._paired_parts(pair, corpus, both)
+            same = {MODEL: compared[MODEL_PAIRED], HUMAN: compared[HUMAN_PAIRED]}
+            parts = {**same, **parts, **compared}
+            if self.learning_curve:
+                curve = self._learning(attack, corpus, both)
+            groups = self._groups(pair, corpus, both)
         parts |= learning_parts(curve)
-        groups = self._groups(paired, corpus, has_model & has_human)
         parts |= groups.parts
         parts |= self.further(attack, has_model | has_human)
         return Score(
@@ -226,7 +237,7 @@ class CaptionAttack(Metric, ABC):
                 *ready.notes,
                 *attack.notes,
                 *attack.group_note(
-                    has_model & has_human if paired else has_model | has_human,
+                    both if both.any() else has_model | has_human,
                     self.scoring.chance(len(grouping.names)),
                 ),
                 *self.probe.encoder.notes(grouping.names),
@@ -238,35 +249,36 @@ class CaptionAttack(Metric, ABC):
             tables=ready.tables,
         )
 
-    def _pair(
-        self, attack: AttackRunner, has_model: BoolArray, has_human: BoolArray
-    ) -> _Pair | None:
-        both = has_model & has_human
-        if not both.any():
-            return None
+    def _pair(self, attack: AttackRunner, both: BoolArray) -> _Pair:
         cross_fitted = every_image_tested(attack.splits)
         return _Pair(attack.on(MODEL_PAIRED, both), attack.on(HUMAN_PAIRED, both), cross_fitted)
 
-    def _parts(
-        self, attack: AttackRunner, corpus: Corpus, sets: Mapping[PartName, BoolArray]
-    ) -> dict[str, Part]:
-        parts: dict[str, Part] = {}
-        for name, images in sets.items():
-            if images.any():
-                table = ScoreTable.of(attack.on(name, images), self.scoring)
-                estimate = self.stats.estimate(
-                    [table],
-                    {name: lambda scores: scores},
-                    corpus.keys,
-                    cross_fitted=every_image_tested(attack.splits),
-                )[name]
-                part = self._part(estimate, corpus, name.side, images, len(table.images))
-                parts[name] = self._scored(part)
-        return parts
+    def _side(
+        self,
+        predictions: Sequence[Predictions],
+        cross_fitted: bool,
+        corpus: Corpus,
+        name: PartName,
+        images: BoolArray,
+    ) -> Part:
+        """The score of one side on all its images."""
+        table = ScoreTable.of(predictions, self.scoring)
+        combinations: Mapping[PartName, Combination] = {name: lambda scores: scores}
+        estimate = self.stats.estimate(
+            [table], combinations, corpus.keys, cross_fitted=cross_fitted
+        )[name]
+        return self._scored(self._part(estimate, corpus, name.side, images, len(table.images)))
 
-    def _paired_parts(self, pair: _Pair | None, corpus: Corpus, both: BoolArray) -> dict[str, Part]:
-        if pair is None:
-            return {}
+    def _headline(self, pair: _Pair, corpus: Corpus, both: BoolArray) -> Part:
+        """The comparison of the sides alone."""
+        tables = [ScoreTable.of(side, self.scoring) for side in (pair.model, pair.human)]
+        estimate = self.stats.estimate(
+            tables, {SCORE: self.relation.of}, corpus.keys, cross_fitted=pair.cross_fitted
+        )[SCORE]
+        return self._compared(self._part(estimate, corpus, "model", both, len(tables[0].images)))
+
+    def _paired_parts(self, pair: _Pair, corpus: Corpus, both: BoolArray) -> dict[str, Part]:
+        """Both sides, their comparison, and what it comes from."""
         tables = pair.tables(self.scoring)
         estimates = self.stats.estimate(
             tables, self._combinations(), corpus.keys, cross_fitted=pair.cross_fitted
@@ -287,8 +299,8 @@ class CaptionAttack(Metric, ABC):
         codes = corpus.groupings[self.attribute.name].codes[both]
         curve: dict[str, Part] = {}
         for name, share in smaller_shares(codes).items():
-            pair = self._pair(attack.with_fewer_images(share), both, both)
-            curve[name] = self._paired_parts(pair, corpus, both)[SCORE]
+            pair = self._pair(attack.with_fewer_images(share), both)
+            curve[name] = self._headline(pair, corpus, both)
         return curve
 
     def _learning_note(self, parts: Mapping[str, Part], curve: Mapping[str, Part]) -> list[str]:
@@ -296,9 +308,9 @@ class CaptionAttack(Metric, ABC):
             return []
         return learning_note(parts[SCORE], curve, parts[SCORE].estimate.image_std)
 
-    def _groups(self, pair: _Pair | None, corpus: Corpus, both: BoolArray) -> Score:
+    def _groups(self, pair: _Pair, corpus: Corpus, both: BoolArray) -> Score:
         """The score of each group of an intersection, and the largest gap between two."""
-        if pair is None or not self.attribute.crossed:
+        if not self.attribute.crossed:
             return Score({})
         grouping = corpus.groupings[self.attribute.name]
         images = {name: both & (grouping.codes == k) for k, name in enumerate(grouping.names)}
