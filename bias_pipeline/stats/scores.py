@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.scoring import Scoring
 
@@ -68,19 +68,19 @@ class ScoreTable:
         return np.where(~known @ member > 0, np.nan, means)
 
     @cached_property
-    def _by_group(self) -> list[tuple[BoolArray | None, Float64Array, Float64Array | None]]:
+    def _by_group(self) -> list[tuple[IntArray | None, Float64Array, Float64Array | None]]:
         """For each group which images it has, their scores with 0 for NaN, and 1 where tested.
 
         None stands for all images, and for tests of all of them.
         """
         parts = []
         for group in np.unique(self.group_of[self.group_of >= 0]):
-            images = self.group_of == group
+            images = np.flatnonzero(self.group_of == group)
             values = self.values[images]
             tested = np.isfinite(values)
             parts.append(
                 (
-                    None if images.all() else images,
+                    None if len(images) == len(self.images) else images,
                     np.where(tested, values, 0.0),
                     None if tested.all() else tested.astype(np.float64),
                 )
@@ -90,12 +90,12 @@ class ScoreTable:
     @staticmethod
     def _means(
         weights: Float64Array,
-        images: BoolArray | None,
+        images: IntArray | None,
         values: Float64Array,
         tested: Float64Array | None,
     ) -> Float64Array:
         """(B, A) each attacker's mean over a group; NaN where it has none of its images."""
-        counted = weights if images is None else weights[:, images]
+        counted = weights if images is None else weights.take(images, axis=1)
         number = counted.sum(axis=1, keepdims=True) if tested is None else counted @ tested
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(counted @ values / number, np.float64)
