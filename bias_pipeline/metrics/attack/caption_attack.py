@@ -216,7 +216,10 @@ class CaptionAttack(Metric, ABC):
         if both.any():
             pair = self._pair(attack, both)
             compared = self._paired_parts(pair, corpus, both)
-            same = {MODEL: compared[MODEL_PAIRED], HUMAN: compared[HUMAN_PAIRED]}
+            same: dict[str, Part] = {
+                MODEL: compared[MODEL_PAIRED],
+                HUMAN: compared[HUMAN_PAIRED],
+            }
             parts = {**same, **parts, **compared}
             if self.learning_curve:
                 curve = self._learning(attack, corpus, both)
