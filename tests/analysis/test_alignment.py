@@ -34,13 +34,14 @@ def test_shares_are_of_running_words_signs_left_out(vectors):
     assert result.shares.tolist() == pytest.approx([3 / 7, 5 / 7, 6 / 7])
 
 
-def test_the_delta_that_reaches_enough(vectors):
-    assert reach(corpus(), ContextualAlignment(vectors)).enough == pytest.approx(0.4)
-
-
-def test_no_delta_reaches_enough_where_vectors_know_too_few(vectors):
-    raw = make_corpus([Record("1", "dog", ("puppy xyzzy xyzzy",))])
-    assert reach(raw, ContextualAlignment(vectors)).enough == math.inf
+@pytest.mark.parametrize(
+    ("human", "enough"),
+    [("puppy puppy puppy cat cat far . . . xyzzy", 0.4), ("puppy xyzzy xyzzy", math.inf)],
+    ids=["a delta that reaches enough", "none, where vectors know too few words"],
+)
+def test_the_delta_that_reaches_enough(human, enough, vectors):
+    result = reach(make_corpus([Record("1", "dog", (human,))]), ContextualAlignment(vectors))
+    assert result.enough == pytest.approx(enough)
 
 
 def test_the_own_delta_plays_no_part(vectors):
@@ -56,18 +57,12 @@ def test_contextual_captions_are_liker_than_constant_ones(vectors):
     assert result.contextual > result.constant
 
 
-def test_the_command_prints_every_captioner(vectors, capfd):
-    words = ["analysis", "alignment", f"alignment.vectors={vectors}", "dataset.n_images=50"]
-    Path(vectors).write_text("person 1 0\nsomebody 1 0.1\n")
-    assert main([*words, "captioner=faithful,terse"]) == 0
-    assert "terse" in capfd.readouterr().out
-
-
-def test_the_figure_has_a_line_for_every_captioner(vectors, tmp_path):
+def test_the_command_prints_and_draws_every_captioner(vectors, tmp_path, capfd):
     figure = tmp_path / "deltas.svg"
     words = ["analysis", "alignment", f"alignment.vectors={vectors}", "dataset.n_images=50"]
     Path(vectors).write_text("person 1 0\nsomebody 1 0.1\n")
     assert main([*words, "captioner=faithful,terse", "--figure", str(figure)]) == 0
+    assert "terse" in capfd.readouterr().out
     assert {"faithful", "terse"} <= set(re.findall(r">([a-z]+)</text>", figure.read_text()))
 
 

@@ -1,6 +1,7 @@
 """Attackers of anonymous pictures: what they learn from, and what they look at."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from bias_pipeline.vision.photos import read_pixels
 N_LABELLED, N_ANONYMOUS = 60, 5
 SCENES = ("dataset=scenes", f"dataset.n_images={N_LABELLED}", "captioner=faithful", "seeds=1")
 SAT = ("metric=imagecaptioner2", "encoder.side=32", "trainer.max_epochs=1")
+LIC = ("dataset.n_images=400", "metric=lic", "encoder=ngram")
 
 
 @pytest.fixture
@@ -50,46 +52,28 @@ def test_people_are_masked_where_attackers_learn_and_nowhere_else(photos):
         assert np.unique(pixels.reshape(-1, 3), axis=0).tolist() == [[40 * number, 0, 0]]
 
 
+def attacked(photos: dict[str, Path], text: str, *words: str) -> Any:
+    """The score of attackers on one caption of all pictures."""
+    parts = cell([*SCENES, *words])
+    scored = [parts.build("text"), parts.build("masking")]
+    metric = parts.build("metric")
+    return anonymous_attack(metric, scored, parts.corpus(), captioned(photos, text), parts.seeds)
+
+
 def test_a_caption_that_says_nothing_is_guessed_at_chance(photos):
     """Groups are balanced where attackers learn, so the larger one is not preferred."""
-    words = (*SCENES, "dataset.n_images=400", "metric=lic", "encoder=ngram", "seeds=2")
-    parts = cell(words)
-    score = anonymous_attack(
-        parts.build("metric"),
-        [parts.build("text"), parts.build("masking")],
-        parts.corpus(),
-        captioned(photos, "xyzzy"),
-        parts.seeds,
-    )
+    score = attacked(photos, "xyzzy", *LIC, "seeds=2")
     assert score.value == pytest.approx(0.5, abs=0.05)
     assert score.n_images == N_ANONYMOUS
 
 
 def test_words_of_the_attribute_are_masked(photos):
-    words = (*SCENES, "dataset.n_images=400", "metric=lic", "encoder=ngram", "seeds=1")
-    parts = cell(words)
-    values = {
-        anonymous_attack(
-            parts.build("metric"),
-            [parts.build("text"), parts.build("masking")],
-            parts.corpus(),
-            captioned(photos, f"a {word} sits"),
-            parts.seeds,
-        ).value
-        for word in ("man", "woman")
-    }
+    values = {attacked(photos, f"a {word} sits", *LIC).value for word in ("man", "woman")}
     assert len(values) == 1
 
 
 @pytest.mark.slow
 def test_attackers_that_look_at_pictures_read_them_too(photos):
-    parts = cell([*SCENES, *SAT])
-    score = anonymous_attack(
-        parts.build("metric"),
-        [parts.build("text"), parts.build("masking")],
-        parts.corpus(),
-        captioned(photos, "a person sits"),
-        parts.seeds,
-    )
+    score = attacked(photos, "a person sits", *SAT)
     assert 0.5 <= score.value <= 1
     assert score.low < score.high

@@ -53,18 +53,14 @@ def test_what_was_not_made_alike_is_refused(baseline, settings, message):
         compare_to_baseline([scored(NEW, **settings)], read(baseline))
 
 
-def test_seeds_play_no_part_where_nothing_is_trained(baseline):
-    assert compare_to_baseline([scored(NEW, seeds=3)], read(baseline))
+def test_seeds_play_no_part_where_nothing_is_trained_nor_do_places(baseline, tmp_path):
+    assert compare_to_baseline([scored(NEW, seeds=3, out=tmp_path)], read(baseline))
 
 
 def test_attackers_need_the_same_seeds():
     old = scored(OLD, metric="leakage", seeds=2)
     with pytest.raises(DataError, match=r"seeds differ; add seeds=\[0,12\]"):
         compare_to_baseline([scored(NEW, metric="leakage", seeds=3)], [old])
-
-
-def test_places_are_no_difference(baseline, tmp_path):
-    assert compare_to_baseline([scored(NEW, out=tmp_path)], read(baseline))
 
 
 def test_results_of_an_earlier_version_are_refused(baseline):

@@ -180,19 +180,22 @@ def broken(folder: Path, **changes: object) -> Path:
     return folder
 
 
-def test_an_unknown_test_is_refused(tmp_path):
-    with pytest.raises(DataError, match=r"claims\.yaml: test 'same_ordr' .*'same_order'"):
-        judge_claim(broken(tmp_path, test="same_ordr"))
-
-
-def test_cells_that_do_not_exist_are_refused(tmp_path):
-    with pytest.raises(DataError, match=r"claims\.yaml: no cells fit"):
-        judge_claim(broken(tmp_path, a={"paper": "relic", "table": 9, "column": "lic"}))
-
-
-def test_an_absent_study_is_a_missing_resource(tmp_path):
-    with pytest.raises(ResourceError, match="from a complete checkout"):
-        judge_claim(broken(tmp_path, a={"rows": "nothing", "part": "score"}))
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"test": "same_ordr"}, DataError, r"claims\.yaml: test 'same_ordr' .*'same_order'"),
+        (
+            {"a": {"paper": "relic", "table": 9, "column": "lic"}},
+            DataError,
+            r"claims\.yaml: no cells fit",
+        ),
+        ({"a": {"rows": "nothing", "part": "score"}}, ResourceError, "from a complete checkout"),
+    ],
+    ids=["unknown test", "no such cells", "absent study"],
+)
+def test_a_check_that_cannot_be_made_is_refused(changes, error, message, tmp_path):
+    with pytest.raises(error, match=message):
+        judge_claim(broken(tmp_path, **changes))
 
 
 def test_an_absent_register_is_a_missing_resource(tmp_path):

@@ -3,13 +3,9 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
-from bias_pipeline.analysis.compare import (
-    ALL_PAIRS,
-    Leaderboard,
-    draws_ranked,
-    rank_captioners,
-)
+from bias_pipeline.analysis.compare import ALL_PAIRS, Leaderboard, draws_ranked, rank_captioners
 from bias_pipeline.results.store import Result
 from bias_pipeline.stats.bootstrap import Draws
 from tests.report.test_tables import row
@@ -39,21 +35,21 @@ def leaderboard(values: dict[str, float], reading: object = LOWER) -> Leaderboar
     return only
 
 
-def test_the_fairest_stands_first():
-    ranks = leaderboard({"a": 0.3, "b": 0.1, "c": 0.2}).ranks
-    assert [rank.row.captioner for rank in ranks] == ["b", "c", "a"]
-
-
-def test_where_lower_is_not_fairer_the_nearest_to_neutral_stands_first():
-    ranks = leaderboard({"a": -0.3, "b": 0.1}, NEARER).ranks
-    assert [rank.row.captioner for rank in ranks] == ["b", "a"]
+@pytest.mark.parametrize(
+    ("values", "reading", "order"),
+    [
+        ({"a": 0.3, "b": 0.1, "c": 0.2}, LOWER, ["b", "c", "a"]),
+        ({"a": -0.3, "b": 0.1}, NEARER, ["b", "a"]),
+    ],
+    ids=["lower is fairer", "nearer to neutral is fairer"],
+)
+def test_the_fairest_stands_first(values, reading, order):
+    assert [rank.row.captioner for rank in leaderboard(values, reading).ranks] == order
 
 
 def test_equal_captioners_share_a_letter():
-    letters = {
-        s.row.captioner: s.letters for s in leaderboard({"a": 0.3, "b": 0.3, "c": 0.9}).ranks
-    }
-    assert letters == {"a": "a", "b": "a", "c": "b"}
+    ranks = leaderboard({"a": 0.3, "b": 0.3, "c": 0.9}).ranks
+    assert {rank.row.captioner: rank.letters for rank in ranks} == {"a": "a", "b": "a", "c": "b"}
 
 
 def test_of_very_many_each_is_compared_with_the_fairest_alone():
@@ -75,10 +71,7 @@ def test_both_directions_are_compared():
         for n in "ab"
     ]
     draws = {r.run_id: {"a_to_t": draw(0.1), "t_to_a": draw(0.2)} for r in results}
-    assert [board.part for board in rank_captioners(results, draws)] == [
-        "a_to_t",
-        "t_to_a",
-    ]
+    assert [board.part for board in rank_captioners(results, draws)] == ["a_to_t", "t_to_a"]
 
 
 def test_counts_stay_counts_when_they_are_ranked():

@@ -1,5 +1,6 @@
 """Two captioners of one name are never one row."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,12 +27,8 @@ def names(results: list[Result]) -> list[str]:
 def test_files_of_one_name_get_as_much_of_their_path_as_tells_them_apart():
     computed, (sentence,) = resolve_name_collisions([result(A, "a" * 64), result(B, "b" * 64)])
     assert names(computed) == ["A_model", "B_model"]
-    assert sentence == f"2 files are called model: A_model ({A}), B_model ({B})"
-
-
-def test_all_rows_of_a_run_are_renamed():
-    computed, _ = resolve_name_collisions([result(A, "a" * 64), result(B, "b" * 64)])
     assert {row.captioner for row in computed[0].rows} == {"A_model"}
+    assert sentence == f"2 files are called model: A_model ({A}), B_model ({B})"
 
 
 def test_their_order_does_not_matter():
@@ -39,31 +36,32 @@ def test_their_order_does_not_matter():
     assert names(computed) == ["B_model", "A_model"]
 
 
-def test_one_file_keeps_its_name_whatever_is_measured():
-    lines = [
-        result(A, metric="lic"),
-        result(A, metric="dbac"),
-        result(A, "e" * 64, attribute="race"),
-    ]
-    computed, sentences = resolve_name_collisions(lines)
-    assert (names(computed), sentences) == (["model"] * 3, [])
-
-
-def test_one_name_in_two_data_sets_is_no_namesake():
-    computed, sentences = resolve_name_collisions([result(A), result(B, dataset="flickr30k")])
-    assert (names(computed), sentences) == (["model"] * 2, [])
+@pytest.mark.parametrize(
+    ("resolve", "results"),
+    [
+        (
+            resolve_name_collisions,
+            [
+                result(A, metric="lic"),
+                result(A, metric="dbac"),
+                result(A, "e" * 64, attribute="race"),
+            ],
+        ),
+        (resolve_name_collisions, [result(A), result(B, dataset="flickr30k")]),
+        # labels of several annotators make several corpora, which are lines of their own there
+        (resolve_file_collisions, [result(A, "a" * 64), result(A, "b" * 64)]),
+    ],
+    ids=["one file, whatever is measured", "two data sets", "a sweep goes by files alone"],
+)
+def test_what_is_no_namesake_keeps_its_name(resolve, results):
+    computed, sentences = resolve(results)
+    assert (names(computed), sentences) == (["model"] * len(results), [])
 
 
 def test_versions_of_one_file_stand_apart_by_digest():
     computed, (sentence,) = resolve_name_collisions([result(A, "a" * 64), result(A, "b" * 64)])
     assert names(computed) == ["model aaaaaaaa", "model bbbbbbbb"]
     assert sentence.startswith("2 corpora of coco are called model under gender")
-
-
-def test_a_sweep_goes_by_files_alone():
-    """Labels of several annotators make several corpora, which are lines of their own there."""
-    computed, sentences = resolve_file_collisions([result(A, "a" * 64), result(A, "b" * 64)])
-    assert (names(computed), sentences) == (["model"] * 2, [])
 
 
 def test_a_name_that_another_captioner_has_is_not_given():

@@ -15,16 +15,13 @@ LARGE = replace(FIVE, n_images=400, balanced=400.0, error=0.005)
 POWER = Power([FIVE, TWENTY, LARGE])
 
 
-def test_at_a_measured_size_it_is_what_the_error_there_gives():
-    assert POWER.smallest(400) == pytest.approx(detectable(0.005))
-
-
-def test_the_error_is_that_of_the_bias_nearest_to_what_is_seen():
-    assert POWER.smallest(100) == pytest.approx(detectable(0.01))
-
-
-def test_beyond_the_sizes_it_follows_the_root_of_the_number():
-    assert POWER.smallest(1600) == pytest.approx(POWER.smallest(400) / 2)
+@pytest.mark.parametrize(
+    ("n_images", "smallest"),
+    [(400, detectable(0.005)), (100, detectable(0.01)), (1600, detectable(0.005) / 2)],
+    ids=["a measured size", "of two biases the nearest to what is seen", "beyond, by the root"],
+)
+def test_the_smallest_bias_follows_from_measured_errors(n_images, smallest):
+    assert POWER.smallest(n_images) == pytest.approx(smallest)
 
 
 def test_the_nearest_measured_size_is_shown():

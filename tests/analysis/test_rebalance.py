@@ -59,11 +59,13 @@ def test_images_of_no_group_keep_their_weight():
     assert weights(data, TooOften("dog", model=0.8, human=0.5))[0] == 1
 
 
-def test_captions_without_the_objects_are_refused():
-    with pytest.raises(NotApplicableError, match="no caption names tie"):
-        weights(corpus(("m", "a dog", 1), ("f", "a dog", 1)), TooOften("tie", model=1, human=0.5))
-
-
-def test_an_object_that_the_vocabulary_lacks_is_refused():
-    with pytest.raises(UsageError, match="has no object 'bus'"):
-        weights(corpus(("m", "a dog", 1), ("f", "a dog", 1)), TooOften("bus", model=1, human=0.5))
+@pytest.mark.parametrize(
+    ("name", "error", "message"),
+    [
+        ("tie", NotApplicableError, "no caption names tie"),
+        ("bus", UsageError, "has no object 'bus'"),
+    ],
+)
+def test_an_object_that_cannot_be_weighted_is_refused(name, error, message):
+    with pytest.raises(error, match=message):
+        weights(corpus(("m", "a dog", 1), ("f", "a dog", 1)), TooOften(name, model=1, human=0.5))

@@ -24,21 +24,16 @@ from tests.report.test_tables import row
 TWO = {"sat": {"lstm": 0.1, "ngram": 0.3}, "nic": {"lstm": 0.2, "ngram": 0.2}}
 
 
-def results(table: Mapping[str, Mapping[str, float]] = TWO, **same: str) -> list[Result]:
+def results(
+    table: Mapping[str, Mapping[str, float]] = TWO, metric: str = "lic", **same: str
+) -> list[Result]:
     """A finished run for each captioner and encoder."""
-    metric = same.pop("metric", "lic")
     collected = []
     for captioner, by_encoder in table.items():
         for encoder, value in by_encoder.items():
             name = f"{metric}-{captioner}-{encoder}"
-            line = row(
-                run_id=name,
-                captioner=captioner,
-                encoder=encoder,
-                value=value,
-                metric=metric,
-                **same,
-            )
+            fields = {"run_id": name, "captioner": captioner, "encoder": encoder, "metric": metric}
+            line = row(value=value, **fields, **same)
             collected.append(Result(name, [line], {"metric": {"neutral": {"score": 0.0}}}))
     return collected
 
@@ -46,15 +41,12 @@ def results(table: Mapping[str, Mapping[str, float]] = TWO, **same: str) -> list
 def drawn(scored: list[Result], spread: float = 0.01, n: int = 200) -> dict[str, dict[str, Draws]]:
     """Draws of each, independent, around its value."""
     generator = np.random.default_rng(1)
-    return {
-        one.run_id: {
-            "score": Draws(
-                np.full(2, one.rows[0].value),
-                one.rows[0].value + spread * generator.normal(size=(n, 2)),
-            )
-        }
-        for one in scored
-    }
+    drawn = {}
+    for one in scored:
+        value = one.rows[0].value
+        draws = value + spread * generator.normal(size=(n, 2))
+        drawn[one.run_id] = {"score": Draws(np.full(2, value), draws)}
+    return drawn
 
 
 # --- printed tables
@@ -115,23 +107,21 @@ THREE = {"sat": {"lstm": 0.1, "ngram": 0.3, "mpnet": 0.9}}
 
 def test_a_reduction_is_of_the_variants_that_both_have():
     one, two = Variants.of_table("a", {"sat": TWO["sat"]}), Variants.of_table("b", THREE)
-    assert [reduction(*item).mean.value for item in ((one, two), (two, one))] == [0, 0]
+    there, back = reduction(one, two), reduction(two, one)
+    assert (there.mean.value, back.mean.value) == (0, 0)
+    assert there.left_out == ("mpnet",)
 
 
-def test_variants_that_one_lacks_are_told():
-    one, two = Variants.of_table("a", {"sat": TWO["sat"]}), Variants.of_table("b", THREE)
-    assert reduction(one, two).left_out == ("mpnet",)
-
-
-def test_one_shared_variant_is_no_comparison():
-    one = Variants.of_table("a", {"sat": {"lstm": 0.1, "bert": 0.2}})
-    with pytest.raises(DataError, match="fewer than two variants"):
-        reduction(one, Variants.of_table("b", THREE))
-
-
-def test_numbers_of_other_captioners_are_not_compared():
-    with pytest.raises(DataError, match="share no captioner"):
-        reduction(Variants.of_table("a", {"x": {"p": 1, "q": 2}}), Variants.of_table("b", TWO))
+@pytest.mark.parametrize(
+    ("one", "other", "message"),
+    [
+        ({"sat": {"lstm": 0.1, "bert": 0.2}}, THREE, "fewer than two variants"),
+        ({"x": {"p": 1, "q": 2}}, TWO, "share no captioner"),
+    ],
+)
+def test_what_shares_too_little_is_not_compared(one, other, message):
+    with pytest.raises(DataError, match=message):
+        reduction(Variants.of_table("a", one), Variants.of_table("b", other))
 
 
 def test_the_interval_of_a_mean_holds_it():
@@ -155,21 +145,13 @@ def test_a_conflict_is_named():
 def test_correlations_of_scipy():
     from scipy import stats
 
-    generator = np.random.default_rng(2)
-    table = {f"c{i}": {"a": a, "b": b} for i, (a, b) in enumerate(generator.integers(0, 5, (9, 2)))}
+    pairs = np.random.default_rng(2).integers(0, 5, (9, 2))
+    table = {f"c{i}": {"a": a, "b": b} for i, (a, b) in enumerate(pairs)}
     (agreement,) = agreements(Variants.of_table("x", table))
-    one, two = np.array([list(line.values()) for line in table.values()]).T
-    assert [
-        agreement.pearson.value,
-        agreement.spearman.value,
-        agreement.kendall.value,
-    ] == pytest.approx(
-        [
-            stats.pearsonr(one, two).statistic,
-            stats.spearmanr(one, two).statistic,
-            stats.kendalltau(one, two).statistic,
-        ]
-    )
+    measured = (agreement.pearson, agreement.spearman, agreement.kendall)
+    theirs = (stats.pearsonr, stats.spearmanr, stats.kendalltau)
+    expected = [function(*pairs.T).statistic for function in theirs]
+    assert [number.value for number in measured] == pytest.approx(expected)
 
 
 # --- finished runs
@@ -177,11 +159,8 @@ def test_correlations_of_scipy():
 
 def test_what_is_the_same_stands_in_the_setting():
     (variant,) = variants(results(alignment="top_n"), {}, ["encoder"])
-    assert (variant.setting.headline, variant.setting.encoder, variant.setting.alignment) == (
-        "lic",
-        "",
-        "top_n",
-    )
+    setting = variant.setting
+    assert (setting.headline, setting.encoder, setting.alignment) == ("lic", "", "top_n")
 
 
 def test_variants_are_named_by_what_varies():
@@ -207,37 +186,31 @@ def test_each_setting_of_a_metric_is_a_variant_where_metrics_are():
     assert variant.variants == ("lic metric.order=0", "lic metric.order=1", "leakage")
 
 
-def test_two_runs_of_one_variant_are_refused():
-    result = results()
-    again = [
-        Result(f"{one.run_id}-2", [renamed(one, f"{one.run_id}-2")], one.manifest) for one in result
-    ]
-    with pytest.raises(DataError, match="are both sat with lstm"):
-        variants([*result, *again], {}, ["encoder"])
-
-
 def renamed(one: Result, name: str) -> Row:
     return replace(one.rows[0], run_id=name)
 
 
+def test_two_runs_of_one_variant_are_refused():
+    again = [replace(one, rows=[renamed(one, f"{one.run_id}-2")]) for one in results()]
+    with pytest.raises(DataError, match="are both sat with lstm"):
+        variants([*results(), *again], {}, ["encoder"])
+
+
 def test_a_value_within_a_choice_may_vary():
-    lines = [
-        replace(one, manifest={**one.manifest, "config": {"order": order}, "keys": {}})
-        for order, encoder in enumerate(("lstm", "ngram"))
-        for one in results({name: {encoder: variant[encoder]} for name, variant in TWO.items()})
-    ]
-    same = [replace(one, rows=[replace(one.rows[0], encoder="ngram")]) for one in lines]
-    (variant,) = variants(same, {}, ["metric.order"])
+    table = {name: {"ngram": values["ngram"]} for name, values in TWO.items()}
+    lines = [one for order in (0, 1) for one in configured(results(table), order)]
+    (variant,) = variants(lines, {}, ["metric.order"])
     assert variant.variants == ("metric.order=0", "metric.order=1")
 
 
 def configured(scored: list[Result], order: int) -> list[Result]:
     """The same runs with a value within a choice."""
+    manifest = {"config": {"order": order}, "keys": {}}
     return [
         replace(
             one,
             rows=[renamed(one, f"{one.run_id}-{order}")],
-            manifest={**one.manifest, "config": {"order": order}, "keys": {}},
+            manifest={**one.manifest, **manifest},
         )
         for one in scored
     ]
@@ -272,15 +245,17 @@ def test_runs_are_analysed_without_training(outputs, word, message, capfd):
     assert message in capfd.readouterr().out
 
 
-def test_a_metric_is_set_against_another(outputs, capfd):
-    words = ["analysis", "sensitivity", str(outputs), "--over", "scoring", "--against", "lci"]
-    assert main(words) == 2
-    assert "did you mean 'lic'" in capfd.readouterr().err
-
-
-def test_runs_that_do_not_vary_are_told(outputs, capfd):
-    assert main(["analysis", "consistency", str(outputs), "--over", "encoder"]) == 3
-    assert "encoder=ngram,lstm" in capfd.readouterr().err
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["sensitivity", "--over", "scoring", "--against", "lci"], 2, "did you mean 'lic'"),
+        (["consistency", "--over", "encoder"], 3, "encoder=ngram,lstm"),
+    ],
+    ids=["an unknown metric", "nothing varies"],
+)
+def test_what_cannot_be_analysed_is_refused(words, code, message, outputs, capfd):
+    assert main(["analysis", words[0], str(outputs), *words[1:]]) == code
+    assert message in capfd.readouterr().err
 
 
 def test_a_single_captioner_varies_too():

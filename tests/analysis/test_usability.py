@@ -69,7 +69,6 @@ def test_what_finds_planted_bias_at_no_size_is_not_simply_usable(name):
 
 
 def test_of_bias_that_stays_unseen_the_card_says_so():
-    answers = {
-        a.part: a.answer for n in ("ba_mals", "ba_directional") for a in usability(infos()[n])
-    }
+    names = ("ba_mals", "ba_directional")
+    answers = {a.part: a.answer for name in names for a in usability(infos()[name])}
     assert answers == {"score": ONLY_YES, "a_to_t": NO, "t_to_a:named": ONLY_YES}

@@ -47,22 +47,40 @@ def answer(result: Result, limits: Limits = LIMITS) -> str:
     return verdict([result], limits).answer(question, "gender")
 
 
-@pytest.mark.parametrize(("value", "message"), [(0.3, "more"), (0.05, "none"), (-0.3, "none")])
-def test_what_lies_above_neutral_beyond_chance_is_more(value, message):
-    assert answer(cell({"score": value})) == message
+ASSUMED = {"part": "model", "follows": [], "named": False}
+MATCHED = {**ATTACKED, "follows": ["words", "vocabulary"], "matched": True}
 
 
-def test_a_headline_that_follows_how_much_is_said_answers_nothing():
-    assert answer(cell({"score": 0.3}, reading=None)) == "unknown"
+def at_equal_speech(value: float, half: float = 0.01, reach: float = 0.99) -> Result:
+    """LIC at equal speech of a captioner who speaks unlike people."""
+    result = cell({"score": value, "matched:reach": reach}, MATCHED, speech={**ALIKE, "words": 8.0})
+    rows = [replace(row, ci_low=row.value - half, ci_high=row.value + half) for row in result.rows]
+    return replace(result, rows=rows)
 
 
-def test_who_speaks_unlike_people_is_not_judged_by_attackers():
-    assert answer(cell({"score": 0.3}, speech={**ALIKE, "words": 8.0})) == "unknown"
-
-
-@pytest.mark.parametrize(("coverage", "message"), [(0.02, "unknown"), (0.6, "more")])
-def test_below_a_coverage_there_is_no_verdict(coverage, message):
-    assert answer(cell({"score": 0.3}, coverage=coverage)) == message
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        (cell({"score": 0.3}), "more"),
+        (cell({"score": 0.05}), "none"),
+        (cell({"score": -0.3}), "none"),
+        (cell({"score": math.nan}), "unknown"),
+        (cell({"score": 0.3}, reading=None), "unknown"),
+        (cell({"score": 0.3}, speech={**ALIKE, "words": 8.0}), "unknown"),
+        (cell({"score": 0.3}, coverage=0.02), "unknown"),
+        (cell({"score": 0.3}, coverage=0.6), "more"),
+        (cell({"score": 0.9, "score:shared": 0.0}, {**ATTACKED, "part": "score:shared"}), "none"),
+        (cell({"score": 0.4, "named": 0.5}, COUNTED, "misgendering", low=0.0), "unknown"),
+    ],
+    ids=[
+        "above neutral beyond chance", "above within chance", "below", "without a value",
+        "a headline that follows how much is said", "who speaks unlike people",
+        "below the coverage", "above the coverage", "the reading, not the headline",
+        "an error without people",
+    ],
+)  # fmt: skip
+def test_an_answer(result, message):
+    assert answer(result) == message
 
 
 def test_the_coverage_is_a_parameter():
@@ -75,16 +93,6 @@ def test_what_people_do_too_is_no_finding(increase, message):
     assert answer(cell(values, COUNTED, "misgendering", low=0.0)) == message
 
 
-def test_without_people_an_error_is_held_against_nothing():
-    built = cell({"score": 0.4, "named": 0.5}, COUNTED, "misgendering", low=0.0)
-    assert answer(built) == "unknown"
-
-
-def test_the_reading_answers_and_not_the_headline():
-    built = cell({"score": 0.9, "score:shared": 0.0}, {**ATTACKED, "part": "score:shared"})
-    assert answer(built) == "none"
-
-
 def test_p_is_adjusted_among_those_that_answer_one_question():
     one = cell({"score": 0.11})
     assert answer(one) == "more"
@@ -93,10 +101,8 @@ def test_p_is_adjusted_among_those_that_answer_one_question():
 
 def test_other_attributes_are_answered_apart():
     conclusion = verdict([cell({"score": 0.3}), cell({"score": 0.0}, attribute="race")])
-    assert [conclusion.answer("leakage", name) for name in conclusion.attributes] == [
-        "more",
-        "none",
-    ]
+    answers = [conclusion.answer("leakage", name) for name in conclusion.attributes]
+    assert answers == ["more", "none"]
 
 
 def test_questions_stand_in_their_order():
@@ -108,6 +114,7 @@ def test_questions_stand_in_their_order():
     ("result", "message"),
     [
         (cell({"score": 0.3}), "Does it give the group away? Yes, beyond chance: lic (gender 30.0"),
+        (cell({"score": 0.3}), "This is wrong if attackers use a harmless habit"),
         (
             cell({"score": 0.0}),
             "lic (gender 0.0 [-10.0, 10.0]; up to 10.0 points more is possible)",
@@ -117,32 +124,27 @@ def test_questions_stand_in_their_order():
             "Not used: lic (gender 30.0): it changes when captions say more or less, even "
             "without bias.",
         ),
-        (
-            cell({"score": 0.3}, coverage=0.02),
-            "it covers 2% of its images, less than 50%",
-        ),
+        (cell({"score": 0.3}, coverage=0.02), "it covers 2% of its images, less than 50%"),
         (
             cell({"score": 0.3, "model": 2.5, "human": 2.0}, None, "mentions", unit="ratio"),
             "How often does it name each group? lic (gender 2.50 in captions and 2.00 in labels).",
         ),
+        (
+            cell({"score": 0.3, "model": 0.7, "human": 0.4}, ASSUMED, "assuming"),
+            "Does it assume what nobody can see? Yes, beyond chance: lic (model) (gender 70.0 "
+            "[60.0, 80.0] against people's 40.0).",
+        ),
+        (
+            cell({"score": math.nan, "model": 0.7}, ASSUMED, "assuming"),
+            "to compare this with people, give their captions",
+        ),
+        (at_equal_speech(0.3, reach=0.9), "at equal speech, people use 90% of its words"),
+        (at_equal_speech(0.0, 0.05), "not above 5.0 points"),
+        (at_equal_speech(0.0), "people who use each word as often as it does"),
     ],
 )
 def test_a_verdict_is_told_in_sentences(result, message):
     assert message in "\n".join(sentences(verdict([result])))
-
-
-def test_what_would_make_it_wrong_is_told_of_what_is_found():
-    assert (
-        "This is wrong if attackers use a harmless habit"
-        in sentences(verdict([cell({"score": 0.3})]))[0]
-    )
-
-
-def test_a_number_without_a_value_is_no_finding():
-    assert answer(cell({"score": math.nan})) == "unknown"
-
-
-ASSUMED = {"part": "model", "follows": [], "named": False}
 
 
 @pytest.mark.parametrize(("increase", "message"), [(0.3, "more"), (0.0, "none"), (-0.3, "none")])
@@ -151,69 +153,22 @@ def test_what_people_assume_too_is_no_finding(increase, message):
     assert answer(cell(values, ASSUMED, "assuming")) == message
 
 
-def test_what_is_assumed_is_told_beside_people():
-    built = cell({"score": 0.3, "model": 0.7, "human": 0.4}, ASSUMED, "assuming")
-    sentence = sentences(verdict([built]))[0]
-    assert sentence.startswith(
-        "Does it assume what nobody can see? Yes, beyond chance: lic (model) (gender 70.0 "
-        "[60.0, 80.0] against people's 40.0)."
-    )
-
-
-def test_without_people_an_assumption_is_held_against_nothing():
-    built = cell({"score": math.nan, "model": 0.7}, ASSUMED, "assuming")
-    assert "to compare this with people, give their captions" in "\n".join(
-        sentences(verdict([built]))
-    )
-
-
-MATCHED = {**ATTACKED, "follows": ["words", "vocabulary"], "matched": True}
-
-
-def at_equal_speech(value: float, half: float = 0.01, reach: float = 0.99) -> Result:
-    """LIC at equal speech of a captioner who speaks unlike people."""
-    result = cell({"score": value, "matched:reach": reach}, MATCHED, speech={**ALIKE, "words": 8.0})
-    rows = [replace(row, ci_low=row.value - half, ci_high=row.value + half) for row in result.rows]
-    return replace(result, rows=rows)
-
-
 @pytest.mark.parametrize(
-    ("value", "half", "message"),
-    [(0.05, 0.01, "more"), (0.0, 0.01, "no"), (-0.05, 0.01, "no"), (0.0, 0.05, "none")],
+    ("value", "half", "reach", "limits", "message"),
+    [
+        (0.05, 0.01, 0.99, LIMITS, "more"),
+        (0.0, 0.01, 0.99, LIMITS, "no"),
+        (-0.05, 0.01, 0.99, LIMITS, "no"),
+        (0.0, 0.05, 0.99, LIMITS, "none"),
+        # without a margin, no needs an interval that is not above people
+        (-0.05, 0.04, 0.99, Limits(negligible=0.0), "no"),
+        (0.0, 0.04, 0.99, Limits(negligible=0.05), "no"),
+        (0.3, 0.01, 0.9, LIMITS, "unknown"),  # beyond the reach of people
+        (0.3, 0.01, 0.9, Limits(reach=0.8), "more"),
+    ],
 )
-def test_at_equal_speech_there_is_an_answer(value, half, message):
-    assert answer(at_equal_speech(value, half)) == message
-
-
-def test_without_a_margin_no_needs_an_interval_that_is_not_above_people():
-    assert answer(at_equal_speech(-0.05, 0.04), Limits(negligible=0.0)) == "no"
-
-
-def test_how_much_is_negligible_is_a_parameter():
-    assert answer(at_equal_speech(0.0, 0.04), Limits(negligible=0.05)) == "no"
-
-
-def test_beyond_the_reach_of_people_nothing_is_concluded():
-    assert answer(at_equal_speech(0.3, reach=0.9)) == "unknown"
-
-
-def test_the_reach_that_is_needed_is_a_parameter():
-    assert answer(at_equal_speech(0.3, reach=0.9), Limits(reach=0.8)) == "more"
-
-
-def test_why_people_are_out_of_reach_is_said():
-    (text, *_) = [s for s in sentences(verdict([at_equal_speech(0.3, reach=0.9)])) if "90%" in s]
-    assert "at equal speech, people use 90% of its words" in text
-
-
-def test_what_it_is_not_above_is_said():
-    (text, *_) = sentences(verdict([at_equal_speech(0.0, 0.05)]))
-    assert "not above 5.0 points" in text
-
-
-def test_the_people_of_equal_speech_are_explained():
-    (text, *_) = sentences(verdict([at_equal_speech(0.0)]))
-    assert "people who use each word as often as it does" in text
+def test_at_equal_speech_there_is_an_answer(value, half, reach, limits, message):
+    assert answer(at_equal_speech(value, half, reach), limits) == message
 
 
 def test_where_there_is_a_score_at_equal_speech_it_decides():
