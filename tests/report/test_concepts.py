@@ -14,6 +14,7 @@ from bias_pipeline.report import concepts
 from bias_pipeline.report.concepts import concept_sections
 from bias_pipeline.report.figures import PRINT, FigureBar, bars
 from bias_pipeline.report.page import html, report_of_folder
+from bias_pipeline.report.report_tables import Section
 from bias_pipeline.report.verdict_sentences import PANELS, panel_of
 from bias_pipeline.results.store import Result, ResultStore
 from bias_pipeline.vision.photos import thumbnail
@@ -61,9 +62,14 @@ def read_result(store: ResultStore) -> Result:
     return result
 
 
-def test_all_queries_are_in_the_table(tmp_path):
-    store = saved(tmp_path)
+def section_of(store: ResultStore) -> tuple[Section, list[str]]:
+    """The one section of the saved run, and what is said of damaged files."""
     ((section,), damaged) = concept_sections(store, [read_result(store)])
+    return section, damaged
+
+
+def test_all_queries_are_in_the_table(tmp_path):
+    section, damaged = section_of(saved(tmp_path))
     (sheet,) = section.sheets
     assert [str(line[0]) for line in sheet.rows] == [f"concept {k}" for k in range(30)]
     assert sheet.head[-3:] == [f"{name}, share" for name in GROUPS]
@@ -72,9 +78,7 @@ def test_all_queries_are_in_the_table(tmp_path):
 
 @pytest.mark.parametrize(("n", "shown"), [(30, 20), (20, 20), (3, 3)])
 def test_the_ends_are_drawn(n, shown, tmp_path):
-    store = saved(tmp_path, n)
-    ((section,), _) = concept_sections(store, [read_result(store)])
-    drawn = section.figures[0].svg()  # the bars
+    drawn = section_of(saved(tmp_path, n))[0].figures[0].svg()  # the bars
     assert drawn.count(">concept ") == shown
     assert f">concept {n - 1}<" in drawn
 
@@ -116,9 +120,7 @@ def test_every_question_has_a_panel(question, headline):
 
 @pytest.mark.parametrize(("p_holm", "message"), [(0.04, "female +30"), (0.06, "")])
 def test_the_group_of_which_there_are_too_many_is_named(p_holm, message, tmp_path):
-    store = saved(tmp_path, p_holm=p_holm)
-    ((section,), _) = concept_sections(store, [read_result(store)])
-    (sheet,) = section.sheets
+    (sheet,) = section_of(saved(tmp_path, p_holm=p_holm))[0].sheets
     assert {line[sheet.head.index("too many")] for line in sheet.rows} == {message}
 
 
@@ -139,39 +141,33 @@ def test_pictures_stand_with_their_terms(tmp_path):
     ("terms", "message"), [("", "does not state terms"), ("ours", "the run's folder contains none")]
 )
 def test_where_no_pictures_are_shown_a_line_says_so(terms, message, tmp_path):
-    store = saved(tmp_path, terms=terms)
-    ((section,), damaged) = concept_sections(store, [read_result(store)])
+    section, damaged = section_of(saved(tmp_path, terms=terms))
     assert message in section.texts[1]
     assert damaged == []
 
 
 def test_a_foreign_picture_is_left_out_and_told(tmp_path):
-    store = saved(tmp_path, terms="ours", picture="PHN2Zz4=")
-    (sections, damaged) = concept_sections(store, [read_result(store)])
-    assert (len(sections), len(damaged)) == (1, 1)
-    assert "retrieved.csv: no JPEG" in damaged[0]
+    _, (damaged,) = section_of(saved(tmp_path, terms="ours", picture="PHN2Zz4="))
+    assert "retrieved.csv: no JPEG" in damaged
 
 
 def test_of_very_many_runs_the_first_have_pictures(tmp_path):
     small = thumbnail(Image.new("RGB", (9, 9), "red"))
     store = saved(tmp_path, terms="ours", picture=small)
     sections, _ = concept_sections(store, [read_result(store)] * (concepts.MOST_SHOWN + 2))
-    assert [len(section.figures) > 1 for section in sections] == [True] * concepts.MOST_SHOWN + [
-        False
-    ] * 2
+    pictured = [len(section.figures) > 1 for section in sections]
+    assert pictured == [True] * concepts.MOST_SHOWN + [False] * 2
     assert "only for the first 12 runs" in sections[-1].texts[1]
 
 
 def test_clouds_are_drawn_of_each_group(tmp_path):
     pytest.importorskip("wordcloud", reason="the extra clouds is not installed")
-    store = saved(tmp_path)
-    ((section,), _) = concept_sections(store, [read_result(store)])
+    section, _ = section_of(saved(tmp_path))
     assert [figure.title.rpartition(": ")[2] for figure in section.figures[1:]] == list(GROUPS)
 
 
 def test_without_the_library_a_line_says_how_to_get_clouds(tmp_path, monkeypatch):
     monkeypatch.setattr(concepts, "CLOUDS", replace(CLOUDS, modules=("no_such_cloud",)))
-    store = saved(tmp_path)
-    ((section,), _) = concept_sections(store, [read_result(store)])
+    section, _ = section_of(saved(tmp_path))
     assert len(section.figures) == 1
     assert "pip install 'bias_pipeline[clouds]'" in section.texts[2]

@@ -24,7 +24,7 @@ from bias_pipeline.report import text_formats as tex
 from bias_pipeline.report.exports import export, files
 from bias_pipeline.report.page import Report, html, report_of
 from bias_pipeline.report.report_tables import Section, Sheet, SheetNumber, Weighted, without_places
-from bias_pipeline.results.store import Result, ResultStore
+from bias_pipeline.results.store import ResultStore
 from tests.report.test_page import directional, draw, result
 from tests.report.test_tables import HOSTILE
 
@@ -67,9 +67,8 @@ def read_tex(text: str) -> str:
 @cache
 def contest() -> Report:
     """Two captioners that a test tells apart, and one metric with directions."""
-    results = [result("fair", value=0.1), result("unfair", value=0.5), directional("sat")]
     draws = {"run-fair": {"score": draw(0.1)}, "run-unfair": {"score": draw(0.5)}}
-    return report_of(results, draws)
+    return report_of([FAIR, UNFAIR, directional("sat")], draws)
 
 
 def all_tables(report: Report) -> str:
@@ -96,20 +95,25 @@ def test_e9_latex_joins_no_signs(text):
     assert read_tex(tex.escape_latex(text)) == text
 
 
-def test_nothing_in_latex_is_bold_but_what_the_test_tells_apart():
-    bold = re.findall(r"\\textbf\{([^{]*) ", all_tables(contest()))
-    assert set(bold) == {"10.0"}
+FAIR, UNFAIR = result("fair", value=0.1), result("unfair", value=0.5)
+EQUAL = [result(name, value=0.1) for name in ("one", "two")]
+EQUAL_DRAWS = {cell.run_id: {"score": draw(0.1)} for cell in EQUAL}
 
 
-def test_without_a_test_nothing_is_bold():
-    report = report_of([result("fair", value=0.1), result("unfair", value=0.5)], {})
-    assert "textbf" not in all_tables(report)
+def test_nothing_is_bold_but_what_the_test_tells_apart(exported):
+    markdown = "".join(t.decode() for p, t in exported.items() if re.match("tables.*md", p))
+    assert set(re.findall(r"\\textbf\{([^{]*) ", all_tables(contest()))) == {"10.0"}
+    assert set(re.findall(r"\| \*\*([0-9.]+) ", markdown)) == {"10.0"}
+    assert set(re.findall(r"<strong>([0-9.]+) ", html(contest()))) == {"10.0"}
 
 
-def test_a_pair_that_cannot_be_told_apart_is_not_bold():
-    draws = {f"run-{name}": {"score": draw(0.1)} for name in ("one", "two")}
-    report = report_of([result("one", value=0.1), result("two", value=0.1)], draws)
-    assert "textbf" not in all_tables(report)
+@pytest.mark.parametrize(
+    ("results", "draws"),
+    [([FAIR, UNFAIR], {}), (EQUAL, EQUAL_DRAWS)],
+    ids=["without a test", "a pair that cannot be told apart"],
+)
+def test_nothing_is_bold(results, draws):
+    assert "textbf" not in all_tables(report_of(results, draws))
 
 
 def test_no_table_says_nan():
@@ -149,15 +153,6 @@ def test_e9_markdown_shows_any_text_as_it_is(text):
     escaped = md.escape_markdown(text)
     assert re.sub(r"\\(.)", r"\1", escaped) == without_places(printable(text))
     assert not re.search(r"[|<>`*_\[\]&]|://|www\.", re.sub(r"\\.", "", escaped))
-
-
-def test_markdown_has_the_same_bold_cells(exported):
-    text = "".join(t.decode() for p, t in exported.items() if re.match("tables.*md", p))
-    assert set(re.findall(r"\| \*\*([0-9.]+) ", text)) == {"10.0"}
-
-
-def test_html_has_the_same_bold_cells():
-    assert set(re.findall(r"<strong>([0-9.]+) ", html(contest()))) == {"10.0"}
 
 
 # --- CSV and Parquet
@@ -211,29 +206,20 @@ def test_a_name_outlives_further_runs(exported):
     assert {path: later[path] for path in names} == {path: exported[path] for path in names}
 
 
-def test_a_figure_is_named_for_what_it_shows(exported):
-    figures = [path for path in exported if path.endswith(".svg")]
-    assert figures
-    assert not [path for path in figures if re.search(r"/\d|-\d+\.", path)], figures
-
-
 def test_equal_titles_get_names_of_their_own():
     sheets = [Sheet("t", ["a"], [[text]]) for text in "xy"]
     report = Report("t", "", [Section("s", sheets=sheets)], [])
     assert {"tables/s-t.tex", "tables/s-t-2.tex"} <= set(dict(files(report)))
 
 
-def test_a_figure_stands_alone(exported):
-    for path, content in exported.items():
-        if path.endswith(".svg"):
-            assert ElementTree.fromstring(content).tag.endswith("svg")
-            assert b"var(--" not in content
-
-
-def test_a_figure_is_a_picture_too(exported):
-    pictures = [content for path, content in exported.items() if path.endswith(".png")]
-    assert pictures
-    assert all(content.startswith(b"\x89PNG") for content in pictures)
+def test_a_figure_is_named_for_what_it_shows_and_stands_alone(exported):
+    figures = {path: content for path, content in exported.items() if path.endswith(".svg")}
+    assert figures
+    assert not [path for path in figures if re.search(r"/\d|-\d+\.", path)], figures
+    for path, content in figures.items():
+        assert ElementTree.fromstring(content).tag.endswith("svg")
+        assert b"var(--" not in content
+        assert exported[path[:-3] + "png"].startswith(b"\x89PNG")
 
 
 def test_the_same_results_make_the_same_files(exported):
@@ -262,10 +248,7 @@ def test_weighted_words_are_marked_everywhere():
 
 
 def test_the_door_exports(tmp_path, capsys):
-    built_result = result("c")
-    ResultStore(tmp_path / "runs").save(
-        Result(built_result.run_id, built_result.rows, built_result.manifest)
-    )
+    ResultStore(tmp_path / "runs").save(result("c"))
     assert main(["report", str(tmp_path / "runs"), "--export", str(tmp_path / "paper")]) == 0
     assert "hirota2022lic" in (tmp_path / "paper" / "references.bib").read_text()
     assert str(tmp_path / "paper" / "contents.md") in capsys.readouterr().out

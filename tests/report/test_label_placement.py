@@ -15,13 +15,11 @@ AREA = np.array([0.0, 0.0, 600.0, 400.0])
 NONE = np.empty((0, 4))
 
 
-def hides(one: np.ndarray, other: np.ndarray, sizes: np.ndarray, i: int, j: int) -> bool:
-    return bool(((one < other + sizes[j]) & (other < one + sizes[i])).all())
-
-
 def hidden(corners: np.ndarray, sizes: np.ndarray) -> int:
+    """How many pairs of names overlap."""
+    ends = corners + sizes
     pairs = combinations(range(len(corners)), 2)
-    return sum(hides(corners[i], corners[j], sizes, i, j) for i, j in pairs)
+    return sum(bool(((corners[i] < ends[j]) & (corners[j] < ends[i])).all()) for i, j in pairs)
 
 
 @pytest.mark.parametrize("n", [2, 5, 10])
@@ -40,20 +38,21 @@ def test_names_stay_in_the_figure_and_apart(places):
     assert hidden(corners, sizes) == 0
 
 
+def placed(x: float, y: float, lines: np.ndarray = NONE) -> np.ndarray:
+    (corner,) = spread(np.array([[x, y]]), np.array([[50.0, 12]]), AREA, lines)
+    return corner
+
+
 def test_a_name_stands_at_its_point_where_nothing_is_in_the_way():
-    corner = spread(np.array([[100.0, 100]]), np.array([[50.0, 12]]), AREA, NONE)
-    assert corner.tolist() == [[106.0, 106.0]]
+    assert placed(100, 100).tolist() == [106.0, 106.0]
 
 
 def test_a_name_at_the_edge_turns_inwards():
-    corner = spread(np.array([[590.0, 200]]), np.array([[50.0, 12]]), AREA, NONE)
-    assert corner[0, 0] + 50 < 590
+    assert placed(590, 200)[0] + 50 < 590
 
 
 def test_a_name_avoids_a_line():
-    line = np.array([[100.0, 110, 600, 112]])
-    corner = spread(np.array([[100.0, 100]]), np.array([[50.0, 12]]), AREA, line)
-    assert not 98 < corner[0, 1] < 112
+    assert not 98 < placed(100, 100, np.array([[100.0, 110, 600, 112]]))[1] < 112
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

@@ -3,13 +3,13 @@
 import math
 
 import pytest
-from huggingface_hub import EvalResult, ModelCard
+from huggingface_hub import ModelCard
 
 from bias_pipeline.commands.main import main
 from bias_pipeline.errors import DataError
-from bias_pipeline.report.page import Report, report_of
+from bias_pipeline.report.page import report_of
 from bias_pipeline.report.text_formats import model_card
-from bias_pipeline.results.store import Result, ResultStore
+from bias_pipeline.results.store import ResultStore
 from tests.report.test_page import directional, result
 from tests.report.test_summary import at_equal_speech
 from tests.report.test_tables import HOSTILE
@@ -17,25 +17,19 @@ from tests.report.test_tables import HOSTILE
 VALUES = {"value": 0.123, "ci_low": 0.1, "ci_high": 0.15, "p_value": 0.01}
 
 
-def results_of(report: Report) -> list[EvalResult]:
-    """The results that the hub finds in a card."""
-    return list(ModelCard(model_card(report)).data.eval_results or [])
-
-
-def test_the_hub_reads_value_interval_and_settings():
-    (number,) = results_of(report_of([result("sat", **VALUES)], {}))
+def test_the_hub_reads_name_value_interval_and_settings():
+    card = ModelCard(model_card(report_of([result("sat", **VALUES)], {})))
+    (number,) = card.data.eval_results or []
+    settings = number.metric_args
+    assert card.data.model_name == "sat"
     assert (number.metric_type, number.metric_value) == ("lic", 0.123)
-    assert (number.metric_args["ci_low"], number.metric_args["ci_high"]) == (0.1, 0.15)
-    assert number.metric_args["attribute"] == "x"
-    assert number.metric_args["metric_version"] >= 1
-
-
-def test_the_hub_reads_the_captioner_s_name():
-    assert ModelCard(model_card(report_of([result("sat")], {}))).data.model_name == "sat"
+    assert (settings["ci_low"], settings["ci_high"], settings["attribute"]) == (0.1, 0.15, "x")
+    assert settings["metric_version"] >= 1
 
 
 def test_every_direction_is_a_result():
-    parts = [x.metric_args["part"] for x in results_of(report_of([directional("sat")], {}))]
+    card = ModelCard(model_card(report_of([directional("sat")], {})))
+    parts = [one.metric_args["part"] for one in card.data.eval_results or []]
     assert parts == ["a_to_t", "t_to_a"]
 
 
@@ -46,16 +40,17 @@ def test_a_number_without_an_interval_has_none():
     assert "| 12.3 |" in card
 
 
-def test_a_card_says_what_it_cannot_say():
-    card = model_card(report_of([result("sat", **VALUES)], {}))
-    assert "### Limits" in card
-    assert "not how people identify" in card
-    assert "hirota2022lic" in card
-
-
-def test_a_card_says_why_a_number_is_not_used():
-    card = model_card(report_of([at_equal_speech("lic", "score", 0.01)], {}))
-    assert "What cannot be concluded, and why:\n\n* No run tests" in card
+@pytest.mark.parametrize(
+    ("cell", "words"),
+    [
+        (result("sat", **VALUES), "### Limits"),
+        (result("sat", **VALUES), "not how people identify"),
+        (result("sat", **VALUES), "hirota2022lic"),
+        (at_equal_speech("lic", "score", 0.01), "What cannot be concluded, and why:\n\n* No run"),
+    ],
+)
+def test_a_card_says_what_it_cannot_say(cell, words):
+    assert words in model_card(report_of([cell], {}))
 
 
 def test_a_card_of_several_captioners_is_refused():
@@ -70,8 +65,7 @@ def test_e9_a_hostile_name_breaks_no_card(name):
 
 
 def test_the_door_writes_a_card(tmp_path, capsys):
-    cell = result("sat", **VALUES)
-    ResultStore(tmp_path / "runs").save(Result(cell.run_id, cell.rows, cell.manifest))
+    ResultStore(tmp_path / "runs").save(result("sat", **VALUES))
     path = tmp_path / "card.md"
     assert main(["report", str(tmp_path / "runs"), "--card", str(path)]) == 0
     assert ModelCard.load(path).data.model_name == "sat"

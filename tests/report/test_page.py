@@ -6,7 +6,6 @@ import sys
 import time
 from dataclasses import replace
 from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -49,81 +48,68 @@ def draw(value: float) -> Draws:
     return Draws(np.full(2, value), value + 0.01 * np.random.default_rng(0).normal(size=(50, 2)))
 
 
-def directional(captioner: str) -> Result:
+MANIFEST = {"metric": LOWER, "notes": []}
+
+
+def directional(captioner: str, metric: str = "dbac") -> Result:
     rows = [
-        row(captioner=captioner, metric="dbac", part=part, value=value)
+        row(captioner=captioner, metric=metric, part=part, value=value)
         for part, value in (("a_to_t", 0.2), ("t_to_a", -0.1))
     ]
-    return Result(captioner, rows, {"metric": LOWER, "notes": []})
+    return Result(captioner, rows, MANIFEST)
 
 
 # --- what is on the page
 
 
-def test_every_captioner_is_on_the_page():
-    text = Elements(page([result("sat"), result("oscar")], {})).text
-    assert "sat" in text
-    assert "oscar" in text
+PAIR = [directional("sat"), directional("oscar")]
+FOUR = [result(f"c{i}", value=i / 10) for i in range(4)]
+FOUR_MORE = [
+    Result(f"l{i}", [row(captioner=f"c{i}", metric="leakage", value=i / 9)], {}) for i in range(4)
+]
+CORRELATED = "Rank correlation (Spearman) of headlines over 4 captioners"
 
 
-def test_a_headline_stands_with_its_interval():
-    assert "12.3 [10.0, 15.0] ↑" in page([result(value=0.123, ci_low=0.1, ci_high=0.15)], {})
+@pytest.mark.parametrize(
+    ("results", "words"),
+    [
+        ([result("sat"), result("oscar")], "sat"),
+        ([result("sat"), result("oscar")], "oscar"),
+        ([result(value=0.123, ci_low=0.1, ci_high=0.15)], "12.3 [10.0, 15.0] ↑"),
+        ([result()], "50.0 [50.0, 50.0]"),  # though it cannot be compared
+        ([result(note="read this")], "cap: read this"),
+        ([result()], "cap †"),  # of unknown training
+        ([result()], "hirota2022lic"),
+        (PAIR, 'aria-label="dbac: directions, x, x"'),
+        (PAIR, "The numbers of the figure"),
+        (FOUR + FOUR_MORE, CORRELATED),
+    ],
+)
+def test_it_is_on_the_page(results, words):
+    assert words in page(results, {})
 
 
-def test_captioners_are_put_into_groups_that_differ():
-    results = [result("fair", value=0.1), result("unfair", value=0.5)]
-    draws = {"run-fair": {"score": draw(0.1)}, "run-unfair": {"score": draw(0.5)}}
-    cells = re.findall(r"<td>([ab])</td>", page(results, draws))
-    assert cells == ["a", "b"]
-
-
-def test_the_fairest_stands_first():
+def test_captioners_are_put_into_groups_that_differ_the_fairest_first():
     results = [result("unfair", value=0.5), result("fair", value=0.1)]
     draws = {"run-fair": {"score": draw(0.1)}, "run-unfair": {"score": draw(0.5)}}
-    standings = page(results, draws).partition("Fairest first")[2]
+    text = page(results, draws)
+    standings = text.partition("Fairest first")[2]
+    assert re.findall(r"<td>([ab])</td>", text) == ["a", "b"]
     assert standings.index("fair<") < standings.index("unfair<")
-
-
-def test_what_cannot_be_compared_is_in_the_overview():
-    assert "50.0 [50.0, 50.0]" in page([result()], {})
-
-
-def test_directions_have_a_figure():
-    text = page([directional("sat"), directional("oscar")], {})
-    assert 'aria-label="dbac: directions, x, x"' in text
 
 
 def test_no_figure_has_one_dot():
     assert "<figure>" not in page([directional("sat"), result("sat")], {})
 
 
-def test_every_figure_has_its_numbers_in_a_table():
-    result = page([directional("sat"), directional("oscar")], {}).partition("dbac: directions")[2]
-    assert "The numbers of the figure" in result
-
-
-def test_metrics_are_correlated_over_enough_captioners():
-    results = [result(f"c{i}", value=i / 10) for i in range(4)]
-    more = [
-        Result(f"l{i}", [row(captioner=f"c{i}", metric="leakage", value=i / 9)], {})
-        for i in range(4)
-    ]
-    assert "Rank correlation (Spearman) of headlines over 4 captioners" in page(results + more, {})
-
-
 def test_there_are_at_most_fifteen_headings_of_the_second_level():
     results = [
-        replace(item, run_id=f"{i}-{name}", rows=[replace(r, metric=f"m{i}") for r in item.rows])
+        replace(directional(str(name), f"m{i}"), run_id=f"{i}-{name}")
         for i in range(16)
-        for name in map(str, range(21))  # too many for figures, which would take long
-        for item in [directional(name)]
+        for name in range(21)  # too many for figures, which would take long
     ]
     lines = [tag for tag, _ in Elements(page(results, {})).elements]
     assert lines.count("h3") > 15 >= lines.count("h2")
-
-
-def test_notes_of_runs_are_told():
-    assert "cap: read this" in page([result(note="read this")], {})
 
 
 def test_an_absent_number_is_a_dash():
@@ -139,14 +125,6 @@ def test_a_part_that_no_captioner_has_is_left_to_the_rows():
     assert "group:a" in text
     assert "object:tie" not in text
     assert "1 more in rows.csv" in text
-
-
-def test_captioners_of_unknown_training_are_marked():
-    assert "cap †" in page([result()], {})
-
-
-def test_metrics_are_cited():
-    assert "hirota2022lic" in page([result()], {})
 
 
 @pytest.mark.parametrize("metric", [name for name in metric_names() if infos()[name].sources])
@@ -180,40 +158,27 @@ def test_e7_signs_that_turn_text_around_are_written_out(sign):
     assert sign not in page([result(f"a{sign}b", f"a{sign}b")], {})
 
 
-def test_the_page_asks_for_nothing_from_elsewhere():
+def test_the_page_asks_for_nothing_from_elsewhere_and_embeds_nothing():
+    elements = Elements(page([result(), directional("sat")], {})).elements
     links = [
-        value
-        for tag, attributes in Elements(page([result(), directional("sat")], {})).elements
+        str(value)
+        for tag, attributes in elements
         for key, value in attributes.items()
         if key in ("src", "href", "action", "data") and tag != "use"
     ]
-    assert [link for link in links if not str(link).startswith("#")] == []
+    policies = [str(a["content"]) for tag, a in elements if tag == "meta" and "content" in a]
+    assert [link for link in links if not link.startswith("#")] == []
+    assert not {tag for tag, _ in elements} & {"iframe", "object", "embed", "form"}
+    assert any(policy.startswith("default-src 'none'") for policy in policies)
 
 
-def test_the_page_embeds_nothing():
-    tags = {tag for tag, _ in Elements(page([result()], {})).elements}
-    assert not tags & {"iframe", "object", "embed", "form"}
-
-
-def test_without_altair_the_page_runs_nothing(monkeypatch):
+def test_without_altair_the_page_runs_nothing_and_it_is_said(monkeypatch, caplog):
     monkeypatch.setitem(sys.modules, "altair", None)
     text = page([result(), directional("sat")], {})
     tags = {tag for tag, _ in Elements(text).elements}
     assert not tags & {"script", "input", "select", "button"}
     assert "script-src" not in text
-
-
-def test_without_altair_it_is_said_what_is_lacking(monkeypatch, caplog):
-    monkeypatch.setitem(sys.modules, "altair", None)
-    page([result()], {})
     assert "bias_pipeline[report]" in caplog.text
-
-
-def test_the_browser_is_told_to_load_nothing():
-    policy = [
-        a for tag, a in Elements(page([result()], {})).elements if tag == "meta" and "content" in a
-    ]
-    assert any(str(a["content"]).startswith("default-src 'none'") for a in policy)
 
 
 def test_the_same_results_make_the_same_page():
@@ -227,12 +192,8 @@ def test_a_name_in_a_figure_is_no_formula(name):
 
 def test_a_figure_takes_its_colours_from_the_page():
     svg = quadrants([(row(), row())], "t").inline()
-    assert set(re.findall(r"(?:fill|stroke): ([^;\"]+)", svg)) <= {
-        "none",
-        "var(--ink)",
-        "var(--faint)",
-        "var(--mark)",
-    }
+    colours = {"none", "var(--ink)", "var(--faint)", "var(--mark)"}
+    assert set(re.findall(r"(?:fill|stroke): ([^;\"]+)", svg)) <= colours
 
 
 # --- legible
@@ -264,24 +225,17 @@ def test_contrast_is_that_of_the_standard():
     assert (contrast("#fff", "#000000"), contrast("#777", "#777")) == (21, 1)
 
 
-TEXT_ON = [(text, "paper") for text in ("ink", "faint", "mark", "up", "down")]
-TEXT_ON += [("ink", ground) for ground in ("shade", "to", "from")]
+LEGIBLE = [(text, "paper", 4.5) for text in ("ink", "faint", "mark", "up", "down")]
+LEGIBLE += [("ink", ground, 4.5) for ground in ("shade", "to", "from")]
+LEGIBLE += [("faint", ground, 3) for ground in ("paper", "shade")]
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize(("text", "ground"), TEXT_ON)
-def test_text_is_legible(theme, text, ground):
-    """WCAG AA: 4.5 to 1 for text of any size."""
+@pytest.mark.parametrize(("sign", "ground", "ratio"), LEGIBLE)
+def test_text_is_legible_and_the_border_of_a_control_is_seen(theme, sign, ground, ratio):
+    """WCAG AA: 4.5 to 1 for text of any size, 3 to 1 for what tells a control."""
     colours = themes()[theme]
-    assert contrast(colours[text], colours[ground]) >= 4.5
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("ground", ["paper", "shade"])
-def test_controls_have_a_border_that_is_seen(theme, ground):
-    """WCAG AA: 3 to 1 for what tells a control."""
-    colours = themes()[theme]
-    assert contrast(colours["faint"], colours[ground]) >= 3
+    assert contrast(colours[sign], colours[ground]) >= ratio
 
 
 def test_a_theme_lacks_no_colour():
@@ -300,42 +254,32 @@ def test_whatever_scrolls_or_folds_is_reached_by_keyboard():
 # --- files
 
 
-def store(folder: Path, count: int = 2) -> Path:
-    for i in range(count):
-        ResultStore(folder).save(result(f"c{i}", value=i / count))
-    return folder
-
-
-def test_the_page_of_a_folder_is_written(tmp_path):
-    write_page(store(tmp_path / "runs"), tmp_path / "new" / "page.html")
-    assert "c1" in (tmp_path / "new" / "page.html").read_text(encoding="utf-8")
-
-
-def test_a_page_may_be_read_by_others(tmp_path):
-    write_page(store(tmp_path / "runs"), tmp_path / "page.html")
+def test_the_page_of_a_folder_is_written_and_may_be_read_by_others(tmp_path):
+    for cell in (result("c0", value=0.0), result("c1", value=0.5)):
+        ResultStore(tmp_path / "runs").save(cell)
+    path = tmp_path / "new" / "page.html"
+    write_page(tmp_path / "runs", path)
     (tmp_path / "plain").write_text("")
-    assert (tmp_path / "page.html").stat().st_mode == (tmp_path / "plain").stat().st_mode
+    assert "c1" in path.read_text(encoding="utf-8")
+    assert path.stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
-def test_an_empty_folder_has_nothing_to_report(tmp_path):
-    with pytest.raises(DataError, match="no finished run"):
-        write_page(tmp_path, tmp_path / "page.html")
-
-
-def test_an_absent_folder_is_named(tmp_path):
-    with pytest.raises(ResourceError, match="nowhere"):
-        write_page(tmp_path / "nowhere", tmp_path / "page.html")
+@pytest.mark.parametrize(
+    ("folder", "error", "message"),
+    [(".", DataError, "no finished run"), ("nowhere", ResourceError, "nowhere")],
+)
+def test_a_folder_without_runs_is_refused(folder, error, message, tmp_path):
+    with pytest.raises(error, match=message):
+        write_page(tmp_path / folder, tmp_path / "page.html")
 
 
 def test_a_thousand_rows_stay_small_and_quick():
-    def one(metric: str, captioner: int) -> Result:
-        name = f"{metric}-{captioner}"
-        headline = row(captioner=f"c{captioner}", metric=metric, run_id=name, value=captioner / 50)
-        return Result(
-            name, [headline, replace(headline, part="group:a")], {"metric": LOWER, "notes": []}
-        )
-
-    results = [one(f"m{i % 10}", i // 10) for i in range(500)]
+    results = []
+    for i in range(500):
+        fields = {"captioner": f"c{i // 10}", "metric": f"m{i % 10}", "value": i // 10 / 50}
+        headline = row(**fields, run_id=f"run-{i}")
+        rows = [headline, replace(headline, part="group:a")]
+        results.append(Result(headline.run_id, rows, MANIFEST))
     draws = {result.run_id: {"score": draw(result.rows[0].value)} for result in results}
     started = time.process_time()
     html = page(results, draws)
@@ -349,8 +293,7 @@ def test_a_thousand_rows_stay_small_and_quick():
 def test_a_browser_shows_a_page_without_altair_without_complaint(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "altair", None)
     path = tmp_path / "page.html"
-    pair = [directional("sat"), directional("oscar")]
-    path.write_text(page(pair, {}), encoding="utf-8")
+    path.write_text(page(PAIR, {}), encoding="utf-8")
     with browser() as opened:
         opened.show(path)
         opened.run("document.querySelectorAll('details').forEach(own => own.open = true)")

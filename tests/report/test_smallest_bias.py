@@ -10,14 +10,9 @@ from tests.corpora import make_corpus
 
 def corpus(n_people: int = 400, labels: str = "mf") -> Corpus:
     """Four hundred images with a caption of the model, some also with one by people."""
-    return make_corpus(
-        [
-            Record(
-                str(i), "a dog", ("a cat",) * (i < n_people), {"gender": labels[i % len(labels)]}
-            )
-            for i in range(400)
-        ]
-    )
+    people = [("a cat",) * (i < n_people) for i in range(400)]
+    label = [{"gender": labels[i % len(labels)]} for i in range(400)]
+    return make_corpus([Record(str(i), "a dog", people[i], label[i]) for i in range(400)])
 
 
 def test_only_images_that_captioner_and_people_describe_count():
@@ -26,17 +21,8 @@ def test_only_images_that_captioner_and_people_describe_count():
 
 def test_the_amount_is_the_measured_one():
     (power,) = (power for power in measured() if power.first.metric == "gender_error")
-    expected = amount(power.smallest(400), "fraction")
-    assert f"five: {expected} (gender_error (named))" in unseen(
-        corpus(), "gender", ["gender_error"], []
-    )
-
-
-def test_of_several_planted_biases_the_worst_seen_counts():
-    balanced = balanced_images(np.array([200, 200]).tolist())
-    scores = [p.smallest(balanced) for p in measured() if p.first.metric == "lic"]
-    assert len(scores) > 1
-    assert amount(max(scores), "fraction") in unseen(corpus(), "gender", [], ["lic"])
+    expected = f"five: {amount(power.smallest(400), 'fraction')} (gender_error (named))"
+    assert expected in unseen(corpus(), "gender", ["gender_error"], [])
 
 
 def test_metrics_that_do_not_run_are_left_out():
@@ -45,3 +31,10 @@ def test_metrics_that_do_not_run_are_left_out():
 
 def test_of_one_group_nothing_is_known():
     assert "two groups only" in unseen(corpus(labels="m"), "gender", ["gender_error"], [])
+
+
+def test_of_several_planted_biases_the_worst_seen_counts():
+    balanced = balanced_images(np.array([200, 200]).tolist())
+    scores = [p.smallest(balanced) for p in measured() if p.first.metric == "lic"]
+    assert len(scores) > 1
+    assert amount(max(scores), "fraction") in unseen(corpus(), "gender", [], ["lic"])
