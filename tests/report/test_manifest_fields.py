@@ -12,8 +12,8 @@ def run(run_id: str, captioner: str, started: str) -> Result:
 
 
 def test_of_two_runs_of_a_cell_the_later_is_shown():
-    result = latest([run("late", "sat", "2026-01-02"), run("early", "sat", "2026-01-01")])
-    assert [item.run_id for item in result] == ["late"]
+    shown = latest([run("late", "sat", "2026-01-02"), run("early", "sat", "2026-01-01")])
+    assert [item.run_id for item in shown] == ["late"]
 
 
 def test_runs_of_other_settings_are_all_shown():

@@ -34,11 +34,10 @@ ERROR = {
     "range": {"score": [0.0, 1.0]},
 }
 LEAK = {
+    **ERROR,
     "title": "Leakage",
-    "direction": "lower is fairer",
     "question": "leakage",
     "readings": {"score": {"part": "score", "follows": ["words"], "named": False}},
-    "neutral": {"score": 0.0},
     "range": {"score": [-1.0, 1.0]},
 }
 GOOD = {**LEAK, "direction": "higher is better", "question": "quality"}
@@ -62,12 +61,10 @@ def result(
         for part, v in numbers.items()
     ]
     rows.append(replace(base, part="named:human", value=0.01))
-    speech = {"model": {**ALIKE, "words": words}, "human": ALIKE}
-    corpus = {"captioned": 1.0, "blanks": {"model": 0}, "trained_on_reference": True}
     manifest = {
         "metric": metric_manifest,
-        "speech": speech,
-        "corpus": corpus,
+        "speech": {"model": {**ALIKE, "words": words}, "human": ALIKE},
+        "corpus": {"captioned": 1.0, "blanks": {"model": 0}, "trained_on_reference": True},
         "started": "2026-01-02T03:04",
     }
     return Result(base.run_id, rows, {**manifest, "notes": [], "config": None})
@@ -89,19 +86,6 @@ def lines_of(text: str) -> list[str]:
 # --- the verdict
 
 
-def test_the_verdict_has_peoples_value_beside_the_captioners():
-    words = words_of(first_screen([result()]))
-    assert (
-        "sat names the wrong gender more often than people do (in 12.0 % [11.5, 12.5] of the "
-        "captions that name one, people 1.0 %; p <0.001)." in words
-    )
-
-
-def test_the_page_concludes_within_the_limits_that_the_audit_was_given():
-    strict = html(report_of([result()], {}, limits=Limits(coverage=1.01)))
-    assert "It is unknown whether it names the wrong gender" in words_of(strict)
-
-
 def at_equal_speech(metric: str, headline: str, people: float) -> Result:
     """A cell whose number of one person as the captioner is ``people``."""
     readings = {headline: {"part": headline, "follows": ["words"], "named": False, "matched": True}}
@@ -115,6 +99,59 @@ def at_equal_speech(metric: str, headline: str, people: float) -> Result:
         replace(score, part=f"{before}matched:reach", value=1.0),
     ]
     return replace(built_result, rows=rows)
+
+
+ALONE = replace(result(), rows=result().rows[:2])  # without people's captions
+TWO = [result(captioner="a", value=0.1), result(captioner="b", value=0.2)]
+RACE = result(attribute="race", run_id="r")
+
+
+@pytest.mark.parametrize(
+    ("results", "sentence"),
+    [
+        (
+            [result()],
+            "sat names the wrong gender more often than people do (in 12.0 % [11.5, 12.5] of the "
+            "captions that name one, people 1.0 %; p <0.001).",
+        ),
+        ([result()], "No run tests whether it gives gender away"),
+        (
+            [result()],
+            "Run 2026-01-02 Labelled images 10 With a caption 100 % Blank captions 0",
+        ),
+        ([result()], "There are no captions to show"),
+        (
+            [result(value=0.001)],
+            "No bias beyond chance was found in sat. It does not, beyond chance, name",
+        ),
+        (
+            [result("lic", words=5.0)],
+            "It is unknown whether it gives gender away more than people do.",
+        ),
+        (
+            [result("lic", words=5.0)],
+            "lic: it changes with the style of captions: it writes 5.0 words a caption and people "
+            "10.0",
+        ),
+        ([at_equal_speech("lic", "score", 0.011)], "points [10.5, 11.5], people 1.1; "),
+        (
+            [ALONE],
+            "gender_error (named) is 12.0 % [11.5 %, 12.5 %]; without people's captions it is "
+            "unknown whether it names the wrong gender more often than people do.",
+        ),
+        (TWO, "All 2 name the wrong gender more often than people do"),
+        (TWO, "a 11.0 % to b 21.0 %, people 1.0 %; largest p <0.001)"),
+        ([result(), RACE], "gender, data set x : sat names the wrong gender"),
+        ([result(), RACE], "race, data set x : sat names the wrong race"),
+    ],
+)
+def test_the_verdict_says(results, sentence):
+    assert sentence in words_of(first_screen(results))
+
+
+def test_the_page_concludes_within_the_limits_that_the_audit_was_given():
+    strict = html(report_of([result()], {}, limits=Limits(coverage=1.01)))
+    assert "It is unknown whether it names the wrong gender" in words_of(strict)
 
 
 @pytest.mark.parametrize(
@@ -149,59 +186,6 @@ def test_without_a_second_person_there_is_no_mark_of_people():
     assert 'class="people"' not in first_screen([result("lic")])
 
 
-def test_peoples_score_at_equal_speech_has_the_captioners_unit():
-    words = words_of(first_screen([at_equal_speech("lic", "score", 0.011)]))
-    assert "points [10.5, 11.5], people 1.1; " in words
-
-
-def test_what_is_not_found_is_said():
-    words = words_of(first_screen([result(value=0.001)]))
-    assert "No bias beyond chance was found in sat. It does not, beyond chance, name" in words
-
-
-def test_what_cannot_be_told_is_said_with_its_reason():
-    words = words_of(first_screen([result("lic", words=5.0)]))
-    assert "It is unknown whether it gives gender away more than people do." in words
-    assert (
-        "lic: it changes with the style of captions: it writes 5.0 words a caption and people 10.0"
-        in words
-    )
-
-
-def test_without_peoples_captions_the_error_itself_is_told():
-    built_result = result()
-    alone = [line for line in built_result.rows if line.part in ("score", "named")]
-    words = words_of(first_screen([replace(built_result, rows=alone)]))
-    assert (
-        "gender_error (named) is 12.0 % [11.5 %, 12.5 %]; without people's captions it is unknown "
-        "whether it names the wrong gender more often than people do." in words
-    )
-
-
-def test_questions_that_no_run_asks_are_named():
-    words = words_of(first_screen([result()]))
-    assert "No run tests whether it gives gender away" in words
-
-
-def test_several_captioners_are_told_together():
-    results = [result(captioner=name, value=v) for name, v in (("a", 0.1), ("b", 0.2))]
-    words = words_of(first_screen(results))
-    assert "All 2 name the wrong gender more often than people do" in words
-    assert "a 11.0 % to b 21.0 %, people 1.0 %; largest p <0.001)" in words
-
-
-def test_of_two_attributes_both_are_answered_on_top():
-    both = [result(), result(attribute="race", run_id="r")]
-    top = words_of(first_screen(both).partition('class="facts"')[0])
-    assert "gender, data set x : sat names the wrong gender" in top
-    assert "race, data set x : sat names the wrong race" in top
-
-
-def test_facts_stand_on_top():
-    words = words_of(first_screen([result()]))
-    assert "Run 2026-01-02 Labelled images 10 With a caption 100 % Blank captions 0" in words
-
-
 def test_the_verdict_needs_no_script():
     tags = {tag for tag, _ in Elements(first_screen([result()])).elements}
     assert "script" not in tags
@@ -210,18 +194,17 @@ def test_the_verdict_needs_no_script():
 # --- the figure
 
 
-def test_metrics_are_lines_of_one_captioner():
-    lines = lines_of(first_screen([result(), result("lic"), result("leakage")]))
-    assert [re.search("<small>([a-z_]+)", line)[1] for line in lines] == [
-        "gender_error",
-        "lic",
-        "leakage",
-    ]
-
-
-def test_captioners_are_lines_of_several_the_fairest_first():
-    outcome = first_screen([result(captioner="a", value=0.3), result(captioner="b", value=0.2)])
-    assert [words_of(line)[0] for line in lines_of(outcome)] == ["b", "a"]
+@pytest.mark.parametrize(
+    ("results", "lines"),
+    [
+        ([result(), result("lic"), result("leakage")], ["gender_error", "lic", "leakage"]),
+        ([result(captioner="a", value=0.3), result(captioner="b", value=0.2)], ["b", "a"]),
+    ],
+    ids=["metrics of one captioner", "captioners, the fairest first"],
+)
+def test_there_are_lines_of(results, lines):
+    told = [words_of(line) for line in lines_of(first_screen(results))]
+    assert [name for name, line in zip(lines, told, strict=True) if name in line] == lines
 
 
 def test_what_follows_how_much_is_said_is_grey_and_says_so():
@@ -275,41 +258,38 @@ def test_every_deed_belongs_to_a_question():
 # --- examples
 
 
+def first_screen_of(folder: Path, built: Result) -> str:
+    ResultStore(folder).save(built)
+    return html(report_of_folder(folder)).partition("<nav")[0]
+
+
 def test_misnamed_captions_stand_behind_the_number_as_text(tmp_path):
     line = {"image_id": "1", "labelled": "male", "named": "female", "wrong": 7}
-    changed = replace(result(), tables={"misnamed": [{**line, "caption": "a <b>woman</b>"}]})
-    ResultStore(tmp_path).save(changed)
-    text = html(report_of_folder(tmp_path)).partition("<nav")[0]
+    table = [{**line, "caption": "a <b>woman</b>"}]
+    text = first_screen_of(tmp_path, replace(result(), tables={"misnamed": table}))
     assert "1 of the 7 captions that name the wrong group" in text
     assert "a &lt;b&gt;woman&lt;/b&gt;" in text
 
 
 def test_three_captions_of_equal_speech_stand_behind_the_number_as_text(tmp_path):
     lines = [{"image_id": str(i), "before": f"a <b>{i}</b>", "after": f"a {i}"} for i in range(10)]
-    changed = replace(result("lic"), tables={"equal_speech_examples": lines})
-    ResultStore(tmp_path).save(changed)
-    text = html(report_of_folder(tmp_path)).partition("<nav")[0]
-    assert "3 of people's captions before and after they were brought to equal speech" in unescape(
-        text
-    )
+    built = replace(result("lic"), tables={"equal_speech_examples": lines})
+    text = first_screen_of(tmp_path, built)
+    title = "3 of people's captions before and after they were brought to equal speech"
+    assert title in unescape(text)
     assert [f"a &lt;b&gt;{i}&lt;/b&gt;" in text for i in range(4)] == [True, True, True, False]
-
-
-def test_runs_that_hold_no_captions_say_so():
-    assert "There are no captions to show" in first_screen([result()])
 
 
 # --- many
 
 
 def test_five_hundred_captioners_end_in_time():
-    rng = np.random.default_rng(0)
-    results = [result("lic", captioner=f"c{i}", value=i / 1000) for i in range(500)]
-    noise = rng.normal(scale=0.01, size=(200, 2))
-    draws = {
-        item.run_id: {"score": Draws(np.full(2, item.rows[0].value), item.rows[0].value + noise)}
-        for item in results
-    }
+    noise = np.random.default_rng(0).normal(scale=0.01, size=(200, 2))
+    results, draws = [], {}
+    for i in range(500):
+        one = result("lic", captioner=f"c{i}", value=i / 1000)
+        results.append(one)
+        draws[one.run_id] = {"score": Draws(np.full(2, i / 1000), i / 1000 + noise)}
     started = time.process_time()
     text = page(results, draws)
     assert time.process_time() - started < 10
@@ -344,10 +324,8 @@ def test_a_name_that_would_refresh_cannot_leave_the_page(chromium, written):
     chromium.show(written)
     time.sleep(0.3)
     assert chromium.run("document.querySelectorAll('meta[http-equiv=refresh]').length") == 0
-    assert (chromium.run("location.href"), chromium.requests) == (
-        written.as_uri(),
-        [written.as_uri()],
-    )
+    address = written.as_uri()
+    assert (chromium.run("location.href"), chromium.requests) == (address, [address])
 
 
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])

@@ -55,14 +55,12 @@ def test_captions_of_the_first_screen_have_pictures(photos):
     assert html(with_pictures(report, photos)).count(PICTURE) == 1
 
 
-def test_a_page_has_no_more_pictures_than_its_limit(photos, monkeypatch):
-    monkeypatch.setattr(attribution_maps, "MOST", 2)
-    assert html(with_pictures(report_on(*"1234"), photos)).count(PICTURE) == 2
-
-
-def test_an_image_of_several_examples_counts_once(photos, monkeypatch):
-    monkeypatch.setattr(attribution_maps, "MOST", 1)
-    assert html(with_pictures(report_on("1", "1", "1"), photos)).count(PICTURE) == 3
+@pytest.mark.parametrize(("images", "most", "shown"), [("1234", 2, 2), ("111", 1, 3)])
+def test_a_page_has_pictures_of_no_more_images_than_its_limit(
+    images, most, shown, photos, monkeypatch
+):
+    monkeypatch.setattr(attribution_maps, "MOST", most)
+    assert html(with_pictures(report_on(*images), photos)).count(PICTURE) == shown
 
 
 def test_photos_of_another_data_set_are_refused(photos):

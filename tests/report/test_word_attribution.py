@@ -14,13 +14,12 @@ from tests.report.test_tables import HOSTILE
 NASTY = [*HOSTILE, "'s", "-", "@", '"', "+1", "<gender>"]
 
 
-def gain(value: float) -> WordInterval:
-    return WordInterval(value, value - 0.1, value + 0.1)
+GAIN = WordInterval(0.5, 0.4, 0.6)
 
 
 def make_words(*names: str, method: str = EXACT) -> RevealingWords:
     listed = [
-        RevealingWord(side, gram, 3, {"female": gain(0.5)}, gain(0.2))
+        RevealingWord(side, gram, 3, {"female": GAIN}, GAIN)
         for side in ("model", "human", "difference")
         for gram in [(), *((name,) for name in names)]
     ]
@@ -31,13 +30,9 @@ def make_words(*names: str, method: str = EXACT) -> RevealingWords:
     )
 
 
-def without_nan(words: RevealingWords) -> str:
-    return repr(words)
-
-
 def test_what_is_written_is_read(tmp_path):
     words = make_words("a", *(name for name in NASTY if " " not in name))
-    assert without_nan(read_words(save_words(tmp_path, "run", words))) == without_nan(words)
+    assert repr(read_words(save_words(tmp_path, "run", words))) == repr(words)  # NaN is not NaN
 
 
 @pytest.mark.parametrize("name", ["=cmd()", "@x", "-2"])
@@ -46,16 +41,17 @@ def test_e9_a_hostile_word_is_no_formula(name, tmp_path):
     assert f",'{name}," in text
 
 
+def page_of(word: str) -> str:
+    return html(report_of([result()], {}, [section(make_words(word))]))
+
+
 @pytest.mark.parametrize("name", NASTY)
 def test_e9_a_hostile_word_makes_no_element(name):
-    text = html(report_of([result()], {}, [section(make_words(name))]))
-    plain = html(report_of([result()], {}, [section(make_words("word"))]))
-    assert text.count("<") == plain.count("<")
+    assert page_of(name).count("<") == page_of("word").count("<")
 
 
 def test_an_example_is_highlighted():
-    text = html(report_of([result()], {}, [section(make_words("dress"))]))
-    assert '<mark class="to2">dress</mark>' in text
+    assert '<mark class="to2">dress</mark>' in page_of("dress")
 
 
 def test_a_damaged_file_is_passed_over_and_told(tmp_path):
@@ -117,12 +113,11 @@ def test_the_door_explains_a_network(tmp_path, monkeypatch, capsys):
     [(EXACT, "(ngram)", "baseline"), ("integrated gradients", "(a network)", "n-gram")],
 )
 def test_a_section_says_what_its_words_are(method, says, not_said):
-    built_section = section(make_words("dress", method=method))
-    join = " ".join(
-        [*built_section.texts, *(" ".join([s.caption, *s.head]) for s in built_section.sheets)]
-    )
-    assert says in join
-    assert not_said not in join
+    built = section(make_words("dress", method=method))
+    sheets = [word for sheet in built.sheets for word in (sheet.caption, *sheet.head)]
+    text = " ".join([*built.texts, *sheets])
+    assert says in text
+    assert not_said not in text
 
 
 @pytest.mark.parametrize(
