@@ -27,12 +27,7 @@ def printed_words(capfd: pytest.CaptureFixture[str]) -> list[str]:
     return words[words.index("rate") + 1 : place] + words[place + 2 :]
 
 
-def test_pictures_are_kept_by_keys(
-    browse,
-    tmp_path,
-    monkeypatch,
-    capfd,
-):
+def test_pictures_are_kept_by_keys(browse, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     build = ["anonymous", "build", "--scenes", "--out", "a", "dataset.n_images=3"]
     assert main(build) == main(["anonymous", "filter", "a"]) == 0
@@ -48,24 +43,18 @@ def test_pictures_are_kept_by_keys(
     assert len(read_csv((tmp_path / "a" / "kept.csv").read_text())) == 2
 
 
-def test_captions_are_rated_on_a_phone(
-    browse,
-    tmp_path,
-    monkeypatch,
-    capfd,
-):
+def test_captions_are_rated_on_a_phone(browse, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     build = ["anonymous", "build", "--scenes", "--out", "a", "dataset.n_images=3"]
     assert main(build) == main(["anonymous", "score", "a"]) == 0
     words = shlex.split(capfd.readouterr().out.splitlines()[-2])  # of the last captioner
-    folder = words[-1]
     browser = browse(PHONE)
     with serving(tmp_path, *words[words.index("rate") + 1 : -2]) as (address, _):
         join(browser, address, "anna")
         for number, value in enumerate(("female", "Unsure", "male"), 1):
             browser.click(f"button[value={value}]")
             browser.wait_for_text("Thank you" if number == 3 else f"{number} of 3 answered")
-    shutil.copy("out/answers.csv", folder)
+    shutil.copy("out/answers.csv", words[-1])
     assert main(["anonymous", "score", "a"]) == 0
     lines = read_csv((tmp_path / "a" / "scores.csv").read_text())
     assert {line["part"]: line["value"] for line in lines}["gt"] == str(2 / 3)

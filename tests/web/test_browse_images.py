@@ -83,18 +83,32 @@ def count(text: str) -> int:
     return int((match[1] or "0").replace(",", ""))
 
 
+def run_of_files(root: Path, files: Path, words: str) -> str:
+    """The id of a run on captions and labels of sixty images in files."""
+    files.mkdir()
+    labels = [f"{i},{'Male' if i % 2 else 'Female'}\n" for i in range(60)]
+    (files / "labels.csv").write_text("id,bb_gender\n" + "".join(labels))
+    people = ["woman", "man", "man"]
+    captions = [{"image_id": i, "caption": f"a {people[i % 3]} {words} {i}"} for i in range(60)]
+    (files / "mine.json").write_text(json.dumps(captions))
+    overrides = (f"dataset.attributes={files}/labels.csv", f"captioner={files}/mine.json")
+    return computed(root, "metric=gender_error", "dataset=coco", "logger=[]", *overrides).run_id
+
+
 # --- what an image adds
 
 
-def test_what_images_add_is_the_score(runs):
+@pytest.mark.parametrize("part", ["score", "model", "human"])
+def test_what_images_add_is_the_score(part, runs):
     root, lic, *_ = runs
-    scores = scores_of(lic, root)
-    assert scores is not None
-    values = {row.part: row.value for row in lic.rows}
-    for part in ("score", "model", "human"):
-        shares = scores.shares(part)
-        assert shares is not None
-        assert shares.sum() == pytest.approx(values[part], abs=1e-12)
+    (value,) = (row.value for row in lic.rows if row.part == part)
+    assert scores_of(lic, root).shares(part).sum() == pytest.approx(value, abs=1e-12)
+
+
+def test_the_page_says_that_the_shares_are_the_score(client, runs):
+    score = next(row.value for row in runs[1].rows if row.part == "score")
+    text = client.get(f"/run/{runs[1].run_id}/images").text
+    assert f"all together {100 * score:.2f}" in text
 
 
 def test_without_an_image_the_score_lacks_what_it_added(runs):
@@ -111,12 +125,6 @@ def test_without_an_image_the_score_lacks_what_it_added(runs):
     tested = np.isfinite(table.values)
     expected = np.mean(np.nan_to_num(table.values)[row] / tested.sum(axis=0))
     assert scores.side_shares["model"][place] == pytest.approx(expected)
-
-
-def test_the_page_says_that_the_shares_are_the_score(client, runs):
-    score = next(row.value for row in runs[1].rows if row.part == "score")
-    text = client.get(f"/run/{runs[1].run_id}/images").text
-    assert f"all together {100 * score:.2f}" in text
 
 
 def test_images_that_raise_the_score_most_come_first(client, runs):
@@ -144,7 +152,7 @@ def test_filters_by_group_word_and_guess_are_true_of_all_that_they_show(client, 
     text = client.get(f"{address}?group=female&guess=right&word=WOMAN").text
     captions = re.findall(r'<p class="caption">(.*?)</p>', text)
     assert 0 < count(text) < count(client.get(address).text)
-    assert all(">woman<" in caption.lower() for caption in captions)
+    assert all('<mark class="g1">woman</mark>' in caption.lower() for caption in captions)
     assert set(re.findall(r'</a> <span class="chip">(\w+)<', text)) == {"female"}
     assert all(int(share) >= 50 for share in re.findall(r"guesses (\d+) % right", text))
 
@@ -192,11 +200,6 @@ def test_misnamed_images_are_those_that_the_error_counts(client, runs):
 # --- captions, pictures, guesses
 
 
-def test_words_that_name_a_group_are_marked(client, runs):
-    text = client.get(f"/run/{runs[1].run_id}/images?word=woman").text
-    assert '<mark class="g1">woman</mark>' in text.lower()
-
-
 def test_an_image_has_its_picture_people_s_captions_and_guesses(client, runs):
     run = runs[1].run_id
     link = re.search(rf'href="(/run/{run}/image/\d+)"', client.get(f"/run/{run}/images").text)
@@ -215,18 +218,9 @@ def test_two_captioners_stand_side_by_side(client, runs):
     text = client.get(f"/run/{lic.run_id}/images?beside={other.run_id}").text
     first = text.partition('<ol class="images"')[2].partition("</li>")[0]
     assert re.findall(r'<p class="note">(\w+)</p>', first) == ["amplifier", "faithful"]
-    image = images(text)[0]
-    listed = client.get(f"/run/{other.run_id}/images?sort=image").text
-    n_pages = -(-count(listed) // 50)
-    pages = (client.get(f"/run/{other.run_id}/images?page={n}").text for n in range(1, n_pages + 1))
-    captions = {
-        i: caption
-        for page in pages
-        for i, caption in zip(
-            images(page), re.findall(r'<p class="caption">(.*?)</p>', page), strict=True
-        )
-    }
-    assert captions[image] == re.findall(r'<p class="caption">(.*?)</p>', first)[1]
+    captions = re.findall(r'<p class="caption">(.*?)</p>', first)
+    alone = client.get(f"/run/{other.run_id}/image/{images(text)[0]}").text
+    assert re.sub("<.*?>", "", captions[1]) in re.sub("<.*?>", "", alone)
 
 
 def test_a_run_s_page_adds_up_its_guesses_beforehand(copied, runs):
@@ -276,17 +270,8 @@ def test_a_run_that_names_no_files_has_numbers_alone(copied, runs):
 
 def test_files_are_taken_from_another_folder(tmp_path):
     """``--data DIR`` finds files of the same names, wherever they were."""
-    files = tmp_path / "old"
-    files.mkdir()
-    labels = [f"{i},{'Male' if i % 2 else 'Female'}" for i in range(60)]
-    (files / "labels.csv").write_text("id,bb_gender\n" + "\n".join(labels) + "\n")
-    captions = [
-        {"image_id": i, "caption": f"a {'man' if i % 3 else 'woman'} number {i}"} for i in range(60)
-    ]
-    (files / "mine.json").write_text(json.dumps(captions))
-    words = (f"dataset.attributes={files}/labels.csv", f"captioner={files}/mine.json")
-    root = tmp_path / "runs"
-    run = computed(root, "metric=gender_error", "dataset=coco", "logger=[]", *words).run_id
+    root, files = tmp_path / "runs", tmp_path / "old"
+    run = run_of_files(root, files, "number")
     files.rename(tmp_path / "new")
     compose._corpus.cache_clear()
     assert "mine.json" in client_of(root).get(f"/run/{run}/images").text.partition("</form>")[0]
@@ -300,10 +285,8 @@ def test_files_are_taken_from_another_folder(tmp_path):
         ("images?group=purple", 400),
         ("images?part=ece", 400),
         ("images?sort=colour", 400),
-        ("images?beside=absent", 404),
-        ("images?page=999", 404),
-        ("image/99999", 404),
-        ("image/x", 404),
+        *((f"images?{wrong}", 404) for wrong in ("beside=absent", "page=999")),
+        *((f"image/{image}", 404) for image in ("99999", "x")),
     ],
 )
 def test_an_address_that_is_wrong_is_one_sentence(address, status, client, runs):
@@ -317,15 +300,8 @@ def test_no_other_file_is_a_picture(address, client, runs):
 
 def test_captions_are_escaped(tmp_path):
     evil = "<script>alert(1)</script> a man <img src=x onerror=alert(1)>"
-    labels = [f"{i},{'Male' if i % 2 else 'Female'}" for i in range(60)]
-    (tmp_path / "labels.csv").write_text("id,bb_gender\n" + "\n".join(labels) + "\n")
-    (tmp_path / "evil.json").write_text(
-        json.dumps([{"image_id": i, "caption": f"{evil} {i}"} for i in range(60)])
-    )
-    words = (f"dataset.attributes={tmp_path}/labels.csv", f"captioner={tmp_path}/evil.json")
-    root = tmp_path / "runs"
-    run = computed(root, "metric=gender_error", "dataset=coco", "logger=[]", *words).run_id
-    client = client_of(root)
+    run = run_of_files(tmp_path / "runs", tmp_path / "files", evil)
+    client = client_of(tmp_path / "runs")
     for address in (f"/run/{run}/images", f"/run/{run}/image/3"):
         text = client.get(address).text
         assert "&lt;script&gt;" in text

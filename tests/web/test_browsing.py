@@ -64,23 +64,23 @@ def test_both_directions_are_lines(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("order", "names"),
-    [("value", ["oscar", "updn", "sat"]), ("-value", ["sat", "updn", "oscar"])],
+    ("query", "names"),
+    [
+        ("sort=value", ["oscar", "updn", "sat"]),
+        ("sort=-value", ["sat", "updn", "oscar"]),
+        ("captioner=sat", ["sat"]),
+        ("find=OSC+lic", ["oscar"]),
+        ("find=dbac", []),
+    ],
 )
-def test_lines_are_sorted(order, names, root):
-    assert captioners(client_of(root).get(f"/?sort={order}").text) == names
+def test_lines_are_sorted_and_filtered(query, names, root):
+    assert captioners(client_of(root).get(f"/?{query}").text) == names
 
 
 def test_an_absent_number_is_last_in_either_order(root):
     save(root, result("none", value=float("nan")))
     for order in ("value", "-value"):
         assert captioners(client_of(root).get(f"/?sort={order}").text)[-1] == "none"
-
-
-def test_lines_are_filtered(root):
-    assert captioners(client_of(root).get("/?captioner=sat").text) == ["sat"]
-    assert captioners(client_of(root).get("/?find=OSC+lic").text) == ["oscar"]
-    assert captioners(client_of(root).get("/?find=dbac").text) == []
 
 
 def test_settings_that_differ_are_shown(root):
@@ -107,16 +107,19 @@ def test_a_run_that_ends_later_appears(root):
 # --- a run
 
 
-def test_a_run_has_its_headline_notes_and_numbers(root):
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("run-noted", "Leakage: noted"),
+        ("run-noted", "one caption is odd"),
+        ("run-noted", "group:a"),
+        ("run-noted", "lower is fairer"),
+        ("run-sat?find=group", "1 to 1 of 1 numbers"),
+    ],
+)
+def test_a_run_has_its_headline_notes_and_numbers(address, words, root):
     save(root, result("noted", note="one caption is odd"))
-    text = client_of(root).get("/run/run-noted").text
-    for words in ("Leakage: noted", "one caption is odd", "group:a", "lower is fairer"):
-        assert words in text
-
-
-def test_numbers_are_searched(root):
-    text = client_of(root).get("/run/run-sat?find=group").text
-    assert "1 to 1 of 1 numbers" in text
+    assert words in client_of(root).get(f"/run/{address}").text
 
 
 def test_numbers_of_an_older_metric_are_named(root):
@@ -135,11 +138,16 @@ def test_nothing_names_places_of_the_machine(root):
 # --- what goes wrong
 
 
-def test_a_folder_without_runs_is_refused(tmp_path):
-    with pytest.raises(DataError, match="contains no finished run; run one first"):
-        RunFolder(tmp_path)
-    with pytest.raises(ResourceError, match="is not a folder; name the folder"):
-        RunFolder(tmp_path / "absent")
+@pytest.mark.parametrize(
+    ("folder", "error", "message"),
+    [
+        (".", DataError, "contains no finished run; run one first"),
+        ("absent", ResourceError, "is not a folder; name the folder"),
+    ],
+)
+def test_a_folder_without_runs_is_refused(folder, error, message, tmp_path):
+    with pytest.raises(error, match=message):
+        RunFolder(tmp_path / folder)
 
 
 def test_a_run_of_another_version_is_left_out_and_named(root):
@@ -159,6 +167,9 @@ def test_a_killed_run_is_named(root):
     assert f"half has no {RESULT}; run its cell again" in text
 
 
+LONG = f"/?find={'x' * 201}"
+
+
 @pytest.mark.parametrize(
     ("address", "status"),
     [
@@ -166,13 +177,12 @@ def test_a_killed_run_is_named(root):
         ("/?page=9", 404),
         ("/?page=x", 404),
         ("/?sort=colour", 400),
-        (f"/?find={'x' * 201}", 400),
+        (LONG, 400),
     ],
 )
 def test_an_address_that_is_wrong_is_one_sentence(address, status, root):
     reply = client_of(root).get(address)
-    assert reply.status_code == status
-    assert 'class="fault"' in reply.text
+    assert (reply.status_code, 'class="fault"' in reply.text) == (status, True)
 
 
 # --- what strangers try
@@ -204,8 +214,7 @@ def test_pages_hold_no_script_and_no_style(address, root):
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
 def test_nothing_can_be_sent(method, root):
-    reply = client_of(root).request(method, "/", files={"x": b"x"})
-    assert reply.status_code == 405
+    assert client_of(root).request(method, "/", files={"x": b"x"}).status_code == 405
 
 
 @pytest.mark.parametrize(
