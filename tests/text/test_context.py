@@ -17,6 +17,14 @@ from bias_pipeline.text.mentions import attribute_mentions, listed_words, named_
 from tests.corpora import DATA
 
 NOBODY: list[str] = []
+NAMES_NOBODY = [
+    "a black dog", "a black dog and a man", "a man in a black shirt", "a black and white photo",
+    "a black and white photo of people", "a black and white tennis player", "a woman in black",
+    "a man in white people look at", "wearing black two women stand", "a black haired man",
+    "a white-haired woman", "a white clad tennis player", "a white chef hat", "a white chef's hat",
+    "a white passenger train", "three white baby birds", "a man with a dog that is black",
+    "a man and a woman are white water rafting", "a man who is black and white", "black", "",
+]  # fmt: skip
 
 
 @cache
@@ -53,27 +61,7 @@ def named(text: str, attribute: Attribute, preset: str | None = None) -> list[st
         ("a black man's hand", ["dark"]),
         ("a black man and a white woman", ["light", "dark"]),
         ("a black man in a white shirt", ["dark"]),
-        ("a black dog", NOBODY),
-        ("a black dog and a man", NOBODY),
-        ("a man in a black shirt", NOBODY),
-        ("a black and white photo", NOBODY),
-        ("a black and white photo of people", NOBODY),
-        ("a black and white tennis player", NOBODY),
-        ("a woman in black", NOBODY),
-        ("a man in white people look at", NOBODY),
-        ("wearing black two women stand", NOBODY),
-        ("a black haired man", NOBODY),
-        ("a white-haired woman", NOBODY),
-        ("a white clad tennis player", NOBODY),
-        ("a white chef hat", NOBODY),
-        ("a white chef's hat", NOBODY),
-        ("a white passenger train", NOBODY),
-        ("three white baby birds", NOBODY),
-        ("a man and a woman are white water rafting", NOBODY),
-        ("a man with a dog that is black", NOBODY),
-        ("a man who is black and white", NOBODY),
-        ("black", NOBODY),
-        ("", NOBODY),
+        *((text, NOBODY) for text in NAMES_NOBODY),
     ],
 )
 def test_race_is_named_of_persons(text, groups):
@@ -114,14 +102,17 @@ def test_in_python_it_is_refused_with_what_to_write_in_yaml():
         replace(age, applies_to="person")
 
 
-def test_a_word_that_waits_for_a_context_is_still_masked():
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("a black dog", "a <race> dog"),
+        ("a dark - skinned man", "a <race> man"),
+        ("a dark skinned man", "a <race> man"),
+    ],
+)
+def test_a_word_that_waits_for_a_context_is_still_masked(text, masked):
     mask = compose.cell(["attribute=race"]).build("masking")
-    texts = ["a black dog", "a dark - skinned man", "a dark skinned man"]
-    assert [mask.mask(Captions.from_texts([text])).text(0) for text in texts] == [
-        "a <race> dog",
-        "a <race> man",
-        "a <race> man",
-    ]
+    assert mask.mask(Captions.from_texts([text])).text(0) == masked
 
 
 def test_what_was_read_is_not_mistaken_for_another_reading():
@@ -152,27 +143,17 @@ def test_the_lists_for_persons_hold_the_nouns_of_the_other_lists():
 
 
 def test_no_word_of_the_context_does_two_things():
-    applies_to = attribute("race").applies_to
-    lists = [
-        applies_to.words,
-        applies_to.between,
-        applies_to.other_heads,
-        applies_to.linking,
-        applies_to.closing,
-    ]
-    flat = [word for words in lists for word in words]
-    assert {word for word in flat if flat.count(word) > 1} == set()
-    assert all(word.isalpha() and word.islower() for word in flat)
+    context = attribute("race").applies_to
+    words = [*context.words, *context.between, *context.other_heads, *context.linking]
+    words += context.closing
+    assert {word for word in words if words.count(word) > 1} == set()
+    assert all(word.isalpha() and word.islower() for word in words)
 
 
 # --- properties ----------------------------------------------------------------------------------
 
-SENTENCE = st.lists(
-    st.sampled_from(
-        ["a", "man", "young", "black", "white", "dog", "who", "is", "and", "in", "hat"]
-    ),
-    max_size=9,
-).map(" ".join)
+WORDS = ["a", "man", "young", "black", "white", "dog", "who", "is", "and", "in", "hat"]
+SENTENCE = st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join)
 COLOUR = st.sampled_from(["black", "white", "ebony", "pale"])
 
 
@@ -251,12 +232,10 @@ def test_real_captioners_have_colours_and_name_nobody(name):
 
 @pytest.mark.real
 def test_people_name_skin_tone_in_one_caption_in_a_thousand():
-    result = listed_words(
-        captions_of("coco/annotations/captions_val2014.json"), attribute("race").namings()[0]
-    )
+    captions = captions_of("coco/annotations/captions_val2014.json")
+    result = listed_words(captions, attribute("race").namings()[0])
     n_named = int(result.holding(result.names).sum())
     assert 40 <= n_named <= 80  # of 97,074; an audit found 41 right before a word for a person
     before = result.captions.tokens[result.places[result.names] + 1]
-    assert (
-        np.mean([result.captions.types[t] in attribute("gender").all_words for t in before]) > 0.5
-    )
+    of_gender = [result.captions.types[t] in attribute("gender").all_words for t in before]
+    assert np.mean(of_gender) > 0.5

@@ -33,26 +33,19 @@ def corpus(*human: str, model: str = "a dog on a surfboard") -> Corpus:
     return make_corpus([Record("1", model, human)])
 
 
-def test_a_word_becomes_the_nearest_that_the_captioner_uses(vectors):
-    aligned = ContextualAlignment(vectors)(corpus("a puppy on a wave"))
-    assert aligned.human.text(0) == "a dog on a surfboard"
-
-
-def test_a_word_without_a_near_one_is_replaced_by_the_constant(vectors):
-    assert ContextualAlignment(vectors)(corpus("a cloud")).human.text(0) == "a <unk>"
-
-
-def test_a_word_without_a_vector_is_replaced_by_the_constant(vectors):
-    assert ContextualAlignment(vectors)(corpus("a xyzzy")).human.text(0) == "a <unk>"
-
-
-def test_a_replacement_is_nearer_than_delta(vectors):
-    distance = 1 - 1 / math.hypot(0.3, 1)
-    assert ContextualAlignment(vectors, distance)(corpus("a wave")).human.text(0) == "a <unk>"
-
-
-def test_signs_have_no_near_word(vectors):
-    assert ContextualAlignment(vectors)(corpus("a dog .")).human.text(0) == "a dog <unk>"
+@pytest.mark.parametrize(
+    ("human", "delta", "expected"),
+    [
+        ("a puppy on a wave", 0.4, "a dog on a surfboard"),
+        ("a cloud", 0.4, "a <unk>"),
+        ("a xyzzy", 0.4, "a <unk>"),
+        ("a wave", 1 - 1 / math.hypot(0.3, 1), "a <unk>"),
+        ("a dog .", 0.4, "a dog <unk>"),
+    ],
+    ids=["the nearest", "none near", "no vector", "at delta exactly", "a sign"],
+)
+def test_a_word_becomes_the_nearest_that_the_captioner_uses(human, delta, expected, vectors):
+    assert ContextualAlignment(vectors, delta)(corpus(human)).human.text(0) == expected
 
 
 def test_masks_stay_and_replace_nothing(vectors, tmp_path):
@@ -70,11 +63,7 @@ def test_what_was_replaced_is_told(vectors):
     table = ContextualAlignment(vectors)(corpus("a puppy puppy xyzzy")).tables["substitutions"]
     lines = [(one["word"], one["replacement"], one["count"], one["near"]) for one in table]
     assert lines == [("puppy", "dog", 2, True), ("xyzzy", "<unk>", 1, False)]
-
-
-def test_the_distance_of_a_word_without_a_vector_is_absent(vectors):
-    table = ContextualAlignment(vectors)(corpus("a xyzzy")).tables["substitutions"]
-    assert math.isnan(float(str(table[0]["distance"])))
+    assert math.isnan(float(str(table[1]["distance"])))
 
 
 def test_vectors_that_know_few_words_are_told(vectors):
@@ -82,9 +71,16 @@ def test_vectors_that_know_few_words_are_told(vectors):
     assert "67% of the 3 words to be replaced have no vector" in aligned.notes[-1]
 
 
-def test_a_captioner_without_vectors_is_refused(vectors):
-    with pytest.raises(DataError, match="none of its 3 words has a vector"):
-        ContextualAlignment(vectors)(corpus("a puppy", model="un chien surfe"))
+@pytest.mark.parametrize(
+    ("delta", "human", "model", "message"),
+    [
+        (0.4, "a puppy", "un chien surfe", "none of its 3 words has a vector"),
+        ("auto", "a puppy xyzzy xyzzy", "a dog", r"needs .* 60% of the 3 words.*alignment\.delta"),
+    ],
+)
+def test_vectors_of_too_few_words_are_refused(delta, human, model, message, vectors):
+    with pytest.raises(DataError, match=message):
+        ContextualAlignment(vectors, delta)(corpus(human, model=model))
 
 
 @pytest.mark.parametrize("delta", [0, -0.1, 2.1, math.nan])
@@ -119,13 +115,6 @@ def test_auto_notes_its_delta(vectors):
     assert notes == ("alignment: delta=auto is a distance of 0.400",)
 
 
-def test_auto_with_vectors_of_too_few_words_is_refused(vectors):
-    with pytest.raises(
-        DataError, match=r"needs vectors of 60% of the 3 words.*set alignment\.delta"
-    ):
-        ContextualAlignment(vectors, "auto")(corpus("a puppy xyzzy xyzzy"))
-
-
 def test_auto_with_nothing_to_replace_changes_nothing(vectors):
     raw = corpus("a dog")
     assert ContextualAlignment(vectors, "auto")(raw).human.digest == raw.human.digest
@@ -145,11 +134,9 @@ def test_the_cache_is_by_content(vectors, tmp_path):
 
 
 def test_nearest_words_are_those_of_brute_force():
-    generator = np.random.default_rng(5)
-    requested, known = (generator.normal(size=(n, 6)) for n in (57, 31))
-    requested, known = (
-        item / np.linalg.norm(item, axis=1, keepdims=True) for item in (requested, known)
-    )
+    numbers = np.random.default_rng(5).normal(size=(88, 6))
+    units = numbers / np.linalg.norm(numbers, axis=1, keepdims=True)
+    requested, known = units[:57], units[57:]
     rows, distances = nearest(requested, known, at_once=10)
     for word, row, distance in zip(requested, rows, distances, strict=True):
         by_hand = [1 - sum(a * b for a, b in zip(word, other, strict=True)) for other in known]
@@ -160,28 +147,20 @@ def identity(raw: Corpus, source: str) -> str:
     return compose.cell(["alignment=contextual", f"alignment.vectors={source}"]).run_id(raw)
 
 
-def test_moved_vectors_are_the_same_run(vectors, tmp_path):
+def test_moved_vectors_are_the_same_run_and_changed_ones_another(vectors, tmp_path):
+    raw, before = corpus("a puppy"), identity(corpus("a puppy"), vectors)
     moved = tmp_path / "elsewhere"
     moved.mkdir()
     (moved / "tiny.txt").write_text(VECTORS)
-    raw = corpus("a puppy")
-    assert identity(raw, vectors) == identity(raw, str(moved / "tiny.txt"))
-
-
-def test_changed_vectors_are_another_run(vectors):
-    raw = corpus("a puppy")
-    before = identity(raw, vectors)
+    assert identity(raw, str(moved / "tiny.txt")) == before
     Path(vectors).write_text(VECTORS + "cow 1 1 1\n")
     assert identity(raw, vectors) != before
 
 
-def test_several_vectors_are_alternatives(vectors, tmp_path):
-    other = tmp_path / "other.vec.gz"
-    align = ContextualAlignment([vectors, str(other)])
-    assert {name: alternative.vectors for name, alternative in align.alternatives.items()} == {
-        "tiny": vectors,
-        "other": str(other),
-    }
+def test_several_vectors_are_alternatives(vectors):
+    alternatives = ContextualAlignment([vectors, "other.vec.gz"]).alternatives
+    sources = {name: alternative.vectors for name, alternative in alternatives.items()}
+    assert sources == {"tiny": vectors, "other": "other.vec.gz"}
 
 
 def test_captions_have_one_form_with_each_of_several_vectors(vectors):

@@ -27,30 +27,25 @@ def test_all_occurrences_of_a_removed_word_go():
 
 
 @pytest.mark.parametrize(
-    ("caption", "donor", "expected"),
+    ("captions", "removed", "expected"),
     [
-        ("a dog runs", "the big dog", "a big dog runs"),  # before what follows it there
-        ("a dog runs", "dog big", "a dog big runs"),  # after what precedes it there
-        ("a dog runs", "the big cat", "a dog runs big"),  # at the end
-        ("", "the big cat", "big"),
+        (["a dog runs", "the big dog"], [], "a big dog runs"),  # before what follows it there
+        (["a dog runs", "dog big"], [], "a dog big runs"),  # after what precedes it there
+        (["a dog runs", "the big cat"], [], "a dog runs big"),  # at the end
+        (["", "the big cat"], [], "big"),
+        # a neighbour of the next caption is no neighbour
+        (["x dog", "big", "dog"], [], "x dog big"),
+        (["a dog runs", "big dog"], [(0, "dog")], "a big runs"),  # a removed word marks the place
     ],
 )
-def test_an_added_word_goes_where_another_caption_has_it(caption, donor, expected):
-    assert texts([caption, donor], [0, 0], added=[(0, "big")]) == [expected, donor]
-
-
-def test_a_neighbour_of_the_next_caption_is_no_neighbour():
-    assert texts(["x dog", "big", "dog"], [0, 0, 0], added=[(0, "big")])[0] == "x dog big"
+def test_an_added_word_goes_where_another_caption_has_it(captions, removed, expected):
+    written = texts(captions, [0] * len(captions), removed=removed, added=[(0, "big")])
+    assert written == [expected, *captions[1:]]
 
 
 def test_a_word_is_found_in_captions_of_the_same_image_alone():
     written = ["x y", "y big", "x big y"]
     assert texts(written, [0, 0, 1], added=[(0, "big")]) == ["x y big", "y big", "x big y"]
-
-
-def test_a_removed_word_still_marks_the_place_of_an_added_one():
-    written = ["a dog runs", "big dog"]
-    assert texts(written, [0, 0], removed=[(0, "dog")], added=[(0, "big")])[0] == "a big runs"
 
 
 def test_without_edits_captions_are_as_they_were():

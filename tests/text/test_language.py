@@ -46,13 +46,15 @@ def test_e7_another_language_is_told_of_people():
     assert note.startswith("warning: 100% of people's captions")
 
 
-@pytest.mark.parametrize("name", ["English", "silent", "telegrams"])
-def test_english_is_not_told_of(name):
-    assert language_notes(corpus(name), ENGLISH) == []
-
-
-def test_a_list_in_the_language_of_the_captions_fits():
-    assert language_notes(corpus("German", "German"), GERMAN) == []
+@pytest.mark.parametrize(
+    ("model", "human", "attribute"),
+    [
+        *((model, "English", ENGLISH) for model in ("English", "silent", "telegrams")),
+        ("German", "German", GERMAN),
+    ],
+)
+def test_a_list_that_fits_the_captions_is_not_told_of(model, human, attribute):
+    assert language_notes(corpus(model, human), attribute) == []
 
 
 @pytest.mark.parametrize("captioner", ["terse", "neutral_speaker"])

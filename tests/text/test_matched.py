@@ -19,30 +19,33 @@ WORDS = ("dog", "cat", "bus", "tree", "car", "hat", "man", "woman")
 N_IMAGES = 60
 
 
-def random_corpus(seed: int, n_people: int = 3, model_words: int = 3) -> Corpus:
+def made(human: list[tuple[str, ...]], model: str = "a dog", labels: str = "mf") -> Corpus:
+    """A corpus of one caption by the model and several by people for each image."""
+    n_labels = len(labels)
+    return make_corpus(
+        [
+            Record(str(i), model, texts, {"gender": labels[i % n_labels]})
+            for i, texts in enumerate(human)
+        ]
+    )
+
+
+def records_of(seed: int, n_people: int = 3) -> list[Record]:
     draws = np.random.default_rng(seed)
 
     def caption(n_words: int) -> str:
         return " ".join(draws.choice(WORDS, n_words, replace=False).tolist())
 
-    return make_corpus(
-        [
-            Record(
-                str(i),
-                caption(model_words),
-                tuple(caption(int(draws.integers(1, 5))) for _ in range(n_people)),
-                {"gender": "mf"[i % 2]},
-            )
-            for i in range(N_IMAGES)
-        ]
-    )
+    records = []
+    for i in range(N_IMAGES):
+        model = caption(3)
+        people = tuple(caption(int(draws.integers(1, 5))) for _ in range(n_people))
+        records.append(Record(str(i), model, people, {"gender": "mf"[i % 2]}))
+    return records
 
 
-def records_of(seed: int) -> list[Record]:
-    return [
-        replace(record, labels={"gender": record.labels["gender"][0]})
-        for record in random_corpus(seed)
-    ]
+def random_corpus(seed: int, n_people: int = 3) -> Corpus:
+    return make_corpus(records_of(seed, n_people))
 
 
 def shares(captions: Captions, position: int = 0) -> dict[str, int]:
@@ -94,13 +97,7 @@ def test_excluded_words_never_take_part(seed):
 
 
 def test_special_tokens_never_take_part():
-    corpus = make_corpus(
-        [
-            Record(str(i), "a dog", ("<gender> dog", "a <gender>"), {"gender": "mf"[i % 2]})
-            for i in range(20)
-        ]
-    )
-    matched = MatchedAlignment()(corpus).human
+    matched = MatchedAlignment()(made([("<gender> dog", "a <gender>")] * 20)).human
     assert all("<gender>" in matched.words(row) for row in range(len(matched)))
 
 
@@ -111,22 +108,20 @@ def test_with_all_words_excludes_none():
 @given(seeds, st.randoms(use_true_random=False))
 @settings(deadline=None, max_examples=20)
 def test_the_order_of_files_does_not_matter(seed, random):
-    records = records_of(seed)
-    shuffled = list(records)
+    shuffled = records_of(seed)
     random.shuffle(shuffled)
-    one, two = (MatchedAlignment()(make_corpus(item)) for item in (records, shuffled))
+    one, two = (MatchedAlignment()(make_corpus(item)) for item in (records_of(seed), shuffled))
     assert one.digest == two.digest
 
 
 @given(seeds)
 @settings(deadline=None, max_examples=20)
 def test_labels_play_no_part(seed):
-    corpus = random_corpus(seed)
-    swapped = make_corpus(
-        [replace(record, labels={"gender": "fm"[i // 7 % 2]}) for i, record in enumerate(corpus)]
-    )
-    one, two = (MatchedAlignment()(item).human.digest for item in (corpus, swapped))
-    assert one == two
+    records = records_of(seed)
+    swapped = [
+        replace(record, labels={"gender": "fm"[i // 7 % 2]}) for i, record in enumerate(records)
+    ]
+    assert changed(records) == changed(swapped)
 
 
 def test_words_come_only_from_what_another_person_said_of_the_image():
@@ -139,21 +134,12 @@ def test_words_come_only_from_what_another_person_said_of_the_image():
 
 
 def test_a_vocabulary_that_nobody_shares_is_refused():
-    corpus = make_corpus(
-        [
-            Record(str(i), "zebra quagga", ("a dog", "one cat"), {"gender": "mf"[i % 2]})
-            for i in range(20)
-        ]
-    )
     with pytest.raises(NotApplicableError, match="people use none of its words"):
-        MatchedAlignment()(corpus)
+        MatchedAlignment()(made([("a dog", "one cat")] * 20, "zebra quagga"))
 
 
 def test_words_that_nobody_shares_lower_the_reach():
-    corpus = make_corpus(
-        [Record(str(i), "zebra dog", ("a dog", "dog"), {"gender": "mf"[i % 2]}) for i in range(20)]
-    )
-    assert reach(MatchedAlignment()(corpus)) == [0.5, 0.5]
+    assert reach(MatchedAlignment()(made([("a dog", "dog")] * 20, "zebra dog"))) == [0.5, 0.5]
 
 
 def test_a_captioner_without_words_has_no_reach():
@@ -163,26 +149,12 @@ def test_a_captioner_without_words_has_no_reach():
 
 
 def test_a_constant_caption_leaves_people_nothing_else_to_say():
-    corpus = make_corpus(
-        [
-            Record(str(i), "a dog", ("a dog runs", "the dog and a cat"), {"gender": "mf"[i % 2]})
-            for i in range(20)
-        ]
-    )
-    matched = MatchedAlignment()(corpus).human
+    matched = MatchedAlignment()(made([("a dog runs", "the dog and a cat")] * 20)).human
     assert {matched.text(row) for row in range(len(matched))} == {"a dog", "dog a"}
 
 
 def mixed(several: int, single: int) -> Corpus:
-    return make_corpus(
-        [
-            Record(
-                str(i), "a dog", ("a cat", "dog") if i < several else ("a cat",),
-                {"gender": "mf"[i % 2]},
-            )
-            for i in range(several + single)
-        ]
-    )  # fmt: skip
+    return made([("a cat", "dog")] * several + [("a cat",)] * single)
 
 
 def test_the_only_caption_of_an_image_is_left_out_and_that_is_noted():
@@ -196,12 +168,7 @@ def test_where_people_wrote_one_caption_an_image_none_is_left_out():
 
 
 def test_captions_of_images_without_a_group_stay_as_they_are():
-    corpus = make_corpus(
-        [
-            Record(str(i), "a dog", ("a cat", "the dog"), {"gender": "m" if i < 15 else "unsure"})
-            for i in range(30)
-        ]
-    )
+    corpus = made([("a cat", "the dog")] * 30, labels=["m"] * 15 + ["unsure"] * 15)
     matched = MatchedAlignment()(corpus)
     assert comparable(corpus).sum() == 15
     assert all(matched[row].human == corpus[row].human for row in range(15, 30))

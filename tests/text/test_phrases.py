@@ -33,31 +33,22 @@ CUT = {
     "Caption: a dog": "a dog",
 }
 WHOLE = [
-    "a man",
-    "a black and white photo of a man",
-    "a man takes a picture of a dog",
-    "The image shows.",
-    "a man looking at the image of a dog: it shows him",
-    "sure footed goats on a hill",
-    "<unk> is here",
-    "2 men on a bench",
-    "",
-]
+    "a man", "a black and white photo of a man", "a man takes a picture of a dog",
+    "The image shows.", "a man looking at the image of a dog: it shows him",
+    "sure footed goats on a hill", "<unk> is here", "2 men on a bench", "",
+]  # fmt: skip
+BEHOLD = "Behold a scene where a man walks"
 
 
 @pytest.mark.parametrize("text", CUT)
-def test_a_preamble_is_cut(text):
+def test_a_preamble_is_reported_and_cut(text):
+    assert preamble_of(text)
     assert without_preamble(text).lower() == CUT[text].lower()
 
 
 @pytest.mark.parametrize("text", WHOLE)
 def test_a_caption_without_one_stays(text):
     assert without_preamble(text) == text
-
-
-@pytest.mark.parametrize("text", CUT)
-def test_what_is_cut_is_what_was_reported(text):
-    assert preamble_of(text)
 
 
 @given(st.text(max_size=60))
@@ -67,10 +58,8 @@ def test_any_text_keeps_a_word_if_it_has_one(text):
 
 
 def test_every_phrase_is_a_pattern_with_a_source():
-    lines = csv.DictReader(
-        (files("bias_pipeline.text") / "phrases.csv").read_text("utf-8").splitlines()
-    )
-    for line in lines:
+    text = (files("bias_pipeline.text") / "phrases.csv").read_text("utf-8")
+    for line in csv.DictReader(text.splitlines()):
         re.compile(line["pattern"])
         assert line["source"], line
         assert line["kind"] in ("decline", "preamble", "hedge")
@@ -80,24 +69,22 @@ def test_a_refusal_with_a_description_behind_it_declines():
     assert declines(["I'm sorry, but I can't identify the people. A man rides."]).all()
 
 
-def test_a_beginning_of_a_third_of_the_captions_is_reported():
-    texts = ["Behold a scene where a man walks"] * 40 + ["a dog"] * 80
-    assert shared_opening(Captions.from_texts(texts)) == ("behold a scene where a man walks", 40)
-
-
-def test_the_longest_shared_beginning_counts():
-    texts = [f"Behold, a scene where {word}" for word in ("a", "the", "no", "one") * 30]
-    assert shared_opening(Captions.from_texts(texts)) == ("behold a scene where", 120)
-
-
-def test_a_beginning_of_less_than_a_third_is_not():
-    texts = ["Behold a scene where a man walks"] * 39 + ["a dog"] * 81
-    assert shared_opening(Captions.from_texts(texts)) == ("", 0)
-
-
-def test_two_words_are_no_phrase():
-    texts = [f"a man {i}" for i in range(200)]
-    assert shared_opening(Captions.from_texts(texts)) == ("", 0)
+@pytest.mark.parametrize(
+    ("texts", "opening", "count"),
+    [
+        ([BEHOLD] * 40 + ["a dog"] * 80, "behold a scene where a man walks", 40),
+        ([BEHOLD] * 39 + ["a dog"] * 81, "", 0),
+        (
+            [f"Behold, a scene where {word}" for word in ("a", "the", "no", "one") * 30],
+            "behold a scene where",
+            120,
+        ),
+        ([f"a man {i}" for i in range(200)], "", 0),
+    ],
+    ids=["of a third", "of less than a third", "the longest shared", "two words are no phrase"],
+)
+def test_a_shared_opening_of_a_third_of_the_captions_is_reported(texts, opening, count):
+    assert shared_opening(Captions.from_texts(texts)) == (opening, count)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """What of captions is scored: declined captions are absent, preambles are cut on both sides."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,28 +15,21 @@ from tests.corpora import make_corpus
 SORRY = "I'm sorry, but I can't identify the people in this image."
 
 
+def records(n: int = 20, declined: int = 0, text: str = "a man rides") -> list[Record]:
+    texts = [SORRY] * declined + [text] * (n - declined)
+    people = ("a picture of a man", SORRY)
+    return [Record(str(i), t, people, {"gender": "mf"[i % 2]}) for i, t in enumerate(texts)]
+
+
 def corpus(n: int = 20, declined: int = 0, text: str = "a man rides") -> Corpus:
-    return make_corpus(
-        [
-            Record(
-                str(i),
-                SORRY if i < declined else text,
-                ("a picture of a man", SORRY),
-                {"gender": "mf"[i % 2]},
-            )
-            for i in range(n)
-        ]
-    )
+    return make_corpus(records(n, declined, text))
 
 
-def test_a_declined_caption_is_absent():
+def test_a_declined_caption_is_absent_not_blank_and_people_s_stay():
     scored = ScoredText().of(corpus(declined=3))
-    assert len(scored.model) == 17
+    assert (len(scored.model), len(scored.human)) == (17, 40)
     assert declined_images(scored)[:3].all()
-
-
-def test_declined_captions_are_no_blank_ones():
-    assert ScoredText().of(corpus(declined=3)).blanks == corpus().blanks
+    assert scored.blanks == corpus().blanks
 
 
 def test_declined_captions_stay_if_asked():
@@ -45,27 +39,14 @@ def test_declined_captions_stay_if_asked():
     assert declined_images(scored).sum() == 3
 
 
-def test_captions_of_people_stay():
-    scored = ScoredText().of(corpus(declined=3))
-    assert len(scored.human) == 40
-
-
 def test_which_images_were_declined_is_part_of_the_digest():
-    records = list(corpus())
-    one, other = (
-        ScoredText().of(
-            make_corpus(
-                [
-                    Record(r.id, text, r.human, {"gender": "mf"[i % 2]})
-                    for i, r in enumerate(records)
-                    if (text := {first: SORRY, 1 - first: None}.get(i, r.model)) or True
-                ]
-            )
-        )
-        for first in (0, 1)
+    one, two, *rest = records()
+    first, second = (
+        ScoredText().of(make_corpus([replace(one, model=a), replace(two, model=b), *rest]))
+        for a, b in ((SORRY, None), (None, SORRY))
     )
-    assert one.model.digest == other.model.digest
-    assert one.digest != other.digest
+    assert first.model.digest == second.model.digest
+    assert first.digest != second.digest
 
 
 def test_a_corpus_without_any_is_as_it_was():
@@ -73,12 +54,9 @@ def test_a_corpus_without_any_is_as_it_was():
     assert ScoredText().of(raw).digest == raw.digest
 
 
-def test_above_the_limit_of_blanks_they_are_refused():
+def test_above_the_limit_of_blanks_they_are_refused_unless_it_is_raised():
     with pytest.raises(DataError, match=r"11 captions decline .* 55.0% are absent"):
         ScoredText().of(corpus(declined=11))
-
-
-def test_a_raised_limit_lets_them_pass():
     assert len(ScoredText().of(corpus(declined=11), blank_limit=0.6).model) == 9
 
 
@@ -88,24 +66,26 @@ def test_both_sides_lose_their_preambles():
     assert scored.human.text(0) == "a man"
 
 
-def test_preambles_are_noted_and_stay():
-    raw = corpus(text="The image depicts a man.")
+PREAMBLES = (
+    "20 of 20 captions and 20 of people's 40 open with a preamble, most often 'the image depicts'"
+)
+OPENING = "120 of 120 captions open with 'behold a scene where a man'"
+
+
+@pytest.mark.parametrize(
+    ("n", "text", "note"),
+    [(20, "The image depicts a man.", PREAMBLES), (120, "Behold a scene where a man", OPENING)],
+    ids=["preambles", "an unlisted opening"],
+)
+def test_what_captions_open_with_is_noted_and_stays(n, text, note):
+    raw = corpus(n, text=text)
     scored = ScoredText().of(raw)
     assert scored.digest == raw.digest
-    assert any(
-        "20 of 20 captions and 20 of people's 40 open with a preamble, most often "
-        "'the image depicts'" in note
-        for note in scored.notes
-    )
+    assert any(note in line for line in scored.notes)
 
 
 def test_few_preambles_are_not_noted():
     assert not ScoredText().of(corpus(text="a man")).notes
-
-
-def test_an_unlisted_opening_is_noted():
-    notes = ScoredText().of(corpus(n=120, text="Behold a scene where a man")).notes
-    assert any("120 of 120 captions open with 'behold a scene where a man'" in n for n in notes)
 
 
 def words(tmp_path: Path, *more: str) -> list[str]:
@@ -117,12 +97,8 @@ def words(tmp_path: Path, *more: str) -> list[str]:
     ]
     (tmp_path / "polite.json").write_text(json.dumps(captions))
     (root,) = (tmp_path / "scenes").iterdir()
-    return [
-        "dataset=coco",
-        f"dataset.attributes={root}/attributes.csv",
-        f"captioner={tmp_path}/polite.json",
-        *more,
-    ]
+    files = [f"dataset.attributes={root}/attributes.csv", f"captioner={tmp_path}/polite.json"]
+    return ["dataset=coco", *files, *more]
 
 
 def test_a_cell_reads_its_corpus_as_it_is_set(tmp_path):

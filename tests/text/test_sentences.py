@@ -59,34 +59,29 @@ def test_sentences_on_persons(text, expected):
     assert sentences_with(text, PERSON) == expected
 
 
+LONG = "A hall. A man sits. It is dark."
+
+
 def long() -> Corpus:
-    caption = "A hall. A man sits. It is dark."
-    return make_corpus(
-        [Record(str(i), caption, (caption, "a dog"), {"gender": "m"}) for i in range(3)]
-    )
+    return make_corpus([Record(str(i), LONG, (LONG, "a dog"), {"gender": "m"}) for i in range(3)])
 
 
 @pytest.mark.parametrize(
     ("unit", "expected"),
-    [
-        ("caption", "A hall. A man sits. It is dark."),
-        ("sentence", "A hall."),
-        ("subject", "A man sits."),
-    ],
+    [("caption", LONG), ("sentence", "A hall."), ("subject", "A man sits.")],
 )
 def test_both_sides_are_scored_by_the_same_unit(unit, expected):
     scored = ScoredText(unit=unit, subjects=Context("man")).of(long())
-    assert scored.model.text(0) == expected
-    assert scored.human.text(0) == expected
+    assert (scored.model.text(0), scored.human.text(0)) == (expected, expected)
     assert scored.human.text(1) == "a dog"
 
 
 def test_what_is_left_of_the_length_is_noted():
-    notes = ScoredText(unit="sentence").of(long()).notes
-    assert (
+    note = (
         "text.unit=sentence: words a caption that are scored: 2.0 of 8.0 (the captioner's), "
         "2.0 of 5.0 (people's)"
-    ) in notes
+    )
+    assert note in ScoredText(unit="sentence").of(long()).notes
 
 
 def test_a_preamble_is_cut_before_the_first_sentence():

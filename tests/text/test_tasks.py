@@ -55,14 +55,18 @@ def test_tasks_are_named_by_their_words_the_longest_first(text, tasks):
     assert named(text) == tasks
 
 
-def test_a_phrase_never_crosses_captions():
-    result = task_mentions(Captions.from_texts(["so hot", "dog"]), VOCABULARY, TASKS).toarray()
-    assert result.tolist() == [[0, 0, 0, 0, 0], [1, 0, 0, 0, 0]]
-
-
-def test_a_caption_counts_a_task_once():
-    text = "a dog and a puppy and two dogs"
-    assert task_mentions(Captions.from_texts([text]), VOCABULARY, TASKS).sum() == 1
+@pytest.mark.parametrize(
+    ("texts", "tasks", "mentions"),
+    [
+        (["so hot", "dog"], TASKS, [[0, 0, 0, 0, 0], [1, 0, 0, 0, 0]]),
+        (["a dog and a puppy and two dogs"], TASKS, [[1, 0, 0, 0, 0]]),
+        (["a car"], ("car", "dog"), [[1, 0]]),
+    ],
+    ids=["no phrase crosses captions", "a task counts once", "columns in the order asked for"],
+)
+def test_mentions(texts, tasks, mentions):
+    mentioned = task_mentions(Captions.from_texts(texts), VOCABULARY, tasks)
+    assert mentioned.toarray().tolist() == mentions
 
 
 @pytest.mark.parametrize("text", ["a hot dog", "two hot dogs"])
@@ -70,19 +74,15 @@ def test_phrases_of_excluded_tasks_still_take_their_words(text):
     assert named(text, tasks=("dog", "car")) == set()
 
 
-def test_columns_are_in_the_order_asked_for():
-    mentions = task_mentions(Captions.from_texts(["a car"]), VOCABULARY, ("car", "dog"))
-    assert mentions.toarray().tolist() == [[1, 0]]
-
-
 @pytest.mark.parametrize("texts", [[], [""], ["a dog"]])
 def test_there_may_be_no_tasks(texts):
     assert task_mentions(Captions.from_texts(texts), VOCABULARY, ()).shape == (len(texts), 0)
 
 
-@given(
-    st.lists(st.lists(st.sampled_from(["a", "hot", "dog", "train", "car", "puppy"]), max_size=6))
-)
+NAMES = st.sampled_from(["a", "hot", "dog", "train", "car", "puppy"])
+
+
+@given(st.lists(st.lists(NAMES, max_size=6)))
 @settings(deadline=None)
 def test_mentions_do_not_depend_on_the_other_captions(captions):
     texts = [" ".join(words) for words in captions]

@@ -16,42 +16,27 @@ def written(folder: Path, content: str | bytes, name: str = "tiny.txt") -> str:
     return str(path)
 
 
-def test_vectors_have_length_one(tmp_path):
-    vectors = word_vectors(written(tmp_path, LINES), {"puppy"})
-    assert vectors.units.tolist() == [pytest.approx([0.5**0.5, 0.5**0.5])]
+HALF = 0.5**0.5  # vectors have length one
 
 
-def test_words_without_a_vector_are_absent(tmp_path):
-    assert word_vectors(written(tmp_path, LINES), {"cat", "cow"}).words == ("cat",)
-
-
-def test_a_vector_of_zeros_has_no_direction(tmp_path):
-    assert word_vectors(written(tmp_path, "dog 0 0\ncat 0 2\n"), {"dog", "cat"}).words == ("cat",)
-
-
-def test_the_heading_line_of_fasttext_is_no_word(tmp_path):
-    path = written(tmp_path, "3 2\n" + LINES, "tiny.vec")
-    assert word_vectors(path, {"3", "dog"}).words == ("dog",)
-
-
-def test_a_number_is_a_word_where_there_is_no_heading(tmp_path):
-    assert word_vectors(written(tmp_path, "3 2 1\n" + "dog 1 1\n"), {"3"}).words == ("3",)
-
-
-def test_packed_files_are_read(tmp_path):
-    path = written(tmp_path, gzip.compress(LINES.encode()), "tiny.txt.gz")
-    assert word_vectors(path, {"dog"}).words == ("dog",)
-
-
-def test_the_first_line_of_a_repeated_word_counts(tmp_path):
-    path = written(tmp_path, "dog 1 0\ndog 0 1\n")
-    assert word_vectors(path, {"dog"}).units.tolist() == [[1, 0]]
-
-
-def test_an_entry_of_several_words_is_not_its_first(tmp_path):
-    """GloVe's largest file has some: "at name@domain.com" and its numbers."""
-    path = written(tmp_path, "cat 1 0\nat name@domain.com 0 1\nat 1 1\n")
-    assert word_vectors(path, {"at"}).units.tolist() == [pytest.approx([0.5**0.5, 0.5**0.5])]
+@pytest.mark.parametrize(
+    ("name", "content", "word", "units"),
+    [
+        ("tiny.txt", LINES, "puppy", [[HALF, HALF]]),
+        ("tiny.txt", LINES, "cow", []),
+        ("tiny.txt", "dog 0 0\ncat 0 2\n", "dog", []),  # zeros have no direction
+        ("tiny.vec", "3 2\n" + LINES, "3", []),  # fastText's heading is no word
+        ("tiny.vec", "3 2\n" + LINES, "dog", [[1, 0]]),
+        ("tiny.txt", "3 2 1\ndog 1 1\n", "3", [[2 / 5**0.5, 1 / 5**0.5]]),  # no heading
+        ("tiny.txt.gz", gzip.compress(LINES.encode()), "dog", [[1, 0]]),
+        ("tiny.txt", "dog 1 0\ndog 0 1\n", "dog", [[1, 0]]),  # the first of a repeated word
+        # GloVe's largest file has entries of several words
+        ("tiny.txt", "cat 1 0\nat name@domain.com 0 1\nat 1 1\n", "at", [[HALF, HALF]]),
+    ],
+)
+def test_vectors_are_read(name, content, word, units, tmp_path):
+    vectors = word_vectors(written(tmp_path, content, name), {word})
+    assert vectors.units.tolist() == [pytest.approx(unit) for unit in units]
 
 
 @pytest.mark.parametrize(
