@@ -28,7 +28,7 @@ HALF = 0.5**0.5  # vectors have length one
         ("tiny.vec", "3 2\n" + LINES, "3", []),  # fastText's heading is no word
         ("tiny.vec", "3 2\n" + LINES, "dog", [[1, 0]]),
         ("tiny.txt", "3 2 1\ndog 1 1\n", "3", [[2 / 5**0.5, 1 / 5**0.5]]),  # no heading
-        ("tiny.txt.gz", gzip.compress(LINES.encode()), "dog", [[1, 0]]),
+        ("tiny.txt.gz", gzip.compress(LINES.encode(), mtime=0), "dog", [[1, 0]]),
         ("tiny.txt", "dog 1 0\ndog 0 1\n", "dog", [[1, 0]]),  # the first of a repeated word
         # GloVe's largest file has entries of several words
         ("tiny.txt", "cat 1 0\nat name@domain.com 0 1\nat 1 1\n", "at", [[HALF, HALF]]),
