@@ -1,6 +1,5 @@
 """Long trainings go on where they were killed; the best epoch can be kept."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from bias_pipeline.attackers import neural, training
+from bias_pipeline.attackers import training
 from bias_pipeline.attackers.attacker import Attacker
 from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.attackers.recipe import Adam
@@ -25,22 +24,11 @@ EPOCHS = 5
 
 def probe(cache: Path | None = None, minutes: float | None = 0.0, **options: Any) -> NeuralProbe:
     """With dropout, whose random numbers must go on too."""
-    encoder = Recurrent(
-        cell="lstm", embedding_dim=16, hidden_dim=16, n_layers=1, bidirectional=False, dropout=0.3
-    )
     settings = {key: options.pop(key) for key in list(options) if key in ("select", "ensemble")}
     trainer = flags(precision="32-true", **{"max_epochs": EPOCHS, **options})
-    return NeuralProbe(
-        encoder,
-        Mlp([8], 0.3),
-        Adam(0.02),
-        32,
-        trainer,
-        processes=1,
-        cache=None if cache is None else str(cache),
-        checkpoint_minutes=minutes,
-        **settings,
-    )
+    kept = {"cache": None if cache is None else str(cache), "checkpoint_minutes": minutes}
+    net: tuple[Any, ...] = (Recurrent("lstm", 16, 16, 1, False, 0.3), Mlp([8], 0.3), Adam(0.02))
+    return NeuralProbe(*net, 32, trainer, processes=1, **kept, **settings)
 
 
 def checkpoint_files(cache: Path) -> list[Path]:
@@ -74,68 +62,67 @@ def interrupt(probe: NeuralProbe, killed: list[int], epoch: int, split: Split) -
     killed.clear()
 
 
+@pytest.fixture(scope="module")
+def uninterrupted() -> dict[str, Predictions]:
+    """What a training that nobody kills ends in, by the epoch that it keeps."""
+    return {s: probe(select=s).fit_predict(labelled(), validated(0)) for s in ("last", "best")}
+
+
 @pytest.mark.parametrize("epoch", [1, EPOCHS - 1])
 @pytest.mark.parametrize("select", ["last", "best"])
-def test_a_killed_training_ends_in_the_same_numbers(epoch, select, tmp_path, killed):
-    whole = probe(select=select).fit_predict(labelled(), validated(0))
+def test_a_killed_training_ends_in_the_same_numbers(epoch, select, tmp_path, killed, uninterrupted):
     built_probe = probe(tmp_path, select=select)
     interrupt(built_probe, killed, epoch, *validated(0))
     assert len(checkpoint_files(tmp_path)) == 1
-    assert same(built_probe.fit_predict(labelled(), validated(0)), whole)
+    assert same(built_probe.fit_predict(labelled(), validated(0)), uninterrupted[select])
     assert not checkpoint_files(tmp_path)
 
 
-def test_what_is_done_is_not_done_again(tmp_path, killed, monkeypatch):
-    built_probe = probe(tmp_path)
-    interrupt(built_probe, killed, 3, *splits(0))
+@pytest.fixture
+def checkpoint(tmp_path: Path, killed: list[int]) -> Path:
+    """Of a training that was killed after three epochs."""
+    interrupt(probe(tmp_path), killed, 3, *validated(0))
+    (path,) = checkpoint_files(tmp_path)
+    return path
+
+
+def gone_on(checkpoint: Path) -> Predictions:
+    return probe(checkpoint.parent.parent).fit_predict(labelled(), validated(0))
+
+
+def test_what_is_done_is_not_done_again(checkpoint, monkeypatch):
     begun: list[int] = []
     monkeypatch.setattr(
         Attacker, "on_train_epoch_start", lambda self: begun.append(self.current_epoch)
     )
-    built_probe.fit_predict(labelled(), splits(0))
+    gone_on(checkpoint)
     assert begun == [3, 4]
 
 
-def test_a_damaged_checkpoint_counts_as_absent(tmp_path, killed):
-    built_probe = probe(tmp_path)
-    interrupt(built_probe, killed, 3, *splits(0))
-    (path,) = checkpoint_files(tmp_path)
-    path.write_bytes(path.read_bytes()[:1000])
-    assert same(
-        built_probe.fit_predict(labelled(), splits(0)), probe().fit_predict(labelled(), splits(0))
-    )
+def of_another_network(path: Path) -> None:
+    content = torch.load(path, weights_only=True)
+    torch.save({**content, "state_dict": {"head.weight": torch.zeros(2, 2)}}, path)
 
 
-def test_a_checkpoint_with_code_is_not_opened(tmp_path, killed):
-    built_probe = probe(tmp_path)
-    interrupt(built_probe, killed, 3, *splits(0))
-    (path,) = checkpoint_files(tmp_path)
-    marker = tmp_path / "ran"
-    torch.save({"state_dict": _Runs(marker)}, path)
-    built_probe.fit_predict(labelled(), splits(0))
-    assert not marker.exists()
-
-
-def test_a_checkpoint_of_another_network_counts_as_absent(tmp_path, killed, caplog):
-    built_probe = probe(tmp_path)
-    interrupt(built_probe, killed, 3, *splits(0))
-    (path,) = checkpoint_files(tmp_path)
-    other = torch.load(path, weights_only=True)
-    other["state_dict"] = {"head.weight": torch.zeros(2, 2)}
-    torch.save(other, path)
-    assert same(
-        built_probe.fit_predict(labelled(), splits(0)), probe().fit_predict(labelled(), splits(0))
-    )
-    assert "a checkpoint of another network" in caplog.text
-
-
-def test_weights_alone_are_no_checkpoint(tmp_path, killed, caplog):
-    built_probe = probe(tmp_path)
-    interrupt(built_probe, killed, 3, *splits(0))
-    (path,) = checkpoint_files(tmp_path)
+def weights_alone(path: Path) -> None:
     torch.save(torch.load(path, weights_only=True)["state_dict"], path)
-    built_probe.fit_predict(labelled(), splits(0))
-    assert "not a checkpoint of a training: it lacks bias_pipeline, epoch" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("damage", "warning"),
+    [
+        (lambda path: path.write_bytes(path.read_bytes()[:1000]), ""),
+        (of_another_network, "a checkpoint of another network"),
+        (weights_alone, "not a checkpoint of a training: it lacks bias_pipeline, epoch"),
+    ],
+    ids=["cut", "of another network", "weights alone"],
+)
+def test_what_is_no_checkpoint_of_this_training_counts_as_absent(
+    damage, warning, checkpoint, caplog, uninterrupted
+):
+    damage(checkpoint)
+    assert same(gone_on(checkpoint), uninterrupted["last"])
+    assert warning in caplog.text
 
 
 class _Runs:
@@ -148,9 +135,15 @@ class _Runs:
         return Path.touch, (self.marker,)
 
 
-def test_a_short_training_writes_nothing(tmp_path, killed, monkeypatch):
-    built_probe = probe(tmp_path, minutes=60)
-    interrupt(built_probe, killed, 3, *splits(0))
+def test_a_checkpoint_with_code_is_not_opened(checkpoint, tmp_path):
+    marker = tmp_path / "ran"
+    torch.save({"state_dict": _Runs(marker)}, checkpoint)
+    gone_on(checkpoint)
+    assert not marker.exists()
+
+
+def test_a_short_training_writes_nothing(tmp_path, killed):
+    interrupt(probe(tmp_path, minutes=60), killed, 3, *splits(0))
     assert not checkpoint_files(tmp_path)
 
 
@@ -216,11 +209,6 @@ def test_the_best_epoch_is_asked(monkeypatch):
     assert prob == pytest.approx(min(recorded, key=lambda pair: pair[0])[1], abs=1e-6)
 
 
-def test_the_last_epoch_needs_no_validation():
-    one, other = (probe().fit_predict(labelled(), item) for item in (splits(0), splits(0)))
-    assert same(one, other)
-
-
 def test_the_best_epoch_needs_images_to_validate_on():
     with pytest.raises(UsageError, match=r"metric\.select=best needs .* split=ic2"):
         probe(select="best").fit_predict(labelled(), splits(0))
@@ -234,19 +222,13 @@ def test_attackers_trained_at_once_have_no_best_epoch():
 # A process that is killed.
 
 
-@pytest.fixture(scope="module")
-def _processes() -> Iterator[None]:
-    yield
-    neural._stop_workers()
-
-
 def fit(cache: Path, devices: int) -> Predictions:
     many = {"devices": devices, "strategy": "ddp"} if devices > 1 else {}
     return probe(cache, **many).fit_predict(labelled(), splits(0))
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("_processes")
+@pytest.mark.usefixtures("processes")
 @pytest.mark.parametrize("devices", [1, 2])
 def test_kill_9_costs_no_number(devices, tmp_path):
     function = "tests.attackers.test_best_checkpoint.fit"

@@ -1,7 +1,6 @@
 """Several processes train one attacker: as one would, and one prediction for every test caption."""
 
 import os
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bias_pipeline.attackers import neural, training
+from bias_pipeline.attackers import training
 from bias_pipeline.attackers.attacker import LengthBatches, SharedBatches
 from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.attackers.recipe import Adam
@@ -27,18 +26,9 @@ TWO = {"devices": 2, "strategy": "ddp"}
 
 def probe(**options: Any) -> NeuralProbe:
     """Without dropout, of which each process draws its own."""
-    encoder = Recurrent(
-        cell="lstm", embedding_dim=16, hidden_dim=16, n_layers=1, bidirectional=False, dropout=0.0
-    )
     trainer = flags(precision="32-true", **options)
-    return NeuralProbe(encoder, Mlp([8], 0.0), Adam(0.02), 32, trainer, processes=1)
-
-
-@pytest.fixture(scope="module")
-def _processes() -> Iterator[None]:
-    """Started once for the tests below."""
-    yield
-    neural._stop_workers()
+    net: tuple[Any, ...] = (Recurrent("lstm", 16, 16, 1, False, 0.0), Mlp([8], 0.0), Adam(0.02))
+    return NeuralProbe(*net, 32, trainer, processes=1)
 
 
 # What each process sees.
@@ -52,9 +42,8 @@ def test_shares_hold_each_row_once(n_rows, world):
 
 
 def batches(n_rows: int, batch_size: int) -> LengthBatches:
-    captions = Captions.from_texts(["a"] * n_rows)
     rows = np.arange(n_rows)
-    inputs = WordInputs(captions, rows)
+    inputs = WordInputs(Captions.from_texts(["a"] * n_rows), rows)
     return LengthBatches(inputs, rows, torch.arange(n_rows).float(), batch_size, seed=0)
 
 
@@ -76,7 +65,7 @@ def test_the_weighted_means_average_to_that_of_the_whole_batch(n_rows, batch_siz
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("_processes")
+@pytest.mark.usefixtures("processes")
 @pytest.mark.parametrize("data", [labelled(), labelled(3), tasks()], ids=["two", "three", "tasks"])
 def test_two_processes_predict_as_one(data):
     """Within what the order of float32 sums moves over three epochs: batches are the same."""
@@ -87,25 +76,19 @@ def test_two_processes_predict_as_one(data):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("_processes")
+@pytest.mark.usefixtures("processes")
 def test_the_account_holds_the_number_of_processes_that_pytorch_counted():
     training = probe(**TWO).fit_predict(labelled(), splits(0)).training
     assert (training.world_size, training.trained) == (2, 1)
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("_processes")
+@pytest.mark.usefixtures("processes")
 def test_a_process_that_dies_ends_the_training_of_all():
     """Otherwise the other one would wait for its gradients for ever."""
-    with pytest.raises(ResourceError, match="killed from outside"):
-        list(
-            _dying().train(labelled(), [neural.TrainingJob(0, np.arange(180), np.arange(180, 240))])
-        )
-
-
-def _dying() -> NeuralProbe:
     ranks(2).run(_die_when_rank_one_trains)
-    return probe(**TWO)
+    with pytest.raises(ResourceError, match="killed from outside"):
+        probe(**TWO).fit_predict(labelled(), splits(0))
 
 
 def _die_when_rank_one_trains(share: Share) -> None:
@@ -121,21 +104,21 @@ def _die_when_rank_one_trains(share: Share) -> None:
 # Flags.
 
 
-@pytest.mark.parametrize("devices", [0, -1, "auto", 1.5, True, []])
-def test_a_number_of_devices_is_asked_for(devices):
-    with pytest.raises(ValueError, match=r"trainer\.devices="):
-        world_size({"devices": devices})
-
-
-def test_several_machines_are_refused():
-    with pytest.raises(ValueError, match=r"spread seeds over jobs instead"):
-        world_size({"devices": 2, "num_nodes": 2})
+@pytest.mark.parametrize(
+    ("trainer", "message"),
+    [
+        *(({"devices": n}, r"trainer\.devices=") for n in (0, -1, "auto", 1.5, True, [])),
+        ({"devices": 2, "num_nodes": 2}, "spread seeds over jobs instead"),
+    ],
+)
+def test_a_number_of_devices_of_one_machine_is_asked_for(trainer, message):
+    with pytest.raises(ValueError, match=message):
+        world_size(trainer)
 
 
 def test_processes_for_seeds_and_for_devices_exclude_each_other():
-    trainer = flags(**TWO)
     with pytest.raises(ValueError, match="exclude each other"):
-        NeuralProbe(Recurrent("lstm", 4, 4, 1, False, 0.0), Mlp([4], 0.0), {}, 1, trainer, 2)
+        NeuralProbe(Recurrent("lstm", 4, 4, 1, False, 0.0), Mlp([4], 0.0), {}, 1, flags(**TWO), 2)
 
 
 @pytest.mark.parametrize(

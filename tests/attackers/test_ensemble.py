@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from bias_pipeline.attackers.attacker import Ensemble
 from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.attackers.probe import ProbeResult
 from bias_pipeline.attackers.recipe import Adam
-from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
+from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.encoders.base import WordEncoder, WordInputs
 from bias_pipeline.encoders.trained import Mlp, Recurrent, Transformer
@@ -46,10 +45,8 @@ def probe(
 
 def uneven(*seeds: int) -> list[Split]:
     """Splits with one to three batches fewer than the first has, and words of their own."""
-    return [
-        replace(split, train=split.train[: N_TRAIN - 40 * k])
-        for k, split in enumerate(splits(*seeds))
-    ]
+    lines = enumerate(splits(*seeds))
+    return [replace(split, train=split.train[: N_TRAIN - 40 * k]) for k, split in lines]
 
 
 def assert_alike(one: Sequence[Any], two: Sequence[Any]) -> None:
@@ -58,32 +55,22 @@ def assert_alike(one: Sequence[Any], two: Sequence[Any]) -> None:
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=TOLERANCE)
 
 
-@cache
-def _alone(encoder: str, head: str) -> Predictions:
-    return probe(1, ENCODERS[encoder], head).fit_predict(labelled(), splits(12))
-
-
-@pytest.mark.parametrize(
-    ("encoder", "head"),
-    [
-        ("lstm", "linear"),
-        ("bilstm", "mlp3"),
-        ("rnn", "mlp3"),
-        ("birnn", "linear"),
-        ("transformer", "mlp3"),
-    ],
-)
-def test_a_member_of_four_is_the_attacker_of_its_seed_alone(encoder, head):
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_a_member_of_four_is_the_attacker_of_its_seed_alone(encoder):
     """Dropout included: every member draws its own, in the order in which it draws alone."""
+    head = "linear" if encoder in ("lstm", "birnn") else "mlp3"
     four = probe(4, ENCODERS[encoder], head).fit_predict(labelled(), splits(*SEEDS))
-    assert_alike([four.probs[1]], _alone(encoder, head).probs)
+    alone = probe(1, ENCODERS[encoder], head).fit_predict(labelled(), splits(12))
+    assert_alike([four.probs[1]], alone.probs)
     assert np.abs(four.probs[0] - four.probs[1]).max() > 100 * TOLERANCE
 
 
 @pytest.mark.parametrize("data", [labelled(3), tasks()], ids=["three groups", "tasks"])
-def test_every_kind_of_question_is_asked_together(data):
+def test_every_kind_of_question_is_asked_together_with_the_losses_of_each_alone(data):
     together, alone = (probe(n).fit_predict(data, splits(0, 12)) for n in (2, 1))
     assert_alike(together.probs, alone.probs)
+    curves = ([line["train_loss"] for line in p.training.curves] for p in (together, alone))
+    assert_alike(*curves)
 
 
 @pytest.mark.parametrize(("encoder", "steps"), [("bilstm", 3), ("transformer", 1)])
@@ -114,14 +101,6 @@ def test_gradients_are_clipped_member_by_member():
     assert np.abs(alone.probs[0] - free.probs[0]).max() > 100 * TOLERANCE
 
 
-def test_losses_of_epochs_are_those_of_each_alone():
-    curves = []
-    for n in (2, 1):
-        predictions = probe(n).fit_predict(labelled(), splits(0, 12))
-        curves.append([line["train_loss"] for line in predictions.training.curves])
-    assert_alike(curves[0], curves[1])
-
-
 @pytest.fixture
 def ensembles(monkeypatch: pytest.MonkeyPatch) -> list[list[dict[str, torch.Tensor]]]:
     """First weights of the members of every ensemble that is trained."""
@@ -138,24 +117,21 @@ def ensembles(monkeypatch: pytest.MonkeyPatch) -> list[list[dict[str, torch.Tens
     return recorded
 
 
-def test_members_start_from_weights_of_their_own(ensembles):
-    probe(4, max_epochs=1).fit_predict(labelled(), splits(*SEEDS))
-    (members,) = ensembles
+@pytest.mark.parametrize(("size", "groups"), [(2, [2, 1]), (neural.EVERYONE, [3])])
+def test_attackers_are_put_together_as_told_each_with_weights_of_its_own(size, groups, ensembles):
+    probe(size, max_epochs=1).fit_predict(labelled(), splits(0, 12, 456))
+    assert [len(members) for members in ensembles] == groups
     for name in ("encoder.rnn.weight_hh_l0", "encoder.vectors.weight", "head.0.weight"):
-        values = [member[name] for member in members]
+        values = [member[name] for members in ensembles for member in members]
         assert not any(torch.allclose(values[0], other) for other in values[1:])
 
 
-@pytest.mark.parametrize(("size", "groups"), [(2, [2, 1]), (neural.EVERYONE, [3])])
-def test_attackers_are_put_together_as_told(size, groups, ensembles):
-    probe(size, max_epochs=1).fit_predict(labelled(), splits(0, 12, 456))
-    assert [len(members) for members in ensembles] == groups
-
-
-def test_a_gpu_trains_all_at_once_and_a_processor_each_alone():
-    assert probe(None, accelerator="gpu").ensemble == neural.EVERYONE
-    assert probe(None).ensemble == 1
-    assert probe(None, accelerator="gpu", devices=2).ensemble == 1
+@pytest.mark.parametrize(
+    ("trainer", "size"),
+    [({"accelerator": "gpu"}, neural.EVERYONE), ({}, 1), ({"accelerator": "gpu", "devices": 2}, 1)],
+)
+def test_a_gpu_trains_all_at_once_and_a_processor_or_several_gpus_each_alone(trainer, size):
+    assert probe(None, **trainer).ensemble == size
 
 
 @pytest.mark.parametrize("trainer", [{"precision": "16-mixed"}, {"devices": 2}])
@@ -190,9 +166,7 @@ def test_encoders_that_cannot_be_stacked_are_trained_one_by_one(ensembles):
     assert ensembles == []
 
 
-def test_a_member_that_fails_is_trained_again_and_the_others_stay(
-    monkeypatch,
-):
+def test_a_member_that_fails_is_trained_again_and_the_others_stay(monkeypatch):
     requested: list[list[int]] = []
     train = neural.train_ensemble
 

@@ -51,14 +51,10 @@ def test_the_same_attacker_comes_out(memory, data, steps):
     cut = built_probe.fit_predict(data, splits(0))
     assert max(sizes[2:]) <= 10
     np.testing.assert_allclose(cut.probs[0], whole.probs[0], rtol=0, atol=1e-3)
-
-
-def test_each_shortage_is_put_down(memory):
-    memory(10)
-    training = probe().fit_predict(labelled(), splits(0)).training
-    assert [event["then_parts"] for event in training.out_of_memory] == [2, 4]
-    assert training.out_of_memory[0]["seed"] == 0
-    assert training.out_of_memory[0]["error"] == FULL
+    # Each shortage is put down.
+    first, second = cut.training.out_of_memory
+    assert (first["seed"], first["error"]) == (0, FULL)
+    assert (first["then_parts"], second["then_parts"]) == (2, 4)
 
 
 def test_other_errors_are_not_taken_for_a_shortage(monkeypatch):
@@ -80,18 +76,14 @@ def recipe(**changed: Any) -> Recipe:
     return replace(probe().recipe, **changed)
 
 
-def test_the_processor_comes_after_the_smallest_batches_of_a_gpu():
+def test_the_processor_comes_after_the_smallest_batches_of_a_gpu_where_it_may_be_left():
     gpu = flags(accelerator="gpu", devices=[0, 3], precision="16-mixed")
     last = smaller(recipe(trainer=gpu, parts=32))
     assert last is not None
     assert last.parts == 1
     chosen = {key: last.trainer[key] for key in ("accelerator", "devices", "precision")}
     assert chosen == {"accelerator": "cpu", "devices": 2, "precision": None}
-
-
-def test_a_gpu_need_not_be_left():
-    built_recipe = recipe(trainer=flags(accelerator="gpu"), parts=32, may_leave_gpu=False)
-    assert smaller(built_recipe) is None
+    assert smaller(recipe(trainer=gpu, parts=32, may_leave_gpu=False)) is None
 
 
 def test_parts_double_up_to_single_captions():

@@ -60,39 +60,29 @@ def test_a_caption_is_a_vector_of_the_size_told(name):
 
 
 @every_encoder
-def test_a_longer_caption_in_the_batch_changes_nothing(name):
-    together, alone = (encoded(net(name), item)[0] for item in ([SHORT, LONG], [SHORT]))
-    torch.testing.assert_close(together, alone, rtol=0, atol=1e-6)
-
-
-@every_encoder
-def test_padding_changes_nothing(name):
-    wide, narrow = (encoded(net(name), [SHORT], width) for width in (12, 0))
-    torch.testing.assert_close(wide, narrow, rtol=0, atol=1e-6)
-
-
-@every_encoder
-def test_the_order_of_captions_changes_nothing(name):
-    one, two = (encoded(net(name), item) for item in ([SHORT, LONG], [LONG, SHORT]))
-    torch.testing.assert_close(one, two.flip(0), rtol=0, atol=1e-6)
+@pytest.mark.parametrize(
+    ("captions", "row", "width"),
+    [([SHORT, LONG], 0, 0), ([LONG, SHORT], 1, 0), ([SHORT], 0, 12)],
+    ids=["a longer caption after it", "before it", "padding"],
+)
+def test_what_else_is_in_the_batch_changes_nothing(name, captions, row, width):
+    built_net = net(name)
+    alone, beside = encoded(built_net, [SHORT])[0], encoded(built_net, captions, width)[row]
+    torch.testing.assert_close(beside, alone, rtol=0, atol=1e-6)
 
 
 @every_encoder
 def test_the_order_of_words_counts(name):
-    one, two = (encoded(net(name), [item]) for item in (SHORT, SHORT[::-1]))
+    one, two = encoded(net(name), [SHORT, SHORT[::-1]])
     assert not torch.allclose(one, two)
 
 
 @every_encoder
-def test_unknown_words_and_padding_start_as_zero(name):
-    weight = net(name).vectors.weight
+def test_known_words_start_as_random_normal_vectors_and_special_ones_as_zero(name):
+    weight = net(name, 2000).vectors.weight
+    known = weight[N_SPECIAL:]
+    assert (known.mean().item(), known.std().item()) == pytest.approx((0, 1), abs=0.05)
     assert not weight[[UNKNOWN, PAD]].any()
-
-
-@every_encoder
-def test_known_words_start_as_random_normal_vectors(name):
-    weight = net(name, 2000).vectors.weight[N_SPECIAL:]
-    assert (weight.mean().item(), weight.std().item()) == pytest.approx((0, 1), abs=0.05)
 
 
 @every_encoder
@@ -140,15 +130,17 @@ def test_heads_have_one_and_three_layers(hidden, n_linear):
     assert sum(isinstance(layer, nn.Linear) for layer in head) == n_linear
 
 
-def test_an_unknown_cell_is_refused():
-    with pytest.raises(UsageError, match="cell='lsmt' must be one of lstm, rnn"):
-        Recurrent("lsmt")
-
-
-@pytest.mark.parametrize(("n_heads", "embedding_dim"), [(3, 64), (1, 61)])
-def test_sizes_that_do_not_fit_are_refused(n_heads, embedding_dim):
-    with pytest.raises(UsageError, match=rf"embedding_dim={embedding_dim} must be even"):
-        Transformer(n_heads, embedding_dim=embedding_dim)
+@pytest.mark.parametrize(
+    ("encoder", "options", "message"),
+    [
+        (Recurrent, {"cell": "lsmt"}, "cell='lsmt' must be one of lstm, rnn"),
+        (Transformer, {"n_heads": 3, "embedding_dim": 64}, "embedding_dim=64 must be even"),
+        (Transformer, {"n_heads": 1, "embedding_dim": 61}, "embedding_dim=61 must be even"),
+    ],
+)
+def test_an_unknown_cell_and_sizes_that_do_not_fit_are_refused(encoder, options, message):
+    with pytest.raises(UsageError, match=message):
+        encoder(**options)
 
 
 # The attacker: outputs to predictions and loss.
@@ -165,50 +157,43 @@ def attacker(*, exclusive: bool) -> Attacker:
     return Attacker(Given(), nn.Identity(), exclusive=exclusive, optimizer=Adam(0.1))
 
 
-def predictions(outputs: list[list[int]], *, exclusive: bool) -> list[list[float]]:
-    probabilities = attacker(exclusive=exclusive).probabilities(tokens=torch.tensor(outputs))
-    return probabilities.tolist()
-
-
 def sigmoid(x: float) -> float:
     return 1 / (1 + math.exp(-x))
 
 
-def test_one_output_is_the_probability_of_the_last_of_two_groups():
-    (prediction,) = predictions([[2]], exclusive=True)
-    assert prediction == pytest.approx([sigmoid(-2), sigmoid(2)])
+SOFTMAX = [math.exp(x) / sum(map(math.exp, (0, 1, 3))) for x in (0, 1, 3)]
 
 
-def test_three_outputs_are_a_softmax():
-    (prediction,) = predictions([[0, 1, 3]], exclusive=True)
-    assert prediction == pytest.approx(np.exp([0, 1, 3]) / np.exp([0, 1, 3]).sum())
+@pytest.mark.parametrize(
+    ("outputs", "exclusive", "expected"),
+    [
+        ([2], True, [sigmoid(-2), sigmoid(2)]),
+        ([0, 1, 3], True, SOFTMAX),
+        ([0, 1, 3], False, [sigmoid(0), sigmoid(1), sigmoid(3)]),
+    ],
+    ids=["of the last of two groups", "a softmax", "of tasks, a sigmoid each"],
+)
+def test_outputs_become_probabilities(outputs, exclusive, expected):
+    built_attacker = attacker(exclusive=exclusive)
+    (prediction,) = built_attacker.probabilities(tokens=torch.tensor([outputs])).tolist()
+    assert prediction == pytest.approx(expected)
 
 
-def test_outputs_of_tasks_are_a_sigmoid_each():
-    (prediction,) = predictions([[0, 1, 3]], exclusive=False)
-    assert prediction == pytest.approx([sigmoid(x) for x in (0, 1, 3)])
-
-
-def loss(outputs: list[list[int]], targets: object, *, exclusive: bool) -> float:
+@pytest.mark.parametrize(
+    ("outputs", "targets", "exclusive", "likely"),
+    [
+        ([[2], [2]], [1, 0], True, [sigmoid(2), sigmoid(-2)]),
+        ([[0, 1, 3]], [2], True, [SOFTMAX[2]]),
+        ([[2, -1]], [[1, 1]], False, [sigmoid(2), sigmoid(-1)]),
+    ],
+    ids=["two groups", "three groups", "tasks"],
+)
+def test_the_loss_is_cross_entropy(outputs, targets, exclusive, likely):
     built_attacker = attacker(exclusive=exclusive)
     built_attacker.log = lambda *_, **__: None
     batch = Batch({"tokens": torch.tensor(outputs)}, torch.tensor(targets))
-    return built_attacker.training_step(batch, 0).item()
-
-
-def test_the_loss_of_two_groups_is_cross_entropy():
-    result = loss([[2], [2]], [1, 0], exclusive=True)
-    assert result == pytest.approx(-(math.log(sigmoid(2)) + math.log(sigmoid(-2))) / 2)
-
-
-def test_the_loss_of_three_groups_is_cross_entropy():
-    total = sum(map(math.exp, (0, 1, 3)))
-    assert loss([[0, 1, 3]], [2], exclusive=True) == pytest.approx(-math.log(math.exp(3) / total))
-
-
-def test_the_loss_of_tasks_is_the_mean_of_theirs():
-    result = loss([[2, -1]], [[1, 1]], exclusive=False)
-    assert result == pytest.approx(-(math.log(sigmoid(2)) + math.log(sigmoid(-1))) / 2)
+    expected = -sum(map(math.log, likely)) / len(likely)
+    assert built_attacker.training_step(batch, 0).item() == pytest.approx(expected)
 
 
 def test_settings_of_the_optimiser_reach_adam():

@@ -97,41 +97,28 @@ def accuracy(predictions: Predictions) -> float:
 # What attackers learn.
 
 
-@pytest.mark.parametrize("head", HEADS)
-@pytest.mark.parametrize("encoder", ENCODERS)
-def test_a_planted_word_is_learnt(encoder, head):
-    predictions = probe(encoder, head).fit_predict(labelled(), splits())
-    assert accuracy(predictions) > 0.95
-
-
-@pytest.mark.parametrize("head", HEADS)
-def test_three_groups_are_learnt(head):
-    predictions = probe(head=head).fit_predict(labelled(3), splits())
+@pytest.mark.parametrize(
+    ("encoder", "head", "n_classes"),
+    [*((e, h, 2) for e in ENCODERS for h in HEADS), *(("lstm", h, 3) for h in HEADS)],
+)
+def test_a_planted_word_is_learnt(encoder, head, n_classes):
+    predictions = probe(encoder, head).fit_predict(labelled(n_classes), splits())
     assert accuracy(predictions) > 0.95
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_predictions_on_groups_sum_to_one(n_classes):
-    predictions = probe().fit_predict(labelled(n_classes), splits())
-    np.testing.assert_allclose(predictions.probs[0].sum(axis=1), 1, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_predictions_hold_every_group_and_test_caption(n_classes):
-    predictions = probe().fit_predict(labelled(n_classes), splits())
-    assert predictions.probs[0].shape == (N - N_TRAIN, n_classes)
+def test_predictions_hold_every_group_and_test_caption_and_sum_to_one(n_classes):
+    (probs,) = probe().fit_predict(labelled(n_classes), splits()).probs
+    assert probs.shape == (N - N_TRAIN, n_classes)
+    np.testing.assert_allclose(probs.sum(axis=1), 1, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("encoder", ["lstm", "transformer1"])
-def test_independent_tasks_are_learnt(encoder):
-    predictions = probe(encoder, lr=0.005, trainer=flags(max_epochs=8)).fit_predict(
-        tasks(), splits()
-    )
+def test_independent_tasks_are_learnt_and_do_not_exclude_each_other(encoder):
+    built_probe = probe(encoder, lr=0.005, trainer=flags(max_epochs=8))
+    predictions = built_probe.fit_predict(tasks(), splits())
     assert np.mean((predictions.probs[0] > 0.5) == predictions.truth[0]) > 0.95
-
-
-def test_predictions_on_tasks_do_not_exclude_each_other():
-    both = probe().fit_predict(tasks(), splits()).probs[0].sum(axis=1)
+    both = predictions.probs[0].sum(axis=1)
     assert both.min() < 0.5 < 1.5 < both.max()
 
 
@@ -160,15 +147,12 @@ def test_one_of_four_seeds_predicts_as_it_does_alone(encoder):
     np.testing.assert_array_equal(together.probs[1], alone.probs[0])
 
 
-def test_the_order_of_seeds_changes_nothing():
-    one = probe().fit_predict(labelled(), splits(0, 12))
-    two = probe().fit_predict(labelled(), splits(12, 0))
-    np.testing.assert_array_equal(one.probs[0], two.probs[1])
-
-
-def test_seeds_have_predictions_of_their_own():
-    predictions = probe().fit_predict(labelled(), splits(0, 12))
-    assert not np.allclose(predictions.probs[0], predictions.probs[1])
+def test_seeds_have_predictions_of_their_own_in_whatever_order():
+    one, two = (
+        probe().fit_predict(labelled(), splits(*seeds)).probs for seeds in ((0, 12), (12, 0))
+    )
+    np.testing.assert_array_equal(one[0], two[1])
+    assert not np.allclose(one[0], one[1])
 
 
 @pytest.fixture
@@ -190,31 +174,21 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[tuple[dict[str, Any], dict[
 
 
 @pytest.mark.parametrize("encoder", ["lstm", "transformer1"])
-def test_seeds_start_from_weights_of_their_own(encoder, trained):
-    probe(encoder).fit_predict(labelled(), splits(0, 12))
-    (one, _), (two, _) = trained
+def test_a_seed_starts_from_weights_of_its_own_and_from_the_same_again(encoder, trained):
+    probe(encoder, trainer=flags(max_epochs=1)).fit_predict(labelled(), splits(0, 12, 0))
+    (one, _), (two, _), (again, _) = trained
     assert not torch.equal(one["head.0.weight"], two["head.0.weight"])
-
-
-def test_a_seed_starts_from_the_same_weights_again(trained):
-    probe().fit_predict(labelled(), splits(0, 12, 0))
-    (one, _), _, (two, _) = trained
-    assert all(torch.equal(one[name], two[name]) for name in one)
-
-
-def test_every_weight_is_trained_but_those_of_special_words(trained):
-    probe().fit_predict(labelled(), splits())
-    ((before, after),) = trained
-    assert all(not torch.equal(before[name], after[name]) for name in before)
+    assert all(torch.equal(one[name], again[name]) for name in one)
 
 
 @pytest.mark.parametrize("change", [lambda i, text: text, without_words])
 @pytest.mark.parametrize("encoder", ["lstm", "transformer1"])
-@pytest.mark.parametrize("when", [0, 1])
-def test_unknown_words_are_zero_before_and_after_training(encoder, when, change, trained):
+def test_every_weight_is_trained_but_unknown_words_stay_zero(encoder, change, trained):
     probe(encoder).fit_predict(labelled(change=change), splits())
-    vectors = trained[0][when]["encoder.vectors.weight"]
-    assert not vectors[[UNKNOWN, PAD]].any()
+    ((before, after),) = trained
+    assert [name for name in before if torch.equal(before[name], after[name])] == []
+    for weights in (before, after):
+        assert not weights["encoder.vectors.weight"][[UNKNOWN, PAD]].any()
 
 
 def test_test_captions_alone_bring_no_words(trained):
@@ -227,39 +201,27 @@ def test_test_captions_alone_bring_no_words(trained):
 # Vocabulary and batches.
 
 
+def test_words_are_numbered_by_frequency_then_alphabet_after_the_special_ones():
+    captions = Captions.from_texts(["e b a c a b a d", "f f f f", "a b c d e f"])
+    inputs = WordInputs(captions, np.array([0]))
+    tokens = inputs.batch(np.array([2]))["tokens"]
+    assert tokens.tolist() == [[2, 3, 4, 5, 6, UNKNOWN]]
+    assert inputs.size == 2 + 5
+
+
 @pytest.mark.parametrize(
-    ("word", "number"),
-    [("a", 2), ("b", 3), ("c", 4), ("d", 5), ("e", 6), ("f", UNKNOWN)],
+    ("texts", "rows", "tokens", "lengths"),
+    [
+        (["a a b", "a"], [0, 1], [[2, 2, 3], [2, PAD, PAD]], [3, 1]),
+        (["a a", ""], [0, 1], [[2, 2], [PAD, PAD]], [2, 1]),
+        (["a a b", "a", "b b a"], [2, 0], [[3, 3, 2], [2, 2, 3]], [3, 3]),
+    ],
+    ids=["a short caption", "one without words", "in the order asked for"],
 )
-def test_words_are_numbered_by_frequency_then_alphabet(word, number):
-    captions = Captions.from_texts(["e b a c a b a d", "f f f f", word])
-    tokens = WordInputs(captions, np.array([0])).batch(np.array([2]))["tokens"]
-    assert tokens.tolist() == [[number]]
-
-
-def test_a_vocabulary_counts_its_special_words():
-    assert WordInputs(Captions.from_texts(["a b a", "c"]), np.array([0])).size == 4
-
-
-def padded(texts: list[str]) -> tuple[list[list[int]], list[int]]:
-    captions = Captions.from_texts(texts)
-    rows = np.arange(len(texts))
-    batch = WordInputs(captions, rows).batch(rows)
-    return batch["tokens"].tolist(), batch["lengths"].tolist()
-
-
-def test_short_captions_are_padded():
-    assert padded(["a a b", "a"]) == ([[2, 2, 3], [2, PAD, PAD]], [3, 1])
-
-
-def test_a_caption_without_words_is_one_pad():
-    assert padded(["a a", ""]) == ([[2, 2], [PAD, PAD]], [2, 1])
-
-
-def test_rows_are_padded_in_the_order_asked_for():
-    captions = Captions.from_texts(["a a b", "a", "b b a"])
-    tokens = WordInputs(captions, np.arange(3)).batch(np.array([2, 0]))["tokens"]
-    assert tokens.tolist() == [[3, 3, 2], [2, 2, 3]]
+def test_captions_are_padded(texts, rows, tokens, lengths):
+    inputs = WordInputs(Captions.from_texts(texts), np.arange(len(texts)))
+    batch = inputs.batch(np.array(rows))
+    assert (batch["tokens"].tolist(), batch["lengths"].tolist()) == (tokens, lengths)
 
 
 def batches(lengths: list[int], batch_size: int, pool: int = 100, seed: int = 0) -> LengthBatches:
@@ -274,17 +236,15 @@ LENGTHS = st.lists(st.integers(1, 9), min_size=1, max_size=60)
 
 @given(LENGTHS, st.integers(1, 9), st.integers(1, 4))
 @settings(deadline=None)
-def test_an_epoch_holds_every_caption_once(lengths, size, pool):
-    for _ in range(2):
-        rows = torch.cat([batch.targets for batch in batches(lengths, size, pool)])
-        assert sorted(rows.tolist()) == list(range(len(lengths)))
-
-
-@given(LENGTHS, st.integers(1, 9), st.integers(1, 4))
-@settings(deadline=None)
-def test_there_are_as_many_batches_as_said(lengths, size, pool):
+def test_an_epoch_holds_every_caption_once_in_batches_as_wide_as_their_longest(lengths, size, pool):
     built_batches = batches(lengths, size, pool)
-    assert len(list(built_batches)) == len(built_batches)
+    for _ in range(2):
+        epoch = list(built_batches)
+        assert len(epoch) == len(built_batches)
+        assert sorted(torch.cat([b.targets for b in epoch]).tolist()) == list(range(len(lengths)))
+        for batch in epoch:
+            longest = int(batch.inputs["lengths"].max())
+            assert batch.inputs["tokens"].shape == (len(batch.targets), longest)
 
 
 @given(LENGTHS, st.integers(1, 9))
@@ -298,47 +258,25 @@ def test_a_pool_is_sorted_by_length(lengths, size):
     assert all(one[1] <= two[0] for one, two in itertools.pairwise(ordered))
 
 
-@given(LENGTHS, st.integers(1, 9), st.integers(1, 4))
-@settings(deadline=None)
-def test_a_batch_is_as_wide_as_its_longest_caption(lengths, size, pool):
-    for batch in batches(lengths, size, pool):
-        longest = int(batch.inputs["lengths"].max())
-        assert batch.inputs["tokens"].shape == (len(batch.targets), longest)
-
-
 def test_batches_of_an_epoch_are_shuffled():
     lines = [int(batch.inputs["lengths"].max()) for batch in batches(list(range(1, 41)), 4)]
     assert lines != sorted(lines)
 
 
-def test_every_epoch_has_batches_of_its_own():
-    built_batches = batches([3] * 40, 8)
-    one, two = ([batch.targets.tolist() for batch in built_batches] for _ in range(2))
+def test_a_seed_decides_the_batches_of_every_epoch():
+    def epochs() -> list[list[list[int]]]:
+        built_batches = batches([3] * 40, 8, seed=7)
+        return [[batch.targets.tolist() for batch in built_batches] for _ in range(2)]
+
+    one, two = epochs()
     assert one != two
+    assert epochs() == [one, two]
 
 
-def test_a_seed_decides_the_batches():
-    one, two = (
-        [batch.targets.tolist() for batch in batches([3] * 40, 8, seed=7)] for _ in range(2)
-    )
-    assert one == two
-
-
-@pytest.fixture(scope="module")
-def relic_gender() -> list[tuple[int, int]]:
-    """Size and longest caption of the batches of the published gender training."""
+def test_the_published_gender_training_has_94_steps_an_epoch_the_partial_one_of_the_longest():
     lengths = np.random.default_rng(0).integers(4, 20, 5966).tolist()
-    return [
-        (len(batch.targets), int(batch.inputs["lengths"].max())) for batch in batches(lengths, 64)
-    ]
-
-
-def test_the_published_gender_training_has_94_steps_an_epoch(relic_gender):
-    assert len(relic_gender) == 94
-
-
-def test_its_partial_batch_holds_the_14_longest_captions(relic_gender):
-    assert min(relic_gender) == (14, 19)
+    sizes = [(len(b.targets), int(b.inputs["lengths"].max())) for b in batches(lengths, 64)]
+    assert (len(sizes), min(sizes)) == (94, (14, 19))
 
 
 # Failures.
@@ -355,11 +293,8 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
         def spoiled(recipe: Any, data: LabelledCaptions, job: TrainingJob) -> ProbeResult:
             seeds.append(job.seed)
             trained = train(recipe, data, job)
-            return (
-                ProbeResult(np.full_like(trained.probs, prediction))
-                if len(seeds) <= times
-                else trained
-            )
+            failed = ProbeResult(np.full_like(trained.probs, prediction))
+            return failed if len(seeds) <= times else trained
 
         monkeypatch.setattr(neural, "train_attacker", spoiled)
         return seeds
@@ -367,54 +302,41 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
     return prepare
 
 
-BAD = pytest.mark.parametrize("prediction", [np.nan, np.inf, 0.5])
+QUICK = {"trainer": flags(max_epochs=1)}
 
 
-@BAD
-def test_a_failed_attacker_is_trained_again_from_the_next_derived_seed(failing, prediction):
+@pytest.mark.parametrize("prediction", [np.nan, np.inf, 0.5])
+def test_a_failed_attacker_is_trained_again_and_never_averaged_in(failing, prediction, caplog):
+    """From the next derived seed."""
+    retries = [derived_seed("retry", 12, attempt) for attempt in (1, 2)]
+    alone = probe(**QUICK).fit_predict(labelled(), splits(retries[1]))
     seeds = failing(2, prediction)
-    probe().fit_predict(labelled(), splits(12))
-    assert seeds == [12, derived_seed("retry", 12, 1), derived_seed("retry", 12, 2)]
-
-
-@BAD
-def test_a_failed_attacker_is_never_averaged_in(failing, prediction):
-    failing(1, prediction)
-    predictions = probe().fit_predict(labelled(), splits(12))
-    alone = probe().fit_predict(labelled(), splits(derived_seed("retry", 12, 1)))
+    predictions = probe(**QUICK).fit_predict(labelled(), splits(12))
+    assert seeds == [12, *retries]
     np.testing.assert_array_equal(predictions.probs[0], alone.probs[0])
+    assert "model, seed 12: 2 attackers failed" in caplog.text
 
 
 def test_a_retried_attacker_keeps_its_seeds_name(failing):
     failing(1)
-    assert probe().fit_predict(labelled(), splits(12)).seeds == (12,)
+    assert probe(**QUICK).fit_predict(labelled(), splits(12)).seeds == (12,)
 
 
 def test_other_seeds_are_not_touched_by_a_failure(failing):
-    alone = probe().fit_predict(labelled(), splits(0))
+    alone = probe(**QUICK).fit_predict(labelled(), splits(0))
     failing(1)
-    predictions = probe().fit_predict(labelled(), splits(12, 0))
+    predictions = probe(**QUICK).fit_predict(labelled(), splits(12, 0))
     np.testing.assert_array_equal(predictions.probs[1], alone.probs[0])
 
 
-def test_failures_are_counted_in_the_log(failing, caplog):
-    failing(2)
-    probe().fit_predict(labelled(), splits(12))
-    assert "model, seed 12: 2 attackers failed" in caplog.text
-
-
-def test_after_three_failures_it_is_given_up(failing):
+def test_after_three_failures_it_is_given_up_and_nothing_is_kept(failing, tmp_path):
     seeds = failing(9)
-    with pytest.raises(DataError, match="seed 12: 3 attackers in a row"):
-        probe().fit_predict(labelled(), splits(12))
+    with pytest.raises(DataError, match="seed 12: 3 attackers in a row") as refused:
+        probe(cache=str(tmp_path), **QUICK).fit_predict(labelled(), splits(12))
     assert len(seeds) == ATTEMPTS == 3
-
-
-@pytest.mark.parametrize("key", [r"probe\.optimizer\.lr", r"trainer\.max_epochs"])
-def test_the_error_names_what_to_change(failing, key):
-    failing(9)
-    with pytest.raises(DataError, match=key):
-        probe().fit_predict(labelled(), splits())
+    for key in ("probe.optimizer.lr", "trainer.max_epochs"):  # what to change
+        assert key in str(refused.value)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_diverging_attacker_is_given_up():
@@ -426,13 +348,6 @@ def test_equal_captions_may_have_equal_predictions(failing):
     seeds = failing(0)
     probe().fit_predict(labelled(change=lambda i, text: "a dog"), splits(12))
     assert seeds == [12]
-
-
-def test_failed_predictions_are_not_kept(failing, tmp_path):
-    failing(9)
-    with pytest.raises(DataError):
-        probe(cache=str(tmp_path)).fit_predict(labelled(), splits())
-    assert list(tmp_path.iterdir()) == []
 
 
 # What identifies predictions, and where they come from.
@@ -464,29 +379,19 @@ def test_a_spec_is_plain_data(encoder):
     assert json.loads(json.dumps(spec)) == spec
 
 
-def test_predictions_come_from_the_cache(failing, tmp_path):
+def test_predictions_come_from_the_cache_as_they_were_with_losses_that_fell(failing, tmp_path):
+    """Losses are the mean over an epoch's captions, of every epoch."""
     seeds = failing(0)
-    for requested in ((0, 12), (12, 0, 456)):
+    lines = [
         probe(cache=str(tmp_path)).fit_predict(labelled(), splits(*requested))
+        for requested in ((0, 12), (12, 0, 456))
+    ]
     assert seeds == [0, 12, 456]
-
-
-def test_cached_predictions_equal_fresh_ones(tmp_path):
-    fresh, again = (
-        probe(cache=str(tmp_path)).fit_predict(labelled(), splits()).probs[0] for _ in range(2)
-    )
-    np.testing.assert_array_equal(fresh, again)
-
-
-def test_losses_fall_and_are_kept_with_the_predictions(tmp_path):
-    """The mean over an epoch's captions, of every epoch, also where nothing is trained anew."""
-    curves = []
-    for _ in range(2):
-        predictions = probe(cache=str(tmp_path)).fit_predict(labelled(), splits())
-        curves.append(predictions.training.curves)
-    assert [line["epoch"] for line in curves[0]] == [1, 2, 3]
-    assert curves[0][0]["train_loss"] > curves[0][2]["train_loss"]
-    assert curves[0] == curves[1]
+    np.testing.assert_array_equal(lines[0].probs[0], lines[1].probs[1])
+    curves, again = ([x for x in one.training.curves if x["seed"] == 0] for one in lines)
+    assert curves == again
+    assert [line["epoch"] for line in curves] == [1, 2, 3]
+    assert curves[0]["train_loss"] > curves[2]["train_loss"]
 
 
 @pytest.mark.parametrize(
@@ -502,30 +407,19 @@ def test_the_default_precision_fits_the_processor():
     assert loop.precision(flags()) == wanted
 
 
-@pytest.fixture(scope="module")
-def started() -> Iterator[None]:
-    """Processes are started once for the tests below: they import PyTorch, which takes seconds."""
-    yield
-    neural._stop_workers()
-
-
 @pytest.mark.slow
-@pytest.mark.usefixtures("started")
+@pytest.mark.usefixtures("processes")
 def test_two_processes_predict_as_one_does():
-    one = probe(processes=1).fit_predict(labelled(), splits(0, 12))
-    two = probe(processes=2).fit_predict(labelled(), splits(0, 12))
+    one, two = (probe(processes=n).fit_predict(labelled(), splits(0, 12)) for n in (1, 2))
     np.testing.assert_array_equal(one.probs, two.probs)
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("started")
+@pytest.mark.usefixtures("processes")
 def test_trainings_that_nobody_waits_for_are_ended():
     """The first attacker has few captions; the second still trains when the first is done."""
     rows = np.arange(N)
-    jobs = [
-        TrainingJob(0, rows[:4], rows[N_TRAIN:]),
-        TrainingJob(12, rows[:N_TRAIN], rows[N_TRAIN:]),
-    ]
+    jobs = [TrainingJob(seed, rows[:n], rows[N_TRAIN:]) for seed, n in ((0, 4), (12, N_TRAIN))]
     built_probe = probe(batch_size=8, trainer=flags(max_epochs=200), processes=2)
     predictions = built_probe.train(labelled(), jobs)
     next(predictions)
@@ -541,9 +435,7 @@ def test_an_error_survives_the_way_between_processes():
     assert (type(error), str(error)) == (DataError, "diverged")
 
 
-def test_a_process_ended_from_outside_is_a_want_of_resources(
-    monkeypatch,
-):
+def test_a_process_ended_from_outside_is_a_want_of_resources(monkeypatch):
     class Broken:
         def map(self, *_: object) -> Iterator[tuple[Float64Array, int]]:
             raise BrokenProcessPool
@@ -580,17 +472,9 @@ def test_an_interrupted_training_is_an_interrupt(monkeypatch):
 
 
 TINY = (
-    "metric=dbac",
-    "encoder=lstm",
-    "attacker.hidden_dim=4",
-    "attacker.embedding_dim=4",
-    "trainer.max_epochs=1",
-    "dataset.n_images=300",
-    "seeds=1",
-    "metric.positions=1",
-    "metric.min_support=10",
-    "probe.processes=1",
-    "logger=csv",
+    *("metric=dbac", "metric.positions=1", "metric.min_support=10", "encoder=lstm", "seeds=1"),
+    *("attacker.hidden_dim=4", "attacker.embedding_dim=4", "trainer.max_epochs=1"),
+    *("dataset.n_images=300", "probe.processes=1", "logger=csv"),
 )
 
 

@@ -8,10 +8,11 @@ import torch
 from torch import nn
 
 from bias_pipeline.attackers.attacker import Attacker
+from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.attackers.recipe import Adam, AdamW, Warmup
 from bias_pipeline.encoders.nets import BatchNorm, GivenNet
 from bias_pipeline.encoders.trained import LicBert, Mlp
-from tests.attackers.test_neural import accuracy, flags, labelled, probe, splits
+from tests.attackers.test_neural import accuracy, chosen, flags, labelled, probe, splits
 
 
 class Normed(nn.Module):
@@ -41,9 +42,6 @@ def test_optimiser_and_schedule_are_part_of_the_spec(changed):
 
 
 def probe_of(optimizer: Any = Adam(0.02), **options: Any) -> Any:  # noqa: B008 - frozen
-    from bias_pipeline.attackers.neural import NeuralProbe
-    from tests.attackers.test_neural import chosen
-
     settings = {"batch_size": 32, "trainer": flags(), "processes": 1, **options}
     return NeuralProbe(chosen("encoder", "lstm"), Mlp(), optimizer, **settings)
 
@@ -53,13 +51,10 @@ def test_a_rate_rises_to_its_full_size_and_then_does_as_told(then, last):
     factors = [Warmup(0.2, then).factor(step, 10) for step in range(10)]
     assert factors[:2] == [0.5, 1.0]
     assert factors[-1] == pytest.approx(last)
+    assert Warmup(0.0, then).factor(0, 10) == 1.0  # without steps to rise in
 
 
-def test_without_steps_to_rise_in_the_rate_is_full_at_once():
-    assert Warmup(0.0, "constant").factor(0, 10) == 1.0
-
-
-def test_the_rate_changes_with_each_step(monkeypatch):
+def test_the_rate_changes_with_each_step_and_a_word_is_learnt_all_the_same(monkeypatch):
     rates: list[float] = []
     step = Attacker.training_step
 
@@ -68,27 +63,21 @@ def test_the_rate_changes_with_each_step(monkeypatch):
         return step(self, *args)
 
     monkeypatch.setattr(Attacker, "training_step", watched)
-    probe_of(schedule=Warmup(0.5)).fit_predict(labelled(), splits())
+    predictions = probe_of(AdamW(0.03), schedule=Warmup()).fit_predict(labelled(), splits())
     assert rates[0] < max(rates) > rates[-1]
-    assert max(rates) == pytest.approx(0.02)
-
-
-def test_a_schedule_is_learnt_with():
-    probe = probe_of(AdamW(0.03), schedule=Warmup())
-    assert accuracy(probe.fit_predict(labelled(), splits())) > 0.95
+    assert max(rates) == pytest.approx(0.03)
+    assert accuracy(predictions) > 0.95
 
 
 # LIC's BERT head
 
 
-def test_two_groups_have_two_logits():
-    assert (LicBert().n_outputs(2, exclusive=True), Mlp().n_outputs(2, exclusive=True)) == (2, 1)
-
-
-def test_its_layers_are_those_of_the_published_one():
-    kinds = [type(layer).__name__ for layer in LicBert().build(768, 2)]
+def test_its_layers_are_those_of_the_published_one_with_two_logits_of_two_groups():
+    head = LicBert().build(768, 2)
+    kinds = [type(layer).__name__ for layer in head]
     assert kinds == ["BatchNorm", "Linear", "BatchNorm", "LeakyReLU", "Linear"]
-    assert sum(weight.numel() for weight in LicBert().build(768, 2).parameters()) == 199_426
+    assert sum(weight.numel() for weight in head.parameters()) == 199_426
+    assert (LicBert().n_outputs(2, exclusive=True), Mlp().n_outputs(2, exclusive=True)) == (2, 1)
 
 
 def test_its_predictions_sum_to_one():

@@ -38,8 +38,9 @@ class Given(AnsweringEncoder):
         return LIKELY + np.log(self.scale)
 
 
-def test_answers_share_all_of_the_probability():
-    predictions = ZeroShotProbe(Given()).fit_predict(DATA, SPLITS)
+@pytest.mark.parametrize("scale", [1.0, 0.01])
+def test_answers_share_all_of_the_probability_however_much_is_said_of_groups(scale):
+    predictions = ZeroShotProbe(Given(scale)).fit_predict(DATA, SPLITS)
     assert predictions.probs[0] == pytest.approx(np.array([[0.75, 0.25], [0.2, 0.8]]))
     assert predictions.probs[1] == pytest.approx(np.array([[0.25, 0.75]]))
 
@@ -49,25 +50,19 @@ def test_other_words_have_the_rest():
     assert predictions.probs[1] == pytest.approx(np.array([[0.2, 0.6, 0.2]]))
 
 
-def test_how_much_is_said_of_groups_at_all_plays_no_part():
-    one, other = (ZeroShotProbe(Given(s)).fit_predict(DATA, SPLITS) for s in (1.0, 0.01))
-    assert one.probs[0] == pytest.approx(other.probs[0])
-
-
 def test_nobody_is_trained(tmp_path):
     probe = ZeroShotProbe(Given(), cache=str(tmp_path))
     assert probe.fit_predict(DATA, SPLITS).training.trained == 0
     assert probe.fit_predict(DATA, SPLITS).training.cached == 2
 
 
-def test_those_who_must_be_trained_are_refused():
-    with pytest.raises(UsageError, match="choose probe=neural"):
-        ZeroShotProbe(Ngram())
-
-
-def test_who_answers_has_no_vectors():
-    with pytest.raises(UsageError, match="choose probe=zero_shot"):
-        Given().read(DATA)
+@pytest.mark.parametrize(
+    ("use", "probe"),
+    [(lambda: ZeroShotProbe(Ngram()), "neural"), (lambda: Given().read(DATA), "zero_shot")],
+)
+def test_those_who_must_be_trained_do_not_answer_nor_have_those_who_answer_vectors(use, probe):
+    with pytest.raises(UsageError, match=f"choose probe={probe}"):
+        use()
 
 
 def test_normalisation_is_part_of_the_key():

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -22,9 +23,11 @@ from bias_pipeline.text.align import ConstantAlignment
 from bias_pipeline.text.mask import MaskWords
 from bias_pipeline.text.tokenize import Tokenize
 from tests.corpora import GENDER, leaky_corpus, make_corpus
+from tests.metrics.places import place
 
 METRICS = [LIC, Leakage]
 SEEDS = (0, 12, 456)
+EVERY_POSITION = ["model", *(f"human:{k}" for k in range(5))]
 
 
 def build(kind: type[CaptionAttack] = LIC, **options: object) -> CaptionAttack:
@@ -44,44 +47,56 @@ def score(corpus: Corpus, kind: type[CaptionAttack] = LIC, **options: object) ->
     return metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
 
 
-def without(corpus: Corpus, keep: Callable[[int], Record]) -> Corpus:
-    return make_corpus([keep(i) for i in range(len(corpus))])
+@cache
+def leaky() -> Score:
+    return score(leaky_corpus())
 
 
-def record(corpus: Corpus, i: int, **changes: object) -> Record:
-    original = corpus[i]
-    return replace(original, labels={"gender": original.labels["gender"][0]}, **changes)
+def plain_records() -> list[Record]:
+    corpus = leaky_corpus()
+    return [replace(r, labels={"gender": r.labels["gender"][0]}) for r in corpus]
+
+
+def altered(change: Callable[[int, Record], Record]) -> Corpus:
+    """The leaky corpus, each image changed."""
+    return make_corpus([change(i, record) for i, record in enumerate(plain_records())])
+
+
+def mute(i: int, record: Record) -> Record:
+    return replace(record, human=())
+
+
+def half_mute(i: int, record: Record) -> Record:
+    return replace(record, human=() if i % 4 < 2 else record.human)
+
+
+def two_captions(i: int, record: Record) -> Record:
+    return replace(record, human=record.human[:2])
+
+
+def tenth_wordless(i: int, record: Record) -> Record:
+    return replace(record, model="man" if i % 10 == 0 else record.model)
 
 
 @pytest.mark.parametrize("kind", METRICS)
-def test_a_planted_leak_is_amplification(kind):
-    estimate = score(leaky_corpus(), kind).parts["score"].estimate
-    assert estimate.ci_low > 0
-
-
-@pytest.mark.parametrize("kind", METRICS)
-def test_less_than_people_is_negative(kind):
-    estimate = score(leaky_corpus(model_leak=0.5, human_leak=0.9), kind).parts["score"].estimate
-    assert estimate.ci_high < 0
-
-
-@pytest.mark.parametrize("kind", METRICS)
-def test_a_captioner_like_people_is_neutral(kind):
-    corpus = leaky_corpus(n=4000, model_leak=0.7, human_leak=0.7)
-    estimate = score(corpus, kind).parts["score"].estimate
-    assert estimate.ci_low <= 0 <= estimate.ci_high
+@pytest.mark.parametrize(
+    ("leaks", "expected"),
+    [
+        ({"model_leak": 0.9, "human_leak": 0.6}, "above 0"),
+        ({"model_leak": 0.5, "human_leak": 0.9}, "below 0"),
+        ({"model_leak": 0.7, "human_leak": 0.7, "n": 4000}, "around 0"),
+    ],
+    ids=["more than people", "less than people", "as people"],
+)
+def test_a_planted_leak_is_amplification_if_it_is_more_than_peoples(leaks, expected, kind):
+    assert place(score(leaky_corpus(**leaks), kind).parts["score"].estimate) == expected
 
 
 @pytest.mark.parametrize("kind", METRICS)
 def test_swapping_groups_changes_nothing(kind):
-    corpus = leaky_corpus()
-    swapped = without(
-        corpus,
-        lambda i: replace(
-            record(corpus, i), labels={"gender": "fm"["mf".index(corpus[i].labels["gender"][0])]}
-        ),
-    )
-    one, two = (score(c, kind).parts["score"].estimate.value for c in (corpus, swapped))
+    other = {"m": "f", "f": "m"}
+    swapped = altered(lambda _, r: replace(r, labels={"gender": other[r.labels["gender"]]}))
+    one, two = (score(c, kind).parts["score"].estimate.value for c in (leaky_corpus(), swapped))
     assert one == pytest.approx(two, abs=1e-4)
 
 
@@ -96,217 +111,166 @@ def test_lic_by_hand():
     metric = build()
     score = metric.compute(corpus, splits=metric.draw_splits(corpus, (0,)))
     predictions = next(p for p in score.predictions if p.name == "model")
-    by_hand = np.mean(
-        [
-            p[t] if p.argmax() == t else 0
-            for p, t in zip(predictions.probs[0], predictions.truth[0], strict=True)
-        ]
-    )
+    pairs = zip(predictions.probs[0], predictions.truth[0], strict=True)
+    by_hand = np.mean([p[t] if p.argmax() == t else 0 for p, t in pairs])
     assert score.parts["model"].estimate.value == pytest.approx(by_hand)
 
 
-def test_the_score_is_the_difference_of_the_paired_sides():
-    parts = score(leaky_corpus()).parts
-    sides = [parts[f"{side}:paired"].estimate.value for side in ("model", "human")]
-    assert parts["score"].estimate.value == pytest.approx(sides[0] - sides[1])
+def test_the_score_is_the_difference_of_the_paired_sides_and_comes_from_accuracy_and_confidence():
+    values = {name: part.estimate.value for name, part in leaky().parts.items()}
+    assert values["score"] == pytest.approx(values["model:paired"] - values["human:paired"])
+    assert values["score"] == pytest.approx(
+        values["lic_from:accuracy"] + values["lic_from:confidence"]
+    )
 
 
-def test_accuracy_and_confidence_add_up_to_the_score():
-    parts = score(leaky_corpus()).parts
-    both = [parts[f"lic_from:{part}"].estimate.value for part in ("accuracy", "confidence")]
-    assert sum(both) == pytest.approx(parts["score"].estimate.value)
-
-
-@pytest.mark.parametrize("relation", ["ratio", "normalised"])
-def test_other_relations_are_taken_per_seed(relation):
-    parts = score(leaky_corpus(), relation=relation).parts
-    assert parts["score"].estimate.value > {"ratio": 1.0, "normalised": 0.0}[relation]
-
-
-def test_an_unknown_relation_is_refused():
-    with pytest.raises(UsageError, match="relation='ratios' must be one of difference, ratio"):
-        build(relation="ratios")
+@pytest.mark.parametrize(("relation", "neutral"), [("ratio", 1.0), ("normalised", 0.0)])
+def test_other_relations_are_taken_per_seed(relation, neutral):
+    assert score(leaky_corpus(), relation=relation).parts["score"].estimate.value > neutral
 
 
 def test_both_sides_are_tested_on_the_same_images():
-    result = score(leaky_corpus())
-    images = [p.images[0].tolist() for p in result.predictions]
+    images = [p.images[0].tolist() for p in leaky().predictions]
     assert all(image == images[0] for image in images)
 
 
-def test_every_position_has_its_own_attacker():
-    names = [p.name for p in score(leaky_corpus()).predictions]
-    assert names == ["model", *(f"human:{k}" for k in range(5))]
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [
+        (lambda _, record: record, EVERY_POSITION),
+        (half_mute, [*EVERY_POSITION, "model:paired"]),
+        (two_captions, ["model", "human:0", "human:1"]),
+    ],
+)
+def test_every_position_and_the_paired_side_have_attackers_of_their_own(change, names):
+    assert [p.name for p in score(altered(change)).predictions] == names
 
 
-def partly_described() -> Corpus:
-    corpus = leaky_corpus()
-    return without(corpus, lambda i: record(corpus, i, human=() if i % 4 < 2 else corpus[i].human))
-
-
-def test_the_model_side_keeps_images_without_human_captions():
-    assert score(partly_described(), split=CrossFit()).parts["model"].n_images == 400
+def test_the_score_rests_on_images_with_both_and_the_model_side_on_all():
+    parts = score(altered(half_mute), split=CrossFit()).parts
+    assert (parts["score"].n_images, parts["score"].coverage) == (200, 0.5)
+    assert parts["model"].n_images == 400
 
 
 def test_a_hold_out_counts_the_images_that_were_tested():
-    result = score(leaky_corpus())
-    tested = {image for one in result.predictions[0].images for image in one.tolist()}
-    assert result.parts["model"].n_images == len(tested) < 400
-
-
-def test_the_score_rests_on_images_with_both():
-    assert score(partly_described(), split=CrossFit()).parts["score"].n_images == 200
-
-
-def test_the_paired_side_has_predictions_of_its_own():
-    names = [p.name for p in score(partly_described()).predictions]
-    assert names == ["model", *(f"human:{k}" for k in range(5)), "model:paired"]
-
-
-def test_coverage_says_which_share_that_is():
-    assert score(partly_described()).parts["score"].coverage == 0.5
-
-
-def test_missing_human_captions_are_noted():
-    assert any("200 images" in note for note in score(partly_described()).notes)
-
-
-def test_without_human_captions_there_is_no_score():
-    corpus = leaky_corpus()
-    result = score(without(corpus, lambda i: record(corpus, i, human=())))
-    assert set(result.parts) == {"model"}
-
-
-def test_without_human_captions_it_says_what_cannot_be_said():
-    corpus = leaky_corpus()
-    result = score(without(corpus, lambda i: record(corpus, i, human=())))
-    assert "nothing can be said of amplification" in result.notes[0]
-
-
-def test_fewer_than_five_captions_use_fewer_positions():
-    corpus = leaky_corpus()
-    result = score(without(corpus, lambda i: record(corpus, i, human=corpus[i].human[:2])))
-    assert [p.name for p in result.predictions] == ["model", "human:0", "human:1"]
-
-
-def test_e6_a_few_wordless_captions_are_noted():
-    corpus = leaky_corpus()
-    result = score(
-        without(
-            corpus, lambda i: record(corpus, i, model="man" if i % 10 == 0 else corpus[i].model)
-        )
-    )
-    assert any("10% of the model captions contain no word" in note for note in result.notes)
-
-
-def test_e6_mostly_wordless_captions_are_refused():
-    corpus = leaky_corpus()
-    with pytest.raises(DataError, match="contain no word"):
-        score(without(corpus, lambda i: record(corpus, i, model="man" if i % 10 else "a dog")))
-
-
-def test_an_attacker_that_learns_nothing_scores_chance():
-    corpus = leaky_corpus()
-    result = score(without(corpus, lambda i: record(corpus, i, model="a dog")))
-    assert result.parts["model"].estimate.value == pytest.approx(result.audit["chance"])
-
-
-def test_verbatim_share_of_one_caption_is_all():
-    corpus = leaky_corpus()
-    result = score(without(corpus, lambda i: record(corpus, i, model="a dog")))
-    assert result.audit["verbatim_share"]["model"] == 1
-
-
-def test_three_groups_work_and_chance_is_a_ninth():
-    corpus = leaky_corpus()
-    records = [
-        replace(record(corpus, i), labels={"hair": "abc"[i % 3]}) for i in range(len(corpus))
-    ]
-    from bias_pipeline.corpus.attribute import Attribute, LabelMap
-
-    hair = Attribute("hair", "abc", {}, {})
-    labels = LabelMap("hair", {g: g for g in "abc"})
-    three = Corpus.build(
-        records, dataset="toy", captioner="toy", groups={"hair": (("a", "b", "c"), labels)}
-    )
-    result = score(three, attribute=hair, transforms=[Tokenize()])
-    assert result.parts["model"].estimate.value == pytest.approx(1 / 9, abs=0.06)
-
-
-def test_descriptive_parts_have_no_interval():
-    assert math.isnan(score(leaky_corpus()).parts["ece:model"].estimate.ci_low)
-
-
-def test_one_side_can_be_attacked_alone():
-    assert set(score(leaky_corpus(), sides=["model"]).parts) == {"model"}
-
-
-def test_one_side_alone_scores_as_it_does_beside_the_other():
-    alone, both = (score(leaky_corpus(), sides=s) for s in (["model"], ["model", "human"]))
-    assert alone.parts["model"].estimate == both.parts["model"].estimate
-
-
-def test_e6_signs_are_no_words():
-    corpus = leaky_corpus()
-    with pytest.raises(DataError, match="contain no word"):
-        score(without(corpus, lambda i: record(corpus, i, model="man . !")))
-
-
-def test_e7_captions_without_a_word_of_the_list_are_noted():
-    notes = score(leaky_corpus()).notes
-    assert sum("is its list in the captions' language?" in note for note in notes) == 2
-
-
-def test_a_score_that_is_no_fraction_says_so():
-    parts = score(leaky_corpus(), scoring=InverseCrossEntropy()).parts
-    assert [parts[name].unit for name in ("model", "human:paired", "score")] == ["1/nat"] * 3
-
-
-def test_a_ratio_of_any_scoring_is_a_ratio():
-    result = score(leaky_corpus(), scoring=InverseCrossEntropy(), relation="ratio")
-    assert result.parts["score"].unit == "ratio"
+    tested = {image for one in leaky().predictions[0].images for image in one.tolist()}
+    assert leaky().parts["model"].n_images == len(tested) < 400
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{"positions": 0}, {"wordless_limit": -0.1}, {"wordless_limit": 2}, {"sides": []}],
+    ("change", "note"),
+    [
+        (half_mute, "200 images"),
+        (mute, "nothing can be said of amplification"),
+        (tenth_wordless, "10% of the model captions contain no word"),
+    ],
+    ids=["half without people", "without people", "e6 wordless"],
 )
-def test_odd_settings_are_refused(options):
-    with pytest.raises(UsageError, match=next(iter(options))):
+def test_what_captions_lack_is_noted(change, note):
+    assert any(note in one for one in score(altered(change)).notes)
+
+
+def test_e7_captions_without_a_word_of_the_list_are_noted():
+    assert sum("is its list in the captions' language?" in note for note in leaky().notes) == 2
+
+
+def test_without_human_captions_there_is_no_score():
+    assert set(score(altered(mute)).parts) == {"model"}
+
+
+def test_one_side_alone_scores_as_it_does_beside_the_other():
+    alone, both = (score(leaky_corpus(), sides=s).parts for s in (["model"], ["model", "human"]))
+    assert set(alone) == {"model"}
+    assert alone["model"].estimate == both["model"].estimate
+
+
+@pytest.mark.parametrize("text", ["man", "man . !"], ids=["masked", "signs"])
+def test_e6_mostly_wordless_captions_are_refused(text):
+    with pytest.raises(DataError, match="contain no word"):
+        score(altered(lambda i, r: replace(r, model=text if i % 10 else "a dog")))
+
+
+def test_one_caption_for_all_is_verbatim_and_scores_chance():
+    result = score(altered(lambda _, record: replace(record, model="a dog")))
+    assert result.parts["model"].estimate.value == pytest.approx(result.audit["chance"])
+    assert result.audit["verbatim_share"]["model"] == 1
+
+
+def test_descriptive_parts_have_no_interval():
+    assert math.isnan(leaky().parts["ece:model"].estimate.ci_low)
+
+
+@pytest.mark.parametrize(
+    ("part", "relation", "unit"),
+    [
+        ("model", "difference", "1/nat"),
+        ("human:paired", "difference", "1/nat"),
+        ("score", "difference", "1/nat"),
+        ("score", "ratio", "ratio"),
+    ],
+)
+def test_a_score_that_is_no_fraction_says_so(part, relation, unit):
+    parts = score(leaky_corpus(), scoring=InverseCrossEntropy(), relation=relation).parts
+    assert parts[part].unit == unit
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"relation": "ratios"}, "relation='ratios' must be one of difference, ratio"),
+        ({"positions": 0}, "positions"),
+        ({"wordless_limit": -0.1}, "wordless_limit"),
+        ({"wordless_limit": 2}, "wordless_limit"),
+        ({"sides": []}, "sides"),
+    ],
+)
+def test_odd_settings_are_refused(options, message):
+    with pytest.raises(UsageError, match=message):
         build(**options)
+
+
+# Several groups.
+
+
+def of_groups(name: str, groups: tuple[str, ...], records: list[Record]) -> Corpus:
+    labels = LabelMap(name, {group: group for group in groups})
+    return Corpus.build(records, dataset="toy", captioner="toy", groups={name: (groups, labels)})
+
+
+def test_three_groups_work_and_chance_is_a_ninth():
+    records = [replace(r, labels={"hair": "abc"[i % 3]}) for i, r in enumerate(plain_records())]
+    three = of_groups("hair", ("a", "b", "c"), records)
+    result = score(three, attribute=Attribute("hair", "abc", {}, {}), transforms=[Tokenize()])
+    assert result.parts["model"].estimate.value == pytest.approx(1 / 9, abs=0.06)
 
 
 MOODS = ("calm", "glad", "sad")
 
 
-def moody_corpus() -> Corpus:
+@cache
+def moody(kind: type[CaptionAttack]) -> Score:
     """Images of three groups, of which the last is by far the smallest."""
-    labels = LabelMap("mood", {mood: mood for mood in MOODS})
     records = [
         Record(f"{mood}{i}", f"a {('sea', 'sun', 'rain')[k]} {i}", (f"a hill {i}",), {"mood": mood})
         for k, (mood, n) in enumerate(zip(MOODS, (60, 50, 20), strict=True))
         for i in range(n)
     ]
-    groups = {"mood": (MOODS, labels)}
-    return Corpus.build(records, dataset="toy", captioner="toy", groups=groups)
+    mood = Attribute("mood", MOODS, {}, {})
+    return score(of_groups("mood", MOODS, records), kind, attribute=mood, transforms=[Tokenize()])
 
 
 @pytest.mark.parametrize(
-    ("kind", "chance"), [(LIC, "a uniform guess scores 0.111"), (Leakage, "scores 0.333")]
+    ("kind", "words"),
+    [
+        (LIC, "a uniform guess scores 0.111"),
+        (Leakage, "scores 0.333"),
+        # A tenth of the smallest group is tested, and as many of the others.
+        (LIC, "learns from 18 images of each and is tested on 2 (fewest: sad)"),
+    ],
 )
-def test_of_several_groups_chance_is_told(kind, chance):
-    mood = Attribute("mood", MOODS, {}, {})
-    notes = score(moody_corpus(), kind, attribute=mood, transforms=[Tokenize()]).notes
-    assert any(chance in note for note in notes)
-
-
-def test_of_several_groups_the_images_after_balancing_are_told():
-    """A tenth of the smallest group is tested, and as many of the others."""
-    mood = Attribute("mood", MOODS, {}, {})
-    notes = score(moody_corpus(), attribute=mood, transforms=[Tokenize()]).notes
-    sentence = "learns from 18 images of each and is tested on 2 (fewest: sad)"
-    assert any(sentence in note for note in notes)
+def test_of_several_groups_chance_and_the_images_after_balancing_are_told(kind, words):
+    assert any(words in note for note in moody(kind).notes)
 
 
 def test_two_groups_need_no_such_note():
-    assert not any("a uniform guess" in note for note in score(leaky_corpus()).notes)
+    assert not any("a uniform guess" in note for note in leaky().notes)

@@ -28,6 +28,7 @@ from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 from bias_pipeline.text.align import ConstantAlignment
 from bias_pipeline.text.mask import MaskWords
 from bias_pipeline.text.tokenize import Tokenize
+from tests.metrics.places import place
 
 OBJECTS = ("umbrella", "kite", "laptop", "bicycle", "giraffe", "pizza")
 TASKS = TaskVocabulary("toy", {"person": ["person"], **{o: [o] for o in OBJECTS}})
@@ -140,12 +141,33 @@ def altered(corpus: Corpus, change: Callable[[int, Record], Record]) -> Corpus:
 
 # Planted in one direction, seen in that direction.
 
+MILD: dict[str, object] = {"a_to_t": 0.3}
+PLACES: list[tuple[dict[str, object], str, str]] = [
+    *(
+        ({"a_to_t": strength, "aggregate": aggregate}, "a_to_t", "above 0")
+        for aggregate in AGGREGATES
+        for strength in (0.3, 0.9)
+    ),
+    # Weighed by captions every scoring sees a mild A->T.
+    *(
+        ({**MILD, "aggregate": "per_caption", "scoring": scoring}, "a_to_t", "above 0")
+        for scoring in (InverseCrossEntropy(), Confidence(), Accuracy())
+    ),
+    # A limit of the published form. Omega is then P(t | a): what one group gains the other loses,
+    # from a smaller base, so the loss weighs more in a mean of normalised differences.
+    ({**MILD, "aggregate": "per_pair", "scoring": Confidence()}, "a_to_t", "below 0"),
+    *(
+        ({"t_to_a": 1.0, "aggregate": aggregate}, f"t_to_a:{prior}", "above 0")
+        for aggregate in AGGREGATES
+        for prior in PRIORS
+    ),
+    ({}, "a_to_t", "around 0"),  # another choice among the objects that are there
+]
 
-@pytest.mark.parametrize("aggregate", AGGREGATES)
-@pytest.mark.parametrize("strength", [0.3, 0.9])
-def test_planted_a_to_t_moves_a_to_t_up(aggregate, strength):
-    result = score(a_to_t=strength, aggregate=aggregate)
-    assert estimate(result, "a_to_t").ci_low > 0
+
+@pytest.mark.parametrize(("made", "part", "expected"), PLACES)
+def test_what_is_planted_in_a_direction_is_seen_in_it(made, part, expected):
+    assert place(estimate(score(**made), part)) == expected
 
 
 @pytest.mark.parametrize("aggregate", AGGREGATES)
@@ -157,33 +179,10 @@ def test_more_of_it_moves_a_to_t_further(aggregate):
     assert values == sorted(values)
 
 
-@pytest.mark.parametrize("scoring", [InverseCrossEntropy, Confidence, Accuracy])
-def test_weighed_by_captions_every_scoring_sees_a_mild_a_to_t(scoring):
-    result = score(a_to_t=0.3, aggregate="per_caption", scoring=scoring())
-    assert estimate(result, "a_to_t").ci_low > 0
-
-
-def test_the_mean_of_pairs_misreads_a_mild_a_to_t_of_calibrated_confidence():
-    """Omega is then P(t | a): what one group gains the other loses, from a smaller base.
-
-    So the loss weighs more in a mean of normalised differences. A limit of the published form.
-    """
-    result = score(a_to_t=0.3, aggregate="per_pair", scoring=Confidence())
-    assert estimate(result, "a_to_t").ci_high < 0
-
-
 @pytest.mark.parametrize("aggregate", AGGREGATES)
 @pytest.mark.parametrize("prior", PRIORS)
 def test_planted_a_to_t_leaves_t_to_a_at_zero(aggregate, prior):
-    result = score(a_to_t=0.9, aggregate=aggregate)
-    assert estimate(result, f"t_to_a:{prior}").value == 0
-
-
-@pytest.mark.parametrize("aggregate", AGGREGATES)
-@pytest.mark.parametrize("prior", PRIORS)
-def test_planted_t_to_a_moves_t_to_a_up(aggregate, prior):
-    result = score(t_to_a=1.0, aggregate=aggregate)
-    assert estimate(result, f"t_to_a:{prior}").ci_low > 0
+    assert estimate(score(a_to_t=0.9, aggregate=aggregate), f"t_to_a:{prior}").value == 0
 
 
 @pytest.mark.parametrize("aggregate", AGGREGATES)
@@ -195,39 +194,6 @@ def test_planted_t_to_a_leaves_a_to_t_as_it_was(aggregate, prior):
     assert estimate(planted_one, name) == estimate(faithful, name)
 
 
-def test_another_choice_among_the_objects_there_is_no_a_to_t():
-    interval = estimate(score(), "a_to_t")
-    assert interval.ci_low <= 0 <= interval.ci_high
-
-
-LOUDER = {"says": (0.8, 0.4), "n": 2000}
-
-
-@pytest.mark.parametrize("aggregate", ["per_pair", "per_caption"])
-def test_saying_twice_as_much_is_a_third_under_the_published_prior(aggregate):
-    result = score(**LOUDER, aggregate=aggregate)
-    assert estimate(result, "a_to_t:counts").value == pytest.approx(1 / 3, abs=0.05)
-
-
-@pytest.mark.parametrize("aggregate", ["per_pair", "per_caption"])
-@pytest.mark.parametrize("prior", ["shared", "none"])
-def test_saying_twice_as_much_is_nothing_under_the_other_priors(aggregate, prior):
-    result = score(**LOUDER, aggregate=aggregate)
-    assert estimate(result, f"a_to_t:{prior}").value == pytest.approx(0, abs=0.03)
-
-
-def test_saying_twice_as_much_is_told_by_the_priors_alone():
-    assert estimate(score(**LOUDER), "a_to_t:priors").value == pytest.approx(1 / 3, abs=0.05)
-
-
-def test_saying_twice_as_much_is_said_to_come_from_the_priors():
-    assert "A->T is driven by the priors" in score(**LOUDER).notes[0]
-
-
-def test_planted_a_to_t_is_said_to_come_from_the_attackers():
-    assert "A->T is driven by the attackers" in score(a_to_t=0.9).notes[0]
-
-
 @cache
 def copying(aggregate: str) -> Score:
     """The captioner writes what people write."""
@@ -236,33 +202,51 @@ def copying(aggregate: str) -> Score:
 
 
 @pytest.mark.parametrize("aggregate", AGGREGATES)
-@pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize("direction", DIRECTIONS)
-def test_peoples_own_captions_score_exactly_zero(direction, prior, aggregate):
-    interval = estimate(copying(aggregate), f"{direction}:{prior}")
-    assert (interval.value, interval.ci_low, interval.ci_high) == (
-        0,
-        0,
-        0,
-    )
+def test_peoples_own_captions_score_exactly_zero(direction, aggregate):
+    lines = [estimate(copying(aggregate), f"{direction}:{prior}") for prior in PRIORS]
+    assert {(e.value, e.ci_low, e.ci_high) for e in lines} == {(0, 0, 0)}
+
+
+LOUDER: dict[str, object] = {"says": (0.8, 0.4), "n": 2000}  # twice as often as people
+
+
+@pytest.mark.parametrize(
+    ("made", "part", "value", "tolerance"),
+    [
+        *(
+            ({**LOUDER, "aggregate": aggregate}, f"a_to_t:{prior}", value, tolerance)
+            for aggregate in ("per_pair", "per_caption")
+            for prior, value, tolerance in (
+                ("counts", 1 / 3, 0.05),
+                ("shared", 0, 0.03),
+                ("none", 0, 0.03),
+            )
+        ),
+        (LOUDER, "a_to_t:priors", 1 / 3, 0.05),
+        (LOUDER, "a_to_t:mentions:model", 0.8, 0.03),
+        (LOUDER, "a_to_t:mentions:human", 0.4, 0.03),
+        ({}, "a_to_t:quality:baseline", 1 / math.log(2), 1e-6),  # of two equal groups: a coin
+    ],
+)
+def test_numbers_are_those_that_follow_from_what_was_planted(made, part, value, tolerance):
+    assert estimate(score(**made), part).value == pytest.approx(value, abs=tolerance)
+
+
+@pytest.mark.parametrize(("made", "cause"), [(LOUDER, "priors"), ({"a_to_t": 0.9}, "attackers")])
+def test_a_note_says_where_a_to_t_comes_from(made, cause):
+    assert f"A->T is driven by the {cause}" in score(**made).notes[0]
 
 
 # What stands beside the headlines.
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
-@pytest.mark.parametrize(
-    "part",
-    [
-        "",
-        *(f":{prior}" for prior in PRIORS),
-        ":priors",
-        *(f":{what}:{side}" for what in ("quality", "prior", "mentions") for side in SIDES),
-        ":quality:baseline",
-    ],
-)
-def test_every_number_stands_beside_the_headline(direction, part):
-    assert math.isfinite(estimate(score(), direction + part).value)
+def test_every_number_stands_beside_the_headline(direction):
+    sides = [f":{what}:{side}" for what in ("quality", "prior", "mentions") for side in SIDES]
+    parts = ["", ":priors", ":quality:baseline", *(f":{prior}" for prior in PRIORS), *sides]
+    values = {part: estimate(score(), direction + part).value for part in parts}
+    assert [part for part, value in values.items() if not math.isfinite(value)] == []
 
 
 @pytest.mark.parametrize("prior", PRIORS)
@@ -281,59 +265,47 @@ def pair_names(score: Score, direction: str) -> set[tuple[str, str]]:
     }
 
 
-def test_a_to_t_has_a_part_for_every_pair():
-    assert pair_names(score(), "a_to_t") == {(g, o) for g in TWO.groups for o in OBJECTS[:4]}
+@pytest.mark.parametrize("strength", [0.0, 0.9])  # whatever the captioner names
+def test_every_pair_that_people_name_is_a_part(strength):
+    result, pairs = score(a_to_t=strength), {(g, o) for g in TWO.groups for o in OBJECTS[:4]}
+    assert pair_names(result, "a_to_t") == pairs
+    assert pair_names(result, "t_to_a") == {(o, g) for g, o in pairs}
 
 
-def test_t_to_a_names_its_pairs_the_other_way_round():
-    assert pair_names(score(), "t_to_a") == {(o, g) for g in TWO.groups for o in OBJECTS[:4]}
+def pair_values(score: Score) -> dict[tuple[str, str], float]:
+    pairs = sorted(pair_names(score, "a_to_t"))
+    return {(g, o): estimate(score, f"a_to_t:{g}:{o}").value for g, o in pairs}
 
 
-def test_the_printed_headline_is_the_mean_of_its_pairs():
-    result = score(a_to_t=0.3, aggregate="per_pair")
-    pairs = [estimate(result, f"a_to_t:{g}:{o}").value for g, o in pair_names(result, "a_to_t")]
-    assert estimate(result, "a_to_t").value == pytest.approx(np.mean(pairs))
-
-
-def test_a_pair_weighs_as_much_as_people_name_it():
-    result, corpus = score(a_to_t=0.3), planted(a_to_t=0.3)
-    lines = [(r.labels["race"], r.human[0]) for r in corpus]
-    pairs = sorted(pair_names(result, "a_to_t"))
-    weights = [sum(item == g and o in text for item, text in lines) for g, o in pairs]
-    values = [estimate(result, f"a_to_t:{g}:{o}").value for g, o in pairs]
-    expected = np.average(values, weights=weights)
+@pytest.mark.parametrize("aggregate", ["per_pair", "weighted"])
+def test_the_headline_is_the_mean_of_its_pairs(aggregate):
+    """Alike, or with the captions in which people name each as its weight."""
+    result = score(a_to_t=0.3, aggregate=aggregate)
+    lines = [(r.labels["race"], r.human[0]) for r in planted(a_to_t=0.3)]
+    pairs = pair_values(result)
+    named = [sum(item == g and o in text for item, text in lines) for g, o in pairs]
+    weights = named if aggregate == "weighted" else None
+    expected = np.average(list(pairs.values()), weights=weights)
     assert estimate(result, "a_to_t").value == pytest.approx(expected)
 
 
 def test_the_pairs_that_were_planted_are_the_amplified_ones():
-    result = score(a_to_t=0.6)
-    up = {
-        (g, o)
-        for g, o in pair_names(result, "a_to_t")
-        if estimate(result, f"a_to_t:{g}:{o}").value > 0
-    }
-    assert up == {("light", "umbrella"), ("light", "laptop"), ("dark", "kite"), ("dark", "bicycle")}
+    pairs = pair_values(score(a_to_t=0.6))
+    assert {pair for pair, value in pairs.items() if value > 0} == TYPICAL
 
 
-def test_the_pairs_are_those_of_people_whatever_the_captioner_names():
-    assert pair_names(score(a_to_t=0.9), "a_to_t") == pair_names(score(), "a_to_t")
-
-
-def leaning(score: Score) -> list[str]:
-    return [note for note in score.notes if "scoring=accuracy is too low" in note]
-
-
-def test_accuracies_of_small_pairs_are_warned_of():
-    (note,) = leaning(score(n=200, scoring=Accuracy()))
-    assert "8 of 8 pairs have fewer than 30 test captions" in note
-
-
-def test_accuracies_of_large_pairs_are_not_warned_of():
-    assert not leaning(score(n=4000, scoring=Accuracy()))
-
-
-def test_cross_entropies_of_small_pairs_are_not_warned_of():
-    assert not leaning(score(n=200))
+@pytest.mark.parametrize(
+    ("n", "scoring", "warned"),
+    [
+        (200, Accuracy(), ["8 of 8 pairs have fewer than 30 test captions"]),
+        (4000, Accuracy(), []),
+        (200, InverseCrossEntropy(), []),
+    ],
+)
+def test_accuracies_of_small_pairs_alone_are_warned_of(n, scoring, warned):
+    notes = [x for x in score(n=n, scoring=scoring).notes if "scoring=accuracy is too low" in x]
+    assert len(notes) == len(warned)
+    assert all(words in note for note, words in zip(notes, warned, strict=True))
 
 
 def rare_kites(*, named: bool) -> Corpus:
@@ -351,17 +323,12 @@ def rare_kites(*, named: bool) -> Corpus:
     return altered(planted(), change)
 
 
-def test_rare_tasks_count_as_one():
-    score = compute(rare_kites(named=True), min_support=0.1)
-    names = {name for name in score.parts if name.startswith("a_to_t:light:")}
-    assert names == {
-        f"a_to_t:light:{task}" for task in ("laptop", "umbrella", "bicycle", "other tasks")
-    }
-
-
-def test_rare_tasks_may_be_dropped():
-    score = compute(rare_kites(named=True), min_support=0.1, rare="drop")
-    assert not any("other tasks" in name for name in score.parts)
+@pytest.mark.parametrize(("rare", "others"), [("merge", {"other tasks"}), ("drop", set())])
+def test_rare_tasks_count_as_one_or_are_dropped(rare, others):
+    score = compute(rare_kites(named=True), min_support=0.1, rare=rare)
+    start = "a_to_t:light:"
+    tasks = {name.removeprefix(start) for name in score.parts if name.startswith(start)}
+    assert tasks == {"laptop", "umbrella", "bicycle"} | others
 
 
 def test_a_task_that_the_captioner_never_names_is_minus_one():
@@ -369,85 +336,60 @@ def test_a_task_that_the_captioner_never_names_is_minus_one():
     assert estimate(score, "a_to_t:light:other tasks").value == pytest.approx(-1)
 
 
-def test_mention_rates_are_those_that_were_planted():
-    rates = [estimate(score(**LOUDER), f"a_to_t:mentions:{side}").value for side in SIDES]
-    assert rates == pytest.approx([0.8, 0.4], abs=0.03)
-
-
-def test_the_baseline_of_two_equal_groups_is_a_coin():
-    assert estimate(score(), "a_to_t:quality:baseline").value == pytest.approx(1 / math.log(2))
-
-
 def test_attackers_of_people_beat_the_baseline_where_tasks_tell_the_group():
-    result = score()
-    sides = [estimate(result, f"a_to_t:quality:{who}").value for who in ("human", "baseline")]
-    assert sides[0] > sides[1]
+    human, baseline = (
+        estimate(score(), f"a_to_t:quality:{n}").value for n in ("human", "baseline")
+    )
+    assert human > baseline
 
 
 # Lists for readers: examples and images to draw less often.
 
+STRONG = {"a_to_t": 0.6, "t_to_a": 1.0}
 
-def lines(table: str, score: Score, direction: str) -> list[dict[str, object]]:
-    return [dict(line) for line in score.tables[table] if line["direction"] == direction]
+
+def lines(table: str, direction: str = "a_to_t") -> list[dict[str, object]]:
+    tables = score(**{direction: STRONG[direction]}).tables
+    return [dict(line) for line in tables[table] if line["direction"] == direction]
 
 
 @pytest.mark.parametrize("table", ["examples", "resample"])
-def test_a_to_t_lists_images_of_the_given_group(table):
-    corpus = planted(a_to_t=0.6)
-    group = {record.id: record.labels["race"] for record in corpus}
-    listed = lines(table, score(a_to_t=0.6), "a_to_t")
+@pytest.mark.parametrize(
+    ("direction", "fits"),
+    [
+        ("a_to_t", lambda line, record: line["given"] == record.labels["race"]),
+        ("a_to_t", lambda line, record: line["other"] in record.model),
+        ("t_to_a", lambda line, record: line["given"] in record.objects),
+        ("t_to_a", lambda line, record: line["other"] == record.labels["race"]),
+    ],
+    ids=["of the group", "named", "with the task", "of the other group"],
+)
+def test_listed_images_are_those_of_the_pair(direction, fits, table):
+    records = {record.id: record for record in planted(**{direction: STRONG[direction]})}
+    listed = lines(table, direction)
     assert listed
-    assert all(group[str(line["image_id"])] == line["given"] for line in listed)
-
-
-@pytest.mark.parametrize("table", ["examples", "resample"])
-def test_a_to_t_lists_captions_that_name_the_task(table):
-    caption = {record.id: record.model or "" for record in planted(a_to_t=0.6)}
-    listed = lines(table, score(a_to_t=0.6), "a_to_t")
-    assert all(str(line["other"]) in caption[str(line["image_id"])] for line in listed)
-
-
-@pytest.mark.parametrize("table", ["examples", "resample"])
-def test_t_to_a_lists_images_that_hold_the_task(table):
-    objects = {record.id: record.objects or frozenset() for record in planted(t_to_a=1.0)}
-    listed = lines(table, score(t_to_a=1.0), "t_to_a")
-    assert listed
-    assert all(line["given"] in objects[str(line["image_id"])] for line in listed)
-
-
-@pytest.mark.parametrize("table", ["examples", "resample"])
-def test_t_to_a_lists_images_of_the_other_group(table):
-    group = {record.id: record.labels["race"] for record in planted(t_to_a=1.0)}
-    listed = lines(table, score(t_to_a=1.0), "t_to_a")
-    assert all(group[str(line["image_id"])] == line["other"] for line in listed)
+    assert [line for line in listed if not fits(line, records[str(line["image_id"])])] == []
 
 
 def test_examples_quote_both_sides():
-    (first, *_) = lines("examples", score(a_to_t=0.6), "a_to_t")
+    (first, *_) = lines("examples")
     record = next(r for r in planted(a_to_t=0.6) if r.id == first["image_id"])
     assert (first["model"], first["human"]) == (record.model, record.human[0])
 
 
 def test_there_are_three_examples_a_pair():
-    assert len(lines("examples", score(a_to_t=0.6), "a_to_t")) == 3 * 4
+    assert len(lines("examples")) == 3 * 4
 
 
-def test_only_amplified_pairs_are_listed():
+def test_amplified_pairs_shall_be_drawn_less_often_the_most_amplified_first():
+    listed = lines("resample")
     assert all(line["ci_low"] > 0 for line in score(a_to_t=0.6).tables["resample"])
-
-
-def test_the_most_amplified_pair_is_listed_first():
-    values = [line["score"] for line in lines("resample", score(a_to_t=0.6), "a_to_t")]
-    assert values == sorted(values, reverse=True)
-
-
-def test_images_of_pairs_that_a_to_t_amplified_shall_be_drawn_less_often():
-    weights = [line["weight"] for line in lines("resample", score(a_to_t=0.6), "a_to_t")]
-    assert all(0 < weight < 1 for weight in weights)
+    assert all(0 < line["weight"] < 1 for line in listed)
+    assert listed == sorted(listed, key=lambda line: -line["score"])
 
 
 def test_the_weight_makes_group_and_task_independent():
-    (line, *_) = lines("resample", score(a_to_t=0.6), "a_to_t")
+    (line, *_) = lines("resample")
     group, task = str(line["given"]), str(line["other"])
     of_group, of_task = (
         np.array([test(record) for record in planted(a_to_t=0.6)])
@@ -464,21 +406,12 @@ def test_a_captioner_that_adds_nothing_gives_nothing_to_resample():
 # Attackers.
 
 
-def five_captions() -> Corpus:
-    return altered(planted(300), lambda _, record: replace(record, human=record.human * 5))
-
-
-@pytest.mark.parametrize("direction", DIRECTIONS)
-def test_every_human_position_has_its_own_attackers(direction):
-    names = [p.name for p in compute(five_captions()).predictions if p.name.startswith(direction)]
-    assert names == [f"{direction}:model:0", *(f"{direction}:human:{k}" for k in range(5))]
-
-
-def test_fewer_positions_may_be_asked_for():
-    names = {p.name for p in compute(five_captions(), positions=2).predictions}
-    assert names == {
-        f"{d}:{item}" for d in DIRECTIONS for item in ("model:0", "human:0", "human:1")
-    }
+@pytest.mark.parametrize(("options", "n_people"), [({}, 5), ({"positions": 2}, 2)])
+def test_every_human_position_has_its_own_attackers(options, n_people):
+    five = altered(planted(300), lambda _, record: replace(record, human=record.human * 5))
+    names = [p.name for p in compute(five, **options).predictions]
+    sides = ["model:0", *(f"human:{k}" for k in range(n_people))]
+    assert names == [f"{direction}:{side}" for direction in DIRECTIONS for side in sides]
 
 
 def test_attackers_of_t_to_a_predict_every_task():
@@ -491,21 +424,26 @@ def test_both_sides_are_tested_on_the_same_images():
     assert all(image == images[0] for image in images)
 
 
-@pytest.mark.parametrize("direction", DIRECTIONS)
-def test_images_without_human_captions_are_left_out(direction):
-    corpus = altered(
-        planted(), lambda i, item: replace(item, human=() if i % 4 < 2 else item.human)
+@cache
+def half_without(field: str) -> Score:
+    absent = {"human": (), "objects": None}[field]
+    return compute(
+        altered(planted(), lambda i, r: replace(r, **{field: absent}) if i % 4 < 2 else r)
     )
-    part: Part = compute(corpus).parts[direction]
-    assert (part.n_images, part.coverage) == (500, 0.5)
 
 
-@pytest.mark.parametrize(("direction", "n_images"), [("a_to_t", 1000), ("t_to_a", 500)])
-def test_images_of_unknown_objects_are_left_out_of_t_to_a_alone(direction, n_images):
-    corpus = altered(
-        planted(), lambda i, item: replace(item, objects=item.objects if i % 4 < 2 else None)
-    )
-    assert compute(corpus).parts[direction].n_images == n_images
+@pytest.mark.parametrize(
+    ("field", "direction", "n_images"),
+    [
+        ("human", "a_to_t", 500),
+        ("human", "t_to_a", 500),
+        ("objects", "a_to_t", 1000),
+        ("objects", "t_to_a", 500),
+    ],
+)
+def test_images_that_lack_what_a_direction_needs_are_left_out(field, direction, n_images):
+    part: Part = half_without(field).parts[direction]
+    assert (part.n_images, part.coverage) == (n_images, n_images / 1000)
 
 
 def test_each_position_is_judged_by_what_its_own_captions_name():
@@ -526,57 +464,50 @@ def test_the_neutral_rate_is_the_share_that_names_no_group():
 # Data sets that lack something.
 
 
-def without_objects() -> Score:
-    return compute(altered(planted(), lambda _, record: replace(record, objects=None)))
+@cache
+def knowing_objects_of(n: int) -> Score:
+    return compute(altered(planted(), lambda i, r: r if i < n else replace(r, objects=None)))
 
 
-def test_without_objects_only_a_to_t_is_scored():
-    assert {name.partition(":")[0] for name in without_objects().parts} == {"a_to_t"}
+def test_without_objects_only_a_to_t_is_scored_as_with_them():
+    result = knowing_objects_of(0)
+    assert {name.partition(":")[0] for name in result.parts} == {"a_to_t"}
+    assert estimate(result, "a_to_t") == estimate(score(), "a_to_t")
 
 
-def test_without_objects_a_to_t_is_as_with_them():
-    assert estimate(without_objects(), "a_to_t") == estimate(score(), "a_to_t")
-
-
-def test_without_objects_a_note_says_so():
-    assert any("T->A cannot be scored" in note for note in without_objects().notes)
-
-
-@pytest.mark.parametrize("n", [1, 15])
-def test_too_few_images_with_objects_leave_the_headline_absent(n):
-    corpus = altered(
-        planted(), lambda i, item: replace(item, objects=item.objects if i < n else None)
-    )
-    assert np.isnan(compute(corpus).parts["t_to_a"].estimate.value)
-
-
+@cache
 def wordless() -> Score:
     """The captioner names neither an object nor a group."""
     return compute(altered(planted(), lambda _, record: replace(record, model="somebody outside")))
 
 
-@pytest.mark.parametrize("direction", DIRECTIONS)
-def test_a_captioner_that_names_nothing_has_no_headline(direction):
-    assert np.isnan(wordless().parts[direction].estimate.value)
+@pytest.mark.parametrize(
+    ("result", "directions"),
+    [
+        (lambda: knowing_objects_of(1), ["t_to_a"]),
+        (lambda: knowing_objects_of(15), ["t_to_a"]),
+        (wordless, DIRECTIONS),
+        (lambda: score(exclude_tasks=tuple(TASKS.tasks)), DIRECTIONS),
+    ],
+    ids=["one image with objects", "15 with objects", "nothing is named", "no task"],
+)
+def test_what_cannot_be_scored_is_absent(result, directions):
+    assert all(math.isnan(estimate(result(), direction).value) for direction in directions)
 
 
-def test_an_absent_headline_is_explained():
-    assert any("A->T cannot be scored" in note for note in wordless().notes)
+@pytest.mark.parametrize(
+    ("result", "direction"), [(wordless, "A->T"), (lambda: knowing_objects_of(0), "T->A")]
+)
+def test_an_absent_headline_is_explained(result, direction):
+    assert any(f"{direction} cannot be scored" in note for note in result().notes)
 
 
 def test_nothing_is_trained_for_an_absent_headline():
     assert not wordless().predictions
 
 
-@pytest.mark.parametrize("direction", DIRECTIONS)
-def test_without_any_task_both_headlines_are_absent(direction):
-    score = compute(planted(), exclude_tasks=tuple(TASKS.tasks))
-    assert np.isnan(estimate(score, direction).value)
-
-
 def test_an_excluded_task_has_no_part():
-    score = compute(planted(), exclude_tasks=("person", "kite"))
-    assert not any("kite" in name for name in score.parts)
+    assert not any("kite" in name for name in score(exclude_tasks=("person", "kite")).parts)
 
 
 def test_no_human_captions_are_refused():
@@ -603,38 +534,27 @@ def test_an_unknown_choice_is_refused_with_the_known_ones(options, message):
 
 
 @cache
-def three(a_to_t: float) -> Score:
-    return compute(planted(1500, a_to_t=a_to_t, n_groups=3), attribute=RACE)
+def three() -> Score:
+    return compute(planted(1500, a_to_t=0.6, n_groups=3), attribute=RACE)
 
 
-def test_three_groups_are_told_apart_by_attackers():
-    predictions = next(p for p in three(0.0).predictions if p.name == "a_to_t:model:0")
+def test_planted_a_to_t_of_three_groups_is_seen_and_leaves_t_to_a_at_zero():
+    assert estimate(three(), "a_to_t").ci_low > 0
+    assert estimate(three(), "t_to_a").value == 0
+
+
+def test_a_group_that_no_word_names_is_a_class_of_a_to_t_alone():
+    predictions = next(p for p in three().predictions if p.name == "a_to_t:model:0")
     assert predictions.classes == ("light", "dark", "unsure")
-
-
-def test_planted_a_to_t_is_seen_in_three_groups():
-    assert estimate(three(0.6), "a_to_t").ci_low > 0
-
-
-def test_planted_a_to_t_of_three_groups_leaves_t_to_a_at_zero():
-    assert estimate(three(0.6), "t_to_a").value == 0
-
-
-def test_a_group_that_no_word_names_is_no_class_of_t_to_a():
-    assert {other for _, other in pair_names(three(0.0), "t_to_a")} == {"light", "dark"}
+    assert {other for _, other in pair_names(three(), "t_to_a")} == {"light", "dark"}
 
 
 # The embedded data set.
 
 
 def test_a_talkative_captioner_owes_its_a_to_t_to_the_priors(tmp_path):
-    words = [
-        "metric=dbac",
-        "captioner=talkative",
-        "dataset.n_images=600",
-        "metric.min_support=0.02",
-    ]
-    cell = compose.cell([*words, "stats.resamples=20", f"paths.outputs={tmp_path}"])
+    data = ("captioner=talkative", "dataset.n_images=600", f"paths.outputs={tmp_path}")
+    cell = compose.cell(["metric=dbac", *data, "metric.min_support=0.02", "stats.resamples=20"])
     metric, corpus = cell.build("metric"), cell.corpus()
     score = metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
     counts, shared = (estimate(score, f"a_to_t:{prior}").value for prior in ("counts", "shared"))
@@ -650,56 +570,53 @@ def test_a_pair_of_few_test_captions_has_an_interval():
     assert all(math.isfinite(e.ci_low) for e in known)
 
 
+# Groups that no caption names.
+
 NAMELESS = Attribute("race", ("light", "dark"), {"light": ["pale"], "dark": ["brown"]}, {})
 
 
+@cache
+def nameless(prior: str = "labels") -> Score:
+    return compute(planted(t_to_a=0.5), attribute=NAMELESS, prior=prior)
+
+
 def test_groups_that_no_caption_names_are_scored_by_labels():
-    corpus = planted(a_to_t=0.5)
-    silent = compute(corpus, attribute=NAMELESS)
-    assert math.isnan(silent.parts["t_to_a"].estimate.value)
+    silent, labelled = nameless("counts"), nameless().parts["t_to_a"]
+    assert math.isnan(estimate(silent, "t_to_a").value)
     assert any("metric.prior=labels counts groups" in note for note in silent.notes)
-    labelled = compute(corpus, attribute=NAMELESS, prior="labels")
-    assert math.isfinite(labelled.parts["t_to_a"].estimate.value)
-    assert labelled.parts["t_to_a"].n_images == len(corpus)
+    assert math.isfinite(labelled.estimate.value)
+    assert labelled.n_images == len(planted())
 
 
 def test_by_labels_a_pair_is_its_tasks_qualities():
     """P(a) and P(t) are the same on both sides, so the pairs of a task have one score."""
-    parts = compute(planted(t_to_a=0.5), attribute=NAMELESS, prior="labels").parts
-    by_task = {
-        task: {group: parts[f"t_to_a:{task}:{group}"].estimate.value for group in NAMELESS.groups}
-        for task in OBJECTS[:4]
-    }
-    for scores in by_task.values():
-        assert scores["light"] == pytest.approx(scores["dark"], abs=1e-9)
-    assert len({round(scores["light"], 6) for scores in by_task.values()}) == 4
+    light, dark = (
+        [estimate(nameless(), f"t_to_a:{task}:{group}").value for task in OBJECTS[:4]]
+        for group in NAMELESS.groups
+    )
+    assert light == pytest.approx(dark, abs=1e-9)
+    assert len({round(value, 6) for value in light}) == 4
 
 
 def test_by_labels_weights_are_the_images_of_each_pair():
-    corpus = planted(t_to_a=0.5)
-    parts = compute(corpus, attribute=NAMELESS, prior="labels").parts
-    total = weight = 0.0
-    for name, part in parts.items():
-        _, *pair = str(name).split(":")
-        if len(pair) == 2 and pair[1] in NAMELESS.groups:
-            task, group = pair
-            images = sum(
-                task in record.objects and record.labels["race"] == group for record in corpus
-            )
-            total, weight = total + images * part.estimate.value, weight + images
-    assert parts["t_to_a"].estimate.value == pytest.approx(total / weight, abs=1e-6)
+    pairs = [(task, group) for task in OBJECTS[:4] for group in NAMELESS.groups]
+    values = [estimate(nameless(), f"t_to_a:{task}:{group}").value for task, group in pairs]
+    images = [
+        sum(task in r.objects and r.labels["race"] == group for r in planted(t_to_a=0.5))
+        for task, group in pairs
+    ]
+    expected = np.average(values, weights=images)
+    assert estimate(nameless(), "t_to_a").value == pytest.approx(expected, abs=1e-6)
 
 
 def test_by_labels_a_to_t_is_as_counted():
     counted, labelled = (
-        compute(planted(a_to_t=0.5), prior=prior).parts["a_to_t"].estimate.value
-        for prior in ("counts", "labels")
+        estimate(score(a_to_t=0.5, prior=prior), "a_to_t").value for prior in ("counts", "labels")
     )
     assert counted == labelled
 
 
 def test_by_labels_people_as_the_captioner_score_zero():
-    corpus = planted()
-    people = corpus_of([Record(r.id, r.human[0], r.human, r.labels, r.objects) for r in corpus])
-    parts = compute(people, attribute=NAMELESS, prior="labels").parts
+    corpus = altered(planted(), lambda _, record: replace(record, model=record.human[0]))
+    parts = compute(corpus, attribute=NAMELESS, prior="labels").parts
     assert parts["t_to_a"].estimate.value == pytest.approx(0, abs=1e-9)

@@ -1,6 +1,5 @@
 """DBAC's arithmetic: the oracle's cases, its limits, and what each named choice changes."""
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -18,24 +17,18 @@ from bias_pipeline.metrics.functional.dbac import (
     omega,
     pair_scores,
 )
-from tests.corpora import DATA
+from tests.oracles import oracle
 
-ORACLE = DATA.parent / "oracles" / "dbac_arithmetic.json"
 EPSILON = 1e-8
-
-
-def oracle() -> dict[str, Any]:
-    if not ORACLE.is_file():
-        pytest.skip(f"no worked cases at {ORACLE}; set BIAS_PIPELINE_DATA to have this test run")
-    return json.loads(ORACLE.read_text())
+FACTOR = st.floats(0.1, 10)
 
 
 def case(number: int) -> dict[str, Any]:
-    return oracle()["omega_and_dbac"]["cases"][number]
+    return oracle("dbac_arithmetic")["omega_and_dbac"]["cases"][number]
 
 
 def tolerance() -> float:
-    return oracle()["omega_and_dbac"]["tolerance_abs"]
+    return oracle("dbac_arithmetic")["omega_and_dbac"]["tolerance_abs"]
 
 
 def one_pair(quality: float, other: float, mentions: float = 1.0) -> Side:
@@ -58,11 +51,20 @@ def side(seed: int, given_values: int = 2, other_values: int = 3) -> Side:
 MODEL, HUMAN = side(0), side(1)
 GIVEN = np.array([0.3, 0.7])
 ALL = np.ones((2, 3), bool)
+ONE = np.ones((1, 1), bool)
+
+of_aggregates = pytest.mark.parametrize("aggregate", AGGREGATES)
+of_means_of_pairs = pytest.mark.parametrize("aggregate", ["per_pair", "per_caption"])
+under_priors = pytest.mark.parametrize("prior", PRIORS)
 
 
 def dbac_of(model: Side = MODEL, human: Side = HUMAN, **options: Any) -> float:
     supported = options.pop("supported", ALL)
     return float(dbac_score(model, human, GIVEN, supported, **options))
+
+
+def of_omegas(model: float, human: float, *epsilon: float) -> float:
+    return dbac(np.array(model), np.array(human), *epsilon).item()
 
 
 def louder(side: Side, times: float) -> Side:
@@ -74,48 +76,41 @@ def louder(side: Side, times: float) -> Side:
 
 
 @pytest.mark.parametrize("number", range(5))
-@pytest.mark.parametrize("who", ["M", "H"])
-def test_omega_is_as_in_the_worked_case(number, who):
+@pytest.mark.parametrize(("who", "prior"), [("M", "P_t_hat"), ("H", "P_t")])
+def test_omega_is_as_in_the_worked_case(number, who, prior):
     example = case(number)
-    other = example["P_t_hat" if who == "M" else "P_t"]
-    result = omega(np.array([[example[f"Q_{who}"]]]), np.array([other]), np.array([example["P_a"]]))
-    assert result.item() == pytest.approx(example[f"omega_{who}"], abs=tolerance())
+    quality, other, group = (np.array([example[k]]) for k in (f"Q_{who}", prior, "P_a"))
+    result = omega(quality[None], other, group).item()
+    assert result == pytest.approx(example[f"omega_{who}"], abs=tolerance())
 
 
 @pytest.mark.parametrize("number", range(4))
 def test_dbac_is_as_in_the_worked_case(number):
     example = case(number)
-    result = dbac(np.array(example["omega_M"]), np.array(example["omega_H"]), example["epsilon"])
-    assert result.item() == pytest.approx(example["DBAC"], abs=tolerance())
+    result = of_omegas(example["omega_M"], example["omega_H"], example["epsilon"])
+    assert result == pytest.approx(example["DBAC"], abs=tolerance())
 
 
 def test_dbac_of_nothing_is_unknown_in_the_worked_case():
-    example = case(4)
-    assert example["DBAC"] is None
-    assert np.isnan(dbac(np.array(example["omega_M"]), np.array(example["omega_H"])))
+    assert case(4)["DBAC"] is None
+    assert np.isnan(of_omegas(case(4)["omega_M"], case(4)["omega_H"]))
 
 
-@pytest.mark.parametrize("aggregate", AGGREGATES)
+@of_aggregates
 @pytest.mark.parametrize("number", range(4))
 def test_every_aggregate_of_one_pair_is_the_worked_case(number, aggregate):
     example = case(number)
-    model, human = (
-        one_pair(example["Q_M"], example["P_t_hat"]),
-        one_pair(example["Q_H"], example["P_t"]),
-    )
-    result = dbac_score(
-        model, human, np.array([example["P_a"]]), np.ones((1, 1), bool), aggregate=aggregate
-    )
+    model = one_pair(example["Q_M"], example["P_t_hat"])
+    human = one_pair(example["Q_H"], example["P_t"])
+    result = dbac_score(model, human, np.array([example["P_a"]]), ONE, aggregate=aggregate)
     assert result.item() == pytest.approx(example["DBAC"], abs=tolerance())
 
 
 def test_omega_of_an_ideal_attacker_is_bayes_rule():
-    bayes_identity = oracle()["bayes_identity"]
-    ideal = np.array(bayes_identity["Q_at_of_an_ideal_attacker_P_a_given_t"])
-    result = omega(ideal, np.array(bayes_identity["P_t"]), np.array(bayes_identity["P_a"]))
-    np.testing.assert_allclose(
-        result, bayes_identity["omega_at_equals_P_t_given_a"], rtol=0, atol=1e-12
-    )
+    bayes = oracle("dbac_arithmetic")["bayes_identity"]
+    keys = ("Q_at_of_an_ideal_attacker_P_a_given_t", "P_t", "P_a")
+    result = omega(*(np.array(bayes[key]) for key in keys))
+    np.testing.assert_allclose(result, bayes["omega_at_equals_P_t_given_a"], rtol=0, atol=1e-12)
 
 
 @given(st.lists(st.integers(1, 1000), min_size=6, max_size=6))
@@ -134,12 +129,12 @@ def test_bayes_rule_holds_for_any_table_of_counts(counts):
     ("model", "human", "limit"), [(0.0, 0.4, -1), (0.4, 0.0, 1), (0.4, 0.4, 0)]
 )
 def test_limits(model, human, limit):
-    assert dbac(np.array(model), np.array(human)).item() == pytest.approx(limit, abs=1e-7)
+    assert of_omegas(model, human) == pytest.approx(limit, abs=1e-7)
 
 
 @pytest.mark.parametrize("epsilon", [EPSILON, 1e-3])
 def test_both_omegas_zero_is_unknown_whatever_epsilon_says(epsilon):
-    assert np.isnan(dbac(np.array(0.0), np.array(0.0), epsilon))
+    assert np.isnan(of_omegas(0.0, 0.0, epsilon))
 
 
 OMEGAS = st.floats(0, 1e4, allow_subnormal=False)
@@ -147,20 +142,18 @@ OMEGAS = st.floats(0, 1e4, allow_subnormal=False)
 
 @given(OMEGAS, OMEGAS)
 def test_swapping_the_sides_turns_the_sign(model, human):
-    np.testing.assert_equal(
-        dbac(np.array(model), np.array(human)), -dbac(np.array(human), np.array(model))
-    )
+    np.testing.assert_array_equal(of_omegas(model, human), -of_omegas(human, model))
 
 
 @given(OMEGAS, OMEGAS)
 def test_the_score_lies_between_minus_one_and_one(model, human):
-    value = dbac(np.array(model), np.array(human)).item()
+    value = of_omegas(model, human)
     assert np.isnan(value) if model + human == 0 else -1 < value < 1
 
 
 @given(OMEGAS, OMEGAS, OMEGAS)
 def test_the_score_grows_with_the_models_omega(one, two, human):
-    low, high = (dbac(np.array(omega_m), np.array(human + 1)) for omega_m in sorted((one, two)))
+    low, high = (of_omegas(omega_m, human + 1) for omega_m in sorted((one, two)))
     assert low <= high
 
 
@@ -172,8 +165,8 @@ def test_swapping_the_sides_turns_the_sign_unless_people_weigh_the_pairs(aggrega
     assert dbac_of(HUMAN, MODEL, aggregate=aggregate, prior=prior) == pytest.approx(-one)
 
 
-@pytest.mark.parametrize("aggregate", AGGREGATES)
-@pytest.mark.parametrize("prior", PRIORS)
+@of_aggregates
+@under_priors
 def test_equal_sides_score_exactly_zero(aggregate, prior):
     assert dbac_of(MODEL, MODEL, aggregate=aggregate, prior=prior) == 0
 
@@ -181,10 +174,14 @@ def test_equal_sides_score_exactly_zero(aggregate, prior):
 # The prior, and the nuisance that the published one carries.
 
 
-@pytest.mark.parametrize("aggregate", AGGREGATES)
-def test_twice_as_many_mentions_are_a_third_under_the_published_prior(aggregate):
-    dbac = dbac_of(louder(HUMAN, 2), HUMAN, aggregate=aggregate, prior="counts")
-    assert dbac == pytest.approx(1 / 3, abs=1e-6)
+@of_aggregates
+@pytest.mark.parametrize(
+    ("prior", "expected"), [("counts", pytest.approx(1 / 3, abs=1e-6)), ("shared", 0), ("none", 0)]
+)
+def test_twice_as_many_mentions_are_a_third_under_the_published_prior_alone(
+    prior, expected, aggregate
+):
+    assert dbac_of(louder(HUMAN, 2), HUMAN, aggregate=aggregate, prior=prior) == expected
 
 
 def test_the_third_is_exact_but_for_epsilon():
@@ -192,13 +189,7 @@ def test_the_third_is_exact_but_for_epsilon():
     assert result.item() == 0.5 / (1.5 + EPSILON)
 
 
-@pytest.mark.parametrize("aggregate", AGGREGATES)
-@pytest.mark.parametrize("prior", ["shared", "none"])
-def test_twice_as_many_mentions_are_nothing_under_the_other_priors(aggregate, prior):
-    assert dbac_of(louder(HUMAN, 2), HUMAN, aggregate=aggregate, prior=prior) == 0
-
-
-@given(st.floats(0.1, 10))
+@given(FACTOR)
 def test_saying_k_times_as_much_scores_as_arithmetic_has_it(times):
     dbac = dbac_of(louder(HUMAN, times), HUMAN)
     assert dbac == pytest.approx((times - 1) / (times + 1), abs=1e-6)
@@ -215,7 +206,7 @@ def test_only_per_caption_tells_a_shared_prior_from_none(aggregate):
     assert shared == pytest.approx(none, abs=1e-6)
 
 
-@given(st.floats(0.1, 10))
+@given(FACTOR)
 def test_in_a_mean_of_pairs_the_given_variables_prior_cancels(times):
     one, two = (dbac_score(MODEL, HUMAN, item, ALL).item() for item in (GIVEN, times * GIVEN))
     assert one == pytest.approx(two, abs=1e-6)
@@ -224,50 +215,40 @@ def test_in_a_mean_of_pairs_the_given_variables_prior_cancels(times):
 # Aggregates.
 
 
-@pytest.mark.parametrize("prior", PRIORS)
+@under_priors
 def test_aggregates_agree_on_one_pair(prior):
-    lines = [
-        dbac_score(
-            one_pair(0.8, 0.2, 7),
-            one_pair(0.7, 0.25, 30),
-            np.array([0.5]),
-            np.ones((1, 1), bool),
-            aggregate=aggregate,
-            prior=prior,
-        ).item()
-        for aggregate in AGGREGATES
-    ]
+    model, human = one_pair(0.8, 0.2, 7), one_pair(0.7, 0.25, 30)
+    sides = (model, human, np.array([0.5]), ONE)
+    lines = [dbac_score(*sides, aggregate=item, prior=prior).item() for item in AGGREGATES]
     assert lines == pytest.approx([lines[0]] * len(AGGREGATES))
 
 
-def test_per_pair_is_the_mean_of_the_pairs():
+@pytest.mark.parametrize(
+    ("options", "weights"), [({"aggregate": "per_pair"}, None), ({}, HUMAN.mentions)]
+)
+def test_pairs_weigh_alike_or_by_what_people_mention(options, weights):
     pairs = pair_scores(MODEL, HUMAN, GIVEN, "counts")
-    assert dbac_of(aggregate="per_pair") == pytest.approx(pairs.mean())
-
-
-def test_weighted_weighs_pairs_by_what_people_mention():
-    pairs = pair_scores(MODEL, HUMAN, GIVEN, "counts")
-    assert dbac_of() == pytest.approx(np.average(pairs, weights=HUMAN.mentions))
+    assert dbac_of(**options) == pytest.approx(np.average(pairs, weights=weights))
 
 
 def test_what_is_never_named_has_omega_zero_though_no_attacker_predicted_it():
-    quality = np.array([[np.nan, np.nan]])
-    assert omega(quality, np.array([0.0, 0.1]), np.array([0.5]))[0].tolist() == pytest.approx(
-        [0.0, np.nan], nan_ok=True
-    )
+    result = omega(np.full((1, 2), np.nan), np.array([0.0, 0.1]), np.array([0.5]))
+    np.testing.assert_allclose(result, [[0.0, np.nan]])
 
 
-def test_per_caption_weighs_pairs_by_their_mentions():
-    means = [
-        np.average(omega(item.quality, item.other, GIVEN), weights=item.mentions)
-        for item in (MODEL, HUMAN)
-    ]
-    assert dbac_of(aggregate="per_caption") == pytest.approx(dbac(*map(np.array, means)).item())
-
-
-def test_marginal_takes_the_mean_of_each_prior():
-    means = [item.overall * item.other.mean() / GIVEN.mean() for item in (MODEL, HUMAN)]
-    assert dbac_of(aggregate="marginal") == pytest.approx(dbac(*map(np.array, means)).item())
+@pytest.mark.parametrize(
+    ("aggregate", "mean"),
+    [
+        (
+            "per_caption",
+            lambda one: np.average(omega(one.quality, one.other, GIVEN), weights=one.mentions),
+        ),
+        ("marginal", lambda one: one.overall * one.other.mean() / GIVEN.mean()),
+    ],
+    ids=["mentions weigh pairs", "each prior has its mean"],
+)
+def test_other_aggregates_compare_means_of_omega(aggregate, mean):
+    assert dbac_of(aggregate=aggregate) == pytest.approx(of_omegas(mean(MODEL), mean(HUMAN)))
 
 
 def ideal(of_task_given_group: list[list[float]]) -> Side:
@@ -281,13 +262,11 @@ def ideal(of_task_given_group: list[list[float]]) -> Side:
 def test_of_ideal_attackers_only_weighing_by_mentions_sees_amplification(aggregate, sign):
     """Omega is P(t | a): what one group gains the other loses, from a smaller base."""
     people, captioner = ideal([[0.65, 0.35], [0.35, 0.65]]), ideal([[0.75, 0.25], [0.25, 0.75]])
-    result = dbac_score(
-        captioner, people, np.array([0.5, 0.5]), np.ones((2, 2), bool), aggregate=aggregate
-    )
-    assert sign * result.item() > 0.02
+    halves, every = np.array([0.5, 0.5]), np.ones((2, 2), bool)
+    assert sign * dbac_score(captioner, people, halves, every, aggregate=aggregate).item() > 0.02
 
 
-@pytest.mark.parametrize("aggregate", ["per_pair", "per_caption"])
+@of_means_of_pairs
 def test_pairs_without_support_do_not_count(aggregate):
     supported = np.array([[True, True, False], [True, False, True]])
     wild = replace(MODEL, quality=np.where(supported, MODEL.quality, 1e6))
@@ -295,42 +274,35 @@ def test_pairs_without_support_do_not_count(aggregate):
     assert one == two
 
 
-@pytest.mark.parametrize("aggregate", ["per_pair", "per_caption"])
+@of_means_of_pairs
 def test_pairs_without_captions_are_left_out(aggregate):
     empty = np.array([[False, True, False], [False, False, False]])
     holed = replace(MODEL, quality=np.where(empty, np.nan, MODEL.quality))
-    assert dbac_of(holed, aggregate=aggregate) == pytest.approx(
-        dbac_of(supported=~empty, aggregate=aggregate)
-    )
+    expected = dbac_of(supported=~empty, aggregate=aggregate)
+    assert dbac_of(holed, aggregate=aggregate) == pytest.approx(expected)
 
 
 def test_a_pair_unknown_on_one_side_is_left_out_on_both():
-    qualities = [np.array([[5.0, 1.0]]), np.array([[np.nan, 1.0]])]
     human, model = (
-        Side(quality, np.array(1.0), np.array([0.5, 0.5]), np.ones((1, 2))) for quality in qualities
+        Side(np.array([[first, 1.0]]), np.array(1.0), np.array([0.5, 0.5]), np.ones((1, 2)))
+        for first in (5.0, np.nan)
     )
-    result = dbac_score(
-        model, human, np.array([1.0]), np.ones((1, 2), bool), aggregate="per_caption"
-    )
-    assert result.item() == 0
+    every = np.ones((1, 2), bool)
+    assert dbac_score(model, human, np.ones(1), every, aggregate="per_caption").item() == 0
 
 
-@pytest.mark.parametrize("aggregate", ["per_pair", "per_caption"])
+@of_means_of_pairs
 def test_no_supported_pair_is_unknown(aggregate):
     assert np.isnan(dbac_of(supported=np.zeros((2, 3), bool), aggregate=aggregate))
 
 
-@pytest.mark.parametrize("aggregate", AGGREGATES)
-@pytest.mark.parametrize("prior", PRIORS)
+@of_aggregates
+@under_priors
 def test_seeds_and_resamples_are_free_axes(aggregate, prior):
     """(B, S) scores at once are the scores of each b and s alone."""
     sides = [[side(10 * b + s) for s in range(3)] for b in range(2)]
-    stacked = Side(
-        *(
-            np.array([[getattr(item, name) for item in row] for row in sides])
-            for name in ("quality", "overall", "other", "mentions")
-        )
-    )
+    names = ("quality", "overall", "other", "mentions")
+    stacked = Side(*(np.array([[getattr(s, n) for s in row] for row in sides]) for n in names))
     result = dbac_score(stacked, HUMAN, GIVEN, ALL, aggregate=aggregate, prior=prior)
     alone = [[dbac_of(item, aggregate=aggregate, prior=prior) for item in row] for row in sides]
     np.testing.assert_allclose(result, alone)

@@ -1,6 +1,8 @@
 """The Gender Score: against a second, naive implementation, and what it must refuse."""
 
+import json
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.encoders.language_models import Frozen
 from bias_pipeline.errors import NotApplicableError, UsageError
 from bias_pipeline.inference.language_model import LanguageModel
-from bias_pipeline.metrics.base import Part
+from bias_pipeline.metrics.base import Score
 from bias_pipeline.metrics.language.gender_score import GenderScore
 from bias_pipeline.stats.bootstrap import Bootstrap
 from tests.corpora import make_corpus
@@ -38,14 +40,9 @@ LABELS = "mfmfmf"
 
 def metric(**options: Any) -> GenderScore:
     causal, bert = language_models()
-    settings: dict[str, Any] = {
-        "terms": {"male": "man", "female": "woman"},
-        "min_support": 1,
-        **options,
-    }
-    return GenderScore(
-        GENDER, TASKS, FEW, str(causal), sentence_encoder=str(bert), device="cpu", **settings
-    )
+    models = {"sentence_encoder": str(bert), "device": "cpu", "min_support": 1}
+    terms = {"male": "man", "female": "woman"}
+    return GenderScore(GENDER, TASKS, FEW, str(causal), terms=terms, **models, **options)
 
 
 def corpus(
@@ -53,26 +50,17 @@ def corpus(
     human: list[list[str]] | None = HUMAN,
     objects: list[set[str]] | None = OBJECTS,
 ) -> Corpus:
-    return make_corpus(
-        [
-            Record(
-                str(k),
-                text,
-                tuple(human[k]) if human else (),
-                {"gender": LABELS[k]},
-                None if objects is None else frozenset(objects[k]),
-            )
-            for k, text in enumerate(model)
-        ]
-    )
-
-
-def parts(corpus: Corpus, **options: Any) -> dict[str, Part]:
-    return dict(metric(**options).compute(corpus, splits=[]).parts)
+    records = []
+    for k, text in enumerate(model):
+        people = tuple(human[k]) if human else ()
+        shown = None if objects is None else frozenset(objects[k])
+        records.append(Record(str(k), text, people, {"gender": LABELS[k]}, shown))
+    return make_corpus(records)
 
 
 def values(corpus: Corpus, **options: Any) -> dict[str, float]:
-    return {str(name): part.estimate.value for name, part in parts(corpus, **options).items()}
+    parts = metric(**options).compute(corpus, splits=[]).parts
+    return {str(name): part.estimate.value for name, part in parts.items()}
 
 
 # --- a second implementation, caption by caption
@@ -111,21 +99,22 @@ def naive(texts: list[tuple[str, set[str]]], shares: dict[str, float]) -> dict[s
 
 
 SHARES = {"horse": 2 / 6, "dog": 3 / 6, "umbrella": 2 / 6}
+TEXTS = {"model": MODEL, "human": [item[0] for item in HUMAN]}
 
 
 @pytest.fixture(scope="module")
-def computed() -> dict[str, float]:
-    return values(corpus())
+def whole() -> Score:
+    return metric().compute(corpus(), splits=[])
+
+
+@pytest.fixture(scope="module")
+def computed(whole: Score) -> dict[str, float]:
+    return {str(name): part.estimate.value for name, part in whole.parts.items()}
 
 
 @pytest.fixture(scope="module")
 def expected() -> dict[str, dict[str, Any]]:
-    return {
-        "model": naive(list(zip(MODEL, OBJECTS, strict=True)), SHARES),
-        "human": naive(
-            [(captions[0], o) for captions, o in zip(HUMAN, OBJECTS, strict=True)], SHARES
-        ),
-    }
+    return {s: naive(list(zip(texts, OBJECTS, strict=True)), SHARES) for s, texts in TEXTS.items()}
 
 
 @pytest.mark.parametrize("group", ["male", "female"])
@@ -148,58 +137,52 @@ def test_the_estimate_is_how_often_the_first_group_scores_highest(computed, expe
 
 
 def test_the_language_models_own_bias_is_of_the_same_captions_told_of_each_group(
-    computed, expected
+    whole, computed, expected
 ):
     model = expected["model"]
-    assert computed["lm:own_bias"] == pytest.approx(
-        sum(model["first"]) / sum(model["all"]), rel=1e-5
-    )
+    own_bias = sum(model["first"]) / sum(model["all"])
+    assert computed["lm:own_bias"] == pytest.approx(own_bias, rel=1e-5)
+    (message,) = (note for note in whole.notes if "own_bias" in note)
+    assert "of the likelihood of the same captions" in message
 
 
-def test_captions_of_nobody_and_of_two_groups_are_not_scored():
-    score = metric().compute(corpus(), splits=[])
-    assert score.audit["model"]["captions"] == 4
+def test_captions_of_nobody_and_of_two_groups_are_not_scored(whole):
+    assert whole.audit["model"]["captions"] == 4
 
 
-def test_pairs_weigh_as_many_as_they_are():
-    by_captions, by_pairs = (values(corpus(), weigh=item) for item in ("captions", "pairs"))
-    assert by_captions["gs:male"] != by_pairs["gs:male"]
-    assert by_captions["gs:female"] == pytest.approx(by_pairs["gs:female"])  # one object each
+def test_pairs_weigh_as_many_as_they_are(computed):
+    by_pairs = values(corpus(), weigh="pairs")
+    assert computed["gs:male"] != by_pairs["gs:male"]
+    assert computed["gs:female"] == pytest.approx(by_pairs["gs:female"])  # one object each
 
 
 # --- what moves it and what does not
 
 
 def test_captions_of_both_sides_alike_score_0():
-    result = values(corpus(human=[[text] for text in MODEL]))
-    assert result["score"] == 0
+    assert values(corpus(human=[[text] for text in MODEL]))["score"] == 0
+
+
+def told_of_other(text: str) -> str:
+    return " ".join(SWAPS.get(word, word) for word in text.split())
 
 
 def test_a_swap_of_all_groups_turns_the_score_around():
-    swapped = [" ".join(SWAPS.get(w, w) for w in text.split()) for text in MODEL]
+    swapped = [told_of_other(text) for text in MODEL]
     one = values(corpus(human=[[text] for text in swapped]))
     other = values(corpus(swapped, human=[[text] for text in MODEL]))
     assert one["score"] == pytest.approx(-other["score"])
 
 
-def test_signs_and_case_do_not_matter():
+def test_signs_and_case_do_not_matter(computed):
     loud = [f"{text.capitalize()}." for text in MODEL]
-    assert values(corpus(loud))["model"] == pytest.approx(values(corpus())["model"])
+    assert values(corpus(loud))["model"] == pytest.approx(computed["model"])
 
 
-def test_the_own_bias_stays_when_every_caption_is_told_of_one_group():
-    men = [text.replace("woman", "man") for text in MODEL[:4]] + MODEL[4:]
-    assert values(corpus(men))["lm:own_bias"] == pytest.approx(values(corpus())["lm:own_bias"])
-
-
-def test_a_group_that_is_never_named_leaves_no_share():
-    men = [text.replace("woman", "man") for text in MODEL[:4]] + MODEL[4:]
-    assert math.isnan(values(corpus(men))["model"])
-
-
-def test_the_own_bias_is_told_beside_the_score():
-    (message,) = (n for n in metric().compute(corpus(), splits=[]).notes if "own_bias" in n)
-    assert "of the likelihood of the same captions" in message
+def test_a_group_that_is_never_named_leaves_no_share_and_the_own_bias_as_it_is(computed):
+    men = values(corpus([text.replace("woman", "man") for text in MODEL[:4]] + MODEL[4:]))
+    assert math.isnan(men["model"])
+    assert men["lm:own_bias"] == pytest.approx(computed["lm:own_bias"])
 
 
 # --- objects
@@ -216,17 +199,10 @@ def test_an_object_that_no_image_shows_is_told():
         values(corpus(), objects=["hose"])
 
 
-# --- refusals
-
-
-def test_without_objects_there_is_no_context():
+@pytest.mark.parametrize("objects", [None, [{"person"}] * len(MODEL)], ids=["none", "people"])
+def test_without_objects_there_is_no_context(objects):
     with pytest.raises(NotApplicableError, match="has no objects for these images"):
-        values(corpus(objects=None))
-
-
-def test_people_alone_are_no_context():
-    with pytest.raises(NotApplicableError, match="has no objects"):
-        values(corpus(objects=[{"person"}] * len(MODEL)))
+        values(corpus(objects=objects))
 
 
 def test_without_people_there_is_no_score():
@@ -243,18 +219,17 @@ def test_nothing_is_scored_again_for_another_pooling(tmp_path):
     assert first["model"] != second["model"]
 
 
-def test_the_identity_follows_the_weights_and_not_their_place(tmp_path):
-    import shutil
+def run_id(causal: Path, *words: str) -> str:
+    models = (f"metric.language_model={causal}", f"metric.sentence_encoder={language_models()[1]}")
+    cell = compose.cell(["metric=gender_score", "dataset.n_images=30", *models, *words])
+    return cell.run_id(cell.corpus())
 
-    causal, bert = language_models()
-    shutil.copytree(causal, tmp_path / "moved")
 
-    def name(folder: Path) -> str:
-        words = (f"metric.language_model={folder}", f"metric.sentence_encoder={bert}")
-        cell = compose.cell(["metric=gender_score", "dataset.n_images=30", *words])
-        return cell.run_id(cell.corpus())
-
-    assert name(causal) == name(tmp_path / "moved")
+def test_the_identity_follows_the_weights_and_the_context_and_not_their_place(tmp_path):
+    causal, _ = language_models()
+    moved = shutil.copytree(causal, tmp_path / "moved")
+    context = (f"metric.context={detected(tmp_path)[0]}", "metric.top_k=2")
+    assert run_id(causal) == run_id(moved) != run_id(causal, *context)
 
 
 # --- context from elsewhere
@@ -262,8 +237,6 @@ def test_the_identity_follows_the_weights_and_not_their_place(tmp_path):
 
 def detected(folder: Path) -> tuple[str, dict[str, float]]:
     """A file with each image's own objects, as sure of each wherever it is; and how sure."""
-    import json
-
     sure = {"horse": 0.75, "dog": 0.5, "umbrella": 0.25, "person": 1.0, "woman": 0.9}
     rows = [
         {"image_id": k, "label": name, "score": sure[name]}
@@ -275,47 +248,28 @@ def detected(folder: Path) -> tuple[str, dict[str, float]]:
     return str(path), sure
 
 
-@pytest.mark.parametrize("group", ["male", "female"])
-def test_detections_revise_by_their_confidence(group, tmp_path):
+def test_detections_of_objects_revise_by_their_confidence(tmp_path):
     path, sure = detected(tmp_path)
-    built_values = values(corpus(objects=None), context=path)
+    result = values(corpus(objects=None), context=path)
     expected = naive(list(zip(MODEL, OBJECTS, strict=True)), sure)
-    assert built_values[f"gs:{group}"] == pytest.approx(np.mean(expected[group]), rel=1e-5)
-
-
-def test_words_for_people_are_no_objects(tmp_path):
-    result = values(corpus(objects=None), context=detected(tmp_path)[0])
-    objects = {name.split(":")[1] for name in result if name.startswith("object:")}
-    assert objects == {"horse", "dog", "umbrella"}
-
-
-def test_where_objects_come_from_is_in_the_identity(tmp_path):
-    causal, bert = language_models()
-    words = (f"metric.language_model={causal}", f"metric.sentence_encoder={bert}")
-    pair = (f"metric.context={detected(tmp_path)[0]}", "metric.top_k=2")
-    cells = [
-        compose.cell(["metric=gender_score", "dataset.n_images=30", *words, *more])
-        for more in ((), pair)
-    ]
-    one, other = (cell.run_id(cell.corpus()) for cell in cells)
-    assert one != other
+    for group in ("male", "female"):
+        assert result[f"gs:{group}"] == pytest.approx(np.mean(expected[group]), rel=1e-5)
+    named = {name.split(":")[1] for name in result if name.startswith("object:")}
+    assert named == {"horse", "dog", "umbrella"}  # words for people are no objects
 
 
 # --- word deletion
 
 
-def effects(n: int = 10, **options: Any) -> dict[str, Any]:
-    score = metric(deletions=n, **options).compute(corpus(), splits=[])
+def effects(n: int = 10) -> dict[str, Any]:
+    score = metric(deletions=n).compute(corpus(), splits=[])
     return {str(line["word"]): line for line in score.tables["deletions"]}
 
 
 def told_share(text: str, objects: set[str]) -> float:
     """The first group's share in the scores of a caption told of each group."""
-    one = naive([(text, objects)], SHARES)
-    (named,) = (g for g in ("male", "female") if one[g])
-    swapped = " ".join(SWAPS.get(word, word) for word in text.split())
-    other = naive([(swapped, objects)], SHARES)
-    male, female = (one, other) if named == "male" else (other, one)
+    one, other = (naive([(version, objects)], SHARES) for version in (text, told_of_other(text)))
+    male, female = (one, other) if one["male"] else (other, one)
     return float(male["male"][0] / (male["male"][0] + female["female"][0]))
 
 
@@ -328,12 +282,10 @@ def test_a_words_effect_is_what_its_captions_share_loses_without_it():
     assert line["effect"] == pytest.approx(whole - rest, abs=2e-6)
 
 
-def test_words_of_groups_are_not_deleted():
-    assert not {"man", "woman", "his", "her"} & effects().keys()
-
-
-def test_a_word_counts_as_often_as_it_stands():
-    assert effects()["a"]["times"] == 7
+def test_words_of_groups_are_not_deleted_and_others_count_as_often_as_they_stand():
+    lines = effects()
+    assert not {"man", "woman", "his", "her"} & lines.keys()
+    assert lines["a"]["times"] == 7
 
 
 def test_few_captions_are_the_same_few():
@@ -341,8 +293,9 @@ def test_few_captions_are_the_same_few():
     assert len(effects(1)) < len(effects(4))
 
 
-def test_no_deletions_are_no_table():
-    assert "deletions" not in metric().compute(corpus(), splits=[]).tables
+@pytest.mark.parametrize(("options", "table"), [({}, "deletions"), ({"examples": 0}, "examples")])
+def test_none_are_no_table(options, table):
+    assert table not in metric(**options).compute(corpus(), splits=[]).tables
 
 
 # --- captions of nobody (Table 3)
@@ -367,21 +320,15 @@ def neutral_scores(texts: list[tuple[str, set[str]]]) -> list[float]:
     return means
 
 
-NAMING_ONE = {"model": [0, 1, 2, 3], "human": [0, 1, 2, 3, 4, 5]}
-TEXTS = {"model": MODEL, "human": [item[0] for item in HUMAN]}
-
-
-def retold(side: str) -> list[tuple[str, set[str]]]:
-    return [
-        (" ".join(NEUTRAL.get(word, word) for word in TEXTS[side][k].split()), OBJECTS[k])
-        for k in NAMING_ONE[side]
-    ]
-
-
-@pytest.mark.parametrize(("side", "part"), [("model", "gs:person"), ("human", "gs:person:human")])
-def test_the_neutral_mean_is_of_captions_that_name_a_group_told_of_nobody(side, part):
+@pytest.mark.parametrize(
+    ("side", "part", "naming_one"),
+    [("model", "gs:person", 4), ("human", "gs:person:human", 6)],
+)
+def test_the_neutral_mean_is_of_captions_that_name_a_group_told_of_nobody(side, part, naming_one):
     result = values(corpus(), neutral_words={"his": "their", "her": "their"})
-    assert result[part] == pytest.approx(np.mean(neutral_scores(retold(side))), rel=1e-5)
+    texts = [" ".join(NEUTRAL.get(w, w) for w in text.split()) for text in TEXTS[side]]
+    told = list(zip(texts, OBJECTS, strict=True))[:naming_one]
+    assert result[part] == pytest.approx(np.mean(neutral_scores(told)), rel=1e-5)
 
 
 def test_the_neutral_mean_may_be_of_captions_that_name_nobody():
@@ -392,16 +339,12 @@ def test_the_neutral_mean_may_be_of_captions_that_name_nobody():
 
 @pytest.mark.parametrize("side", ["model", "human"])
 @pytest.mark.parametrize("group", ["male", "female"])
-def test_a_group_is_held_against_the_neutral_mean(side, group, computed):
+def test_a_group_is_held_against_the_neutral_mean(side, group, computed, whole):
     people = ":human" if side == "human" else ""
     expected = computed[f"gs:{group}{people}"] / computed[f"gs:person{people}"]
-    assert computed[f"to_neutral:{group}:{side}"] == pytest.approx(expected)
-
-
-def test_a_group_that_is_likelier_than_nobody_has_a_ratio_above_1():
-    part = parts(corpus())["to_neutral:male:model"]
-    assert part.unit == "ratio"
-    assert part.range == (0.0, math.inf)
+    part = whole.parts[f"to_neutral:{group}:{side}"]
+    assert part.estimate.value == pytest.approx(expected)
+    assert (part.unit, part.range) == ("ratio", (0.0, math.inf))
 
 
 def test_captions_of_nobody_that_are_not_there_leave_no_neutral_mean():
@@ -412,18 +355,14 @@ def test_captions_of_nobody_that_are_not_there_leave_no_neutral_mean():
 
 
 def test_a_captioner_that_names_nobody_has_a_neutral_mean_all_the_same():
-    quiet = ["a person on the beach"] * len(MODEL)
-    result = values(corpus(quiet), neutral_captions="nobody")
-    (name,) = set(np.round(neutral_scores([(MODEL[4], {"umbrella"})]), 9))
+    result = values(corpus(["a person on the beach"] * 6), neutral_captions="nobody")
     assert math.isnan(result["gs:male"])
-    assert 0 < name < 1
     assert 0 < result["gs:person"] < 1
 
 
 def test_neutral_pairs_weigh_as_many_as_they_are():
-    shown = [{"dog", "umbrella"}, {"dog"}]
     texts = ["a person with a dog", "a person on the beach", *MODEL[:4]]
-    built_corpus = corpus(texts, objects=[*shown, *OBJECTS[:4]])
+    built_corpus = corpus(texts, objects=[{"dog", "umbrella"}, {"dog"}, *OBJECTS[:4]])
     by_captions, by_pairs = (
         values(built_corpus, weigh=weigh, neutral_captions="nobody")["gs:person"]
         for weigh in ("captions", "pairs")
@@ -431,75 +370,59 @@ def test_neutral_pairs_weigh_as_many_as_they_are():
     assert by_captions != by_pairs
 
 
-def test_no_neutral_word_is_no_neutral_part():
-    result = values(corpus(), neutral=None)
-    assert not [name for name in result if "person" in name or "to_neutral" in name]
-
-
-def test_neutral_captions_move_no_other_number(computed):
+def test_without_a_neutral_word_there_is_no_neutral_part_and_no_other_number_moves(computed):
     without = values(corpus(), neutral=None)
+    assert not [name for name in without if "person" in name or "to_neutral" in name]
     assert {name: computed[name] for name in without} == pytest.approx(without, nan_ok=True)
 
 
 # --- examples (Figure 2)
 
 
-def examples(**options: Any) -> list[dict[str, Any]]:
-    return list(metric(**options).compute(corpus(), splits=[]).tables["examples"])
+@pytest.fixture(scope="module")
+def examples(whole: Score) -> dict[tuple[str, str], dict[str, Any]]:
+    """By caption and object."""
+    return {(str(e["caption"]), str(e["object"])): dict(e) for e in whole.tables["examples"]}
 
 
-def line_of(caption: str, thing: str) -> dict[str, Any]:
-    (line,) = (
-        example
-        for example in examples()
-        if (example["caption"], example["object"]) == (caption, thing)
-    )
-    return line
-
-
-def test_every_caption_that_names_one_group_stands_beside_each_of_its_objects():
-    shown = [(line["image_id"], line["object"]) for line in examples()]
+def test_every_caption_that_names_one_group_stands_beside_each_of_its_objects(examples):
+    shown = [(line["image_id"], line["object"]) for line in examples.values()]
     assert shown == [("0", "horse"), ("1", "horse"), ("2", "dog"), ("2", "umbrella"), ("3", "dog")]
 
 
-def test_an_example_has_the_factors_of_its_score():
-    line = line_of("a man with a dog on the beach", "umbrella")
+def test_an_example_has_the_factors_of_its_score(examples):
+    line = examples["a man with a dog on the beach", "umbrella"]
     for group in ("male", "female"):
         p, sim = line[f"P(g) {group}"], line[f"similarity {group}"]
         alpha = ((1 - sim) / (1 + sim)) ** (1 - line["P(c)"])
         assert line[f"score {group}"] == pytest.approx(p**alpha, rel=1e-3)
 
 
-def test_an_example_has_the_likelihood_of_the_caption_told_of_each_group():
-    line = line_of("a man rides his horse", "horse")
-    causal, _ = language_models()
-    lines = ["a man rides his horse", "a woman rides her horse"]
-    expected = np.exp(LanguageModel(str(causal)).log_likelihood(lines))
-    assert [line["P(g) male"], line["P(g) female"]] == pytest.approx(expected, abs=1e-6)
+TOLD = {"male": "a man rides his horse", "female": "a woman rides her horse"}
 
 
-def test_an_example_has_the_distance_of_each_groups_word_to_the_object():
-    line = line_of("a woman with a dog", "dog")
-    _, bert = language_models()
-    man, woman, dog = Frozen(str(bert)).vectors(["man", "woman", "dog"])
+def test_an_example_has_the_likelihood_of_the_caption_told_of_each_group(examples):
+    line = examples["a man rides his horse", "horse"]
+    expected = np.exp(LanguageModel(str(language_models()[0])).log_likelihood([*TOLD.values()]))
+    assert [line[f"P(g) {group}"] for group in TOLD] == pytest.approx(expected, abs=1e-6)
+
+
+def test_an_example_has_the_distance_of_each_groups_word_to_the_object(examples):
+    line = examples["a woman with a dog", "dog"]
+    man, woman, dog = Frozen(str(language_models()[1])).vectors(["man", "woman", "dog"])
     for group, word in (("male", man), ("female", woman)):
         cosine = float(word @ dog / np.linalg.norm(word) / np.linalg.norm(dog))
         assert line[f"distance {group}"] == pytest.approx(cosine, abs=1e-5)
 
 
-def test_an_examples_mask_is_filled_for_the_group_with_the_higher_score():
-    line = line_of("a man rides his horse", "horse")
-    captions = {"male": "a man rides his horse", "female": "a woman rides her horse"}
+def test_an_examples_mask_is_filled_for_the_group_with_the_higher_score(examples):
+    line = examples["a man rides his horse", "horse"]
     assert line["masked"] == "a [MASK] rides [MASK] horse"
-    assert line["filled by score"] == captions[max(captions, key=lambda g: line[f"score {g}"])]
-    nearest = max(captions, key=lambda g: line[f"similarity {g}"])
-    assert line["filled by similarity"] == captions[nearest]
+    for by in ("score", "similarity"):
+        assert line[f"filled by {by}"] == TOLD[max(TOLD, key=lambda g: line[f"{by} {g}"])]
 
 
 def test_few_examples_are_the_same_few():
-    assert examples(examples=2) == examples(examples=2)
-    assert len({line["caption"] for line in examples(examples=2)}) == 2
-
-
-def test_no_examples_are_no_table():
-    assert "examples" not in metric(examples=0).compute(corpus(), splits=[]).tables
+    one, again = (metric(examples=2).compute(corpus(), splits=[]).tables["examples"] for _ in "ab")
+    assert one == again
+    assert len({line["caption"] for line in one}) == 2
