@@ -26,9 +26,9 @@ def probe(cache: Path | None = None, minutes: float | None = 0.0, **options: Any
     """With dropout, whose random numbers must go on too."""
     settings = {key: options.pop(key) for key in list(options) if key in ("select", "ensemble")}
     trainer = flags(precision="32-true", **{"max_epochs": EPOCHS, **options})
-    kept = {"cache": None if cache is None else str(cache), "checkpoint_minutes": minutes}
+    survival = {"cache": None if cache is None else str(cache), "checkpoint_minutes": minutes}
     net: tuple[Any, ...] = (Recurrent("lstm", 16, 16, 1, False, 0.3), Mlp([8], 0.3), Adam(0.02))
-    return NeuralProbe(*net, 32, trainer, processes=1, **kept, **settings)
+    return NeuralProbe(*net, 32, trainer, processes=1, **survival, **settings)
 
 
 def checkpoint_files(cache: Path) -> list[Path]:

@@ -327,8 +327,8 @@ def neutral_scores(texts: list[tuple[str, set[str]]]) -> list[float]:
 def test_the_neutral_mean_is_of_captions_that_name_a_group_told_of_nobody(side, part, naming_one):
     result = values(corpus(), neutral_words={"his": "their", "her": "their"})
     texts = [" ".join(NEUTRAL.get(w, w) for w in text.split()) for text in TEXTS[side]]
-    told = list(zip(texts, OBJECTS, strict=True))[:naming_one]
-    assert result[part] == pytest.approx(np.mean(neutral_scores(told)), rel=1e-5)
+    retold = list(zip(texts, OBJECTS, strict=True))[:naming_one]
+    assert result[part] == pytest.approx(np.mean(neutral_scores(retold)), rel=1e-5)
 
 
 def test_the_neutral_mean_may_be_of_captions_that_name_nobody():
