@@ -1,6 +1,7 @@
 """ArtEmis' release as it is published, of both versions, and what in it is odd."""
 
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,10 @@ TESTED = (
     ["s0001", "s0016", "s0028", "s0032", "s0034", "s0041"],
     ["s0640", "s0660", "s0679"],
 )
+
+
 NO_WORDS_REPLACED = "dataset.cleaning.word_frequency=0"
+BY_CAPTION = "dataset.labels=caption"
 
 
 def load(root: Path, *words: str, captioner: str = "none") -> Corpus:
@@ -51,28 +55,55 @@ def changed(number: int, column: int, value: str) -> list[tuple[str, ...]]:
     return [tuple(row) for row in rows]
 
 
-def test_a_painting_has_all_its_utterances(tmp_path):
-    corpus = load(write_folder(tmp_path), "dataset.cleaning=null")
-    assert (len(corpus), len(corpus.human)) == (12, 58)
+def captioned(folder: Path, images: Iterable[str]) -> Path:
+    """The folder with captions of these images by captioner ``some``."""
+    root = write_folder(folder)
+    lines = "".join(f'"{image}",a picture\n' for image in images)
+    (root / "captioners" / "some.csv").write_text(f"image_id,caption\n{lines}")
+    return root
 
 
-def test_rows_without_an_utterance_are_counted(tmp_path):
-    assert "2 of 60 rows have no utterance and are left out" in load(write_folder(tmp_path)).notes
+def without_a_picture(folder: Path) -> tuple[Path, str]:
+    """The folder, and where all pictures but one are."""
+    pictures = draw_pictures(folder / "wikiart")
+    (pictures / "Pop_Art" / "bob-ray_three-cans.jpg").unlink()
+    return write_folder(folder / "a"), f"dataset.images={pictures}"
 
 
-def test_mojibake_is_mended_in_names(tmp_path):
-    assert BEACH in load(write_folder(tmp_path)).ids
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> Corpus:
+    return load(write_folder(tmp_path_factory.mktemp("artemis")))
 
 
-def test_mojibake_is_mended_in_utterances(tmp_path):
-    corpus = load(write_folder(tmp_path), "dataset.cleaning=null")
-    texts = corpus[corpus.ids.index(BEACH)].human
-    assert "It’s funny how they bathe in clothes." in texts
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Corpus:
+    """Without cleaning."""
+    return load(write_folder(tmp_path_factory.mktemp("artemis")), "dataset.cleaning=null")
 
 
-def test_mojibake_is_counted(tmp_path):
-    note = "mojibake was mended in 2 names of paintings and 1 utterances"
-    assert note in load(write_folder(tmp_path)).notes
+def test_a_painting_has_all_its_utterances(whole):
+    assert (len(whole), len(whole.human)) == (12, 58)
+
+
+def test_mojibake_is_mended_in_names(corpus):
+    assert BEACH in corpus.ids
+
+
+def test_mojibake_is_mended_in_utterances(whole):
+    assert "It’s funny how they bathe in clothes." in whole[whole.ids.index(BEACH)].human
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "2 of 60 rows have no utterance and are left out",
+        "mojibake was mended in 2 names of paintings and 1 utterances",
+        # Shorter than five: "why so much hate", "no idea" and "masterly".
+        "50 of 60 utterances are kept: 3 have fewer than 5 tokens, 5 more than 11.9",
+    ],
+)
+def test_what_was_done_to_the_text_is_noted(corpus, note):
+    assert note in corpus.notes
 
 
 @pytest.mark.parametrize("codec", ["cp1252", "latin-1", "cp437", "mac_roman"])
@@ -89,38 +120,32 @@ def test_text_that_is_right_stays(text):
     assert mended(text) == text
 
 
-def test_most_annotators_label_a_painting(tmp_path):
-    emotions = labels(load(write_folder(tmp_path)))
-    assert emotions["Romanticism/carl-berg_mountains-at-dawn"] == "awe"
+@pytest.mark.parametrize(
+    ("painting", "emotion"),
+    [
+        ("Romanticism/carl-berg_mountains-at-dawn", "awe"),
+        # Of five, three chose this; one of the three wrote two words.
+        ("Pop_Art/bob-ray_three-cans", "something_else"),
+        ("Realism/anna-lund_old-woman-with-bread", "none"),  # a tie
+    ],
+)
+def test_most_annotators_label_a_painting(corpus, painting, emotion):
+    assert labels(corpus)[painting] == emotion
 
 
-def test_annotators_count_whose_utterance_is_too_short(tmp_path):
-    """Of five, three chose something else; one of the three wrote two words."""
-    emotions = labels(load(write_folder(tmp_path)))
-    assert emotions["Pop_Art/bob-ray_three-cans"] == "something_else"
-
-
-def test_ties_belong_to_no_group(tmp_path):
-    emotions = labels(load(write_folder(tmp_path)))
-    assert emotions["Realism/anna-lund_old-woman-with-bread"] == "none"
-
-
-def test_ties_are_counted(tmp_path):
-    corpus = load(write_folder(tmp_path))
+def test_ties_are_counted(corpus):
     assert corpus.groupings["emotion"].strata == {"no majority": 3}
 
 
 def test_each_utterance_can_be_a_record_with_its_own_emotion(tmp_path):
-    corpus = load(write_folder(tmp_path), "dataset.cleaning=null", "dataset.labels=caption")
+    corpus = load(write_folder(tmp_path), "dataset.cleaning=null", BY_CAPTION)
     written = Counter(emotion for *_, emotion, text, _ in ROWS if text.strip())
     expected = {name.replace(" ", "_"): written[name] for name in EMOTIONS}
     assert corpus.groupings["emotion"].sizes == expected
 
 
 def test_utterances_of_a_painting_are_copies_of_one_another(tmp_path):
-    corpus = load(write_folder(tmp_path), "dataset.labels=caption")
-    first = originals(corpus)
-    assert len(np.unique(first)) == 12
+    assert len(np.unique(originals(load(write_folder(tmp_path), BY_CAPTION)))) == 12
 
 
 def test_utterances_of_a_painting_stay_in_one_part_of_a_split(tmp_path):
@@ -129,29 +154,18 @@ def test_utterances_of_a_painting_stay_in_one_part_of_a_split(tmp_path):
         for copy in range(30)
         for style, name, emotion, text, repetition in ROWS
     ]
-    corpus = load(
-        write_folder(tmp_path, repeated), "dataset.labels=caption", "dataset.cleaning=null"
-    )
+    corpus = load(write_folder(tmp_path, repeated), BY_CAPTION, "dataset.cleaning=null")
     (split,) = HoldOut(0.2, 0.1).draw(corpus, "emotion", [0])
-    assert corpus.picture_ids is not None
-    tested, trained = (
-        {corpus.picture_ids[row] for row in rows} for rows in (split.test, split.train)
-    )
-    assert not tested & trained
+    paintings = np.array(corpus.picture_ids)
+    assert not {*paintings[split.test]} & {*paintings[split.train]}
 
 
 def test_utterances_of_a_painting_are_resampled_together(tmp_path):
-    corpus = load(write_folder(tmp_path), "dataset.labels=caption")
+    corpus = load(write_folder(tmp_path), BY_CAPTION)
     weights = next(iter(Bootstrap(resamples=50).weights(corpus.keys)))
     rows = [row for row, image in enumerate(corpus.picture_ids or ()) if image == BEACH]
     assert len(rows) > 1
     assert (weights[:, rows] == weights[:, rows[:1]]).all()
-
-
-def test_short_and_long_utterances_are_left_out_as_the_authors_did(tmp_path):
-    """Shorter than five: "why so much hate", "no idea" and "masterly"."""
-    note = "50 of 60 utterances are kept: 3 have fewer than 5 tokens, 5 more than 11.9"
-    assert note in load(write_folder(tmp_path)).notes
 
 
 def test_words_that_the_training_part_hardly_has_are_replaced(tmp_path):
@@ -201,23 +215,21 @@ def test_a_file_of_the_other_version_is_refused(tmp_path, given, wanted):
         load(root, f"dataset.version={wanted}", f"dataset.file={file.name}")
 
 
-def test_an_unknown_emotion_is_refused_with_its_place_and_count(tmp_path):
-    root = write_folder(tmp_path, changed(7, 2, "contentmint"))
-    message = (
-        r"1 of 60 rows have an unknown emotion, the first on line 9.*did you mean .*contentment"
-    )
+UNKNOWN = r"1 of 60 rows have an unknown emotion, the first on line 9.*did you mean .*contentment"
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (changed(7, 2, "contentmint"), UNKNOWN),
+        (changed(1, 4, "five"), "line 3: repetition 'five' is not a whole number"),
+        ([(*ROWS[0][:3], "", "5")], "no row has an utterance"),
+    ],
+    ids=["emotion", "repetition", "no utterance"],
+)
+def test_rows_that_cannot_be_used_are_refused(tmp_path, rows, message):
     with pytest.raises(DataError, match=message):
-        load(root)
-
-
-def test_a_repetition_that_is_no_number_is_refused(tmp_path):
-    with pytest.raises(DataError, match="line 3: repetition 'five' is not a whole number"):
-        load(write_folder(tmp_path, changed(1, 4, "five")))
-
-
-def test_a_file_without_any_utterance_is_refused(tmp_path):
-    with pytest.raises(DataError, match="no row has an utterance"):
-        load(write_folder(tmp_path, [(*ROWS[0][:3], "", "5")]))
+        load(write_folder(tmp_path, rows))
 
 
 def test_a_column_that_is_absent_is_named(tmp_path):
@@ -239,28 +251,22 @@ def test_a_captioner_is_matched_by_names_however_they_are_written(tmp_path):
     assert len(corpus.model) == 12
 
 
-def test_a_painting_without_a_caption_is_an_error(tmp_path):
-    root = write_folder(tmp_path)
-    (root / "captioners" / "few.csv").write_text(
-        f"image_id,caption\n{next(iter(STYLES_OF))},a sea\n"
-    )
-    with pytest.raises(ResourceError, match=r"11 of 12 paintings have no caption.*strict=false"):
-        load(root, captioner="few")
+@pytest.mark.parametrize(
+    ("images", "error", "message"),
+    [
+        ([next(iter(STYLES_OF))], ResourceError, "11 of 12 paintings have no caption.*strict=fal"),
+        (["42"], DataError, "no caption is of a painting"),
+    ],
+    ids=["too few", "another data set"],
+)
+def test_captions_that_do_not_fit_are_refused(tmp_path, images, error, message):
+    with pytest.raises(error, match=message):
+        load(captioned(tmp_path, images), captioner="some")
 
 
 def test_captions_of_no_painting_are_counted(tmp_path):
-    root = write_folder(tmp_path)
-    lines = "".join(f'"{painting}",a picture\n' for painting in [*STYLES_OF, "Realism/unknown"])
-    (root / "captioners" / "more.csv").write_text(f"image_id,caption\n{lines}")
-    notes = load(root, captioner="more").notes
+    notes = load(captioned(tmp_path, [*STYLES_OF, "Realism/unknown"]), captioner="some").notes
     assert "1 captions are of no painting, such as Realism/unknown" in notes
-
-
-def test_captions_of_another_data_set_are_refused(tmp_path):
-    root = write_folder(tmp_path)
-    (root / "captioners" / "other.csv").write_text("image_id,caption\n42,a dog\n")
-    with pytest.raises(DataError, match="no caption is of a painting"):
-        load(root, captioner="other")
 
 
 def test_pictures_are_found_by_names_in_another_wrong_encoding(tmp_path):
@@ -271,16 +277,12 @@ def test_pictures_are_found_by_names_in_another_wrong_encoding(tmp_path):
 
 
 def test_an_absent_picture_is_an_error(tmp_path):
-    root, pictures = write_folder(tmp_path / "a"), draw_pictures(tmp_path / "wikiart")
-    (pictures / "Pop_Art" / "bob-ray_three-cans.jpg").unlink()
     with pytest.raises(ResourceError, match=r"1 of 12 paintings have no picture.*bob-ray_three"):
-        load(root, f"dataset.images={pictures}")
+        load(*without_a_picture(tmp_path))
 
 
 def test_absent_pictures_are_counted_if_not_strict(tmp_path):
-    root, pictures = write_folder(tmp_path / "a"), draw_pictures(tmp_path / "wikiart")
-    (pictures / "Pop_Art" / "bob-ray_three-cans.jpg").unlink()
-    notes = load(root, f"dataset.images={pictures}", "dataset.strict=false").notes
+    notes = load(*without_a_picture(tmp_path), "dataset.strict=false").notes
     assert any(note.startswith("1 of 12 paintings have no picture") for note in notes)
 
 

@@ -1,6 +1,5 @@
 """Labels: every form is read, no label is dropped in silence, annotators are counted."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -34,49 +33,60 @@ def refused(folder: Path, text: str, attribute: Attribute = GENDER, **options: o
     return str(caught.value)
 
 
-def test_the_columns_of_princeton_are_read(tmp_path):
-    content = read(tmp_path, "id,bb_gender,bb_skin,split\n007,Male,Light,val\n8,,Dark,train\n")
-    assert content.raw == {"7": "Male", "8": ""}
-    assert content.parts == {"7": "val", "8": "train"}
+def in_groups(content: Labels) -> list[str | None]:
+    return [content.map.group_of(label) for label in content.raw.values()]
 
 
-def test_the_long_form_is_read(tmp_path):
-    text = "image_id,attribute,value\n7,gender,Male\n7,mood,low\n8,gender,female\n"
-    assert read(tmp_path, text).raw == {"7": "Male", "8": "female"}
+def test_the_parts_of_princeton_are_read(tmp_path):
+    text = "id,bb_gender,bb_skin,split\n007,Male,Light,val\n8,,Dark,train\n"
+    assert read(tmp_path, text).parts == {"7": "val", "8": "train"}
 
 
-def test_the_long_form_may_name_the_column_of_the_label_map(tmp_path):
-    assert read(tmp_path, "image_id,attribute,value\n7,bb_gender,Male\n").raw == {"7": "Male"}
+JSON_LINES = (
+    '{"image_id": 7, "attribute": "gender", "value": "Male"}\n'
+    '{"image_id": 8, "attribute": "gender", "value": null}'
+)
+THREE = LONG + (
+    "1,gender,Male,a\n1,gender,Male,b\n1,gender,Female,c\n"
+    "2,gender,Female,a\n2,gender,Female,b\n2,gender,Female,c\n"
+    "3,gender,Male,a\n3,gender,Female,b\n"
+)
+SURE = "image_id,attribute,value,annotator,confidence\n1,gender,Male,a,0.2\n1,gender,Female,b,1"
+FORMS = {
+    "Princeton": ("id,bb_gender,bb_skin\n007,Male,Light\n8,,Dark\n", {"7": "Male", "8": ""}),
+    "long": (
+        "image_id,attribute,value\n7,gender,Male\n7,mood,low\n8,gender,female\n",
+        {"7": "Male", "8": "female"},
+    ),
+    "long, named by column": ("image_id,attribute,value\n7,bb_gender,Male\n", {"7": "Male"}),
+    "JSON lines": (JSON_LINES, {"7": "Male", "8": ""}),
+    "case and blanks": ("id,bb_gender\n7,Male\n8,male \n", {"7": "Male", "8": "male"}),
+    "majority": (THREE, {"1": "Male", "2": "Female", "3": TIE}),
+    "confidence weighs": (SURE, {"1": "Female"}),
+}
 
 
-def test_labels_may_be_json_lines(tmp_path):
-    lines = [{"image_id": 7, "attribute": "gender", "value": "Male"}, {"image_id": 8}]
-    lines[1] |= {"attribute": "gender", "value": None}
-    text = "\n".join(map(json.dumps, lines))
-    assert read(tmp_path, text, name="labels.jsonl").raw == {"7": "Male", "8": ""}
+@pytest.mark.parametrize(("text", "labels"), FORMS.values(), ids=FORMS)
+def test_labels_are_read(tmp_path, text, labels):
+    name = "labels.jsonl" if text is JSON_LINES else "labels.csv"
+    assert read(tmp_path, text, name=name).raw == labels
 
 
-def test_an_attribute_without_a_map_is_read_plainly(tmp_path):
-    content = read(tmp_path, "image_id,mood\n7,low\n8,high\n9,Unsure\n", MOOD)
-    assert [content.map.group_of(label) for label in content.raw.values()] == ["low", "high", None]
+KIND = Attribute("kind", ("big_dog", "cat"), {}, {})
+SEX = {"gender": LabelMap("sex", {"m": "male", "f": "female"})}
+SPELLINGS = LONG + "1,gender,Male,a\n1,gender,male,b\n1,gender,Female,c\n"
+GROUPS = {
+    "no map": ("image_id,mood\n7,low\n8,high\n9,Unsure\n", MOOD, {}, ["low", "high", None]),
+    "blank for _": ("id,kind\n7,Big dog\n8,cat\n", KIND, {}, ["big_dog", "cat"]),
+    "map of the data set": ("id,sex\n7,m\n8,f\n", GENDER, SEX, ["male", "female"]),
+    "two spellings, one vote": (SPELLINGS, GENDER, {}, ["male"]),
+    "no majority": (LONG + "3,gender,Male,a\n3,gender,Female,b\n", GENDER, {}, [None]),
+}
 
 
-def test_blanks_stand_for_underscores_in_names_of_groups(tmp_path):
-    kind = Attribute("kind", ("big_dog", "cat"), {}, {})
-    content = read(tmp_path, "id,kind\n7,Big dog\n8,cat\n", kind)
-    assert content.map.group_of(content.raw["7"]) == "big_dog"
-
-
-def test_the_data_set_may_say_how_its_labels_are_written(tmp_path):
-    maps = {"gender": LabelMap("sex", {"m": "male", "f": "female"})}
-    content = read(tmp_path, "id,sex\n7,m\n8,f\n", own=maps)
-    assert [content.map.group_of(label) for label in content.raw.values()] == ["male", "female"]
-
-
-def test_a_map_to_an_unknown_group_is_refused(tmp_path):
-    maps = {"gender": LabelMap("sex", {"m": "men", "f": "female"})}
-    with pytest.raises(UsageError, match=r"dataset\.labels\.gender: .* has no group 'men'"):
-        read(tmp_path, "id,sex\n7,m\n8,f\n", own=maps)
+@pytest.mark.parametrize(("text", "attribute", "own", "groups"), GROUPS.values(), ids=GROUPS)
+def test_labels_are_of_groups(tmp_path, text, attribute, own, groups):
+    assert in_groups(read(tmp_path, text, attribute, own=own)) == groups
 
 
 def test_labels_of_no_group_are_counted_by_name(tmp_path):
@@ -95,71 +105,34 @@ def test_e3_equal_labels_are_collapsed_with_a_note(tmp_path):
     assert content.notes == ("1 repeated labels were collapsed",)
 
 
-def test_e3_different_labels_are_refused(tmp_path):
-    message = refused(tmp_path, "id,bb_gender\n7,Male\n7,Female\n")
-    assert "line 3: image id 7 occurs twice with different labels ('Male' and 'Female')" in message
+UNKNOWN = "id,bb_gender\n7,Male\n8,Femal\n9,Male\n"
+LEAST = "id,bb_gender\n7,Male\n8,"
+WEIGHT = "image_id,attribute,value,confidence\n1,gender,Male,"
+DIFFER = "line 3: image id 7 occurs twice with different labels ('Male' and 'Female')"
 
 
-def test_e4_an_unknown_label_is_refused_with_what_is_seen_and_allowed(tmp_path):
-    message = refused(tmp_path, "id,bb_gender\n7,Male\n8,Femal\n9,Male\n")
-    assert (
-        "unknown labels in 'bb_gender': 'Femal' (image 8); labels: 'Male' 2, 'Femal' 1" in message
-    )
-    assert "did you mean 'Female'? Known: (empty), Both, Female, Male, Unsure" in message
-
-
-@pytest.mark.parametrize("label", ["None", "nonbinary", "male "])
-def test_e4_no_label_is_dropped_in_silence(tmp_path, label):
-    text = f"id,bb_gender\n7,Male\n8,{label}\n"
-    if label.strip() == "male":
-        assert read(tmp_path, text).raw["8"] == "male"
-    else:
-        assert label in refused(tmp_path, text)
-
-
-def test_e4_a_number_with_a_fraction_is_no_label(tmp_path):
-    text = json.dumps([{"id": 7, "bb_gender": 0.5}])
-    assert "entry 0: label 0.5" in refused(tmp_path, text, name="labels.json")
-
-
-def test_an_absent_column_is_refused_with_the_nearest(tmp_path):
-    message = refused(tmp_path, "id,bbgender\n7,Male\n")
-    assert "no column 'bb_gender' for attribute 'gender'; did you mean 'bbgender'" in message
-
-
-def test_an_absent_id_column_is_refused(tmp_path):
-    assert "no column of ids" in refused(tmp_path, "name,bb_gender\n7,Male\n")
-
-
-def test_no_labels_are_refused(tmp_path):
-    assert "holds no labels" in refused(tmp_path, "id,bb_gender\n")
-
-
-def test_labels_of_other_attributes_alone_are_refused(tmp_path):
-    message = refused(tmp_path, "image_id,attribute,value\n7,gendre,Male\n")
-    assert "no line is about attribute 'gender'; did you mean 'gendre'" in message
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("id,bb_gender\n7,Male\n7,Female\n", DIFFER),
+        (UNKNOWN, "unknown labels in 'bb_gender': 'Femal' (image 8); labels: 'Male' 2, 'Femal' 1"),
+        (UNKNOWN, "did you mean 'Female'? Known: (empty), Both, Female, Male, Unsure"),
+        (f"{LEAST}None\n", "None"),
+        (f"{LEAST}nonbinary\n", "nonbinary"),
+        ('[{"id": 7, "bb_gender": 0.5}]', "entry 0: label 0.5"),
+        ("id,bbgender\n7,Male\n", "no column 'bb_gender' for attribute 'gender'; did you mean 'bb"),
+        ("name,bb_gender\n7,Male\n", "no column of ids"),
+        ("id,bb_gender\n", "holds no labels"),
+        ("image_id,attribute,value\n7,gendre,Male\n", "'gender'; did you mean 'gendre'"),
+        *((f"{WEIGHT}{k}\n", f"line 2: confidence '{k}'") for k in ("-1", "nan", "inf", "high")),
+    ],
+)
+def test_e3_e4_labels_that_are_unclear_are_refused(tmp_path, text, message):
+    name = "labels.json" if text.startswith("[") else "labels.csv"
+    assert message in refused(tmp_path, text, name=name)
 
 
 # --- annotators
-
-
-THREE = LONG + (
-    "1,gender,Male,a\n1,gender,Male,b\n1,gender,Female,c\n"
-    "2,gender,Female,a\n2,gender,Female,b\n2,gender,Female,c\n"
-    "3,gender,Male,a\n3,gender,Female,b\n"
-)
-
-
-def test_the_majority_of_annotators_is_used(tmp_path):
-    content = read(tmp_path, THREE)
-    assert content.raw == {"1": "Male", "2": "Female", "3": TIE}
-    assert content.map.group_of(TIE) is None
-
-
-def test_labels_of_a_group_in_two_spellings_are_one_vote(tmp_path):
-    text = LONG + "1,gender,Male,a\n1,gender,male,b\n1,gender,Female,c\n"
-    content = read(tmp_path, text)
-    assert content.map.group_of(content.raw["1"]) == "male"
 
 
 def test_agreement_is_told(tmp_path):
@@ -172,51 +145,41 @@ def test_one_annotator_may_be_chosen(tmp_path):
     assert read(tmp_path, THREE, annotator="c").raw == {"1": "Female", "2": "Female", "3": ""}
 
 
-def test_an_unknown_annotator_is_refused(tmp_path):
-    with pytest.raises(UsageError, match=r"dataset\.annotator=d is unknown; Known: a, b, c"):
-        read(tmp_path, THREE, annotator="d")
+PLAIN = "id,bb_gender\n7,Male\n8,Female\n"
+VOTED = LONG + "7,gender,Male,a\n8,gender,Female,a\n"
+MAPPED = r"no label in 'bb_gender' .* is 'Mael'; did you mean 'Male'"
+MEN = {"gender": LabelMap("sex", {"m": "men", "f": "female"})}
 
 
-def test_an_annotator_of_a_file_without_annotators_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="does not name annotators"):
-        read(tmp_path, "id,bb_gender\n7,Male\n", annotator="a")
-
-
-def test_confidence_weighs_votes(tmp_path):
-    text = "image_id,attribute,value,annotator,confidence\n1,gender,Male,a,0.2\n1,gender,Female,b,1"
-    assert read(tmp_path, text).raw == {"1": "Female"}
-
-
-@pytest.mark.parametrize("weight", ["-1", "nan", "inf", "high"])
-def test_a_confidence_that_is_no_weight_is_refused(tmp_path, weight):
-    text = f"image_id,attribute,value,confidence\n1,gender,Male,{weight}\n"
-    assert f"line 2: confidence '{weight}'" in refused(tmp_path, text)
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        (THREE, {"annotator": "d"}, r"dataset\.annotator=d is unknown; Known: a, b, c"),
+        (PLAIN, {"annotator": "a"}, "does not name annotators"),
+        ("id,sex\n7,m\n", {"own": MEN}, r"dataset\.labels\.gender: .* has no group 'men'"),
+        (PLAIN, {"layout": Layout(label_map={"Mael": "male"})}, MAPPED),
+        (VOTED, {"layout": Layout(label_map={"Mael": "male"})}, MAPPED),
+    ],
+)
+def test_options_that_do_not_fit_the_file_are_refused(tmp_path, text, options, message):
+    with pytest.raises(UsageError, match=message):
+        read(tmp_path, text, **options)
 
 
 def test_fleiss_own_example():
     """Ten patients, fourteen raters, five diagnoses: the worked table of the method, 0.210."""
-    counts = [
-        [0, 0, 0, 0, 14],
-        [0, 2, 6, 4, 2],
-        [0, 0, 3, 5, 6],
-        [0, 3, 9, 2, 0],
-        [2, 2, 8, 1, 1],
-        [7, 7, 0, 0, 0],
-        [3, 2, 6, 3, 0],
-        [2, 5, 3, 2, 2],
-        [6, 5, 2, 1, 0],
-        [0, 2, 2, 3, 7],
-    ]
-    ballots = [[str(k) for k, n in enumerate(row) for _ in range(n)] for row in counts]
+    counts = (
+        "0 0 0 0 14, 0 2 6 4 2, 0 0 3 5 6, 0 3 9 2 0, 2 2 8 1 1, "
+        "7 7 0 0 0, 3 2 6 3 0, 2 5 3 2 2, 6 5 2 1 0, 0 2 2 3 7"
+    )
+    rows = [row.split() for row in counts.split(",")]
+    ballots = [[str(k) for k, n in enumerate(row) for _ in range(int(n))] for row in rows]
     assert agreement(ballots) == pytest.approx(0.210, abs=5e-4)
 
 
-def test_agreement_of_one_label_is_undefined():
-    assert np.isnan(agreement([["a", "a"]]))
-
-
-def test_agreement_without_pairs_is_undefined():
-    assert np.isnan(agreement([["a"], ["b"]]))
+@pytest.mark.parametrize("ballots", [[["a", "a"]], [["a"], ["b"]]], ids=["one label", "no pairs"])
+def test_agreement_that_is_undefined_is_nan(ballots):
+    assert np.isnan(agreement(ballots))
 
 
 @given(st.lists(st.lists(st.sampled_from("abc"), min_size=1, max_size=5), min_size=1, max_size=20))
@@ -238,16 +201,6 @@ def test_a_majority_has_more_votes_than_any_other(labels):
 # --- what a user says that labels mean ------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "text", ["id,bb_gender\n7,Male\n8,Female\n", LONG + "7,gender,Male,a\n8,gender,Female,a\n"]
-)
-def test_a_mapped_label_that_no_row_has_is_refused_with_those_there_are(tmp_path, text):
-    with pytest.raises(
-        UsageError, match=r"no label in 'bb_gender' .* is 'Mael'; did you mean 'Male'"
-    ):
-        read(tmp_path, text, layout=Layout(label_map={"Mael": "male"}))
-
-
 def test_a_map_may_say_more_than_one_file_holds_and_that_is_told(tmp_path):
     layout = Layout(label_map={"M": "male", "W": "female", "N": "male"})
     read(tmp_path, "id,bb_gender\n7,M\n8,W\n", layout=layout)
@@ -266,6 +219,7 @@ def test_a_map_may_say_more_than_one_file_holds_and_that_is_told(tmp_path):
         ("id,bb_gender\n7,Male\n8,Unsure\n9,two\n", GENDER, {"two": "Both"}),
         ("image_id,mood\n7,low\n8,unsure\n9,both\n", MOOD, {}),
         ("image_id,mood\n7,low\n8,Unsure\n9,\n", MOOD, {}),
+        (f"{LONG}7,gender,Male,a\n7,gender,Female,b\n8,gender,Unsure,a\n", GENDER, {}),
     ],
 )
 def test_that_nobody_could_tell_is_read(tmp_path, text, attribute, item):
@@ -274,17 +228,7 @@ def test_that_nobody_could_tell_is_read(tmp_path, text, attribute, item):
     assert unsure == ["8"]
 
 
-def test_no_majority_is_not_that_nobody_could_tell(tmp_path):
-    rows = "7,gender,Male,a\n7,gender,Female,b\n8,gender,Unsure,a\n8,gender,Unsure,b\n"
-    content = read(tmp_path, LONG + rows)
-    assert {image: content.map.is_unsure(label) for image, label in content.raw.items()} == {
-        "7": False,
-        "8": True,
-    }
-
-
 def test_a_label_may_be_mapped_from_nobodys_to_a_group(tmp_path):
-    content = read(
-        tmp_path, "id,bb_gender\n8,Unsure\n", layout=Layout(label_map={"Unsure": "male"})
-    )
-    assert (content.map.group_of("Unsure"), content.map.is_unsure("Unsure")) == ("male", False)
+    layout = Layout(label_map={"Unsure": "male"})
+    labels = read(tmp_path, "id,bb_gender\n8,Unsure\n", layout=layout).map
+    assert (labels.group_of("Unsure"), labels.is_unsure("Unsure")) == ("male", False)

@@ -27,25 +27,25 @@ class Said(Dataset):
 
     name = "said"
 
-    def __init__(self, captions: Sequence[Sequence[str]]) -> None:
-        self.captions = captions
+    def __init__(self, captions: Sequence[str], groups: Sequence[str] = tuple(WORDS)) -> None:
+        self.captions, self.groups = captions, tuple(groups)
 
     def captioners(self) -> Sequence[str]:
         return ("nobody",)
 
     def load(self, captioner: str, attribute: Attribute) -> Corpus:
-        labels = LabelMap("gender", {name: name for name in WORDS})
+        labels = LabelMap("gender", {name: name for name in self.groups})
         records = [
-            Record(str(k), None, tuple(caption), {"gender": "male"})
-            for k, caption in enumerate(self.captions)
+            Record(str(k), None, tuple(text.split(" / ")), {"gender": "male"})
+            for k, text in enumerate(self.captions)
         ]
-        groups = {"gender": (tuple(WORDS), labels)}
+        groups = {"gender": (self.groups, labels)}
         return Corpus.build(records, dataset="said", captioner=captioner, groups=groups)
 
 
-def default_captions(n: int = 20) -> list[list[str]]:
+def default_captions(n: int = 20) -> list[str]:
     return [
-        [f"a {who} {verb} on a bed {k}"]
+        f"a {who} {verb} on a bed {k}"
         for who in ("man", "woman")
         for verb in ("lays", "sits")
         for k in range(n)
@@ -58,15 +58,34 @@ def planted(imbalance: float = 0.6, captions: Any = None, **options: Any) -> Cor
     return dataset.load("people", GENDER)
 
 
+def retold(imbalance: float = 0.6, **options: Any) -> Corpus:
+    """Captions dealt by chance, and told of the group."""
+    terms = {"male": "man", "female": "woman"}
+    return planted(imbalance, retold=True, terms=terms, **options)
+
+
+def texts(corpus: Corpus) -> set[str]:
+    return {row.human[0] for row in corpus}
+
+
 def cells(corpus: Corpus) -> Counter[tuple[str, bool]]:
     return Counter((row.labels["gender"], "lays" in row.human[0]) for row in corpus)
 
 
-@pytest.mark.parametrize(("imbalance", "item"), [(0.6, 12), (0.7, 14), (0.8, 16), (0.9, 18)])
-def test_each_group_has_its_verb_as_often_as_asked_for(imbalance, item):
-    result = cells(planted(imbalance, size=20))
-    assert result["male", True] == result["female", False] == item
-    assert result["male", False] == result["female", True] == 20 - item
+def counts(share: int, whole: int) -> Counter[tuple[str, bool]]:
+    """Captions by group and whether they are of the first verb."""
+    usual = dict.fromkeys([("male", True), ("female", False)], share)
+    return Counter({**usual, ("male", False): whole - share, ("female", True): whole - share})
+
+
+@pytest.mark.parametrize(("imbalance", "share"), [(0.6, 12), (0.7, 14), (0.8, 16), (0.9, 18)])
+def test_each_group_has_its_verb_as_often_as_asked_for(imbalance, share):
+    assert cells(planted(imbalance, size=20)) == counts(share, 20)
+
+
+@pytest.mark.parametrize(("imbalance", "share"), [(0.5, 20), (0.6, 24), (0.9, 36), (1.0, 40)])
+def test_retold_captions_have_their_verb_exactly_as_often(imbalance, share):
+    assert cells(retold(imbalance)) == +counts(share, 40)
 
 
 def test_all_levels_take_as_many_captions():
@@ -74,14 +93,12 @@ def test_all_levels_take_as_many_captions():
 
 
 def test_the_size_is_what_all_levels_can_fill():
-    captions = default_captions()[
-        :-5
-    ]  # 15 women who sit, where the strongest level needs nine in ten
+    captions = default_captions()[:-5]  # 15 women sit; the strongest level needs nine in ten
     assert len(planted(captions=captions)) == 2 * int(15 / 0.9)
 
 
 def test_levels_differ_in_as_few_captions_as_they_must():
-    one, other = ({row.human[0] for row in planted(level, size=20)} for level in (0.6, 0.7))
+    one, other = (texts(planted(level, size=20)) for level in (0.6, 0.7))
     assert len(one - other) == 4
 
 
@@ -89,129 +106,98 @@ def test_the_captioner_says_what_people_say():
     assert all(row.model == row.human[0] for row in planted())
 
 
-def test_the_label_is_the_group_that_the_caption_names():
-    assert all((" man " in row.human[0]) == (row.labels["gender"] == "male") for row in planted())
+@pytest.mark.parametrize("make", [planted, retold])
+def test_the_label_is_the_group_that_the_caption_names(make):
+    assert all((" man " in row.human[0]) == (row.labels["gender"] == "male") for row in make())
 
 
 def test_group_and_task_are_independent():
-    captions = [
-        *default_captions(),
-        *([text.replace("bed", "sofa")] for (text,) in default_captions(12)),
-    ]
+    sofas = [text.replace("bed", "sofa") for text in default_captions(12)]
     tasks = {**TASKS, "sofa": "sofa"}
-    sentences = planted(captions=captions, tasks=tasks, verbs=dict.fromkeys(tasks, VERBS["bed"]))
-    counts = Counter((row.labels["gender"], *(row.objects or ())) for row in sentences)
-    assert counts["male", "bed"] == counts["female", "bed"]
-    assert counts["male", "sofa"] == counts["female", "sofa"]
+    verbs = dict.fromkeys(tasks, VERBS["bed"])
+    sentences = planted(captions=[*default_captions(), *sofas], tasks=tasks, verbs=verbs)
+    counted = Counter((row.labels["gender"], *(row.objects or ())) for row in sentences)
+    assert counted["male", "bed"] == counted["female", "bed"]
+    assert counted["male", "sofa"] == counted["female", "sofa"]
 
 
 def test_an_image_gives_one_caption():
-    twice = [
-        [*default_caption, default_caption[0] + " again"] for default_caption in default_captions()
-    ]
-    sentences = planted(captions=twice)
+    sentences = planted(captions=[f"{text} / {text} again" for text in default_captions()])
     assert len(set(sentences.ids)) == len(sentences)
 
 
 def test_a_caption_of_both_verbs_or_groups_is_left_out():
-    odd = [["a man sits and lays on a bed"], ["a man and a woman sit on a bed"], ["a man sits"]]
-    assert planted(captions=[*default_captions(), *odd]).digest  # no refusal
-    assert not {item[0] for item in odd} & {
-        row.human[0] for row in planted(captions=[*default_captions(), *odd])
-    }
+    odd = ["a man sits and lays on a bed", "a man and a woman sit on a bed", "a man sits"]
+    assert not {*odd} & texts(planted(captions=[*default_captions(), *odd]))
 
 
 def test_another_seed_takes_others():
-    one, other = ({row.human[0] for row in planted(size=10, seed=k)} for k in (0, 1))
-    assert one != other
+    assert texts(planted(size=10, seed=0)) != texts(planted(size=10, seed=1))
 
 
 def test_pronouns_alone_leave_captions_of_nouns_out():
-    captions = [
-        [text.replace("a man", "he").replace("a woman", "she")] for (text,) in default_captions(10)
-    ]
-    sentences = planted(captions=[*default_captions(), *captions], gender_by="pronoun")
-    assert all(row.human[0].split()[0] in ("he", "she") for row in sentences)
+    people = [t.replace("a man", "he").replace("a woman", "she") for t in default_captions(10)]
+    sentences = planted(captions=[*default_captions(), *people], gender_by="pronoun")
+    assert all(text.split()[0] in ("he", "she") for text in texts(sentences))
 
 
 def test_the_counts_are_told():
-    assert "bed 12 lay and 8 sit of one group, 8 lay and 12 sit of the other" in str(
-        planted(size=20).notes
-    )
+    note = "bed 12 lay and 8 sit of one group, 8 lay and 12 sit of the other"
+    assert note in str(planted(size=20).notes)
 
 
 # --- retold: dealt by chance, and told of the group
 
 
-def retold(imbalance: float = 0.6, **options: Any) -> Corpus:
-    terms = {"male": "man", "female": "woman"}
-    return planted(imbalance, retold=True, terms=terms, **options)
-
-
-@pytest.mark.parametrize(("imbalance", "item"), [(0.5, 20), (0.6, 24), (0.9, 36), (1.0, 40)])
-def test_retold_captions_have_their_verb_exactly_as_often(imbalance, item):
-    result = cells(retold(imbalance))
-    assert result["male", True] == result["female", False] == item
-    assert result["male", False] == result["female", True] == 40 - item
-
-
-def test_a_retold_caption_names_the_group_it_is_dealt_to():
-    assert all((" man " in row.human[0]) == (row.labels["gender"] == "male") for row in retold())
-
-
 def test_but_for_the_group_a_retold_caption_is_somebodys():
-    people = {text.replace("woman", "man") for (text,) in default_captions()}
-    assert {row.human[0].replace("woman", "man") for row in retold()} <= people
+    people = {text.replace("woman", "man") for text in default_captions()}
+    assert {text.replace("woman", "man") for text in texts(retold())} <= people
 
 
 def test_who_a_caption_was_of_does_not_decide_whom_it_is_told_of():
-    result = retold(
-        0.5, captions=[[f"{text} {text[2]}x"] for (text,) in default_captions(60)]
-    )  # mx or wx
+    captions = [f"{text} {text[2]}x" for text in default_captions(60)]  # mx or wx
+    result = retold(0.5, captions=captions)
     was = Counter((row.labels["gender"], row.human[0].split()[-1]) for row in result)
     assert abs(was["male", "mx"] - was["female", "mx"]) < 40  # of 120; some spread is chance
-
-
-def test_verbs_with_too_few_captions_cannot_be_dealt():
-    with pytest.raises(NotApplicableError, match="has 40 and 40 captions by verb, enough for 40"):
-        retold(size=41)
 
 
 # --- refusals
 
 
-def test_a_cell_without_captions_is_told():
-    with pytest.raises(NotApplicableError, match="has 20, 20, 20, 0 captions by group and verb"):
-        planted(captions=default_captions()[:-20])
+@pytest.mark.parametrize(
+    ("make", "options", "message"),
+    [
+        (retold, {"size": 41}, "has 40 and 40 captions by verb, enough for 40"),
+        (planted, {"captions": default_captions()[:-20]}, "has 20, 20, 20, 0 captions by group an"),
+        (planted, {"size": 23}, r"enough for 22 per group; lower dataset\.size"),
+    ],
+    ids=["retold", "empty cell", "size"],
+)
+def test_too_few_captions_are_told(make, options, message):
+    with pytest.raises(NotApplicableError, match=message):
+        make(**options)
 
 
-def test_more_captions_than_there_are_are_refused():
-    with pytest.raises(NotApplicableError, match=r"enough for 22 per group; lower dataset\.size"):
-        planted(size=23)
-
-
-def test_three_verbs_are_refused():
-    with pytest.raises(UsageError, match="two verbs for each of the tasks bed"):
-        planted(verbs={"bed": ["lay", "sit", "stand"]})
-
-
-def test_a_group_without_pronouns_is_told():
-    with pytest.raises(UsageError, match="has none for 'female'"):
-        planted(gender_by="pronoun", pronouns={"male": "he"})
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"verbs": {"bed": ["lay", "sit", "stand"]}}, "two verbs for each of the tasks bed"),
+        ({"gender_by": "pronoun", "pronouns": {"male": "he"}}, "has none for 'female'"),
+    ],
+    ids=["three verbs", "no pronoun"],
+)
+def test_words_that_do_not_fit_are_refused(options, message):
+    with pytest.raises(UsageError, match=message):
+        planted(**options)
 
 
 def test_three_groups_are_refused():
-    class Three(Said):
-        def load(self, captioner: str, attribute: Attribute) -> Corpus:
-            names = ("male", "female", "other")
-            labels = LabelMap("gender", {name: name for name in names})
-            record = Record("1", None, ("a man",), {"gender": "male"})
-            return Corpus.build(
-                [record], dataset="three", captioner="x", groups={"gender": (names, labels)}
-            )
-
+    three = Said(["a man"], ["male", "female", "other"])
     with pytest.raises(NotApplicableError, match="two groups"):
-        LanguageBiasDataset(Three([]), 0.6, TASKS, VERBS).load("people", GENDER)
+        LanguageBiasDataset(three, 0.6, TASKS, VERBS).load("people", GENDER)
+
+
+# --- refusals
 
 
 # --- on real captions
@@ -222,13 +208,9 @@ def test_levels_are_exact_on_what_we_generate(tmp_path):
         *("experiment=language_bias_scenes", "dataset.of.n_images=1500", "dataset.size=2"),
         *("dataset.imbalance=1.0", f"paths.outputs={tmp_path}"),
     ]
-    corpus = compose.cell(words).corpus()
-    said_by = {
-        group: {
-            word for row in corpus if row.labels["gender"] == group for word in row.model.split()
-        }
-        for group in ("male", "female")
-    }
+    said_by: dict[str, set[str]] = {"male": set(), "female": set()}
+    for row in compose.cell(words).corpus():
+        said_by[row.labels["gender"]] |= {*row.model.split()}
     assert {"lie", "lies", "lying"} & said_by["male"] - said_by["female"]
     assert {"sit", "sits", "sitting"} & said_by["female"] - said_by["male"]
 

@@ -27,7 +27,7 @@ junk = st.recursive(
 )
 KEYS = ["img_id", "pred", "bb_gender", "caption_list", "rmdup_object_list"]
 changes = st.dictionaries(st.sampled_from(KEYS), junk, min_size=1, max_size=2)
-thin = settings(max_examples=150, deadline=None)
+thin = settings(max_examples=60, deadline=None)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -26,7 +26,9 @@ from bias_pipeline.errors import DataError, ResourceError
 
 resource = pytest.importorskip("resource", reason="needs the limits of Unix")
 
+
 PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
+EXTENSIONS = (b"\x82\x01", b"\x83\x01\x00", b"\x84\x01\x00\x00\x00")
 RECORD = {"img_id": 272357, "pred": "a dog runs", "ratio": 0.25, "seen": True, "race": None}
 
 
@@ -60,6 +62,30 @@ def text(word: str) -> bytes:
     return b"X" + struct.pack("<I", len(raw)) + raw
 
 
+def referred(opcodes: bytes) -> bytes:
+    """A text of a megabyte in the memo, and what refers to it."""
+    return b"\x80\x04X" + struct.pack("<I", 10**6) + b"a" * 10**6 + b"\x940" + opcodes
+
+
+def laughs(levels: int) -> bytes:
+    """A list of two references to a list of two references to ... to one number."""
+    doubled = (b"](" + 2 * (b"h" + bytes([level])) + b"e\x94" for level in range(levels))
+    return b"\x80\x04K\x01\x94" + b"".join(doubled) + b"."
+
+
+def collisions(keys: int) -> bytes:
+    """A dict of ints that all have the same hash: reading it takes quadratic time."""
+    numbers = (pickle.dumps(i * (2**61 - 1), 2)[2:-1] + b"N" for i in range(keys))
+    return b"\x80\x02}(" + b"".join(numbers) + b"u."
+
+
+def lists(depth: int, inner: object = 1) -> object:
+    """A value in that many lists, each in the next."""
+    for _ in range(depth):
+        inner = [inner]
+    return inner
+
+
 # Plain data
 
 
@@ -72,54 +98,32 @@ def test_more_records_than_one_chunk_keep_their_order(tmp_path):
     assert read(tmp_path, pickle.dumps(list(range(12_001)))) == list(range(12_001))
 
 
-@pytest.mark.parametrize("value", [[], {}, "", 0, None, True, 0.1, -(2**63), 2**64])
-def test_any_plain_value_may_stand_alone(tmp_path, value):
-    assert read(tmp_path, pickle.dumps(value)) == value
+@pytest.mark.parametrize(
+    "value",
+    [
+        *([], {}, "", 0, None, True, 0.1, -(2**63), 2**64, [True, 1], [math.inf, -math.inf]),
+        ["👩‍👩‍👧", "子供", "كلب", "e\u0301", "\u202e", "\0\n\x7f"],
+        [math.nan],
+        2 * [["x"]],  # one list, referred to twice
+    ],
+    ids=ascii,
+)
+def test_e7_plain_values_are_read_as_they_are(tmp_path, value):
+    assert repr(read(tmp_path, pickle.dumps(value))) == repr(value)
 
 
-def test_tuples_come_back_as_lists(tmp_path):
-    assert read(tmp_path, pickle.dumps(({"a": (1, ())},))) == [{"a": [1, []]}]
-
-
-def test_true_stays_true(tmp_path):
-    assert str(read(tmp_path, pickle.dumps([True, 1]))) == "[True, 1]"
-
-
-def test_nan_is_data(tmp_path):
-    assert math.isnan(read(tmp_path, pickle.dumps(math.nan)))
-
-
-def test_infinities_are_data(tmp_path):
-    assert read(tmp_path, pickle.dumps([math.inf, -math.inf])) == [math.inf, -math.inf]
-
-
-def test_text_of_python_2_is_read(tmp_path):
-    assert read(tmp_path, b"U\x05caf\xc3\xa9.") == "café"
-
-
-def test_e7_emoji_and_scripts_survive(tmp_path):
-    words = ["👩‍👩‍👧", "子供", "كلب", "e\u0301", "\u202e", "\0\n\x7f"]
-    assert read(tmp_path, pickle.dumps(words)) == words
-
-
-def test_e7_lone_surrogates_are_replaced(tmp_path):
-    assert read(tmp_path, pickle.dumps(["a\ud800", {"\udfff": "é"}])) == [
-        "a\ufffd",
-        {"\ufffd": "é"},
-    ]
-
-
-def test_e7_keys_that_become_equal_are_refused(tmp_path):
-    assert "two keys" in refused(tmp_path, pickle.dumps(dict.fromkeys(["\ud800", "\ud801"])))
-
-
-def test_shared_parts_within_bounds_are_read(tmp_path):
-    shared = ["x"]
-    assert read(tmp_path, pickle.dumps([shared, shared])) == [["x"], ["x"]]
-
-
-def test_white_space_after_the_end_is_ignored(tmp_path):
-    assert read(tmp_path, pickle.dumps([1]) + b"\r\n") == [1]
+@pytest.mark.parametrize(
+    ("data", "value"),
+    [
+        pytest.param(pickle.dumps(({"a": (1, ())},)), [{"a": [1, []]}], id="tuples"),
+        pytest.param(b"U\x05caf\xc3\xa9.", "café", id="text of Python 2"),
+        pytest.param(pickle.dumps(["a\ud800", {"\udfff": "é"}]), ["a\ufffd", {"\ufffd": "é"}]),
+        pytest.param(pickle.dumps([1]) + b"\r\n", [1], id="white space after the end"),
+        pytest.param(laughs(2), [[1, 1], [1, 1]], id="few laughs"),
+    ],
+)
+def test_e7_other_data_becomes_plain(tmp_path, data, value):
+    assert read(tmp_path, data) == value
 
 
 # Code
@@ -135,31 +139,23 @@ def payloads(canary: Path) -> dict[str, bytes]:
     """Ways to have ``touch canary`` run by an unpickler that trusts the file."""
     command = text(f"touch {shlex.quote(str(canary))}")
     os_name, system, call = text("os"), text("system"), command + b"\x85R."
+    inner = b"cos\nsystem\n" + call
+    overwritten = text("x") + b"q\x000" + os_name + b"q\x000h\x00" + system + b"\x93"
     bodies = {
-        "GLOBAL": b"cos\nsystem\n" + call,
+        "GLOBAL": inner,
         "STACK_GLOBAL": os_name + system + b"\x93" + call,
         "alias through an innocent module": text("logging") + text("os.system") + b"\x93" + call,
         "alias with GLOBAL": b"clogging\nos.system\n" + call,
         "names from the memo": system + b"\x940" + os_name + b"\x940h\x01h\x00\x93" + call,
-        "memo overwritten": text("x")
-        + b"q\x000"
-        + os_name
-        + b"q\x000h\x00"
-        + system
-        + b"\x93"
-        + call,
+        "memo overwritten": overwritten + call,
         "function from the memo": b"cos\nsystem\nq\x070h\x07" + call,
         "INST": b"(" + command + b"ios\nsystem\n.",
         "OBJ": b"(cos\nsystem\n" + command + b"o.",
-        "nested loads": _nested(b"cos\nsystem\n" + call),
+        "nested loads": b"cpickle\nloads\nB" + struct.pack("<I", len(inner)) + inner + b"\x85R.",
         "after ten thousand numbers": b"](" + b"K\x01" * 10_000 + b"ecos\nsystem\n" + call,
         "in a later frame": b"\x95" + struct.pack("<Q", 2) + b"]0cos\nsystem\n" + call,
     }
     return {name: b"\x80\x04" + body for name, body in bodies.items()}
-
-
-def _nested(inner: bytes) -> bytes:
-    return b"cpickle\nloads\nB" + struct.pack("<I", len(inner)) + inner + b"\x85R."
 
 
 @pytest.mark.parametrize("name", payloads(Path("x")))
@@ -180,61 +176,119 @@ def test_the_canary_would_sing(tmp_path, name):
     assert (tmp_path / "canary").exists()
 
 
-@pytest.mark.parametrize("opcode", [b"\x82\x01", b"\x83\x01\x00", b"\x84\x01\x00\x00\x00"])
-def test_e10_extension_codes_are_refused(tmp_path, opcode):
-    assert "byte 0: refused, it asks for code or a class (EXT" in refused(tmp_path, opcode + b".")
+OBJECTS = (collections.OrderedDict(a=1), array.array("i", [1]), 1 + 2j, Path("x"), ValueError)
+GLOBALS = (
+    "builtins.eval",
+    "builtins.getattr",
+    "__main__._PlainUnpickler",
+    "copyreg._reconstructor",
+)
+CODE = "asks for code or a class"
+OUTSIDE = "refers to an object outside the file"
+DEEP = "more than 100 levels"
+FALSE_LENGTH = "byte 2: refused, not a readable pickle (expected 10000000000 bytes"
 
 
 @pytest.mark.parametrize(
-    "data",
+    ("data", "message"),
     [
-        b"]N}U\x06appendU\x02oss\x86b.",  # BUILD on a list
-        b"}}U\x01aK\x01sb.",  # BUILD on a dict
-        b"U\x06system)R.",  # REDUCE of a str
-        b"(U\x06systemK\x01o.",  # OBJ of a str
+        (b"](Ncos\nsystem\ne.", "entries.pkl, byte 3: refused"),
+        *((code + b".", f"byte 0: refused, it {CODE} (EXT") for code in EXTENSIONS),
+        pytest.param(b"]N}U\x06appendU\x02oss\x86b.", CODE, id="BUILD on a list"),
+        pytest.param(b"}}U\x01aK\x01sb.", CODE, id="BUILD on a dict"),
+        pytest.param(b"U\x06system)R.", CODE, id="REDUCE of a str"),
+        pytest.param(b"(U\x06systemK\x01o.", CODE, id="OBJ of a str"),
+        (b"Pos.system\n.", OUTSIDE),
+        (b"U\x02osQ.", OUTSIDE),
+        *((f"c{name}\n.".replace(".", "\n", 1).encode(), f"({name!r})") for name in GLOBALS),
+        *((pickle.dumps(value), CODE) for value in OBJECTS),
     ],
 )
-def test_e10_calls_without_a_global_are_refused(tmp_path, data):
-    assert "asks for code or a class" in refused(tmp_path, data)
-
-
-@pytest.mark.parametrize("data", [b"Pos.system\n.", b"U\x02osQ."])
-def test_e10_persistent_ids_are_refused(tmp_path, data):
-    assert "refers to an object outside the file" in refused(tmp_path, data)
-
-
-def test_e10_nested_pickle_is_refused_as_bytes(tmp_path):
-    inner = pickle.dumps(Touch(tmp_path / "canary"))
-    assert "at [0]['blob']: refused, it contains a value of type bytes" in refused(
-        tmp_path, pickle.dumps([{"blob": inner}])
-    )
-
-
-@pytest.mark.parametrize("value", [{1}, frozenset([1]), bytearray(b"x"), b"x"])
-def test_e10_other_built_in_types_are_refused(tmp_path, value):
-    assert f"type {type(value).__name__}" in refused(tmp_path, pickle.dumps([value], 5))
+def test_e10_what_calls_for_code_is_refused(tmp_path, data, message):
+    assert message in refused(tmp_path, data)
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["builtins.eval", "builtins.getattr", "__main__._PlainUnpickler", "copyreg._reconstructor"],
+    ("value", "message"),
+    [
+        ([{"blob": b"x"}], "at [0]['blob']: refused, it contains a value of type bytes"),
+        ([{1}], "type set"),
+        ([frozenset([1])], "type frozenset"),
+        ([bytearray(b"x")], "type bytearray"),
+        ([b"x"], "type bytes"),
+        *(
+            ([{"a": {key: 1}}], f"at [0]['a']: refused, a dict has the key {key} (")
+            for key in (1, None, (1, 2), 0.5, True)
+        ),
+        (dict.fromkeys(["\ud800", "\ud801"]), "two keys"),
+        pytest.param([lists(60), lists(60, lists(60))], DEEP, id="deep through shared parts"),
+        (1 << 5000, "an int of 5001 bits"),
+    ],
+    ids=ascii,
 )
-def test_e10_no_global_is_on_the_list(tmp_path, name):
-    module, attribute = name.split(".")
-    assert f"({name!r})" in refused(tmp_path, f"c{module}\n{attribute}\n.".encode())
+def test_e10_values_that_are_not_plain_are_refused(tmp_path, value, message):
+    assert message in refused(tmp_path, pickle.dumps(value, 5))
 
 
 @pytest.mark.parametrize(
-    "value", [collections.OrderedDict(a=1), array.array("i", [1]), 1 + 2j, Path("x"), ValueError]
+    ("data", "message"),
+    [
+        (b"\x80\x04]\x94h\x00a.", "contains itself"),  # a list that holds itself
+        (b"\x80\x04}\x94U\x01ah\x00s.", "contains itself"),  # a dict that holds itself
+        (b"\x80\x04]\x94h\x00\x85a.", "contains itself"),  # a list, through a tuple
+        (b"\x80\x04]\x94}\x94U\x01ah\x00sa.", "contains itself"),  # a list, through a dict
+        pytest.param(b"]" * 10_000 + b"a" * 9_999 + b".", DEEP, id="ten thousand levels"),
+        pytest.param(b"}" + b")" + b"\x85" * 3_000_000 + b"K\x01s.", "refused", id="deep key"),
+        pytest.param(laughs(40), "its shared parts, written out", id="billion laughs"),
+        pytest.param(referred(b"(" + b"h\x00" * 10**6 + b"l."), "written out", id="long list"),
+        pytest.param(referred(b"(" + b"h\x00" * 10**6 + b"t."), "written out", id="long tuple"),
+        pytest.param(referred(b"(" + b"}h\x00Ns" * 10**5 + b"l."), "written out", id="long keys"),
+        *(
+            (b"\x80\x05" + opcode + struct.pack("<Q", 10**10) + b"abc.", FALSE_LENGTH)
+            for opcode in (b"\x8d", b"\x8e", b"\x96")
+        ),
+        (b"]r\xff\xff\xff\xff.", "more than 4,096 MiB of memory"),
+        (b"]p99999999999\n.", "more than 4,096 MiB of memory"),
+        (b"", "is empty"),
+        (b"](NX\xff\0\0\0ab", "byte 3: refused, not a readable pickle"),
+        (b"img_id,pred\n7,a dog\n", "not a readable pickle"),
+        (b'[{"img_id": 7}]', "It looks like JSON"),
+        (b"PK\x03\x04rest", "zip archive"),
+        (b"\x1f\x8b\x08rest", "gzip archive"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
+        (b"\0" * 100, "not a readable pickle"),
+        (b"\x80\x63N.", "unsupported pickle protocol: 99"),
+        (b"]." + b"](K\x01e.", "6 further bytes follow"),
+    ],
 )
-def test_e10_harmless_classes_are_refused_too(tmp_path, value):
-    assert "asks for code or a class" in refused(tmp_path, pickle.dumps(value))
+def test_e1_e8_e10_bombs_and_damaged_files_are_refused(tmp_path, data, message):
+    assert message in refused(tmp_path, data)
 
 
-def test_e10_message_names_offset_and_file(tmp_path):
-    assert f"{tmp_path / 'entries.pkl'}, byte 3: refused" in refused(
-        tmp_path, b"](Ncos\nsystem\ne."
-    )
+@pytest.mark.parametrize(
+    ("data", "limit", "message"),
+    [
+        (pickle.dumps([[[]]]), {"depth": 2}, "more than 2 levels"),
+        (b"](" + b"]" * 2_000_000 + b"e.", {"memory_bytes": 64 << 20}, "memory"),
+        (collisions(60_000), {"cpu_seconds": 1}, "over 1 s to read"),
+        (collisions(60_000), {"wall_seconds": 0.3}, "not read within 0.3 s"),
+        (b"K\x01." * 10, {"file_bytes": 10}, "bytes are more than the 10"),
+        (pickle.dumps(["é" * 90]), {"data_bytes": 150}, "too large when written out"),
+    ],
+    ids=["depth", "memory", "processor time", "time", "file", "data"],
+)
+def test_e8_what_is_over_a_limit_is_refused(tmp_path, data, limit, message):
+    assert message in refused(tmp_path, data, UnpicklingLimits(**limit))
+
+
+def test_e8_depth_at_the_limit_is_read(tmp_path):
+    assert read(tmp_path, pickle.dumps([[[]]]), UnpicklingLimits(depth=3)) == [[[]]]
+
+
+def test_e10_billion_laughs_are_refused_at_once(tmp_path):
+    start = time.perf_counter()
+    refused(tmp_path, laughs(90))
+    assert time.perf_counter() - start < 5
 
 
 def test_e10_message_tells_how_to_convert(tmp_path):
@@ -251,145 +305,10 @@ def test_e9_control_characters_of_a_name_do_not_reach_the_terminal(tmp_path):
 # Shape
 
 
-@pytest.mark.parametrize("key", [1, None, (1, 2), 0.5, True])
-def test_e10_keys_other_than_str_are_refused(tmp_path, key):
-    message = refused(tmp_path, pickle.dumps([{"a": {key: 1}}]))
-    assert f"at [0]['a']: refused, a dict has the key {key} (" in message
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"\x80\x04]\x94h\x00a.",  # a list that holds itself
-        b"\x80\x04}\x94U\x01ah\x00s.",  # a dict that holds itself
-        b"\x80\x04]\x94h\x00\x85a.",  # a list that holds a tuple that holds it
-        b"\x80\x04]\x94}\x94U\x01ah\x00sa.",  # a list that holds a dict that holds it
-    ],
-)
-def test_e10_cycles_are_refused(tmp_path, data):
-    assert "contains itself" in refused(tmp_path, data)
-
-
-def test_e8_nesting_of_ten_thousand_levels_is_refused(tmp_path):
-    assert "more than 100 levels" in refused(tmp_path, b"]" * 10_000 + b"a" * 9_999 + b".")
-
-
-def test_e8_depth_through_shared_parts_counts(tmp_path):
-    part: list[object] = []
-    for _ in range(60):
-        part = [part]
-    deep: list[object] = [part]
-    for _ in range(60):
-        deep = [deep]
-    assert "more than 100 levels" in refused(tmp_path, pickle.dumps([part, deep]))
-
-
-def test_e8_depth_at_the_limit_is_read(tmp_path):
-    assert read(tmp_path, pickle.dumps([[[]]]), UnpicklingLimits(depth=3)) == [[[]]]
-
-
-def test_e8_depth_over_the_limit_is_refused(tmp_path):
-    assert "more than 2 levels" in refused(
-        tmp_path, pickle.dumps([[[]]]), UnpicklingLimits(depth=2)
-    )
-
-
-def test_e8_tuples_too_deep_to_hash_do_not_crash_the_caller(tmp_path):
-    assert "refused" in refused(tmp_path, b"}" + b")" + b"\x85" * 3_000_000 + b"K\x01s.")
-
-
-def test_e8_integers_of_thousands_of_digits_are_refused(tmp_path):
-    assert "an int of 5001 bits" in refused(tmp_path, pickle.dumps(1 << 5000))
-
-
 # Bombs
 
 
-def laughs(levels: int) -> bytes:
-    """A list of two references to a list of two references to ... to one number."""
-    doubled = (b"](" + 2 * (b"h" + bytes([level])) + b"e\x94" for level in range(levels))
-    return b"\x80\x04K\x01\x94" + b"".join(doubled) + b"."
-
-
-def test_e10_billion_laughs_are_refused(tmp_path):
-    assert "its shared parts, written out" in refused(tmp_path, laughs(40))
-
-
-def test_e10_billion_laughs_are_refused_at_once(tmp_path):
-    start = time.perf_counter()
-    refused(tmp_path, laughs(90))
-    assert time.perf_counter() - start < 5
-
-
-def test_e10_few_laughs_are_read(tmp_path):
-    assert read(tmp_path, laughs(2)) == [[1, 1], [1, 1]]
-
-
-@pytest.mark.parametrize("wrap", [b"(%b l.", b"(%b t."])
-def test_e10_one_long_text_referred_to_a_million_times_is_refused(tmp_path, wrap):
-    word = b"\x80\x04X" + struct.pack("<I", 10**6) + b"a" * 10**6 + b"\x940"
-    assert "written out" in refused(tmp_path, word + wrap.replace(b" ", b"") % (b"h\x00" * 10**6))
-
-
-def test_e10_one_long_key_in_a_hundred_thousand_dicts_is_refused(tmp_path):
-    word = b"\x80\x04X" + struct.pack("<I", 10**6) + b"a" * 10**6 + b"\x940("
-    assert "written out" in refused(tmp_path, word + b"}h\x00Ns" * 10**5 + b"l.")
-
-
-@pytest.mark.parametrize("opcode", [b"\x8d", b"\x8e", b"\x96"])
-def test_e10_bomb_of_a_false_length_is_refused_at_its_byte(tmp_path, opcode):
-    data = b"\x80\x05" + opcode + struct.pack("<Q", 10**10) + b"abc."
-    assert "byte 2: refused, not a readable pickle (expected 10000000000 bytes" in refused(
-        tmp_path, data
-    )
-
-
-@pytest.mark.parametrize("data", [b"]r\xff\xff\xff\xff.", b"]p99999999999\n."])
-def test_e10_bomb_of_a_huge_memo_hits_the_memory_limit(tmp_path, data):
-    assert "more than 4,096 MiB of memory" in refused(tmp_path, data)
-
-
-def test_e8_data_over_the_memory_limit_is_refused(tmp_path):
-    data = b"](" + b"]" * 2_000_000 + b"e."
-    assert "memory" in refused(tmp_path, data, UnpicklingLimits(memory_bytes=64 << 20))
-
-
-def collisions(keys: int) -> bytes:
-    """A dict of ints that all have the same hash: reading it takes quadratic time."""
-    numbers = (pickle.dumps(i * (2**61 - 1), 2)[2:-1] + b"N" for i in range(keys))
-    return b"\x80\x02}(" + b"".join(numbers) + b"u."
-
-
-def test_e8_processor_time_over_the_limit_is_refused(tmp_path):
-    assert "over 1 s to read" in refused(
-        tmp_path, collisions(60_000), UnpicklingLimits(cpu_seconds=1)
-    )
-
-
-def test_e8_time_over_the_limit_is_refused(tmp_path):
-    assert "not read within 0.3 s" in refused(
-        tmp_path, collisions(60_000), UnpicklingLimits(wall_seconds=0.3)
-    )
-
-
-def test_e8_file_over_the_size_limit_is_refused(tmp_path):
-    assert "bytes are more than the 10" in refused(
-        tmp_path, b"K\x01." * 10, UnpicklingLimits(file_bytes=10)
-    )
-
-
-def test_e8_data_over_the_size_limit_is_refused(tmp_path):
-    words = pickle.dumps(["é" * 90])
-    assert "too large when written out" in refused(
-        tmp_path, words, UnpicklingLimits(data_bytes=150)
-    )
-
-
 # Damage
-
-
-def test_e1_empty_file_is_refused(tmp_path):
-    assert "is empty" in refused(tmp_path, b"")
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -410,47 +329,18 @@ def test_e1_truncated_file_is_called_damaged(tmp_path, protocol):
     assert "fetch or make it again" in refused(tmp_path, pickle.dumps([RECORD], protocol)[:-9])
 
 
-def test_e1_truncated_file_is_refused_at_the_last_whole_opcode(tmp_path):
-    assert "byte 3: refused, not a readable pickle" in refused(tmp_path, b"](NX\xff\0\0\0ab")
-
-
 @pytest.mark.parametrize(
-    ("data", "kind"),
+    ("name", "message"),
     [
-        (b"img_id,pred\n7,a dog\n", "not a readable pickle"),
-        (b'[{"img_id": 7}]', "It looks like JSON"),
-        (b"PK\x03\x04rest", "zip archive"),
-        (b"\x1f\x8b\x08rest", "gzip archive"),
-        (b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
-        (b"\0" * 100, "not a readable pickle"),
+        ("absent.pkl", r"absent\.pkl: there is no such file"),
+        (".", "is a folder"),
+        ("pipe.pkl", "not a regular file"),
     ],
 )
-def test_e1_other_formats_are_recognised(tmp_path, data, kind):
-    assert kind in refused(tmp_path, data)
-
-
-def test_e1_protocol_of_the_future_is_refused(tmp_path):
-    assert "unsupported pickle protocol: 99" in refused(tmp_path, b"\x80\x63N.")
-
-
-def test_e1_second_pickle_in_the_file_is_not_dropped_in_silence(tmp_path):
-    assert "6 further bytes follow" in refused(tmp_path, b"]." + b"](K\x01e.")
-
-
-def test_missing_file_is_a_resource_error_that_names_it(tmp_path):
-    with pytest.raises(ResourceError, match=r"absent\.pkl: there is no such file"):
-        load_pickle(tmp_path / "absent.pkl")
-
-
-def test_folder_is_a_resource_error(tmp_path):
-    with pytest.raises(ResourceError, match="is a folder"):
-        load_pickle(tmp_path)
-
-
-def test_named_pipe_is_refused_without_waiting(tmp_path):
+def test_what_is_no_file_is_a_resource_error(tmp_path, name, message):
     os.mkfifo(tmp_path / "pipe.pkl")
-    with pytest.raises(ResourceError, match="not a regular file"):
-        load_pickle(tmp_path / "pipe.pkl")
+    with pytest.raises(ResourceError, match=message):
+        load_pickle(tmp_path / name)
 
 
 # The process
@@ -460,6 +350,18 @@ def test_python_that_cannot_be_started_is_a_resource_error(tmp_path, monkeypatch
     monkeypatch.setattr(sys, "executable", str(tmp_path / "no-python"))
     with pytest.raises(ResourceError, match="could not be started"):
         read(tmp_path, b"N.")
+
+
+@pytest.fixture
+def subverted(tmp_path, monkeypatch) -> Callable[..., str]:
+    """What a reader that is this code makes of a file: the message of the refusal."""
+
+    def run(code: str, **limits: float) -> str:
+        (tmp_path / "child.py").write_text(code)
+        monkeypatch.setattr(pickles, "_CHILD", tmp_path / "child.py")
+        return refused(tmp_path, b"N.", UnpicklingLimits(**limits))
+
+    return run
 
 
 @pytest.mark.parametrize(
@@ -476,24 +378,19 @@ def test_python_that_cannot_be_started_is_a_resource_error(tmp_path, monkeypatch
         ("print('+\"' + 'x' * 9999999)", "too large when written out"),
     ],
 )
-def test_e10_subverted_reader_is_not_trusted(tmp_path, monkeypatch, code, message):
-    (tmp_path / "child.py").write_text(code)
-    monkeypatch.setattr(pickles, "_CHILD", tmp_path / "child.py")
-    assert message in refused(tmp_path, b"N.", UnpicklingLimits(data_bytes=1 << 20))
+def test_e10_subverted_reader_is_not_trusted(subverted, code, message):
+    assert message in subverted(code, data_bytes=1 << 20)
 
 
 @pytest.mark.parametrize("code", ["", "import os; os.close(1)"])
-def test_e10_reader_that_hangs_is_ended(tmp_path, monkeypatch, code):
-    (tmp_path / "child.py").write_text(f"{code}\nimport time; time.sleep(60)")
-    monkeypatch.setattr(pickles, "_CHILD", tmp_path / "child.py")
-    assert "not read within 0.5 s" in refused(tmp_path, b"N.", UnpicklingLimits(wall_seconds=0.5))
+def test_e10_reader_that_hangs_is_ended(subverted, code):
+    hanging = f"{code}\nimport time; time.sleep(60)"
+    assert "not read within 0.5 s" in subverted(hanging, wall_seconds=0.5)
 
 
-def test_e10_subverted_reader_cannot_write_to_the_terminal(tmp_path, monkeypatch):
+def test_e10_subverted_reader_cannot_write_to_the_terminal(subverted):
     text = r'-{"code": "type", "found": "\u001b[31m", "where": "\u202e", "offset": null}'
-    (tmp_path / "child.py").write_text(f"print({text!r})")
-    monkeypatch.setattr(pickles, "_CHILD", tmp_path / "child.py")
-    assert refused(tmp_path, b"N.").isprintable()
+    assert subverted(f"print({text!r})").isprintable()
 
 
 @pytest.mark.parametrize(
@@ -522,10 +419,8 @@ def test_no_process_is_left_over(tmp_path):
     assert set(psutil.Process().children()) - before == set()
 
 
-def test_nothing_that_the_reader_prints_reaches_the_terminal(tmp_path, monkeypatch, capfd):
-    (tmp_path / "child.py").write_text("raise ValueError('a traceback')")
-    monkeypatch.setattr(pickles, "_CHILD", tmp_path / "child.py")
-    refused(tmp_path, b"N.")
+def test_nothing_that_the_reader_prints_reaches_the_terminal(subverted, capfd):
+    subverted("raise ValueError('a traceback')")
     assert capfd.readouterr() == ("", "")
 
 
@@ -549,7 +444,7 @@ def test_ten_thousand_records_take_a_fraction_of_a_second(tmp_path):
 
 # Any bytes at all, without the cost of a process for each example
 
-IN_PROCESS = settings(max_examples=200, deadline=None)
+IN_PROCESS = settings(max_examples=100, deadline=None)
 ATOMS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 PLAIN = st.recursive(
     ATOMS,

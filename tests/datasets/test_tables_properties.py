@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bias_pipeline.datasets.coco_files import human_captions, model_captions, objects_by_id
 from bias_pipeline.errors import DataError
 
-thin = settings(max_examples=200, deadline=None)
+thin = settings(max_examples=100, deadline=None)
 captions = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=20), min_size=1)
 junk = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
