@@ -84,9 +84,9 @@ GROUPS = {
 }
 
 
-@pytest.mark.parametrize(("text", "attribute", "own", "groups"), GROUPS.values(), ids=GROUPS)
-def test_labels_are_of_groups(tmp_path, text, attribute, own, groups):
-    assert in_groups(read(tmp_path, text, attribute, own=own)) == groups
+@pytest.mark.parametrize(("text", "attribute", "maps", "groups"), GROUPS.values(), ids=GROUPS)
+def test_labels_are_of_groups(tmp_path, text, attribute, maps, groups):
+    assert in_groups(read(tmp_path, text, attribute, own=maps)) == groups
 
 
 def test_labels_of_no_group_are_counted_by_name(tmp_path):

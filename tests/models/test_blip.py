@@ -76,14 +76,14 @@ def test_it_judges_and_a_clip_does_not(folder):
 
 
 def test_it_retrieves_and_orders_again(folder):
-    words = ("metric=retrieval_fairness", "dataset.n_images=120", "metric.k=10", "seeds=1")
-    small = ("metric.concepts=[zoo,wine]", "metric.recall=[]", "stats.resamples=20")
+    words = ("metric=retrieval_fairness", "dataset.n_images=60", "metric.k=5", "seeds=1")
+    small = ("metric.concepts=[zoo,wine]", "metric.recall=[1]", "stats.resamples=20")
     cell = compose.cell([*words, *small, f"encoder.model={folder}", "encoder.cache=null",
-                         "metric.rerank=30"])  # fmt: skip
+                         "metric.rerank=10"])  # fmt: skip
     metric, corpus = cell.build("metric"), cell.corpus()
     metric.require()
     score = metric.compute(corpus, splits=metric.draw_splits(corpus, (0,)))
     assert 0 <= score.parts["score"].estimate.value <= 1
-    clip = compose.cell([*words, f"encoder.model={tiny_clip()}", "metric.rerank=30"])
+    clip = compose.cell([*words, f"encoder.model={tiny_clip()}", "metric.rerank=10"])
     with pytest.raises(UsageError, match="has no mode that judges"):
         clip.build("metric").require()

@@ -1,6 +1,9 @@
 """The small CLIP of scenes: made once, said so, and as biased as it was made."""
 
 import csv
+import shutil
+from contextlib import redirect_stderr
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -18,14 +21,34 @@ from tests.cli.commands import main
 SMALL = ClipOfScenes(0.5, ClipRecipe(side=32, width=32, epochs=1, batch_size=20), n_images=40)
 
 
-def test_it_is_made_once(tmp_path):
-    first = SMALL.made(tmp_path)
-    written = (first / "model.safetensors").stat().st_mtime_ns
-    assert (SMALL.made(tmp_path) / "model.safetensors").stat().st_mtime_ns == written
+@pytest.fixture(scope="module")
+def made_twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[int], Path, str]:
+    """When the weights were written, each time; the folder; what was told."""
+    root, messages = tmp_path_factory.mktemp("made"), StringIO()
+    with redirect_stderr(messages):
+        folders = [SMALL.made(root) for _ in range(2)]
+        times = [(folder / "model.safetensors").stat().st_mtime_ns for folder in folders]
+    return times, folders[0], messages.getvalue()
 
 
-def test_e19_one_whose_bytes_changed_is_made_anew(tmp_path):
-    weights = SMALL.made(tmp_path) / "model.safetensors"
+def test_it_is_made_once(made_twice):
+    times, _, _ = made_twice
+    assert times[0] == times[1]
+
+
+def test_that_it_is_made_is_said_once(made_twice):
+    _, _, messages = made_twice
+    assert messages.count("a small CLIP is fitted to 40 scenes") == 1
+
+
+def test_nothing_unfinished_is_left_beside_it(made_twice):
+    _, folder, _ = made_twice
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+
+
+def test_e19_one_whose_bytes_changed_is_made_anew(made_twice, tmp_path):
+    shutil.copytree(made_twice[1], SMALL.folder(tmp_path))
+    weights = SMALL.folder(tmp_path) / "model.safetensors"
     content = bytearray(weights.read_bytes())
     content[-1] ^= 1
     weights.write_bytes(content)
@@ -33,20 +56,9 @@ def test_e19_one_whose_bytes_changed_is_made_anew(tmp_path):
     assert weights.read_bytes() != content
 
 
-def test_that_it_is_made_is_said_once(tmp_path, capsys):
-    for _ in range(2):
-        SMALL.made(tmp_path)
-    assert capsys.readouterr().err.count("a small CLIP is fitted to 40 scenes") == 1
-
-
 def test_another_association_lies_elsewhere(tmp_path):
     other = ClipOfScenes(0.6, SMALL.recipe, SMALL.n_images)
     assert other.folder(tmp_path) != SMALL.folder(tmp_path)
-
-
-def test_nothing_unfinished_is_left_beside_it(tmp_path):
-    folder = SMALL.made(tmp_path)
-    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
 
 
 def drawn(seed: int, rows: range = range(60)) -> Pictures:

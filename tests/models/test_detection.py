@@ -42,10 +42,7 @@ def opened(folder: Path, min_score: float = 0.05) -> Detector:
 
 
 def detected(detector: Detector, photos: list[Path]) -> list[list[dict[str, Any]]]:
-    return [
-        json.loads(description)
-        for description in detector.describe([detector.read(path) for path in photos])
-    ]
+    return list(map(json.loads, detector.describe([detector.read(path) for path in photos])))
 
 
 def of_the_library(folder: Path, path: Path) -> tuple[Any, Any, tuple[int, int]]:
@@ -65,35 +62,32 @@ def of_the_library(folder: Path, path: Path) -> tuple[Any, Any, tuple[int, int]]
 @pytest.mark.parametrize("kind", BOXES)
 def test_boxes_are_where_the_library_finds_them(kind, tmp_path, photos):
     folder = write_detector(tmp_path / kind, kind)
-    found_at_all = 0
-    for path, item in zip(photos, detected(opened(folder), photos), strict=True):
+    n_expected = 0
+    for path, ours in zip(photos, detected(opened(folder), photos), strict=True):
         process, output, size = of_the_library(folder, path)
-        (post_process_object_detection,) = process.post_process_object_detection(
+        (theirs,) = process.post_process_object_detection(
             output, threshold=0.05, target_sizes=[size]
         )
         limits = torch.tensor([size[1], size[0], size[1], size[0]])
-        edges = post_process_object_detection["boxes"].clamp(min=0).minimum(limits)
+        left, top, right, bottom = theirs["boxes"].clamp(min=0).minimum(limits).T
+        boxes = torch.stack([left, top, right - left, bottom - top], 1).tolist()
+        labels, scores = theirs["labels"].tolist(), theirs["scores"].tolist()
         expected = [
-            (NUMBERS[label], score, [left, top, right - left, bottom - top])
-            for label, score, (left, top, right, bottom) in zip(
-                post_process_object_detection["labels"].tolist(),
-                post_process_object_detection["scores"].tolist(),
-                edges.tolist(),
-                strict=True,
-            )
+            (NUMBERS[label], score, box)
+            for label, score, box in zip(labels, scores, boxes, strict=True)
             if NUMBERS[label] is not None
         ]
-        found_at_all += len(expected)
+        n_expected += len(expected)
         # Of RT-DETR the library takes no more than there are queries.
-        assert len(item) == len(expected) or (kind == "rt_detr" and len(item) > len(expected))
+        assert len(ours) == len(expected) or (kind == "rt_detr" and len(ours) > len(expected))
         for number, score, box in expected:
             assert any(
-                message["category_id"] == number
-                and message["score"] == pytest.approx(score, abs=1e-4)
-                and message["bbox"] == pytest.approx(box, abs=0.02)
-                for message in item
+                one["category_id"] == number
+                and one["score"] == pytest.approx(score, abs=1e-4)
+                and one["bbox"] == pytest.approx(box, abs=0.02)
+                for one in ours
             )
-    assert found_at_all
+    assert n_expected
 
 
 def test_masks_are_those_of_the_paper_s_instance_inference(tmp_path, photos):
@@ -135,36 +129,29 @@ def test_pictures_of_one_shape_are_seen_together_as_alone(kind, tmp_path):
     for path, pixels in zip(paths, noise, strict=True):
         Image.fromarray(pixels).resize((40, 30)).save(path)
     detector = opened(write_detector(tmp_path / kind, kind))
-    together, alone = (
-        detected(detector, paths),
-        [detected(detector, [path])[0] for path in paths],
-    )
-    for a, b in zip(together, alone, strict=True):
-        assert [message["score"] for message in a] == pytest.approx(
-            [message["score"] for message in b], abs=2e-5
-        )
+    for path, together in zip(paths, detected(detector, paths), strict=True):
+        (alone,) = detected(detector, [path])
+        scores = [one["score"] for one in alone]
+        assert [one["score"] for one in together] == pytest.approx(scores, abs=2e-5)
 
 
 @pytest.mark.parametrize("kind", ["detr", "rt_detr", "mask2former"])
 def test_less_certain_ones_are_left_out(kind, tmp_path, photos):
     folder = write_detector(tmp_path, kind)
     every = detected(opened(folder, 0.01), photos)
-    scores = np.sort([message["score"] for result in every for message in result])
+    scores = np.sort([one["score"] for result in every for one in result])
     widest = int(np.diff(scores).argmax())
     middle = float(scores[widest : widest + 2].mean())
-    saved_detected = detected(opened(folder, middle), photos)
-    assert saved_detected == [
-        [message for message in result if message["score"] >= middle] for result in every
-    ]
+    certain = [[one for one in result if one["score"] >= middle] for result in every]
+    assert detected(opened(folder, middle), photos) == certain
 
 
 # --- label spaces
 
 
 def test_each_of_coco_s_names_is_its_own_number():
-    assert [coco_number(name) for name in CATEGORIES] == [
-        category.id for category in CATEGORIES.values()
-    ]
+    numbers = [category.id for category in CATEGORIES.values()]
+    assert [coco_number(name) for name in CATEGORIES] == numbers
 
 
 @pytest.mark.parametrize(
@@ -259,9 +246,7 @@ Save = Callable[..., Path]
 def save(monkeypatch: pytest.MonkeyPatch) -> Save:
     """Writes a file of random weights, changed."""
 
-    def write(
-        path: Path, change: Any = lambda weights_given: weights_given, n_classes: int = 91
-    ) -> Path:
+    def write(path: Path, change: Any = dict, n_classes: int = 91) -> Path:
         torch.save(change(random_torchvision(monkeypatch, n_classes).state_dict()), path)
         return path
 
@@ -272,26 +257,18 @@ def save(monkeypatch: pytest.MonkeyPatch) -> Save:
 def test_torchvision_s_weights_find_what_torchvision_finds(tmp_path, photos, save, monkeypatch):
     path, net = save(tmp_path / "net.pth"), random_torchvision(monkeypatch)
     net.roi_heads.score_thresh = 0.011
-    torchvision_detector = TorchvisionDetector(
-        path, 0.011, CPU
-    )  # which has torchvision compile nothing
+    ours = TorchvisionDetector(path, 0.011, CPU)  # which has torchvision compile nothing
     with Image.open(photos[0]) as photo:
         pixels = torch.from_numpy(np.asarray(photo.convert("RGB")).copy())
     with torch.inference_mode():
-        (result,) = net.eval()([pixels.permute(2, 0, 1) / 255])
-    known = {torchvision_detector.id for torchvision_detector in CATEGORIES.values()}
-    expected = sum(label in known for label in result["labels"].tolist())
-    (message,) = detected(torchvision_detector, photos[:1])
+        (theirs,) = net.eval()([pixels.permute(2, 0, 1) / 255])
+    known = {category.id for category in CATEGORIES.values()}
+    labels, scores = theirs["labels"].tolist(), theirs["scores"].tolist()
+    expected = [score for score, n in zip(scores, labels, strict=True) if n in known]
+    (boxes,) = detected(ours, photos[:1])
     assert expected
-    assert len(message) == expected
-    assert message[0]["score"] == pytest.approx(
-        max(
-            s
-            for s, n in zip(result["scores"].tolist(), result["labels"].tolist(), strict=True)
-            if n in known
-        ),
-        abs=1e-5,
-    )
+    assert len(boxes) == len(expected)
+    assert boxes[0]["score"] == pytest.approx(max(expected), abs=1e-5)
 
 
 FORMER = (

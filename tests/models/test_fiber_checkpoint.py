@@ -63,23 +63,16 @@ def test_the_names_of_the_published_file_are_those_that_its_code_gives(tmp_path)
     }
 
 
-def test_a_file_tuned_for_retrieval_ranks_by_what_it_learnt(tmp_path):
+@pytest.mark.parametrize("part", ["weight", "bias"])
+def test_a_file_tuned_for_retrieval_ranks_by_what_it_learnt_or_by_the_trained_head(tmp_path, part):
     state = released(network())
     tuned = {"rank_output.weight": torch.ones(1, 2 * TINY.joint), "rank_output.bias": torch.ones(1)}
     path = write_checkpoint(tmp_path / "f.ckpt", network(), state_dict=state | tuned)
-    result = read_fiber(path).state_dict()
-    assert torch.equal(result["matching.weight"][1:], tuned["rank_output.weight"])
-    assert torch.equal(result["matching.bias"][1:], tuned["rank_output.bias"])
-    assert torch.equal(result["matching.weight"][:1], state["itm_score.fc.weight"][:1])
-
-
-def test_a_file_tuned_for_retrieval_may_rank_by_the_head_that_was_trained(tmp_path):
-    state = released(network())
-    tuned = {"rank_output.weight": torch.ones(1, 2 * TINY.joint), "rank_output.bias": torch.ones(1)}
-    path = write_checkpoint(tmp_path / "f.ckpt", network(), state_dict=state | tuned)
-    result = read_fiber(path, head="itm_score").state_dict()
-    assert torch.equal(result["matching.weight"], state["itm_score.fc.weight"])
-    assert torch.equal(result["matching.bias"], state["itm_score.fc.bias"])
+    ranked = read_fiber(path).state_dict()[f"matching.{part}"]
+    judged = read_fiber(path, head="itm_score").state_dict()[f"matching.{part}"]
+    assert torch.equal(ranked[1:], tuned[f"rank_output.{part}"])
+    assert torch.equal(ranked[:1], state[f"itm_score.fc.{part}"][:1])
+    assert torch.equal(judged, state[f"itm_score.fc.{part}"])
 
 
 def test_queues_are_not_read_into_memory(tmp_path):
@@ -159,47 +152,35 @@ def test_a_side_that_windows_do_not_fill_is_refused(tmp_path):
         read_fiber(path, side=100)
 
 
-def refusal(path: Path, state: dict[str, Tensor]) -> str:
-    write_checkpoint(path, network(), state_dict=state)
-    with pytest.raises(DataError) as refused:
-        read_fiber(path)
-    assert "\n" not in str(refused.value)
-    return str(refused.value)
-
-
-def test_a_name_that_nobody_knows_is_refused(tmp_path):
-    state = released(network()) | {"vqa_classifier.0.weight": torch.zeros(1)}
-    message = refusal(tmp_path / "f.ckpt", state)
-    assert "'vqa_classifier.0.weight' is not a weight of FIBER" in message
+NOBODY, SMALLER = (
+    {"vqa_classifier.0.weight": torch.zeros(1)},
+    {"vit_model.norm.weight": torch.zeros(3)},
+)
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
+    ("without", "added", "message"),
     [
-        (f"{STAGE}.2.attn.alpha_i2t", "'gates.2_2.strength' is absent"),
-        (f"{STAGE}.3.attn.qkv_text_i2t.bias", "'gates.2_3.attention.key.bias' is absent"),
-        (f"{LAYER}.4.alpha_t2i", "'text.layers.4.gate.strength' is absent"),
-        (f"{LAYER}.4.crossattention_t2i.self.key.bias", "attention.key.bias' is absent"),
-        ("vit_model.norm.weight", "'swin_norm.weight' is absent"),
-        ("vit_model.patch_embed.proj.weight", "'swin.patch_embed.proj.weight' is absent"),
-        ("itm_score.fc.bias", "'matching.bias' is absent"),
-        ("cross_modal_image_pooler_itc.dense.bias", "'dual_image.pooler.bias' is absent"),
+        (f"{STAGE}.2.attn.alpha_i2t", {}, "'gates.2_2.strength' is absent"),
+        (f"{STAGE}.3.attn.qkv_text_i2t.bias", {}, "'gates.2_3.attention.key.bias' is absent"),
+        (f"{LAYER}.4.alpha_t2i", {}, "'text.layers.4.gate.strength' is absent"),
+        (f"{LAYER}.4.crossattention_t2i.self.key.bias", {}, "attention.key.bias' is absent"),
+        ("vit_model.norm.weight", {}, "'swin_norm.weight' is absent"),
+        ("vit_model.patch_embed.proj.weight", {}, "'swin.patch_embed.proj.weight' is absent"),
+        ("itm_score.fc.bias", {}, "'matching.bias' is absent"),
+        ("cross_modal_image_pooler_itc.dense.bias", {}, "'dual_image.pooler.bias' is absent"),
+        ("i2t", {}, "0 blocks of 9 read texts"),  # a Swin alone
+        ("nothing", NOBODY, "'vqa_classifier.0.weight' is not a weight of FIBER"),
+        ("nothing", SMALLER, "is of 3 numbers and not of 128"),
     ],
 )
-def test_a_weight_that_is_absent_is_refused(tmp_path, name, message):
-    state = released(network())
-    del state[name]
-    assert message in refusal(tmp_path / "f.ckpt", state)
-
-
-def test_a_weight_of_another_size_is_refused(tmp_path):
-    state = released(network()) | {"vit_model.norm.weight": torch.zeros(3)}
-    assert "is of 3 numbers and not of 128" in refusal(tmp_path / "f.ckpt", state)
-
-
-def test_a_swin_alone_is_refused(tmp_path):
-    state = {name: item for name, item in released(network()).items() if "i2t" not in name}
-    assert "0 blocks of 9 read texts" in refusal(tmp_path / "f.ckpt", state)
+def test_other_weights_than_fiber_s_are_refused(tmp_path, without, added, message):
+    state = {name: item for name, item in released(network()).items() if without not in name}
+    path = write_checkpoint(tmp_path / "f.ckpt", network(), state_dict=state | added)
+    with pytest.raises(DataError) as refused:
+        read_fiber(path)
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
 
 
 def test_an_optimiser_alone_is_refused(tmp_path):

@@ -86,18 +86,15 @@ def test_texts_that_are_too_long_or_empty_are_refused(folder, longest):
         FiberModel(find_fiber(str(folder)), None, longest, CPU)
 
 
-def test_another_model_s_vocabulary_is_refused(folder, tmp_path):
+@pytest.mark.parametrize(
+    ("vocabulary", "message"),
+    [('{"a": 0, "b": 1}', "not RoBERTa's vocabulary"), ("{", "its vocabulary cannot be read")],
+)
+def test_another_vocabulary_is_refused(folder, tmp_path, vocabulary, message):
     mine = Path(shutil.copytree(folder, tmp_path / "mine"))
-    (mine / "vocab.json").write_text('{"a": 0, "b": 1}')
+    (mine / "vocab.json").write_text(vocabulary)
     (mine / "merges.txt").write_text("#version: 0.2\n")
-    with pytest.raises(DataError, match="not RoBERTa's vocabulary"):
-        read_tokenizer(find_fiber(str(mine)))
-
-
-def test_a_broken_vocabulary_is_refused(folder, tmp_path):
-    mine = Path(shutil.copytree(folder, tmp_path / "mine"))
-    (mine / "vocab.json").write_text("{")
-    with pytest.raises(DataError, match="its vocabulary cannot be read"):
+    with pytest.raises(DataError, match=message):
         read_tokenizer(find_fiber(str(mine)))
 
 

@@ -34,18 +34,18 @@ pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:Depreca
 
 
 @pytest.fixture(scope="module")
-def photos(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def photos(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ...]:
     """Of several shapes, two of them equal."""
     from PIL import Image
 
     folder = tmp_path_factory.mktemp("photos")
     generator = torch.Generator().manual_seed(0)
     paths = []
-    for number, (width, height) in enumerate([(48, 40), (40, 90), (48, 40), (90, 40), (64, 64)]):
+    for number, size in enumerate([(48, 40), (40, 90), (48, 40), (90, 40), (64, 64)]):
         pixels = torch.randint(0, 256, (4, 4, 3), generator=generator, dtype=torch.uint8).numpy()
         paths.append(folder / f"{number}.png")
-        Image.fromarray(pixels).resize((width, height)).save(paths[-1])
-    return paths
+        Image.fromarray(pixels).resize(size).save(paths[-1])
+    return tuple(paths)
 
 
 @cache
@@ -58,7 +58,10 @@ def question(kind: str, prompt: str = "") -> str:
     return prompt or usual_prompt(kind.removesuffix("-t5"))
 
 
-def captions(kind: str, photos: list[Path], prompt: str = "", **settings: Any) -> list[list[str]]:
+@cache
+def captions(
+    kind: str, photos: tuple[Path, ...], prompt: str = "", **settings: Any
+) -> list[list[str]]:
     writer = captioner(kind, Decoding(question(kind, prompt), LONGEST, **settings))
     return list(in_batches(writer, map(writer.read, photos), len(photos)))
 
@@ -145,7 +148,7 @@ def test_captions_depend_on_the_photo(kind, photos):
 @pytest.mark.parametrize("kind", KIND)
 def test_draws_depend_on_the_seed_and_on_nothing_else(kind, photos):
     drawn = captions(kind, photos, temperature=30.0, n=2)
-    alone = [captions(kind, [path], temperature=30.0, n=2)[0] for path in photos]
+    alone = [captions(kind, (path,), temperature=30.0, n=2)[0] for path in photos]
     assert drawn == alone
     assert drawn != captions(kind, photos, temperature=30.0, n=2, seed=1)
 
@@ -159,9 +162,8 @@ def test_words_are_drawn_as_often_as_they_are_likely():
     """Within four standard deviations."""
     n_draws, temperature = 4000, 0.7
     scores = torch.tensor([[0.0, 1.0, -1.0, -torch.inf]])
-    noise = Noise(
-        Decoding(temperature=temperature), [str(k) for k in range(n_draws)], 0, torch.device("cpu")
-    )
+    images = [str(k) for k in range(n_draws)]
+    noise = Noise(Decoding(temperature=temperature), images, 0, torch.device("cpu"))
     drawn = noise(torch.empty(0), scores.expand(n_draws, -1)).argmax(dim=1)
     shares = torch.bincount(drawn, minlength=4) / n_draws
     likely = (scores[0] / temperature).softmax(dim=0)
@@ -171,7 +173,7 @@ def test_words_are_drawn_as_often_as_they_are_likely():
 
 @pytest.mark.parametrize("kind", ["llava", "vision-encoder-decoder"])
 def test_captions_that_end_early_are_not_filled(kind, photos):
-    texts = [text for path in photos for text in captions(kind, [path], PROMPT)[0]]
+    texts = [text for path in photos for text in captions(kind, (path,), PROMPT)[0]]
     assert [text for [text] in captions(kind, photos, PROMPT)] == texts
 
 

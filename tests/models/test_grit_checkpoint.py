@@ -90,54 +90,40 @@ def test_weights_that_are_no_numbers_are_refused(tmp_path):
     assert f"{name!r} contains NaN" in refusal({"state_dict": weights}, tmp_path / "g.pth")
 
 
-def test_a_captioner_without_its_positions_is_refused(tmp_path):
-    weights = released(network())
-    del weights["cap_generator.pos_emb.weight"]
-    message = refusal({"state_dict": weights}, tmp_path / "g.pth")
-    assert "'cap_generator.pos_emb.weight' is absent" in message
+QUERIES = "detector.det_module.query_embed.weight"
 
 
-def test_a_name_that_nobody_knows_is_refused(tmp_path):
-    weights = released(network()) | {"head.weight": torch.zeros(1)}
-    message = refusal({"state_dict": weights}, tmp_path / "g.pth")
-    assert "'head.weight' is not a weight of GRIT" in message
+@pytest.mark.parametrize(
+    ("without", "added", "message"),
+    [
+        ("cap_generator.pos_emb", {}, "'cap_generator.pos_emb.weight' is absent"),
+        (QUERIES, {}, "'regions.query_embed.weight' is absent"),
+        ("detector.", {}, "has no detector"),
+        ("nothing", {"head.weight": torch.zeros(1)}, "'head.weight' is not a weight of GRIT"),
+        ("nothing", {"detector.query_embed.weight": torch.zeros(16, 128)}, "occurs in it twice"),
+    ],
+)
+def test_other_weights_than_grit_s_are_refused(tmp_path, without, added, message):
+    weights = {k: v for k, v in released(network()).items() if not k.startswith(without)}
+    assert message in refusal({"state_dict": weights | added}, tmp_path / "g.pth")
 
 
-def test_a_weight_that_is_absent_is_refused(tmp_path):
-    weights = released(network())
-    del weights["detector.det_module.query_embed.weight"]
-    message = refusal({"state_dict": weights}, tmp_path / "g.pth")
-    assert "'regions.query_embed.weight' is absent" in message
-
-
-def test_one_weight_under_two_names_is_refused_if_they_differ(tmp_path):
-    weights = released(network())
-    name = "detector.det_module.query_embed.weight"
-    twice = weights | {"detector.query_embed.weight": weights[name] + 1}
-    assert "occurs in it twice" in refusal({"state_dict": twice}, tmp_path / "g.pth")
-
-
-def test_another_size_is_refused(tmp_path):
-    size = replace(SMALL, n_regions=5)
-    message = refusal({"state_dict": released(network(size), size)}, tmp_path / "g.pth")
-    assert "is of 5 x 128 numbers and not of 16 x 128" in message
-    assert "encoder.size=small" in message
-
-
-def test_a_deeper_network_is_refused(tmp_path):
-    size = replace(SMALL, region_layers=3)
-    message = refusal({"state_dict": released(network(size), size)}, tmp_path / "g.pth")
-    assert "one too many" in message
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"n_regions": 5}, "is of 5 x 128 numbers and not of 16 x 128"),
+        ({"n_regions": 5}, "encoder.size=small"),
+        ({"region_layers": 3}, "one too many"),
+    ],
+)
+def test_another_size_is_refused(tmp_path, other, message):
+    size = replace(SMALL, **other)
+    assert message in refusal({"state_dict": released(network(size), size)}, tmp_path / "g.pth")
 
 
 def test_an_optimiser_alone_is_refused(tmp_path):
     message = refusal({"optim_model": {"state": {}}}, tmp_path / "g.pth")
     assert "neither state_dict (a captioner) nor model" in message
-
-
-def test_words_without_a_detector_are_refused(tmp_path):
-    weights = {k: v for k, v in released(network()).items() if not k.startswith("detector.")}
-    assert "has no detector" in refusal({"state_dict": weights}, tmp_path / "g.pth")
 
 
 def test_code_is_not_run(tmp_path, capsys):

@@ -55,14 +55,8 @@ def logs_of(folder: Path, texts: Sequence[str]) -> Iterator[np.ndarray]:
 
 
 def numbers_of(logs: np.ndarray, last: int = 1) -> list[float]:
-    logs_of_words = logs[:-1]
-    return [
-        len(logs_of_words),
-        logs_of_words.sum(),
-        np.logaddexp.reduce(logs_of_words),
-        logs[-1],
-        logs_of_words[-last:].sum(),
-    ]
+    *words, end = logs
+    return [len(words), sum(words), np.logaddexp.reduce(words), end, sum(words[-last:])]
 
 
 def test_numbers_are_those_of_the_whole_network(causal):
@@ -108,15 +102,8 @@ def test_texts_that_begin_alike_share_their_beginning(causal):
 
 
 ARCHITECTURES = (
-    "gemma2",
-    "gemma3_text",
-    "gpt_neox",
-    "llama",
-    "mistral",
-    "olmo2",
-    "opt",
-    "phi",
-    "qwen3",
+    *("bloom", "gemma2", "gemma3_text", "gpt_neox", "llama", "mistral", "olmo2", "opt"),
+    *("phi", "qwen3"),
 )
 
 
@@ -138,17 +125,22 @@ LONG = [
 ]
 
 
-@pytest.fixture(scope="module", params=WINDOWED)
-def windowed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model of which some layers see the last six or ten tokens."""
+def write_random(folder: Path, kind: str, **settings: Any) -> Path:
+    """A causal model of random weights, of any kind."""
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    kind, folder = request.param, tmp_path_factory.mktemp(request.param)
     torch.manual_seed(0)
-    config = AutoConfig.for_model(kind, **{**SMALL, **WINDOWED[kind]})
+    config = AutoConfig.for_model(kind, **{**SMALL, **settings})
     AutoModelForCausalLM.from_config(config).eval().save_pretrained(folder)
     write_words(folder, eos="[SEP]")
     return folder
+
+
+@pytest.fixture(scope="module", params=WINDOWED)
+def windowed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of which some layers see the last six or ten tokens."""
+    folder = tmp_path_factory.mktemp(request.param)
+    return write_random(folder, request.param, **WINDOWED[request.param])
 
 
 def test_texts_beyond_a_window_are_as_likely_as_alone(windowed):
@@ -168,20 +160,12 @@ def test_windows_of_these_models_matter(windowed, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:`position_ids` have no functionality")  # Bloom's, in 4.51
-@pytest.mark.parametrize("kind", [*ARCHITECTURES, "bloom"])
+@pytest.mark.parametrize("kind", ARCHITECTURES)
 def test_every_kind_of_causal_model_is_asked_rightly(kind, tmp_path):
-    from transformers import AutoConfig, AutoModelForCausalLM
-
-    torch.manual_seed(0)
-    mapping: dict[str, Any] = dict(SMALL)
-    if kind == "opt":
-        mapping |= {"ffn_dim": 48, "word_embed_proj_dim": 32}
-    config = AutoConfig.for_model(kind, **mapping)
-    AutoModelForCausalLM.from_config(config).eval().save_pretrained(tmp_path)
-    write_words(tmp_path, eos="[SEP]")
-    vectors = model(tmp_path).embed(TEXTS)
-    expected = [numbers_of(logs) for logs in logs_of(tmp_path, TEXTS)]
-    np.testing.assert_allclose(vectors, expected, rtol=2e-3, atol=2e-3)
+    more = {"ffn_dim": 48, "word_embed_proj_dim": 32} if kind == "opt" else {}
+    folder = write_random(tmp_path, kind, **more)
+    expected = [numbers_of(logs) for logs in logs_of(folder, TEXTS)]
+    np.testing.assert_allclose(model(folder).embed(TEXTS), expected, rtol=2e-3, atol=2e-3)
 
 
 def test_a_network_that_heeds_no_such_masks_reads_texts_one_by_one(causal, monkeypatch):
@@ -213,21 +197,20 @@ def test_pseudo_likelihood_hides_one_token_at_a_time(masked):
 # --- pooling
 
 
-def test_pooling_is_what_its_name_says():
-    p, end = np.array([0.5, 0.25, 0.125]), 0.0625
-    array = np.array([numbers_of(np.log([*p, end]), last=2)], np.float32)
-    whole = [*p, end]
-    expected = {
-        ("arithmetic", True): np.mean(whole),
-        ("arithmetic", False): np.mean(p),
-        ("geometric", True): np.prod(whole) ** 0.25,
-        ("total", False): np.prod(p),
-        ("total", True): np.prod(whole),
-        ("cloze", True): 0.25 * 0.125,
-    }
-    for (term, eos), value in expected.items():
-        result = np.exp(pooled(array, term, end=eos))[0]
-        assert result == pytest.approx(value, rel=1e-6), term
+@pytest.mark.parametrize(
+    ("term", "end", "value"),
+    [
+        ("arithmetic", True, (0.5 + 0.25 + 0.125 + 0.0625) / 4),
+        ("arithmetic", False, (0.5 + 0.25 + 0.125) / 3),
+        ("geometric", True, (0.5 * 0.25 * 0.125 * 0.0625) ** 0.25),
+        ("total", False, 0.5 * 0.25 * 0.125),
+        ("total", True, 0.5 * 0.25 * 0.125 * 0.0625),
+        ("cloze", True, 0.25 * 0.125),
+    ],
+)
+def test_pooling_is_what_its_name_says(term, end, value):
+    array = np.array([numbers_of(np.log([0.5, 0.25, 0.125, 0.0625]), last=2)], np.float32)
+    assert np.exp(pooled(array, term, end=end))[0] == pytest.approx(value, rel=1e-6)
 
 
 def test_the_last_word_may_have_several_tokens(tmp_path):
@@ -283,14 +266,17 @@ def test_a_tokenizer_without_a_beginning_is_refused(causal, tmp_path):
         model(tmp_path)
 
 
-def test_a_text_beyond_the_context_is_refused(causal):
-    with pytest.raises(DataError, match=r"reads 64 tokens, and 'a a a.* has 81; shorten"):
-        model(causal).embed(["a " * 80])
-
-
-def test_a_text_of_one_token_without_a_beginning_is_refused(causal):
-    with pytest.raises(DataError, match="no token to score in 'dog'"):
-        model(causal, bos=False).embed(["dog"])
+@pytest.mark.parametrize(
+    ("bos", "text", "message"),
+    [
+        (True, "a " * 80, r"reads 64 tokens, and 'a a a.* has 81; shorten"),
+        (False, "dog", "no token to score in 'dog'"),
+    ],
+    ids=["too long", "one token"],
+)
+def test_a_text_that_cannot_be_scored_is_refused(causal, bos, text, message):
+    with pytest.raises(DataError, match=message):
+        model(causal, bos=bos).embed([text])
 
 
 def test_numbers_that_are_none_are_refused(tmp_path):
