@@ -12,6 +12,11 @@ settings.register_profile("claims", deadline=None)  # how fast a machine is deci
 settings.load_profile("claims")
 
 
+def pytest_configure() -> None:
+    """Look for no garbage while modules are imported: a fifth of the time of collecting."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Take what was imported and collected out of every later search for garbage.
 
@@ -21,6 +26,7 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(200_000, 50, 100)
+    gc.enable()
 
 
 @pytest.fixture
