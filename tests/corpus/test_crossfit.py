@@ -14,16 +14,12 @@ from tests.corpora import make_corpus
 SEEDS = (0, 12)
 
 
-def corpus(men: int = 60, women: int = 30, first: int = 0) -> Corpus:
+def corpus(men: int = 60, women: int = 30) -> Corpus:
+    labels = "m" * men + "f" * women
     return make_corpus(
         [
-            Record(
-                str(first + i),
-                f"a caption {i}",
-                (f"words {i}", f"other words {i}"),
-                {"gender": "m" if i < men else "f"},
-            )
-            for i in range(men + women)
+            Record(str(i), f"a caption {i}", (f"words {i}", f"other {i}"), {"gender": label})
+            for i, label in enumerate(labels)
         ]
     )
 
@@ -82,14 +78,13 @@ def test_an_image_has_its_fold_whatever_others_there_are():
         assert {fold_of[part.ids[row]] for row in split.test.tolist()} == {fold}
 
 
-def test_networks_may_test_a_single_fold():
-    splits = CrossFit(tested=1).draw(corpus(), "gender", SEEDS)
-    assert (len(splits), seeds_in(splits), every_image_tested(splits)) == (2, SEEDS, False)
-
-
-def test_several_folds_of_a_seed_are_one_repetition():
-    splits = CrossFit(folds=4).draw(corpus(), "gender", SEEDS)
-    assert (len(splits), seeds_in(splits), every_image_tested(splits)) == (8, SEEDS, True)
+@pytest.mark.parametrize(
+    ("options", "n_splits", "every_image"), [({"tested": 1}, 2, False), ({"folds": 4}, 8, True)]
+)
+def test_folds_of_a_seed_are_one_repetition(options, n_splits, every_image):
+    splits = CrossFit(**options).draw(corpus(), "gender", SEEDS)
+    drawn = (len(splits), seeds_in(splits), every_image_tested(splits))
+    assert drawn == (n_splits, SEEDS, every_image)
 
 
 @pytest.mark.parametrize("options", [{"folds": 1}, {"folds": 3, "tested": 4}, {"tested": 0}])

@@ -28,30 +28,23 @@ def doubled(records: list[Record]) -> list[Record]:
     return [*records, *(replace(r, id=f"9{r.id:0>4}", human=r.human[::-1]) for r in records)]
 
 
-def test_images_with_the_same_captions_in_any_order_are_copies():
-    corpus = make_corpus(doubled(records(4)))
-    assert originals(corpus).tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
-
-
-def test_images_that_share_some_captions_are_none():
-    lines = [Record(str(i), "x", ("a cat", f"a dog {i}"), {"gender": "m"}) for i in range(3)]
-    assert originals(make_corpus(lines)).tolist() == [0, 1, 2]
-
-
-def test_one_caption_in_common_is_no_sign_of_a_copy():
-    lines = [Record(str(i), "x", ("a surfer",), {"gender": "m"}) for i in range(3)]
-    assert originals(make_corpus(lines)).tolist() == [0, 1, 2]
-
-
-def test_captions_that_many_images_share_are_set_phrases():
-    lines = [Record(str(i), "x", ("a surfer", "a sea"), {"gender": "m"}) for i in range(11)]
-    assert originals(make_corpus(lines)).tolist() == list(range(11))
-
-
-def test_a_caption_more_is_another_image():
-    texts = [("a", "b"), ("a", "b", "b")]
-    lines = [Record(str(i), "x", human, {"gender": "m"}) for i, human in enumerate(texts)]
-    assert originals(make_corpus(lines)).tolist() == [0, 1]
+@pytest.mark.parametrize(
+    ("human", "first"),
+    [
+        ([("a", "b"), ("c", "d"), ("b", "a"), ("d", "c")], [0, 1, 0, 1]),
+        ([("a cat", f"a dog {i}") for i in range(3)], [0, 1, 2]),
+        ([("a surfer",)] * 3, [0, 1, 2]),
+        ([("a surfer", "a sea")] * 11, [*range(11)]),
+        ([("a", "b"), ("a", "b", "b")], [0, 1]),
+    ],
+    ids=[
+        "the same captions in any order", "some captions", "one caption in common is no sign",
+        "set phrases of many images", "a caption more",
+    ],
+)  # fmt: skip
+def test_images_with_the_same_captions_are_copies(human, first):
+    lines = [Record(str(i), "x", texts, {"gender": "m"}) for i, texts in enumerate(human)]
+    assert originals(make_corpus(lines)).tolist() == first
 
 
 def test_equal_pictures_are_copies_whatever_people_wrote(tmp_path):
@@ -77,34 +70,27 @@ def parts(corpus: Corpus, **options: bool) -> list[np.ndarray]:
     return [split.train, split.test, split.validation]
 
 
-def test_copies_stay_in_one_part():
+def sets_of(corpus: Corpus, **options: bool) -> list[set[int]]:
+    """Which pictures are in each part."""
+    return [set(originals(corpus)[part].tolist()) for part in parts(corpus, **options)]
+
+
+def test_copies_stay_in_one_part_and_every_image_is_in_one():
     corpus = make_corpus(doubled(records()))
-    first = originals(corpus)
-    train, test, present = (set(first[part].tolist()) for part in parts(corpus))
-    assert len(train | test | present) == len(train) + len(test) + len(present)
+    assert len(set.union(*sets_of(corpus))) == sum(map(len, sets_of(corpus)))
+    assert sorted(np.concatenate(parts(corpus)).tolist()) == list(range(120))
 
 
 def test_copies_are_torn_apart_if_asked():
-    corpus = make_corpus(doubled(records()))
-    first = originals(corpus)
-    train, test, _ = (set(first[part].tolist()) for part in parts(corpus, together=False))
+    train, test, _ = sets_of(make_corpus(doubled(records())), together=False)
     assert train & test
 
 
 def test_copies_stay_together_across_groups():
-    result = doubled(records())
-    result = [
-        *result[:60],
-        *(replace(r, labels={"gender": "mf"[i % 3 > 0]}) for i, r in enumerate(result[60:])),
-    ]
-    corpus = make_corpus(result)
-    train, test, _ = (set(originals(corpus)[rows].tolist()) for rows in parts(corpus))
+    copied = doubled(records())
+    other = [replace(r, labels={"gender": "mf"[i % 3 > 0]}) for i, r in enumerate(copied[60:])]
+    train, test, _ = sets_of(make_corpus([*copied[:60], *other]))
     assert not train & test
-
-
-def test_every_image_is_in_a_part():
-    corpus = make_corpus(doubled(records()))
-    assert sorted(np.concatenate(parts(corpus)).tolist()) == list(range(120))
 
 
 def test_without_copies_the_split_is_as_it_was():
@@ -130,19 +116,14 @@ def test_copies_that_are_all_a_group_has_are_torn_apart():
 
 def test_copies_that_are_torn_apart_are_told():
     (split,) = HoldOut().draw(same_men(), "gender", [0])
-    assert split.copies.note().startswith(
-        "9 images are copies of others: attackers learn from some"
-    )
+    note = "9 images are copies of others: attackers learn from some"
+    assert split.copies.note().startswith(note)
 
 
 def test_the_number_of_copies_stands_in_the_manifest():
     cell = compose.cell(["dataset.n_images=200", "probe.cache=null"])
-    items = list(cell.corpus())
-    metric = cell.build("metric")
-    assert run_cell(cell.corpus(), metric, [0], run_id="x").manifest["split"] == {
-        "copies": {"images": 0, "together": True}
-    }
-    assert len(items) == 200
+    manifest = run_cell(cell.corpus(), cell.build("metric"), [0], run_id="x").manifest
+    assert manifest["split"] == {"copies": {"images": 0, "together": True}}
 
 
 def twice(corpus: Corpus) -> Corpus:
@@ -171,16 +152,12 @@ def twice(corpus: Corpus) -> Corpus:
 
 @pytest.mark.parametrize("metric", ["lic", "leakage"])
 def test_images_that_stand_twice_do_not_move_a_score(metric):
-    cell = compose.cell(
-        [f"metric={metric}", "captioner=amplifier", "dataset.n_images=800", "probe.cache=null"]
-    )
+    words = ["captioner=amplifier", "dataset.n_images=800", "probe.cache=null"]
+    cell = compose.cell([f"metric={metric}", *words])
     once, again = (
-        next(
-            row
-            for row in run_cell(item, cell.build("metric"), (0, 12, 456), run_id="x").rows
-            if row.part == "score"
-        )
+        next(row for row in run_cell(item, cell.build("metric"), (0, 12, 456), run_id="x").rows
+             if row.part == "score")
         for item in (cell.corpus(), twice(cell.corpus()))
-    )
+    )  # fmt: skip
     assert once.ci_low <= again.value <= once.ci_high
     assert again.ci_low <= once.value <= again.ci_high

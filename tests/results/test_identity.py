@@ -32,42 +32,32 @@ def test_equal_runs_have_equal_names():
     assert identity() == identity()
 
 
-def test_e19_a_changed_setting_is_another_run():
-    assert identity(changed(relation="ratio")) != identity()
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"tree": changed(relation="ratio")},
+        {"metric_version": 2},
+        {"seeds": (0,)},
+        {"source": corpus("a bird")},
+        {"tree": changed(transforms=[{"b": 2}, {"a": 1}])},  # mask, then align
+    ],
+    ids=["setting", "metric version", "seeds", "caption", "order of transforms"],
+)
+def test_e19_what_is_changed_is_another_run(changes):
+    assert identity(**changes) != identity()
 
 
-def test_e19_a_new_metric_version_is_another_run():
-    assert identity(metric_version=2) != identity()
+@pytest.mark.parametrize("probe", [{"cache": "/elsewhere"}, {"cache": "/x", "processes": 2}])
+def test_the_place_of_the_cache_and_how_many_train_at_once_do_not_matter(probe):
+    assert identity(changed(probe=probe)) == identity()
 
 
-def test_other_seeds_are_another_run():
-    assert identity(seeds=(0,)) != identity()
-
-
-def test_another_caption_is_another_run():
-    assert identity(source=corpus("a bird")) != identity()
-
-
-def test_mask_then_align_is_not_align_then_mask():
-    assert identity(changed(transforms=[{"b": 2}, {"a": 1}])) != identity()
-
-
-def test_the_place_of_the_cache_does_not_matter():
-    assert identity(changed(probe={"cache": "/elsewhere"})) == identity()
-
-
-def test_how_many_train_at_once_does_not_matter():
-    assert identity(changed(probe={"cache": "/x", "processes": 2})) == identity()
-
-
-def test_where_a_class_is_defined_does_not_matter():
-    trees = [changed(split={"_target_": f"bias_pipeline.{place}.Rule"}) for place in ("a", "b.c")]
-    assert identity(trees[0]) == identity(trees[1])
-
-
-def test_classes_of_two_names_are_two_runs():
-    trees = [changed(split={"_target_": f"bias_pipeline.a.{name}"}) for name in ("Rule", "Role")]
-    assert identity(trees[0]) != identity(trees[1])
+def test_the_name_of_a_class_matters_and_not_where_it_is_defined():
+    here, there, other = (
+        identity(changed(split={"_target_": f"bias_pipeline.{path}"}))
+        for path in ("a.Rule", "b.c.Rule", "a.Role")
+    )
+    assert here == there != other
 
 
 def test_no_two_classes_of_the_configuration_share_a_name():

@@ -33,14 +33,9 @@ def exclusive(name: str = "model", seeds: tuple[int, ...] = (0, 12), k: int = 2)
 
 def of_tasks(name: str = "t_to_a:model:0") -> Predictions:
     images = (np.array([2, 0]), np.array([1, 4]))
-    return Predictions(
-        name,
-        (0, 12),
-        images,
-        truth=(np.array([[1, 0], [0, 1]]), np.array([[1, 1], [0, 0]])),
-        probs=(np.array([[0.9, 0.2], [0.3, 0.6]]), np.array([[0.8, 0.7], [0.1, 0.4]])),
-        classes=("dog", "hot dog"),
-    )
+    truth = (np.array([[1, 0], [0, 1]]), np.array([[1, 1], [0, 0]]))
+    probs = (np.array([[0.9, 0.2], [0.3, 0.6]]), np.array([[0.8, 0.7], [0.1, 0.4]]))
+    return Predictions(name, (0, 12), images, truth, probs, classes=("dog", "hot dog"))
 
 
 def same(one: Predictions, two: Predictions) -> bool:
@@ -73,61 +68,34 @@ def test_images_that_are_not_asked_for_are_left_out(tmp_path):
     assert [IDS[row] for row in prediction.images[0]] == lines
 
 
-def test_a_line_of_groups_holds_origin_truth_and_a_probability_each(tmp_path):
+def test_a_line_of_groups_holds_origin_image_truth_and_a_probability_each(tmp_path):
     write_predictions(tmp_path, [exclusive()], IDS)
-    columns = pd.read_parquet(tmp_path / EXCLUSIVE).columns
-    assert [*columns] == ["side", "seed", "image_id", "truth", "p_male", "p_female"]
+    table = pd.read_parquet(tmp_path / EXCLUSIVE)
+    assert [*table] == ["side", "seed", "image_id", "truth", "p_male", "p_female"]
+    codes, rows = np.concatenate(exclusive().truth), np.concatenate(exclusive().images)
+    assert table["truth"].tolist() == [("male", "female")[code] for code in codes]
+    assert table["image_id"].tolist() == [IDS[row] for row in rows]
 
 
-def test_truth_is_written_as_the_groups_name(tmp_path):
-    write_predictions(tmp_path, [exclusive()], IDS)
-    truth = pd.read_parquet(tmp_path / EXCLUSIVE)["truth"]
-    codes = np.concatenate(exclusive().truth)
-    assert truth.tolist() == [("male", "female")[code] for code in codes]
-
-
-def test_image_ids_are_text_even_where_they_are_numbers(tmp_path):
-    write_predictions(tmp_path, [exclusive()], IDS)
-    image_id = pd.read_parquet(tmp_path / EXCLUSIVE)["image_id"]
-    assert image_id.tolist() == [IDS[row] for images in exclusive().images for row in images]
-
-
-def test_predictions_on_tasks_have_a_file_of_their_own(tmp_path):
-    write_predictions(tmp_path, [exclusive(), of_tasks()], IDS)
-    assert {path.name for path in tmp_path.iterdir()} == {EXCLUSIVE, TASKS}
-
-
-def test_without_tasks_there_is_no_such_file(tmp_path):
-    write_predictions(tmp_path, [exclusive()], IDS)
-    assert {path.name for path in tmp_path.iterdir()} == {EXCLUSIVE}
-
-
-def test_predictions_on_tasks_do_not_enter_the_other_file(tmp_path):
-    write_predictions(tmp_path, [exclusive(), of_tasks()], IDS)
+@pytest.mark.parametrize(
+    ("written", "files"),
+    [([exclusive()], {EXCLUSIVE}), ([exclusive(), of_tasks()], {EXCLUSIVE, TASKS})],
+)
+def test_predictions_on_tasks_have_a_file_of_their_own(written, files, tmp_path):
+    write_predictions(tmp_path, written, IDS)
+    assert {path.name for path in tmp_path.iterdir()} == files
     assert set(pd.read_parquet(tmp_path / EXCLUSIVE)["side"]) == {"model"}
 
 
 def test_a_line_of_tasks_holds_truth_and_probability_of_each(tmp_path):
-    write_predictions(tmp_path, [of_tasks()], IDS)
+    write_predictions(tmp_path, [of_tasks(), of_tasks("t_to_a:human:0")], IDS)
     table = pd.read_parquet(tmp_path / TASKS)
     wanted = {
-        "side": "t_to_a:model:0",
-        "seed": 12,
-        "image_id": "42",
-        "true_dog": 1,
-        "true_hot dog": 1,
-        "p_dog": 0.8,
-        "p_hot dog": 0.7,
-    }
+        "side": "t_to_a:model:0", "seed": 12, "image_id": "42",
+        "true_dog": 1, "true_hot dog": 1, "p_dog": 0.8, "p_hot dog": 0.7,
+    }  # fmt: skip
     assert table.iloc[2].to_dict() == wanted
-
-
-def test_tasks_of_both_sides_share_their_file(tmp_path):
-    names = ["t_to_a:model:0", "t_to_a:human:0"]
-    write_predictions(tmp_path, [of_tasks(name) for name in names], IDS)
-    assert pd.read_parquet(tmp_path / TASKS)["side"].tolist() == [
-        n for n in names for _ in range(4)
-    ]
+    assert table["side"].tolist() == ["t_to_a:model:0"] * 4 + ["t_to_a:human:0"] * 4
 
 
 @pytest.mark.parametrize("predictions", [[], [of_tasks()]])
@@ -144,11 +112,8 @@ def test_draws_come_back_as_they_were(tmp_path):
     }
     write_draws(tmp_path / "draws.parquet", written)
     read = read_draws((tmp_path / "draws.parquet").read_bytes())
-    message, retained = (
-        {
-            part: (item.per_seed.tolist(), item.resampled.tolist(), item.trained)
-            for part, item in all_of
-        }
-        for all_of in (read.items(), written.items())
-    )
-    assert message == retained
+    assert read.keys() == written.keys()
+    for part, draws in written.items():
+        np.testing.assert_array_equal(read[part].per_seed, draws.per_seed)
+        np.testing.assert_array_equal(read[part].resampled, draws.resampled)
+        assert read[part].trained == draws.trained
