@@ -92,15 +92,10 @@ def test_a_trainer_logs_each_epoch(tmp_path):
 
     bias = CaptionBias(LABELS, ["gender_error"], **SMALL)
     images: DataLoader[int] = DataLoader(list(LABELS), batch_size=16)
-    trainer = Trainer(
-        max_epochs=2,
-        accelerator="cpu",
-        logger=CSVLogger(tmp_path),
-        callbacks=[bias_callback(bias, captions_of)],
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        enable_checkpointing=False,
-    )
+    shown = ("enable_progress_bar", "enable_model_summary", "enable_checkpointing")
+    callbacks, logger = [bias_callback(bias, captions_of)], CSVLogger(tmp_path)
+    quiet = dict.fromkeys(shown, False)
+    trainer = Trainer(max_epochs=2, accelerator="cpu", logger=logger, callbacks=callbacks, **quiet)
     trainer.fit(module(), images, images)
     (log,) = tmp_path.rglob("metrics.csv")
     lines = [line.split(",") for line in log.read_text().splitlines()]

@@ -63,9 +63,8 @@ def test_what_cannot_be_decided_is_skipped_with_the_reason(tmp_path):
     assert "no verdict on new and old" in text
 
 
-@pytest.mark.parametrize("module", ["numpy", "pandas", "hydra", "torch"])
-def test_the_plugin_imports_nothing_heavy(module):
-    code = "import sys, bias_pipeline.integrations.pytest_plugin; print(sys.argv[1] in sys.modules)"
-    command = [sys.executable, "-c", code, module]
+def test_the_plugin_imports_nothing_heavy():
+    code = "import sys, bias_pipeline.integrations.pytest_plugin; print(*sys.modules)"
+    command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=REPOSITORY)
-    assert done.stdout == "False\n"
+    assert not {"numpy", "pandas", "hydra", "torch"} & set(done.stdout.split())

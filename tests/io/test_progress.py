@@ -78,45 +78,42 @@ def test_a_bar_within_another_is_told_with_it():
         assert outer.sentence() == "cells: 0 of 7"
 
 
-def test_time_left_is_that_of_the_steps_so_far(monkeypatch):
+@pytest.mark.parametrize(
+    ("total", "done", "sentence"),
+    [(5, 2, "x: 2 of 5, about 45 s left"), (4, 1, "x: 1 of 4")],
+    ids=["of the steps so far", "the first step tells nothing"],
+)
+def test_the_time_left(total, done, sentence, monkeypatch):
     progress = aged(Bar("x"), monkeypatch, 30.0)
-    progress.total, progress.done = 5, 2
-    assert progress.sentence() == "x: 2 of 5, about 45 s left"
+    progress.total, progress.done = total, done
+    assert progress.sentence() == sentence
 
 
-def test_the_first_step_says_nothing_of_the_time_left(monkeypatch):
-    progress = aged(Bar("x"), monkeypatch, 30.0)
-    progress.total, progress.done = 4, 1
-    assert progress.sentence() == "x: 1 of 4"
-
-
-def test_the_time_left_waits_for_a_cell_of_every_encoder(tmp_path, monkeypatch):
-    sweep_bar = SweepBar(tmp_path, [LIC, (2.0, "lstm")] * 2)
-    aged(sweep_bar, monkeypatch, 10.0)
-    ended(tmp_path, 0, "done")
-    sweep_bar.look()
-    assert sweep_bar.seconds_left() is None
-    aged(sweep_bar, monkeypatch, 210.0)
-    ended(tmp_path, 1, "done")
-    sweep_bar.look()
-    assert sweep_bar.seconds_left() == pytest.approx(10 + 200, abs=2)
+@pytest.mark.parametrize(
+    ("cells", "first", "before", "seconds", "left"),
+    [
+        ([LIC, (2.0, "lstm")] * 2, ["done"], 10.0, 210.0, 10 + 200),
+        ([LIC] * 3, ["failed"], 1.0, 61.0, 60),
+        ([LIC] * 4, ["cached", "cached"], 1.0, 60.0, 60),
+    ],
+    ids=["a cell of every encoder is waited for", "failed cells tell nothing", "nor cached ones"],
+)
+def test_the_time_left_of_a_sweep(cells, first, before, seconds, left, tmp_path, monkeypatch):
+    progress = aged(SweepBar(tmp_path, cells), monkeypatch, before)
+    for number, status in enumerate(first):
+        ended(tmp_path, number, status)
+    progress.look()
+    assert progress.seconds_left() is None
+    aged(progress, monkeypatch, seconds)
+    ended(tmp_path, len(first), "done")
+    progress.look()
+    assert progress.seconds_left() == pytest.approx(left, abs=2)
 
 
 def test_nothing_is_told_where_all_steps_so_far_are_done():
     bar = Bar("lic")
     bar.total = bar.done = 3  # what is found later is not known
     assert bar.seconds_left() is None
-
-
-def test_a_cell_that_failed_does_not_shorten_the_time_left(tmp_path, monkeypatch):
-    progress = aged(SweepBar(tmp_path, [LIC] * 3), monkeypatch, 1.0)
-    ended(tmp_path, 0, "failed")
-    progress.look()
-    assert progress.seconds_left() is None
-    aged(progress, monkeypatch, 61.0)
-    ended(tmp_path, 1, "done")
-    progress.look()
-    assert progress.seconds_left() == pytest.approx(60, abs=2)
 
 
 def test_a_sweep_is_followed_by_what_its_jobs_leave(tmp_path):
@@ -131,43 +128,20 @@ def test_a_sweep_is_followed_by_what_its_jobs_leave(tmp_path):
     assert sweep_bar.place() == "cell 3 of 3"
 
 
-def test_cached_cells_do_not_shorten_the_time_left(tmp_path, monkeypatch):
-    sweep_bar = SweepBar(tmp_path, [LIC] * 4)
-    ended(tmp_path, 0, "cached")
-    ended(tmp_path, 1, "cached")
-    sweep_bar.look()
-    assert sweep_bar.seconds_left() is None
-    aged(sweep_bar, monkeypatch, 60.0)
-    ended(tmp_path, 2, "done")
-    sweep_bar.look()
-    assert sweep_bar.seconds_left() == pytest.approx(60.0, rel=0.01)
-
-
-def test_a_dear_metric_takes_more_of_the_time_left(tmp_path, monkeypatch):
+def test_a_dear_metric_takes_more_of_the_time_left_and_its_cell_shortens_it(tmp_path, monkeypatch):
     progress = aged(SweepBar(tmp_path, CHEAP_AND_DEAR), monkeypatch, 1.0)
     ended(tmp_path, 0, "done")
     progress.look()
-    assert (progress.seconds_left() or 0) > 20
-
-
-def test_a_long_cell_shortens_the_time_left(tmp_path, monkeypatch):
-    progress = aged(SweepBar(tmp_path, CHEAP_AND_DEAR), monkeypatch, 1.0)
-    ended(tmp_path, 0, "done")
-    progress.look()
-    before = progress.seconds_left()
+    before = progress.seconds_left() or 0
+    assert before > 20
     aged(progress, monkeypatch, 21.0)
     progress.look()
     assert progress.seconds_left() == pytest.approx(before - 20, abs=1)
 
 
 def test_the_cells_of_a_sweep_are_those_of_its_command(tmp_path):
-    built_sweep_bar = sweep_bar(
-        tmp_path, ["metric=lic,dbac", "captioner=terse,faithful", "limit=300"], [0, 12]
-    )
-    assert built_sweep_bar.total == 4
-    assert (
-        built_sweep_bar.weights[0]
-        == built_sweep_bar.weights[1]
-        < built_sweep_bar.weights[2]
-        == built_sweep_bar.weights[3]
-    )
+    words = ["metric=lic,dbac", "captioner=terse,faithful", "limit=300"]
+    built = sweep_bar(tmp_path, words, [0, 12])
+    lic, lic_again, dbac, dbac_again = built.weights
+    assert built.total == 4
+    assert lic == lic_again < dbac == dbac_again

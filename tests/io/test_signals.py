@@ -18,10 +18,8 @@ from tests.cli.commands import REPOSITORY
 @pytest.fixture(autouse=True)
 def own_handlers() -> Iterator[None]:
     """The handlers of the test run come back."""
-    before = {
-        number: signal.getsignal(number)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2)
-    }
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2)
+    before = {number: signal.getsignal(number) for number in numbers}
     signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     for number, handler in before.items():
@@ -68,43 +66,35 @@ LIBRARIES = [swallow_and_continue, disguise, break_down, leave]
 
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_the_exit_code_follows_the_request(
-    monkeypatch,
-    library,
-    number,
-    code,
-):
+def test_the_exit_code_follows_the_request(monkeypatch, library, number, code):
     monkeypatch.setattr(main, "_command", library)
     raise_signal = signal.raise_signal
     monkeypatch.setattr(signal, "raise_signal", lambda _: raise_signal(number))
     assert main.main([]) == code
 
 
-def test_ctrl_c_that_another_handler_saw_is_one_too(monkeypatch):
-    def interrupt(_: list[str]) -> int:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(main, "_command", interrupt)
-    assert main.main([]) == 130
+def interrupt(_: list[str]) -> int:
+    raise KeyboardInterrupt
 
 
-def test_work_that_was_finished_all_the_same_counts(monkeypatch):
-    monkeypatch.setattr(main, "_command", swallow)
-    assert main.main([]) == 0
+def refuse(_: list[str]) -> int:
+    raise UsageError("wrong")
+
+
+@pytest.mark.parametrize(
+    ("work", "code"),
+    [(interrupt, 130), (swallow, 0), (refuse, 2)],
+    ids=["ctrl-c that another handler saw", "finished all the same", "an error without a request"],
+)
+def test_the_exit_code_of_other_ends(monkeypatch, work, code):
+    monkeypatch.setattr(main, "_command", work)
+    assert main.main([]) == code
 
 
 def test_under_slurm_the_job_asks_to_be_queued_again(monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "1")
     monkeypatch.setattr(main, "_command", disguise)
     assert main.main([]) == 75
-
-
-def test_an_error_without_a_request_keeps_its_code(monkeypatch):
-    def refuse(_: list[str]) -> int:
-        raise UsageError("wrong")
-
-    monkeypatch.setattr(main, "_command", refuse)
-    assert main.main([]) == 2
 
 
 def test_an_interrupt_within_exec_exits_with_its_code(tmp_path):

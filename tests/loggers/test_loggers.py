@@ -85,25 +85,25 @@ def offline_run(folder: Path) -> wandb_internal_pb2.RunRecord:
     return next(r.run for r in read_offline(folder) if r.WhichOneof("record_type") == "run")
 
 
+def items_of(folder: Path, kind: str) -> list[dict[str, float]]:
+    """The items of each record of a kind, by their keys."""
+    records = [r for r in read_offline(folder) if r.WhichOneof("record_type") == kind]
+    items = [r.summary.update if kind == "summary" else r.history.item for r in records]
+    return [
+        {one.key or "/".join(one.nested_key): json.loads(one.value_json) for one in each}
+        for each in items
+    ]
+
+
 def summary(folder: Path) -> dict[str, float]:
-    values = {}
-    for record in read_offline(folder):
-        if record.WhichOneof("record_type") == "summary":
-            for item in record.summary.update:
-                values[item.key or "/".join(item.nested_key)] = json.loads(item.value_json)
-    return values
+    return {key: value for items in items_of(folder, "summary") for key, value in items.items()}
 
 
 def history(folder: Path) -> list[dict[str, float]]:
     """What was logged over time, but for W&B's own entries and tables."""
     return [
-        {
-            key: json.loads(item.value_json)
-            for item in record.history.item
-            if (key := item.key or "/".join(item.nested_key)).startswith(("epoch", "train_loss"))
-        }
-        for record in read_offline(folder)
-        if record.WhichOneof("record_type") == "history"
+        {key: value for key, value in items.items() if key.startswith(("epoch", "train_loss"))}
+        for items in items_of(folder, "history")
     ]
 
 
@@ -121,17 +121,14 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_an_offline_run_is_named_by_its_identity(trained):
-    assert offline_run(trained).run_id == "run"
-
-
-def test_an_offline_run_has_group_and_job_type(trained):
+def test_an_offline_run_has_its_identity_group_and_job_type(trained):
     run = offline_run(trained)
-    assert (run.run_group, run.job_type) == ("x-x-x", "x")
+    assert (run.run_id, run.run_group, run.job_type) == ("run", "x-x-x", "x")
 
 
-def test_the_summary_has_flat_keys(trained):
+def test_the_summary_has_flat_keys_and_no_losses(trained):
     assert summary(trained)["score"] == 0.25
+    assert "train_loss/model" not in summary(trained)
 
 
 def test_the_table_of_rows_is_written(trained):
@@ -143,10 +140,6 @@ def test_the_losses_of_training_are_a_history(trained):
     wanted = {"train_loss/model": 0.56, "train_loss/human:0": 0.31}
     lines = [line for line in history(trained) if line]
     assert lines == [pytest.approx({"epoch": epoch, **wanted}) for epoch in (1, 2)]
-
-
-def test_losses_are_no_results(trained):
-    assert "train_loss/model" not in summary(trained)
 
 
 def test_the_door_writes_an_offline_run_beside_the_csv(tmp_path, monkeypatch):
@@ -210,12 +203,6 @@ class StandIn:
                     connection.sendall(byte)
 
 
-@pytest.fixture
-def silent_server() -> Iterator[str]:
-    with StandIn() as server:
-        yield server.url
-
-
 def tell(folder: Path, server: StandIn, mode: str, **settings: object) -> float:
     """Have a process log a result and end; the seconds it took."""
     code = (
@@ -249,23 +236,23 @@ def test_e16_a_process_does_not_wait_for_a_dripping_server_when_it_ends(tmp_path
     assert offline_run(tmp_path).run_id == "run"
 
 
-def hang(monkeypatch: pytest.MonkeyPatch, server: str) -> None:
+@pytest.fixture
+def silent_server() -> Iterator[str]:
+    with StandIn() as server:
+        yield server.url
+
+
+def test_e16_a_server_that_hangs_costs_its_timeout_once_and_leaves_runs_offline(
+    tmp_path, monkeypatch, silent_server
+):
     monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
-    monkeypatch.setenv("WANDB_BASE_URL", server)
-
-
-def test_e16_a_server_that_hangs_costs_its_timeout_once(tmp_path, monkeypatch, silent_server):
-    hang(monkeypatch, silent_server)
+    monkeypatch.setenv("WANDB_BASE_URL", silent_server)
     started = time.monotonic()
     for name in ("one", "two", "three"):
-        WandbLogger(str(tmp_path), mode="online", timeout_s=2).try_log(result(name))
+        folder = tmp_path / name
+        WandbLogger(str(folder), mode="online", timeout_s=2).try_log(result(name))
     assert time.monotonic() - started < 15
-
-
-def test_e16_a_server_that_hangs_leaves_the_run_offline(tmp_path, monkeypatch, silent_server):
-    hang(monkeypatch, silent_server)
-    WandbLogger(str(tmp_path), mode="online", timeout_s=2).try_log(result())
-    assert offline_run(tmp_path).run_id == "run"
+    assert [offline_run(tmp_path / name).run_id for name in ("one", "two")] == ["one", "two"]
 
 
 def test_online_without_a_key_is_offline(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib.util import find_spec
 from pathlib import Path
@@ -110,57 +111,48 @@ def test_a_refused_run_is_sent_again_and_the_others_are_not(folder, sent, capsys
     assert "the same command sends the rest" in capsys.readouterr().err
 
 
-def test_a_key_means_online(folder, sent):
+def test_a_key_means_online_unless_the_environment_says_another_mode(folder, sent, monkeypatch):
     assert push(folder).mode == "online"
-
-
-def test_the_environments_mode_counts_more_than_a_key(folder, sent, monkeypatch):
     monkeypatch.setenv("WANDB_MODE", "disabled")
-    assert push(folder).new == sent == []
+    assert (push(folder).new, len(sent)) == ([], 2)
 
 
 @pytest.mark.parametrize("word", ["--mode=online", pytest.param("--workspace", marks=LIBRARY)])
 def test_a_server_that_never_answers_is_a_sentence_within_ten_seconds(
-    word,
-    folder,
-    silent_server,
-    monkeypatch,
-    capsys,
+    word, folder, silent_server, monkeypatch, capsys
 ):
+    silent = partial(unanswered, silent_server)
     monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
-    monkeypatch.setattr(
-        "bias_pipeline.loggers.push.unanswered", lambda url: unanswered(silent_server)
-    )
+    monkeypatch.setattr("bias_pipeline.loggers.push.unanswered", lambda url: silent())
     started = time.monotonic()
     code = main(["report", "wandb", str(folder), word])
     assert (code, time.monotonic() - started < 10) == (5, True)
     assert "does not answer" in capsys.readouterr().err
 
 
-def test_an_address_where_nobody_is_is_a_sentence(folder, monkeypatch, capsys):
-    monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
+@pytest.mark.parametrize(("key", "words"), [(True, "does not answer"), (False, "WANDB_API_KEY")])
+def test_an_address_where_nobody_is_or_no_key_is_a_sentence(
+    key, words, folder, monkeypatch, capsys
+):
     closed = unanswered("http://127.0.0.1:1")
+    monkeypatch.setattr(loggers, "has_key", lambda: key)
     monkeypatch.setattr("bias_pipeline.loggers.push.unanswered", lambda url: closed)
     assert main(["report", "wandb", str(folder), "--mode", "online"]) == 5
-    assert "does not answer" in capsys.readouterr().err
-
-
-def test_no_key_is_a_sentence(folder, monkeypatch, capsys):
-    monkeypatch.setattr(loggers, "has_key", lambda: False)
-    assert main(["report", "wandb", str(folder), "--mode", "online"]) == 5
-    assert "WANDB_API_KEY" in capsys.readouterr().err
+    assert words in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("words", "code"), [(["--mode", "of-line"], 2), (["--wrong"], 2), (["nowhere"], 5)]
+    ("words", "code"),
+    [
+        (["--mode", "of-line"], 2),
+        (["--wrong"], 2),
+        (["nowhere"], 5),
+        ([".", "--mode", "offline"], 3),  # without runs
+    ],
 )
-def test_mistakes_are_told(words, code, tmp_path):
-    (tmp_path / "empty").mkdir()
+def test_mistakes_are_told(words, code, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     assert main(["report", "wandb", *words]) == code
-
-
-def test_an_empty_folder_has_nothing_to_push(tmp_path):
-    assert main(["report", "wandb", str(tmp_path), "--mode", "offline"]) == 3
 
 
 @pytest.fixture
@@ -180,9 +172,6 @@ def server() -> Iterator[str]:
         thread.join()
 
 
-def test_any_answer_is_one(server):
+def test_any_answer_is_one_and_a_closed_port_gives_none(server):
     assert unanswered(server) == ""
-
-
-def test_a_closed_port_does_not_answer():
     assert unanswered("http://127.0.0.1:1") != ""
