@@ -9,6 +9,8 @@ from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.errors import UsageError
 
+ENCODERS = ("sat", "grit", "hf", "hf_lora")
+
 
 def prompted(prompt: Prompt, *texts: str, train: int = 1) -> Prompted:
     captions = Captions.from_texts(list(texts))
@@ -68,27 +70,28 @@ def test_a_template_without_one_of_its_slots_is_refused(template):
         Prompt("gender", template)
 
 
-def test_an_answer_of_an_unknown_group_is_refused():
-    with pytest.raises(UsageError, match="'femal' is not a group here; did you mean 'female'"):
-        Prompt("gender", answers={"femal": "woman"}).answers_of(("male", "female"))
-
-
-def test_two_groups_with_one_answer_are_refused():
-    with pytest.raises(UsageError, match="same answer"):
-        Prompt("gender", answers={"male": "female"}).answers_of(("male", "female"))
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        ({"femal": "woman"}, "'femal' is not a group here; did you mean 'female'"),
+        ({"male": "female"}, "same answer"),
+    ],
+)
+def test_answers_that_name_no_group_are_refused(answers, message):
+    with pytest.raises(UsageError, match=message):
+        Prompt("gender", answers=answers).answers_of(("male", "female"))
 
 
 @pytest.mark.parametrize(
-    ("choice", "before", "after"),
+    ("encoder", "choice", "before", "after"),
     [
-        ("suffix", "{caption} therefore the gender is", ""),
-        ("question", "{caption} what is the gender it is", ""),
-        ("cloze", "the gender is", "{caption}"),
-        ("bare", "{caption}", ""),
+        ("sat", "suffix", "{caption} therefore the gender is", ""),
+        ("sat", "question", "{caption} what is the gender it is", ""),
+        ("sat", "bare", "{caption}", ""),
+        *((encoder, "cloze", "the gender is", "{caption}") for encoder in ENCODERS),
     ],
 )
-@pytest.mark.parametrize("encoder", ["sat", "grit", "hf", "hf_lora"])
-def test_prompts_have_names(encoder, choice, before, after):
+def test_prompts_have_names_that_every_encoder_knows(encoder, choice, before, after):
     words = ("metric=imagecaptioner2", f"encoder={encoder}", f"prompt={choice}")
     prompt = cell(words).build("encoder").prompt
     assert (" ".join(prompt.before), " ".join(prompt.after)) == (before, after)

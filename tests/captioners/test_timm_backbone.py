@@ -26,17 +26,9 @@ def network(folder: Path, architecture: str = "test_resnet", side: int = 64, **m
     torch.manual_seed(0)
     model = timm.create_model(architecture, pretrained=False, num_classes=3)
     save_file(model.state_dict(), folder / "model.safetensors")
-    pretrained_config = {
-        "input_size": [3, side, side],
-        "mean": [0.5, 0.5, 0.5],
-        "std": [0.5, 0.5, 0.5],
-    }
-    config = {
-        "architecture": architecture,
-        "num_classes": 3,
-        "pretrained_cfg": pretrained_config,
-        **more,
-    }
+    halves = [0.5, 0.5, 0.5]
+    prepared = {"input_size": [3, side, side], "mean": halves, "std": halves}
+    config = {"architecture": architecture, "num_classes": 3, "pretrained_cfg": prepared, **more}
     (folder / "config.json").write_text(json.dumps(config))
     return str(folder)
 

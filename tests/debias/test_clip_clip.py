@@ -1,6 +1,6 @@
 """CLIP-clip: the numbers that tell most of the group are found, and cut from both sides."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -49,27 +49,26 @@ def test_numbers_that_tell_the_group_are_cut():
 def test_a_number_that_tells_all_has_the_entropy_of_the_groups():
     examples = planted()
     groups = examples.groups.astype(float)
-    built_examples = Examples(groups[:, None], examples.groups, examples.sets, NAMES, 0)
+    telling = replace(examples, vectors=groups[:, None])
     share = groups.mean()
     entropy = -(share * np.log(share) + (1 - share) * np.log(1 - share))
-    assert information(built_examples, 64, 0.0)[0] == pytest.approx(entropy)
+    assert information(telling, 64, 0.0)[0] == pytest.approx(entropy)
+
+
+def entropy_of(shares: np.ndarray) -> float:
+    return float(-np.sum(shares * np.log(shares, where=shares > 0, out=np.zeros(shares.shape))))
 
 
 def test_it_is_the_information_of_the_published_protocol():
     """A 64 x 64 histogram of the number and the group's code, smoothed in both directions."""
-    examples = planted(1000)
-    examples = Examples(examples.vectors, np.arange(1000) % 2, examples.sets, NAMES, 0)
+    examples = replace(planted(1000), groups=np.arange(1000) % 2)
     result = information(examples, 64, 1.0)
     for number in range(6):
         joint = np.histogram2d(examples.vectors[:, number], examples.groups, (64, 64))[0]
         joint = ndimage.gaussian_filter(joint, 1.0, mode="constant")
         joint /= joint.sum()
-        logs = [np.log(item, where=item > 0, out=np.zeros(item.shape))
-                for item in (joint, joint.sum(axis=0), joint.sum(axis=1))]  # fmt: skip
-        expected = (
-            (joint * logs[0]).sum() - joint.sum(axis=0) @ logs[1] - joint.sum(axis=1) @ logs[2]
-        )
-        assert result[number] == pytest.approx(expected, abs=1e-9)
+        sides = entropy_of(joint.sum(axis=0)) + entropy_of(joint.sum(axis=1))
+        assert result[number] == pytest.approx(sides - entropy_of(joint), abs=1e-9)
 
 
 def test_without_the_group_there_is_hardly_any_information():
@@ -96,14 +95,5 @@ def test_more_numbers_than_there_are_cannot_be_cut():
 
 
 def test_a_group_without_examples_is_refused():
-    vectors = planted()
     with pytest.raises(DataError, match="no example of group 'other'"):
-        ClipClip(k=1).fit(
-            Examples(
-                vectors.vectors,
-                vectors.groups,
-                vectors.sets,
-                (*NAMES, "other"),
-                0,
-            )
-        )
+        ClipClip(k=1).fit(replace(planted(), names=(*NAMES, "other")))

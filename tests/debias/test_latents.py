@@ -32,9 +32,8 @@ def cosines(latents: np.ndarray) -> np.ndarray:
 
 
 def test_pictures_come_nearer_to_what_is_wanted():
-    assert (
-        cosines(edited_latents(generate, same, START, WANTED, penalty=0)) > cosines(START)
-    ).all()
+    edited = edited_latents(generate, same, START, WANTED, penalty=0)
+    assert (cosines(edited) > cosines(START)).all()
 
 
 def test_a_penalty_keeps_latents_near_where_they_start():
@@ -67,15 +66,14 @@ def test_what_is_already_there_stays():
     np.testing.assert_array_equal(edited_latents(generate, same, START, wanted, penalty=1), START)
 
 
-def test_a_generator_without_gradients_is_refused():
-    with torch.no_grad(), pytest.raises(UsageError, match="no gradient passes"):
-        edited_latents(generate, same, START, WANTED, penalty=0)
+def detached(latents: torch.Tensor) -> torch.Tensor:
+    return torch.tanh(latents.detach() @ MIXING.clone().requires_grad_())
 
 
-def test_a_generator_that_detaches_its_latents_is_refused():
-    weight = MIXING.clone().requires_grad_()
+@pytest.mark.parametrize("generator", [torch.no_grad()(generate), detached])
+def test_a_generator_without_gradients_is_refused(generator):
     with pytest.raises(UsageError, match="no gradient passes"):
-        edited_latents(lambda w: torch.tanh(w.detach() @ weight), same, START, WANTED, penalty=0)
+        edited_latents(generator, same, START, WANTED, penalty=0)
 
 
 @pytest.mark.parametrize("wanted", [WANTED[:1], WANTED[:, :5]])
@@ -89,16 +87,13 @@ def test_values_that_are_no_numbers_are_refused():
         edited_latents(lambda w: generate(w) / 0 * 0, same, START, WANTED, penalty=0)
 
 
-def test_a_clip_passes_gradients_to_pixels_and_gives_the_vectors_that_it_always_gives(
-    tmp_path,
-):
-    net = ClipPhotos(
-        find_pretrained(str(write_clip(tmp_path)), KINDS), torch.device("cpu"), normalize=False
-    )
+def test_a_clip_passes_gradients_to_pixels_and_gives_the_vectors_that_it_always_gives(tmp_path):
+    model = find_pretrained(str(write_clip(tmp_path)), KINDS)
+    net = ClipPhotos(model, torch.device("cpu"), normalize=False)
     pixels = torch.randn(2, 3, 32, 32, requires_grad=True)
     states = net.states(pixels)
-    shown = list(pixels.detach().numpy())
-    np.testing.assert_allclose(states.detach().numpy(), net.describe(shown), atol=1e-6)
+    photos = list(pixels.detach().numpy())
+    np.testing.assert_allclose(states.detach().numpy(), net.describe(photos), atol=1e-6)
     states.square().sum().backward()
     assert pixels.grad is not None
     assert pixels.grad.abs().sum() > 0

@@ -39,10 +39,8 @@ def test_relevance_is_that_of_the_worked_case():
 
 def test_the_ranking_is_that_of_the_worked_case_and_nan_comes_last():
     message, examples = case()
-    assert most_relevant(relevance(examples), 4).tolist() == [
-        *message["ranking_desc_excluding_nan"],
-        3,
-    ]
+    wanted = [*message["ranking_desc_excluding_nan"], 3]
+    assert most_relevant(relevance(examples), 4).tolist() == wanted
 
 
 @pytest.mark.parametrize(

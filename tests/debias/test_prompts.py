@@ -5,6 +5,7 @@ import sys
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,14 +21,16 @@ from bias_pipeline.debias.neurons import ClipClip, MeanNeuron, ZeroNeuron
 from bias_pipeline.debias.projections import Erasure, MeanDifference, Subspace, Untouched
 from bias_pipeline.encoders.picture_text import Clip
 from bias_pipeline.errors import UsageError
+from bias_pipeline.inference.embedders import DualEncoder
 from bias_pipeline.models.clip import ClipTexts
 from bias_pipeline.vision.torchvision import make_importable
 from tests.tiny_models import tiny_clip, write_clip
 
 NAMES = ("male", "female")
 TEXTS = ["a doctor", "a man", "she cooks", ""]
+ZERO = ZeroNeuron(k=3, side="text")
 METHODS: list[Debias] = [
-    ZeroNeuron(k=3, side="text"),
+    ZERO,
     MeanNeuron(k=3, side="text"),
     MeanNeuron(k=3, side="text", renormalise=False),
     Subspace(k=3, side="text"),
@@ -109,10 +112,7 @@ def test_by_outputs_clips_vector_of_a_prompt_is_the_debiased_one(debias, folders
 
 
 def test_by_outputs_a_state_changes_where_its_projection_does_alone(folders):
-    debiased, model = (
-        fitted(ZeroNeuron(k=3, side="text"), "outputs", folders),
-        text_model(),
-    )
+    debiased, model = fitted(ZERO, "outputs", folders), text_model()
     before = read(model)[0]
     debias_prompts(model, debiased.folder)
     apart = (read(model)[0] - before).reshape(-1, before.shape[-1])
@@ -134,7 +134,7 @@ def test_by_states_every_token_is_edited_as_it_was_fitted(debias, folders):
 
 @pytest.mark.parametrize("reading", READINGS)
 def test_it_ends_when_it_is_told_to(reading, folders):
-    debiased, model = fitted(ZeroNeuron(k=3, side="text"), reading, folders), text_model()
+    debiased, model = fitted(ZERO, reading, folders), text_model()
     before = read(model)[0]
     handle = debias_prompts(model, debiased.folder)
     assert not np.allclose(read(model)[0], before)
@@ -145,7 +145,7 @@ def test_it_ends_when_it_is_told_to(reading, folders):
 @pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_a_generator_of_lower_precision_takes_it(reading, dtype, folders):
-    debiased = fitted(ZeroNeuron(k=3, side="text"), reading, folders)
+    debiased = fitted(ZERO, reading, folders)
     exact, rough = text_model(), text_model().to(dtype)
     for model in (exact, rough):
         debias_prompts(model, debiased.folder)
@@ -153,34 +153,22 @@ def test_a_generator_of_lower_precision_takes_it(reading, dtype, folders):
 
 
 def test_another_text_model_is_refused(folders, tmp_path):
-    debiased = fitted(ZeroNeuron(k=3, side="text"), "outputs", folders)
     other = text_model(write_clip(tmp_path, seed=1))
     with pytest.raises(ValueError, match="another text model"):
-        debias_prompts(other, debiased.folder)
+        debias_prompts(other, fitted(ZERO, "outputs", folders).folder)
 
 
 def test_two_text_encoders_are_refused(folders):
-    @dataclass
-    class Larger:
-        text_encoder: Any
-        text_encoder_2: Any
-
-    debiased = fitted(ZeroNeuron(k=3, side="text"), "outputs", folders)
+    larger = SimpleNamespace(text_encoder=text_model(), text_encoder_2=text_model())
     with pytest.raises(ValueError, match="two text encoders"):
-        debias_prompts(Larger(text_model(), text_model()), debiased.folder)
+        debias_prompts(larger, fitted(ZERO, "outputs", folders).folder)
 
 
 def test_a_folder_without_prompts_says_how_to_get_them(folders, tmp_path):
-    debiased = fitted(ZeroNeuron(k=3, side="text"), "outputs", folders)
-    write_debias(_dual_of(debiased), tmp_path / "plain", {})
+    texts = fitted(ZERO, "outputs", folders).texts
+    write_debias(DualEncoder(texts.inner, texts), tmp_path / "plain", {})
     with pytest.raises(ValueError, match="fit debias --prompts"):
         debias_prompts(text_model(), tmp_path / "plain")
-
-
-def _dual_of(fitted: Fitted) -> Any:
-    from bias_pipeline.inference.embedders import DualEncoder
-
-    return DualEncoder(fitted.texts.inner, fitted.texts)
 
 
 @pytest.mark.parametrize(
@@ -225,8 +213,7 @@ assert not any(name.startswith("bias_pipeline") for name in sys.modules)
 
 
 def test_it_needs_nothing_of_ours(folders, tmp_path):
-    debias = ZeroNeuron(k=3, side="text")
-    debiased = [fitted(debias, reading, folders) for reading in READINGS]
+    debiased = [fitted(ZERO, reading, folders) for reading in READINGS]
     script = "\n".join(OUTSIDE.replace("FOLDER", str(item.folder)) for item in debiased)
     subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True)
 
@@ -235,13 +222,8 @@ def test_it_needs_nothing_of_ours(folders, tmp_path):
 def test_a_pipeline_of_diffusers_reads_debiased_prompts(reading, folders):
     make_importable()
     pytest.importorskip("diffusers", reason="diffusers is not installed")
-    debiased, pipeline = (
-        fitted(ZeroNeuron(k=3, side="text"), reading, folders),
-        tiny_pipeline(),
-    )
-    weights = {
-        name: debiased.clone() for name, debiased in pipeline.text_encoder.state_dict().items()
-    }
+    debiased, pipeline = fitted(ZERO, reading, folders), tiny_pipeline()
+    weights = {name: item.clone() for name, item in pipeline.text_encoder.state_dict().items()}
     before = drawn(pipeline)
     handle = debias_prompts(pipeline, debiased.folder)
     after = drawn(pipeline)
@@ -250,17 +232,12 @@ def test_a_pipeline_of_diffusers_reads_debiased_prompts(reading, folders):
     np.testing.assert_array_equal(drawn(pipeline), before)
     assert np.abs(after - before).max() > 1e-4
     assert prompts.shape == nothing.shape == (1, 24, 32)
-    if reading == "outputs":
-        _check_zeros(debiased, prompts)
+    if reading == "outputs":  # of every token the neurons of CLIP's outputs are 0
+        spec: Any = debiased.texts.edit.spec
+        vectors = prompts[0].detach().numpy() @ debiased.plain.projection.T
+        np.testing.assert_allclose(vectors[:, spec["neurons"]], 0, atol=1e-4)
     for name, weight in pipeline.text_encoder.state_dict().items():
         assert torch.equal(weight, weights[name])
-
-
-def _check_zeros(fitted: Fitted, prompts: Any) -> None:
-    """The neurons of CLIP's outputs are 0 in what the generator reads of every token."""
-    spec: Any = fitted.texts.edit.spec
-    vectors = prompts[0].detach().numpy() @ fitted.plain.projection.T
-    np.testing.assert_allclose(vectors[:, spec["neurons"]], 0, atol=1e-4)
 
 
 def tiny_pipeline() -> Any:

@@ -26,18 +26,16 @@ def test_a_pair_differs_in_the_term_alone():
 
 
 def test_the_order_of_groups_is_that_of_the_names():
+    sentences = template_sentences(attribute("gender"), GENDER)
     turned = template_sentences(attribute("gender"), GENDER[::-1])
-    assert turned == [
-        sentence[::-1] for sentence in template_sentences(attribute("gender"), GENDER)
-    ]
+    assert turned == [sentence[::-1] for sentence in sentences]
 
 
 @pytest.mark.parametrize("name", ["race", "age", "emotion"])
 def test_other_attributes_have_sentences_of_each_group(name):
-    built_attribute = attribute(name)
-    assert {len(each) for each in template_sentences(built_attribute, built_attribute.groups)} == {
-        len(built_attribute.groups)
-    }
+    groups = attribute(name).groups
+    sentences = template_sentences(attribute(name), groups)
+    assert {len(sentence) for sentence in sentences} == {len(groups)}
 
 
 def test_groups_without_words_are_refused_with_what_to_do():

@@ -118,11 +118,16 @@ def test_attention_of_words_to_the_picture_is_a_layer(kind, name):
     assert (layer.name, layer.kind) == (name, "attention")
 
 
-def test_a_layer_without_a_grid_is_refused_and_others_are_named():
-    with pytest.raises(UsageError, match=r"has no such layer with a grid.* seeing, "):
-        searched("sat").named("next_word")
-    with pytest.raises(UsageError, match="gives weights of its words' attention"):
-        searched("git").named("attention")
+@pytest.mark.parametrize(
+    ("kind", "layer", "message"),
+    [
+        ("sat", "next_word", r"has no such layer with a grid.* seeing, "),
+        ("git", "attention", "gives weights of its words' attention"),
+    ],
+)
+def test_a_layer_that_it_does_not_have_is_refused(kind, layer, message):
+    with pytest.raises(UsageError, match=message):
+        searched(kind).named(layer)
 
 
 def sat_word(model: Any, word: int) -> Any:
@@ -170,17 +175,11 @@ def test_maps_of_a_convolution_are_grad_cams():
 
     model = captioner("sat")
     pixels, ours = sat_maps(model, 1, "seeing.layers")
-    with GradCAM(sat_word(model, 1), [model.network.seeing.layers]) as oracle:
-        goals = [ClassifierOutputTarget(5)] * 2
+    layer, goals = model.network.seeing.layers, [ClassifierOutputTarget(5)] * 2
+    with GradCAM(sat_word(model, 1), [layer]) as oracle:
         oracle.forward(pixels.requires_grad_(), goals)
-        activations, gradients = (
-            values[0].cpu().numpy()
-            for values in (
-                oracle.activations_and_grads.activations,
-                oracle.activations_and_grads.gradients,
-            )
-        )
-        layer = model.network.seeing.layers
+        read = oracle.activations_and_grads
+        activations, gradients = (r[0].cpu().numpy() for r in (read.activations, read.gradients))
         theirs = oracle.get_cam_image(pixels, layer, goals, activations, gradients)
     np.testing.assert_allclose(np.stack(ours), np.maximum(theirs, 0), rtol=1e-4, atol=1e-9)
 

@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -34,6 +35,7 @@ def named(data: LabelledCaptions) -> LabelledCaptions:
     return replace(data, classes=("male", "female", "child")[: data.n_classes])
 
 
+@cache
 def fit(encoder: str = "lstm", n_classes: int = 2, how: Gradients = HOW) -> NetworkFit:
     (split,) = splits()
     data = named(labelled(n_classes))

@@ -1,13 +1,12 @@
 """What masking paints over, what it leaves, and which pictures it cannot mask."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from bias_pipeline.corpus.corpus import Record
+from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.pictures import Drawn, Region
 from bias_pipeline.errors import DataError
 from bias_pipeline.vision.masking import Blank, ImageMasking, Silhouette
@@ -83,53 +82,38 @@ def test_blank_pictures_are_all_alike():
     assert (Blank().apply(drawn(BIG)) == Blank().apply(drawn())).all()
 
 
-def corpus(*regions: tuple[Region, ...] | None) -> Any:
+def corpus(*regions: tuple[Region, ...] | None, image: Path = Path("a.jpg")) -> Corpus:
+    male = {"gender": "m"}
+    pictures = enumerate(regions)
     return make_corpus(
-        [
-            Record(
-                str(n), "a dog", labels={"gender": "m"}, image=Path(f"{n}.jpg"), regions=its_regions
-            )
-            for n, its_regions in enumerate(regions)
-        ]
+        [Record(str(n), "a dog", labels=male, image=image, regions=r) for n, r in pictures]
     )
 
 
+BOXED = Region("person", (0, 0, 1, 1), SIZE)
+BESIDE = Region("person", (SIZE[1], 0, 9, 9), SIZE)
+ALL = ((BIG,), (BOXED,), (DOG,), None)
+
+
 @pytest.mark.parametrize(
-    ("person", "retained"),
+    ("person", "regions", "retained"),
     [
-        ("segment", [True, False, False, False]),
-        ("box", [True, True, False, False]),
-        ("none", [True, True, True, True]),
+        ("segment", ALL, [True, False, False, False]),
+        ("box", ALL, [True, True, False, False]),
+        ("none", ALL, [True, True, True, True]),
+        ("box", ((BIG,), (BESIDE,), (BIG, BESIDE)), [True, False, True]),
     ],
 )
-def test_pictures_that_cannot_be_masked_are_not_shown(person, retained):
-    boxed = Region("person", (0, 0, 1, 1), SIZE)
-    result = ImageMasking(person=person)(corpus((BIG,), (boxed,), (DOG,), None))
-    assert result.pictures.present.tolist() == retained
-
-
-def test_a_person_beside_the_picture_masks_nothing():
-    beside = Region("person", (SIZE[1], 0, 9, 9), SIZE)
-    result = ImageMasking(person="box")(corpus((BIG,), (beside,), (BIG, beside)))
-    assert result.pictures.present.tolist() == [True, False, True]
+def test_pictures_that_cannot_be_masked_are_not_shown(person, regions, retained):
+    assert ImageMasking(person=person)(corpus(*regions)).pictures.present.tolist() == retained
 
 
 def test_a_person_beside_a_picture_of_unknown_size_masks_nothing(tmp_path):
     """Detections do not tell how large pictures are; the files do."""
     Image.new("RGB", (8, 8)).save(tmp_path / "1.png")
-    boxes = [(0, 0, 4, 4), (8, 0, 9, 9)]
-    records = [
-        Record(
-            str(left),
-            "a dog",
-            labels={"gender": "m"},
-            image=tmp_path / "1.png",
-            regions=(Region("person", (left, *rest), (0, 0)),),
-        )
-        for left, *rest in boxes
-    ]
-    result = ImageMasking(person="box")(make_corpus(records))
-    assert result.pictures.present.tolist() == [True, False]
+    within, beside = (Region("person", box, (0, 0)) for box in ((0, 0, 4, 4), (8, 0, 9, 9)))
+    shown = corpus((within,), (beside,), image=tmp_path / "1.png")
+    assert ImageMasking(person="box")(shown).pictures.present.tolist() == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -153,16 +137,16 @@ def test_how_many_cannot_be_masked_is_noted():
     assert "1 pictures have no outline of a person and cannot be masked" in result.notes[-1]
 
 
-def test_where_none_can_be_masked_that_is_told():
-    with pytest.raises(
-        DataError, match=r"image 0 and all others have no outline .*dataset.regions"
-    ):
-        ImageMasking()(corpus((DOG,), None))
-
-
-def test_detections_that_are_too_unsure_are_told():
-    with pytest.raises(DataError, match=r"no box of a person of image_masking\.min_score=0\.5"):
-        ImageMasking(person="box")(corpus((UNSURE,)))
+@pytest.mark.parametrize(
+    ("person", "regions", "message"),
+    [
+        ("segment", ((DOG,), None), "image 0 and all others have no outline .*dataset.regions"),
+        ("box", ((UNSURE,),), r"no box of a person of image_masking\.min_score=0\.5"),
+    ],
+)
+def test_where_none_can_be_masked_that_is_told(person, regions, message):
+    with pytest.raises(DataError, match=message):
+        ImageMasking(person=person)(corpus(*regions))
 
 
 def test_each_masking_is_another_corpus():

@@ -42,21 +42,21 @@ def test_a_person_stands_in_the_middle_of_a_grey_square(picture):
     assert not (crop[:, :5] == GREEN).all(axis=-1).any()
 
 
-def test_a_box_of_a_larger_picture_is_scaled(picture):
-    assert (shown(picture, person((80, 120), 2)) == shown(picture, person())).all()
+SMALL = Region("person", (0, 30, 4, 4), (40, 60))
 
 
-def test_the_largest_person_is_shown(picture):
-    small = Region("person", (0, 30, 4, 4), (40, 60))
-    assert (shown(picture, small, person()) == shown(picture, person())).all()
+@pytest.mark.parametrize(
+    "regions", [[person((80, 120), 2)], [SMALL, person()]], ids=["larger picture", "largest"]
+)
+def test_the_largest_person_is_shown_whatever_the_size_of_the_annotated_picture(picture, regions):
+    assert (shown(picture, *regions) == shown(picture, person())).all()
 
 
-def test_without_a_known_person_all_is_shown(picture):
-    assert shown(picture).shape == (40, 60, 3)
-
-
-def test_uncropped_all_is_shown(picture):
-    assert shown(picture, person(), crop="none").shape == (40, 60, 3)
+@pytest.mark.parametrize(
+    ("regions", "crop"), [([], "person"), ([person()], "none")], ids=["nobody", "uncropped"]
+)
+def test_without_a_person_to_cut_out_all_is_shown(picture, regions, crop):
+    assert shown(picture, *regions, crop=crop).shape == (40, 60, 3)
 
 
 def test_a_broken_file_is_named(tmp_path):

@@ -32,9 +32,10 @@ def test_photos_of_other_modes_have_three_channels(tmp_path, mode):
     assert read_pixels(Pictures((built_photo,)), 0, 32).shape == (32, 32, 3)
 
 
-def test_masks_follow_the_photo_when_it_is_scaled(tmp_path):
+@pytest.mark.parametrize("size", [(20, 40), (0, 0)], ids=["of its size", "of no size"])
+def test_masks_follow_the_photo_when_it_is_scaled(tmp_path, size):
     """On their edge the paint and the ground around it mix."""
-    left = Region("person", (0, 0, 20, 20), (20, 40))
+    left = Region("person", (0, 0, 20, 20), size)
     pictures = Pictures((photo(tmp_path / "1.png"),), ((left,),)).edited(ImageMasking("box"))
     pixels = read_pixels(pictures, 0, 32)
     assert (pixels[:, :14] == 127).all()
@@ -66,16 +67,17 @@ def test_nothing_of_a_masked_person_is_left_in_a_squeezed_photo(tmp_path, maskin
     assert (lines[0] == lines[1]).all()
 
 
-def test_a_region_without_a_size_is_of_the_photo_s(tmp_path):
-    left = Region("person", (0, 0, 20, 20), (0, 0))
-    pictures = Pictures((photo(tmp_path / "1.png"),), ((left,),)).edited(ImageMasking("box"))
-    assert (read_pixels(pictures, 0, 32)[:, :14] == 127).all()
-
-
-def test_annotations_of_a_picture_of_another_shape_are_refused(tmp_path):
-    upright = Region("person", (0, 0, 20, 20), (40, 20))
-    pictures = Pictures((photo(tmp_path / "1.png"),), ((upright,),)).edited(ImageMasking("box"))
-    with pytest.raises(DataError, match=r"1\.png: its annotations are of 20 x 40 pixels"):
+@pytest.mark.parametrize(
+    ("region", "masking", "message"),
+    [
+        (Region("person", (0, 0, 20, 20), (40, 20)), "box", "annotations are of 20 x 40 pixels"),
+        (Region("person", (0, 0, 1, 1), (20, 40), counts=b"1"), "segment", "a mask in its annota"),
+    ],
+    ids=["another shape", "broken"],
+)
+def test_annotations_that_do_not_fit_are_refused(tmp_path, region, masking, message):
+    pictures = Pictures((photo(tmp_path / "1.png"),), ((region,),)).edited(ImageMasking(masking))
+    with pytest.raises(DataError, match=rf"1\.png: .*{message}"):
         read_pixels(pictures, 0, 32)
 
 
@@ -96,13 +98,6 @@ def test_a_broken_photo_is_named(tmp_path):
     path.write_bytes(path.read_bytes()[:50])
     with pytest.raises(DataError, match=r"1\.png: .*; repair or remove it"):
         read_pixels(Pictures((path,)), 0, 32)
-
-
-def test_a_broken_mask_is_named(tmp_path):
-    wrong = Region("person", (0, 0, 1, 1), (20, 40), counts=b"1")
-    pictures = Pictures((photo(tmp_path / "1.png"),), ((wrong,),)).edited(ImageMasking())
-    with pytest.raises(DataError, match=r"1\.png: a mask in its annotations cannot be used"):
-        read_pixels(pictures, 0, 32)
 
 
 def test_kept_pictures_are_read_once(tmp_path):

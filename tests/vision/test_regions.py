@@ -33,17 +33,31 @@ def test_a_mask_twice_as_large_has_each_pixel_four_times(mask):
     assert (result == mask.repeat(2, axis=0).repeat(2, axis=1)).all()
 
 
+SQUARE = (2, 2, 6, 2, 6, 6, 2, 6)
+
+
 def test_a_polygon_is_filled():
-    square = Region("person", (2, 2, 4, 4), (10, 10), polygons=((2, 2, 6, 2, 6, 6, 2, 6),))
-    mask = outline_mask(square, 10, 10)
+    mask = outline_mask(Region("person", (2, 2, 4, 4), (10, 10), polygons=(SQUARE,)), 10, 10)
     assert mask[2:6, 2:6].all()
     assert mask.sum() == 16
 
 
-def test_a_polygon_far_beyond_the_picture_is_refused():
-    """It would be walked point by point, for as much memory as it is long."""
-    far = Region("person", (0, 0, 4, 4), (10, 10), polygons=((0, 0, 1e9, 0, 1e9, 1e9),))
-    with pytest.raises(ValueError, match="far beyond the picture"):
+def test_a_polygon_is_scaled_with_its_picture():
+    wide = Region("person", (2, 2, 4, 4), (10, 20), polygons=(SQUARE,))
+    assert outline_mask(wide, 10, 10)[2:6, 1:3].all()
+
+
+@pytest.mark.parametrize(
+    ("size", "polygon", "message"),
+    [
+        # It would be walked point by point, for as much memory as it is long.
+        ((10, 10), (0, 0, 1e9, 0, 1e9, 1e9), "far beyond the picture"),
+        ((10**9, 10**9), (0, 0, 4, 0, 4, 4), "more than"),
+    ],
+)
+def test_a_polygon_beyond_memory_is_refused(size, polygon, message):
+    far = Region("person", (0, 0, 4, 4), size, polygons=(polygon,))
+    with pytest.raises(ValueError, match=message):
         outline_mask(far, 10, 10)
 
 
@@ -67,17 +81,6 @@ def test_a_scaled_mask_has_all_that_lies_in_each_pixel(mask, height, width):
         for row in range(height)
     ]
     assert outline_mask(coded(mask), height, width).tolist() == expected
-
-
-def test_a_size_beyond_memory_is_refused():
-    wide = Region("person", (0, 0, 4, 4), (10**9, 10**9), polygons=((0, 0, 4, 0, 4, 4),))
-    with pytest.raises(ValueError, match="more than"):
-        outline_mask(wide, 10, 10)
-
-
-def test_a_polygon_is_scaled_with_its_picture():
-    square = Region("person", (2, 2, 4, 4), (10, 20), polygons=((2, 2, 6, 2, 6, 6, 2, 6),))
-    assert outline_mask(square, 10, 10)[2:6, 1:3].all()
 
 
 @given(MASKS, st.data())

@@ -61,14 +61,10 @@ def completed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def test_a_module_that_finds_no_operators_is_given_some(tmp_path, completed):
-    run_extension(tmp_path, operators=False)
-    assert completed == ["torchvision.extension"]
-
-
-def test_a_module_that_finds_operators_is_left_alone(tmp_path, completed):
-    run_extension(tmp_path, operators=True)
-    assert completed == []
+@pytest.mark.parametrize("operators", [False, True])
+def test_a_module_that_finds_no_operators_is_given_some(tmp_path, completed, operators):
+    run_extension(tmp_path, operators=operators)
+    assert completed == ([] if operators else ["torchvision.extension"])
 
 
 def test_suppression_runs_in_torchvision():
