@@ -179,7 +179,9 @@ def _explained(metric: Metric, how: Gradients) -> tuple[CaptionAttack, Fits, str
 def _tables(attack: CaptionAttack, ready: Corpus) -> dict[str, list[LabelledCaptions]]:
     """Side to its captions by position, on the images that both sides describe."""
     codes = ready.groupings[attack.attribute.name].codes
-    captions = {side: ready.side(side) for side in attack.sides if len(ready.side(side))}
+    captions: dict[str, Captions] = {
+        side: ready.side(side) for side in attack.sides if len(ready.side(side))
+    }
     images = codes >= 0
     for side_captions in captions.values():
         images &= np.bincount(side_captions.image_rows, minlength=len(ready)) > 0

@@ -261,7 +261,7 @@ class Metric(Configurable, ABC):
     info: ClassVar[MetricInfo]
     attribute: Attribute
     stats: Bootstrap  # of metrics with intervals over images
-    split: SplitRule | None = None  # of metrics that train attackers
+    split: SplitRule  # of metrics that train attackers
 
     def scope(self, corpus: Corpus) -> BoolArray:
         """(N,) the images that it is about, whether or not captions describe them."""
@@ -285,7 +285,7 @@ class Metric(Configurable, ABC):
 
     def draw_splits(self, corpus: Corpus, seeds: Sequence[int]) -> list[Split]:
         """One split a seed over all labelled images; none for metrics that train nothing."""
-        if self.split is None:
+        if not hasattr(self, "split"):
             return []
         return self.split.draw(corpus, self.attribute.name, seeds)
 

@@ -85,7 +85,7 @@ def metric(name: str) -> Metric:
     ba = composed("ba_directional", FEW[0], *ALIKE)
     if name == "ba_directional":
         return ba
-    plain, tasks = (ba.attribute, ba.stats), (ba.attribute, ba.task, ba.stats)
+    plain, tasks = (ba.attribute, ba.stats), (ba.attribute, ba.stats, ba.task)
     return {
         "ba_mals": lambda: ba_mals.BiasAmplificationMALS(*tasks, labels="each"),
         "multi_directional": lambda: multi_directional.MultiDirectional(

@@ -42,7 +42,11 @@ from bias_pipeline.metrics.attack.extra_parts import (
 )
 from bias_pipeline.metrics.base import Metric, Part, Score
 from bias_pipeline.metrics.functional import RELATIONS, accuracy_and_confidence_parts
-from bias_pipeline.metrics.functional.attack import RelationName, expected_calibration_error
+from bias_pipeline.metrics.functional.attack import (
+    Relation,
+    RelationName,
+    expected_calibration_error,
+)
 from bias_pipeline.metrics.value_names import (
     HUMAN,
     HUMAN_PAIRED,
@@ -60,6 +64,7 @@ from bias_pipeline.text.transform import Transform, applied
 GAP = PartName("gap")
 
 
+@dataclass(eq=False)
 class CaptionAttack(Metric, ABC):
     """Guess the attribute from captions, on both sides, with the same splits.
 
@@ -67,57 +72,43 @@ class CaptionAttack(Metric, ABC):
     ``human`` every one with human captions, ``score`` only images with both (whose sides are
     ``model:paired`` and ``human:paired``). Every caption position of the human side has its own
     fresh attackers; the side's score is the mean over positions.
-
-    Args:
-        attribute: whose groups are guessed.
-        transforms: applied to the corpus in order; mask-then-align is not align-then-mask.
-        probe: trains the attackers.
-        split: how splits are drawn.
-        scoring: how a guess is scored.
-        relation: how the sides are compared: ``difference``, ``ratio`` or ``normalised``.
-        stats: how intervals are made.
-        positions: how many human captions of an image are used; an image with fewer contributes
-            to the first positions alone.
-        sides: which sides are attacked; ``[model]`` gives LIC_M alone, without a score, at a
-            sixth of the cost.
-        wordless_limit: the share of captions without a word, once transformed, above which there
-            is nothing to score.
-        learning_curve: whether the first seed's attackers are also trained on half and on a
-            quarter of their images: ``learning:half`` and ``learning:quarter``. Attackers learn
-            more from more images, so a score that still grows has no meaning without their number.
-
-    Raises:
-        UsageError: if no side is named.
     """
 
-    def __init__(
-        self,
-        attribute: Attribute,
-        transforms: Sequence[Transform],
-        probe: Probe,
-        split: SplitRule,
-        scoring: Scoring,
-        stats: Bootstrap,
-        relation: RelationName = "difference",
-        positions: Count = 5,
-        sides: Sequence[Side] = SIDES,
-        wordless_limit: Share = 0.5,
-        learning_curve: bool = True,
-    ) -> None:
-        if not sides:
+    attribute: Attribute  # whose groups are guessed
+    # Applied to the corpus in order; mask-then-align is not align-then-mask
+    transforms: Sequence[Transform]
+    probe: Probe  # trains the attackers
+    split: SplitRule  # how splits are drawn
+    scoring: Scoring  # how a guess is scored
+    stats: Bootstrap  # how intervals are made
+    # How the sides are compared: `difference`, `ratio` or `normalised`
+    relation: RelationName = "difference"
+    # How many human captions of an image are used; an image with fewer contributes to the first
+    # positions alone
+    positions: Count = 5
+    # Which sides are attacked; `[model]` gives LIC_M alone, without a score, at a sixth of the cost
+    sides: Sequence[Side] = SIDES
+    # The share of captions without a word, once transformed, above which there is nothing to score
+    wordless_limit: Share = 0.5
+    # Whether the first seed's attackers are also trained on half and on a quarter of their images:
+    # `learning:half` and `learning:quarter`. Attackers learn more from more images, so a score that
+    # still grows has no meaning without their number
+    learning_curve: bool = True
+
+    def __post_init__(self) -> None:
+        """Check what no annotation says.
+
+        Raises:
+            UsageError: if no side is named, or nothing is left to train on.
+        """
+        if not self.sides:
             raise UsageError(f"metric.sides=[]: name one or both of {', '.join(SIDES)}")
-        self.attribute = attribute
-        self.transforms = tuple(transforms)
-        self.probe = probe
-        split.check_trains()
-        self.split = split
-        self.scoring = scoring
-        self.stats = stats
-        self.relation = RELATIONS[relation]
-        self.positions = positions
-        self.sides: Sequence[str] = tuple(sides)
-        self.wordless_limit = wordless_limit
-        self.learning_curve = learning_curve
+        self.split.check_trains()
+
+    @property
+    def comparison(self) -> Relation:
+        """How the sides are compared."""
+        return RELATIONS[self.relation]
 
     def without_intervals(self) -> Self:
         """See the base; without a learning curve too."""
@@ -276,7 +267,7 @@ class CaptionAttack(Metric, ABC):
         """The comparison of the sides alone."""
         tables = [ScoreTable.of(side, self.scoring) for side in (pair.model, pair.human)]
         estimate = self.stats.estimate(
-            tables, {SCORE: self.relation.of}, corpus.keys, cross_fitted=pair.cross_fitted
+            tables, {SCORE: self.comparison.of}, corpus.keys, cross_fitted=pair.cross_fitted
         )[SCORE]
         return self._compared(self._part(estimate, corpus, "model", both, len(tables[0].images)))
 
@@ -322,7 +313,7 @@ class CaptionAttack(Metric, ABC):
         for name, mask in images.items():
             tables = [table.at(np.flatnonzero(mask)) for table in sides]
             estimate = self.stats.estimate(
-                tables, {name: self.relation.of}, corpus.keys, cross_fitted=pair.cross_fitted
+                tables, {name: self.comparison.of}, corpus.keys, cross_fitted=pair.cross_fitted
             )[name]
             estimates[name] = steady(estimate, self.stats.level)
         parts: dict[str, Part] = {
@@ -346,10 +337,10 @@ class CaptionAttack(Metric, ABC):
 
     def _compared(self, part: Part) -> Part:
         """A part with the unit, range and neutral value of the headline."""
-        difference = self.relation is RELATIONS["difference"]
-        unit = self.scoring.unit if difference else self.relation.unit
+        difference = self.relation == "difference"
+        unit = self.scoring.unit if difference else self.comparison.unit
         unbounded = None if unit == "fraction" else (-math.inf, math.inf)
-        return replace(part, unit=unit, range=unbounded, neutral=self.relation.neutral)
+        return replace(part, unit=unit, range=unbounded, neutral=self.comparison.neutral)
 
     def _combinations(self) -> dict[PartName, Combination]:
         """Functions of (model, human) under own scoring, accuracy and LIC, in that order."""
@@ -360,7 +351,7 @@ class CaptionAttack(Metric, ABC):
             )[which]
 
         return {
-            SCORE: lambda m, h, *_: self.relation.of(m, h),
+            SCORE: lambda m, h, *_: self.comparison.of(m, h),
             MODEL_PAIRED: lambda m, *_: m,
             HUMAN_PAIRED: lambda m, h, *_: h,
             PartName("lic_from", detail="accuracy"): decomposed(0),

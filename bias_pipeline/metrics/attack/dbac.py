@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import ClassVar, Literal, Self
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
 
 from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
@@ -36,6 +36,7 @@ from bias_pipeline.text.transform import Transform
 Rare = Literal["merge", "drop"]
 
 
+@dataclass(eq=False)
 class DBAC(Metric):
     """Directional Bias Amplification in Captioning (eq. 5 to 8), as docs/dbac.md reads it.
 
@@ -51,31 +52,6 @@ class DBAC(Metric):
 
     Both directions use only images with captions of both sides (and known objects, for
     ``t_to_a``). Every caption position of the human side has its own attackers.
-
-    Args:
-        attribute: its groups are A.
-        task: its tasks are T.
-        a_to_t: transforms before the attackers of A->T.
-        t_to_a: transforms before the attackers of T->A.
-        probe: trains the attackers.
-        split: how splits are drawn.
-        scoring: the attackers' quality Q, above 0 and larger for better.
-        stats: how intervals are made.
-        aggregate: see :func:`bias_pipeline.metrics.functional.dbac.dbac_score`.
-        prior: see there; ``labels``: for ``t_to_a``, P(group), the supported groups and the weights
-            of pairs are those of the images' labels on both sides, so that groups count which
-            captions hardly name, such as those of race (``a_to_t`` is as under ``counts``).
-        positions: how many human captions of an image are used.
-        min_support: the share of people's captions that must name a task; for ``t_to_a``, of
-            images that must contain an object and of people's captions that must name a group.
-            Ours. It never depends on the captioner; a number from 1 on counts images instead, see
-            :func:`~bias_pipeline.metrics.counting.base.least_share`.
-        rare: what happens to rarer tasks: ``merge`` makes one task of them all, so that the exact
-            limit hardly matters (ours); ``drop`` leaves them out.
-        exclude_tasks: tasks left out; every image shows a person.
-
-    Raises:
-        UsageError: on an unknown excluded task.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -118,48 +94,54 @@ class DBAC(Metric):
         language_aware=True,
     )
 
-    def __init__(
-        self,
-        attribute: Attribute,
-        task: TaskVocabulary,
-        a_to_t: Sequence[Transform],
-        t_to_a: Sequence[Transform],
-        probe: Probe,
-        split: SplitRule,
-        scoring: Scoring,
-        stats: Bootstrap,
-        aggregate: dbac.Aggregate = "weighted",
-        prior: dbac.Prior | Literal["labels"] = "counts",
-        positions: Count = 5,
-        min_support: NotNegative = 0.005,
-        rare: Rare = "merge",
-        exclude_tasks: Sequence[str] = ("person",),
-    ) -> None:
-        for name in exclude_tasks:
-            choice("exclude_tasks", name, task.tasks)
-        self.attribute = attribute
-        self.task = task
-        split.check_trains()
-        self.split, self.stats = split, stats
-        self.settings = DBACSettings(
-            attribute=attribute,
-            transforms={"a_to_t": tuple(a_to_t), "t_to_a": tuple(map(_all_words, t_to_a))},
-            probe=probe,
-            scoring=scoring,
-            stats=stats,
-            aggregate=aggregate,
-            prior=prior,
-            positions=positions,
-            min_support=min_support,
-            rare=rare,
-        )
-        self.exclude_tasks = tuple(exclude_tasks)
+    attribute: Attribute  # its groups are A
+    task: TaskVocabulary  # its tasks are T
+    a_to_t: Sequence[Transform]  # transforms before the attackers of A->T
+    t_to_a: Sequence[Transform]  # transforms before the attackers of T->A
+    probe: Probe  # trains the attackers
+    split: SplitRule  # how splits are drawn
+    scoring: Scoring  # the attackers' quality Q, above 0 and larger for better
+    stats: Bootstrap  # how intervals are made
+    aggregate: dbac.Aggregate = "weighted"  # see `dbac_score`
+    # See there; `labels`: for `t_to_a`, P(group), the supported groups and the weights of pairs are
+    # those of the images' labels on both sides, so that groups count which captions hardly name,
+    # such as those of race (`a_to_t` is as under `counts`)
+    prior: dbac.Prior | Literal["labels"] = "counts"
+    positions: Count = 5  # how many human captions of an image are used
+    # The share of people's captions that must name a task; for `t_to_a`, of images that must
+    # contain an object and of people's captions that must name a group. Ours. It never depends on
+    # the captioner; a number from 1 on counts images instead, see `least_share`
+    min_support: NotNegative = 0.005
+    # What happens to rarer tasks: `merge` makes one task of them all, so that the exact limit
+    # hardly matters (ours); `drop` leaves them out
+    rare: Rare = "merge"
+    exclude_tasks: Sequence[str] = ("person",)  # tasks left out; every image shows a person
 
-    def without_intervals(self) -> Self:
-        """See the base."""
-        quick = super().without_intervals()
-        quick.settings = replace(self.settings, stats=quick.stats)
-        return quick
+    def __post_init__(self) -> None:
+        """Check what no annotation says.
+
+        Raises:
+            UsageError: if an excluded task is unknown, or nothing is left to train on.
+        """
+        for name in self.exclude_tasks:
+            choice("exclude_tasks", name, self.task.tasks)
+        self.split.check_trains()
+
+    @property
+    def settings(self) -> DBACSettings:
+        """The arguments that both directions use."""
+        return DBACSettings(
+            attribute=self.attribute,
+            transforms={"a_to_t": self.a_to_t, "t_to_a": [*map(_all_words, self.t_to_a)]},
+            probe=self.probe,
+            scoring=self.scoring,
+            stats=self.stats,
+            aggregate=self.aggregate,
+            prior=self.prior,
+            positions=self.positions,
+            min_support=self.min_support,
+            rare=self.rare,
+        )
 
     def see(self, corpus: Corpus) -> CorpusView:
         """The groups and tasks that the metric reads."""
@@ -189,9 +171,10 @@ class DBAC(Metric):
 
     def _score(self, direction: str, view: CorpusView, splits: Sequence[Split]) -> Score:
         """The score of one direction."""
+        shared = self.settings
 
         def under(transforms: Sequence[Transform]) -> Score:
-            settings = replace(self.settings, transforms={direction: transforms})
+            settings = replace(shared, transforms={direction: transforms})
             findings = DirectionScorer(Direction(settings, direction, view), splits)
             if not at_equal_speech(transforms):
                 return findings.with_learning_curve(findings.score())
@@ -202,8 +185,7 @@ class DBAC(Metric):
                 DirectionScorer(Direction(settings, direction, self.see(people)), splits)
             )
 
-        settings_of = self.settings
-        return over_alternatives(settings_of.transforms[direction], settings_of.stats.level, under)
+        return over_alternatives(shared.transforms[direction], shared.stats.level, under)
 
 
 def _all_words(transform: Transform) -> Transform:

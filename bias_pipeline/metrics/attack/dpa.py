@@ -99,6 +99,7 @@ Labels = Literal["objects", "union", "first"]
 _UNITS = {"quality": "quality", "mentions": "per image"}
 
 
+@dataclass(eq=False)
 class DPA(Metric):
     """Directional predictability amplification (Tokas et al. 2024), in both directions.
 
@@ -118,28 +119,6 @@ class DPA(Metric):
 
     Attackers read label vectors written as words (the group's name; the tasks' names), so any
     probe and encoder can be used.
-
-    Args:
-        attribute: its groups are A.
-        task: its tasks are T.
-        probe: trains the attackers.
-        split: how splits are drawn.
-        scoring: the attackers' quality Q, above 0 and larger for better.
-        stats: how intervals are made.
-        labels: where the labelled tasks come from: ``objects`` in the image, the ``union`` of what
-            its human captions name, or what the ``first`` of them names.
-        equalise: how labels get as many errors as the model: ``flip`` (as published), ``exchange``
-            (between images, ours) or ``none``. Symmetric flips make rare tasks more frequent, so
-            under ``flip`` a captioner that names tasks as people do scores above 0; ``exchange``
-            does not change how frequent they are.
-        min_support: the share of images whose labels must contain a task for it to count, whatever
-            the captioner names; ours. See
-            :func:`~bias_pipeline.metrics.counting.base.least_share`.
-        words: a preset of the attribute whose words name the groups; None: its own words.
-        exclude_tasks: tasks left out; every image shows a person.
-
-    Raises:
-        UsageError: on an unknown excluded task.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -185,29 +164,35 @@ class DPA(Metric):
         directional=True,
     )
 
-    def __init__(
-        self,
-        attribute: Attribute,
-        task: TaskVocabulary,
-        probe: Probe,
-        split: SplitRule,
-        scoring: Scoring,
-        stats: Bootstrap,
-        labels: Labels = "objects",
-        equalise: Equalise = "flip",
-        min_support: NotNegative = 0.005,
-        words: str | None = None,
-        exclude_tasks: Sequence[str] = ("person",),
-    ) -> None:
-        for name in exclude_tasks:
-            choice("exclude_tasks", name, task.tasks)
-        split.check_trains()
-        self.attribute, self.task, self.words = attribute, task, words
-        self.probe, self.split, self.scoring, self.stats = probe, split, scoring, stats
-        self.labels = labels
-        self.equalise = equalise
-        self.min_support = min_support
-        self.exclude_tasks = tuple(exclude_tasks)
+    attribute: Attribute  # its groups are A
+    task: TaskVocabulary  # its tasks are T
+    probe: Probe  # trains the attackers
+    split: SplitRule  # how splits are drawn
+    scoring: Scoring  # the attackers' quality Q, above 0 and larger for better
+    stats: Bootstrap  # how intervals are made
+    # Where the labelled tasks come from: `objects` in the image, the `union` of what its human
+    # captions name, or what the `first` of them names
+    labels: Labels = "objects"
+    # How labels get as many errors as the model: `flip` (as published), `exchange` (between images,
+    # ours) or `none`. Symmetric flips make rare tasks more frequent, so under `flip` a captioner
+    # that names tasks as people do scores above 0; `exchange` does not change how frequent they are
+    equalise: Equalise = "flip"
+    # The share of images whose labels must contain a task for it to count, whatever the captioner
+    # names; ours. See `least_share`
+    min_support: NotNegative = 0.005
+    # A preset of the attribute whose words name the groups; None: its own words
+    words: str | None = None
+    exclude_tasks: Sequence[str] = ("person",)  # tasks left out; every image shows a person
+
+    def __post_init__(self) -> None:
+        """Check what no annotation says.
+
+        Raises:
+            UsageError: if an excluded task is unknown, or nothing is left to train on.
+        """
+        for name in self.exclude_tasks:
+            choice("exclude_tasks", name, self.task.tasks)
+        self.split.check_trains()
 
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
         """See :class:`DPA`."""

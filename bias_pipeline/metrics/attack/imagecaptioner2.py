@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from bias_pipeline.array_types import BoolArray, IntArray
-from bias_pipeline.attackers.probe import Probe
-from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.corpus.corpus import SIDES, Corpus, Side
+from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
-from bias_pipeline.corpus.split import Split, SplitRule, every_image_tested
-from bias_pipeline.declared import Count, Share
+from bias_pipeline.corpus.split import Split, every_image_tested
+from bias_pipeline.declared import Count
 from bias_pipeline.errors import NotApplicableError, UsageError
 from bias_pipeline.io.hashing import UIntArray, hash_ids, random_words
 from bias_pipeline.metrics.attack.attack_runner import AttackRunner
 from bias_pipeline.metrics.attack.caption_attack import CaptionAttack
 from bias_pipeline.metrics.base import PICTURES, Cost, EvidenceRule, MetricInfo, Part
-from bias_pipeline.metrics.functional.attack import RelationName
 from bias_pipeline.metrics.references import BAKR_2023
 from bias_pipeline.metrics.value_names import PartName
-from bias_pipeline.scoring import Scoring
-from bias_pipeline.stats.bootstrap import Bootstrap, Combination
+from bias_pipeline.stats.bootstrap import Combination
 from bias_pipeline.stats.scores import ScoreTable
 from bias_pipeline.text.transform import Transform, applied
 from bias_pipeline.vision.masking import Blank, ImageMasking, Silhouette
@@ -35,6 +31,7 @@ Leak = Literal["masked", "silhouette", "blank", "others"]
 LEAKS: tuple[Leak, ...] = ("masked", "silhouette", "blank")
 
 
+@dataclass(eq=False, kw_only=True)
 class ImageCaptioner2(CaptionAttack):
     """B_amp = B_m - B_d (Bakr et al. 2023, section 4).
 
@@ -56,14 +53,6 @@ class ImageCaptioner2(CaptionAttack):
     The paper does not say how many of an image's human captions B_d uses (``positions``), whether
     the probability is shared among the answers alone (``renormalise_answers``), the learning rate,
     the size of pictures or the number of runs.
-
-    Args:
-        image_masking: what is masked in pictures.
-        renormalise_answers: whether the answers share all of the probability.
-        select: which epoch of an attacker is used: the ``last``, or the ``best`` by validation
-            loss; the paper does not say.
-        leaks: which leaks are measured, any of ``masked``, ``silhouette``, ``blank``, ``others``.
-        settings: see :class:`~bias_pipeline.metrics.attack.caption_attack.CaptionAttack`.
 
     Example:
         >>> ImageCaptioner2.info.neutral
@@ -97,45 +86,27 @@ class ImageCaptioner2(CaptionAttack):
         image=True,
     )
 
-    def __init__(
-        self,
-        attribute: Attribute,
-        transforms: Sequence[Transform],
-        image_masking: ImageMasking,
-        probe: Probe,
-        split: SplitRule,
-        scoring: Scoring,
-        stats: Bootstrap,
-        relation: RelationName = "difference",
-        positions: Count = 1,
-        sides: Sequence[Side] = SIDES,
-        wordless_limit: Share = 0.5,
-        learning_curve: bool = True,
-        renormalise_answers: bool = True,
-        select: Literal["last", "best"] = "last",
-        leaks: Sequence[Leak] = LEAKS,
-    ) -> None:
-        super().__init__(
-            attribute,
-            transforms,
-            probe,
-            split,
-            scoring,
-            stats,
-            relation,
-            positions,
-            sides,
-            wordless_limit,
-            learning_curve,
-        )
-        if not probe.encoder.sees:
+    image_masking: ImageMasking  # what is masked in pictures
+    positions: Count = 1
+    renormalise_answers: bool = True  # whether the answers share all of the probability
+    # Which epoch of an attacker is used: the `last`, or the `best` by validation loss; the paper
+    # does not say
+    select: Literal["last", "best"] = "last"
+    # Which leaks are measured, any of `masked`, `silhouette`, `blank`, `others`
+    leaks: Sequence[Leak] = LEAKS
+
+    def __post_init__(self) -> None:
+        """Check that attackers use pictures.
+
+        Raises:
+            UsageError: if they do not.
+        """
+        super().__post_init__()
+        if not self.probe.encoder.sees:
             raise UsageError(
                 "metric=imagecaptioner2 needs attackers that use pictures; choose encoder=sat, "
                 "encoder=grit or encoder=hf"
             )
-        self.image_masking = image_masking
-        self.renormalise_answers, self.select = renormalise_answers, select
-        self.leaks = tuple(leaks)
 
     def ready(self, transforms: Sequence[Transform], corpus: Corpus) -> Corpus:
         """The corpus with words and pictures masked."""
@@ -190,9 +161,9 @@ class ImageCaptioner2(CaptionAttack):
         return {
             **super()._combinations(),
             PartName("score", detail="accuracy"): lambda m, h, m_right, h_right, *_: (
-                self.relation.of(m_right, h_right)
+                self.comparison.of(m_right, h_right)
             ),
-            PartName("score", detail="lic"): lambda m, h, _, __, m_lic, h_lic: self.relation.of(
+            PartName("score", detail="lic"): lambda m, h, _, __, m_lic, h_lic: self.comparison.of(
                 m_lic, h_lic
             ),
         }

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from bias_pipeline.array_types import BoolArray, Float64Array
-from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import UNSURE, EvidenceRule, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView, group_task_cells
@@ -29,7 +29,6 @@ from bias_pipeline.metrics.value_names import (
     SCORE,
     PartName,
 )
-from bias_pipeline.stats.bootstrap import Bootstrap
 
 MOST_EXAMPLES = 12
 BOTH, BOTH_HUMAN = PartName("both"), PartName("both", side="human")
@@ -37,6 +36,7 @@ RATIO, RATIO_HUMAN = PartName("ratio"), PartName("ratio", side="human")
 RATIO_LABELLED = PartName("ratio", detail="labelled")
 
 
+@dataclass(eq=False, kw_only=True)
 class AssumedGroup(CountingMetric):
     """How often captions name a group that annotators could not see, minus people's share.
 
@@ -53,12 +53,6 @@ class AssumedGroup(CountingMetric):
     for each that names the second, ``ratio:human`` people's, and ``ratio:labelled`` the captioner's
     on images with a labelled group. A captioner that never names a group scores 0, so read the
     neutral rate too. The table ``assumed`` has at most a dozen captions that name a group.
-
-    Args:
-        attribute: whose groups count.
-        stats: how intervals are made.
-        words: which word list names a group; see
-            :class:`~bias_pipeline.metrics.counting.base.CountingMetric`.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -87,10 +81,7 @@ class AssumedGroup(CountingMetric):
         readings={"score": EvidenceRule("model")},
     )
 
-    def __init__(
-        self, attribute: Attribute, stats: Bootstrap, words: str | None = "hendricks"
-    ) -> None:
-        super().__init__(attribute, stats, words)
+    words: str | None = "hendricks"  # which word list names a group; see `CountingMetric`
 
     def check(self, view: CorpusView) -> None:
         """See the class.
@@ -158,7 +149,7 @@ class AssumedGroup(CountingMetric):
             notes=_notes(model, paired, human),
         )
 
-    def examples(self, view: CorpusView) -> Mapping[str, Sequence[Mapping[str, object]]]:
+    def caption_tables(self, view: CorpusView) -> Mapping[str, Sequence[Mapping[str, object]]]:
         """See the class."""
         lines = assumed(view)
         return {"assumed": lines} if lines else {}

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from bias_pipeline.array_types import Float64Array
-from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.metrics.base import EvidenceRule, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.base import COUNT, CountSpec, Sums, ValueBasis
 from bias_pipeline.metrics.counting.sides import (
-    Groups,
     LabelledTaskMetric,
-    Labels,
-    Unclear,
     counts_of_folds,
     mention_rates,
     mentions_about,
@@ -33,9 +29,9 @@ from bias_pipeline.metrics.functional.amplification import (
 from bias_pipeline.metrics.functional.counts import Counts, nanmean
 from bias_pipeline.metrics.references import WANG_2021
 from bias_pipeline.metrics.value_names import DIRECTIONS, PartName
-from bias_pipeline.stats.bootstrap import Bootstrap
 
 
+@dataclass(eq=False, kw_only=True)
 class DirectionalBiasAmplification(LabelledTaskMetric):
     """BA-> of Wang and Russakovsky 2021 on captions, in both directions.
 
@@ -53,13 +49,6 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
 
     A->T compares how often tasks are named with how often they are labelled, so a captioner that
     names few objects scores below 0 whatever its bias: read it with the mention rates.
-
-    Args:
-        attribute, task, stats, labels, groups, unclear, words, exclude_tasks: see
-            :class:`~bias_pipeline.metrics.counting.sides.LabelledTaskMetric`.
-        tie: see :func:`~bias_pipeline.metrics.functional.amplification.directional_pairs`.
-        denominator: see there.
-        undefined: see :func:`~bias_pipeline.metrics.functional.amplification.ba_directional`.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -103,24 +92,9 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
         directional=True,
     )
 
-    def __init__(
-        self,
-        attribute: Attribute,
-        task: TaskVocabulary,
-        stats: Bootstrap,
-        labels: Labels = "objects",
-        groups: Groups = "labels",
-        unclear: Unclear = "keep",
-        tie: Tie = "zero",
-        denominator: Denominator = "images",
-        undefined: Absent = "drop",
-        words: str | None = None,
-        exclude_tasks: Sequence[str] = ("person",),
-    ) -> None:
-        super().__init__(attribute, task, stats, labels, groups, unclear, words, exclude_tasks)
-        self.tie = tie
-        self.denominator = denominator
-        self.undefined = undefined
+    tie: Tie = "zero"  # see `directional_pairs`
+    denominator: Denominator = "images"  # see there
+    undefined: Absent = "drop"  # see `ba_directional`
 
     def rests_on_names(self, part: PartName) -> bool:
         """T->A only: A->T uses labelled groups."""

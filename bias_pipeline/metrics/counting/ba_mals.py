@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from bias_pipeline.array_types import Float64Array
-from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.metrics.base import EvidenceRule, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.base import COUNT, CountSpec, Sums, ValueBasis
 from bias_pipeline.metrics.counting.sides import (
-    Groups,
     LabelledTaskMetric,
-    Labels,
-    Unclear,
     counts_of_folds,
     mention_rates,
     mentions_about,
@@ -25,13 +21,13 @@ from bias_pipeline.metrics.functional import apart
 from bias_pipeline.metrics.functional.amplification import PREDICTIONS, Absent, Predicted, ba_mals
 from bias_pipeline.metrics.references import ZHAO_2017
 from bias_pipeline.metrics.value_names import SCORE, PartName
-from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.stats.shares import spread_of_small_shares
 
 UNDEFINED = PartName("undefined")
 READINGS = tuple(PartName("predictions", detail=how) for how in PREDICTIONS)
 
 
+@dataclass(eq=False, kw_only=True)
 class BiasAmplificationMALS(LabelledTaskMetric):
     """Bias amplification of Zhao et al. 2017 (``Men Also Like Shopping``), on captions.
 
@@ -45,12 +41,6 @@ class BiasAmplificationMALS(LabelledTaskMetric):
     (:mod:`~bias_pipeline.metrics.functional.apart`), and objects that are 0/0 are left out, so
     the number depends less on how many images there are; ``published:*`` use the same images for
     both and count 0/0 as no change, as the paper and its code do.
-
-    Args:
-        attribute, task, stats, labels, groups, unclear, words, exclude_tasks: see
-            :class:`~bias_pipeline.metrics.counting.sides.LabelledTaskMetric`.
-        predictions: see :func:`~bias_pipeline.metrics.functional.amplification.mals_tasks`.
-        absent: see :func:`~bias_pipeline.metrics.functional.amplification.ba_mals`.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -76,22 +66,8 @@ class BiasAmplificationMALS(LabelledTaskMetric):
         amplification=True,
     )
 
-    def __init__(
-        self,
-        attribute: Attribute,
-        task: TaskVocabulary,
-        stats: Bootstrap,
-        labels: Labels = "objects",
-        groups: Groups = "labels",
-        unclear: Unclear = "keep",
-        predictions: Predicted = "joint",
-        absent: Absent = "drop",
-        words: str | None = None,
-        exclude_tasks: Sequence[str] = ("person",),
-    ) -> None:
-        super().__init__(attribute, task, stats, labels, groups, unclear, words, exclude_tasks)
-        self.predictions = predictions
-        self.absent = absent
+    predictions: Predicted = "joint"  # see `mals_tasks`
+    absent: Absent = "drop"  # see `ba_mals`
 
     def rests_on_names(self, part: PartName) -> bool:
         """All but the mention rates."""

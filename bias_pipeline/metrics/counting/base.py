@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cache
 
 import numpy as np
@@ -139,20 +139,16 @@ class ResamplingBlocks:
         return np.asarray(sums, np.float64).reshape(len(self.keys), table.shape[1])
 
 
+@dataclass(eq=False)
 class CountingMetric(Metric):
-    """A metric that counts.
+    """A metric that counts."""
 
-    Args:
-        attribute: whose groups are compared.
-        stats: how intervals are made.
-        words: a preset of the attribute whose words name the groups; None, or one that the
-            attribute does not have: its own words.
-    """
-
-    def __init__(self, attribute: Attribute, stats: Bootstrap, words: str | None = None) -> None:
-        self.attribute = attribute
-        self.stats = stats
-        self.words = words
+    attribute: Attribute  # whose groups are compared
+    stats: Bootstrap  # how intervals are made
+    _: KW_ONLY
+    # A preset of the attribute whose words name the groups; None, or one that the attribute does
+    # not have: its own words
+    words: str | None = None
 
     def see(self, corpus: Corpus) -> CorpusView:
         """The groups that the metric reads."""
@@ -205,42 +201,31 @@ class CountingMetric(Metric):
                 neutral_rate=rests_on.neutral_rate(about_part),
             )
         notes = [*corpus.notes, *tally.notes, *dict.fromkeys(absent.values())]
-        tables = {**self.examples(view), **tally.lines}
+        tables = {**self.caption_tables(view), **tally.lines}
         return Score(parts, audit=tally.audit, notes=notes, tables=tables)
 
-    def examples(self, view: CorpusView) -> Lines:
+    def caption_tables(self, view: CorpusView) -> Lines:
         """Further tables of captions that numbers rest on, by name."""
         del view
         return {}
 
 
+@dataclass(eq=False)
 class TaskMetric(CountingMetric):
-    """A counting metric of groups and tasks.
+    """A counting metric of groups and tasks."""
 
-    Args:
-        attribute: whose groups are A.
-        task: whose tasks are T.
-        stats: how intervals are made.
-        words: see :class:`CountingMetric`.
-        exclude_tasks: tasks left out; every image shows a person.
+    task: TaskVocabulary  # whose tasks are T
+    _: KW_ONLY
+    exclude_tasks: Sequence[str] = ("person",)  # tasks left out; every image shows a person
 
-    Raises:
-        UsageError: if an excluded task is unknown.
-    """
+    def __post_init__(self) -> None:
+        """Check the names of tasks.
 
-    def __init__(
-        self,
-        attribute: Attribute,
-        task: TaskVocabulary,
-        stats: Bootstrap,
-        words: str | None = None,
-        exclude_tasks: Sequence[str] = ("person",),
-    ) -> None:
-        super().__init__(attribute, stats, words)
-        for name in exclude_tasks:
-            choice("exclude_tasks", name, task.tasks)
-        self.task = task
-        self.exclude_tasks = tuple(exclude_tasks)
+        Raises:
+            UsageError: if an excluded one is unknown.
+        """
+        for name in self.exclude_tasks:
+            choice("exclude_tasks", name, self.task.tasks)
 
     def see(self, corpus: Corpus) -> CorpusView:
         """The groups and tasks that the metric reads."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 from scipy import sparse
 
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
-from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.declared import Count, NotNegative
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import EvidenceRule, ExpectedResponse, MetricInfo
@@ -47,7 +46,6 @@ from bias_pipeline.metrics.value_names import (
     SCORE,
     PartName,
 )
-from bias_pipeline.stats.bootstrap import Bootstrap
 
 Aggregate = Literal["weighted", "per_object"]
 
@@ -55,6 +53,7 @@ Aggregate = Literal["weighted", "per_object"]
 UNDEFINED = PartName("undefined")
 
 
+@dataclass(eq=False, kw_only=True)
 class Cooccurrence(TaskMetric):
     """Percentage-point increase of objects' skew (Seshadri et al. 2024), and related numbers.
 
@@ -73,23 +72,6 @@ class Cooccurrence(TaskMetric):
 
     People's skew is the mean over caption positions, as noise makes a skew larger. Works for any
     number of groups.
-
-    Args:
-        attribute: whose groups count.
-        task: whose tasks are the objects.
-        stats: how intervals are made.
-        groups: the group that a caption names (``captions``; those that name none or several are
-            left out), or the image's ``labels``.
-        numerator: the group of the ratio; the attribute's first if left out.
-        min_support: the share of people's captions that must name an object with one group for it
-            to count in means (of the captioner's if there are none of people); ours. See
-            :func:`~bias_pipeline.metrics.counting.base.least_share`.
-        aggregate: ``weighted``: objects are weighted by how often people name them with one
-            group, so that noise of rare ones matters little (ours); ``per_object``: all alike, as
-            published.
-        positions: how many human captions of an image are used.
-        words: see :class:`~bias_pipeline.metrics.counting.base.CountingMetric`.
-        exclude_tasks: tasks left out; every image shows a person.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -121,25 +103,27 @@ class Cooccurrence(TaskMetric):
         amplification=True,
     )
 
-    def __init__(
-        self,
-        attribute: Attribute,
-        task: TaskVocabulary,
-        stats: Bootstrap,
-        groups: Groups = "captions",
-        numerator: str | None = None,
-        min_support: NotNegative = 0.005,
-        aggregate: Aggregate = "weighted",
-        positions: Count = 5,
-        words: str | None = None,
-        exclude_tasks: Sequence[str] = ("person",),
-    ) -> None:
-        super().__init__(attribute, task, stats, words, exclude_tasks)
-        self.groups = groups
-        self.numerator = choice("numerator", numerator or attribute.groups[0], attribute.groups)
-        self.min_support = min_support
-        self.aggregate = aggregate
-        self.positions = positions
+    # The group that a caption names (`captions`; those that name none or several are left out), or
+    # the image's `labels`
+    groups: Groups = "captions"
+    numerator: str | None = None  # the group of the ratio; the attribute's first if left out
+    # The share of people's captions that must name an object with one group for it to count in
+    # means (of the captioner's if there are none of people); ours. See `least_share`
+    min_support: NotNegative = 0.005
+    # `weighted`: objects are weighted by how often people name them with one group, so that noise
+    # of rare ones matters little (ours); `per_object`: all alike, as published
+    aggregate: Aggregate = "weighted"
+    positions: Count = 5  # how many human captions of an image are used
+
+    def __post_init__(self) -> None:
+        """Check the names of groups and tasks.
+
+        Raises:
+            UsageError: if one is unknown.
+        """
+        super().__post_init__()
+        if self.numerator is not None:
+            choice("numerator", self.numerator, self.attribute.groups)
 
     def rests_on_names(self, part: PartName) -> bool:
         """All, unless groups are labelled."""
@@ -201,7 +185,7 @@ class Cooccurrence(TaskMetric):
     def _ratios(
         self, pooled: dict[PartName, Float64Array], view: CorpusView
     ) -> dict[PartName, Float64Array]:
-        first = view.groups.index(self.numerator)
+        first = view.groups.index(self.numerator or self.attribute.groups[0])
         shares = {
             part: group_shares(pooled[part])[:, first] for part in (MODEL, HUMAN) if part in pooled
         }

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
-from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.declared import Count, NotNegative
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import EvidenceRule, ExpectedResponse, MetricInfo
@@ -45,7 +45,6 @@ from bias_pipeline.metrics.value_names import (
     SCORE,
     PartName,
 )
-from bias_pipeline.stats.bootstrap import Bootstrap
 
 # The share of the prior that every resampling draws anew: intervals then have their coverage in
 # simulations of people against people (``experiments/inference``). Ours.
@@ -56,6 +55,7 @@ UNDERSTATED = 1.15
 PUBLISHED = PartName("published")
 
 
+@dataclass(eq=False, kw_only=True)
 class DifferentialFairness(TaskMetric):
     """Amplification of differential fairness: epsilon of the captioner less that of people.
 
@@ -66,19 +66,6 @@ class DifferentialFairness(TaskMetric):
     caption positions, so that it uses as many captions as the captioner's. Works for any number of
     groups. ``published`` is the score under the prior ``laplace``, as in the paper; it depends on
     how many images there are.
-
-    Args:
-        attribute: whose labelled groups are compared.
-        task: whose tasks count.
-        stats: how intervals are made.
-        prior: see :func:`~bias_pipeline.metrics.functional.groups.epsilons`.
-        min_support: the share of people's captions (of the captioner's where there are none) that
-            must name a task; a maximum over rarer ones is noise. Ours. See
-            :func:`~bias_pipeline.metrics.counting.base.least_share`.
-        positions: how many human captions of an image are used.
-        words: see :class:`~bias_pipeline.metrics.counting.base.CountingMetric`; used for the
-            neutral rate only.
-        exclude_tasks: tasks left out; every image shows a person.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -114,21 +101,11 @@ class DifferentialFairness(TaskMetric):
         amplification=True,
     )
 
-    def __init__(
-        self,
-        attribute: Attribute,
-        task: TaskVocabulary,
-        stats: Bootstrap,
-        prior: Prior = "share",
-        min_support: NotNegative = 0.005,
-        positions: Count = 5,
-        words: str | None = None,
-        exclude_tasks: Sequence[str] = ("person",),
-    ) -> None:
-        super().__init__(attribute, task, stats, words, exclude_tasks)
-        self.prior = prior
-        self.min_support = min_support
-        self.positions = positions
+    prior: Prior = "share"  # see `epsilons`
+    # The share of people's captions (of the captioner's where there are none) that must name a
+    # task; a maximum over rarer ones is noise. Ours. See `least_share`
+    min_support: NotNegative = 0.005
+    positions: Count = 5  # how many human captions of an image are used
 
     def rests_on_names(self, part: PartName) -> bool:
         """None: groups are labelled."""

@@ -7,13 +7,13 @@ more often than another.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 from scipy import sparse
 
 from bias_pipeline.array_types import Float64Array
-from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import SIDES
 from bias_pipeline.metrics.base import EvidenceRule, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView, group_task_cells
@@ -27,7 +27,6 @@ from bias_pipeline.metrics.counting.base import (
 from bias_pipeline.metrics.functional import groups
 from bias_pipeline.metrics.references import BAKR_2023, HENDRICKS_2018
 from bias_pipeline.metrics.value_names import HUMAN, SCORE, PartName
-from bias_pipeline.stats.bootstrap import Bootstrap
 
 Over = Literal["all", "named"]
 MOST_EXAMPLES = 12
@@ -35,6 +34,7 @@ NAMED, NAMED_HUMAN = PartName("named"), PartName("named", side="human")
 NAMED_INCREASE = PartName("named", detail="increase")
 
 
+@dataclass(eq=False, kw_only=True)
 class GenderError(CountingMetric):
     """Images whose caption names another group than the labelled one, over all labelled images.
 
@@ -44,15 +44,6 @@ class GenderError(CountingMetric):
     which neutral captions do not lower, ``named:human`` people's and ``named:increase`` their
     difference, ``group:NAME`` the error on a group's images. Works for any number of groups. The
     table ``misnamed`` has at most a dozen captions that name the wrong group.
-
-    Args:
-        attribute: whose groups count.
-        stats: how intervals are made.
-        words: which word list names a group; see
-            :class:`~bias_pipeline.metrics.counting.base.CountingMetric`. Published cells were
-            made with Hendricks'.
-        over: what ``score`` divides by: ``all`` labelled images, or those whose caption ``named``
-            one group (a second function of the public code).
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -79,15 +70,11 @@ class GenderError(CountingMetric):
         readings={"score": EvidenceRule("named", named=True)},
     )
 
-    def __init__(
-        self,
-        attribute: Attribute,
-        stats: Bootstrap,
-        words: str | None = "hendricks",
-        over: Over = "all",
-    ) -> None:
-        super().__init__(attribute, stats, words)
-        self.over = over
+    # Which word list names a group; see `CountingMetric`. Published cells were made with Hendricks'
+    words: str | None = "hendricks"
+    # What `score` divides by: `all` labelled images, or those whose caption `named` one group (a
+    # second function of the public code)
+    over: Over = "all"
 
     def tally(self, view: CorpusView) -> CountSpec:
         """See the class."""
@@ -136,7 +123,7 @@ class GenderError(CountingMetric):
             differences={NAMED_INCREASE: (NAMED, NAMED_HUMAN)},
         )
 
-    def examples(self, view: CorpusView) -> Mapping[str, Sequence[Mapping[str, object]]]:
+    def caption_tables(self, view: CorpusView) -> Mapping[str, Sequence[Mapping[str, object]]]:
         """See the class."""
         lines = misnamed(view)
         return {"misnamed": lines} if lines else {}
@@ -185,6 +172,7 @@ _OUTCOMES = ("", "incorrect", "other")  # the correct share has the plain group 
 DIVERGENCE = PartName("divergence")
 
 
+@dataclass(eq=False, kw_only=True)
 class GroupAccuracy(CountingMetric):
     """Largest minus smallest share of a group's images whose caption names that group.
 
@@ -192,12 +180,6 @@ class GroupAccuracy(CountingMetric):
     of captions that name no group or several; the three sum to 1. ``divergence`` is the
     Jensen-Shannon divergence of the groups' triples in bits, ``human`` the score of people's
     captions. Works for any number of groups.
-
-    Args:
-        attribute: whose groups count.
-        stats: how intervals are made.
-        words: see :class:`~bias_pipeline.metrics.counting.base.CountingMetric`; Hendricks et al.
-            count with their list.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -224,10 +206,7 @@ class GroupAccuracy(CountingMetric):
         },
     )
 
-    def __init__(
-        self, attribute: Attribute, stats: Bootstrap, words: str | None = "hendricks"
-    ) -> None:
-        super().__init__(attribute, stats, words)
+    words: str | None = "hendricks"  # see `CountingMetric`; Hendricks et al. count with their list
 
     def tally(self, view: CorpusView) -> CountSpec:
         """See the class."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from bias_pipeline.array_types import Float64Array
-from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView, group_task_cells
@@ -17,12 +17,12 @@ from bias_pipeline.metrics.counting.sides import one_hot
 from bias_pipeline.metrics.functional.groups import gender_ratio
 from bias_pipeline.metrics.references import BAKR_2023, HENDRICKS_2018
 from bias_pipeline.metrics.value_names import HUMAN, MODEL, SCORE, PartName
-from bias_pipeline.stats.bootstrap import Bootstrap
 
 CAPTIONS = PartName("captions", side="human")
 INCREASE = PartName("captions", detail="increase")
 
 
+@dataclass(eq=False, kw_only=True)
 class GenderRatio(CountingMetric):
     """How many captions name the first of two groups for each that names the other.
 
@@ -31,14 +31,6 @@ class GenderRatio(CountingMetric):
     ``captions:human`` is the ratio in people's captions, ``captions:increase`` the captioner's
     minus that. People's captions do not keep the labels' proportions either, so the p of ``score``
     tests ``captions:increase`` against 0; without people's captions there is no p.
-
-    Args:
-        attribute: has two groups.
-        stats: how intervals are made.
-        words: see :class:`~bias_pipeline.metrics.counting.base.CountingMetric`; published cells
-            were made with Hendricks'.
-        numerator: the group that is divided by the other; the attribute's first if left out, which
-            gives men by women as in published tables. Hendricks et al. have women by men.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -66,15 +58,20 @@ class GenderRatio(CountingMetric):
         amplification=True,
     )
 
-    def __init__(
-        self,
-        attribute: Attribute,
-        stats: Bootstrap,
-        words: str | None = "hendricks",
-        numerator: str | None = None,
-    ) -> None:
-        super().__init__(attribute, stats, words)
-        self.numerator = choice("numerator", numerator or attribute.groups[0], attribute.groups)
+    # See `CountingMetric`; published cells were made with Hendricks'
+    words: str | None = "hendricks"
+    # The group that is divided by the other; the attribute's first if left out, which gives men by
+    # women as in published tables. Hendricks et al. have women by men
+    numerator: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check the name of the group.
+
+        Raises:
+            UsageError: if it is unknown.
+        """
+        if self.numerator is not None:
+            choice("numerator", self.numerator, self.attribute.groups)
 
     def rests_on_names(self, part: PartName) -> bool:
         """All but the ratio of the labels."""
@@ -87,7 +84,7 @@ class GenderRatio(CountingMetric):
                 f"metric=gender_ratio compares two groups; attribute {self.attribute.name!r} has "
                 f"{len(view.groups)}: choose group_accuracy or cooccurrence"
             )
-        first = view.groups.index(self.numerator)
+        first = view.groups.index(self.numerator or self.attribute.groups[0])
         images = view.labelled & view.has("model")
         view.check_compared(view.codes[images])
         people = view.labelled & view.has("human")

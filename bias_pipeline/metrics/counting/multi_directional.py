@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
@@ -11,18 +10,14 @@ import numpy as np
 from scipy import sparse
 
 from bias_pipeline.array_types import Float64Array
-from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.declared import Count
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import Cost, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.base import COUNT, CountSpec, Sums, ValueBasis
 from bias_pipeline.metrics.counting.sides import (
-    Groups,
     LabelledTaskMetric,
-    Labels,
     LabelsVsCaptions,
-    Unclear,
     counts_of,
     mention_rates,
     mentions_about,
@@ -39,13 +34,13 @@ from bias_pipeline.metrics.functional.amplification import (
 )
 from bias_pipeline.metrics.references import ZHAO_2023
 from bias_pipeline.metrics.value_names import DIRECTIONS, PartName
-from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.stats.shares import spread_of_small_shares
 
 N_SETS = PartName("sets")
 MALS, MALS_VARIANCE = PartName("mals"), PartName("mals", detail="variance")
 
 
+@dataclass(eq=False, kw_only=True)
 class MultiDirectional(LabelledTaskMetric):
     """Multi-> and Multi_MALS of Zhao et al. 2023 on captions.
 
@@ -60,17 +55,6 @@ class MultiDirectional(LabelledTaskMetric):
 
     The corpus has no training labels, so changes are taken against its own labels, as the public
     code does; :mod:`bias_pipeline.metrics.functional.amplification` takes training labels too.
-
-    Args:
-        attribute, task, stats, labels, groups, unclear, words, exclude_tasks: see
-            :class:`~bias_pipeline.metrics.counting.sides.LabelledTaskMetric`.
-        sets: all ``subsets`` of images' tasks (the paper) or only their ``complete`` sets (the
-            public code).
-        max_size: the largest set.
-        min_support: how many observations of the labels must contain a set; the paper needs one.
-        absolute: whether headlines are means of absolute changes (the paper) or signed.
-        denominator: see
-            :func:`~bias_pipeline.metrics.functional.amplification.directional_pairs`.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -104,28 +88,13 @@ class MultiDirectional(LabelledTaskMetric):
         directional=True,
     )
 
-    def __init__(
-        self,
-        attribute: Attribute,
-        task: TaskVocabulary,
-        stats: Bootstrap,
-        labels: Labels = "objects",
-        groups: Groups = "labels",
-        unclear: Unclear = "keep",
-        sets: Sets = "subsets",
-        max_size: Count = 2,
-        min_support: Count = 1,
-        absolute: bool = True,
-        denominator: Denominator = "images",
-        words: str | None = None,
-        exclude_tasks: Sequence[str] = ("person",),
-    ) -> None:
-        super().__init__(attribute, task, stats, labels, groups, unclear, words, exclude_tasks)
-        self.sets = sets
-        self.max_size = max_size
-        self.min_support = min_support
-        self.absolute = absolute
-        self.denominator = denominator
+    # All `subsets` of images' tasks (the paper) or only their `complete` sets (the public code)
+    sets: Sets = "subsets"
+    max_size: Count = 2  # the largest set
+    # How many observations of the labels must contain a set; the paper needs one
+    min_support: Count = 1
+    absolute: bool = True  # whether headlines are means of absolute changes (the paper) or signed
+    denominator: Denominator = "images"  # see `directional_pairs`
 
     def rests_on_names(self, part: PartName) -> bool:
         """T->A and Multi_MALS: A->T uses labelled groups."""

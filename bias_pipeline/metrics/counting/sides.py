@@ -16,7 +16,6 @@ import numpy as np
 from scipy import sparse
 
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
-from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.captions import offsets
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.io.hashing import UIntArray, random_words
@@ -24,7 +23,6 @@ from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.base import Sums, TaskMetric, ValueBasis
 from bias_pipeline.metrics.functional.counts import Counts, share
 from bias_pipeline.metrics.value_names import HUMAN, HUMAN_PAIRED, MODEL, MODEL_PAIRED, PartName
-from bias_pipeline.stats.bootstrap import Bootstrap
 
 FOLDS = 5  # in simulations the number matters little; two do slightly worse for rare tasks
 Labels = Literal["objects", "union", "each"]
@@ -72,40 +70,20 @@ class LabelsVsCaptions:
         }
 
 
+@dataclass(eq=False, kw_only=True)
 class LabelledTaskMetric(TaskMetric):
-    """A metric that compares a captioner's captions with labels.
+    """A metric that compares a captioner's captions with labels."""
 
-    Args:
-        attribute: whose groups are A.
-        task: whose tasks are T.
-        stats: how intervals are made.
-        labels: where the labelled tasks come from: ``objects`` in the image; the ``union`` of what
-            its human captions name (as Wang and Russakovsky do for captions); or ``each`` human
-            caption as an observation of its own, so that people and captioner describe an image
-            equally often (ours).
-        groups: where the labelled groups come from: the image's ``labels``, or the one group that
-            all its human ``captions`` together name; images without one are skipped.
-        unclear: whether images whose model caption names no group or several are kept, or skipped
-            as Wang and Russakovsky do for captions.
-        words: see :class:`~bias_pipeline.metrics.counting.base.CountingMetric`.
-        exclude_tasks: tasks left out; every image shows a person.
-    """
-
-    def __init__(
-        self,
-        attribute: Attribute,
-        task: TaskVocabulary,
-        stats: Bootstrap,
-        labels: Labels = "objects",
-        groups: Groups = "labels",
-        unclear: Unclear = "keep",
-        words: str | None = None,
-        exclude_tasks: Sequence[str] = ("person",),
-    ) -> None:
-        super().__init__(attribute, task, stats, words, exclude_tasks)
-        self.labels = labels
-        self.groups = groups
-        self.unclear = unclear
+    # Where the labelled tasks come from: `objects` in the image; the `union` of what its human
+    # captions name (as Wang and Russakovsky do for captions); or `each` human caption as an
+    # observation of its own, so that people and captioner describe an image equally often (ours)
+    labels: Labels = "objects"
+    # Where the labelled groups come from: the image's `labels`, or the one group that all its human
+    # `captions` together name; images without one are skipped
+    groups: Groups = "labels"
+    # Whether images whose model caption names no group or several are kept, or skipped as Wang and
+    # Russakovsky do for captions
+    unclear: Unclear = "keep"
 
     def sides(self, view: CorpusView, read: Reader = lambda table: table) -> LabelsVsCaptions:
         """Labels and predictions on the images that have both.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -11,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
-from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
+from bias_pipeline.corpus.attribute import TaskVocabulary
 from bias_pipeline.declared import Count, NotNegative
 from bias_pipeline.encoders.language_models import Frozen, Line
 from bias_pipeline.errors import NotApplicableError, UsageError
@@ -48,13 +49,13 @@ from bias_pipeline.metrics.value_names import (
     SCORE,
     PartName,
 )
-from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.text.vectors import GLOVE_NAME, digests, files_of, word_vectors
 
 OBJECTS = "objects"  # the table's name
 _COSINE = (-1.0, 1.0)
 
 
+@dataclass(eq=False, kw_only=True)
 class GenderDistance(TaskMetric):
     """Bias ratio of the objects that captions name, by vectors of words (Sabir and Padro 2023).
 
@@ -76,27 +77,6 @@ class GenderDistance(TaskMetric):
     * ``leakage:GROUP``: captions of the captioner that name a group over people's (Table 3).
 
     The table ``objects.csv`` has counts, cosines and the nearest group of every object (Table 1).
-
-    Args:
-        attribute: whose groups are compared; any number of them.
-        task: whose tasks are the objects.
-        stats: how intervals over images are made; vectors are not resampled.
-        vectors: where word vectors are, see :func:`~bias_pipeline.text.vectors.word_vectors`:
-            GloVe, FastText, word2vec, GN-GloVe. A name of several words has the mean of theirs.
-        sentence_encoder: a folder or a name on the hub that gives vectors instead, if any.
-        objects: names instead of the vocabulary's, such as ``[skateboard,kitchen]``: tasks of the
-            vocabulary count with all their words, other words as they are.
-        oov: treatment of a word without a vector: ``zero``, a cosine of 0 (the public code), or
-            ``skip``, which leaves the object out (ours).
-        terms: group to its word; the first listed word if left out.
-        neutral: the word for no group in particular.
-        min_support: the share of captions of a side that must name an object for it to get its own
-            parts; see :func:`~bias_pipeline.metrics.counting.base.least_share`.
-        positions: how many human captions of an image are used.
-        words: see :class:`~bias_pipeline.metrics.counting.base.CountingMetric`.
-        exclude_tasks: tasks left out; every image shows a person.
-        device: where sentences are embedded.
-        cache: folder of sentence vectors, None to store none.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -123,37 +103,44 @@ class GenderDistance(TaskMetric):
         amplification=True,
     )
 
-    def __init__(
-        self,
-        attribute: Attribute,
-        task: TaskVocabulary,
-        stats: Bootstrap,
-        vectors: Line = GLOVE_NAME,
-        sentence_encoder: Line | None = None,
-        objects: Sequence[str] | None = None,
-        oov: Literal["zero", "skip"] = "zero",
-        terms: Mapping[str, str] | None = None,
-        neutral: str = "person",
-        min_support: NotNegative = 0.005,
-        positions: Count = 5,
-        words: str | None = None,
-        exclude_tasks: Sequence[str] = ("person",),
-        device: str = "auto",
-        cache: str | None = None,
-    ) -> None:
-        super().__init__(attribute, task, stats, words, exclude_tasks)
-        self.source = vectors
-        store = None if cache is None else str(Path(cache, "embeddings"))
-        self.encoder = sentence_encoder and Frozen(sentence_encoder, device=device, cache=store)
-        if objects is not None:
-            self.task = _named_objects(objects, task)
+    # Where word vectors are, see `word_vectors`: GloVe, FastText, word2vec, GN-GloVe. A name of
+    # several words has the mean of theirs
+    vectors: Line = GLOVE_NAME
+    # A folder or a name on the hub that gives vectors instead, if any
+    sentence_encoder: Line | None = None
+    # Names instead of the vocabulary's, such as `[skateboard,kitchen]`: tasks of the vocabulary
+    # count with all their words, other words as they are
+    objects: Sequence[str] | None = None
+    # Treatment of a word without a vector: `zero`, a cosine of 0 (the public code), or `skip`,
+    # which leaves the object out (ours)
+    oov: Literal["zero", "skip"] = "zero"
+    terms: Mapping[str, str] | None = None  # group to its word; the first listed word if left out
+    neutral: str = "person"  # the word for no group in particular
+    # The share of captions of a side that must name an object for it to get its own parts; see
+    # `least_share`
+    min_support: NotNegative = 0.005
+    positions: Count = 5  # how many human captions of an image are used
+    device: str = "auto"  # where sentences are embedded
+    cache: str | None = None  # folder of sentence vectors, None to store none
+
+    def __post_init__(self) -> None:
+        """Read the named objects.
+
+        Raises:
+            UsageError: if an excluded task is unknown.
+        """
+        super().__post_init__()
+        if self.objects is not None:
+            self.task = _named_objects(self.objects, self.task)
             self.exclude_tasks = ()
-        self.objects = objects
-        self.oov = oov
-        self.terms = dict(terms or {})
-        self.neutral = neutral
-        self.min_support = min_support
-        self.positions = positions
+
+    @cached_property
+    def encoder(self) -> Frozen | None:
+        """What gives vectors of sentences, if anything does."""
+        if not self.sentence_encoder:
+            return None
+        store = None if self.cache is None else str(Path(self.cache, "embeddings"))
+        return Frozen(self.sentence_encoder, device=self.device, cache=store)
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
@@ -168,7 +155,7 @@ class GenderDistance(TaskMetric):
         if self.encoder:
             self.encoder.require()
         else:
-            files_of(self.source)
+            files_of(self.vectors)
 
     def rests_on_names(self, part: PartName) -> bool:
         """Co-occurrence and leakage; distances use objects only."""
@@ -211,7 +198,7 @@ class GenderDistance(TaskMetric):
             notes=[*self._notes(unknown), *no_people],
         )
 
-    def examples(self, view: CorpusView) -> Mapping[str, Sequence[Mapping[str, object]]]:
+    def caption_tables(self, view: CorpusView) -> Mapping[str, Sequence[Mapping[str, object]]]:
         """Every object that is named: how often, with which groups, and the nearest group."""
         near, words = self._near(self._cosines(view)), [*view.groups, self.neutral]
         lines = []
@@ -245,14 +232,17 @@ class GenderDistance(TaskMetric):
 
     def _terms(self, view: CorpusView) -> list[str]:
         """The word of each group, and the neutral one."""
-        return [*(self.terms.get(g, self.attribute.words[g][0]) for g in view.groups), self.neutral]
+        return [
+            *((self.terms or {}).get(g, self.attribute.words[g][0]) for g in view.groups),
+            self.neutral,
+        ]
 
     def _unknown(self, cosine: Float64Array, view: CorpusView) -> list[str]:
         """Objects without a vector."""
         nowhere: BoolArray = np.isnan(cosine)
         if nowhere.all():
             raise NotApplicableError(
-                f"none of the {len(view.tasks)} objects has a vector in {self.source} together "
+                f"none of the {len(view.tasks)} objects has a vector in {self.vectors} together "
                 "with a group's word, so there is no distance; give others with metric.vectors"
             )
         lost = np.flatnonzero(nowhere.all(axis=0))
@@ -260,7 +250,7 @@ class GenderDistance(TaskMetric):
             who = (*view.groups, "nobody in particular")[lost[0]]
             raise NotApplicableError(
                 f"{self._terms(view)[lost[0]]!r}, the word for {who}, has no vector in "
-                f"{self.source}; give another word with metric.terms"
+                f"{self.vectors}; give another word with metric.terms"
             )
         return [view.tasks[t] for t in np.flatnonzero(nowhere.all(axis=1)).tolist()]
 
@@ -282,7 +272,7 @@ class GenderDistance(TaskMetric):
             place = {text: row for row, text in enumerate(distinct)}
             return cosines(embedded[[place[n] for n in names]], embedded[[place[w] for w in words]])
         vectors = word_vectors(
-            self.source, {part for name in (*names, *words) for part in name.split()}
+            self.vectors, {part for name in (*names, *words) for part in name.split()}
         )
         size = max(1, vectors.units.shape[1])  # 1 if no word has a vector
 

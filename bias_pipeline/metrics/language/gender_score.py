@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
 from bias_pipeline.array_types import Float64Array, IntArray
-from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
+from bias_pipeline.corpus.attribute import TaskVocabulary
 from bias_pipeline.declared import Count, NotNegative, NotNegativeCount, Range, Share
 from bias_pipeline.encoders.language_models import Frozen, Line
 from bias_pipeline.errors import NotApplicableError
@@ -50,11 +52,11 @@ from bias_pipeline.metrics.value_names import HUMAN, MODEL, MODEL_PAIRED, PartNa
 from bias_pipeline.models.likelihoods import Kind
 from bias_pipeline.models.model_location import MAIN
 from bias_pipeline.models.recognition import KEPT
-from bias_pipeline.stats.bootstrap import Bootstrap
 
 DELETIONS, EXAMPLES = "deletions", "examples"  # names of tables
 
 
+@dataclass(eq=False, kw_only=True)
 class GenderScore(CountingMetric):
     """Gender Score of captions (Sabir and Padro 2023, eq. 3), of the captioner minus people's.
 
@@ -86,56 +88,6 @@ class GenderScore(CountingMetric):
     The table ``examples.csv`` has single captions: object, P(g), similarity, P(c), distance and
     score of the caption written about each group, and the group whose words score highest
     (Figure 2).
-
-    Args:
-        attribute: whose groups are compared; any number of them.
-        task: whose tasks ``exclude_tasks`` may name.
-        stats: how intervals over images are made; models are not resampled.
-        language_model: a folder, a ``.gguf`` file or a name on the hub. The paper's is ``gpt2``;
-            the default comes with a package.
-        lm_kind: ``causal``, or ``masked`` for pseudo-likelihood.
-        lm_term: how probabilities of tokens become P(g). The paper: "mean token probability", by
-            its code the arithmetic mean (``arithmetic``). Function words dominate it; ``geometric``
-            is the inverse of perplexity. ``cloze`` is the public code's other score, of the last
-            word alone.
-        bos: whether a text begins with the model's token for the beginning, as in the public code.
-        eos: whether the token that ends a text is scored, as in the public code.
-        sentence_encoder: computes similarities as cosines: a folder or a name on the hub.
-        context: where objects come from: ``objects`` of the data set's annotations; a file
-            of detections (JSON, CSV, ...) with columns ``image_id``, ``label`` and ``score``; a
-            folder or a name on the hub of a classifier such as ``microsoft/resnet-152``, of a CLIP,
-            which classifies by ``task``'s names, or of a detector of the DETR family; a file of
-            weights of torchvision's Faster R-CNN (``.pth``). With several detectors, as in the
-            paper, each proposes objects and all vote.
-        top_k: objects that each detector proposes for a picture, people left out; all annotated
-            objects count.
-        min_confidence: the least confidence of an object.
-        agreement: with several detectors, an object counts if another detector has an object with
-            at least this cosine to it. The paper votes by "cosine distance" and does not say how:
-            this is ours.
-        objects: which objects get their own parts; None: those that reach ``min_support``.
-        min_support: the share of scored images that must show an object for that; see
-            :func:`~bias_pipeline.metrics.counting.base.least_share`.
-        weigh: whether a group's mean is over ``captions``, or over ``pairs`` of a caption and an
-            object as eq. 3 is written, so that images with many objects weigh more.
-        positions: how many human captions of an image are scored; each costs as much as all of
-            the captioner's.
-        deletions: in how many of the captioner's captions each word is deleted in turn, for the
-            table ``deletions.csv`` of each word's effect
-            (:func:`~bias_pipeline.metrics.language.gender_score_tables.word_effects`); a caption
-            costs as much as about ten others.
-        examples: how many of the captioner's captions the table ``examples.csv`` has.
-        terms: group to the word that replaces words without a counterpart in the word lists
-            (``cowboy`` has ``cowgirl``); the first listed word if left out.
-        neutral: the word for no group in particular; None to score no neutral captions,
-            which saves up to a third of the time.
-        neutral_words: words of groups to neutral ones, such as ``his`` to ``their``; all others
-            become ``neutral``.
-        neutral_captions: ``retold``: the captions that name one group, rewritten without a group;
-            or ``nobody``: the captions that name no group.
-        exclude_tasks: objects that do not count as context; every image shows a person.
-        device: where models compute.
-        cache: folder of scores and vectors, computed once for each text; None to store none.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -171,69 +123,117 @@ class GenderScore(CountingMetric):
         full_context=True,
     )
 
-    def __init__(
-        self,
-        attribute: Attribute,
-        task: TaskVocabulary,
-        stats: Bootstrap,
-        language_model: Line,
-        lm_revision: Line = MAIN,
-        lm_kind: Kind = "causal",
-        lm_term: Term = "arithmetic",
-        bos: bool = True,
-        eos: bool = True,
-        sentence_encoder: Line = "sentence-transformers/all-MiniLM-L6-v2",
-        context: Line | Sequence[Line] = OBJECTS,
-        top_k: Annotated[int, Range(low=1, high=KEPT)] = 3,
-        min_confidence: Share = 0.2,
-        agreement: Annotated[float, Range(low=-1, high=1)] = 0.5,
-        objects: Sequence[str] | None = None,
-        min_support: NotNegative = 0.005,
-        weigh: Literal["captions", "pairs"] = "captions",
-        positions: Count = 1,
-        deletions: NotNegativeCount = 0,
-        examples: NotNegativeCount = 20,
-        terms: Mapping[str, str] | None = None,
-        neutral: str | None = "person",
-        neutral_words: Mapping[str, str] | None = None,
-        neutral_captions: NeutralCaptions = "retold",
-        exclude_tasks: Sequence[str] = ("person",),
-        device: str = "auto",
-        cache: str | None = None,
-    ) -> None:
-        super().__init__(attribute, stats)
-        for name in exclude_tasks:
-            choice("exclude_tasks", name, task.tasks)
-        store = None if cache is None else str(Path(cache, "likelihoods"))
-        vectors = None if cache is None else str(Path(cache, "embeddings"))
-        self.judge = CaptionScorer(
-            LanguageModel(language_model, lm_revision, lm_kind, lm_term, bos, eos, device, store),
-            Frozen(sentence_encoder, device=device, cache=vectors),
-            weigh,
-            positions,
-            dict(terms or {}),
+    task: TaskVocabulary  # whose tasks `exclude_tasks` may name
+    # A folder, a `.gguf` file or a name on the hub. The paper's is `gpt2`; the default comes with a
+    # package
+    language_model: Line
+    lm_revision: Line = MAIN
+    lm_kind: Kind = "causal"  # `causal`, or `masked` for pseudo-likelihood
+    # How probabilities of tokens become P(g). The paper: "mean token probability", by its code the
+    # arithmetic mean (`arithmetic`). Function words dominate it; `geometric` is the inverse of
+    # perplexity. `cloze` is the public code's other score, of the last word alone
+    lm_term: Term = "arithmetic"
+    # Whether a text begins with the model's token for the beginning, as in the public code
+    bos: bool = True
+    eos: bool = True  # whether the token that ends a text is scored, as in the public code
+    # Computes similarities as cosines: a folder or a name on the hub
+    sentence_encoder: Line = "sentence-transformers/all-MiniLM-L6-v2"
+    # Where objects come from: `objects` of the data set's annotations; a file of detections (JSON,
+    # CSV, ...) with columns `image_id`, `label` and `score`; a folder or a name on the hub of a
+    # classifier such as `microsoft/resnet-152`, of a CLIP, which classifies by `task`'s names, or
+    # of a detector of the DETR family; a file of weights of torchvision's Faster R-CNN (`.pth`).
+    # With several detectors, as in the paper, each proposes objects and all vote
+    context: Line | Sequence[Line] = OBJECTS
+    # Objects that each detector proposes for a picture, people left out; all annotated objects
+    # count
+    top_k: Annotated[int, Range(low=1, high=KEPT)] = 3
+    min_confidence: Share = 0.2  # the least confidence of an object
+    # With several detectors, an object counts if another detector has an object with at least this
+    # cosine to it. The paper votes by "cosine distance" and does not say how: this is ours
+    agreement: Annotated[float, Range(low=-1, high=1)] = 0.5
+    # Which objects get their own parts; None: those that reach `min_support`
+    objects: Sequence[str] | None = None
+    # The share of scored images that must show an object for that; see `least_share`
+    min_support: NotNegative = 0.005
+    # Whether a group's mean is over `captions`, or over `pairs` of a caption and an object as eq. 3
+    # is written, so that images with many objects weigh more
+    weigh: Literal["captions", "pairs"] = "captions"
+    # How many human captions of an image are scored; each costs as much as all of the captioner's
+    positions: Count = 1
+    # In how many of the captioner's captions each word is deleted in turn, for the table
+    # `deletions.csv` of each word's effect (`word_effects`); a caption costs as much as about ten
+    # others
+    deletions: NotNegativeCount = 0
+    # How many of the captioner's captions the table `examples.csv` has
+    examples: NotNegativeCount = 20
+    # Group to the word that replaces words without a counterpart in the word lists (`cowboy` has
+    # `cowgirl`); the first listed word if left out
+    terms: Mapping[str, str] | None = None
+    # The word for no group in particular; None to score no neutral captions, which saves up to a
+    # third of the time
+    neutral: str | None = "person"
+    # Words of groups to neutral ones, such as `his` to `their`; all others become `neutral`
+    neutral_words: Mapping[str, str] | None = None
+    # `retold`: the captions that name one group, rewritten without a group; or `nobody`: the
+    # captions that name no group
+    neutral_captions: NeutralCaptions = "retold"
+    # Objects that do not count as context; every image shows a person
+    exclude_tasks: Sequence[str] = ("person",)
+    device: str = "auto"  # where models compute
+    # Folder of scores and vectors, computed once for each text; None to store none
+    cache: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check the names of tasks, and the sources of objects.
+
+        Raises:
+            UsageError: if a task is unknown, or a source cannot be used.
+        """
+        for name in self.exclude_tasks:
+            choice("exclude_tasks", name, self.task.tasks)
+        excluded = [word for name in self.exclude_tasks for word in (name, *self.task.tasks[name])]
+        of_groups = [word for words in self.attribute.words.values() for word in words]
+        self.visual_context = VisualContext(
+            _sources(self.context),
+            tuple(name for name in self.task.tasks if name not in self.exclude_tasks),
+            tuple(self.exclude_tasks),
+            frozenset([*excluded, *of_groups]),
+            self.top_k,
+            self.min_confidence,
+            self.agreement,
+            self.device,
+            self._folder("sights"),
         )
-        excluded = [word for name in exclude_tasks for word in (name, *task.tasks[name])]
-        who = [word for words_of_group in attribute.words.values() for word in words_of_group]
-        self.context = VisualContext(
-            _sources(context),
-            tuple(name for name in task.tasks if name not in exclude_tasks),
-            tuple(exclude_tasks),
-            frozenset([*excluded, *who]),
-            top_k,
-            min_confidence,
-            agreement,
-            device,
-            None if cache is None else str(Path(cache, "sights")),
+
+    @cached_property
+    def scorer(self) -> CaptionScorer:
+        """The models that score captions."""
+        return CaptionScorer(
+            LanguageModel(
+                self.language_model,
+                self.lm_revision,
+                self.lm_kind,
+                self.lm_term,
+                self.bos,
+                self.eos,
+                self.device,
+                self._folder("likelihoods"),
+            ),
+            Frozen(self.sentence_encoder, device=self.device, cache=self._folder("embeddings")),
+            self.weigh,
+            self.positions,
+            self.terms or {},
         )
-        self.neutral = (
-            None
-            if neutral is None
-            else Neutral(neutral, dict(neutral_words or {}), neutral_captions)
-        )
-        self.deletions, self.n_examples = deletions, examples
-        self.objects = None if objects is None else tuple(objects)
-        self.min_support = min_support
+
+    @property
+    def without_group(self) -> Neutral | None:
+        """The captions without a group that are scored, if any are."""
+        if self.neutral is None:
+            return None
+        return Neutral(self.neutral, self.neutral_words or {}, self.neutral_captions)
+
+    def _folder(self, name: str) -> str | None:
+        return None if self.cache is None else str(Path(self.cache, name))
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
@@ -256,20 +256,21 @@ class GenderScore(CountingMetric):
 
     def rests_on_names(self, part: PartName) -> bool:
         """All but the mean of captions that name no group."""
-        return self.neutral is None or self.neutral.rests_on_names(part)
+        neutral = self.without_group
+        return neutral is None or neutral.rests_on_names(part)
 
     def require(self) -> None:
         """See the base."""
-        self.judge.require()
-        self.context.require()
+        self.scorer.require()
+        self.visual_context.require()
 
     def tally(self, view: CorpusView) -> CountSpec:
         """See the class."""
-        encoder = self.judge.sentence_encoder
-        contexts = self.context.of(view.corpus, np.flatnonzero(view.labelled), encoder)
+        encoder = self.scorer.sentence_encoder
+        contexts = self.visual_context.of(view.corpus, np.flatnonzero(view.labelled), encoder)
         sides = self._sides(view, contexts)
         judged = {
-            side: Judged(self.judge, view, contexts, side)
+            side: Judged(self.scorer, view, contexts, side)
             for side in ("model", "human")
             if PartName(side=side) in sides.images
         }
@@ -278,9 +279,9 @@ class GenderScore(CountingMetric):
         for side, of_side in judged.items():
             images = sides.images[PartName(side=side)]
             tables |= of_side.object_tables(with_parts, images, f"objects:{side}")
-        neutral = self.neutral
+        neutral = self.without_group
         if neutral is not None:
-            apart = {s: neutral.judged(self.judge, j, view, contexts) for s, j in judged.items()}
+            apart = {s: neutral.judged(self.scorer, j, view, contexts) for s, j in judged.items()}
             neutral_tables = sides.tables(view, lambda side, chosen: apart[side].table(chosen))
             tables |= {f"{NEUTRAL}{name}": table for name, table in neutral_tables.items()}
         values = Values(view.groups, tuple(contexts.names[k] for k in with_parts))
@@ -313,11 +314,11 @@ class GenderScore(CountingMetric):
     def _lines(self, judged: Judged, contexts: Contexts, view: CorpusView) -> Lines:
         """The requested tables of captions and of words."""
         lines: dict[str, Sequence[Mapping[str, object]]] = {}
-        if self.n_examples:
-            lines[EXAMPLES] = example_lines(self.judge, judged, contexts, view, self.n_examples)
+        if self.examples:
+            lines[EXAMPLES] = example_lines(self.scorer, judged, contexts, view, self.examples)
         if self.deletions:
             keys = view.corpus.keys
-            lines[DELETIONS] = word_effects(self.judge, judged, contexts, keys, self.deletions)
+            lines[DELETIONS] = word_effects(self.scorer, judged, contexts, keys, self.deletions)
         return lines
 
     def _own_bias(self, bias: float, view: CorpusView) -> list[str]:
@@ -331,7 +332,7 @@ class GenderScore(CountingMetric):
         ]
 
     def _sides(self, view: CorpusView, contexts: Contexts) -> CaptionSides:
-        sides = CaptionSides.of(view, self.judge.positions)
+        sides = CaptionSides.of(view, self.scorer.positions)
         shown = contexts.shown(len(view.corpus))
         images = {part: mask & shown for part, mask in sides.images.items()}
         if not images[MODEL].any():

@@ -11,7 +11,6 @@ import numpy as np
 from scipy import sparse
 
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
-from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.declared import Count, Positive
 from bias_pipeline.errors import NotApplicableError
@@ -50,7 +49,6 @@ from bias_pipeline.metrics.value_names import (
     SCORE,
     PartName,
 )
-from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.text.mentions import lowered_words
 
 Documents = Literal["corpus", "scored"]
@@ -64,6 +62,7 @@ _TOO_FEW = (
 )
 
 
+@dataclass(eq=False, kw_only=True)
 class Quality(CountingMetric):
     """CIDEr-D of the captioner minus that of people, with the same references.
 
@@ -82,18 +81,6 @@ class Quality(CountingMetric):
 
     Values depend on the number of images, since rare words weigh more the more documents there
     are: compare ``model`` and ``human`` only on the same images. In ``score`` both sides change.
-
-    Args:
-        attribute: whose groups are compared.
-        stats: how intervals are made. Document frequencies stay as they are under resampling:
-            they describe the language, not the captioner.
-        documents: the images whose human captions give CIDEr's document frequencies: all of the
-            ``corpus``, so that they are the same for all captioners and attributes, or only the
-            ``scored`` ones, as in the published tool.
-        positions: how many human captions are left out in turn.
-        sigma: of CIDEr-D's penalty on length, in words.
-        meteor: whether ``meteor:model`` is computed, at 60 captions a second; NaN where Java or
-            the package pycocoevalcap is missing.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -126,20 +113,15 @@ class Quality(CountingMetric):
         readings={"score": EvidenceRule("score")},
     )
 
-    def __init__(
-        self,
-        attribute: Attribute,
-        stats: Bootstrap,
-        documents: Documents = "corpus",
-        positions: Count = 5,
-        sigma: Positive = SIGMA,
-        meteor: bool = False,
-    ) -> None:
-        super().__init__(attribute, stats)
-        self.documents = documents
-        self.positions = positions
-        self.sigma = sigma
-        self.meteor = meteor
+    # The images whose human captions give CIDEr's document frequencies: all of the `corpus`, so
+    # that they are the same for all captioners and attributes, or only the `scored` ones, as in the
+    # published tool
+    documents: Documents = "corpus"
+    positions: Count = 5  # how many human captions are left out in turn
+    sigma: Positive = SIGMA  # of CIDEr-D's penalty on length, in words
+    # Whether `meteor:model` is computed, at 60 captions a second; NaN where Java or the package
+    # pycocoevalcap is missing
+    meteor: bool = False
 
     def rests_on_names(self, part: PartName) -> bool:
         """None: groups are labelled."""

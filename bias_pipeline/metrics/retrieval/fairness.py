@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
 CONCEPTS = "concepts"  # the table's name
 
 
+@dataclass(eq=False)
 class RetrievalFairness(Metric):
     """Mean normalised entropy of the groups among the k images nearest to each neutral query.
 
@@ -105,39 +106,6 @@ class RetrievalFairness(Metric):
     the other, the same with every debiasing, so that two can be compared image by image. If nothing
     is fitted to pictures, ``split.test_share=1`` retrieves from all, as the paper does; all seeds
     are then the same. Equally near images are in a random order by ids.
-
-    Args:
-        attribute: whose groups.
-        encoder: a pair of embedders, ``clip`` or ``fiber``.
-        debias: applied to its vectors.
-        split: divides images into those that are fitted to and those that are retrieved from.
-        stats: how intervals over images are made.
-        k: how many images each query retrieves; the paper's 100.
-        groups: groups whose pictures are retrieved from, such as two of seven; None: all.
-        rerank: how many of the first images of each ranking, and captions of each image for recall,
-            the encoder orders again by reading picture and text together (``fiber`` can); None:
-            rankings by vectors.
-        normalise: ``both``: pictures and queries have length 1; ``texts``: pictures keep the
-            model's length, and the longer ones come first.
-        target: the shares with which skews compare the top: ``uniform``, or those of the
-            ``dataset``.
-        ties: which of equally near pictures count if only some fit: ``stable``: the first in a
-            random order by ids; ``all`` of them, divided by k; ``expected``: each as much as on
-            average over all orders.
-        log: base of skews and divergences.
-        floor: replaces a share of 0 in skews, see
-            :func:`~bias_pipeline.metrics.functional.skew.skews`.
-        others: other attributes that are measured too.
-        attacked_images: at most how many images of each seed, drawn by their ids, attackers use.
-        crop: ``person``: the largest person of a picture if the data set has people's places,
-            else all of it; ``none``: all of it. The paper's pictures are faces.
-        concepts: names of the queries; None: the data set's own tasks if known (``scenes``), else
-            the paper's 145.
-        template: query of each concept, such as ``a photo of {query}``: ``{concept}`` is its name,
-            ``{query}`` the query in its list; None: the query in its list.
-        recall: the depths k of recall; empty: it is not measured.
-        recall_images: at most how many images of each seed, drawn by their ids, recall uses; each
-            with the first of its human captions. The paper takes 1,000 of COCO's 5,000 test images.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -162,63 +130,86 @@ class RetrievalFairness(Metric):
         image=True,
     )
 
-    def __init__(
-        self,
-        attribute: Attribute,
-        encoder: Encoder,
-        debias: Debias,
-        split: SplitRule,
-        stats: Bootstrap,
-        k: Count = 100,
-        groups: Sequence[Line] | None = None,
-        rerank: Count | None = None,
-        crop: Crop = "person",
-        concepts: Sequence[Line] | None = None,
-        template: Line | None = None,
-        recall: Sequence[Count] = (1, 5, 10),
-        recall_images: Count = 1000,
-        normalise: Literal["both", "texts"] = "both",
-        target: Target = "dataset",
-        ties: Ties = "stable",
-        log: Log = "e",
-        floor: Floor = "1/k",
-        others: Mapping[str, Attribute] | None = None,
-        attacked_images: Count = 2000,
-    ) -> None:
+    attribute: Attribute  # whose groups
+    encoder: Encoder  # a pair of embedders, `clip` or `fiber`
+    debias: Debias  # applied to its vectors
+    # Divides images into those that are fitted to and those that are retrieved from
+    split: SplitRule
+    stats: Bootstrap  # how intervals over images are made
+    k: Count = 100  # how many images each query retrieves; the paper's 100
+    # Groups whose pictures are retrieved from, such as two of seven; None: all
+    groups: Sequence[Line] | None = None
+    # How many of the first images of each ranking, and captions of each image for recall, the
+    # encoder orders again by reading picture and text together (`fiber` can); None: rankings by
+    # vectors
+    rerank: Count | None = None
+    # `person`: the largest person of a picture if the data set has people's places, else all of it;
+    # `none`: all of it. The paper's pictures are faces
+    crop: Crop = "person"
+    # Names of the queries; None: the data set's own tasks if known (`scenes`), else the paper's 145
+    concepts: Sequence[Line] | None = None
+    # Query of each concept, such as `a photo of {query}`: `{concept}` is its name, `{query}` the
+    # query in its list; None: the query in its list
+    template: Line | None = None
+    recall: Sequence[Count] = (1, 5, 10)  # the depths k of recall; empty: it is not measured
+    # At most how many images of each seed, drawn by their ids, recall uses; each with the first of
+    # its human captions. The paper takes 1,000 of COCO's 5,000 test images
+    recall_images: Count = 1000
+    # `both`: pictures and queries have length 1; `texts`: pictures keep the model's length, and the
+    # longer ones come first
+    normalise: Literal["both", "texts"] = "both"
+    # The shares with which skews compare the top: `uniform`, or those of the `dataset`
+    target: Target = "dataset"
+    # Which of equally near pictures count if only some fit: `stable`: the first in a random order
+    # by ids; `all` of them, divided by k; `expected`: each as much as on average over all orders
+    ties: Ties = "stable"
+    log: Log = "e"  # base of skews and divergences
+    floor: Floor = "1/k"  # replaces a share of 0 in skews, see `skews`
+    others: Mapping[str, Attribute] | None = None  # other attributes that are measured too
+    # At most how many images of each seed, drawn by their ids, attackers use
+    attacked_images: Count = 2000
+
+    def __post_init__(self) -> None:
+        """Check what no annotation says.
+
+        Raises:
+            UsageError: if the encoder reads no pictures and texts, a query, group or rerank cannot
+                be used, or nothing is left to fit to.
+        """
         from bias_pipeline.encoders.picture_text import PictureTextEncoder
 
-        if not isinstance(encoder, PictureTextEncoder):
+        if not isinstance(self.encoder, PictureTextEncoder):
             raise UsageError(
                 "metric=retrieval_fairness needs an encoder of pictures and texts; choose "
                 "encoder=clip or encoder=fiber"
             )
-        if template is not None:
-            check_template(template)
-        if concepts is not None and (not concepts or len(set(concepts)) < len(concepts)):
-            raise UsageError(f"metric.concepts={list(concepts)}: give at least one, each once")
-        if rerank is not None:
-            check_rerank(rerank, k, ties)
-        if groups is not None:
-            check_groups(groups)
-        if "image" in debias.sides:
-            split.check_trains()
-        self.groups = groups
-        self.attribute, self.encoder, self.debias = attribute, encoder, debias
-        self.split, self.stats = split, stats
-        self.k, self.rerank, self.crop, self.template = k, rerank, crop, template
-        self.concepts, self.depths, self.recall_images = concepts, tuple(recall), recall_images
-        self.normalise, self.ties, self.attacked_images = normalise, ties, attacked_images
-        self.skews, self.others = Skews(target, log, floor), others or {}
-        if normalise == "texts" and debias.sides and debias.renormalise:
+        self.embedders = self.encoder
+        names = self.concepts
+        if self.template is not None:
+            check_template(self.template)
+        if names is not None and (not names or len(set(names)) < len(names)):
+            raise UsageError(f"metric.concepts={list(names)}: give at least one, each once")
+        if self.rerank is not None:
+            check_rerank(self.rerank, self.k, self.ties)
+        if self.groups is not None:
+            check_groups(self.groups)
+        if "image" in self.debias.sides:
+            self.split.check_trains()
+        if self.normalise == "texts" and self.debias.sides and self.debias.renormalise:
             raise UsageError(
                 "metric.normalise=texts does not change the length of pictures' vectors, but "
                 "debias.renormalise=true does; set debias.renormalise=false"
             )
 
+    @property
+    def skews(self) -> Skews:
+        """How tops are compared with the whole."""
+        return Skews(self.target, self.log, self.floor)
+
     def require(self) -> None:
         """See the base."""
-        self.encoder.require()
-        if self.rerank is not None and not self.encoder.judges:
+        self.embedders.require()
+        if self.rerank is not None and not self.embedders.judges:
             raise no_judge(self.rerank)
 
     def draw_splits(self, corpus: Corpus, seeds: Sequence[int]) -> list[Split]:
@@ -299,7 +290,7 @@ class RetrievalFairness(Metric):
         )
 
     def _seen(self, corpus: Corpus) -> RetrievalView:
-        dual = self.encoder.dual(self.crop, self.normalise)
+        dual = self.embedders.dual(self.crop, self.normalise)
         return RetrievalView(
             corpus,
             self.attribute.name,
@@ -367,12 +358,12 @@ class RetrievalFairness(Metric):
     ) -> Recall | None:
         """Recall of the first images in the drawn order; None if they have no captions."""
         described, captions = first_captions(view.corpus.human, rows[: self.recall_images])
-        if not self.depths or not captions:
+        if not self.recall or not captions:
             return None
         described_pictures = pictures[: self.recall_images][
             np.isin(rows[: self.recall_images], described)
         ]
-        return Recall.of(dual, captions, described_pictures, described, self.depths, view.again)
+        return Recall.of(dual, captions, described_pictures, described, self.recall, view.again)
 
     def _recalled(self, recalls: Sequence[Recall], corpus: Corpus) -> dict[PartName, Estimate]:
         """Recalls, images resampled; empty if no seed has captions."""
@@ -434,7 +425,7 @@ class RetrievalFairness(Metric):
         if again is not None:
             notes.append(again.note(debiased=bool(self.debias.sides)))
         if corpus.pictures is not None:
-            notes += self.encoder.notes_of(corpus.pictures)
+            notes += self.embedders.notes_of(corpus.pictures)
         labelled = corpus.groupings[self.attribute.name].codes >= 0
         lost = int(labelled.sum()) - len(self._shown(corpus))
         return [*notes, *([f"{lost} images have no picture and are not retrieved"] if lost else [])]

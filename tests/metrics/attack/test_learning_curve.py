@@ -1,7 +1,5 @@
 """Attackers of half and of a quarter of the images: how a score grows with their number."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -137,9 +135,9 @@ def test_the_note_of_dbac_names_the_direction(dbac):
 def slow() -> Score:
     metric, captions = of_tasks("dbac", "metric.positions=2")
     assert isinstance(metric, DBAC)
-    probe = metric.settings.probe
+    probe = metric.probe
     assert isinstance(probe, ConvexProbe)
-    metric.settings = replace(metric.settings, probe=Slow(probe.encoder, probe.inverse_penalty))
+    metric.probe = Slow(probe.encoder, probe.inverse_penalty)
     return of_metric(metric, captions)
 
 

@@ -56,24 +56,24 @@ EACH: Mapping[str, object] = {"labels": "each", "denominator": "named", "exclude
 SIGNED: Mapping[str, object] = {"absolute": False, "min_support": 20}
 COMMON: Mapping[str, object] = {"min_support": 20, "exclude_tasks": ()}
 METRICS: Mapping[str, CountingMetric] = {
-    "ba_directional": DirectionalBiasAmplification(GENDER, TOY, FEW, **EACH),
+    "ba_directional": DirectionalBiasAmplification(GENDER, FEW, TOY, **EACH),
     "ba_directional of captions": DirectionalBiasAmplification(
-        GENDER, TOY, FEW, groups="captions", **EACH
+        GENDER, FEW, TOY, groups="captions", **EACH
     ),
     "ba_directional as published": DirectionalBiasAmplification(
-        GENDER, TOY, FEW, exclude_tasks=()
+        GENDER, FEW, TOY, exclude_tasks=()
     ),
-    "ba_mals": BiasAmplificationMALS(GENDER, TOY, FEW, labels="each", exclude_tasks=()),
+    "ba_mals": BiasAmplificationMALS(GENDER, FEW, TOY, labels="each", exclude_tasks=()),
     "ba_mals of captions": BiasAmplificationMALS(
-        GENDER, TOY, FEW, labels="each", groups="captions", exclude_tasks=()
+        GENDER, FEW, TOY, labels="each", groups="captions", exclude_tasks=()
     ),
-    "multi_directional": MultiDirectional(GENDER, TOY, FEW, **EACH, **SIGNED),
+    "multi_directional": MultiDirectional(GENDER, FEW, TOY, **EACH, **SIGNED),
     "multi_directional of captions": MultiDirectional(
-        GENDER, TOY, FEW, groups="captions", **EACH, **SIGNED
+        GENDER, FEW, TOY, groups="captions", **EACH, **SIGNED
     ),
-    "multi_directional as published": MultiDirectional(GENDER, TOY, FEW, exclude_tasks=()),
-    "differential_fairness": DifferentialFairness(GENDER, TOY, FEW, **COMMON),
-    "cooccurrence": Cooccurrence(GENDER, TOY, FEW, **COMMON),
+    "multi_directional as published": MultiDirectional(GENDER, FEW, TOY, exclude_tasks=()),
+    "differential_fairness": DifferentialFairness(GENDER, FEW, TOY, **COMMON),
+    "cooccurrence": Cooccurrence(GENDER, FEW, TOY, **COMMON),
     "gender_error": GenderError(GENDER, FEW, words=None),
     "gender_ratio": GenderRatio(GENDER, FEW, words=None),
     "group_accuracy": GroupAccuracy(GENDER, FEW, words=None),

@@ -119,14 +119,14 @@ def follower() -> Corpus:
 
 
 def test_following_the_object_amplifies_task_to_attribute_alone():
-    metric = DirectionalBiasAmplification(GENDER, TASKS, FEW, exclude_tasks=())
+    metric = DirectionalBiasAmplification(GENDER, FEW, TASKS, exclude_tasks=())
     parts = metric.compute(follower(), splits=[]).parts
     assert parts["t_to_a"].estimate.value == pytest.approx(0.3)
     assert parts["a_to_t"].estimate.value == 0
 
 
 def test_following_the_object_shows_in_ba_mals():
-    metric = BiasAmplificationMALS(GENDER, TASKS, FEW, exclude_tasks=())
+    metric = BiasAmplificationMALS(GENDER, FEW, TASKS, exclude_tasks=())
     parts = metric.compute(follower(), splits=[]).parts
     assert parts["score"].estimate.value == pytest.approx(0.3)
     assert parts["predictions:task"].estimate.value == pytest.approx(0)
@@ -184,7 +184,7 @@ def test_undefined_pairs_are_absent_and_counted():
     corpus = make_corpus(
         [record(0, "a man", "m", objects="car"), record(1, "a woman", "f", objects="car")]
     )
-    metric = DirectionalBiasAmplification(GENDER, TASKS, FEW, exclude_tasks=())
+    metric = DirectionalBiasAmplification(GENDER, FEW, TASKS, exclude_tasks=())
     parts = metric.compute(corpus, splits=[]).parts
     assert parts["t_to_a:undefined"].estimate.value == 2
     assert str(parts["t_to_a:object:cake"].estimate.value) == "nan"
@@ -209,7 +209,7 @@ def test_an_unknown_choice_is_refused(metric, words, problem):
 def test_objects_are_asked_for_where_there_are_none():
     corpus = make_corpus([record(0, "a man", "m"), record(1, "a woman", "f")])
     with pytest.raises(NotApplicableError, match="no objects"):
-        DirectionalBiasAmplification(GENDER, TASKS, FEW, exclude_tasks=()).compute(
+        DirectionalBiasAmplification(GENDER, FEW, TASKS, exclude_tasks=()).compute(
             corpus, splits=[]
         )
 
@@ -231,7 +231,7 @@ def test_images_without_a_caption_or_a_group_are_no_corpus():
 def test_the_captioner_is_described_without_people():
     texts = ["a man and a car", "a woman and a cake"] * 5
     corpus = make_corpus([record(i, t, "mf"[i % 2]) for i, t in enumerate(texts)])
-    metric = Cooccurrence(GENDER, TASKS, FEW, min_support=1, exclude_tasks=())
+    metric = Cooccurrence(GENDER, FEW, TASKS, min_support=1, exclude_tasks=())
     score = metric.compute(corpus, splits=[])
     assert score.parts["model"].estimate.value == pytest.approx(0.5)
     assert "score" not in score.parts

@@ -249,8 +249,8 @@ def test_the_ratio_to_men_of_objects(captioner, name):
     case = oracle("gender_groups_cooccurrence")["cooccurrence"][name]
     metric = Cooccurrence(
         gender(words["masculine"], words["feminine"]),
-        TaskVocabulary("words", {word: [word] for word in case}),
         FEW,
+        TaskVocabulary("words", {word: [word] for word in case}),
         exclude_tasks=(),
     )
     result = parts(metric, labelled_images(captioner))

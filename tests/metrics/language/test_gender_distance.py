@@ -57,7 +57,7 @@ def corpus(model: list[str] = MODEL, human: list[list[str]] | None = HUMAN) -> C
 
 
 def metric(vectors: str, **options: Any) -> GenderDistance:
-    return GenderDistance(GENDER, TASKS, FEW, vectors, **{"min_support": 1, **options})
+    return GenderDistance(GENDER, FEW, TASKS, vectors=vectors, **{"min_support": 1, **options})
 
 
 def values(vectors: str, corpus_given: Corpus | None = None, **options: Any) -> dict[str, float]:

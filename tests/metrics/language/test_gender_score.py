@@ -42,7 +42,15 @@ def metric(**options: Any) -> GenderScore:
     causal, bert = language_models()
     models = {"sentence_encoder": str(bert), "device": "cpu", "min_support": 1}
     terms = {"male": "man", "female": "woman"}
-    return GenderScore(GENDER, TASKS, FEW, str(causal), terms=terms, **models, **options)
+    return GenderScore(
+        attribute=GENDER,
+        task=TASKS,
+        stats=FEW,
+        language_model=str(causal),
+        terms=terms,
+        **models,
+        **options,
+    )
 
 
 def corpus(
