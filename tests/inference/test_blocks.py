@@ -22,15 +22,12 @@ def store_of(root: Path, **settings: Any) -> BlockStore:
 
 def fill(store: BlockStore, ids: tuple[str, ...] = IDS) -> None:
     store.plan(ids)
-    for block_ids in blocks_of(ids):
-        store.put(
-            Block(
-                block_ids,
-                [1] * len(block_ids),
-                [f"a {i}" for i in block_ids],
-                [None] * len(block_ids),
-            )
-        )
+    for block in blocks_of(ids):
+        store.put(block_for(block))
+
+
+def block_for(ids: tuple[str, ...]) -> Block:
+    return Block(ids, [1] * len(ids), [f"a {i}" for i in ids], [None] * len(ids))
 
 
 def captions(store: BlockStore) -> dict[str, str]:
@@ -82,15 +79,12 @@ def test_a_damaged_block_counts_as_absent(damage, tmp_path, caplog):
     assert not store.has(first, [1] * len(first))
 
 
-def test_another_stamp_is_another_photo(tmp_path):
+def test_another_stamp_is_another_photo_and_other_settings_share_no_block(tmp_path):
     store = store_of(tmp_path)
     store.put(Block(("1", "2"), [10, 20], ["a", "b"], [None, None]))
+    assert store.has(("1", "2"), [10, 20])
     assert not store.has(("1", "2"), [10, 30])
-
-
-def test_other_settings_never_share_a_block(tmp_path):
-    fill(store_of(tmp_path, prompt=""))
-    assert store_of(tmp_path, prompt="a").read(blocks_of(IDS)[0]) is None
+    assert store_of(tmp_path, prompt="a").read(("1", "2")) is None
 
 
 def test_the_latest_plan_is_gathered(tmp_path):
@@ -114,33 +108,26 @@ def test_writers_of_one_block_do_no_harm(tmp_path):
     assert list(tmp_path.rglob("*.tmp")) == []
 
 
-def test_two_runs_are_refused_with_both_names(tmp_path):
-    one, two = store_of(tmp_path, prompt=""), store_of(tmp_path, prompt="a photo of")
-    fill(one)
-    fill(two)
+def test_two_runs_are_refused_with_both_names_unless_the_first_digits_choose_one(tmp_path):
+    stores = [store_of(tmp_path, prompt=prompt) for prompt in ("", "a photo of")]
+    for store in stores:
+        fill(store, IDS[:3])
     with pytest.raises(DataError, match="must not be mixed") as refused:
         find_store(tmp_path, "caption")
-    assert all(item.signature in str(refused.value) for item in (one, two))
-    assert "prompt='a photo of'" in str(refused.value)
+    for words in (*(store.signature for store in stores), "prompt='a photo of'"):
+        assert words in str(refused.value)
+    chosen = find_store(tmp_path, "caption", stores[1].signature[:6])
+    assert chosen.settings == stores[1].settings
 
 
-def test_the_first_digits_choose_a_run(tmp_path):
-    one, two = store_of(tmp_path, prompt=""), store_of(tmp_path, prompt="a photo of")
-    fill(one)
-    fill(two)
-    assert find_store(tmp_path, "caption", two.signature[:6]).settings == two.settings
-
-
-def test_a_run_that_is_not_there_is_refused(tmp_path):
-    fill(store_of(tmp_path))
-    with pytest.raises(ResourceError, match="no run 'ffff'"):
-        find_store(tmp_path, "caption", "ffff")
-
-
-def test_another_kind_of_run_is_not_gathered(tmp_path):
-    fill(store_of(tmp_path))
-    with pytest.raises(ResourceError, match="no blocks of 'embed'"):
-        find_store(tmp_path, "embed")
+@pytest.mark.parametrize(
+    ("run", "message"),
+    [(("caption", "ffff"), "no run 'ffff'"), (("embed",), "no blocks of 'embed'")],
+)
+def test_a_run_that_is_not_there_or_of_another_kind_is_refused(run, message, tmp_path):
+    fill(store_of(tmp_path), IDS[:3])
+    with pytest.raises(ResourceError, match=message):
+        find_store(tmp_path, *run)
 
 
 def test_changed_settings_are_refused(tmp_path):
@@ -191,13 +178,11 @@ def gathered_again(root: Path) -> tuple[list[Any], dict[str, str]]:
 
 def test_e19_a_flipped_bit_of_a_block_is_never_read_as_another_text(tmp_path):
     store, ids = store_of(tmp_path), IDS[:60]
-    store.put(Block(ids, [1] * 60, [f"a {i}" for i in ids], [None] * 60))
+    store.put(block_for(ids))
     path = store._path(ids)
     content, read = path.read_bytes(), 0
     generator = np.random.default_rng(0)
-    for place, bit in zip(
-        generator.integers(0, len(content), 300), generator.integers(0, 8, 300), strict=True
-    ):
+    for place, bit in generator.integers(0, (len(content), 8), (300, 2)).tolist():
         buffer = bytearray(content)
         buffer[place] ^= 1 << bit
         path.write_bytes(bytes(buffer))

@@ -54,33 +54,26 @@ def looked(cache: Path | None, pictures: Pictures, eyes: Eyes, **settings: objec
 
 
 @pytest.mark.parametrize("retained", [True, False])
-def test_each_row_is_what_is_seen_in_its_picture(tmp_path, retained):
+def test_each_row_is_what_is_seen_in_its_picture_in_its_precision(tmp_path, retained):
     result = looked(tmp_path if retained else None, pictures(3, 7, 3), Eyes())
     assert result.tolist() == [[[3], [6]], [[7], [14]], [[3], [6]]]
+    assert result.dtype == np.float16
 
 
-def test_half_precision_is_kept_as_it_is(tmp_path):
-    assert looked(tmp_path, pictures(3), Eyes()).dtype == np.float16
-
-
-def test_another_set_of_pictures_finds_what_it_shares(tmp_path):
-    looked(tmp_path, pictures(1, 2, 3), Eyes())
+@pytest.mark.parametrize(
+    ("first", "then", "settings", "looked_at"),
+    [
+        ((1, 2, 3), (4, 3, 2), {}, [4]),
+        ((1,), (5, 5, 5), {}, [5]),
+        ((1,), (1,), {"version": 2}, [1]),
+    ],
+    ids=["others share what they can", "twice the same", "other settings"],
+)
+def test_a_picture_is_looked_at_once(first, then, settings, looked_at, tmp_path):
+    looked(tmp_path, pictures(*first), Eyes())
     eyes = Eyes()
-    looked(tmp_path, pictures(4, 3, 2), eyes)
-    assert eyes.shades == [4]
-
-
-def test_a_picture_that_stands_twice_is_seen_once(tmp_path):
-    eyes = Eyes()
-    looked(tmp_path, pictures(5, 5, 5), eyes)
-    assert eyes.shades == [5]
-
-
-def test_other_settings_see_anew(tmp_path):
-    looked(tmp_path, pictures(1), Eyes())
-    eyes = Eyes()
-    looked(tmp_path, pictures(1), eyes, version=2)
-    assert eyes.shades == [1]
+    looked(tmp_path, pictures(*then), eyes, **settings)
+    assert eyes.shades == looked_at
 
 
 def test_a_killed_job_goes_on_where_it_was(tmp_path):

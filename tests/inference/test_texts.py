@@ -46,14 +46,10 @@ def never() -> Lengths:
     raise AssertionError("the model was loaded")
 
 
-def test_vectors_come_back_in_the_order_of_the_texts(store, model):
-    embed_missing(TEXTS, store, lambda: model)
-    np.testing.assert_array_equal(vectors_from(TEXTS, store), Lengths().embed(TEXTS))
-
-
-def test_repeated_texts_are_embedded_once(store, model):
+def test_repeated_texts_are_embedded_once_and_come_back_in_the_order_of_the_texts(store, model):
     embed_missing([*TEXTS, *TEXTS], store, lambda: model)
     assert sorted(model.embedded) == sorted(TEXTS)
+    np.testing.assert_array_equal(vectors_from(TEXTS, store), Lengths().embed(TEXTS))
 
 
 def test_what_is_there_is_not_embedded_again(store, model):
@@ -66,6 +62,7 @@ def test_what_is_there_is_not_embedded_again(store, model):
 def test_where_nothing_is_missing_the_model_is_not_loaded(store, model):
     embed_missing(TEXTS, store, lambda: model)
     assert embed_missing(TEXTS[5:], store, never) == Embedded(reused=35, cut=4)
+    assert embed_missing([], store, never) == Embedded()
 
 
 def test_texts_that_were_cut_are_counted_every_time(store, model):
@@ -73,10 +70,6 @@ def test_texts_that_were_cut_are_counted_every_time(store, model):
         embed_missing(item, store, lambda: model).cut for item in (TEXTS[:20], TEXTS, TEXTS[:9])
     ]
     assert took == [2, 4, 1]
-
-
-def test_no_texts_need_no_model(store):
-    assert embed_missing([], store, never) == Embedded()
 
 
 def test_a_killed_task_is_resumed(store, model):
@@ -115,15 +108,11 @@ def test_e19_a_damaged_block_is_embedded_again(store, model):
     np.testing.assert_array_equal(vectors_from(TEXTS, store), Lengths().embed(TEXTS))
 
 
-def test_another_model_keeps_its_own(store, model):
+def test_another_model_keeps_its_own_with_its_settings_in_the_clear(store, model):
     embed_missing(TEXTS, store, Lengths)
     other = BlockStore(store.root, {"files": {"a": "c"}}, "another")
     assert embed_missing(TEXTS, other, lambda: model).fresh == len(TEXTS)
-
-
-def test_the_settings_lie_beside_the_vectors_in_the_clear(store, model):
-    embed_missing(TEXTS, store, lambda: model)
-    assert '"a model"' in (store.folder / "settings.json").read_text()
+    assert '"another"' in (other.folder / "settings.json").read_text()
 
 
 def test_vectors_that_are_not_there_are_an_error(store, model):

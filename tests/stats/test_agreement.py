@@ -9,42 +9,29 @@ from bias_pipeline.datasets.label_values import agreement
 from bias_pipeline.stats.raters import answer_counts, fleiss, krippendorff, with_interval
 
 # Four observers, twelve units, five values; 0 for a missing one (Krippendorff 2011, section E).
-OBSERVERS = np.array(
-    [
-        [1, 2, 3, 3, 2, 1, 4, 1, 2, 0, 0, 0],
-        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, 0, 3],
-        [0, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, 0],
-        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, 0],
-    ]
-)
+OBSERVERS = np.array([
+    [1, 2, 3, 3, 2, 1, 4, 1, 2, 0, 0, 0], [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, 0, 3],
+    [0, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, 0], [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, 0],
+])  # fmt: skip
 COUNTS = np.array([[(unit == value).sum() for value in range(1, 6)] for unit in OBSERVERS.T])
 # Fourteen raters, ten subjects, five categories.
-SUBJECTS = np.array(
+SUBJECTS = np.array([
+    [0, 0, 0, 0, 14], [0, 2, 6, 4, 2], [0, 0, 3, 5, 6], [0, 3, 9, 2, 0], [2, 2, 8, 1, 1],
+    [7, 7, 0, 0, 0], [3, 2, 6, 3, 0], [2, 5, 3, 2, 2], [6, 5, 2, 1, 0], [0, 2, 2, 3, 7],
+])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("agreement", "expected"),
     [
-        [0, 0, 0, 0, 14],
-        [0, 2, 6, 4, 2],
-        [0, 0, 3, 5, 6],
-        [0, 3, 9, 2, 0],
-        [2, 2, 8, 1, 1],
-        [7, 7, 0, 0, 0],
-        [3, 2, 6, 3, 0],
-        [2, 5, 3, 2, 2],
-        [6, 5, 2, 1, 0],
-        [0, 2, 2, 3, 7],
-    ]
+        (krippendorff(COUNTS), 0.743),
+        (krippendorff(COUNTS, ordinal=True), 0.815),
+        (fleiss(SUBJECTS), 0.210),
+    ],
+    ids=["alpha of names", "alpha of ranks", "kappa"],
 )
-
-
-def test_alpha_of_names_is_that_of_the_worked_example():
-    assert krippendorff(COUNTS) == pytest.approx(0.743, abs=5e-4)
-
-
-def test_alpha_of_ranks_is_that_of_the_worked_example():
-    assert krippendorff(COUNTS, ordinal=True) == pytest.approx(0.815, abs=5e-4)
-
-
-def test_kappa_is_that_of_the_worked_example():
-    assert fleiss(SUBJECTS) == pytest.approx(0.210, abs=5e-4)
+def test_agreement_is_that_of_the_worked_example(agreement, expected):
+    assert agreement == pytest.approx(expected, abs=5e-4)
 
 
 def test_kappa_is_that_of_labels():
@@ -96,7 +83,5 @@ def test_intervals_cover_what_raters_of_known_agreement_have():
 
 
 def test_one_image_has_no_interval():
-    value, low, high = with_interval(np.array([[2, 1]]), krippendorff)
-    assert math.isfinite(value)
-    assert math.isnan(low)
-    assert math.isnan(high)
+    interval = with_interval(np.array([[2, 1]]), krippendorff)
+    assert list(map(math.isnan, interval)) == [False, True, True]

@@ -44,34 +44,23 @@ def one_sided(tables: list[ScoreTable], **options: object) -> object:
     return Bootstrap(**options).estimate(tables, {"x": lambda values: values})["x"]
 
 
-def test_the_value_is_the_mean_over_seeds():
-    built_predictions = predictions([0.9, 0.5])
-    expected = np.mean([(p[:, 0] > 0.5).mean() for _, _, p in built_predictions])
-    assert one_sided([ScoreTable.of([built_predictions], Accuracy())]).value == pytest.approx(
-        expected
-    )
+def test_value_and_deviation_are_those_of_the_seeds():
+    built_predictions = predictions([0.9, 0.5, 0.7])
+    per_seed = [(p[:, 0] > 0.5).mean() for _, _, p in built_predictions]
+    result = one_sided([ScoreTable.of([built_predictions], Accuracy())])
+    assert result.value == pytest.approx(np.mean(per_seed))
+    assert result.seed_std == pytest.approx(np.std(per_seed, ddof=1))
 
 
-def test_seed_std_is_the_sample_deviation_of_seeds():
-    built_table = table([0.9, 0.5, 0.7])
-    assert one_sided([built_table]).seed_std == pytest.approx(built_table.per_seed().std(ddof=1))
-
-
-def test_image_std_matches_the_textbook_for_one_attacker():
+def test_image_std_matches_the_textbook_for_one_attacker_without_a_seed_deviation():
     result = one_sided([table([0.7], n=400)], resamples=4000)
     assert result.image_std == pytest.approx(math.sqrt(0.7 * 0.3 / 400), rel=0.08)
+    assert math.isnan(result.seed_std)
 
 
-def test_one_seed_has_no_seed_deviation():
-    assert math.isnan(one_sided([table([0.7])]).seed_std)
-
-
-def test_equal_settings_give_equal_intervals():
-    assert one_sided([table([0.7, 0.8])]) == one_sided([table([0.7, 0.8])])
-
-
-def test_batches_do_not_change_the_bootstrap(monkeypatch):
+def test_equal_settings_give_equal_intervals_whatever_the_batches(monkeypatch):
     whole = one_sided([table([0.7, 0.8])])
+    assert one_sided([table([0.7, 0.8])]) == whole
     monkeypatch.setattr("bias_pipeline.stats.bootstrap._BATCH_BYTES", 8 * 200 * 7)
     assert one_sided([table([0.7, 0.8])]).image_std == pytest.approx(whole.image_std)
 
@@ -109,13 +98,9 @@ def test_images_are_drawn_independently():
     assert abs(off_diagonal).max() < 5 / math.sqrt(4000)
 
 
-def test_the_weight_of_an_image_does_not_depend_on_the_others():
+def test_the_weight_of_an_image_depends_on_the_seed_and_not_on_the_others():
     keys = hash_ids(map(str, range(100)))
     assert (weights(keys)[:, 40:] == weights(keys[40:])).all()
-
-
-def test_another_seed_draws_other_weights():
-    keys = hash_ids(map(str, range(100)))
     assert (weights(keys, seed=0) != weights(keys, seed=1)).any()
 
 
@@ -126,15 +111,8 @@ def test_both_sides_are_resampled_together():
 
 
 def test_the_link_is_applied_to_means_not_to_guesses():
-    built_predictions = predictions([0.7])
-    probs = tuple(np.clip(p, 0.2, 0.8) for p in built_predictions.probs)
-    soft = Predictions(
-        built_predictions.name,
-        built_predictions.seeds,
-        built_predictions.images,
-        built_predictions.truth,
-        probs,
-    )
+    sure = predictions([0.7])
+    soft = replace(sure, probs=tuple(np.clip(p, 0.2, 0.8) for p in sure.probs))
     loss = InverseCrossEntropy().per_guess(soft.probs[0], soft.truth[0])
     result = one_sided([ScoreTable.of([soft], InverseCrossEntropy())])
     assert result.value == pytest.approx(1 / loss.mean())
@@ -183,25 +161,22 @@ def test_unsteady_attackers_raise_p():
     assert against(summary(unsteady), 0.0).p_value > against(summary(steady_ones), 0.0).p_value
 
 
-def test_a_clear_difference_has_a_small_p():
-    assert against(drawn(0.5), 0.0).p_value < 0.01
-
-
-def test_what_never_varies_and_is_neutral_has_p_one():
-    assert against(summary(Draws(np.zeros(3), np.zeros((9, 3)))), 0.0).p_value == 1
-
-
-def test_a_relation_of_no_value_has_no_p():
-    nothing = summary(Draws(np.full(3, np.nan), np.full((9, 3), np.nan)))
-    assert math.isnan(against(nothing, 0.0).p_value)
-
-
-def test_one_seed_has_no_p():
-    assert math.isnan(against(drawn(0.5, n_seeds=1), 0.0).p_value)
-
-
-def test_a_count_has_a_p_though_it_has_no_seeds():
-    assert against(drawn(0.5, n_seeds=1, trained=False), 0.0).p_value < 0.01
+@pytest.mark.parametrize(
+    ("estimate", "p_value"),
+    [
+        (drawn(0.5), pytest.approx(0, abs=0.01)),
+        (drawn(0.5, n_seeds=1), pytest.approx(math.nan, nan_ok=True)),
+        (drawn(0.5, n_seeds=1, trained=False), pytest.approx(0, abs=0.01)),
+        (summary(Draws(np.zeros(3), np.zeros((9, 3)))), 1),
+        (
+            summary(Draws(np.full(3, np.nan), np.full((9, 3), np.nan))),
+            pytest.approx(math.nan, nan_ok=True),
+        ),
+    ],
+    ids=["a clear difference", "one seed", "a count", "what never varies", "no value"],
+)
+def test_p_against_a_neutral_value(estimate, p_value):
+    assert against(estimate, 0.0).p_value == p_value
 
 
 def test_one_seed_has_a_wider_interval_than_its_images_give():
@@ -224,18 +199,12 @@ def test_interval_and_p_agree(neutral, seed, n_seeds, trained):
 INFLATED = Draws(np.array([0.2]), np.array([[0.21], [0.23], [0.25]]), trained=False)
 
 
-def test_what_resampling_adds_to_a_count_is_taken_off_twice():
-    assert summary(INFLATED).corrected == pytest.approx(0.14)
-
-
-def test_the_interval_of_a_count_reaches_beyond_its_value_and_the_corrected_one():
+def test_what_resampling_adds_to_a_count_is_taken_off_twice_and_the_interval_reaches_beyond_both():
     interval = summary(INFLATED)
     half = 1.96 * interval.image_std
+    assert interval.corrected == pytest.approx(0.14)
     assert (interval.ci_low, interval.ci_high) == pytest.approx((0.14 - half, 0.2 + half), rel=1e-3)
-
-
-def test_attackers_scores_are_taken_as_they_are():
-    assert summary(replace(INFLATED, trained=True)).corrected == 0.2
+    assert summary(replace(INFLATED, trained=True)).corrected == 0.2  # of attackers as it is
 
 
 @given(shift=st.floats(-1, 1))
@@ -264,13 +233,12 @@ def test_the_interval_covers_what_noise_makes_larger():
     assert scipy_stats.binomtest(covered, 200, 0.95, alternative="less").pvalue > 0.01
 
 
-def test_a_resampling_without_a_test_image_leaves_an_interval():
-    draws = Draws(np.array([0.1, 0.3]), np.array([[0.1, np.nan], [0.2, 0.3], [0.1, 0.4]]))
-    result = steady(summary(draws), 0.95)
+def test_a_resampling_without_a_test_image_leaves_an_interval_and_whole_draws_are_left_alone():
+    cut, whole = (
+        summary(Draws(np.array([0.1, 0.3]), np.array([[0.1, first], [0.2, 0.3], [0.1, 0.4]])))
+        for first in (np.nan, 0.2)
+    )
+    result = steady(cut, 0.95)
     assert math.isfinite(result.ci_low)
     assert result.value == pytest.approx(0.2)
-
-
-def test_whole_draws_are_left_alone():
-    built_summary = summary(Draws(np.array([0.1, 0.3]), np.array([[0.1, 0.2], [0.2, 0.3]])))
-    assert steady(built_summary, 0.95) is built_summary
+    assert steady(whole, 0.95) is whole

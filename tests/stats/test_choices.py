@@ -18,22 +18,15 @@ def estimate(value: float, spread: float = 0.01) -> Estimate:
 
 
 def test_one_choice_changes_no_interval():
-    built_estimate = estimate(0.2)
-    mean = mean_over_choices([built_estimate], 0.95)
-    assert (mean.value, mean.ci_low, mean.ci_high) == (
-        built_estimate.value,
-        built_estimate.ci_low,
-        built_estimate.ci_high,
-    )
+    one = estimate(0.2)
+    mean = mean_over_choices([one], 0.95)
+    assert (mean.value, mean.ci_low, mean.ci_high) == (one.value, one.ci_low, one.ci_high)
 
 
 def test_choices_that_agree_add_nothing():
-    built_estimate = estimate(0.2)
-    mean = mean_over_choices([built_estimate, built_estimate, built_estimate], 0.95)
-    assert (mean.choice_std, mean.error) == (
-        0.0,
-        pytest.approx(built_estimate.error),
-    )
+    one = estimate(0.2)
+    mean = mean_over_choices([one] * 3, 0.95)
+    assert (mean.choice_std, mean.error) == (0.0, pytest.approx(one.error))
 
 
 def test_the_variance_of_choices_is_added():
@@ -65,8 +58,6 @@ def test_p_is_that_of_the_wider_interval():
 
 
 def test_without_draws_what_the_choice_leaves_alone_stays():
-    nan = math.nan
-    estimate = Estimate(0.1, 0.02, nan, nan, nan, nan, 3)
-    other = Estimate(0.2, 0.03, nan, nan, nan, nan, 3)
-    assert mean_over_choices([estimate, estimate], 0.95).seed_std == 0.02
-    assert math.isnan(mean_over_choices([estimate, other], 0.95).seed_std)
+    one, other = (Estimate(*pair, *[math.nan] * 4, 3) for pair in ((0.1, 0.02), (0.2, 0.03)))
+    assert mean_over_choices([one, one], 0.95).seed_std == 0.02
+    assert math.isnan(mean_over_choices([one, other], 0.95).seed_std)
