@@ -11,26 +11,28 @@ SCENES = "bias_pipeline.datasets.scenes.dataset.ScenesDataset"
 FACES = "bias_pipeline.datasets.people.FairFaceDataset"
 
 
-def test_scenes_have_one_of_their_own():
-    assert Clip(SCENES).named == ""
+@pytest.mark.parametrize(
+    ("clip", "named"),
+    [
+        (Clip(SCENES), ""),  # one of their own
+        (Clip(FACES), "openai/clip-vit-base-patch32"),
+        (Clip(SCENES, model="mine"), "mine"),
+    ],
+)
+def test_which_model_it_is(clip, named):
+    assert clip.named == named
 
 
-def test_other_data_sets_take_a_published_one():
-    assert Clip(FACES).named == "openai/clip-vit-base-patch32"
-
-
-def test_a_model_that_is_named_is_taken_for_scenes_too():
-    assert Clip(SCENES, model="mine").named == "mine"
-
-
-def test_one_that_is_absent_is_refused_with_the_command_that_fetches_it():
-    with pytest.raises(AbsentModelError, match=r"models prefetch nobody/clip"):
-        Clip(FACES, model="nobody/clip").require()
-
-
-def test_one_that_is_fitted_needs_somewhere_to_be_kept():
-    with pytest.raises(UsageError, match=r"encoder\.cache=null"):
-        Clip(SCENES).require()
+@pytest.mark.parametrize(
+    ("clip", "error", "message"),
+    [
+        (Clip(FACES, model="nobody/clip"), AbsentModelError, "models prefetch nobody/clip"),
+        (Clip(SCENES), UsageError, r"encoder\.cache=null"),  # nowhere to keep the fitted one
+    ],
+)
+def test_what_cannot_be_had_is_refused(clip, error, message):
+    with pytest.raises(error, match=message):
+        clip.require()
 
 
 def content(**settings: object) -> object:
@@ -43,18 +45,10 @@ def test_where_a_model_lies_plays_no_part(tmp_path):
     assert content(model=str(moved)) == content(model=str(tiny_clip()))
 
 
-def test_the_data_set_plays_no_part_where_a_model_is_named():
+def test_data_set_and_association_play_no_part_where_a_model_is_named():
     named = str(tiny_clip())
-    assert content(model=named) == content(model=named, dataset=FACES)
-
-
-def test_another_association_is_another_model():
+    assert content(model=named) == content(model=named, dataset=FACES, association=0.2)
     assert content(association=0.2) != content(association=0.3)
-
-
-def test_an_association_plays_no_part_where_a_model_is_named():
-    named = str(tiny_clip())
-    assert content(model=named, association=0.2) == content(model=named)
 
 
 def test_attackers_learn_from_its_texts(tmp_path):

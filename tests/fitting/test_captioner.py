@@ -1,6 +1,7 @@
 """A captioner that is fitted: what it learns from, that it learns, and in how many processes."""
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,9 @@ ENCODERS: dict[str, Any] = {
 }
 
 
-def corpus(n_images: int = N) -> Corpus:
-    return compose.cell([f"dataset.n_images={n_images}", "captioner=faithful"]).corpus()
+@cache
+def corpus() -> Corpus:
+    return compose.cell([f"dataset.n_images={N}", "captioner=faithful"]).corpus()
 
 
 def lesson(kind: str = "sat", epochs: int = 2, side: str = "model", **settings: Any) -> Lesson:
@@ -95,57 +97,53 @@ def test_it_learns(kind, tmp_path):
     assert losses[-1] < 0.7 * losses[0]
 
 
-def test_the_same_seed_gives_the_same_weights(tmp_path):
-    for name in "ab":
-        fit_captioner(lesson(), tmp_path / name, {})
-    one, other = ((tmp_path / name / "model.safetensors").read_bytes() for name in "ab")
-    assert one == other
+def test_the_seed_decides_the_weights_and_the_card_says_what_they_were_fitted_to(tmp_path):
+    once = lesson(epochs=1)
+    for name, training in (("one", once), ("again", once), ("other", replace(once, seed=1))):
+        fit_captioner(training, tmp_path / name, {"data": "scenes"})
+    one, again, other = (
+        (tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "again", "other")
+    )
+    assert one == again != other
+    assert '"data": "scenes"' in (tmp_path / "one" / "README.md").read_text()
 
 
-def test_another_seed_gives_other_weights(tmp_path):
-    fit_captioner(lesson(), tmp_path / "a", {})
-    fit_captioner(replace(lesson(), seed=1), tmp_path / "b", {})
-    one, other = ((tmp_path / name / "model.safetensors").read_bytes() for name in "ab")
-    assert one != other
-
-
-def test_it_learns_all_of_peoples_captions(tmp_path):
+def test_it_learns_all_of_peoples_captions():
     training = lesson(side="human", epochs=1)
     assert (len(training.captions), len(training.images.captions)) == (5 * N, N)
 
 
-def test_images_without_a_picture_are_left_out():
+def with_pictures(every: int) -> Corpus:
+    """Of every few images alone; of none for 0."""
     whole = corpus()
     assert whole.pictures is not None
-    files = tuple(None if row % 3 else shorter for row, shorter in enumerate(whole.pictures.files))
-    some = replace(whole, pictures=replace(whole.pictures, files=files))
-    shorter = Lesson.of("sat", lesson().recipe, some, "model", 0)
+    files = enumerate(whole.pictures.files)
+    kept_files = tuple(file if every and row % every == 0 else None for row, file in files)
+    return replace(whole, pictures=replace(whole.pictures, files=kept_files))
+
+
+def test_images_without_a_picture_are_left_out():
+    shorter = Lesson.of("sat", lesson().recipe, with_pictures(3), "model", 0)
     assert shorter.images.pictures is not None
     assert len(shorter.captions) == N // 3 == int(shorter.images.pictures.present.sum())
 
 
-def test_without_pictures_it_is_refused():
-    with pytest.raises(NotApplicableError, match="has no pictures"):
-        Lesson.of("sat", lesson().recipe, replace(corpus(), pictures=None), "model", 0)
-
-
-def test_without_any_caption_it_is_refused():
-    whole = corpus()
-    assert whole.pictures is not None
-    none = replace(whole.pictures, files=(None,) * N)
-    with pytest.raises(DataError, match="no caption has both"):
-        Lesson.of("sat", lesson().recipe, replace(whole, pictures=none), "model", 0)
+@pytest.mark.parametrize(
+    ("taught", "error", "message"),
+    [
+        (lambda: replace(corpus(), pictures=None), NotApplicableError, "has no pictures"),
+        (lambda: with_pictures(0), DataError, "no caption has both"),
+    ],
+)
+def test_without_pictures_it_is_refused(taught, error, message):
+    with pytest.raises(error, match=message):
+        Lesson.of("sat", lesson().recipe, taught(), "model", 0)
 
 
 def test_a_folder_that_is_there_is_left_alone(tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(ResourceError, match="already exists"):
         fit_captioner(lesson(), tmp_path, {})
-
-
-def test_the_card_says_what_it_was_fitted_to(tmp_path):
-    fit_captioner(lesson(epochs=1), tmp_path / "mine", {"data": "scenes"})
-    assert '"data": "scenes"' in (tmp_path / "mine" / "README.md").read_text()
 
 
 @pytest.mark.slow
@@ -173,8 +171,8 @@ def test_kill_9_costs_no_weight(devices, tmp_path):
     arguments = (tmp_path / "a", tmp_path / "killed", devices)
     kill_after_a_checkpoint("tests.fitting.test_captioner.fit", arguments, tmp_path / "a")
     assert not (tmp_path / "killed").exists()
-    for cache, name in (("a", "again"), ("b", "whole")):
-        fit(tmp_path / cache, tmp_path / name, devices)
+    for place, name in (("a", "again"), ("b", "whole")):
+        fit(tmp_path / place, tmp_path / name, devices)
     again, whole = ((tmp_path / n / "model.safetensors").read_bytes() for n in ("again", "whole"))
     assert again == whole
 

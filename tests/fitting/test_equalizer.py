@@ -45,25 +45,22 @@ def loss(captions: list[list[int]], weights: EqualizerWeights, can_hide: list[bo
     return float(learner.loss(tokens, shows=whole, **hidden) - words_alone)
 
 
-def test_the_confusion_loss_is_how_far_the_groups_differ_with_people_hidden():
-    only = EqualizerWeights(confusion=10.0, confident=0.0)
-    captions = [[7, 4], [7, 7, 7], [6, 6, 5], [7]]  # four words that name a group
-    assert loss(captions, only, [True] * 4) == pytest.approx(10 * 4 * 0.3 / 4)
+CONFUSION = EqualizerWeights(confusion=10.0, confident=0.0)  # how far the groups differ, hidden
+CONFIDENT = EqualizerWeights(confusion=0.0, confident=2.0)  # the other group over the captions'
 
 
-def test_the_confident_loss_is_the_other_group_over_the_captions():
-    only = EqualizerWeights(confusion=0.0, confident=2.0)
-    captions = [[7, 4], [6]]
-    assert loss(captions, only, [True] * 2) == pytest.approx(2 * (0.1 / 0.5 + 0.5 / 0.1) / 2, 1e-3)
-
-
-def test_a_picture_whose_people_cannot_be_hidden_adds_no_confusion():
-    only = EqualizerWeights(confusion=10.0, confident=0.0)
-    assert loss([[4], [6]], only, [False, True]) == pytest.approx(10 * 0.3 / 2)
-
-
-def test_captions_that_name_no_group_add_nothing():
-    assert loss([[7], [7, 7]], EqualizerWeights(), [True] * 2) == pytest.approx(0, abs=1e-6)
+@pytest.mark.parametrize(
+    ("weights", "captions", "can_hide", "expected", "rel"),
+    [
+        (CONFUSION, [[7, 4], [7, 7, 7], [6, 6, 5], [7]], [True] * 4, 10 * 4 * 0.3 / 4, 1e-6),
+        (CONFUSION, [[4], [6]], [False, True], 10 * 0.3 / 2, 1e-6),
+        (CONFIDENT, [[7, 4], [6]], [True] * 2, 2 * (0.1 / 0.5 + 0.5 / 0.1) / 2, 1e-3),
+        (EqualizerWeights(), [[7], [7, 7]], [True] * 2, 0, 1e-6),
+    ],
+    ids=["four words name a group", "people that cannot be hidden", "confident", "no group"],
+)
+def test_the_losses_by_hand(weights, captions, can_hide, expected, rel):
+    assert loss(captions, weights, can_hide) == pytest.approx(expected, rel=rel, abs=1e-6)
 
 
 def test_each_caption_comes_with_its_picture_twice():
