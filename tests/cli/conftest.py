@@ -1,11 +1,15 @@
 """The door, within the test's own process and folder."""
 
+import contextlib
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from bias_pipeline.commands.main import main
-from tests.cli.commands import Run
+from tests.cli.commands import SMALL, Run, results
 from tests.tiny_models import write_blip, write_clip, write_pair
 
 
@@ -20,6 +24,52 @@ def run(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.M
         return code, printed.out + printed.err
 
     return command
+
+
+@pytest.fixture
+def ok(run: Run) -> Callable[..., str]:
+    """Run a command that ends well; returns what was printed."""
+
+    def command(*words: str) -> str:
+        code, printed = run(*words)
+        assert code == 0, printed
+        return printed
+
+    return command
+
+
+@pytest.fixture
+def fails(run: Run) -> Callable[..., str]:
+    """Run a command that ends with a code, and without a traceback; returns what was printed."""
+
+    def command(code: int, *words: str) -> str:
+        ended, printed = run(*words)
+        assert (ended, "Traceback" in printed) == (code, False), printed
+        return printed
+
+    return command
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run of ``SMALL``, to be read and not changed."""
+
+    folder: Path  # that it ran in
+    printed: str
+
+    @property
+    def result(self) -> Path:
+        (path,) = results(self.folder)
+        return path
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    """The run folder and the words of one small cell."""
+    folder, printed = tmp_path_factory.mktemp("finished"), io.StringIO()
+    with contextlib.chdir(folder), contextlib.redirect_stdout(printed):
+        assert main(SMALL) == 0
+    return Finished(folder, printed.getvalue())
 
 
 @pytest.fixture(scope="session")

@@ -129,20 +129,19 @@ def _no_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_no_slurm")
 @pytest.mark.parametrize("word", ["cluster=slurm", "hydra/launcher=submitit_slurm"])
-def test_no_slurm_is_said_before_anything_is_written(run, tmp_path, word):
-    code, text = run(*SMALL, word)
-    assert (code, "there is no Slurm here" in text) == (5, True), text
+def test_no_slurm_is_said_before_anything_is_written(fails, tmp_path, word):
+    assert "there is no Slurm here" in fails(5, *SMALL, word)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("word", ["tasks_per_node=2", "nodes=2"])
-def test_a_cell_is_one_task(run, word):
-    code, text = run(*SMALL, "hydra/launcher=submitit_local", f"hydra.launcher.{word}")
-    assert (code, "each task would run the same cell" in text) == (2, True), text
+def test_a_cell_is_one_task(fails, word):
+    assert "each task would run the same cell" in fails(
+        2, *SMALL, "hydra/launcher=submitit_local", f"hydra.launcher.{word}"
+    )
 
 
 @pytest.mark.slow
-def test_jobs_of_submitit_on_this_machine_give_results(run, tmp_path):
-    code, text = run(*SMALL, "hydra/launcher=submitit_local", "captioner=faithful,terse")
-    assert code == 0, text
+def test_jobs_of_submitit_on_this_machine_give_results(ok, tmp_path):
+    ok(*SMALL, "hydra/launcher=submitit_local", "captioner=faithful,terse")
     assert len(results(tmp_path)) == 2

@@ -29,9 +29,8 @@ def written(folder: Path, name: str) -> str:
     return path.read_text()
 
 
-def test_a_job_is_a_line_of_overrides(run, sbatch, tmp_path):
-    code, printed = run("submit", *SMALL, "captioner=faithful,terse", "seeds=[0],[12]")
-    assert code == 0, printed
+def test_a_job_is_a_line_of_overrides(ok, sbatch, tmp_path):
+    ok("submit", *SMALL, "captioner=faithful,terse", "seeds=[0],[12]")
     lines = [shlex.split(line) for line in written(tmp_path, "jobs.txt").splitlines()]
     assert [line[-2:] for line in lines] == [
         [f"captioner={captioner}", f"seeds=[{seed}]"]
@@ -40,13 +39,12 @@ def test_a_job_is_a_line_of_overrides(run, sbatch, tmp_path):
     ]
 
 
-def test_a_job_is_told_of_the_users_own_configuration(run, sbatch, tmp_path):
+def test_a_job_is_told_of_the_users_own_configuration(ok, sbatch, tmp_path):
     folder = tmp_path / "my own"
     (folder / "experiment").mkdir(parents=True)
     (folder / "experiment" / "one.yaml").write_text("# @package _global_\n# One seed.\nseeds: 1\n")
     words = ("--config-dir", "my own", "experiment=one", "captioner=faithful,terse")
-    code, printed = run("submit", *words)
-    assert code == 0, printed
+    ok("submit", *words)
     lines = [shlex.split(line) for line in written(tmp_path, "jobs.txt").splitlines()]
     assert [line[:4] for line in lines] == [
         ["run", "--config-dir", str(folder), "experiment=one"]
@@ -60,10 +58,9 @@ def test_how_to_submit_is_for_slurm_alone(run, sbatch, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["embed", "caption", "data detect"])
-def test_a_job_is_a_share_of_the_images(name, run, sbatch, tmp_path):
+def test_a_job_is_a_share_of_the_images(name, ok, sbatch, tmp_path):
     words = ("submit", *name.split(), "my photos", "--model", "m", "--out", "o", "--shards", "3")
-    code, printed = run(*words, "hydra.launcher.timeout_min=7")
-    assert code == 0, printed
+    printed = ok(*words, "hydra.launcher.timeout_min=7")
     lines = [shlex.split(line) for line in written(tmp_path, "jobs.txt").splitlines()]
     command = [*name.split(), "my photos", "--model", "m", "--out", "o", "--shard"]
     assert lines == [[*command, f"{number}/3"] for number in range(3)]
@@ -98,15 +95,13 @@ def test_large_sweeps_are_several_arrays(run, sbatch, tmp_path, monkeypatch):
     assert "SLURM_ARRAY_TASK_ID + 3" in written(tmp_path, "array_2.sh")
 
 
-def test_without_slurm_it_ends_with_5(run, monkeypatch):
+def test_without_slurm_it_ends_with_5(fails, monkeypatch):
     monkeypatch.setattr("bias_pipeline.sweeps.slurm.shutil.which", lambda _: None)
-    code, printed = run("submit", *SMALL)
-    assert (code, "sbatch is absent" in printed) == (5, True)
+    assert "sbatch is absent" in fails(5, "submit", *SMALL)
 
 
-def test_another_launcher_is_refused(run):
-    code, printed = run("submit", *SMALL, "hydra/launcher=submitit_local")
-    assert (code, "submit needs Slurm" in printed) == (2, True)
+def test_another_launcher_is_refused(fails):
+    assert "submit needs Slurm" in fails(2, "submit", *SMALL, "hydra/launcher=submitit_local")
 
 
 def test_a_job_that_does_not_compose_is_refused_before_any_runs(run, sbatch):

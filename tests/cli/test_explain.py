@@ -19,11 +19,11 @@ def model(tmp_path: Path) -> str:
     return str(write(tmp_path / "sat", "sat"))
 
 
-def test_a_row_an_image_and_pictures_of_the_first_maps(model, run):
+def test_a_row_an_image_and_pictures_of_the_first_maps(model, ok):
     words = ("--model", model, "--out", "maps", "--pictures", "2", "--maps")
-    code, output = run("explain", "gradcam", *SCENES, *words)
-    assert code == 0, output
-    assert "12 pictures, layer seeing (Grad-CAM, 8 x 8)" in output
+    assert "12 pictures, layer seeing (Grad-CAM, 8 x 8)" in ok(
+        "explain", "gradcam", *SCENES, *words
+    )
     table = pd.read_parquet("maps/attribution.parquet")
     assert len(table) == table["image_id"].nunique() == 12
     assert {"image_id", "word", "attribution_score"} <= set(table.columns)
@@ -33,7 +33,7 @@ def test_a_row_an_image_and_pictures_of_the_first_maps(model, run):
     assert json.loads(Path("maps/settings.json").read_text())["words"] == "gender"
 
 
-def test_captions_are_those_of_caption(model, run):
+def test_captions_are_those_of_caption(model, run, ok):
     assert run("data", "draw", "--out", "drawn", "--n-images", "6", "--side", "32")[0] == 0
     assert run("caption", "drawn/images", "--model", model, "--out", "written")[0] == 0
     assert run("caption", "--gather", "written", "--no-strict")[0] == 0
@@ -44,8 +44,7 @@ def test_captions_are_those_of_caption(model, run):
         *(f"dataset.captions={notes}/captions.json", f"dataset.instances={notes}/instances.json"),
         "captioner=drawn/captioners/amplifier.json",
     )
-    code, output = run("explain", "gradcam", *data, "--model", model, "--out", "maps")
-    assert code == 0, output
+    ok("explain", "gradcam", *data, "--model", model, "--out", "maps")
     table = pd.read_parquet("maps/attribution.parquet").set_index("image_id")["caption"]
     assert {str(row["image_id"]): row["caption"] for row in captions} == table.to_dict()
 
@@ -64,18 +63,18 @@ def test_masked_pictures_have_other_maps_and_the_same_masks(run, tmp_path):
     assert not np.allclose(scores, masked_scores, equal_nan=True)
 
 
-def test_captioners_without_gradients_are_refused(run, tmp_path):
+def test_captioners_without_gradients_are_refused(fails, tmp_path):
     (tmp_path / "model.gguf").write_bytes(b"GGUF")
-    code, output = run("explain", "gradcam", "--model", str(tmp_path / "model.gguf"), "--out", "a")
-    assert code == 2
-    assert "a GGUF file is read by a runtime without gradients" in output
+    assert "a GGUF file is read by a runtime without gradients" in fails(
+        2, "explain", "gradcam", "--model", str(tmp_path / "model.gguf"), "--out", "a"
+    )
     words = ("--model", "x", "--server", "http://localhost", "--out", "a")
-    code, output = run("explain", "gradcam", *words)
-    assert code == 2
-    assert "a model behind a server gives captions and no gradients" in output
+    assert "a model behind a server gives captions and no gradients" in fails(
+        2, "explain", "gradcam", *words
+    )
 
 
-def test_photos_of_another_shape_than_their_masks_are_refused(model, run):
+def test_photos_of_another_shape_than_their_masks_are_refused(model, run, fails):
     assert run("data", "draw", "--out", "drawn", "--n-images", "3", "--side", "32")[0] == 0
     for path in Path("drawn/images").iterdir():
         Image.new("RGB", (64, 32)).save(path)
@@ -85,14 +84,14 @@ def test_photos_of_another_shape_than_their_masks_are_refused(model, run):
         *(f"dataset.captions={notes}/captions.json", f"dataset.instances={notes}/instances.json"),
         "captioner=drawn/captioners/amplifier.json",
     )
-    code, output = run("explain", "gradcam", *data, "--model", model, "--out", "maps")
-    assert code == 3
-    assert "another shape than 64 x 32" in output
+    assert "another shape than 64 x 32" in fails(
+        3, "explain", "gradcam", *data, "--model", model, "--out", "maps"
+    )
     assert not Path("maps").exists()
 
 
-def test_words_that_the_captioner_cannot_write_are_refused(model, run):
+def test_words_that_the_captioner_cannot_write_are_refused(model, fails):
     words = ("--model", model, "--out", "maps", "--words", "zebra,lion")
-    code, output = run("explain", "gradcam", *SCENES, *words)
-    assert code == 3
-    assert "its vocabulary has none of the words zebra, lion" in output
+    assert "its vocabulary has none of the words zebra, lion" in fails(
+        3, "explain", "gradcam", *SCENES, *words
+    )

@@ -22,10 +22,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow  # two cells with a network
-def test_scenes_are_retrieved_and_ordered_again(run, folder, tmp_path):
+def test_scenes_are_retrieved_and_ordered_again(ok, folder, tmp_path):
     words = (f"encoder.model={folder}", "metric.rerank=null,20", "metric.recall=[1]")
-    code, output = run(*SMALL, *SCENES, *words)
-    assert code == 0, output
+    output = ok(*SMALL, *SCENES, *words)
     read = [json.loads(path.read_text()) for path in results(tmp_path)]
     by_rerank = {
         item["manifest"]["config"]["rerank"]: {row["part"]: row for row in item["rows"]}
@@ -46,27 +45,26 @@ def test_without_weights_what_to_fetch_is_told_at_once(run):
     assert "encoder.model=FOLDER" in output
 
 
-def test_a_clip_does_not_judge_pairs(run):
-    code, output = run(*SMALL, *SCENES, "encoder=clip", "metric.rerank=20")
-    assert (code, "choose encoder=fiber" in output) == (2, True)
+def test_a_clip_does_not_judge_pairs(fails):
+    assert "choose encoder=fiber" in fails(2, *SMALL, *SCENES, "encoder=clip", "metric.rerank=20")
 
 
-def test_weights_that_are_cut_short_are_refused(run, folder, tmp_path):
+def test_weights_that_are_cut_short_are_refused(fails, folder, tmp_path):
     mine = tmp_path / "mine"
     mine.mkdir()
     for name in ("vocab.json", "merges.txt"):
         (mine / name).write_bytes((folder / name).read_bytes())
     whole = (folder / "fiber_pretrain.ckpt").read_bytes()
     (mine / "fiber_pretrain.ckpt").write_bytes(whole[: len(whole) // 2])
-    code, output = run(*SMALL, *SCENES, f"encoder.model={mine}")
-    assert (code, "not a file of weights, or cut short" in output) == (3, True)
+    assert "not a file of weights, or cut short" in fails(
+        3, *SMALL, *SCENES, f"encoder.model={mine}"
+    )
 
 
-def test_models_show_tells_of_its_files(run, folder):
+def test_models_show_tells_of_its_files(run, ok, folder):
     words = ("models", "show", "metric=retrieval_fairness", "encoder=fiber")
     code, output = run(*words)
     assert (code, "fetch fiber_pretrain.ckpt by hand" in output) == (5, True)
     for requested in ((*words, f"encoder.model={folder}"), ("models", "show", str(folder))):
-        code, output = run(*requested)
-        assert code == 0, output
+        output = ok(*requested)
         assert all(name in output for name in ("fiber_pretrain.ckpt", "vocab.json", "merges.txt"))

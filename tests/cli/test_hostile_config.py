@@ -138,14 +138,15 @@ def test_e11_what_a_sweeper_is_given_is_looked_at(run, evil):
     assert (code, evil.exists()) == (2, False), text
 
 
-def test_e11_a_file_of_another_kind_of_launcher_is_still_looked_at(run, tmp_path):
+def test_e11_a_file_of_another_kind_of_launcher_is_still_looked_at(fails, tmp_path):
     """The name of the file says nothing: what it makes Hydra use is what counts."""
     folder = tmp_path / "mine" / "hydra" / "launcher"
     folder.mkdir(parents=True)
     launcher = {"defaults": ["submitit_slurm"], "setup": ["touch canary"]}
     (folder / "mine.yaml").write_text(yaml.safe_dump(launcher))
-    code, text = run(*SMALL, f"--config-dir={tmp_path / 'mine'}", "hydra/launcher=mine")
-    assert (code, "hydra.launcher.setup" in text) == (2, True), text
+    assert "hydra.launcher.setup" in fails(
+        2, *SMALL, f"--config-dir={tmp_path / 'mine'}", "hydra/launcher=mine"
+    )
 
 
 LAUNCHING = [
@@ -172,22 +173,21 @@ LAUNCHING = [
 @pytest.mark.parametrize(
     ("option", "word"), [*zip(LAUNCHING, cycle([(), ("submit",)]), strict=False)]
 )
-def test_e11_a_launcher_takes_no_text_for_the_shell(run, evil, option, word, monkeypatch):
+def test_e11_a_launcher_takes_no_text_for_the_shell(fails, evil, option, word, monkeypatch):
     monkeypatch.setattr(slurm, "_sbatch", lambda _: pytest.fail("it was submitted"))
     monkeypatch.setattr(slurm, "check_slurm", lambda _: None)
-    code, text = run(*word, *SMALL, "cluster=slurm", f"++hydra.launcher.{option}")
-    assert (code, "hydra.launcher" in text, "Traceback" in text) == (2, True, False), text
+    assert "hydra.launcher" in fails(
+        2, *word, *SMALL, "cluster=slurm", f"++hydra.launcher.{option}"
+    )
 
 
-def test_a_launcher_that_is_not_needed_names_what_is(run):
+def test_a_launcher_that_is_not_needed_names_what_is(fails):
     pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
-    code, text = run(*SMALL, "hydra/launcher=joblib")
-    assert (code, "processes=4" in text) == (2, True), text
+    assert "processes=4" in fails(2, *SMALL, "hydra/launcher=joblib")
 
 
-def test_e11_a_folder_of_outputs_is_one_line_of_a_script(run):
-    code, text = run("submit", *SMALL, "paths.outputs='a\ntouch canary'")
-    assert (code, "paths.outputs" in text) == (2, True), text
+def test_e11_a_folder_of_outputs_is_one_line_of_a_script(fails):
+    assert "paths.outputs" in fails(2, "submit", *SMALL, "paths.outputs='a\ntouch canary'")
 
 
 @pytest.mark.parametrize("choice", ["default", "stdout", "none", "disabled", "quiet"])

@@ -21,9 +21,8 @@ def test_an_intersection_is_run_and_its_groups_are_rows(run, tmp_path):
     assert part(path, "gap")["attribute"] == "gender_race"
 
 
-def test_a_group_that_is_too_small_is_refused(run):
-    code, text = run(*CROSSED, "dataset.n_images=300")
-    assert code == 3
+def test_a_group_that_is_too_small_is_refused(fails):
+    text = fails(3, *CROSSED, "dataset.n_images=300")
     assert "too few images of" in text
     assert "attribute.min_images" in text
 
@@ -37,19 +36,17 @@ def test_a_group_that_is_too_small_is_refused(run):
         (["attribute=[gender,race]", "masking=lic"], "may not fit together"),
     ],
 )
-def test_what_is_no_intersection_is_refused(run, words, message):
-    code, text = run(*words)
-    assert code == 2
-    assert message in text
+def test_what_is_no_intersection_is_refused(fails, words, message):
+    assert message in fails(2, *words)
 
 
-def test_what_the_files_hold_is_told_of_intersections(run):
-    code, text = run("data", "validate", "attribute=[gender,race]", "dataset.n_images=1200")
-    assert code == 0
-    assert "gender_race female-dark" in text
+def test_what_the_files_hold_is_told_of_intersections(ok):
+    assert "gender_race female-dark" in ok(
+        "data", "validate", "attribute=[gender,race]", "dataset.n_images=1200"
+    )
 
 
-def test_all_captioners_of_an_intersection(run):
-    code, text = run(*CROSSED, "captioner=all", "--cfg", "job")
-    assert code == 0
-    assert "bias_pipeline.corpus.regrouping.Intersection" in text
+def test_all_captioners_of_an_intersection(ok):
+    assert "bias_pipeline.corpus.regrouping.Intersection" in ok(
+        *CROSSED, "captioner=all", "--cfg", "job"
+    )

@@ -6,12 +6,10 @@ from pathlib import Path
 from tests.cli.commands import SMALL
 
 
-def test_a_report_names_no_place_host_or_process(run, tmp_path):
+def test_a_report_names_no_place_host_or_process(ok, tmp_path):
     place = tmp_path / "somewhere" / "deep"
-    code, output = run(*SMALL, f"dataset.root={place / 'scenes'}", f"paths.cache={place}")
-    assert code == 0, output
-    code, output = run("report", "outputs", "--out", "page.html")
-    assert code == 0, output
+    ok(*SMALL, f"dataset.root={place / 'scenes'}", f"paths.cache={place}")
+    ok("report", "outputs", "--out", "page.html")
     text = Path("page.html").read_text()
     assert (str(tmp_path) in text, socket.gethostname() in text, '"pid"' in text) == (
         False,

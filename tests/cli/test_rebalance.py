@@ -7,13 +7,13 @@ SCORED = ("dataset.n_images=800", "stats.resamples=100", "seeds=1", "logger=csv"
 
 
 @pytest.mark.slow  # a fit after it
-def test_the_command_writes_what_fit_reads(run, tmp_path):
+def test_the_command_writes_what_fit_reads(run, ok, tmp_path):
     assert run("metric=cooccurrence", "captioner=amplifier", *SCORED)[0] == 0
     (run_folder,) = tmp_path.glob("outputs/cooccurrence-*")
     learnt = ("dataset.n_images=90", "dataset.seed=3", "captioner=amplifier", "--captions", "model")
-    code, output = run("analysis", "rebalance", str(run_folder), *learnt, "--out", "w.parquet")
-    assert code == 0, output
-    assert "fit sat --weights w.parquet takes it" in output
+    assert "fit sat --weights w.parquet takes it" in ok(
+        "analysis", "rebalance", str(run_folder), *learnt, "--out", "w.parquet"
+    )
     table = pd.read_parquet("w.parquet")
     assert (list(table), len(table), table["weight"].nunique() > 9) == (
         ["image", "weight"],
@@ -21,8 +21,7 @@ def test_the_command_writes_what_fit_reads(run, tmp_path):
         True,
     )
     small = ("--epochs", "1", "encoder.side=32", "encoder.width=4", "--weights", "w.parquet")
-    code, output = run("fit", "sat", *learnt, *small, "--out", "mine")
-    assert code == 0, output
+    ok("fit", "sat", *learnt, *small, "--out", "mine")
 
 
 def test_other_runs_and_fair_captioners_are_refused(run, tmp_path):

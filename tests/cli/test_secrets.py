@@ -38,23 +38,22 @@ def leaks(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("entry", DEFAULTS)
-def test_e11_a_defaults_list_gets_nothing_of_the_environment(run, tmp_path, entry):
+def test_e11_a_defaults_list_gets_nothing_of_the_environment(fails, tmp_path, entry):
     folder = tmp_path / "mine" / "experiment"
     folder.mkdir(parents=True)
     (folder / "bad.yaml").write_text(f"# @package _global_\ndefaults:\n  - {entry}\n")
-    code, text = run(*SMALL, f"--config-dir={tmp_path / 'mine'}", "experiment=bad")
-    assert (code, "its defaults list names" in text) == (2, True), text
+    text = fails(2, *SMALL, f"--config-dir={tmp_path / 'mine'}", "experiment=bad")
+    assert "its defaults list names" in text
     assert (KEY in text, leaks(tmp_path)) == (False, [])
 
 
-def test_a_defaults_list_may_name_the_choice_of_a_group(run, tmp_path):
+def test_a_defaults_list_may_name_the_choice_of_a_group(ok, tmp_path):
     folder = tmp_path / "mine" / "experiment"
     folder.mkdir(parents=True)
     (folder / "good.yaml").write_text(
         "# @package _global_\ndefaults:\n  - optional /text@x: ${experiment}\n"
     )
-    code, text = run(*SMALL, f"--config-dir={tmp_path / 'mine'}", "experiment=good")
-    assert code == 0, text
+    ok(*SMALL, f"--config-dir={tmp_path / 'mine'}", "experiment=good")
 
 
 @pytest.mark.parametrize("word", ["+metric@x='${oc.env:HF_TOKEN}'", "metric='${oc.env:HF_TOKEN}'"])
