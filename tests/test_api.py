@@ -123,32 +123,19 @@ def test_an_audit_is_the_commands(scenes, tmp_path, monkeypatch):
     assert (tmp_path / "call" / "report.html").is_file()
 
 
-def test_a_comparison_is_the_commands(scenes, tmp_path):
-    pair = [str(scenes.file(name)) for name in ("stereotyper", "faithful")]
-    printed_door = door("compare", *pair, *scenes.overrides(tmp_path), "metric=gender_error")
-    compare = bp.compare(
-        scenes.captions("stereotyper"),
-        scenes.captions("faithful"),
-        scenes.labels,
-        scenes.human,
-        scenes.objects,
-        metric="gender_error",
-        names=("stereotyper", "faithful"),
-        **QUICK,
-    )
-    assert str(compare) in printed_door
-    assert compare.frame().winner.tolist()[0] == "other"
-
-
-def test_results_are_compared_as_captions_are(scenes):
-    data = (scenes.labels, scenes.human)
-    both = {
-        name: bp.score("gender_error", scenes.captions(name), *data, captioner=name, **QUICK)
-        for name in ("stereotyper", "faithful")
-    }
-    captions = [scenes.captions(name) for name in both]
-    fresh = bp.compare(*captions, *data, metric="gender_error", names=tuple(both), **QUICK)
-    assert str(bp.compare(*both.values())) == str(fresh)
+def test_a_comparison_of_captions_or_of_results_is_the_commands(scenes, tmp_path):
+    names = ("stereotyper", "faithful")
+    pair = [str(scenes.file(name)) for name in names]
+    printed = door("compare", *pair, *scenes.overrides(tmp_path), "metric=gender_error")
+    captions, data = map(scenes.captions, names), (scenes.labels, scenes.human, scenes.objects)
+    fresh = bp.compare(*captions, *data, metric="gender_error", names=names, **QUICK)
+    assert str(fresh) in printed
+    assert fresh.frame().winner.tolist()[0] == "other"
+    results = [
+        bp.score("gender_error", scenes.captions(name), *data, captioner=name, **QUICK)
+        for name in names
+    ]
+    assert str(bp.compare(*results)) == str(fresh)
 
 
 IDS = ["7", "8", "9", "10"]
@@ -204,12 +191,6 @@ def test_labels_may_be_a_list_an_attribute(of):
     assert bp.score("gender_error", captions, labels).frame()["n_images"][0] == 3
 
 
-def test_lists_of_attributes_must_be_equally_long():
-    labels = {"gender": ["male", "female"], "race": ["light"]}
-    with pytest.raises(UsageError, match="differ in length: gender 2, race 1"):
-        bp.score("gender_error", ["a man", "a woman"], labels)
-
-
 def test_files_are_read_anew(tmp_path):
     path = tmp_path / "mine.csv"
     scores = []
@@ -219,34 +200,31 @@ def test_files_are_read_anew(tmp_path):
     assert scores == [0.25, 0.5]
 
 
-def test_no_result_names_the_place_of_data_in_memory(tmp_path):
-    bp.score("gender_error", CAPTIONS, LABELS, out=tmp_path)
-    (content,) = bp.load(tmp_path)
-    assert content.manifest["corpus"]["file"] == ""
-
-
 def test_a_file_without_the_attribute_is_refused(tmp_path):
     (tmp_path / "labels.csv").write_text("id,sex\n1,male\n")
     with pytest.raises(DataError, match="no column 'bb_gender' for attribute 'gender'"):
         bp.score("gender_error", {1: "a man"}, tmp_path / "labels.csv")
 
 
-def test_a_fault_is_told_without_that_place():
-    with pytest.raises(DataError, match=r"^labels.jsonl: unknown labels in 'gender': 'maybe'"):
-        bp.score("gender_error", CAPTIONS, ["male", "maybe", "male", "female"])
+UNEVEN = {"gender": ["male", "female"], "race": ["light"]}
+MAYBE = ["male", "maybe", "male", "female"]
+GIVE = "captions: give a mapping of image ids, a list, a DataFrame or a file, not int"
 
 
 @pytest.mark.parametrize(
-    ("captions", "message"),
+    ("captions", "labels", "message"),
     [
-        (5, "captions: give a mapping of image ids, a list, a DataFrame or a file, not int"),
-        ({1: {"a": "b"}}, "'caption' must be text"),
-        ({1: object()}, "is not a text, a number or a list"),
+        (["a man", "a woman"], UNEVEN, "differ in length: gender 2, race 1"),
+        (CAPTIONS, MAYBE, r"^labels.jsonl: unknown labels in 'gender': 'maybe'"),  # no folder
+        (5, LABELS, GIVE),
+        ({1: {"a": "b"}}, LABELS, "'caption' must be text"),
+        ({1: object()}, LABELS, "is not a text, a number or a list"),
     ],
+    ids=["lists of two lengths", "an unknown label", "a number", "an object", "no value"],
 )
-def test_what_is_no_captions_is_refused(captions, message):
+def test_what_is_no_captions_or_labels_is_refused(captions, labels, message):
     with pytest.raises((UsageError, DataError), match=message):
-        bp.score("gender_error", captions, LABELS)
+        bp.score("gender_error", captions, labels)
 
 
 def test_captions_are_not_compared_with_results():
@@ -255,12 +233,13 @@ def test_captions_are_not_compared_with_results():
         bp.compare(score, CAPTIONS)
 
 
-def test_a_folder_is_one_table(tmp_path):
+def test_a_folder_is_one_table_and_names_no_place_of_data_in_memory(tmp_path):
     for metric in ("gender_error", "gender_ratio"):
         bp.score(metric, CAPTIONS, LABELS, out=tmp_path)
     content = bp.load(tmp_path)
     assert isinstance(content, Results)
     assert set(content.frame().metric) == {"gender_error", "gender_ratio"}
+    assert {result.manifest["corpus"]["file"] for result in content} == {""}
 
 
 def test_unknown_names_are_attribute_errors():

@@ -39,12 +39,10 @@ START = (REPOSITORY / "docs" / "start.md").read_text(encoding="utf-8")
 PAGES = ("start", "report", "sweeping", "python")
 GUIDES = [README, *((REPOSITORY / "docs" / f"{page}.md").read_text("utf-8") for page in PAGES)]
 DOOR_LINES = [line for text in GUIDES for line in commands(text) if line.startswith(DOOR)]
-OWN_ARGUMENTS = ("audit", "compare", "report")
-DOOR_COMMANDS = list(
-    dict.fromkeys(
-        line for line in DOOR_LINES if line.split()[3:4] not in [[w] for w in OWN_ARGUMENTS]
-    )
-)
+OWN_ARGUMENTS = (["audit"], ["compare"], ["report"])
+DOOR_COMMANDS = [
+    line for line in dict.fromkeys(DOOR_LINES) if line.split()[3:4] not in OWN_ARGUMENTS
+]
 
 
 def large(line: str) -> bool:
@@ -93,9 +91,7 @@ def test_most_documented_commands_need_nothing_that_is_not_here():
 def test_every_footgun_says_what_is_done_about_it():
     sections = FOOTGUNS.split("\n## ")[1:]
     assert len(sections) >= 12
-    assert [
-        section for section in sections if "*Here*" not in section and "](" not in section
-    ] == []
+    assert [text for text in sections if "*Here*" not in text and "](" not in text] == []
 
 
 def test_the_metric_cards_are_those_of_the_code():
@@ -109,7 +105,7 @@ def words_of(line: str) -> str:
     return max((w.name for w in WORDS if w.name in (first[0], " ".join(first))), key=len)
 
 
-@pytest.mark.parametrize("word", [w.name for w in WORDS if w.name.split()[0] in OWN_ARGUMENTS])
+@pytest.mark.parametrize("word", [w.name for w in WORDS if w.name.split()[:1] in OWN_ARGUMENTS])
 def test_flags_that_the_readme_uses_are_in_the_help(word, capsys):
     with contextlib.suppress(SystemExit):  # argparse ends the process after its help
         main([*word.split(), "--help"])
@@ -126,12 +122,8 @@ def test_the_first_pages_show_the_door():
 def test_make_targets_exist():
     makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"(?m)^([a-z-]+):", makefile))
-    named = [
-        (str(path.relative_to(REPOSITORY)), target)
-        for path in DOCUMENTS
-        for target in made(path.read_text(encoding="utf-8"))
-    ]
-    assert [item for item in named if item[1] not in targets] == []
+    texts = {path.name: path.read_text(encoding="utf-8") for path in DOCUMENTS}
+    assert [(name, absent) for name, t in texts.items() if (absent := made(t) - targets)] == []
 
 
 def made(text: str) -> set[str]:
@@ -236,11 +228,8 @@ def _numbers(text: str) -> dict[tuple[str, str], list[float]]:
 
 def test_no_document_names_a_machine():
     home = os.path.expanduser("~")  # noqa: PTH111 - the text, not a path
-    for path in DOCUMENTS:
-        text = path.read_text(encoding="utf-8")
-        assert not re.search(rf"(?<![\w.]){re.escape(home)}/|(?<![\w.])/(work|tmp|home)/", text), (
-            path
-        )
+    place = re.compile(rf"(?<![\w.]){re.escape(home)}/|(?<![\w.])/(work|tmp|home)/")
+    assert [path for path in DOCUMENTS if place.search(path.read_text(encoding="utf-8"))] == []
 
 
 FAULTS = (REPOSITORY / "docs" / "faults.md").read_text(encoding="utf-8")
@@ -251,14 +240,8 @@ def test_every_fault_is_told_once():
 
 
 def test_every_fault_is_held_by_tests_that_exist():
-    named = {
-        line[:40]: re.findall(r"\[(test_\w+)\]\(\.\./(tests/[\w/]+\.py)\)", line)
-        for line in re.findall(r"(?m)^\| \d.*$", FAULTS)
-    }
-    assert [line for line, tests in named.items() if not tests] == []
-    assert [
-        name
-        for tests in named.values()
-        for name, path in tests
-        if f"\ndef {name}(" not in (REPOSITORY / path).read_text(encoding="utf-8")
-    ] == []
+    for line in re.findall(r"(?m)^\| \d.*$", FAULTS):
+        tests = re.findall(r"\[(test_\w+)\]\(\.\./(tests/[\w/]+\.py)\)", line)
+        assert tests, line
+        for name, path in tests:
+            assert f"\ndef {name}(" in (REPOSITORY / path).read_text(encoding="utf-8"), name

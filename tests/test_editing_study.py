@@ -29,13 +29,10 @@ def people() -> tuple[Float32Array, IntArray]:
     """Pictures of people, and 1 for women, 0 for men."""
     images = generate(FITTED + SHOWN, 3).images
     pictures = Pictures(tuple(SceneDrawing(image, "gender") for image in images))
-    crops = [
-        crop_person(pictures, row, "person").resize((SIDE, SIDE)) for row in range(len(images))
-    ]
-    shown = np.stack([np.asarray(crop, np.float32) for crop in crops]).transpose(0, 3, 1, 2)
-    return shown / 127.5 - 1, np.array(
-        [int(image.groups["gender"] == "Female") for image in images]
-    )
+    crops = [crop_person(pictures, row, "person") for row in range(len(images))]
+    small = [np.asarray(crop.resize((SIDE, SIDE)), np.float32) for crop in crops]
+    women = [int(image.groups["gender"] == "Female") for image in images]
+    return np.stack(small).transpose(0, 3, 1, 2) / 127.5 - 1, np.array(women)
 
 
 @pytest.fixture(scope="module")
@@ -84,9 +81,7 @@ def test_a_decoder_is_fitted_once(decoder, file):
 
 
 @TRAINS
-def test_people_become_the_other_group_where_an_encoder_is_to_see_it(
-    decoder,
-):
+def test_people_become_the_other_group_where_an_encoder_is_to_see_it(decoder):
     pictures, groups = people()
     real, women = pictures[:FITTED], groups[:FITTED]
     judge = LogisticRegression(C=0.01, max_iter=200).fit(pixels(real), women)

@@ -20,15 +20,9 @@ FIRST = next(study.planned())
 
 def made(trial: trials.Trial, metric: str, version: int | None = None) -> dict[str, object]:
     """A row of a finished trial."""
-    return {
-        "design": trial.design,
-        "metric": metric,
-        "metric_version": trials.version(metric) if version is None else version,
-        "captioner": trial.captioner,
-        "n_images": trial.n_images,
-        "trial": trial.trial,
-        "part": "score",
-    }
+    fields = {name: getattr(trial, name) for name in ("design", "captioner", "n_images", "trial")}
+    version = trials.version(metric) if version is None else version
+    return {**fields, "metric": metric, "metric_version": version, "part": "score"}
 
 
 def test_what_is_done_is_not_done_again():

@@ -56,14 +56,13 @@ def test_workflows_call_targets_that_exist():
 
 
 def test_only_the_job_that_publishes_may_prove_who_it_is():
-    jobs = {
-        (path.stem, name): job.get("permissions", {})
+    proving = [
+        (path.stem, name)
         for path in WORKFLOWS
         for name, job in yaml.safe_load(path.read_text("utf-8"))["jobs"].items()
-    }
-    assert [key for key, permissions in jobs.items() if "id-token" in permissions] == [
-        ("release", "publish")
+        if "id-token" in job.get("permissions", {})
     ]
+    assert proving == [("release", "publish")]
 
 
 def test_the_citation_fits_its_schema():
@@ -91,26 +90,23 @@ def test_every_file_of_the_package_may_be_in_the_wheel():
     assert [name for name in names if not CONTENT.fullmatch(name)] == []
 
 
-def test_a_wheel_with_tests_or_data_is_refused(tmp_path):
-    wheel = tmp_path / "some.whl"
-    with zipfile.ZipFile(wheel, "w") as file:
-        for name in ("bias_pipeline/api.py", "tests/test_api.py", "bias_pipeline/captions.csv"):
-            file.writestr(name, "")
-    assert faults_of(wheel) == ["holds tests/test_api.py", "holds bias_pipeline/captions.csv"]
+def wheel_of(folder: Path, **contents: str) -> Path:
+    with zipfile.ZipFile(folder / "some.whl", "w") as file:
+        for name, content in contents.items():
+            file.writestr(name, content)
+    return folder / "some.whl"
 
 
-def test_a_wheel_above_three_megabytes_is_refused(tmp_path):
-    wheel = tmp_path / "some.whl"
-    with zipfile.ZipFile(wheel, "w") as file:
-        file.writestr("bias_pipeline/api.py", "x" * 3_000_001)
-    assert faults_of(wheel)[0].startswith("has 3,000,")
+def test_a_wheel_with_tests_or_data_or_above_three_megabytes_is_refused(tmp_path):
+    names = ("bias_pipeline/api.py", "tests/test_api.py", "bias_pipeline/captions.csv")
+    faults = faults_of(wheel_of(tmp_path, **dict.fromkeys(names, "")))
+    assert faults == ["holds tests/test_api.py", "holds bias_pipeline/captions.csv"]
+    (fault,) = faults_of(wheel_of(tmp_path, **{"bias_pipeline/api.py": "x" * 3_000_001}))
+    assert fault.startswith("has 3,000,")
 
 
 def test_the_lowest_versions_are_those_that_pyproject_names():
     assert lowest(["a>=1.3.6,<1.4", "b-c>=2.4,<3,!=2.6.2"]) == ["a==1.3.6", "b-c==2.4"]
-
-
-def test_every_requirement_names_its_lowest_version():
     assert len(lowest(PROJECT["dependencies"])) == len(PROJECT["dependencies"])
 
 
@@ -136,15 +132,11 @@ def install(folder: Path, version: str, *, code: bool = True) -> Path:
     return folder
 
 
-def test_one_copy_raises_no_doubt(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "path", [str(REPOSITORY)])
-    assert installation.doubts() == []
-
-
-def test_a_checkout_that_is_installed_raises_no_doubt(tmp_path, monkeypatch):
+def test_one_copy_raises_no_doubt_nor_does_an_installed_checkout(tmp_path, monkeypatch):
     record = install(tmp_path, "0.1.0", code=False)
-    monkeypatch.setattr(sys, "path", [str(REPOSITORY), str(record)])
-    assert installation.doubts() == []
+    for places in ([str(REPOSITORY)], [str(REPOSITORY), str(record)]):
+        monkeypatch.setattr(sys, "path", places)
+        assert installation.doubts() == []
 
 
 def test_a_checkout_in_front_of_an_installed_copy_is_named(tmp_path, monkeypatch):
@@ -164,15 +156,10 @@ def test_two_versions_in_one_environment_are_named(tmp_path, monkeypatch):
 
 def test_a_doubt_is_a_warning_of_every_command(tmp_path):
     """A wheel beside a checkout: the command runs, and says which copy it is."""
-    installed = install(tmp_path, "0.1.0")
+    variables = {"PATH": "", "PYTHONPATH": str(install(tmp_path, "0.1.0"))}
     command = [sys.executable, "-m", "bias_pipeline", "--help"]
     done = subprocess.run(
-        command,
-        cwd=REPOSITORY,
-        env={"PATH": "", "PYTHONPATH": str(installed)},
-        capture_output=True,
-        text=True,
-        check=False,
+        command, cwd=REPOSITORY, env=variables, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0
     assert done.stderr.startswith("warning: this is bias_pipeline in ")

@@ -1,5 +1,3 @@
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +5,7 @@ from hypothesis import strategies as st
 
 from bias_pipeline.metrics import functional
 from bias_pipeline.scoring import Accuracy, Confidence, InverseCrossEntropy, Lic, correct
-from tests.corpora import DATA
+from tests.oracles import oracle
 
 SCORINGS = [Accuracy(), Lic(), Confidence(), InverseCrossEntropy()]
 
@@ -19,20 +17,11 @@ def guesses(k: int, m: int = 20, seed: int = 0) -> tuple[np.ndarray, np.ndarray]
 
 @pytest.mark.parametrize("name", ["leakage", "lic", "imagecaptioner2"])
 def test_published_worked_case(name):
-    path = DATA.parent / "oracles" / "scoring_functions.json"
-    if not path.is_file():
-        pytest.skip(f"no oracle at {path}; set BIAS_PIPELINE_DATA to have this test run")
-    oracle = json.loads(path.read_text())
-    case = oracle["cases"][0]
+    published = oracle("scoring_functions")
+    case = published["cases"][0]
     p, truth = np.array(case["p_female_and_is_female"]).T
-    probs = np.stack([1 - p, p], axis=1)
-    score = {
-        "leakage": functional.leakage,
-        "lic": functional.lic,
-        "imagecaptioner2": functional.imagecaptioner2,
-    }[name]
-    result = score(probs, truth.astype(np.int64))
-    assert result == pytest.approx(case["expected"][name], abs=oracle["tolerance_abs"])
+    result = getattr(functional, name)(np.stack([1 - p, p], axis=1), truth.astype(np.int64))
+    assert result == pytest.approx(case["expected"][name], abs=published["tolerance_abs"])
 
 
 @pytest.mark.parametrize("scoring", SCORINGS)
@@ -76,15 +65,11 @@ def test_tasks_are_scored_one_by_one():
     assert Accuracy().per_guess(probs, truth).tolist() == [[1.0, 0.0]]
 
 
-def test_a_sure_attacker_does_not_explode():
-    probs, truth = np.array([[0.0, 1.0]]), np.array([1])
-    scoring = InverseCrossEntropy(bound=0.01)
-    assert scoring.link(scoring.per_guess(probs, truth).mean()) == pytest.approx(100)
-
-
-def test_a_sure_wrong_attacker_stays_finite():
-    probs, truth = np.array([[0.0, 1.0]]), np.array([0])
-    assert np.isfinite(InverseCrossEntropy().per_guess(probs, truth)).all()
+def test_a_sure_attacker_does_not_explode_right_or_wrong():
+    probs, scoring = np.array([[0.0, 1.0]]), InverseCrossEntropy(bound=0.01)
+    right = scoring.per_guess(probs, np.array([1]))
+    assert scoring.link(right.mean()) == pytest.approx(100)
+    assert np.isfinite(InverseCrossEntropy().per_guess(probs, np.array([0]))).all()
 
 
 @given(st.lists(st.floats(0.01, 1), min_size=4, max_size=4))
@@ -102,17 +87,11 @@ def test_a_calibrated_attacker_has_no_calibration_error():
     assert error == pytest.approx(0)
 
 
-@pytest.mark.parametrize("name", functional.RELATIONS)
-def test_a_relation_is_neutral_for_equal_sides(name):
-    relation = functional.RELATIONS[name]
-    assert relation.of(np.array(0.4), np.array(0.4)) == pytest.approx(relation.neutral)
-
-
-@pytest.mark.parametrize("name", functional.RELATIONS)
-def test_a_relation_rises_with_the_model(name):
-    relation = functional.RELATIONS[name]
-    low, high = relation.of(np.array([0.3, 0.5]), np.array([0.4, 0.4]))
-    assert low < high
+@pytest.mark.parametrize("relation", functional.RELATIONS.values(), ids=functional.RELATIONS)
+def test_a_relation_is_neutral_for_equal_sides_and_rises_with_the_model(relation):
+    low, equal, high = relation.of(np.array([0.3, 0.4, 0.5]), np.full(3, 0.4))
+    assert equal == pytest.approx(relation.neutral)
+    assert low < equal < high
 
 
 def test_absent_is_nan_never_zero():

@@ -3,7 +3,6 @@
 import math
 import re
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -40,24 +39,18 @@ def test_a_sweep_that_fails_for_another_reason_is_no_result(tmp_path):
 def test_rank_agreement_is_corrected_for_the_number_of_pairs():
     table = pd.DataFrame({"one": range(7), "two": range(7), "three": [3, 1, 6, 0, 5, 2, 4]})
     result = rank_agreement(table)
-    assert result.loc["one and two", "Kendall"] == 1
-    assert result.loc["one and two", "p (Holm)"] == pytest.approx(
-        3 * result.loc["one and two", "p"]
-    )
+    pair = result.loc["one and two"]
+    assert (pair["Kendall"], pair["p (Holm)"]) == (1, pytest.approx(3 * pair["p"]))
     assert list(beyond_chance(result).index) == ["one and two"]
 
 
 def headlines(study: str) -> pd.Series:
     """Value by metric, part and captioner, for gender and the default settings."""
     rows = pd.read_csv(STUDIES / study / "rows.csv", keep_default_na=False, na_values=[""])
-    selected = rows[
-        (rows["attribute"] == "gender") & rows["part"].isin(["score", "a_to_t", "t_to_a"])
-    ]
-    if "study" in selected:
-        selected = selected[
-            selected["study"].isin(["gender", "attackers", "dbac", "dpa", "counting"])
-        ]
-    return selected.set_index(["metric", "part", "captioner"])["value"]
+    rows = rows[(rows["attribute"] == "gender") & rows["part"].isin(["score", "a_to_t", "t_to_a"])]
+    if "study" in rows:
+        rows = rows[rows["study"].isin(["gender", "attackers", "dbac", "dpa", "counting"])]
+    return rows.set_index(["metric", "part", "captioner"])["value"]
 
 
 @pytest.mark.parametrize("study", ["lic_reproduction", "metric_comparison"])
@@ -88,20 +81,11 @@ def test_the_index_has_a_question_and_a_result_for_every_study():
 
 
 def test_every_program_of_a_study_is_in_its_readme():
-    programs = [
-        path for path in sorted(STUDIES.glob("*/**/*.py")) if "__main__" in path.read_text("utf-8")
-    ]
-    missing = [
-        name
-        for path in programs
-        if (name := _module(path)) not in (path.parent / "README.md").read_text("utf-8")
-    ]
-    assert missing == []
-
-
-def _module(path: Path) -> str:
-    parts = path.relative_to(REPOSITORY).with_suffix("").parts
-    return ".".join(parts).removesuffix(".__main__")
+    for path in sorted(STUDIES.glob("*/**/*.py")):
+        if "__main__" in path.read_text("utf-8"):
+            module = ".".join(path.relative_to(REPOSITORY).with_suffix("").parts)
+            readme = (path.parent / "README.md").read_text("utf-8")
+            assert module.removesuffix(".__main__") in readme
 
 
 INTERVAL = re.compile(r"[-+]?\d+(?:\.\d+)? \[[-+]?\d+(?:\.\d+)?, [-+]?\d+(?:\.\d+)?\]")
@@ -112,13 +96,9 @@ FOLDERS = sorted(str(page.parent.relative_to(STUDIES)) for page in STUDIES.glob(
 
 @pytest.mark.parametrize("study", FOLDERS)
 def test_intervals_in_prose_stand_in_the_tables(study):
-    prose, tables = "", ""
-    for page in (STUDIES / study).glob("*.md"):
-        if page.name == "README.md":
-            prose = " ".join(page.read_text().split())
-        else:
-            tables += page.read_text()
-    assert set(INTERVAL.findall(prose)) <= set(INTERVAL.findall(tables))
+    pages = {page.name: page.read_text() for page in (STUDIES / study).glob("*.md")}
+    prose = " ".join(pages.pop("README.md").split())
+    assert set(INTERVAL.findall(prose)) <= set(INTERVAL.findall("".join(pages.values())))
 
 
 COMMANDS = {
@@ -172,32 +152,25 @@ COMMANDS = {
 @pytest.mark.parametrize("path", COMMANDS)
 def test_rows_are_of_todays_metrics(path):
     rows = pd.read_csv(STUDIES / path)
-    made = {
-        (str(name).split(",")[0], int(version))
-        for name, version in zip(rows["metric"], rows["metric_version"], strict=True)
-    }
-    today = {(name, _version(name)) for name, _ in made}
+    made = set(
+        zip(rows["metric"].astype(str).str.split(",").str[0], rows["metric_version"], strict=True)
+    )
+    today = {(name, metric_class(name).info.version) for name, _ in made}
     assert made == today, f"python -m {COMMANDS[path]}"
 
 
-def _version(metric: str) -> int:
-    return metric_class(metric).info.version
-
-
 def test_the_study_of_few_seeds_has_p_as_results_have_it():
-    n_seeds, spread = 3, 2.0
+    n_seeds, spread, nan = 3, 2.0, math.nan
     random = np.random.default_rng([n_seeds, round(10 * spread)])
     draws = spread * random.normal(size=(50, n_seeds))
-    images = random.normal(size=50)
     lines = []
-    for scores, shift in zip(draws, images, strict=True):
+    for scores, shift in zip(draws, random.normal(size=50), strict=True):
         error, freedom = bootstrap.combined_error(float(scores.std(ddof=1)), 1.0, n_seeds)
         value = float(scores.mean() + shift)
-        nan = math.nan
-        estimate = bootstrap.Estimate(
-            value, nan, 1.0, nan, nan, nan, n_seeds, value, error=error, freedom=freedom
+        numbers = (value, nan, 1.0, nan, nan, nan, n_seeds, value)
+        lines.append(
+            bootstrap.two_sided_p(bootstrap.Estimate(*numbers, error=error, freedom=freedom))
         )
-        lines.append(bootstrap.two_sided_p(estimate))
     assert seeds.p_values(n_seeds, spread, 50) == pytest.approx(lines)
 
 

@@ -63,7 +63,7 @@ SPOILED = [Record(str(i), "NaN" if i < 16 else "a dog", ("a cat",)) for i in ran
     ],
     ids=["e3 two captions of an image", "e4 an unknown label", "no images", "e6 mostly blank"],
 )
-def test_a_corpus_is_refused(record_list, message):
+def test_e3_e4_e6_a_corpus_that_does_not_fit_is_refused(record_list, message):
     with pytest.raises(DataError, match=message):
         make_corpus(record_list)
 
