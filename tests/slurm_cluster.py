@@ -166,11 +166,7 @@ def client(variables: Mapping[str, str], *command: str) -> str:
     """What a command of Slurm prints; empty if it does not answer in time."""
     try:
         done = subprocess.run(
-            [*command],
-            env={**os.environ, **variables},
-            capture_output=True,
-            text=True,
-            timeout=60,
+            [*command], env={**os.environ, **variables}, capture_output=True, text=True, timeout=60
         )
     except subprocess.TimeoutExpired:
         return ""

@@ -51,8 +51,7 @@ def large(line: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    "line",
-    [pytest.param(x, marks=pytest.mark.slow) if large(x) else x for x in DOOR_COMMANDS],
+    "line", [pytest.param(x, marks=pytest.mark.slow) if large(x) else x for x in DOOR_COMMANDS]
 )
 def test_a_command_of_the_readme_composes(line, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)

@@ -178,9 +178,7 @@ def write_paligemma(folder: Path) -> Path:
 
     config = PaliGemmaConfig(
         vision_config=SiglipVisionConfig(**VISION, projection_dim=32, vision_use_head=False),
-        text_config=GemmaConfig(
-            **{**_LANGUAGE, "vocab_size": N_WORDS + 1 + 1152, "head_dim": 16},
-        ),
+        text_config=GemmaConfig(**{**_LANGUAGE, "vocab_size": N_WORDS + 1 + 1152, "head_dim": 16}),
         image_token_index=N_WORDS,
         vocab_size=N_WORDS + 1,
         projection_dim=32,

@@ -208,9 +208,7 @@ def configured(scored: list[Result], order: int) -> list[Result]:
     manifest = {"config": {"order": order}, "keys": {}}
     return [
         replace(
-            one,
-            rows=[renamed(one, f"{one.run_id}-{order}")],
-            manifest={**one.manifest, **manifest},
+            one, rows=[renamed(one, f"{one.run_id}-{order}")], manifest={**one.manifest, **manifest}
         )
         for one in scored
     ]

@@ -28,11 +28,7 @@ def outcomes(folder: Path, new: str, old: str, *words: str, text: str = FILE) ->
     (folder / "test_gate.py").write_text(text.replace("NEW", new).replace("OLD", old))
     plugin = "bias_pipeline.integrations.pytest_plugin"
     command = [sys.executable, "-m", "pytest", "-p", plugin, "-rs", "--strict-markers", *words]
-    variables = {
-        **os.environ,
-        "PYTHONPATH": str(REPOSITORY),
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-    }
+    variables = {**os.environ, "PYTHONPATH": str(REPOSITORY), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(
         command, cwd=folder, env=variables, capture_output=True, text=True, check=False
     )

@@ -115,10 +115,7 @@ RACE = result(attribute="race", run_id="r")
             "captions that name one, people 1.0 %; p <0.001).",
         ),
         ([result()], "No run tests whether it gives gender away"),
-        (
-            [result()],
-            "Run 2026-01-02 Labelled images 10 With a caption 100 % Blank captions 0",
-        ),
+        ([result()], "Run 2026-01-02 Labelled images 10 With a caption 100 % Blank captions 0"),
         ([result()], "There are no captions to show"),
         (
             [result(value=0.001)],

@@ -10,12 +10,7 @@ from hypothesis import strategies as st
 
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.text.mentions import hedged
-from bias_pipeline.text.scored_text import (
-    declines,
-    preamble_of,
-    shared_opening,
-    without_preamble,
-)
+from bias_pipeline.text.scored_text import declines, preamble_of, shared_opening, without_preamble
 from tests.corpora import GENDER
 
 CUT = {

@@ -8,12 +8,7 @@ from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Context
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.errors import UsageError
-from bias_pipeline.text.scored_text import (
-    ScoredText,
-    first_sentence,
-    sentences_of,
-    sentences_with,
-)
+from bias_pipeline.text.scored_text import ScoredText, first_sentence, sentences_of, sentences_with
 from tests.corpora import make_corpus
 
 PERSON = frozenset(["man", "woman"])
@@ -67,8 +62,7 @@ def long() -> Corpus:
 
 
 @pytest.mark.parametrize(
-    ("unit", "expected"),
-    [("caption", LONG), ("sentence", "A hall."), ("subject", "A man sits.")],
+    ("unit", "expected"), [("caption", LONG), ("sentence", "A hall."), ("subject", "A man sits.")]
 )
 def test_both_sides_are_scored_by_the_same_unit(unit, expected):
     scored = ScoredText(unit=unit, subjects=Context("man")).of(long())

@@ -22,12 +22,7 @@ def lines(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def sample(image: int, task: str = "coco", **document: Any) -> dict[str, Any]:
     """An entry of ``{date}_samples_{task}.jsonl``; document as older versions wrote it."""
-    scored = {
-        "answer": PEOPLE[image],
-        "pred": CAPTIONS[image],
-        "image_id": image,
-        "id": 7 * image,
-    }
+    scored = {"answer": PEOPLE[image], "pred": CAPTIONS[image], "image_id": image, "id": 7 * image}
     metrics = {f"{task}_Bleu_4": scored, f"{task}_CIDEr": scored} if task else {"exact_match": 0.0}
     return {
         "doc_id": image - 100,
@@ -222,9 +217,7 @@ VARIANTS = [
         code=3,
     ),
     Variant(
-        "answers of a batch",
-        {"mine.jsonl": batch(NAME)},
-        message="mine.jsonl: answers of a batch",
+        "answers of a batch", {"mine.jsonl": batch(NAME)}, message="mine.jsonl: answers of a batch"
     ),
     Variant(
         "a batch's requests",
@@ -293,10 +286,7 @@ VARIANTS = [
         ("--id-column", "index"),
     ),
     Variant(
-        "a broken spreadsheet",
-        {"mine.xlsx": b"PK"},
-        message="not a readable .xlsx file",
-        code=3,
+        "a broken spreadsheet", {"mine.xlsx": b"PK"}, message="not a readable .xlsx file", code=3
     ),
     Variant(
         "a folder of Hugging Face's datasets",
