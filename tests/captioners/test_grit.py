@@ -165,10 +165,10 @@ def test_blank_pictures_tell_all_alike_under_one_caption():
 
 
 def test_words_that_tell_the_group_are_learnt():
-    labelled = data(240)
+    labelled = data(200)
     words = np.where(labelled.labels == 1, "a person with a handbag", "a person with a tie")
     telling = replace(labelled, captions=Captions.from_texts(words.tolist()))
-    predictions = probe().fit_predict(telling, [split(240)])
+    predictions = probe().fit_predict(telling, [split(200)])
     assert (predictions.probs[0].argmax(axis=1) == predictions.truth[0]).mean() > 0.95
 
 

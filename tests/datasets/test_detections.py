@@ -85,6 +85,7 @@ def test_a_row_that_says_nothing_is_refused(change, message, tmp_path):
         ("seen.csv", "image_id,label\n7,dog\n", "column 'score' is absent"),
         ("seen.csv", "image_id,name,score\n7,dog,1\n", "column 'label' is absent"),
         ("seen.csv", "image_id,label,score\n7,dog\n", "2 cells under 3 columns"),
+        ("seen.csv", "image_id,label,label\n7,a,b\n", "column 'label' occurs twice; rename one"),
         ("seen.csv", "image_id,label,score\n", "holds no row"),
         ("seen.json", [], "holds no row"),
         ("seen.json", "[", "seen.json"),

@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -11,11 +12,17 @@ from torch import Tensor
 
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.models.fiber.model import TABLE, read_fiber
+from bias_pipeline.models.fiber.net import FiberNet
 from bias_pipeline.models.weight_files import read_numbers
 from tests.fiber_files import TINY, network, released, write_checkpoint
 
 STAGE = "vit_model.layers.2.blocks"
 LAYER = "text_transformer.encoder.layer"
+
+
+@cache
+def net() -> FiberNet:
+    return network()
 
 
 class Code:
@@ -39,7 +46,7 @@ def test_every_name_is_one_of_ours_or_unused(tmp_path, matches):
 
 def test_the_names_of_the_published_file_are_those_that_its_code_gives(tmp_path):
     """Some of each part, written out; the map of the tests' files cannot be wrong unseen."""
-    names = set(released(network()))
+    names = set(released(net()))
     block, layer = f"{STAGE}.2.attn", f"{LAYER}.3"
     assert names >= {
         *(f"{block}.{item}.weight" for item in ("qkv", "proj", "qkv_i2t", "qkv_text_i2t")),
@@ -65,9 +72,9 @@ def test_the_names_of_the_published_file_are_those_that_its_code_gives(tmp_path)
 
 @pytest.mark.parametrize("part", ["weight", "bias"])
 def test_a_file_tuned_for_retrieval_ranks_by_what_it_learnt_or_by_the_trained_head(tmp_path, part):
-    state = released(network())
+    state = released(net())
     tuned = {"rank_output.weight": torch.ones(1, 2 * TINY.joint), "rank_output.bias": torch.ones(1)}
-    path = write_checkpoint(tmp_path / "f.ckpt", network(), state_dict=state | tuned)
+    path = write_checkpoint(tmp_path / "f.ckpt", net(), state_dict=state | tuned)
     ranked = read_fiber(path).state_dict()[f"matching.{part}"]
     judged = read_fiber(path, head="itm_score").state_dict()[f"matching.{part}"]
     assert torch.equal(ranked[1:], tuned[f"rank_output.{part}"])
@@ -77,14 +84,14 @@ def test_a_file_tuned_for_retrieval_ranks_by_what_it_learnt_or_by_the_trained_he
 
 def test_queues_are_not_read_into_memory(tmp_path):
     queue = torch.zeros(256, 3, 256, 256)  # 0.2 GB, where the published one has 7.2
-    state = released(network()) | {"image_input_queue": queue}
+    state = released(net()) | {"image_input_queue": queue}
     size = queue.numel() * queue.element_size()
-    path = write_checkpoint(tmp_path / "f.ckpt", network(), state_dict=state)
+    path = write_checkpoint(tmp_path / "f.ckpt", net(), state_dict=state)
     del queue, state
     before = resident()
-    numbers, net = read_numbers(path), read_fiber(path)
+    numbers, fiber = read_numbers(path), read_fiber(path)
     assert numbers["state_dict"]["image_input_queue"].numel() * 4 == size
-    assert net.size == TINY
+    assert fiber.size == TINY
     assert resident() - before < size / 2  # the network, and what PyTorch needs to read
 
 
@@ -102,14 +109,14 @@ def test_classes_of_callbacks_stand_for_nothing(tmp_path, monkeypatch):
     saved_type = type("Made", (), {"__module__": module.__name__})
     module.Made = saved_type
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    path = write_checkpoint(tmp_path / "f.ckpt", network(), callbacks={saved_type: {"best": 0.5}})
+    path = write_checkpoint(tmp_path / "f.ckpt", net(), callbacks={saved_type: {"best": 0.5}})
     monkeypatch.delitem(sys.modules, module.__name__)
     assert read_fiber(path).size == TINY
     assert saved_type not in torch.serialization.get_safe_globals()
 
 
 def test_tables_of_places_are_interpolated_for_another_side(tmp_path):
-    path = write_checkpoint(tmp_path / "f.ckpt", network())
+    path = write_checkpoint(tmp_path / "f.ckpt", net())
     before, after = read_fiber(path), read_fiber(path, side=96)
     assert (before.size.side, after.size.side, after.size.window) == (64, 96, 3)
     name = f"swin.layers.1.blocks.1.{TABLE}"
@@ -147,7 +154,7 @@ def keys(x: float, a: float = -0.75) -> float:
 
 
 def test_a_side_that_windows_do_not_fill_is_refused(tmp_path):
-    path = write_checkpoint(tmp_path / "f.ckpt", network())
+    path = write_checkpoint(tmp_path / "f.ckpt", net())
     with pytest.raises(UsageError, match=r"encoder\.side=100: .* a multiple of 32"):
         read_fiber(path, side=100)
 
@@ -175,8 +182,8 @@ NOBODY, SMALLER = (
     ],
 )
 def test_other_weights_than_fiber_s_are_refused(tmp_path, without, added, message):
-    state = {name: item for name, item in released(network()).items() if without not in name}
-    path = write_checkpoint(tmp_path / "f.ckpt", network(), state_dict=state | added)
+    state = {name: item for name, item in released(net()).items() if without not in name}
+    path = write_checkpoint(tmp_path / "f.ckpt", net(), state_dict=state | added)
     with pytest.raises(DataError) as refused:
         read_fiber(path)
     assert message in str(refused.value)
@@ -190,7 +197,7 @@ def test_an_optimiser_alone_is_refused(tmp_path):
 
 
 def test_code_is_not_run(tmp_path, capsys):
-    path = write_checkpoint(tmp_path / "f.ckpt", network(), more=Code())
+    path = write_checkpoint(tmp_path / "f.ckpt", net(), more=Code())
     with pytest.raises(DataError, match="reading it could run code"):
         read_fiber(path)
     assert capsys.readouterr().out == ""
@@ -198,7 +205,7 @@ def test_code_is_not_run(tmp_path, capsys):
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
 def test_a_file_that_is_cut_short_is_refused(tmp_path, share):
-    path = write_checkpoint(tmp_path / "f.ckpt", network())
+    path = write_checkpoint(tmp_path / "f.ckpt", net())
     whole = path.read_bytes()
     path.write_bytes(whole[: int(len(whole) * share)])
     with pytest.raises(DataError, match="cut short"):

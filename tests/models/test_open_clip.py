@@ -1,6 +1,7 @@
 """Models of open_clip against what the library makes of the same folder."""
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -37,15 +38,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_open_clip(tmp_path_factory.mktemp("open_clip"))
 
 
+@cache
 def our_model(folder: Path, *, quick: bool = False, weights: str | None = None) -> OpenClipModel:
     return OpenClipModel(find_open_clip(str(folder), weights), quick, CPU)
 
 
+@cache
 def photos_of(folder: Path, *, quick: bool = False) -> Any:
     model = our_model(folder, quick=quick)
     return model.photos([model.prepare(one) for one in PICTURES], normalize=True)
 
 
+@cache
 def library(folder: Path, *, quick: bool = False) -> tuple[Any, Any]:
     """The library's own vectors of pictures and texts, one at a time."""
     import open_clip
