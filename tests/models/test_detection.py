@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,13 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return sorted(write_photos(tmp_path_factory.mktemp("photos"), 4).iterdir())
 
 
+@pytest.fixture(scope="module")
+def folder_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """A detector of random weights of each kind."""
+    root = tmp_path_factory.mktemp("detectors")
+    return cache(lambda kind: write_detector(root / kind, kind))
+
+
 def opened(folder: Path, min_score: float = 0.05) -> Detector:
     return detector(find_pretrained(str(folder), detection.KINDS), min_score, CPU)
 
@@ -45,23 +53,29 @@ def detected(detector: Detector, photos: list[Path]) -> list[list[dict[str, Any]
     return list(map(json.loads, detector.describe([detector.read(path) for path in photos])))
 
 
-def of_the_library(folder: Path, path: Path) -> tuple[Any, Any, tuple[int, int]]:
-    """Its processor, its network's output, and a photo's height and width."""
+@cache
+def library(folder: Path) -> tuple[Any, Any]:
+    """Its processor and its network."""
     import transformers
 
     kind = "ObjectDetection" if folder.name != "mask2former" else "UniversalSegmentation"
     network: Any = getattr(transformers, f"AutoModelFor{kind}").from_pretrained(folder).eval()
-    process: Any = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")
-    with Image.open(path) as opened_file:
-        photo = opened_file.convert("RGB")
+    return transformers.AutoImageProcessor.from_pretrained(folder, backend="pil"), network
+
+
+def of_the_library(folder: Path, path: Path) -> tuple[Any, Any, tuple[int, int]]:
+    """The library's processor, its network's output, and a photo's height and width."""
+    process, network = library(folder)
+    with Image.open(path) as file:
+        photo = file.convert("RGB")
     with torch.inference_mode():
         output = network(process(images=photo, return_tensors="pt")["pixel_values"])
     return process, output, (photo.height, photo.width)
 
 
 @pytest.mark.parametrize("kind", BOXES)
-def test_boxes_are_where_the_library_finds_them(kind, tmp_path, photos):
-    folder = write_detector(tmp_path / kind, kind)
+def test_boxes_are_where_the_library_finds_them(kind, folder_of, photos):
+    folder = folder_of(kind)
     n_expected = 0
     for path, ours in zip(photos, detected(opened(folder), photos), strict=True):
         process, output, size = of_the_library(folder, path)
@@ -90,9 +104,9 @@ def test_boxes_are_where_the_library_finds_them(kind, tmp_path, photos):
     assert n_expected
 
 
-def test_masks_are_those_of_the_paper_s_instance_inference(tmp_path, photos):
+def test_masks_are_those_of_the_paper_s_instance_inference(folder_of, photos):
     """A query's score times its mask's own certainty; masks by the sign of scaled logits."""
-    folder = write_detector(tmp_path / "mask2former", "mask2former")
+    folder = folder_of("mask2former")
     for path, item in zip(photos, detected(opened(folder), photos), strict=True):
         _, output, size = of_the_library(folder, path)
         sure = output.class_queries_logits[0].softmax(-1)[:, :-1]
@@ -112,8 +126,8 @@ def test_masks_are_those_of_the_paper_s_instance_inference(tmp_path, photos):
         np.testing.assert_allclose(sorted(lines), sorted(expected), rtol=0, atol=2e-4)
 
 
-def test_masks_and_boxes_are_of_the_picture_s_own_size(tmp_path, photos):
-    detections = detected(opened(write_detector(tmp_path, "mask2former")), photos)
+def test_masks_and_boxes_are_of_the_picture_s_own_size(folder_of, photos):
+    detections = detected(opened(folder_of("mask2former")), photos)
     for path, result in zip(photos, detections, strict=True):
         with Image.open(path) as photo:
             width, height = photo.size
@@ -123,12 +137,12 @@ def test_masks_and_boxes_are_of_the_picture_s_own_size(tmp_path, photos):
 
 
 @pytest.mark.parametrize("kind", ["detr", "mask2former"])
-def test_pictures_of_one_shape_are_seen_together_as_alone(kind, tmp_path):
+def test_pictures_of_one_shape_are_seen_together_as_alone(kind, folder_of, tmp_path):
     noise = np.random.default_rng(0).integers(0, 256, (3, 4, 5, 3), np.uint8)
     paths = [tmp_path / f"{number}.png" for number in range(3)]
     for path, pixels in zip(paths, noise, strict=True):
         Image.fromarray(pixels).resize((40, 30)).save(path)
-    detector = opened(write_detector(tmp_path / kind, kind))
+    detector = opened(folder_of(kind))
     for path, together in zip(paths, detected(detector, paths), strict=True):
         (alone,) = detected(detector, [path])
         scores = [one["score"] for one in alone]
@@ -136,8 +150,8 @@ def test_pictures_of_one_shape_are_seen_together_as_alone(kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["detr", "rt_detr", "mask2former"])
-def test_less_certain_ones_are_left_out(kind, tmp_path, photos):
-    folder = write_detector(tmp_path, kind)
+def test_less_certain_ones_are_left_out(kind, folder_of, photos):
+    folder = folder_of(kind)
     every = detected(opened(folder, 0.01), photos)
     scores = np.sort([one["score"] for result in every for one in result])
     widest = int(np.diff(scores).argmax())
@@ -193,8 +207,8 @@ def test_a_backbone_s_weights_are_not_fetched(tmp_path):
     assert opened(folder).numbers == list(NUMBERS)
 
 
-def test_weights_that_are_no_numbers_are_told(tmp_path, photos):
-    detector = opened(write_detector(tmp_path, "detr"))
+def test_weights_that_are_no_numbers_are_told(folder_of, photos):
+    detector = opened(folder_of("detr"))
     with torch.no_grad():
         for weight in detector._network.parameters():
             weight.fill_(float("nan"))
