@@ -25,6 +25,7 @@ from bias_pipeline.encoders.base import FeatureEncoder, Features, SharedFeatures
 
 AnyFloat = npt.NDArray[Any]
 Matrix = sparse.csr_array | AnyFloat  # features of words are mostly 0, those of vectors are not
+Transposed = sparse.csc_array | AnyFloat
 
 # Of the gradient, every weight measured in units of its own curvature.
 TOLERANCE = 1e-5
@@ -97,7 +98,7 @@ def decide(x: Matrix, weights: AnyFloat) -> AnyFloat:
     return scores.reshape(-1, *weights.shape[1:])
 
 
-def _adjoint(transposed: Matrix, residuals: AnyFloat) -> AnyFloat:
+def _adjoint(transposed: Transposed, residuals: AnyFloat) -> AnyFloat:
     """(N, ...) to (F + 1, ...), the transpose of :func:`decide`."""
     flat = residuals.reshape(len(residuals), -1)
     both = np.concatenate([transposed @ flat, summed(flat)[None]])
@@ -145,17 +146,22 @@ class _Design:
 
     Attributes:
         x: (N, F) features.
-        transposed: (F, N).
+        transposed: (F, N). Of a sparse matrix it is a view: a product then adds to (F, B) numbers,
+            which fit into a cache, and reads those of the N items one after the other.
         single: both in single precision.
         ridge: (F + 1, 1, 1) second derivative of the penalty.
     """
 
     def __init__(self, x: Matrix, inverse_penalty: float) -> None:
-        self.x = x
-        self.transposed = x.T.tocsr() if sparse.issparse(x) else np.ascontiguousarray(x.T)
-        self.single = _single(self.x), _single(self.transposed)
+        self.x, single = x, _single(x)
+        self.transposed = _transposed(x)
+        self.single = single, _transposed(single)
         self.inverse_penalty = inverse_penalty
         self.ridge = np.append(np.ones(x.shape[1]), 0.0)[:, None, None]
+
+
+def _transposed(x: Matrix) -> Transposed:
+    return x.T if sparse.issparse(x) else np.ascontiguousarray(x.T)
 
 
 def _single(x: Matrix) -> Matrix:
