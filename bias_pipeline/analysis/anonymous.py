@@ -347,7 +347,7 @@ def anonymous_attack(
         ready = metric.image_masking(ready)
     data = joined(_learnt(metric, ready), applied(transforms, anonymous), len(ready))
     splits = _splits(metric.draw_splits(ready, seeds), len(ready), len(anonymous))
-    probs = metric.predictions(data, splits).probs
+    probs = metric.predictions(data, [splits])[0].probs
     largest = np.stack([one.max(axis=1) for one in probs])  # (S, N)
     captions = largest.mean(axis=0)
     half = float(stats.t.ppf(0.975, len(captions) - 1) * stats.sem(captions))

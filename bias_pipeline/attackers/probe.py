@@ -88,10 +88,34 @@ class Probe(Configurable, ABC):
             The predictions for the test captions, seed by seed; those of the folds of a seed
             together.
         """
+        return self.fit_predict_each(data, [splits])[0]
+
+    def fit_predict_each(
+        self, data: LabelledCaptions, sets: Sequence[Sequence[Split]]
+    ) -> list[Predictions]:
+        """The predictions of several sets of splits, whose attackers are trained together.
+
+        Args:
+            data: captions and labels.
+            sets: see :meth:`fit_predict`.
+        """
         groups = np.zeros(len(data.labels), np.int64) if data.multi_label else data.labels
-        drawn = [self.job(split, data.captions.image_rows, groups) for split in splits]
-        jobs = [job for job in drawn if len(job.test)]  # with few captions a fold may be empty
-        fitted, training = self._predictions(data, jobs)
+        rows = data.captions.image_rows
+        drawn = [[self.job(split, rows, groups) for split in splits] for splits in sets]
+        # With few captions a fold may be empty.
+        jobs = [[job for job in one_set if len(job.test)] for one_set in drawn]
+        fitted = self._predictions(data, jobs)
+        return [self._joined(data, *each) for each in zip(sets, jobs, fitted, strict=True)]
+
+    def _joined(
+        self,
+        data: LabelledCaptions,
+        splits: Sequence[Split],
+        jobs: Sequence[TrainingJob],
+        results: tuple[Sequence[ProbeResult], Training],
+    ) -> Predictions:
+        """The predictions of one set of splits."""
+        fitted, training = results
         seeds = seeds_in(splits)
         folds = [[i for i, job in enumerate(jobs) if job.seed == seed] for seed in seeds]
         tested = [np.concatenate([jobs[i].test for i in members]) for members in folds]
@@ -110,24 +134,29 @@ class Probe(Configurable, ABC):
         return TrainingJob(split.seed, *split.select(images, groups))
 
     def _predictions(
-        self, data: LabelledCaptions, jobs: Sequence[TrainingJob]
-    ) -> tuple[list[ProbeResult], Training]:
-        keys = [self._key(data, job) for job in jobs]
-        results = {key: self._stored(key) for key in keys}
-        missing = [(key, job) for key, job in zip(keys, jobs, strict=True) if results[key] is None]
-        trained = []
+        self, data: LabelledCaptions, sets: Sequence[Sequence[TrainingJob]]
+    ) -> list[tuple[list[ProbeResult], Training]]:
+        """The results of each set of jobs, and how they came about."""
+        keys = [[self._key(data, job) for job in jobs] for jobs in sets]
+        pairs = [*zip(chain(*keys), chain(*sets), strict=True)]
+        results = {key: self._stored(key) for key, _ in pairs}
+        missing = [(key, job) for key, job in pairs if results[key] is None]
         took = self.encoder.prepare(data) if missing else None
         fitted = track(self.train(data, [job for _, job in missing]), len(missing))
-        for (key, _), fresh in zip(missing, fitted, strict=True):
-            self._store(key, fresh)
-            results[key] = fresh
-            trained.append(fresh)
-        whole = [one for key in keys if (one := results[key]) is not None]
-        curves = [_curve(data.name, *pair) for pair in zip(jobs, whole, strict=True)]
-        account = replace(
-            _account(trained), cached=len(jobs) - len(missing), curves=list(chain(*curves))
-        )
-        return whole, _with_embedding(account, took)
+        fresh: dict[str, ProbeResult] = {}
+        for (key, _), result in zip(missing, fitted, strict=True):
+            self._store(key, result)
+            fresh[key] = result
+        answers = []
+        for of_set, jobs in zip(keys, sets, strict=True):
+            whole = [one for key in of_set if (one := fresh.get(key) or results[key]) is not None]
+            trained = [fresh[key] for key in of_set if key in fresh]
+            curves = [_curve(data.name, *pair) for pair in zip(jobs, whole, strict=True)]
+            account = replace(
+                _account(trained), cached=len(jobs) - len(trained), curves=list(chain(*curves))
+            )
+            answers.append((whole, _with_embedding(account, took)))
+        return answers
 
     def _stored(self, key: str) -> ProbeResult | None:
         probs = None if self.cache is None else self.cache.get(key)

@@ -96,8 +96,8 @@ class AttackSettings:
     wordless_limit: float
     # Adds pictures or objects to the captions, for attackers that use them
     shown: Callable[[LabelledCaptions, Corpus], LabelledCaptions]
-    # Trains attackers and returns their predictions
-    predict: Callable[[LabelledCaptions, Sequence[Split]], Predictions]
+    # Trains attackers of several sets of splits and returns the predictions of each set
+    predict: Callable[[LabelledCaptions, Sequence[Sequence[Split]]], list[Predictions]]
 
 
 class AttackRunner:
@@ -121,32 +121,45 @@ class AttackRunner:
         self.trained: list[Predictions] = []
         self.notes: list[str] = []
         self.wordless_share: dict[str, float] = {}
-        self._done: dict[tuple[str, bytes], list[Predictions]] = {}
+        self._done: dict[tuple[str, bytes], list[list[Predictions]]] = {}
         self._verbatim: dict[PartName, list[float]] = {}
 
-    def with_fewer_images(self, share: float) -> AttackRunner:
-        """Attackers of the first seed that learn from a share of its training images."""
-        return AttackRunner(self.manner, self.ready, with_fewer_images(self.splits, share))
-
-    def on(self, part: PartName, images: BoolArray) -> list[Predictions]:
-        """Predictions on one side of some images, one item a caption position.
+    def on(
+        self, part: PartName, images: BoolArray, shares: Sequence[float] = ()
+    ) -> list[list[Predictions]]:
+        """Predictions on one side of some images.
 
         Args:
             part: a side, as it is or ``paired``; names the predictions.
             images: the part's images; a set that was attacked before is not attacked again.
+            shares: see :meth:`attack`.
+
+        Returns:
+            Those of all attackers, then of those of each share; in each, one item a caption
+            position.
         """
         key = (part.side, images.tobytes())
         if key not in self._done:
             tables = self._labelled(part, images)
-            self._done[key] = [self.attack(table) for table in tables]
+            by_table = [self.attack(table, shares) for table in tables]
+            self._done[key] = [list(each) for each in zip(*by_table, strict=True)]
             self._verbatim[part] = [_verbatim_share(table, self.splits) for table in tables]
         return self._done[key]
 
-    def attack(self, data: LabelledCaptions) -> Predictions:
-        """Predictions of attackers trained on some captions."""
+    def attack(self, data: LabelledCaptions, shares: Sequence[float] = ()) -> list[Predictions]:
+        """Predictions of attackers trained on some captions.
+
+        Args:
+            data: the captions.
+            shares: further attackers of the first seed learn from such shares of its images.
+
+        Returns:
+            Those of all seeds, then those of each share.
+        """
         self._check_tested(data)
-        predictions = self.manner.predict(data, self.splits)
-        self.trained.append(predictions)
+        fewer = [with_fewer_images(self.splits, share) for share in shares]
+        predictions = self.manner.predict(data, [self.splits, *fewer])
+        self.trained.append(predictions[0])
         return predictions
 
     def group_note(self, images: BoolArray, chance: float) -> list[str]:

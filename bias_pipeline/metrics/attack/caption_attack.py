@@ -137,9 +137,11 @@ class CaptionAttack(Metric, ABC):
         del ready
         return data
 
-    def predictions(self, data: LabelledCaptions, splits: Sequence[Split]) -> Predictions:
-        """Predictions of freshly trained attackers."""
-        return self.probe.fit_predict(data, splits)
+    def predictions(
+        self, data: LabelledCaptions, sets: Sequence[Sequence[Split]]
+    ) -> list[Predictions]:
+        """Predictions of freshly trained attackers, for each set of splits."""
+        return self.probe.fit_predict_each(data, sets)
 
     @property
     def manner(self) -> AttackSettings:
@@ -182,7 +184,8 @@ class CaptionAttack(Metric, ABC):
         """The headline alone, of a corpus whose images both sides describe."""
         attack = AttackRunner(self.manner, ready, splits)
         both = _described(corpus.model, len(corpus)) & self.attackable(ready)
-        part = self._headline(self._pair(attack, both), corpus, both)
+        (pair,) = self._pairs(attack, both)
+        part = self._headline(pair, corpus, both)
         return Score({SCORE: part}, predictions=attack.trained)
 
     def _score(self, corpus: Corpus, ready: Corpus, splits: Sequence[Split]) -> Score:
@@ -196,24 +199,28 @@ class CaptionAttack(Metric, ABC):
         both = has_model & has_human
         attack = AttackRunner(self.manner, ready, splits)
         cross_fitted = every_image_tested(splits)
+        shares = smaller_shares(grouping.codes[both]) if self.learning_curve and both.any() else {}
         parts: dict[str, Part] = {}
         for name, images in ((MODEL, has_model), (HUMAN, has_human)):
             if images.any():
-                predictions = attack.on(name, images)
-                if not np.array_equal(images, both):
+                shared = np.array_equal(images, both)
+                predictions, *_ = attack.on(name, images, [*shares.values()] if shared else [])
+                if not shared:
                     parts[name] = self._side(predictions, cross_fitted, corpus, name, images)
         curve: dict[str, Part] = {}
         groups = Score({})
         if both.any():
-            pair = self._pair(attack, both)
+            pair, *fewer = self._pairs(attack, both, [*shares.values()])
             compared = self._paired_parts(pair, corpus, both)
             same: dict[str, Part] = {
                 MODEL: compared[MODEL_PAIRED],
                 HUMAN: compared[HUMAN_PAIRED],
             }
             parts = {**same, **parts, **compared}
-            if self.learning_curve:
-                curve = self._learning(attack, corpus, both)
+            curve = {
+                name: self._headline(of_fewer, corpus, both)
+                for name, of_fewer in zip(shares, fewer, strict=True)
+            }
             groups = self._groups(pair, corpus, both)
         parts |= learning_parts(curve)
         parts |= groups.parts
@@ -243,9 +250,13 @@ class CaptionAttack(Metric, ABC):
             tables=ready.tables,
         )
 
-    def _pair(self, attack: AttackRunner, both: BoolArray) -> _Pair:
+    def _pairs(
+        self, attack: AttackRunner, both: BoolArray, shares: Sequence[float] = ()
+    ) -> list[_Pair]:
+        """Both sides, of all attackers and of those that learn from each share of the images."""
+        model, human = (attack.on(name, both, shares) for name in (MODEL_PAIRED, HUMAN_PAIRED))
         cross_fitted = every_image_tested(attack.splits)
-        return _Pair(attack.on(MODEL_PAIRED, both), attack.on(HUMAN_PAIRED, both), cross_fitted)
+        return [_Pair(*sides, cross_fitted) for sides in zip(model, human, strict=True)]
 
     def _side(
         self,
@@ -287,15 +298,6 @@ class CaptionAttack(Metric, ABC):
             parts[name] = self._scored(parts[name])
         parts[SCORE] = self._compared(parts[SCORE])
         return parts
-
-    def _learning(self, attack: AttackRunner, corpus: Corpus, both: BoolArray) -> dict[str, Part]:
-        """Share to the score of attackers that learn from so many of their images."""
-        codes = corpus.groupings[self.attribute.name].codes[both]
-        curve: dict[str, Part] = {}
-        for name, share in smaller_shares(codes).items():
-            pair = self._pair(attack.with_fewer_images(share), both)
-            curve[name] = self._headline(pair, corpus, both)
-        return curve
 
     def _learning_note(self, parts: Mapping[str, Part], curve: Mapping[str, Part]) -> list[str]:
         if SCORE not in parts:

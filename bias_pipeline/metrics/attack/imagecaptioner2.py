@@ -149,12 +149,14 @@ class ImageCaptioner2(CaptionAttack):
         hides = self.image_masking.hides
         return [frozenset(o for o in ready.objects[row] if not hides(o)) for row in rows.tolist()]
 
-    def predictions(self, data: LabelledCaptions, splits: Sequence[Split]) -> Predictions:
+    def predictions(
+        self, data: LabelledCaptions, sets: Sequence[Sequence[Split]]
+    ) -> list[Predictions]:
         """Probabilities of the groups' answers, without those of other words."""
-        predictions = super().predictions(data, splits)
-        return replace(
-            predictions, probs=tuple(probs[:, : data.n_classes] for probs in predictions.probs)
-        )
+        return [
+            replace(one, probs=tuple(probs[:, : data.n_classes] for probs in one.probs))
+            for one in super().predictions(data, sets)
+        ]
 
     def _combinations(self) -> dict[PartName, Combination]:
         """The headline under the other scoring functions of Table 2 too."""
@@ -175,7 +177,7 @@ class ImageCaptioner2(CaptionAttack):
             data = self._uncaptioned(kind, attack.ready, np.flatnonzero(images))
             if data is None:
                 continue
-            table = ScoreTable.of([attack.attack(data)], self.scoring)
+            table = ScoreTable.of(attack.attack(data), self.scoring)
             name = PartName("leak", detail=kind)
             estimate = self.stats.estimate(
                 [table],
