@@ -90,9 +90,7 @@ def test_cosines_of_glove(near):
         np.testing.assert_allclose(item, expected, atol=1e-6)
 
 
-def test_an_objects_ratio_where_its_cosines_are_positive(
-    near,
-):
+def test_an_objects_ratio_where_its_cosines_are_positive(near):
     names, result = near
     ratios = bias_ratio(result[:, :2])
     for name, item, ratio in zip(names, result, ratios, strict=True):
@@ -117,35 +115,25 @@ def test_the_ratio_of_averages(near):
 # --- by hand
 
 
-def test_a_distance_is_the_mean_over_what_is_named(vectors):
-    result = values(vectors)
-    hot_dog = math.sqrt(0.5)  # the mean of two words
-    assert result["distance:male:model"] == pytest.approx((0.8 + 0.6 + hot_dog + 0.8) / 4)
-    assert result["distance:female:model"] == pytest.approx((0.6 + 0.8 + hot_dog + 0.6) / 4)
+HOT_DOG = math.sqrt(0.5)  # the mean of two words
+MALE, FEMALE = (0.8 + 0.6 + HOT_DOG + 0.8) / 4, (0.6 + 0.8 + HOT_DOG + 0.6) / 4
+PERSON = (3 * 1.4 / math.sqrt(2) + 1.0) / 4
 
 
-def test_a_side_is_the_first_groups_share_in_the_averages(vectors):
-    result = values(vectors)
-    male, female = result["distance:male:model"], result["distance:female:model"]
-    assert result["model"] == pytest.approx(male / (male + female))
-
-
-def test_people_are_read_position_by_position(vectors):
-    hot_dog = math.sqrt(0.5)
-    first, second = (0.6 + hot_dog + 0.8) / 3, 0.6
-    assert values(vectors)["distance:male:human"] == pytest.approx((first + second) / 2)
-
-
-def test_a_ratio_to_the_neutral_word(vectors):
-    result = values(vectors)
-    expected = result["distance:male:model"] / result["distance:person:model"]
-    assert result["to_neutral:male:model"] == pytest.approx(expected)
-
-
-def test_cooccurrence_is_of_captions_that_name_one_group(vectors):
-    result = values(vectors)
-    assert result["cooccurrence:model"] == pytest.approx(2 / 3)
-    assert result["cooccurrence:oven:human"] == pytest.approx(1 / 2)
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        ("distance:male:model", MALE),  # the mean over what is named
+        ("distance:female:model", FEMALE),
+        ("model", MALE / (MALE + FEMALE)),
+        ("distance:male:human", ((0.6 + HOT_DOG + 0.8) / 3 + 0.6) / 2),  # position by position
+        ("to_neutral:male:model", MALE / PERSON),
+        ("cooccurrence:model", 2 / 3),  # of captions that name one group
+        ("cooccurrence:oven:human", 1 / 2),
+    ],
+)
+def test_four_captions_by_hand(part, expected, vectors):
+    assert values(vectors)[part] == pytest.approx(expected)
 
 
 def test_leakage_is_the_captioners_captions_for_one_of_peoples(vectors):
@@ -154,14 +142,11 @@ def test_leakage_is_the_captioners_captions_for_one_of_peoples(vectors):
     assert (result["leakage:male"], result["leakage:female"]) == (2.0, 0.5)
 
 
-def test_whom_captions_name_does_not_move_the_distance(vectors):
+def test_other_things_move_the_distance_and_whom_captions_name_does_not(vectors):
     women = [text.replace("man", "woman").replace("wowoman", "woman") for text in MODEL]
-    assert values(vectors, corpus(women))["score"] == pytest.approx(values(vectors)["score"])
-
-
-def test_other_things_move_it(vectors):
     ovens = [text.replace("tie", "oven") for text in MODEL]
-    assert values(vectors, corpus(ovens))["score"] < values(vectors)["score"]
+    before, named, moved = (values(vectors, corpus(c))["score"] for c in (MODEL, women, ovens))
+    assert moved < before == pytest.approx(named)
 
 
 def test_captions_like_peoples_score_0(vectors):
@@ -233,11 +218,13 @@ def test_names_must_be_distinct_names(vectors, objects):
         metric(vectors, objects=objects)
 
 
-def test_absent_vectors_are_known_before_any_work(tmp_path):
-    with pytest.raises(ResourceError, match="no such file"):
-        metric(str(tmp_path / "none.txt")).require()
-
-
-def test_an_absent_encoder_is_known_before_any_work():
-    with pytest.raises(ResourceError, match="models prefetch"):
-        metric("glove", sentence_encoder="princeton-nlp/sup-simcse-roberta-base").require()
+@pytest.mark.parametrize(
+    ("source", "options", "message"),
+    [
+        ("/none/vectors.txt", {}, "no such file"),
+        ("glove", {"sentence_encoder": "princeton-nlp/sup-simcse-roberta-base"}, "models prefetch"),
+    ],
+)
+def test_absent_vectors_and_encoders_are_known_before_any_work(source, options, message):
+    with pytest.raises(ResourceError, match=message):
+        metric(source, **options).require()

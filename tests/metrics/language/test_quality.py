@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.corpus.corpus import Record
 from bias_pipeline.errors import NotApplicableError, UsageError
-from bias_pipeline.metrics.base import Part, Score
+from bias_pipeline.metrics.base import Score
 from bias_pipeline.metrics.functional import quality as quality_formulas
 from bias_pipeline.metrics.functional.quality import (
     METEOR_ABSENT,
@@ -78,8 +78,9 @@ def test_the_papers_example_of_precision():
         assert clipped_matches(c, r, np.zeros(3, np.int64))[0, :2].tolist() == matches
 
 
-def test_short_captions_are_penalised():
+def test_bleu_penalises_short_captions_and_is_absent_of_those_too_short_for_an_order():
     assert scored(["a dog"], [["a dog in the park"]])[0][0] == pytest.approx(math.exp(1 - 5 / 2))
+    assert math.isnan(scored(["a dog"], [["a dog"]])[0][2])
 
 
 def test_cider_d_of_a_hand_worked_pair():
@@ -106,10 +107,6 @@ def test_what_no_document_holds_weighs_as_if_one_did():
 
 def test_a_caption_without_words_scores_nothing():
     assert scored(["", "a dog"], [["a dog"], ["a dog in"]])[1][0] == 0
-
-
-def test_bleu_of_captions_too_short_for_an_order_is_absent():
-    assert math.isnan(scored(["a dog"], [["a dog"]])[0][2])
 
 
 def random_captions(seed: int) -> tuple[list[str], list[list[str]]]:
@@ -190,46 +187,39 @@ def people(n: int = 60, captions: int = 5) -> list[tuple[str, ...]]:
     ]
 
 
-def corpus_of(model: list[str | None], human: list[tuple[str, ...]]) -> Corpus:
-    return make_corpus(
-        [
-            Record(str(i), m, h, {"gender": "mf"[i % 2]})
-            for i, (m, h) in enumerate(zip(model, human, strict=True))
-        ]
-    )
+def compute(model: list[str | None], human: list[tuple[str, ...]], **options: object) -> Score:
+    lines = enumerate(zip(model, human, strict=True))
+    records = [Record(str(i), m, h, {"gender": "mf"[i % 2]}) for i, (m, h) in lines]
+    return Quality(GENDER, FEW, **options).compute(make_corpus(records), splits=[])
 
 
-def compute(corpus: Corpus, **options: object) -> Score:
-    return Quality(GENDER, FEW, **options).compute(corpus, splits=[])
-
-
-def value(parts: dict[str, Part], name: str) -> float:
-    return parts[name].estimate.value
+def values(model: list[str | None], human: list[tuple[str, ...]]) -> dict[str, float]:
+    parts = compute(model, human).parts
+    return {str(name): part.estimate.value for name, part in parts.items()}
 
 
 def test_one_more_person_is_no_better_and_no_worse():
     """Exchanging the captioner with any person leaves the mean score at 0."""
     human = people(60, 6)
-    values = []
-    for k in range(6):
-        rest = [item[:k] + item[k + 1 :] for item in human]
-        parts = compute(corpus_of([item[k] for item in human], rest)).parts
-        values.append(value(dict(parts), "score"))
-    assert np.mean(values) == pytest.approx(0, abs=0.05)
+    scores = [
+        values([item[k] for item in human], [item[:k] + item[k + 1 :] for item in human])["score"]
+        for k in range(6)
+    ]
+    assert np.mean(scores) == pytest.approx(0, abs=0.05)
 
 
 def test_a_captioner_of_other_images_is_worse():
     human = people()
     wrong = [human[(i + 1) % len(human)][0] for i in range(len(human))]
-    assert compute(corpus_of(wrong, human)).parts["score"].estimate.ci_high < 0
+    assert compute(wrong, human).parts["score"].estimate.ci_high < 0
 
 
 def test_a_captioner_that_fails_one_group_has_a_gap():
     human = people()
     model = [item[0] if i % 2 == 0 else "a person" for i, item in enumerate(human)]
-    parts = dict(compute(corpus_of(list(model), human)).parts)
-    assert value(parts, "group:male") > 0 > value(parts, "group:female")
-    assert value(parts, "gap") == value(parts, "group:male") - value(parts, "group:female")
+    result = values(model, human)
+    assert result["group:male"] > 0 > result["group:female"]
+    assert result["gap"] == result["group:male"] - result["group:female"]
 
 
 def test_pictures_that_are_harder_for_all_are_no_gap():
@@ -241,30 +231,29 @@ def test_pictures_that_are_harder_for_all_are_no_gap():
         else [" ".join(generator.choice(WORDS, 6)) for _ in range(6)]
         for i in range(60)
     ]
-    parts = dict(compute(corpus_of([t[0] for t in texts], [tuple(t[1:]) for t in texts])).parts)
-    assert value(parts, "gap:model") > 1
-    assert value(parts, "gap") < 0.3
+    result = values([t[0] for t in texts], [tuple(t[1:]) for t in texts])
+    assert result["gap:model"] > 1
+    assert result["gap"] < 0.3
 
 
 def test_the_model_side_is_what_the_published_formula_gives():
     human = people()
     model = [person[0] for person in people(60, 1)]
     whole, each = scored(model, [list(person) for person in human])
-    parts = dict(compute(corpus_of(list(model), human)).parts)
-    assert value(parts, "model") == pytest.approx(np.mean(each))
-    assert [value(parts, f"bleu_{n}:model") for n in (1, 2, 3, 4)] == pytest.approx(whole)
+    result = values(model, human)
+    assert result["model"] == pytest.approx(np.mean(each))
+    assert [result[f"bleu_{n}:model"] for n in (1, 2, 3, 4)] == pytest.approx(whole)
 
 
 @pytest.mark.parametrize(("documents", "count"), [("corpus", 60), ("scored", 50)])
 def test_document_frequencies_are_of_the_images_chosen(documents, count):
     human = people()
     model = [item[0] if i < 50 else None for i, item in enumerate(human)]
-    score = compute(corpus_of(list(model), human), documents=documents)
-    assert score.audit["n_documents"] == count
+    assert compute(model, human, documents=documents).audit["n_documents"] == count
 
 
 def test_without_a_second_human_caption_there_is_no_score():
-    score = compute(corpus_of(["a dog"] * 60, people(60, 1)))
+    score = compute(["a dog"] * 60, people(60, 1))
     assert set(score.parts) >= {"model", "bleu_4:model", "group:male:model"}
     assert "score" not in score.parts
     assert any("no score" in note for note in score.notes)
@@ -272,12 +261,12 @@ def test_without_a_second_human_caption_there_is_no_score():
 
 def test_without_human_captions_nothing_can_be_said():
     with pytest.raises(NotApplicableError, match="human captions"):
-        compute(corpus_of(["a dog"] * 60, [()] * 60))
+        compute(["a dog"] * 60, [()] * 60)
 
 
 def test_meteor_without_java_is_absent(monkeypatch):
     monkeypatch.setattr(quality_formulas.shutil, "which", lambda name: None)
-    score = compute(corpus_of(["a dog"] * 60, people()), meteor=True)
+    score = compute(["a dog"] * 60, people(), meteor=True)
     assert math.isnan(score.parts["meteor:model"].estimate.value)
     assert METEOR_ABSENT in score.notes
 

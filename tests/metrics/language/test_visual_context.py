@@ -36,18 +36,11 @@ ENCODER: Any = Encoder()
 
 
 def corpus(n: int = 3, photos: Path | None = None) -> Corpus:
-    return make_corpus(
-        [
-            Record(
-                str(k),
-                "a man",
-                (),
-                {"gender": "mf"[k % 2]},
-                image=None if photos is None else photos / f"{k}.png",
-            )
-            for k in range(1, n + 1)
-        ]
-    )
+    places = {k: None if photos is None else photos / f"{k}.png" for k in range(1, n + 1)}
+    records = [
+        Record(str(k), "a man", (), {"gender": "mf"[k % 2]}, image=p) for k, p in places.items()
+    ]
+    return make_corpus(records)
 
 
 def file_of(folder: Path, name: str, contexts: Mapping[int, Mapping[str, float]]) -> str:
@@ -86,52 +79,57 @@ def contexts_of(
 # --- files: which labels count
 
 
-def test_a_labels_confidence_is_the_files(tmp_path):
-    contexts = {1: {"dog": 0.75, "kite": 0.5}, 2: {"car": 0.25}}
-    assert contexts_by_image(file_of(tmp_path, "a", contexts)) == {
-        "1": contexts[1],
-        "2": contexts[2],
-    }
+NOBODY = {"top_k": 2, "exclude_labels": frozenset({"person"})}
 
 
-def test_the_surest_few_count(tmp_path):
-    path = file_of(tmp_path, "a", {1: {"dog": 0.3, "kite": 0.5, "car": 0.4}})
-    assert contexts_by_image(path, top_k=2) == {"1": {"kite": 0.5, "car": 0.4}}
-
-
-def test_what_a_source_is_not_sure_of_does_not_count(tmp_path):
-    path = file_of(tmp_path, "a", {1: {"dog": 0.2, "kite": 0.19}})
-    assert contexts_by_image(path) == {"1": {"dog": 0.2}}
-
-
-def test_people_take_no_place_of_the_few(tmp_path):
-    path = file_of(tmp_path, "a", {1: {"Person": 0.9, "dog": 0.5, "kite": 0.4}})
-    built_contexts_by_image = contexts_by_image(path, top_k=2, exclude_labels=frozenset({"person"}))
-    assert built_contexts_by_image == {"1": {"dog": 0.5, "kite": 0.4}}
+@pytest.mark.parametrize(
+    ("contexts", "options", "counting"),
+    [
+        (
+            {1: {"dog": 0.75, "kite": 0.5}, 2: {"car": 0.25}},
+            {},
+            {"1": {"dog": 0.75, "kite": 0.5}, "2": {"car": 0.25}},
+        ),
+        (
+            {1: {"dog": 0.3, "kite": 0.5, "car": 0.4}},
+            {"top_k": 2},
+            {"1": {"kite": 0.5, "car": 0.4}},
+        ),
+        ({1: {"dog": 0.2, "kite": 0.19}}, {}, {"1": {"dog": 0.2}}),
+        ({1: {"Person": 0.9, "dog": 0.5, "kite": 0.4}}, NOBODY, {"1": {"dog": 0.5, "kite": 0.4}}),
+    ],
+    ids=["the file's confidence", "the surest few", "sure enough", "people take no place"],
+)
+def test_labels_of_a_file_that_count(contexts, options, counting, tmp_path):
+    assert contexts_by_image(file_of(tmp_path, "a", contexts), **options) == counting
 
 
 # --- several sources vote
 
 
 # Cosines: dog and hound 0.8, kite and hound 0.6, kite and car 0.8; dog and kite or car 0 or less.
-
-
-def test_a_label_needs_one_like_it_of_another_source(tmp_path):
-    one = file_of(tmp_path, "a", {1: {"dog": 0.9, "kite": 0.8}, 2: {"dog": 0.9}})
-    other = file_of(tmp_path, "b", {1: {"hound": 0.7}})
-    assert contexts_by_image(one, other, agreement=0.7) == {"1": {"dog": 0.9, "hound": 0.7}}
-
-
-def test_labels_of_one_source_do_not_vote_for_each_other(tmp_path):
-    one = file_of(tmp_path, "a", {1: {"dog": 0.9, "hound": 0.8, "kite": 0.8}})
-    other = file_of(tmp_path, "b", {1: {"car": 0.7}})
-    assert contexts_by_image(one, other, agreement=0.7) == {"1": {"kite": 0.8, "car": 0.7}}
-
-
-def test_the_surest_source_of_a_label_counts(tmp_path):
-    one = file_of(tmp_path, "a", {1: {"dog": 0.5}})
-    other = file_of(tmp_path, "b", {1: {"dog": 0.75}})
-    assert contexts_by_image(one, other, agreement=1) == {"1": {"dog": 0.75}}
+@pytest.mark.parametrize(
+    ("one", "other", "agreement", "counting"),
+    [
+        (
+            {1: {"dog": 0.9, "kite": 0.8}, 2: {"dog": 0.9}},
+            {1: {"hound": 0.7}},
+            0.7,
+            {"1": {"dog": 0.9, "hound": 0.7}},
+        ),
+        (
+            {1: {"dog": 0.9, "hound": 0.8, "kite": 0.8}},
+            {1: {"car": 0.7}},
+            0.7,
+            {"1": {"kite": 0.8, "car": 0.7}},
+        ),
+        ({1: {"dog": 0.5}}, {1: {"dog": 0.75}}, 1, {"1": {"dog": 0.75}}),
+    ],
+    ids=["one like it of another source", "not of the same", "the surest source"],
+)
+def test_a_label_that_another_source_agrees_with_counts(one, other, agreement, counting, tmp_path):
+    sources = (file_of(tmp_path, "a", one), file_of(tmp_path, "b", other))
+    assert contexts_by_image(*sources, agreement=agreement) == counting
 
 
 def test_the_order_of_sources_plays_no_part(tmp_path):
@@ -217,19 +215,23 @@ def test_drawn_pictures_are_told(tmp_path):
         contexts_of(model, of=drawn)
 
 
-def test_absent_weights_are_told_before_any_work():
-    with pytest.raises(ResourceError, match="model microsoft/resnet-152, revision main: neither"):
-        VisualContext(("microsoft/resnet-152",)).require()
-
-
-def test_an_absent_file_is_told_before_any_work(tmp_path):
-    with pytest.raises(ResourceError, match=r"seen\.csv is absent .* set metric\.context="):
-        VisualContext((str(tmp_path / "seen.csv"),)).require()
-
-
-def test_a_model_that_looks_at_nothing_is_refused():
-    with pytest.raises(DataError, match="model type 'bert' is not supported here"):
-        VisualContext((str(language_models()[1]),)).require()
+@pytest.mark.parametrize(
+    ("source", "error", "message"),
+    [
+        (
+            "microsoft/resnet-152",
+            ResourceError,
+            "model microsoft/resnet-152, revision main: neither",
+        ),
+        ("/none/seen.csv", ResourceError, r"seen\.csv is absent .* set metric\.context="),
+        ("/none/fasterrcnn.pth", ResourceError, r"fasterrcnn\.pth: no such file"),
+        ("bert", DataError, "model type 'bert' is not supported here"),
+    ],
+    ids=["weights", "a file", "a detector's weights", "a model that looks at nothing"],
+)
+def test_what_is_absent_or_of_no_use_is_told_before_any_work(source, error, message):
+    with pytest.raises(error, match=message):
+        VisualContext((str(language_models()[1]) if source == "bert" else source,)).require()
 
 
 def test_images_that_the_data_set_lacks_are_told(tmp_path):
@@ -268,28 +270,23 @@ def test_sources_that_do_not_fit_are_refused(sources, message):
 # --- what it is in a run's identity
 
 
-def test_a_file_is_what_stands_in_it(tmp_path):
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda folder, name, seed: file_of(folder, name, {1: {("dog", "kite")[seed]: 0.5}}),
+        lambda folder, name, seed: write_resnet(folder / name, seed),
+    ],
+    ids=["a file", "a network"],
+)
+def test_a_source_is_what_stands_in_it(write, tmp_path):
     one, same, other = (
-        content_of(file_of(tmp_path, name, {1: {label: 0.5}}))
-        for name, label in (("a", "dog"), ("b", "dog"), ("c", "kite"))
-    )
-    assert one == same != other
-
-
-def test_a_network_is_its_files(tmp_path):
-    one, same, other = (
-        content_of(str(write_resnet(tmp_path / name, seed)))
+        content_of(str(write(tmp_path, name, seed)))
         for name, seed in (("a", 0), ("b", 0), ("c", 1))
     )
     assert one == same != other
 
 
 # --- weights of torchvision's detectors
-
-
-def test_weights_that_are_absent_are_refused(tmp_path):
-    with pytest.raises(ResourceError, match=r"fasterrcnn\.pth: no such file"):
-        VisualContext((str(tmp_path / "fasterrcnn.pth"),)).require()
 
 
 @pytest.mark.slow
@@ -300,10 +297,5 @@ def test_a_detector_of_torchvision_is_a_source(tmp_path, monkeypatch):
     net.roi_heads.box_predictor.cls_score.bias.data[dog] = 9.0
     torch.save(net.state_dict(), tmp_path / "net.pth")
     write_photos(tmp_path / "photos", 2)
-    observed_contexts_by_image = contexts_by_image(
-        str(tmp_path / "net.pth"), of=corpus(2, tmp_path / "photos")
-    )
-    assert {image: list(labels) for image, labels in observed_contexts_by_image.items()} == {
-        "1": ["dog"],
-        "2": ["dog"],
-    }
+    result = contexts_by_image(str(tmp_path / "net.pth"), of=corpus(2, tmp_path / "photos"))
+    assert {image: [*labels] for image, labels in result.items()} == {"1": ["dog"], "2": ["dog"]}
