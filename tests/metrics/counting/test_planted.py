@@ -1,5 +1,6 @@
 """Planted biases that move a counting metric, and ones that must not."""
 
+import math
 from functools import cache
 
 import pytest
@@ -19,6 +20,7 @@ from bias_pipeline.metrics.counting.gender_error import MOST_EXAMPLES, GenderErr
 from bias_pipeline.metrics.counting.gender_ratio import GenderRatio
 from bias_pipeline.stats.bootstrap import Bootstrap
 from tests.corpora import GENDER, make_corpus
+from tests.metrics.places import place
 
 ALIKE = ("metric.labels=each", "metric.denominator=named")
 FEW = Bootstrap(resamples=50)
@@ -27,29 +29,14 @@ TASKS = TaskVocabulary("toy", {"cake": ["cake"], "car": ["car"]})
 
 @cache
 def scores(metric: str, captioner: str, *words: str) -> dict[str, Part]:
-    cell = compose.cell(
-        [
-            f"metric={metric}",
-            f"captioner={captioner}",
-            "dataset.n_images=2000",
-            "stats.resamples=200",
-            *words,
-        ]
-    )
+    data = (f"captioner={captioner}", "dataset.n_images=2000", "stats.resamples=100")
+    cell = compose.cell([f"metric={metric}", *data, *words])
     return dict(cell.build("metric").compute(cell.corpus(), splits=[]).parts)
 
 
 @pytest.fixture(autouse=True)
 def _own_folder(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(str(tmp_path))
-
-
-def above_zero(part: Part) -> bool:
-    return part.estimate.ci_low > 0
-
-
-def holds_zero(part: Part) -> bool:
-    return part.estimate.ci_low <= 0 <= part.estimate.ci_high
 
 
 @pytest.mark.parametrize(
@@ -62,15 +49,16 @@ def holds_zero(part: Part) -> bool:
     ],
 )
 def test_a_captioner_that_imagines_typical_objects_amplifies(metric, part, words):
-    assert above_zero(scores(metric, "amplifier", *words)[part])
-    assert not above_zero(scores(metric, "faithful", *words)[part])
+    assert place(scores(metric, "amplifier", *words)[part].estimate) == "above 0"
+    assert place(scores(metric, "faithful", *words)[part].estimate) != "above 0"
 
 
-@pytest.mark.parametrize("metric", ["gender_error", "group_accuracy"])
-def test_a_captioner_that_follows_the_scene_misgenders(metric):
-    name = {"gender_error": "score", "group_accuracy": "incorrect:female"}[metric]
-    assert above_zero(scores(metric, "stereotyper")[name])
-    assert scores(metric, "faithful")[name].estimate.value == 0
+@pytest.mark.parametrize(
+    ("metric", "part"), [("gender_error", "score"), ("group_accuracy", "incorrect:female")]
+)
+def test_a_captioner_that_follows_the_scene_misgenders(metric, part):
+    assert place(scores(metric, "stereotyper")[part].estimate) == "above 0"
+    assert scores(metric, "faithful")[part].estimate.value == 0
 
 
 def test_gender_error_is_the_share_that_was_planted():
@@ -97,7 +85,7 @@ def test_silence_lowers_the_error_and_stands_beside_it():
 
 @pytest.mark.parametrize("captioner", ["faithful", "neutral_speaker", "terse"])
 def test_the_ratio_of_a_captioner_without_bias_is_that_of_the_labels(captioner):
-    assert holds_zero(scores("gender_ratio", captioner)["score"])
+    assert place(scores("gender_ratio", captioner)["score"].estimate) == "around 0"
 
 
 # --- by hand --------------------------------------------------------------------------------------
@@ -118,32 +106,26 @@ def follower() -> Corpus:
     return make_corpus(records)
 
 
-def test_following_the_object_amplifies_task_to_attribute_alone():
-    metric = DirectionalBiasAmplification(GENDER, FEW, TASKS, exclude_tasks=())
-    parts = metric.compute(follower(), splits=[]).parts
-    assert parts["t_to_a"].estimate.value == pytest.approx(0.3)
-    assert parts["a_to_t"].estimate.value == 0
-
-
-def test_following_the_object_shows_in_ba_mals():
-    metric = BiasAmplificationMALS(GENDER, FEW, TASKS, exclude_tasks=())
-    parts = metric.compute(follower(), splits=[]).parts
-    assert parts["score"].estimate.value == pytest.approx(0.3)
-    assert parts["predictions:task"].estimate.value == pytest.approx(0)
+@pytest.mark.parametrize(
+    ("kind", "part", "expected"),
+    [
+        (DirectionalBiasAmplification, "t_to_a", 0.3),
+        (DirectionalBiasAmplification, "a_to_t", 0),
+        (BiasAmplificationMALS, "score", 0.3),
+        (BiasAmplificationMALS, "predictions:task", 0),
+    ],
+)
+def test_following_the_object_amplifies_task_to_attribute_alone(kind, part, expected):
+    parts = kind(GENDER, FEW, TASKS, exclude_tasks=()).compute(follower(), splits=[]).parts
+    assert parts[part].estimate.value == pytest.approx(expected)
 
 
 def test_error_and_ratio_by_hand():
-    corpus = make_corpus(
-        [
-            record(0, "a man", "m"),
-            record(1, "a woman", "m"),
-            record(2, "a man and a woman", "f"),
-            record(3, "she", "f"),
-            record(4, "a person", "m"),
-            record(5, None, "m"),
-            record(6, "a man", "unsure"),
-        ]
-    )
+    lines = [
+        ("a man", "m"), ("a woman", "m"), ("a man and a woman", "f"), ("she", "f"),
+        ("a person", "m"), (None, "m"), ("a man", "unsure"),
+    ]  # fmt: skip
+    corpus = make_corpus([record(i, *line) for i, line in enumerate(lines)])
     error = GenderError(GENDER, FEW).compute(corpus, splits=[]).parts
     assert error["score"].estimate.value == pytest.approx(1 / 5)
     assert error["named"].estimate.value == pytest.approx(1 / 3)
@@ -155,39 +137,35 @@ def test_error_and_ratio_by_hand():
     assert [ratio[p].estimate.value for p in ("model", "human", "score")] == [0.5, 1.5, -1.0]
 
 
-def test_captions_that_name_the_wrong_group_are_shown():
-    texts = ["a man", "a woman", "a man and a woman", "a person"]
+@pytest.mark.parametrize(
+    ("texts", "n_lines", "wrong"),
+    [
+        (["a man", "a woman", "a man and a woman", "a person"], 1, 1),
+        (["a woman"] * 50, MOST_EXAMPLES, 50),
+        (["a man"] * 5, 0, 0),
+    ],
+    ids=["one", "a dozen of many", "no table"],
+)
+def test_captions_that_name_the_wrong_group_are_shown(texts, n_lines, wrong):
     corpus = make_corpus([record(i, text, "m") for i, text in enumerate(texts)])
-    (line,) = GenderError(GENDER, FEW).compute(corpus, splits=[]).tables["misnamed"]
-    group = corpus.groupings[GENDER.name].names[1]
-    assert (line["caption"], line["named"], line["wrong"]) == ("a woman", group, 1)
-
-
-def test_of_many_wrong_captions_a_dozen_is_shown():
-    corpus = make_corpus([record(i, "a woman", "m") for i in range(50)])
-    lines = GenderError(GENDER, FEW).compute(corpus, splits=[]).tables["misnamed"]
-    assert (len(lines), lines[0]["wrong"]) == (MOST_EXAMPLES, 50)
-
-
-def test_where_nobody_is_misnamed_there_is_no_table():
-    corpus = make_corpus([record(i, "a man", "m") for i in range(5)])
-    assert GenderError(GENDER, FEW).compute(corpus, splits=[]).tables == {}
+    tables = GenderError(GENDER, FEW).compute(corpus, splits=[]).tables
+    assert list(tables) == ["misnamed"] * bool(wrong)
+    lines = [(x["caption"], x["named"], x["wrong"]) for x in tables.get("misnamed", ())]
+    assert lines == [("a woman", "female", wrong)] * n_lines
 
 
 def test_a_ratio_to_nobody_is_absent():
     corpus = make_corpus([record(0, "a man", "m"), record(1, "a person", "f")])
     parts = GenderRatio(GENDER, FEW).compute(corpus, splits=[]).parts
-    assert str(parts["model"].estimate.value) == "nan"
+    assert math.isnan(parts["model"].estimate.value)
 
 
 def test_undefined_pairs_are_absent_and_counted():
-    corpus = make_corpus(
-        [record(0, "a man", "m", objects="car"), record(1, "a woman", "f", objects="car")]
-    )
+    records = [record(0, "a man", "m", objects="car"), record(1, "a woman", "f", objects="car")]
     metric = DirectionalBiasAmplification(GENDER, FEW, TASKS, exclude_tasks=())
-    parts = metric.compute(corpus, splits=[]).parts
+    parts = metric.compute(make_corpus(records), splits=[]).parts
     assert parts["t_to_a:undefined"].estimate.value == 2
-    assert str(parts["t_to_a:object:cake"].estimate.value) == "nan"
+    assert math.isnan(parts["t_to_a:object:cake"].estimate.value)
 
 
 @pytest.mark.parametrize(
