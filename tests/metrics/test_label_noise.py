@@ -33,15 +33,13 @@ RATES: ErrorRates = {"male": 0.1, "female": {"male": 0.2}}
 
 
 def counted() -> Corpus:
-    texts = [
-        (label, text)
+    lines = [
+        (text, (), {"gender": label})
         for label, texts in CAPTIONS.items()
         for text, number in texts.items()
         for _ in range(number)
     ]
-    return make_corpus(
-        [Record(str(n), text, (), {"gender": label}) for n, (label, text) in enumerate(texts)]
-    )
+    return make_corpus([Record(str(n), *line) for n, line in enumerate(lines)])
 
 
 def noise(rates: ErrorRates, attribute: Attribute = GENDER) -> LabelNoise:
@@ -90,9 +88,9 @@ def test_labels_err_as_often_as_was_said():
 
 
 def test_an_image_that_has_no_group_gets_none():
-    corpus = make_corpus(
-        [Record(str(n), "a man", (), {"gender": "unsure" if n % 3 else "m"}) for n in range(90)]
-    )
+    labels = ["unsure" if n % 3 else "m" for n in range(90)]
+    records = [Record(str(n), "a man", (), {"gender": label}) for n, label in enumerate(labels)]
+    corpus = make_corpus(records)
     codes = noise({"male": 1, "female": 1}).redrawn(corpus, 0).groupings["gender"].codes
     assert set(codes[corpus.groupings["gender"].unsure]) == {-2}
     assert set(codes[corpus.groupings["gender"].labelled]) == {1}
@@ -126,14 +124,21 @@ def test_labels_that_do_not_err_move_nothing():
     assert (row.value, row.ci_low, row.ci_high) == (0, 0, 0)
 
 
-def test_sums_in_another_order_are_no_move(tmp_path):
-    here = cell(f"paths.cache={tmp_path}", "metric=ba_directional", "dataset.n_images=100")
+@pytest.mark.parametrize(
+    ("added", "moved"),
+    [(1e-16, 0), (1, pytest.approx(1))],
+    ids=["sums in another order", "a direction"],
+)
+def test_each_direction_moves_by_itself(added, moved):
+    here = cell("metric=ba_directional", "dataset.n_images=100")
     corpus, metric = here.corpus(), here.build("metric")
     score = metric.compute(corpus, splits=[])
-    values = {name: score.parts[name].estimate.value + 1e-16 for name in DIRECTIONS}
+    values = {name: score.parts[name].estimate.value for name in DIRECTIONS}
+    other = {**values, "t_to_a": values["t_to_a"] + added}
     label_noise = noise({"male": 0, "female": 0}, here.build("attribute"))
-    parts = with_label_noise(score, corpus, metric, label_noise, lambda _: values).parts
-    assert parts["t_to_a:label_noise"].estimate.value == 0
+    parts = with_label_noise(score, corpus, metric, label_noise, lambda _: other).parts
+    assert parts["a_to_t:label_noise"].estimate.value == pytest.approx(0)
+    assert parts["t_to_a:label_noise"].estimate.value == moved
 
 
 def test_all_samples_have_the_same_labels():
@@ -146,57 +151,27 @@ def cell(*words: str) -> compose.CellConfig:
     return compose.cell(["dataset.n_images=400", "stats.resamples=20", "probe.cache=null", *words])
 
 
-def result(here: compose.CellConfig) -> Result:
-    corpus = here.corpus()
-    return run_cell(
-        corpus, here.build("metric"), here.seeds, run_id="x", label_noise=here.label_noise
-    )
-
-
 def test_noise_attenuates_what_attackers_find(tmp_path):
     """Accuracy a above 1/2 becomes a - e (2 a - 1), so a difference of accuracies loses 2 e of it.
 
     Attackers also learn from wrong labels, so they lose that much or more.
     """
-    here = cell(
-        f"paths.cache={tmp_path}",
-        "metric=leakage",
-        "+dataset.captioners.mine.a_to_t=0.9",
-        "captioner=mine",
-        "dataset.label_noise={male: 0.2, female: 0.2}",
-        "metric.learning_curve=false",
-        "metric.positions=1",
-        "seeds=2",
-    )
-    by_part = rows(result(here))
+    mine = ("+dataset.captioners.mine.a_to_t=0.9", "captioner=mine", f"paths.cache={tmp_path}")
+    noise = "dataset.label_noise={male: 0.2, female: 0.2}"
+    once = ("metric.learning_curve=false", "metric.positions=1", "seeds=2")
+    here = cell("metric=leakage", *mine, noise, *once)
+    cell_of_it = (here.corpus(), here.build("metric"), here.seeds)
+    by_part = rows(run_cell(*cell_of_it, run_id="x", label_noise=here.label_noise))
     score, move = by_part["score"].value, by_part["label_noise"]
     assert -0.8 * score < move.value < -0.3 * score
     assert move.ci_high < 0
 
 
-def test_each_direction_moves_by_itself(tmp_path):
-    here = cell(f"paths.cache={tmp_path}", "metric=ba_directional", "dataset.n_images=100")
-    corpus, metric = here.corpus(), here.build("metric")
-    score = metric.compute(corpus, splits=[])
-    values = {name: score.parts[name].estimate.value for name in DIRECTIONS}
-    label_noise = noise({"male": 0, "female": 0}, here.build("attribute"))
-    moved = with_label_noise(
-        score, corpus, metric, label_noise, lambda _: {**values, "t_to_a": values["t_to_a"] + 1}
-    )
-    assert moved.parts["a_to_t:label_noise"].estimate.value == pytest.approx(0)
-    assert moved.parts["t_to_a:label_noise"].estimate.value == pytest.approx(1)
-
-
 def test_only_a_run_that_asks_has_another_id(tmp_path):
-    words = (f"paths.cache={tmp_path}", "metric=gender_error")
-    plain, null, low, high = (
-        cell(*words, *more)
-        for more in (
-            (),
-            ("dataset.label_noise=null",),
-            ("dataset.label_noise={male: 0.1, female: 0.1}",),
-            ("dataset.label_noise={male: 0.1, female: 0.2}",),
-        )
+    words, rates = (f"paths.cache={tmp_path}", "metric=gender_error"), "{male: 0.1, female: 0.%d}"
+    plain = cell(*words)
+    null, low, high = (
+        cell(*words, f"dataset.label_noise={value}") for value in ("null", rates % 1, rates % 2)
     )
     corpus = plain.corpus()
     assert {here.corpus().digest for here in (null, low, high)} == {corpus.digest}
@@ -273,15 +248,14 @@ def test_a_table_about_another_attribute_is_refused(tmp_path):
         _ = here.label_noise
 
 
-def test_the_sentence_names_what_leaves_its_interval():
-    (moved,) = noise_sentences([scored(counted(), {"male": 0.3, "female": 0.3})])
+def test_the_sentence_says_how_many_headlines_leave_their_interval():
+    (moved,), (still,) = (
+        noise_sentences([scored(counted(), {"male": rate, "female": rate})])
+        for rate in (0.3, 0.001)
+    )
     assert moved.startswith("If gender labels erred that often more (male 30.0%, female 30.0%), 1 ")
-    assert noise_sentences([scored(counted(), None)]) == []
-
-
-def test_the_sentence_says_that_nothing_leaves_its_interval():
-    (still,) = noise_sentences([scored(counted(), {"male": 0.001, "female": 0.001})])
     assert still.endswith("none of 1 headlines would leave its interval.")
+    assert noise_sentences([scored(counted(), None)]) == []
 
 
 def test_captioners_of_a_sweep_are_known_beforehand(tmp_path):

@@ -41,14 +41,8 @@ def cell(metric: str, *words: str) -> compose.CellConfig:
 
 COUNTING = [name for name in metric_names() if issubclass(metric_class(name), CountingMetric)]
 NAMES = [
-    "ba_directional",
-    "ba_mals",
-    "cooccurrence",
-    "gender_error",
-    "gender_ratio",
-    "gender_score",
-    "group_accuracy",
-    "multi_directional",
+    *("ba_directional", "ba_mals", "cooccurrence", "gender_error", "gender_ratio"),
+    *("gender_score", "group_accuracy", "multi_directional"),
 ]
 
 
@@ -78,13 +72,8 @@ def test_the_metrics_that_rest_on_names_are_known():
     built = {name: cell(name).build("metric") for name in COUNTING}
     names = {n for n, item in built.items() if any(map(item.rests_on_names, (SCORE, T_TO_A)))}
     assert sorted(names) == NAMES
-    assert sorted(set(COUNTING) - names) == [
-        "assumed_group",
-        "declines",
-        "differential_fairness",
-        "gender_distance",
-        "quality",
-    ]
+    others = {"assumed_group", "declines", "differential_fairness", "gender_distance", "quality"}
+    assert set(COUNTING) - names == others
 
 
 @pytest.mark.parametrize("metric", NAMES)
@@ -135,27 +124,21 @@ def test_ten_captions_are_enough(retained, absent):
     assert math.isnan(value) is absent
 
 
-@pytest.mark.parametrize(("n_named", "named"), [(29, False), (30, True)])
-def test_of_many_captions_it_takes_one_in_a_hundred(n_named, named):
-    records = [
-        Record(str(i), "a man" if i < n_named else "a person", (), {"gender": "mf"[i % 2]})
-        for i in range(3000)
-    ]
-    assert (CorpusView(make_corpus(records), GENDER, None).unsaid("model") == "") is named
+def unsaid(texts: list[str]) -> str:
+    records = [Record(str(i), text, (), {"gender": "mf"[i % 2]}) for i, text in enumerate(texts)]
+    return CorpusView(make_corpus(records), GENDER, None).unsaid("model")
 
 
-@pytest.mark.parametrize(("n_named", "named"), [(0, False), (1, True), (2, True)])
-def test_of_few_captions_a_tenth_is_enough(n_named, named):
-    records = [
-        Record(str(i), "a man" if i < n_named else "a person", (), {"gender": "mf"[i % 2]})
-        for i in range(15)
-    ]
-    assert (CorpusView(make_corpus(records), GENDER, None).unsaid("model") == "") is named
+@pytest.mark.parametrize(
+    ("n_named", "n", "named"),
+    [(29, 3000, False), (30, 3000, True), (0, 15, False), (1, 15, True), (2, 15, True)],
+)
+def test_it_takes_one_in_a_hundred_of_many_captions_and_a_tenth_of_few(n_named, n, named):
+    assert (unsaid(["a man"] * n_named + ["a person"] * (n - n_named)) == "") is named
 
 
 def test_captions_that_name_everybody_name_nobody_alone():
-    records = [Record(str(i), "a man and a woman", (), {"gender": "mf"[i % 2]}) for i in range(200)]
-    assert "in 0 of 200 captions" in CorpusView(make_corpus(records), GENDER, None).unsaid("model")
+    assert "in 0 of 200 captions" in unsaid(["a man and a woman"] * 200)
 
 
 def test_the_ratio_of_the_labels_is_there_however_silent_the_captions_are():
@@ -187,13 +170,8 @@ def test_a_captioner_that_is_mostly_neutral_still_has_a_score(metric):
 
 # --- intersections --------------------------------------------------------------------------------
 
-RACE = Attribute(
-    "race",
-    ("light", "dark"),
-    {"light": "white", "dark": "black"},
-    {},
-    applies_to=Context("man, woman"),
-)
+COLOURS = {"light": "white", "dark": "black"}
+RACE = Attribute("race", ("light", "dark"), COLOURS, {}, applies_to=Context("man, woman"))
 BOTH = Intersection("both", (), {}, {}, parts={"first": GENDER, "second": RACE}, min_images=1)
 
 
@@ -285,22 +263,12 @@ def test_the_colour_of_a_dog_changes_dpa_and_dbac_no_more():
 
 
 def test_the_context_is_part_of_a_runs_identity():
+    race = {"metric": "gender_error", "attribute": "race", "metric_version": 1, "seeds": [0]}
     cells = [
         cell("gender_error", "attribute=race", *words)
         for words in ((), ("attribute.applies_to=null",))
     ]
-    names = {
-        run_id(
-            item.tree["metric"],
-            item.corpus(),
-            metric="gender_error",
-            attribute="race",
-            metric_version=1,
-            seeds=[0],
-        )
-        for item in cells
-    }
-    assert len(names) == 2
+    assert len({run_id(item.tree["metric"], item.corpus(), **race) for item in cells}) == 2
 
 
 # --- real captions --------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ OTHERS = tuple(
     f"~attribute@metric.others.{name}" for name in ("gender", "race", "ethnicity", "age", "emotion")
 )
 WORDS = (
-    *("dataset.n_images=600", "stats.resamples=200", "metric.k=50", "encoder.cache=null"),
+    *("dataset.n_images=600", "stats.resamples=120", "metric.k=50", "encoder.cache=null"),
     *("metric.recall=[]", *OTHERS),  # recall and other attributes have tests of their own
 )
 
@@ -58,14 +58,12 @@ class Planted:
         return self
 
     def embed(self, items: Pictures | Sequence[str]) -> np.ndarray:
-        vectors = (
+        vectors = np.stack(
             [self._picture(str(content)) for content in items.contents]
             if isinstance(items, Pictures)
             else [self._text(content) for content in items]
         )
-        return np.stack([content / np.linalg.norm(content) for content in vectors]).astype(
-            np.float32
-        )
+        return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
     def _picture(self, digest: str) -> np.ndarray:
         vector = np.random.default_rng(int(digest[:12], 16)).standard_normal(SIZE)
@@ -73,9 +71,8 @@ class Planted:
         return vector
 
     def _text(self, query: str) -> np.ndarray:
-        name = next(
-            (name for name, vector in concepts_of("scenes").items() if vector == query), query
-        )
+        names = {asked_for: concept for concept, asked_for in concepts_of("scenes").items()}
+        name = names.get(query, query)
         vector = np.random.default_rng(sum(map(ord, name))).standard_normal(SIZE)
         vector[AXIS] = 0.0
         if name in LEANING:
@@ -111,17 +108,12 @@ def test_planted_concepts_are_the_least_fair(strength):
     assert len(set(least) & set(LEANING)) >= 9
 
 
-def test_each_concept_retrieves_the_group_it_leans_to():
-    lines = {str(line["concept"]): line for line in planted_score(2.0).tables["concepts"]}
-    shares = [float(str(lines[name]["share:male"])) for name in LEANING]
-    assert [share > 0.6 for share in shares] == [number % 2 == 0 for number in range(10)]
-
-
-def test_each_concept_names_the_group_it_leans_to():
-    lines = {str(line["concept"]): line for line in planted_score(2.0).tables["concepts"]}
-    named = [lines[name]["over_represented"] for name in LEANING]
-    assert named == ["male", "female"] * 5
-    assert max(float(str(lines[name]["p_holm"])) for name in LEANING) < 0.05
+def test_each_concept_retrieves_and_names_the_group_it_leans_to():
+    by_concept = {str(line["concept"]): line for line in planted_score(2.0).tables["concepts"]}
+    lines = [by_concept[name] for name in LEANING]
+    assert [float(str(line["share:male"])) > 0.6 for line in lines] == [True, False] * 5
+    assert [line["over_represented"] for line in lines] == ["male", "female"] * 5
+    assert max(float(str(line["p_holm"])) for line in lines) < 0.05
 
 
 def test_a_query_that_evens_out_an_uneven_pool_is_not_fair():
@@ -140,14 +132,11 @@ def test_more_strongly_planted_is_less_fair():
     assert scores == sorted(scores, reverse=True)
 
 
-def test_without_leaning_the_null_is_held():
-    parts = planted_score(0.0).parts
-    estimate, null = parts["score"].estimate, parts["null"].estimate
+def test_without_leaning_the_null_is_held_and_no_concept_is_accused():
+    score = planted_score(0.0)
+    estimate, null = score.parts["score"].estimate, score.parts["null"].estimate
     assert estimate.ci_low <= null.value <= estimate.ci_high
-
-
-def test_without_leaning_no_concept_is_accused():
-    lines = planted_score(0.0).tables["concepts"]
+    lines = score.tables["concepts"]
     assert [line["concept"] for line in lines if float(str(line["p_holm"])) < 0.05] == []
 
 
@@ -159,23 +148,13 @@ def test_a_projection_restores_fairness_on_images_it_was_not_fitted_to():
     assert after["score"].estimate.value == pytest.approx(null, abs=0.02)
 
 
-def test_images_are_retrieved_that_nothing_was_fitted_to():
-    here = cell()
-    for split in here.build("metric").draw_splits(here.corpus(), SEEDS):
-        assert not set(split.train.tolist()) & set(split.test.tolist())
-
-
-def test_debiasings_retrieve_from_the_same_images():
+def test_debiasings_retrieve_from_the_same_images_that_nothing_was_fitted_to():
     one, other = (
         cell(f"debias={name}").build("metric").draw_splits(cell().corpus(), SEEDS)
         for name in ("none", "subspace")
     )
     assert [item.digest for item in one] == [item.digest for item in other]
-
-
-def test_more_than_there_is_cannot_be_retrieved():
-    with pytest.raises(UsageError, match=r"metric\.k=400: only \d+ images"):
-        compute("metric.k=400")
+    assert not any(set(split.train.tolist()) & set(split.test.tolist()) for split in one)
 
 
 def test_a_depth_near_all_images_is_noted():
@@ -204,32 +183,50 @@ def test_another_encoder_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("word", "message"),
+    ("words", "message"),
     [
-        ("metric.template=a person", "must contain {concept} or {query}"),
-        ("metric.concepts=[]", "give at least one"),
-        ("metric.concepts=[a,a]", "each once"),
+        (("metric.template=a person",), "must contain {concept} or {query}"),
+        (("metric.concepts=[]",), "give at least one"),
+        (("metric.concepts=[a,a]",), "each once"),
+        (
+            ("split.test_share=1.0", "debias=subspace", "debias.side=both"),
+            r"test_share=1\.0 leaves no images to train on",
+        ),
     ],
 )
-def test_what_is_asked_must_be_something(word, message):
+def test_what_is_asked_must_be_something_and_what_is_fitted_needs_images(words, message):
     with pytest.raises(UsageError, match=message):
-        cell(word).build("metric")
+        cell(*words).build("metric")
 
 
-def test_own_concepts_have_their_lists_query_or_a_photo():
-    score = compute(*FEW, "metric.concepts=[zoo,nurse]")
-    assert score.audit["queries"] == {
-        "zoo": "a person feeding an elephant",
-        "nurse": "a photo of a nurse",
-    }
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("metric.k=400", r"metric\.k=400: only \d+ images"),
+        ("metric.groups=[male]", "two or more"),
+        ("metric.groups=[male,femal]", "did you mean 'female'"),
+    ],
+)
+def test_images_and_groups_must_be_there(word, message):
+    with pytest.raises(UsageError, match=message):
+        compute(word)
 
 
-def test_a_template_is_asked_for_every_concept():
-    score = compute(*FEW, "metric.concepts=[zoo,nurse]", "metric.template='one {concept}: {query}'")
-    assert score.audit["queries"] == {
-        "zoo": "one zoo: a person feeding an elephant",
-        "nurse": "one nurse: a photo of a nurse",
-    }
+@pytest.mark.parametrize(
+    ("template", "zoo", "nurse"),
+    [
+        ((), "a person feeding an elephant", "a photo of a nurse"),
+        (
+            ("metric.template='one {concept}: {query}'",),
+            "one zoo: a person feeding an elephant",
+            "one nurse: a photo of a nurse",
+        ),
+    ],
+    ids=["the list's query or a photo", "a template"],
+)
+def test_what_is_asked_of_concepts(template, zoo, nurse):
+    score = compute(*FEW, "metric.concepts=[zoo,nurse]", *template)
+    assert score.audit["queries"] == {"zoo": zoo, "nurse": nurse}
 
 
 def test_the_concepts_are_those_of_the_published_list():
@@ -244,18 +241,8 @@ def test_groups_that_are_not_chosen_are_not_retrieved():
     names = cell("attribute=age").corpus().groupings["age"].names
     chosen = f"metric.groups=[{names[-1].upper()},{names[0]}]"
     score = compute("attribute=age", "metric.k=20", "metric.concepts=[zoo,nurse]", chosen)
-    assert {key for line in score.tables["concepts"] for key in line if "share:" in key} == {
-        f"share:{names[0]}",
-        f"share:{names[-1]}",
-    }
-
-
-@pytest.mark.parametrize(
-    ("groups", "message"), [("[male]", "two or more"), ("[male,femal]", "did you mean 'female'")]
-)
-def test_groups_must_be_there(groups, message):
-    with pytest.raises(UsageError, match=message):
-        compute(f"metric.groups={groups}")
+    shares = {key for line in score.tables["concepts"] for key in line if "share:" in key}
+    assert shares == {f"share:{names[0]}", f"share:{names[-1]}"}
 
 
 # --- all images, as the paper retrieves
@@ -279,8 +266,3 @@ def test_seeds_that_retrieve_the_same_have_the_p_of_one(monkeypatch):
     )
     names = [name for name in one if name.startswith("concept:")]
     assert [three[n].estimate.p_value for n in names] == [one[n].estimate.p_value for n in names]
-
-
-def test_a_debiasing_of_pictures_needs_images_to_be_fitted_to():
-    with pytest.raises(UsageError, match=r"test_share=1\.0 leaves no images to train on"):
-        cell("split.test_share=1.0", "debias=subspace", "debias.side=both").build("metric")

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.inference.embedders import DualEncoder
 from bias_pipeline.metrics.retrieval.side_effects import Recall, first_captions
 from tests.metrics.retrieval.test_fairness import FEW, cell, compute
 
 SOME = (*FEW, "metric.concepts=[zoo,nurse]")
-DEFAULT = "metric.recall=[1,5,10]"  # the tests of fairness measure none
-
 N = 40
 DEPTHS = (1, 5)
 
@@ -46,12 +45,7 @@ def test_who_finds_all_has_recall_1():
 
 def test_pictures_that_all_look_alike_are_found_by_their_order():
     result = shares(recall(np.ones((N, N), np.float32)))
-    assert result == {
-        "recall:image@1": 1 / N,
-        "recall:image@5": 5 / N,
-        "recall:text@1": 1 / N,
-        "recall:text@5": 5 / N,
-    }
+    assert result == {f"recall:{what}@{k}": k / N for what in ("image", "text") for k in DEPTHS}
 
 
 def test_an_image_that_counts_twice_weighs_twice():
@@ -67,25 +61,19 @@ def test_images_without_a_caption_are_left_out():
     assert (rows.tolist(), texts) == ([3, 1], ["a cat", "a dog"])
 
 
-def test_recall_stands_beside_fairness_where_people_wrote_captions():
-    parts = compute(*SOME, "metric.recall=[1,10]").parts
-    names = [name for name in parts if name.startswith("recall")]
-    assert names == ["recall:image@1", "recall:image@10", "recall:text@1", "recall:text@10"]
+def of_pictures(recall: str, corpus: Corpus | None = None) -> dict[str, float]:
+    parts = compute(*SOME, f"metric.recall={recall}", corpus=corpus).parts
+    return {n: part.estimate.value for n, part in parts.items() if n.startswith("recall")}
 
 
-def test_deeper_recall_is_not_less():
-    parts = compute(*SOME, DEFAULT).parts
-    values = [parts[f"recall:image@{k}"].estimate.value for k in (1, 5, 10)]
-    assert values == sorted(values)
+def test_recall_stands_beside_fairness_where_people_wrote_captions_and_deeper_is_not_less():
+    result = of_pictures("[1,5,10]")
+    names = [f"recall:{what}@{k}" for what in ("image", "text") for k in (1, 5, 10)]
+    assert list(result) == names
+    images = [result[name] for name in names[:3]]
+    assert images == sorted(images)
 
 
-def test_without_captions_there_is_no_recall():
+def test_without_captions_there_is_no_recall_and_it_can_be_left_out():
     silent = replace(cell(*SOME).corpus(), human=Captions.from_texts([]))
-    parts = compute(*SOME, DEFAULT, corpus=silent).parts
-    assert not [name for name in parts if name.startswith("recall")]
-
-
-def test_recall_can_be_left_out():
-    assert not [
-        name for name in compute(*SOME, "metric.recall=[]").parts if name.startswith("recall")
-    ]
+    assert of_pictures("[1,5,10]", silent) == of_pictures("[]") == {}

@@ -89,31 +89,23 @@ class Numbered:
         return np.eye(N, dtype=np.float32)[[int(item) // 2 for item in items]]
 
 
-def recall(judge: Judge | None, n: int = 4) -> dict[str, float]:
+def recall(judge: Judge | None, n: int = 0) -> dict[str, float]:
     captions = [str(number) for number in range(N)]
     dual = DualEncoder(Numbered(), Numbered())
     pictures = Numbered().embed(captions)
     again = None if judge is None else Reranker(judge, NOWHERE, n)
     computed = Recall.of(dual, captions, pictures, ROWS, (1,), again)
-    return dict(
-        zip(map(str, computed.names), computed.shares(np.ones((1, N)), ROWS)[0], strict=True)
-    )
+    shares = computed.shares(np.ones((1, N)), ROWS)[0].tolist()
+    return dict(zip(map(str, computed.names), shares, strict=True))
 
 
-def test_who_cannot_tell_two_apart_finds_half_of_them():
-    assert recall(None) == {"recall:image@1": 0.5, "recall:text@1": 0.5}
-
-
-def test_who_judges_pairs_tells_them_apart():
+@pytest.mark.parametrize(("n", "share"), [(None, 0.5), (4, 1.0), (1, 0.5)])
+def test_who_judges_pairs_tells_alike_ones_apart_among_the_first(n, share):
+    """Without a judge half of them are not."""
     judge = Judge(np.zeros((N, 200)))
     judge.table[np.arange(N), ROWS] = 1
-    assert recall(judge) == {"recall:image@1": 1.0, "recall:text@1": 1.0}
-
-
-def test_what_is_behind_the_first_is_not_found_by_judging():
-    judge = Judge(np.zeros((N, 200)))
-    judge.table[np.arange(N), ROWS] = 1
-    assert recall(judge, n=1) == {"recall:image@1": 0.5, "recall:text@1": 0.5}
+    result = recall(None) if n is None else recall(judge, n)
+    assert result == {"recall:image@1": share, "recall:text@1": share}
 
 
 WORDS = ("metric=retrieval_fairness", "encoder=fiber", "dataset.n_images=60", "seeds=1")
