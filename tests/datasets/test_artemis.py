@@ -254,7 +254,11 @@ def test_a_captioner_is_matched_by_names_however_they_are_written(tmp_path):
 @pytest.mark.parametrize(
     ("images", "error", "message"),
     [
-        ([next(iter(STYLES_OF))], ResourceError, "11 of 12 paintings have no caption.*strict"),
+        (
+            [next(iter(STYLES_OF))],
+            ResourceError,
+            "11 of 12 paintings have no caption.*strict=false",
+        ),
         (["42"], DataError, "no caption is of a painting"),
     ],
     ids=["too few", "another data set"],

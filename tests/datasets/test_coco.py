@@ -53,7 +53,7 @@ def caption(image: object, text: str = "a dog", **more: object) -> dict[str, obj
     return {"image_id": image, "caption": text, **more}
 
 
-def drawn(**more: object) -> list[dict[str, object]]:
+def drawn() -> list[dict[str, object]]:
     """What ``caption --gather --n 2`` writes; both captions of an image may be the same."""
     numbered = [{**row, "sample": k, "decoding": "drawn"} for row in ROWS for k in (0, 1)]
     return [row | ({"caption": "a dog"} if row["sample"] else {}) for row in numbered]
@@ -64,6 +64,7 @@ FOREIGN = [*ROWS, caption(7), caption("x", "a")]
 SECOND = [(100, "second"), (101, "other"), (100, "third"), (101, "other")]
 SAMPLES, DRAWS = [*ROWS, *(caption(*each) for each in SECOND)], drawn()
 SEVERAL, LENIENT = "dataset.multi_caption=true", "dataset.strict=false"
+NOT_SCORED = "captions of images that are not scored here are left out"
 
 
 # --- what is read
@@ -171,13 +172,13 @@ def described() -> dict[str, Any]:
 
 
 NOTED = {
-    "part": ({}, "dataset.split=val", "40 captions of images that are not scored here"),
+    "part": ({}, "dataset.split=val", f"40 {NOT_SCORED}"),
     "E2 lenient": ({MINE: ROWS[6:]}, LENIENT, "6 of 60 labelled"),
     "no group": ({MINE: ROWS[:57]}, ALIKE, "3 images of no group have no caption"),
     "E3 equal": ({MINE: [*ROWS, *ROWS[:2]]}, ALIKE, "2 repeated captions of the captioner"),
     "samples": ({MINE: SAMPLES}, SEVERAL, "number 0 of each is scored, 3 others are not"),
     "decoding": ({MINE: DRAWS}, ALIKE, "decoding: drawn"),
-    "E2 described": ({MINE: FOREIGN[:61], CAPTIONS: described()}, ALIKE, "1 captions of images"),
+    "E2 described": ({MINE: FOREIGN[:61], CAPTIONS: described()}, ALIKE, f"1 {NOT_SCORED}"),
 }
 
 
@@ -242,14 +243,22 @@ def test_e1_a_faulty_entry_is_named(tmp_path, entry, message):
     assert message in refused(write_folder(tmp_path, {MINE: [ROWS[0], entry, *ROWS[2:]]}))
 
 
+NOWHERE = "2 of 62 captions are of images that are in neither the labels nor another file"
+TWICE = "image id 100 occurs twice with different captions"
+NO_NUMBER = "'sample' must be a whole number from 0, found 'a'"
+CATEGORY = "annotations entry 3: category_id 99"
 UNFIT = {
-    "foreign ids": (MINE, FOREIGN, "2 of 62 captions are of images that are in neither the labels"),
+    "foreign ids": (MINE, FOREIGN, NOWHERE),
     "their examples": (MINE, FOREIGN, "such as 7, x;"),
-    "no objects": (INSTANCES, instances(58), "2 of 60 labelled images are not in the file of"),
-    "category": (INSTANCES, spoiled(instances(), 3, category_id=99), "entry 3: category_id 99"),
-    "two captions": (MINE, [*ROWS, caption(100)], "image id 100 occurs twice with different"),
+    "no objects": (
+        INSTANCES,
+        instances(58),
+        "2 of 60 labelled images are not in the file of objects",
+    ),
+    "category": (INSTANCES, spoiled(instances(), 3, category_id=99), CATEGORY),
+    "two captions": (MINE, [*ROWS, caption(100)], TWICE),
     "annotation id": (CAPTIONS, spoiled(human(), 1, id=7), "annotation id 7 occurs twice"),
-    "sample": (MINE, [{**row, "sample": "a"} for row in DRAWS], "from 0, found 'a'"),
+    "sample": (MINE, [{**row, "sample": "a"} for row in DRAWS], NO_NUMBER),
 }
 
 

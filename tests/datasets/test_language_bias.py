@@ -164,11 +164,14 @@ def test_who_a_caption_was_of_does_not_decide_whom_it_is_told_of():
 # --- refusals
 
 
+EMPTY = "has 20, 20, 20, 0 captions by group and verb"
+
+
 @pytest.mark.parametrize(
     ("make", "options", "message"),
     [
         (retold, {"size": 41}, "has 40 and 40 captions by verb, enough for 40"),
-        (planted, {"captions": default_captions()[:-20]}, "has 20, 20, 20, 0 captions by group"),
+        (planted, {"captions": default_captions()[:-20]}, EMPTY),
         (planted, {"size": 23}, r"enough for 22 per group; lower dataset\.size"),
     ],
     ids=["retold", "empty cell", "size"],

@@ -191,6 +191,7 @@ GLOBALS = (
 )
 CODE = "asks for code or a class"
 OUTSIDE = "refers to an object outside the file"
+COLLISIONS = collisions(60_000)
 DEEP = "more than 100 levels"
 SHARED = lists(60)
 FALSE_LENGTH = "byte 2: refused, not a readable pickle (expected 10000000000 bytes"
@@ -277,8 +278,8 @@ def test_e1_e8_e10_bombs_and_damaged_files_are_refused(tmp_path, data, message):
     [
         (pickle.dumps([[[]]]), {"depth": 2}, "more than 2 levels"),
         (b"](" + b"]" * 2_000_000 + b"e.", {"memory_bytes": 64 << 20}, "memory"),
-        (collisions(60_000), {"cpu_seconds": 1}, "over 1 s to read"),
-        (collisions(60_000), {"wall_seconds": 0.3}, "not read within 0.3 s"),
+        (COLLISIONS, {"cpu_seconds": 1}, "over 1 s to read"),
+        (COLLISIONS, {"wall_seconds": 0.3}, "not read within 0.3 s"),
         (b"K\x01." * 10, {"file_bytes": 10}, "bytes are more than the 10"),
         (pickle.dumps(["é" * 90]), {"data_bytes": 150}, "too large when written out"),
     ],
@@ -422,7 +423,7 @@ def test_e10_subverted_reader_can_do_little(tmp_path, deed):
 
 def test_no_process_is_left_over(tmp_path):
     before = set(psutil.Process().children())  # other tests may have left workers of their own
-    refused(tmp_path, collisions(60_000), UnpicklingLimits(wall_seconds=0.2))
+    refused(tmp_path, COLLISIONS, UnpicklingLimits(wall_seconds=0.2))
     assert set(psutil.Process().children()) - before == set()
 
 
