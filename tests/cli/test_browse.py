@@ -71,21 +71,21 @@ def test_too_many_requests_at_a_time_are_refused(root):
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("absent",), 5, "absent is not a folder; name the folder that runs were written to"),
-        (("empty",), 3, "empty contains no finished run; run one first"),
-        (("damaged",), 3, "contains no finished run that can be read (damaged/x/result.json: is"),
-        (("empty", "--data", "absent"), 5, "--data absent is not a folder"),
-        (("empty", "--host", "x"), 2, "needs --token"),
-        (("empty", "--host", "0.0.0.0"), 2, "--host takes"),
-        (("empty", "--host", "x", "--token", "short"), 2, "12 characters"),
-        (("empty", "--port", "70000"), 2, "--port"),
+        ("absent", 5, "absent is not a folder; name the folder that runs were written to"),
+        ("empty", 3, "empty contains no finished run; run one first"),
+        ("damaged", 3, "contains no finished run that can be read (damaged/x/result.json: is"),
+        ("empty --data absent", 5, "--data absent is not a folder"),
+        ("empty --host x", 2, "needs --token"),
+        ("empty --host 0.0.0.0", 2, "--host takes"),
+        ("empty --host x --token short", 2, "12 characters"),
+        ("empty --port 70000", 2, "--port"),
     ],
 )
 def test_bad_input_is_one_sentence(words, code, message, fails):
     Path("empty").mkdir()
     Path("damaged/x").mkdir(parents=True)
     Path("damaged/x/result.json").write_text('{"schema": 1}')
-    assert message in fails(code, "browse", *words)
+    assert message in fails(code, "browse", *words.split())
 
 
 def test_a_port_in_use_is_named(run, root):

@@ -32,7 +32,7 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def finished(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[tuple[str, ...], str]:
+def embedded(bert, tmp_path_factory) -> tuple[tuple[str, ...], str]:
     """The words of a finished run, and what was printed."""
     outputs, printed = tmp_path_factory.mktemp("finished"), io.StringIO()
     words = ("encoder=minilm", f"encoder.model={bert}", *SMALL, f"paths.outputs={outputs}")
@@ -41,29 +41,22 @@ def finished(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[tupl
     return words, printed.getvalue()
 
 
-def test_another_head_embeds_nothing_and_says_so(ok, finished):
-    words, output = finished
+def test_what_was_embedded_is_not_embedded_again(ok, embedded, monkeypatch):
+    """Another head needs its vectors; another score of the same attackers not even those."""
+    words, output = embedded
     assert "; 0 were embedded before" in output
     assert "embedded: 0 captions; " in ok(*words, "head=linear")
-
-
-def test_another_score_of_the_same_attackers_needs_no_vectors(ok, finished, monkeypatch):
     monkeypatch.delattr(Frozen, "read")
-    assert "nothing was embedded or trained" in ok(*finished[0], "scoring=accuracy")
+    assert "nothing was embedded or trained" in ok(*words, "scoring=accuracy")
 
 
-def test_the_convex_probe_is_a_choice(run, finished):
-    assert run(*finished[0], "probe=convex")[0] == 0
-
-
-def test_e19_other_weights_in_the_same_folder_are_another_run(run, bert, tmp_path):
-    folder = tmp_path / "own"
-    shutil.copytree(bert, folder)
-    words = ("encoder=minilm", f"encoder.model={folder}", *SMALL, "probe=convex")
-    run(*words)
-    assert "not run again" in run(*words)[1]
+def test_e19_other_weights_in_the_same_folder_are_another_run(ok, bert, tmp_path):
+    folder = shutil.copytree(bert, tmp_path / "own")
+    words = ("encoder=minilm", f"encoder.model={folder}", *SMALL, "seeds=1", "probe=convex")
+    ok(*words)
+    assert "not run again" in ok(*words)
     write_sentence_parts(folder)
-    assert "not run again" not in run(*words)[1]
+    assert "not run again" not in ok(*words)
 
 
 @pytest.mark.parametrize("encoder", ["mpnet", "distilroberta", "distilbert", "bert_frozen", "bert"])
@@ -99,13 +92,16 @@ def test_a_model_of_ones_own_is_trained_on(head, ok, bert):
 
 
 @pytest.fixture
-def nothing_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def nothing_fetched(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
 
 
 @pytest.mark.usefixtures("nothing_fetched")
-def test_models_that_are_absent_are_listed_with_the_command_that_fetches_them(ok):
-    assert "models prefetch google-bert/bert-base-uncased" in ok("models", "list")
+def test_models_are_listed_with_metrics_and_the_command_that_fetches_them(ok):
+    printed = ok("models", "list")
+    assert "models prefetch google-bert/bert-base-uncased" in printed
+    assert "gender_score.language_model" in printed
+    assert "gemma-3-270m" in printed
 
 
 @pytest.mark.usefixtures("nothing_fetched")
@@ -144,34 +140,24 @@ def test_models_of_pictures_are_shown_too(write, user, ok, tmp_path):
 
 
 @pytest.mark.usefixtures("nothing_fetched")
-def test_an_absent_model_hides_no_other(run, bert):
-    code, output = run("models", "show", "distilbert", str(bert), "bert")
-    absent = [f"prefetch {name}" in output for name in ("distilbert/", "google-bert/")]
-    assert (code, f"folder:    {bert}" in output, absent) == (5, True, [True, True])
+def test_an_absent_model_hides_no_other(fails, bert):
+    output = fails(5, "models", "show", "distilbert", str(bert), "bert")
+    assert f"folder:    {bert}" in output
+    assert [f"prefetch {name}" in output for name in ("distilbert/", "google-bert/")] == [True] * 2
 
 
 @pytest.mark.usefixtures("nothing_fetched")
 @pytest.mark.parametrize(
     ("words", "intended"),
     [
-        (("models", "show", "minlm"), "minilm"),
-        (("models", "show", "sentence-transformers/all-mpnet-base-v3"), "all-mpnet-base-v2"),
-        (("encoder=mpnet", "encoder.model=mpnet"), "all-mpnet-base-v2"),
+        ("models show minlm", "minilm"),
+        ("models show sentence-transformers/all-mpnet-base-v3", "all-mpnet-base-v2"),
+        ("encoder=mpnet encoder.model=mpnet", "all-mpnet-base-v2"),
     ],
 )
-def test_e17_a_misspelt_model_is_told_with_the_one_that_was_meant(words, intended, run):
-    code, output = run(*words)
-    assert (
-        code,
-        f"did you mean '{intended}'?" in output.replace("sentence-transformers/", ""),
-    ) == (
-        5,
-        True,
-    )
-
-
-def test_what_a_configuration_needs_is_shown(ok, bert):
-    assert f"folder:    {bert}" in ok("models", "show", "encoder=minilm", f"encoder.model={bert}")
+def test_e17_a_misspelt_model_is_told_with_the_one_that_was_meant(words, intended, fails):
+    output = fails(5, *words.split()).replace("sentence-transformers/", "")
+    assert f"did you mean '{intended}'?" in output
 
 
 def test_what_a_metric_needs_is_shown(ok):
@@ -188,12 +174,6 @@ def test_networks_of_a_context_are_needed_too(ok, tmp_path):
     assert "for:       metric.context" in output
 
 
-def test_metrics_are_listed_with_their_models(run):
-    message = run("models", "list")[1]
-    assert "gender_score.language_model" in message
-    assert "gemma-3-270m" in message
-
-
 def test_a_quantised_file_is_shown_by_its_digest(ok, tmp_path):
     import hashlib
 
@@ -207,12 +187,17 @@ def test_a_quantised_file_is_shown_by_its_digest(ok, tmp_path):
         assert part in output
 
 
-def test_most_configurations_need_no_weights(run):
-    assert "needs no published weights" in run("models", "show", "encoder=lstm")[1]
-
-
-def test_a_folder_is_not_fetched(ok, bert):
-    assert "already present" in ok("models", "prefetch", str(bert))
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("show encoder=minilm encoder.model=BERT", "folder:    BERT"),
+        ("show encoder=lstm", "needs no published weights"),
+        ("prefetch BERT", "already present"),
+    ],
+)
+def test_what_is_needed_is_told(ok, bert, words, message):
+    words, message = (text.replace("BERT", str(bert)) for text in (words, message))
+    assert message in ok("models", *words.split())
 
 
 def test_a_misspelt_word_of_models_is_told(fails):

@@ -9,7 +9,7 @@ from bias_pipeline.results.store import Result, ResultStore
 from tests.cli.commands import SMALL, results, rows
 from tests.results.test_store import row
 
-COUNT = ("metric=gender_error", "logger=csv", "dataset.n_images=600")
+COUNT = ("metric=gender_error", "logger=csv", "dataset.n_images=600", "stats.resamples=50")
 
 
 def test_a_limited_result_is_marked_everywhere(ok, tmp_path):
@@ -79,24 +79,19 @@ def keep_a_result(outputs: Path, cached: int = 0, images: int = 120) -> None:
     ResultStore(outputs).save(Result(name, [lstm], manifest))
 
 
-@pytest.mark.parametrize(("cached", "message"), [(0, "30 s"), (2, "unknown")])
-def test_the_time_of_a_network_is_that_of_one_like_it(run, tmp_path, cached, message):
-    """Twice the captions and seeds of a cell that took 15 s; none if attackers were there."""
-    keep_a_result(tmp_path / "outputs", cached)
-    text = run("encoder=lstm", "seeds=2", "--limit", "240", "--dry-run")[1]
-    assert re.search(rf"to run +{message}\n", text)
-
-
-def test_the_largest_cell_of_the_kind_tells_the_time(run, tmp_path):
-    """What a small one takes to start would be counted for every caption."""
-    keep_a_result(tmp_path / "outputs")
-    keep_a_result(tmp_path / "outputs", images=4)
-    text = run("encoder=lstm", "seeds=2", "--limit", "240", "--dry-run")[1]
-    assert re.search(r"to run +30 s\n", text)
-
-
-@pytest.mark.parametrize(("key", "message"), [("positions=1", "10 s"), ("sides=[model]", "5 s")])
-def test_captions_that_a_metric_passes_over_take_no_time(run, tmp_path, key, message):
-    keep_a_result(tmp_path / "outputs")
-    words = ("encoder=lstm", "seeds=2", f"metric.{key}", "--limit", "240", "--dry-run")
-    assert re.search(rf"to run +{message}\n", run(*words)[1])
+@pytest.mark.parametrize(
+    ("results_there", "words", "time"),
+    [
+        ([{}], (), "30 s"),  # twice the captions and seeds of a cell that took 15 s
+        ([{"cached": 2}], (), "unknown"),  # attackers were there
+        ([{}, {"images": 4}], (), "30 s"),  # its start would be counted for every caption
+        ([{}], ("metric.positions=1",), "10 s"),
+        ([{}], ("metric.sides=[model]",), "5 s"),
+    ],
+    ids=["one like it", "not of a cached one", "the largest", "positions", "sides"],
+)
+def test_the_time_of_a_network_is_that_of_one_like_it(ok, tmp_path, results_there, words, time):
+    for settings in results_there:
+        keep_a_result(tmp_path / "outputs", **settings)
+    text = ok("encoder=lstm", "seeds=2", *words, "--limit", "240", "--dry-run")
+    assert re.search(rf"to run +{time}\n", text)

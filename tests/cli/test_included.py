@@ -45,28 +45,30 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         known.cache_clear()
 
 
-def test_a_metric_of_ones_own_is_run(run, tmp_path):
-    code, printed = run(*INCLUDE, "metric=silence", *CELL)
-    assert (code, [row["metric"] for row in rows(results(tmp_path)[0])][:1]) == (0, ["silence"]), (
-        printed
-    )
+@pytest.mark.parametrize(
+    ("words", "column", "name"),
+    [
+        (("encoder=bag", "trainer.max_epochs=1", "metric.positions=1"), "encoder", "bag"),
+        (("attribute=mood", "metric=gender_error"), "attribute", "mood"),
+    ],
+)
+def test_what_is_ones_own_is_run(ok, tmp_path, words, column, name):
+    ok(*words, *INCLUDE, *CELL)
+    assert rows(results(tmp_path)[0])[0][column] == name
 
 
-def test_an_encoder_of_ones_own_is_trained(run, tmp_path):
-    code, printed = run("encoder=bag", *INCLUDE, "trainer.max_epochs=1", *CELL)
-    assert (code, rows(results(tmp_path)[0])[0]["encoder"]) == (0, "bag"), printed
+def test_a_metric_of_ones_own_is_run_and_its_package_named(ok, tmp_path, mine):
+    assert f"included: mine from {mine}" in ok(*INCLUDE, "metric=silence", *CELL)
+    content = json.loads(results(tmp_path)[0].read_text())
+    assert content["rows"][0]["metric"] == "silence"
+    assert content["manifest"]["included"] == {"mine": str(mine)}
 
 
-def test_an_attribute_of_ones_own_is_scored(run, tmp_path):
-    code, printed = run("attribute=mood", "metric=gender_error", *INCLUDE, *CELL)
-    assert (code, rows(results(tmp_path)[0])[0]["attribute"]) == (0, "mood"), printed
-
-
-def test_a_data_set_of_ones_own_is_read(run, tmp_path):
+def test_a_data_set_of_ones_own_is_read(ok, tmp_path):
     lines = [f"{i},{'mf'[i % 2]},a red {('car', 'cat')[i % 2]},a dog" for i in range(80)]
     (tmp_path / "captions.csv").write_text("\n".join(["id,sex,mine,human", *lines]))
-    code, printed = run("dataset=sheet", SHEET, "--include=mine", *CELL[1:])
-    assert (code, rows(results(tmp_path)[0])[0]["dataset"]) == (0, "sheet"), printed
+    ok("dataset=sheet", SHEET, "--include=mine", *CELL[1:])
+    assert rows(results(tmp_path)[0])[0]["dataset"] == "sheet"
 
 
 def test_an_attribute_needs_a_folder_alone(ok, tmp_path, mine):
@@ -82,16 +84,6 @@ def test_an_installed_program_finds_the_packages_of_its_working_folder(tmp_path)
         command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False
     )
     assert (done.returncode, len(results(tmp_path))) == (0, 1), done.stderr
-
-
-def test_what_is_included_is_printed(run, mine):
-    assert f"included: mine from {mine}" in run(*INCLUDE, "metric=silence", *CELL)[1]
-
-
-def test_the_manifest_says_what_was_included(run, tmp_path, mine):
-    run(*INCLUDE, "metric=silence", *CELL)
-    manifest = json.loads(results(tmp_path)[0].read_text())["manifest"]
-    assert manifest["included"] == {"mine": str(mine)}
 
 
 def test_help_offers_what_is_included(run):

@@ -1,45 +1,32 @@
 """``metric=imagecaptioner2`` through the door."""
 
-TINY = (
-    *("metric=imagecaptioner2", "encoder.side=32", "encoder.width=4", "encoder.hidden_dim=16"),
-    *("trainer.max_epochs=1", "dataset.n_images=80", "stats.resamples=20", "logger=csv"),
+import pytest
+
+FEW = (
+    *("metric=imagecaptioner2", "trainer.max_epochs=1", "dataset.n_images=80", "seeds=1"),
+    *("stats.resamples=20", "logger=csv", "metric.positions=1"),
 )
+TINY = ("encoder.side=32", "encoder.width=4", "encoder.hidden_dim=16")
 
 
 def test_pictures_are_looked_at_in_one_command(ok):
-    assert "encoder sat" in ok(
-        *TINY, "captioner=amplifier,faithful", "seeds=1", "metric.positions=1"
-    )
+    assert "encoder sat" in ok(*FEW, *TINY, "captioner=amplifier,faithful")
 
 
 def test_grit_looks_at_pictures_in_one_command(ok):
-    words = ("metric=imagecaptioner2", "encoder=grit", "metric.leaks=[]", "trainer.max_epochs=1")
-    few = ("dataset.n_images=80", "stats.resamples=20", "logger=csv", "seeds=1")
-    words = (*words, "metric.positions=1")
-    assert "encoder grit" in ok(*words, *few, "captioner=amplifier", "encoder.second_gate=paper")
+    words = ("encoder=grit", "metric.leaks=[]", "encoder.second_gate=paper")
+    assert "encoder grit" in ok(*FEW, *words, "captioner=amplifier")
 
 
-def test_an_unknown_size_of_grit_is_refused(fails):
-    assert "encoder.size" in fails(
-        2, "metric=imagecaptioner2", "encoder=grit", "encoder.size=large", "logger=csv"
-    )
-
-
-def test_attackers_of_texts_are_refused(fails):
-    assert "choose encoder=sat" in fails(2, "metric=imagecaptioner2", "encoder=ngram", "logger=csv")
-
-
-def test_attackers_of_pictures_are_refused_where_there_are_captions_alone(fails):
-    assert "metric=lic uses captions only, but encoder=sat needs" in fails(
-        2, "metric=lic", "encoder=sat", "logger=csv"
-    )
-
-
-def test_a_prompt_without_an_answer_is_refused(fails):
-    assert "{answer} must occur exactly once" in fails(
-        2, *TINY, "encoder.prompt.template='{caption} is'"
-    )
-
-
-def test_a_wrong_masking_is_refused_with_the_near_one(fails):
-    assert "did you mean 'person_box'" in fails(2, *TINY, "image_masking=person_boxes")
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("encoder=grit", "encoder.size=large"), "encoder.size"),
+        (("encoder=ngram",), "choose encoder=sat"),
+        (("metric=lic", "encoder=sat"), "metric=lic uses captions only, but encoder=sat needs"),
+        (("encoder.prompt.template='{caption} is'",), "{answer} must occur exactly once"),
+        (("image_masking=person_boxes",), "did you mean 'person_box'"),
+    ],
+)
+def test_what_cannot_be_is_refused(fails, words, message):
+    assert message in fails(2, "metric=imagecaptioner2", "logger=csv", *words)
