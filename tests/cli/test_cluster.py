@@ -31,16 +31,18 @@ def answer(monkeypatch: pytest.MonkeyPatch, text: str | Exception) -> None:
     monkeypatch.setattr(subprocess, "run", run)
 
 
-def test_jobs_of_an_array_stand_in_the_order_of_the_sweep(tmp_path):
-    for number in (10, 2, 0):
-        hand_over(tmp_path, f"12_{number}")
-    assert [job.id for job in slurm.submitted(tmp_path)] == ["12_0", "12_2", "12_10"]
-
-
-def test_jobs_of_this_machine_stand_in_the_order_they_were_started(tmp_path):
-    for process in ("71", "9", "500"):
-        hand_over(tmp_path, process)
-    assert [job.id for job in slurm.submitted(tmp_path)] == ["71", "9", "500"]
+@pytest.mark.parametrize(
+    ("started", "ordered"),
+    [
+        (["12_10", "12_2", "12_0"], ["12_0", "12_2", "12_10"]),
+        (["71", "9", "500"], ["71", "9", "500"]),
+    ],
+    ids=["an array is in the order of the sweep", "this machine's are as they started"],
+)
+def test_jobs_stand_in_order(tmp_path, started, ordered):
+    for job in started:
+        hand_over(tmp_path, job)
+    assert [job.id for job in slurm.submitted(tmp_path)] == ordered
 
 
 def test_a_job_that_never_started_counts(tmp_path):

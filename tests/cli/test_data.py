@@ -97,18 +97,17 @@ def test_validate_writes_nothing(ok, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("files", "code", "message"),
+    ("files", "code", "messages"),
     [
-        ({LABELS: labels().replace("Female", "Femal")}, 3, "'Femal'"),
-        ({"captioners/part.json": results()[6:]}, 4, "error: captioner=part: "),
+        ({LABELS: labels().replace("Female", "Femal")}, 3, ["'Femal'"]),
+        ({"captioners/part.json": results()[6:]}, 4, ["error: captioner=part: ", "mine"]),
     ],
     ids=["labels", "one of several captioners"],
 )
-def test_validate_ends_with_the_code_of_the_fault(fails, tmp_path, files, code, message):
+def test_validate_ends_with_the_code_of_the_fault(fails, tmp_path, files, code, messages):
     root = write_folder(tmp_path / "data", files)
     printed = fails(code, *VALIDATE, f"dataset.root={root}", "captioner=all")
-    assert message in printed
-    assert "mine" in printed
+    assert [message for message in messages if message not in printed] == []
 
 
 @pytest.mark.parametrize("name", choices_of(conf_dir() / "dataset"))

@@ -41,7 +41,7 @@ def test_what_is_no_intersection_is_refused(fails, words, message):
 
 
 def test_what_the_files_hold_is_told_of_intersections(ok):
-    words = ("data", "validate", "attribute=[gender,race]", "dataset.n_images=200")
+    words = ("data", "validate", "attribute=[gender,race]", "dataset.n_images=1200")
     assert "gender_race female-dark" in ok(*words)
 
 

@@ -10,6 +10,7 @@ from bias_pipeline.config import compose
 from tests.coco_folder import CAPTIONS, LABELS, results, write_folder
 
 QUICK = ("seeds=1", "stats.resamples=20", "logger=csv")
+LEAKAGE = ("metric=leakage", "metric.positions=1")
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ def test_loggers_who_see_one_run_at_a_time_name_them_by_their_paths(run, words, 
 
 
 def test_a_report_of_one_metric_of_each_has_two_lines(run, ok, words, tmp_path):
-    run(*words, "captioner=data/A/model.json", "metric=leakage")
+    run(*words, "captioner=data/A/model.json", *LEAKAGE)
     run(*words, "captioner=data/B/model.json", "metric=gender_error")
     ok("report", "outputs", "--export", "exported")
     (table,) = (tmp_path / "exported/tables").glob("*gender-data-set-coco*.csv")
@@ -57,18 +58,16 @@ def test_a_report_of_one_metric_of_each_has_two_lines(run, ok, words, tmp_path):
 
 def test_both_are_compared_by_their_names(ok, words):
     both = ("data/A/model.json", "data/B/model.json")
-    assert "leakage: no verdict on A_model and B_model" in ok(
-        "compare", *both, *words, "metric=leakage"
-    )
+    assert "leakage: no verdict on A_model and B_model" in ok("compare", *both, *words, *LEAKAGE)
 
 
 def test_a_single_file_keeps_its_name(run, words, tmp_path):
-    run(*words, "captioner=data/A/model.json", "metric=leakage")
+    run(*words, "captioner=data/A/model.json", *LEAKAGE)
     assert captioners(tmp_path) == {"model"}
 
 
 def test_captions_that_changed_between_runs_are_no_one_line(run, words, tmp_path):
-    run(*words, "captioner=data/A/model.json", "metric=leakage")
+    run(*words, "captioner=data/A/model.json", *LEAKAGE)
     (tmp_path / "data/A/model.json").write_bytes((tmp_path / "data/B/model.json").read_bytes())
     compose._corpus.cache_clear()  # another process has another one
     run(*words, "captioner=data/A/model.json", "metric=gender_error")

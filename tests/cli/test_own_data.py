@@ -68,7 +68,7 @@ def test_a_run_an_annotator_shows_what_their_disagreement_moves(ok, words, tmp_p
     (tmp_path / "judged.csv").write_text("\n".join(lines))
     others = [word for word in words if not word.startswith("dataset.attributes")]
     others.append(f"dataset.attributes={tmp_path}/judged.csv")
-    printed = ok(*others, "dataset.annotator=all")
+    printed = ok(*others, "dataset.annotator=all", "metric.positions=1")
     assert "2 annotators: Fleiss' kappa 0.80, 6 of 60 images judged differently" in printed
     assert "mine: lic lies between " in printed
     assert len({row["value"] for row in table(tmp_path) if row["part"] == "model"}) == 3
