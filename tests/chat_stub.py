@@ -56,15 +56,7 @@ def color_of(body: Body) -> int:
 
 @dataclass
 class Stub:
-    """The server.
-
-    Attributes:
-        answer: from a request's body to the reply.
-        requests: the bodies until now.
-        headers: of each.
-        url: of the API.
-        most_at_once: requests that it had at a time.
-    """
+    """The server, with what it was sent until now."""
 
     answer: Callable[[Body], Reply]
     requests: list[Body] = field(default_factory=list)

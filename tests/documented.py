@@ -82,16 +82,10 @@ VERDICTS = {"--fail-if-worse": (0, 1, 3)}
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a command.
+    """What became of a command."""
 
-    Attributes:
-        state: ``ok``, ``skipped`` or ``FAILED``.
-        message: the reason, or what was printed.
-        seconds: it took.
-    """
-
-    state: str
-    message: str = ""
+    state: str  # ok, skipped or FAILED
+    message: str = ""  # the reason, or what was printed
     seconds: float = 0.0
 
 
@@ -151,26 +145,20 @@ def _numbered(captions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 def write_labels(folder: Path, command: str) -> None:
     """``labels.csv`` as a command has it: a line an image, or a line a judgement."""
     with (folder / "scenes" / "attributes.csv").open(newline="") as file:
-        images = list(csv.DictReader(file))
+        images = lines = list(csv.DictReader(file))
     if "annotator=all" in command:
+        fields = {"attribute": "gender"}
         lines = [
-            {
-                "image_id": image["id"],
-                "attribute": "gender",
-                "value": image["bb_gender"],
-                "annotator": who,
-            }
+            {**fields, "image_id": image["id"], "value": image["bb_gender"], "annotator": who}
             for image in images
             for who in ("anna", "ben", "cleo")
         ]
-    elif "field:sex" in command:
-        sex = {"Male": "m", "Female": "f"}
-        lines = [{"id": image["id"], "sex": sex.get(image["bb_gender"], "m")} for image in images]
-    elif re.search(r"label[_-]column[= ]sex", command):
-        sex = {"Male": "1", "Female": "0"}
-        lines = [{"id": image["id"], "sex": sex.get(image["bb_gender"], "1")} for image in images]
-    else:
-        lines = images
+    elif re.search(r"field:sex|label[_-]column[= ]sex", command):
+        men, women = "mf" if "field:sex" in command else "10"
+        lines = [
+            {"id": image["id"], "sex": women if image["bb_gender"] == "Female" else men}
+            for image in images
+        ]
     text = io.StringIO()
     writer = csv.DictWriter(text, list(lines[0]), lineterminator="\n")
     writer.writeheader()

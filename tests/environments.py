@@ -19,26 +19,16 @@ _OURS = re.compile(r"PYTHON|VIRTUAL_ENV|BIAS_PIPELINE_|PIP_CONSTRAINT")
 
 @dataclass(frozen=True)
 class Done:
-    """What a command did.
-
-    Attributes:
-        code: its exit code.
-        text: what it printed.
-        seconds: it took.
-    """
+    """What a command did."""
 
     code: int
-    text: str
+    text: str  # that it printed
     seconds: float
 
 
 @dataclass(frozen=True)
 class Environment:
-    """A virtual environment.
-
-    Attributes:
-        folder: it lies in.
-    """
+    """A virtual environment in a folder."""
 
     folder: Path
 

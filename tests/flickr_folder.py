@@ -39,19 +39,16 @@ def tokens() -> str:
 def write_folder(root: Path, human: dict[str, Any] | str | None = None) -> Path:
     """Write the folder; human captions as Karpathy's file (a dict) or the original one (text)."""
     captions = karpathy() if human is None else human
-    labels = [
-        f"{name.removesuffix('.jpg')},{('male', 'female')[i % 2]}" for i, name in enumerate(FILES)
-    ]
+    labels = [f"{name[:-4]},{('male', 'female')[i % 2]}" for i, name in enumerate(FILES)]
     mine = [{**row, "image_id": name} for row, name in zip(results(), FILES, strict=True)]
     content = {
         "attributes.csv": "\n".join(["image_id,gender", *labels]),
         "captioners/mine.json": json.dumps(mine),
-        "results_20130124.token"
-        if isinstance(captions, str)
-        else "dataset_flickr30k.json": captions
-        if isinstance(captions, str)
-        else json.dumps(captions),
     }
+    if isinstance(captions, str):
+        content["results_20130124.token"] = captions
+    else:
+        content["dataset_flickr30k.json"] = json.dumps(captions)
     for name, text in content.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text, encoding="utf-8")

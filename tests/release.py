@@ -48,16 +48,10 @@ def faults_of(wheel: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class Trial:
-    """A command and how it must end.
-
-    Attributes:
-        words: of the command.
-        message: what it must print.
-        code: its exit code.
-    """
+    """A command and how it must end."""
 
     words: Sequence[str]
-    message: str
+    message: str  # that it must print
     code: int = 0
 
 

@@ -17,13 +17,7 @@ ENTER, TAB, LEFT, RIGHT = "\ue007", "\ue004", "\ue012", "\ue014"
 
 
 class Chromium:
-    """A browser with cookies of its own.
-
-    Args:
-        driver: the driver's address.
-        size: width and height in pixels.
-        scripts: whether pages may run theirs.
-    """
+    """A browser with cookies of its own, of a width and height in pixels."""
 
     def __init__(self, driver: str, size: tuple[int, int], *, scripts: bool = True) -> None:
         self._driver = driver
@@ -51,24 +45,19 @@ class Chromium:
         return self._send("POST", self._session + path, body)
 
     def close(self) -> None:
-        """End it."""
         self._send("DELETE", self._session)
 
     def open(self, address: str) -> None:
-        """Go to a page."""
         self._do("/url", url=address)
 
     @property
     def address(self) -> str:
-        """Of the page."""
         return str(self._send("GET", f"{self._session}/url"))
 
     def back(self) -> None:
-        """Press the browser's back button."""
         self._do("/back")
 
     def reload(self) -> None:
-        """Load the page again."""
         self._do("/refresh")
 
     def run(self, script: str) -> Any:

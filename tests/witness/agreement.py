@@ -1,9 +1,8 @@
-"""When do two numbers agree that were made with different splits of the same images?
+"""When two numbers agree that were made with different splits of the same images.
 
-Both are means over independent splits of the same images, so their difference has the standard
-error sqrt(s1^2 / S1 + s2^2 / S2), and which images there are adds nothing to it. They agree where
-they differ by three of those at most, or four where ten numbers are looked at together, plus what
-comes of two solvers that stop early.
+The difference of two means over independent splits has the standard error
+sqrt(s1^2 / S1 + s2^2 / S2). They agree where they differ by three of those at most, or four where
+ten numbers are looked at together, plus what comes of two solvers that stop early.
 """
 
 import math

@@ -19,22 +19,15 @@ SEED = 20_260
 
 
 class Attacked:
-    """Captions that attackers read.
-
-    Args:
-        captions: N lists of words.
-    """
+    """N captions, lists of words, that attackers read."""
 
     def __init__(self, captions: Sequence[Sequence[str]]) -> None:
         self.x = CountVectorizer(analyzer=_words_and_pairs, binary=True).fit_transform(captions)
 
     def predict(self, labels: IntArray, train: IntArray, test: IntArray) -> FloatArray:
-        """(M,) probability of class 1 on M test captions, by a fresh attacker.
+        """(M,) probability of class 1 on M test captions, by a fresh attacker of (N,) labels.
 
-        Args:
-            labels: (N,) 0 or 1.
-            train: captions that it learns from; they alone decide which words it knows.
-            test: captions that it is asked about.
+        It knows the words of the captions that it learns from, and no others.
         """
         if len(np.unique(labels[train])) == 1:  # an object that the captioner never names
             return np.full(len(test), float(labels[train][0]))
@@ -54,13 +47,9 @@ def even_halves(labels: IntArray, n_splits: int, test_share: float) -> Iterator[
     """The same with as many images of either group: the larger one is cut anew for every split."""
     generator = np.random.default_rng(SEED)
     smallest = np.bincount(labels).min()
+    groups = [np.flatnonzero(labels == k) for k in np.unique(labels)]
     for number in range(n_splits):
-        rows = np.concatenate(
-            [
-                generator.choice(np.flatnonzero(labels == k), smallest, replace=False)
-                for k in np.unique(labels)
-            ]
-        )
+        rows = np.concatenate([generator.choice(g, smallest, replace=False) for g in groups])
         drawn = StratifiedShuffleSplit(1, test_size=test_share, random_state=SEED + number)
         train, test = next(drawn.split(rows, labels[rows]))
         yield rows[train], rows[test]

@@ -20,20 +20,12 @@ LIC = DATA / "lic" / "bias_data"
 
 @dataclass(frozen=True)
 class Case:
-    """A captioner of a data set.
-
-    Attributes:
-        captioner: its name.
-        dataset: where it is, as overrides.
-        positions: how many of people's captions attackers read; two will do, as all are read alike.
-        objects: the share of images that must hold an object of DBAC's T->A, which has attackers
-            for each; so high that there are few.
-    """
+    """A captioner of a data set."""
 
     captioner: str
     dataset: tuple[str, ...] = ("dataset=scenes",)
-    positions: int = 2
-    objects: float = 0.08
+    positions: int = 2  # of people's captions that attackers read; all are read alike
+    objects: float = 0.08  # the share of images that must hold an object of DBAC's T->A, for few
 
     def images(self, outputs: Path) -> tuple[Record, ...]:
         """All images with their raw captions, labels and objects; skips where they are absent."""
@@ -42,20 +34,12 @@ class Case:
         return _images(self, outputs)
 
     def result(self, outputs: Path, n_seeds: int, *words: str, with_objects: bool = True) -> Result:
-        """What ``bias_pipeline`` finds.
-
-        Args:
-            outputs: a folder for what is kept between cells.
-            n_seeds: how many seeds.
-            words: further overrides, the metric among them.
-            with_objects: whether the objects in the images are known.
-        """
+        """What ``bias_pipeline`` finds with further overrides, the metric among them."""
         cell = self.cell(outputs, *words)
         corpus = cell.corpus() if with_objects else replace(cell.corpus(), objects=None)
         return run_cell(corpus, cell.build("metric"), seeds_of(n_seeds), run_id="witness")
 
     def cell(self, outputs: Path, *words: str) -> compose.CellConfig:
-        """The configuration of a cell."""
         overrides = [*self.dataset, f"captioner={self.captioner}", f"paths.outputs={outputs}"]
         return compose.cell([*overrides, "stats.resamples=2", *words])
 

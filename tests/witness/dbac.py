@@ -35,15 +35,10 @@ Scores = Mapping[Pair, float]
 
 @dataclass(frozen=True)
 class Side:
-    """One side's captions of N images, position by position.
+    """One side's captions of N images, position by position."""
 
-    Attributes:
-        words: what attackers read of each caption; of people's perhaps not all positions.
-        named: the other variable's values that each caption names.
-    """
-
-    words: Sequence[Sequence[Words]]
-    named: Sequence[Values]
+    words: Sequence[Sequence[Words]]  # that attackers read; of people's perhaps not all positions
+    named: Sequence[Values]  # the other variable's, by each caption
 
     def shares(self) -> dict[str, float]:
         """P(other): the share of captions that name each value."""
@@ -63,19 +58,12 @@ class Side:
 
 @dataclass(frozen=True)
 class Direction:
-    """All of one direction but its attackers.
+    """All of one direction but its attackers."""
 
-    Attributes:
-        images: those that both sides describe.
-        given: the given values of each.
-        sides: ``model`` and ``human``.
-        pairs: those that are scored.
-    """
-
-    images: Sequence[Record]
+    images: Sequence[Record]  # those that both sides describe
     given: Values
-    sides: Mapping[str, Side]
-    pairs: Sequence[Pair]
+    sides: Mapping[str, Side]  # model and human
+    pairs: Sequence[Pair]  # those that are scored
 
     def scores(self, qualities: Mapping[str, Scores]) -> dict[Pair, float]:
         """DBAC of every pair of which both sides have test captions.
@@ -119,13 +107,10 @@ def mean_of_pairs(scores: Scores, weights: Scores | None = None) -> float:
 
 
 def a_to_t(images: Sequence[Record], least: float, rare: str, positions: int) -> Direction:
-    """From groups to the objects that captions name, those of a share of people's captions.
+    """From groups to the objects that captions name, those of a least share of people's captions.
 
-    Args:
-        images: all images.
-        least: the share.
-        rare: whether rarer objects are one together (``merge``) or left out (``drop``).
-        positions: how many of people's captions attackers read; priors rest on all.
+    Rarer objects are one together (``merge``) or left out (``drop``). Attackers read so many
+    positions of people's captions; priors rest on all.
     """
     used = [image for image in images if described(image)]
     given = [[image.labels["gender"]] for image in used]
@@ -158,10 +143,7 @@ def sides_of(
     name: Callable[[str], Collection[str]],
     positions: int,
 ) -> dict[str, Side]:
-    """Both sides, from what is hidden from attackers and what is read of captions.
-
-    People's words that the captioner never writes are hidden too.
-    """
+    """Both sides; people's words that the captioner never writes are hidden too."""
     known = vocabulary(hide(image.model) for image in images if image.model)
     people = zip(*(image.human for image in used), strict=True)
     captions = {
@@ -219,14 +201,7 @@ def task_qualities(direction: Direction, n_splits: int) -> Iterator[dict[str, Sc
 
 
 def on_pairs(loss: FloatArray, test: IntArray, given: Values, named: Values) -> dict[Pair, float]:
-    """Quality on the test captions of each pair.
-
-    Args:
-        loss: (M,) of each test caption.
-        test: (M,) which of the N images it describes.
-        given: of the N images.
-        named: by their N captions.
-    """
+    """Quality on the test captions of each pair, from the (M,) loss of each test caption."""
     losses: dict[Pair, list[float]] = defaultdict(list)
     for row, one in zip(test, loss, strict=True):
         for g in given[row]:

@@ -26,19 +26,12 @@ Noise = Callable[[int, int, IntArray, np.random.Generator], IntArray]
 
 @dataclass(frozen=True)
 class Question:
-    """What attackers of one direction are asked about N images.
+    """What attackers of one direction are asked about N images."""
 
-    Attributes:
-        inputs: the given labels of each, written as words.
-        groups: (N,) their groups, alike in both parts of a split.
-        truth: label to (N,) 0 or 1.
-        mentioned: the same by the model's captions.
-    """
-
-    inputs: Sequence[Sequence[str]]
-    groups: IntArray
-    truth: dict[str, IntArray]
-    mentioned: dict[str, IntArray]
+    inputs: Sequence[Sequence[str]]  # the given labels of each, written as words
+    groups: IntArray  # (N,) alike in both parts of a split
+    truth: dict[str, IntArray]  # label to (N,) 0 or 1
+    mentioned: dict[str, IntArray]  # the same by the model's captions
 
 
 @dataclass(frozen=True)

@@ -28,12 +28,9 @@ class Scores:
 
 
 def sides(images: Sequence[Record], n_splits: int, positions: int) -> dict[str, Scores]:
-    """Both sides of the images that have captions of both.
+    """Both sides, over the same splits, of the images that have captions of both.
 
-    Args:
-        images: all images; even one without a label shows words that the captioner knows.
-        n_splits: splits, the same for both sides.
-        positions: how many of people's captions are attacked.
+    Even an image without a label shows words that the captioner knows.
     """
     known = vocabulary(unnamed(image.model) for image in images if image.model)
     used = [image for image in images if labelled(image) and image.model and image.human]
@@ -61,13 +58,7 @@ def model_side(images: Sequence[Record], n_splits: int) -> Scores:
 
 
 def attack(captions: Sequence[Sequence[str]], groups: IntArray, drawn: Sequence[Halves]) -> Scores:
-    """One fresh attacker a split.
-
-    Args:
-        captions: N lists of words.
-        groups: (N,) 0 or 1.
-        drawn: the splits.
-    """
+    """One fresh attacker a split."""
     attacked = Attacked(captions)
     lic, leakage = [], []
     for train, test in drawn:

@@ -42,11 +42,9 @@ def words() -> tuple[set[str], set[str]]:
 
 def outcome(caption: str) -> str:
     """``men``, ``women``, ``both`` or ``none``."""
-    words_named = set(re.findall(r"[a-z]+", caption.lower()))
-    men, women = (bool(words_named & listed) for listed in words())
-    return {(True, False): "men", (False, True): "women", (True, True): "both"}.get(
-        (men, women), "none"
-    )
+    named = set(re.findall(r"[a-z]+", caption.lower()))
+    men, women = (bool(named & listed) for listed in words())
+    return (("none", "women"), ("men", "both"))[men][women]
 
 
 @cache
@@ -65,9 +63,7 @@ def outcomes(rows: list[dict[str, object]], chosen: set[int]) -> dict[int, list[
 
 def share(by_image: Mapping[int, list[str]], *named: str) -> float:
     """Every image counts once."""
-    return fmean(
-        fmean(one in named for one in outcomes_of_image) for outcomes_of_image in by_image.values()
-    )
+    return fmean(fmean(one in named for one in each) for each in by_image.values())
 
 
 @cache
@@ -97,16 +93,10 @@ def expected(captioner: str) -> dict[str, float]:
 
 @cache
 def computed(captioner: str) -> dict[str, float]:
-    overrides = [
-        "metric=assumed_group",
-        "dataset=coco",
-        f"dataset.attributes={LABELS}",
-        f"dataset.captions={PEOPLE}",
-        f"dataset.captioners={DATA / 'captioners'}",
-        f"captioner={captioner}",
-        "stats.resamples=2",
-    ]
-    cell = compose.cell(overrides)
+    files = {"attributes": LABELS, "captions": PEOPLE, "captioners": DATA / "captioners"}
+    overrides = ["metric=assumed_group", "dataset=coco", f"captioner={captioner}"]
+    overrides += [f"dataset.{key}={path}" for key, path in files.items()]
+    cell = compose.cell([*overrides, "stats.resamples=2"])
     parts = cell.build("metric").compute(cell.corpus(), splits=[]).parts
     return {str(name): part.estimate.value for name, part in parts.items()}
 

@@ -28,19 +28,12 @@ SOLVERS = 5e-3  # of a probability: how far from the optimum either solver stops
 
 @dataclass(frozen=True)
 class Found:
-    """One direction of one captioner, by both.
+    """One direction of one captioner, by both."""
 
-    Attributes:
-        name: the direction.
-        result: ours.
-        direction: the witness's direction.
-        scores: the witness's pairs, split by split.
-    """
-
-    name: str
-    result: Result
-    direction: dbac.Direction
-    scores: Sequence[Mapping[dbac.Pair, float]]
+    name: str  # of the direction
+    result: Result  # ours
+    direction: dbac.Direction  # the witness's
+    scores: Sequence[Mapping[dbac.Pair, float]]  # the witness's pairs, split by split
 
     @cached_property
     def ours(self) -> Mapping[str, Mean]:

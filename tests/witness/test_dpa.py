@@ -22,17 +22,11 @@ SIDES = ("model", "human")
 
 @dataclass(frozen=True)
 class Found:
-    """A captioner, by both.
+    """A captioner, by both."""
 
-    Attributes:
-        ours: part to its mean.
-        questions: direction to what the witness asks.
-        psi: direction to what its attackers predict.
-    """
-
-    ours: Mapping[str, Mean]
-    questions: Mapping[str, dpa.Question]
-    psi: Mapping[str, dpa.Psi]
+    ours: Mapping[str, Mean]  # by part
+    questions: Mapping[str, dpa.Question]  # by direction
+    psi: Mapping[str, dpa.Psi]  # what the witness's attackers predict
 
 
 @pytest.fixture(scope="module", params=CASES)
