@@ -58,12 +58,12 @@ def loader_of(config_dir: str | None = None) -> Loader:
     JobRuntime().set("name", PACKAGE)  # which names the log of a job
     path = create_config_search_path(str(conf_dir()))
     schema = SearchPathQuery(provider="schema", path=None)
-    for number, folder in enumerate(_folders(config_dir)):
+    for number, folder in enumerate(further_folders(config_dir)):
         path.prepend(provider=f"command-line-{number}", path=f"file://{folder}", anchor=schema)
     return Loader(path)
 
 
-def _folders(config_dir: str | None) -> list[Path]:
+def further_folders(config_dir: str | None) -> list[Path]:
     """Folders searched after ours, in order."""
     _, *included_folders = conf_dirs()
     if config_dir is None:

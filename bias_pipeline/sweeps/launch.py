@@ -27,7 +27,7 @@ from bias_pipeline.config.compose import (
     composer,
     new_invocation,
 )
-from bias_pipeline.config.hydra_composer import Loader, composition_message
+from bias_pipeline.config.hydra_composer import Loader, composition_message, further_folders
 from bias_pipeline.config.overrides import (
     ALL_METRICS,
     check_names,
@@ -44,8 +44,9 @@ from bias_pipeline.config.overrides import (
     unused_overrides,
 )
 from bias_pipeline.config.targets import PACKAGE
+from bias_pipeline.config.yaml_files import check_yaml
 from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError
-from bias_pipeline.io.paths import conf_file, group_choices
+from bias_pipeline.io.paths import conf_dir, group_choices
 from bias_pipeline.io.progress import showing
 from bias_pipeline.io.terminal import print_out, redact_files, warn
 from bias_pipeline.results.settings import ANNOTATOR
@@ -268,7 +269,7 @@ ALL_ANNOTATORS = f"{ANNOTATOR}=all"
 
 def expand(options: Namespace) -> list[str]:
     """Overrides with those of an experiment's sweep, and ``all`` replaced by its values."""
-    overrides = [*options.overrides, *_sweep_of_experiment(options.overrides)]
+    overrides = [*options.overrides, *_sweep_of_experiment(options)]
     for number, override in enumerate(overrides):
         if override == ALL_METRICS:
             overrides[number] = "metric=" + ",".join(group_choices("metric"))
@@ -283,15 +284,24 @@ def expand(options: Namespace) -> list[str]:
     return overrides
 
 
-def _sweep_of_experiment(overrides: Sequence[str]) -> list[str]:
-    """What an experiment's file sweeps over (``sweep:``), unless the command names the key."""
-    names = [word.partition("=")[2] for word in overrides if word.startswith("experiment=")]
-    if not names or names[-1] not in group_choices("experiment"):
+def _sweep_of_experiment(options: Namespace) -> list[str]:
+    """What an experiment's file sweeps over (``sweep:``), unless the command names the key.
+
+    Raises:
+        UsageError: if that is no mapping.
+    """
+    named = dict(word.lstrip("+").partition("=")[::2] for word in options.overrides)
+    folders = [conf_dir(), *further_folders(options.config_dir)]
+    files = [folder / "experiment" / f"{named.get('experiment')}.yaml" for folder in folders]
+    path = next(filter(Path.is_file, files), None)
+    if path is None:
         return []
-    content = yaml.safe_load(conf_file("experiment", names[-1]).read_text(encoding="utf-8")) or {}
-    named = {word.lstrip("+").partition("=")[0] for word in overrides}
-    swept = content.get("sweep", {}).items()
-    return [f"{key}={values}" for key, values in swept if key not in named]
+    check_yaml(path)
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    swept = content.get("sweep", {}) if isinstance(content, dict) else {}
+    if not isinstance(swept, dict):
+        raise UsageError(f"{path}: sweep={swept!r} must map keys to values, as in metric: lic,dbac")
+    return [f"{key}={values}" for key, values in swept.items() if key not in named]
 
 
 def _all_annotators(overrides: Sequence[str], options: Namespace) -> Sequence[str]:

@@ -1,9 +1,12 @@
 """Experiments that are sweeps: their files say over what (``sweep:``)."""
 
+from pathlib import Path
+
 import pytest
 
 from bias_pipeline.config import compose
 from bias_pipeline.config.overrides import options_of
+from bias_pipeline.errors import UsageError
 from bias_pipeline.sweeps.launch import expand
 
 
@@ -28,6 +31,22 @@ def test_the_command_line_comes_first():
 @pytest.mark.parametrize("words", [["metric=lic"], ["experiment=relic_gender"]])
 def test_other_commands_stay_as_they_are(words):
     assert expanded(*words) == words
+
+
+def of_folder(folder: Path, text: str) -> list[str]:
+    (folder / "experiment").mkdir()
+    (folder / "experiment" / "mine.yaml").write_text(text)
+    return expanded("--config-dir", str(folder), "experiment=mine")
+
+
+def test_an_experiment_of_ones_own_folder_may_be_a_sweep(tmp_path):
+    text = "# @package _global_\nsweep: {metric: 'lic,dpa'}\n"
+    assert of_folder(tmp_path, text) == ["experiment=mine", "metric=lic,dpa"]
+
+
+def test_a_sweep_maps_keys_to_values(tmp_path):
+    with pytest.raises(UsageError, match=r"mine\.yaml: sweep='lic' must map keys to values"):
+        of_folder(tmp_path, "sweep: lic\n")
 
 
 def test_a_sweep_does_not_enter_a_runs_identity():
