@@ -7,7 +7,6 @@ group. One set of vectors finds these words, the other makes "red" of both.
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -44,9 +43,10 @@ def corpus() -> Corpus:
     return make_corpus(records)
 
 
-@pytest.fixture
-def sources(tmp_path: Path) -> list[str]:
-    paths = [tmp_path / "faithful.txt", tmp_path / "blind.txt"]
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    folder = tmp_path_factory.mktemp("vectors")
+    paths = [folder / "faithful.txt", folder / "blind.txt"]
     for path, text in zip(paths, (FAITHFUL, BLIND), strict=True):
         path.write_text(text)
     return [str(path) for path in paths]
@@ -77,39 +77,40 @@ def score(metric: Metric) -> Score:
     return metric.compute(raw, splits=metric.draw_splits(raw, SEEDS))
 
 
-def test_the_score_is_the_mean_over_vectors(sources):
-    one, two = (score(lic(source)).parts["score"].estimate.value for source in sources)
-    both = score(lic(sources)).parts["score"].estimate
-    assert both.value == pytest.approx((one + two) / 2)
-    assert both.choice_std == pytest.approx(abs(one - two) / math.sqrt(2))
+@pytest.fixture(scope="module")
+def both(sources: list[str]) -> Score:
+    return score(lic(sources))
 
 
-def test_vectors_that_disagree_widen_the_interval(sources):
-    one, both = (score(lic(item)).parts["score"].estimate for item in (sources[0], sources))
-    assert both.ci_high - both.ci_low > 2 * (one.ci_high - one.ci_low)
+@pytest.fixture(scope="module")
+def alone(sources: list[str]) -> list[Score]:
+    return [score(lic(source)) for source in sources]
 
 
-def test_the_side_that_is_not_aligned_is_as_with_one(sources):
-    one, both = (score(lic(item)).parts["model"].estimate for item in (sources[0], sources))
-    assert (both.value, both.choice_std) == (pytest.approx(one.value), 0.0)
-    assert both.ci_low == pytest.approx(one.ci_low)
+def test_the_score_is_the_mean_over_vectors_and_those_that_disagree_widen_the_interval(both, alone):
+    one, two = (item.parts["score"].estimate for item in alone)
+    mean = both.parts["score"].estimate
+    assert mean.value == pytest.approx((one.value + two.value) / 2)
+    assert mean.choice_std == pytest.approx(abs(one.value - two.value) / math.sqrt(2))
+    assert mean.ci_high - mean.ci_low > 2 * (one.ci_high - one.ci_low)
 
 
-def test_what_each_set_of_vectors_gives_is_a_table(sources):
-    result = score(lic(sources))
-    lines = [line for line in result.tables["choices"] if line["part"] == "score"]
+def test_the_side_that_is_not_aligned_is_as_with_one(both, alone):
+    one, mean = (item.parts["model"].estimate for item in (alone[0], both))
+    assert (mean.value, mean.choice_std) == (pytest.approx(one.value), 0.0)
+    assert mean.ci_low == pytest.approx(one.ci_low)
+
+
+def test_what_each_set_of_vectors_gives_is_a_table(both):
+    lines = [line for line in both.tables["choices"] if line["part"] == "score"]
     assert [line["choice"] for line in lines] == ["faithful", "blind"]
-    assert "score is the mean over faithful, blind, between which it varies" in result.notes[-1]
+    assert "score is the mean over faithful, blind, between which it varies" in both.notes[-1]
 
 
-def test_substitutions_and_predictions_say_with_which_vectors(sources):
-    result = score(lic(sources))
-    near = {(line["choice"], line["word"]): line["near"] for line in result.tables["substitutions"]}
+def test_substitutions_and_predictions_say_with_which_vectors(both):
+    near = {(line["choice"], line["word"]): line["near"] for line in both.tables["substitutions"]}
     assert (near["faithful", "lorry"], near["blind", "lorry"]) == (True, True)
-    assert {predictions.name.partition(":")[0] for predictions in result.predictions} == {
-        "faithful",
-        "blind",
-    }
+    assert {p.name.partition(":")[0] for p in both.predictions} == {"faithful", "blind"}
 
 
 def test_dbac_too_is_the_mean_over_vectors(sources):

@@ -23,6 +23,7 @@ from bias_pipeline.text.transform import Transform
 from tests.corpora import GENDER, make_corpus
 from tests.metrics.attack.test_dbac import TASKS, TWO, WORDS, corpus_of
 from tests.metrics.attack.test_dbac import build as build_dbac
+from tests.metrics.places import place
 
 SEEDS = (0, 12)
 TYPICAL = {"m": ("truck", "hammer", "tie"), "f": ("flower", "purse", "dress")}
@@ -54,10 +55,8 @@ def corpus(
     for i in range(n_images):
         group = "mf"[i % 2]
         scene = scene_words(random, group, 0.7)
-        people = [
-            " ".join(w for w in scene if random.random() < 0.8) or "dog"
-            for _ in range(n_people + 1)
-        ]
+        speakers = range(n_people + 1)
+        people = [" ".join(w for w in scene if random.random() < 0.8) or "dog" for _ in speakers]
         words = model(random, group, people[0].split())
         records.append(Record(str(i), " ".join(words), tuple(people[1:]), {"gender": group}))
     return make_corpus(records)
@@ -93,21 +92,17 @@ def estimate(score: Score, part: str = "score") -> tuple[float, float, float]:
     return interval.value, interval.ci_low, interval.ci_high
 
 
-@pytest.mark.parametrize("manner", [plain, half])
-def test_a_speaker_without_bias_is_at_0(
-    manner,
-):
-    _, low, high = estimate(score(corpus(manner)))
-    assert low < 0 < high
-
-
-def test_saying_half_as_much_moves_lic_itself():
-    """The control has something to mend."""
-    assert estimate(score(corpus(half), ConstantAlignment()))[2] < 0
-
-
-def test_planted_bias_is_above_0():
-    assert estimate(score(corpus(stereotyped)))[1] > 0
+@pytest.mark.parametrize(
+    ("manner", "align", "expected"),
+    [
+        (plain, None, "around 0"),
+        (half, None, "around 0"),
+        (half, ConstantAlignment(), "below 0"),  # the control has something to mend
+        (stereotyped, None, "above 0"),
+    ],
+)
+def test_a_speaker_without_bias_is_at_0_and_planted_bias_above(manner, align, expected):
+    assert place(score(corpus(manner), align).parts["score"].estimate) == expected
 
 
 def test_reach_and_people_stand_beside_the_score():
@@ -129,20 +124,16 @@ def test_other_alignments_have_no_such_parts():
 
 def test_one_caption_an_image_has_no_people_to_hold_against():
     result = score(corpus(plain, 400, n_people=1))
-    assert ("matched:people" in result.parts, NO_SECOND_PERSON in result.notes) == (
-        False,
-        True,
-    )
+    assert "matched:people" not in result.parts
+    assert NO_SECOND_PERSON in result.notes
 
 
-def test_attackers_of_people_have_names_of_their_own():
-    names = [prediction.name for prediction in score(corpus(plain, 400)).predictions]
+def test_attackers_of_people_have_names_of_their_own_and_changes_are_a_table():
+    result = score(corpus(half, 400))
+    names = [prediction.name for prediction in result.predictions]
     assert len(set(names)) == len(names)
     assert "people:model:paired" in names
-
-
-def test_what_was_changed_is_a_table_of_the_result():
-    assert len(score(corpus(half, 400)).tables[CHANGES]) == 4
+    assert len(result.tables[CHANGES]) == 4
 
 
 def test_a_result_says_that_its_reading_is_flat_at_equal_speech():
@@ -164,46 +155,34 @@ def dbac_corpus(says: float) -> Corpus:
         there = str(random.choice(objects))
         people = tuple(f"a {WORDS[group]} with a {there} and hat" for _ in range(3))
         named = f"with a {there}" if random.random() < says else "and hat"
-        records.append(
-            Record(
-                str(i),
-                f"a {WORDS[group]} {named}",
-                people,
-                {"race": group},
-                frozenset({"person", there}),
-            )
-        )
+        text, shown = f"a {WORDS[group]} {named}", frozenset({"person", there})
+        records.append(Record(str(i), text, people, {"race": group}, shown))
     return corpus_of(records)
 
 
-def dbac(data: Corpus) -> Score:
+@pytest.fixture(scope="module")
+def dbac() -> Score:
     metric = build_dbac(
         a_to_t=[Tokenize(), MaskWords(TWO.words, "<race>"), MatchedAlignment(TWO.words)],
         t_to_a=[Tokenize(), MaskWords(TASKS.tasks, "<task>"), MatchedAlignment(TWO.words)],
         split=CrossFit(balanced=False),
     )
+    data = dbac_corpus(0.5)
     return metric.compute(data, splits=metric.draw_splits(data, SEEDS))
 
 
-def test_dbac_has_reach_and_people_in_both_directions():
-    parts = dbac(dbac_corpus(0.5)).parts
-    assert {
-        f"{d}:matched:{what}" for d in ("a_to_t", "t_to_a") for what in ("reach", "people")
-    } <= {*parts}
+@pytest.mark.parametrize("direction", ["a_to_t", "t_to_a"])
+def test_dbac_has_reach_and_people_in_both_directions_and_what_is_concluded_from(dbac, direction):
+    ends = ("matched:reach", "matched:people", "shared:matched:people")
+    assert {f"{direction}:{end}" for end in ends} <= {*dbac.parts}
 
 
-def test_people_against_people_have_the_number_of_dbac_that_is_concluded_from():
-    parts = dbac(dbac_corpus(0.5)).parts
-    assert {f"{d}:shared:matched:people" for d in ("a_to_t", "t_to_a")} <= {*parts}
+def test_dbac_counts_captions_without_a_group_as_they_are_written(dbac):
+    assert dbac.parts["a_to_t"].neutral_rate == 0
 
 
-def test_dbac_counts_captions_without_a_group_as_they_are_written():
-    assert dbac(dbac_corpus(0.5)).parts["a_to_t"].neutral_rate == 0
-
-
-def test_people_name_tasks_as_often_as_the_captioner_in_dbac():
-    parts = dbac(dbac_corpus(0.5)).parts
-    model, human = (parts[f"a_to_t:prior:{side}"].estimate.value for side in ("model", "human"))
+def test_people_name_tasks_as_often_as_the_captioner_in_dbac(dbac):
+    model, human = (dbac.parts[f"a_to_t:prior:{s}"].estimate.value for s in ("model", "human"))
     assert model == pytest.approx(human, abs=0.002)
 
 

@@ -36,27 +36,22 @@ def score(captions: Corpus, **options: bool) -> Score:
     return metric.compute(captions, splits=metric.draw_splits(captions, SEEDS))
 
 
-@pytest.fixture(scope="module")
-def planted() -> Score:
+def curve_of(score: Score, whose: str = "") -> str:
+    """The note on the learning curve."""
+    (note,) = [note for note in score.notes if note.startswith(f"learning curve{whose}")]
+    return note
+
+
+def test_attackers_of_fewer_images_see_less_of_a_planted_bias_and_a_note_says_so():
     """An amplifier of the embedded data set; pairs of words take many images to learn."""
     cell = compose.cell(["metric=lic", "captioner=amplifier", "seeds=1"])
-    metric, captions = cell.build("metric"), cell.corpus()
-    return metric.compute(captions, splits=metric.draw_splits(captions, cell.seeds))
-
-
-def test_attackers_of_fewer_images_see_less_of_a_planted_bias(planted):
-    parts = ("score", "learning:half", "learning:quarter")
-    whole, half, quarter = (planted.parts[part].estimate.value for part in parts)
+    score = of_metric(cell.build("metric"), cell.corpus())
+    parts = [score.parts[name] for name in ("score", "learning:half", "learning:quarter")]
+    whole, half, quarter = (part.estimate.value for part in parts)
     assert whole > half + 0.01 > quarter + 0.02
-
-
-def test_a_curve_that_grows_says_so(planted):
-    (note,) = [note for note in planted.notes if note.startswith("learning curve")]
-    assert note.endswith("it still grows: compare captioners on equally many images")
-
-
-def test_they_are_tested_on_all_images(planted):
-    assert planted.parts["learning:quarter"].n_images == planted.parts["score"].n_images
+    assert parts[2].n_images == parts[0].n_images  # tested on all
+    assert f"{100 * half:.1f} on half" in curve_of(score)
+    assert curve_of(score).endswith("it still grows: compare captioners on equally many images")
 
 
 def test_they_leave_the_score_as_it_is():
@@ -65,15 +60,8 @@ def test_they_leave_the_score_as_it_is():
     assert scores[0].estimate.value == scores[1].estimate.value
 
 
-def test_the_curve_is_put_in_words(planted):
-    (note,) = [note for note in planted.notes if note.startswith("learning curve")]
-    half = 100 * planted.parts["learning:half"].estimate.value
-    assert f"{half:.1f} on half" in note
-
-
 def test_who_has_no_bias_has_a_level_curve():
-    (note,) = [n for n in score(corpus(plain)).notes if n.startswith("learning curve")]
-    assert note.endswith("level")
+    assert curve_of(score(corpus(plain))).endswith("level")
 
 
 def test_groups_too_small_for_a_quarter_have_none():
@@ -111,13 +99,12 @@ def dbac() -> Score:
     return of_metric(*of_tasks("dbac", "metric.positions=2"))
 
 
-@pytest.mark.parametrize("direction", ["a_to_t", "t_to_a"])
-def test_dbac_has_a_curve_in_both_directions(dbac, direction):
-    values = [
-        abs(dbac.parts[f"{direction}:learning:{share}"].estimate.value)
-        for share in ("all", "half", "quarter")
-    ]
+@pytest.mark.parametrize(("direction", "arrow"), [("a_to_t", "A→T"), ("t_to_a", "T→A")])
+def test_dbac_has_a_curve_in_both_directions_each_with_a_note(dbac, direction, arrow):
+    names = [f"{direction}:learning:{share}" for share in ("all", "half", "quarter")]
+    values = [abs(dbac.parts[name].estimate.value) for name in names]
     assert values == sorted(values, reverse=True)
+    assert curve_of(dbac, f" of {arrow}")
 
 
 def test_the_curve_of_dbac_is_of_one_position():
@@ -126,37 +113,22 @@ def test_the_curve_of_dbac_is_of_one_position():
     assert whole == pytest.approx(score.parts["a_to_t"].estimate.value, abs=1e-12)
 
 
-def test_the_note_of_dbac_names_the_direction(dbac):
-    notes = [note for note in dbac.notes if note.startswith("learning curve of T→A")]
-    assert len(notes) == 1
-
-
-@pytest.fixture(scope="module")
-def slow() -> Score:
+def test_attackers_that_are_slow_to_train_have_no_curve_on_which_no_other_number_depends(dbac):
     metric, captions = of_tasks("dbac", "metric.positions=2")
     assert isinstance(metric, DBAC)
     probe = metric.probe
     assert isinstance(probe, ConvexProbe)
     metric.probe = Slow(probe.encoder, probe.inverse_penalty)
-    return of_metric(metric, captions)
-
-
-def test_attackers_that_are_slow_to_train_have_no_curve(slow):
+    slow = of_metric(metric, captions)
     assert not [name for name in slow.parts if ":learning:" in name]
-
-
-def test_no_other_number_of_dbac_depends_on_the_curve(slow, dbac):
-    values = {
-        name: (dbac.parts[name].estimate.value, dbac.parts[name].estimate.ci_low)
-        for name in slow.parts
-    }
-    np.testing.assert_equal(
-        values,
-        {name: (one.estimate.value, one.estimate.ci_low) for name, one in slow.parts.items()},
+    values, others = (
+        {n: (score.parts[n].estimate.value, score.parts[n].estimate.ci_low) for n in slow.parts}
+        for score in (slow, dbac)
     )
+    np.testing.assert_equal(values, others)
 
 
-@pytest.mark.parametrize("direction", ["a_to_t", "t_to_a"])
-def test_dpa_has_a_curve_in_both_directions(direction):
+def test_dpa_has_a_curve_in_both_directions():
+    shares = ("learning:half", "learning:quarter")
     parts = of_metric(*of_tasks("dpa")).parts
-    assert {f"{direction}:learning:half", f"{direction}:learning:quarter"} <= set(parts)
+    assert {f"{way}:{share}" for way in ("a_to_t", "t_to_a") for share in shares} <= {*parts}

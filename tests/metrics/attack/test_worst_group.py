@@ -31,12 +31,14 @@ def test_worst_and_best_are_found_and_groups_without_a_score_left_out():
     assert gap is not None
     assert (gap.worst, gap.best) == ("b", "a")
     assert gap.estimate.value == pytest.approx(0.3)
+    text = gap_sentence("lic", GROUPS, gap)
+    assert text.startswith("lic: worst group b 40.0 [")
+    assert text.endswith("], to a")
 
 
 def test_the_interval_pays_for_choosing_among_all_pairs():
-    gap = gap_of(GROUPS, 0.95)
+    gap, one, two = gap_of(GROUPS, 0.95), GROUPS["b"].draws, GROUPS["a"].draws
     assert gap is not None
-    one, two = GROUPS["b"].draws, GROUPS["a"].draws
     assert one is not None
     assert two is not None
     plain = summary(one - two)
@@ -46,14 +48,6 @@ def test_the_interval_pays_for_choosing_among_all_pairs():
 
 def test_one_group_has_no_gap():
     assert gap_of({"a": estimate(0.1), "d": absent()}, 0.95) is None
-
-
-def test_the_note_names_both_ends():
-    gap = gap_of(GROUPS, 0.95)
-    assert gap is not None
-    text = gap_sentence("lic", GROUPS, gap)
-    assert text.startswith("lic: worst group b 40.0 [")
-    assert text.endswith("], to a")
 
 
 @cache

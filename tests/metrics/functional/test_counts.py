@@ -16,8 +16,6 @@ from bias_pipeline.metrics.functional.counts import Counts, nanmean
 from bias_pipeline.metrics.value_names import DIRECTIONS
 from tests.oracles import oracle
 
-HAND = ("identity", "two_by_two", "zero_cell", "one_attribute_task", "task_never_predicted")
-
 
 def case(name: str) -> dict[str, Any]:
     (only,) = (c for c in oracle("counting_hand")["cases"] if c["name"] == name)
@@ -37,41 +35,33 @@ def counts_of(name: str) -> Counts:
     return Counts.of(*columns(case(name)["rows"]))
 
 
-@pytest.mark.parametrize("name", HAND)
+of_hand_tables = pytest.mark.parametrize(
+    "name", ["identity", "two_by_two", "zero_cell", "one_attribute_task", "task_never_predicted"]
+)
+
+
+@of_hand_tables
 @pytest.mark.parametrize(("direction", "key"), [("a_to_t", "BA_AtoT"), ("t_to_a", "BA_TtoA")])
-def test_ba_directional_of_hand_tables(name, direction, key):
-    directional = amplification.ba_directional(counts_of(name), direction)
-    assert directional == pytest.approx(case(name)["expected"][key], abs=1e-9)
+def test_ba_directional_of_hand_tables_and_of_each_pair(name, direction, key):
+    counts, expected = counts_of(name), case(name)["expected"]
+    directional = amplification.ba_directional(counts, direction)
+    assert directional == pytest.approx(expected[key], abs=1e-9)
+    pairs = np.array(expected[f"{key}_matrix_attr_by_task"], float)
+    np.testing.assert_allclose(amplification.directional_pairs(counts, direction), pairs, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", HAND)
-@pytest.mark.parametrize(("direction", "key"), [("a_to_t", "BA_AtoT"), ("t_to_a", "BA_TtoA")])
-def test_ba_directional_of_each_pair(name, direction, key):
-    directional_pairs = amplification.directional_pairs(counts_of(name), direction)
-    expected = np.array(case(name)["expected"][f"{key}_matrix_attr_by_task"], float)
-    np.testing.assert_allclose(directional_pairs, expected, atol=1e-9)
+@of_hand_tables
+def test_counts_signs_and_ba_mals_of_hand_tables(name):
+    counts, example = counts_of(name), case(name)
+    assert counts.labels.T.tolist() == example["counts"]["labels_task_by_attr"]
+    assert counts.joint.T.tolist() == example["counts"]["joint_predictions_task_by_attr"]
+    signs = amplification.association(counts).tolist()
+    assert signs == example["expected"]["indicator_sign_attr_by_task"]
+    expected = example["expected"]["BA_MALS"]
+    assert amplification.ba_mals(counts) == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.parametrize("name", HAND)
-def test_signs_of_hand_tables(name):
-    expected = case(name)["expected"]["indicator_sign_attr_by_task"]
-    assert amplification.association(counts_of(name)).tolist() == expected
-
-
-@pytest.mark.parametrize("name", HAND)
-def test_ba_mals_of_hand_tables(name):
-    expected = case(name)["expected"]["BA_MALS"]
-    assert amplification.ba_mals(counts_of(name)) == pytest.approx(expected, abs=1e-9)
-
-
-@pytest.mark.parametrize("name", HAND)
-def test_counts_of_hand_tables(name):
-    counts, expected = counts_of(name), case(name)["counts"]
-    assert counts.labels.T.tolist() == expected["labels_task_by_attr"]
-    assert counts.joint.T.tolist() == expected["joint_predictions_task_by_attr"]
-
-
-@pytest.mark.parametrize("name", HAND)
+@of_hand_tables
 @pytest.mark.parametrize(
     ("reading", "kind"), [("code_reading", "complete"), ("paper_reading", "subsets")]
 )
@@ -99,14 +89,10 @@ def tied() -> Counts:
     return Counts.of(groups_, task[:, None], groups_, (task | first)[:, None])
 
 
-def test_exact_independence_is_decided_with_integers():
+def test_exact_independence_is_decided_with_integers_and_may_count_as_a_negative_correlation():
     assert amplification.ba_directional(tied(), "a_to_t") == 0.0
-
-
-def test_a_tie_may_count_as_a_negative_correlation():
-    expected = oracle("counting_hand")["float_noise_tie"][
-        "expected_if_tie_means_y0_as_in_the_paper"
-    ]
+    key = "expected_if_tie_means_y0_as_in_the_paper"
+    expected = oracle("counting_hand")["float_noise_tie"][key]
     directional = amplification.ba_directional(tied(), "a_to_t", tie="negative")
     assert directional == pytest.approx(expected, abs=1e-12)
 
@@ -134,22 +120,14 @@ def real_counts(name: str, captioner: str) -> tuple[Counts, dict[str, float]]:
     """Counts as a file of worked cases has them."""
     captioner_values = oracle(name)["captioners"][captioner]
     if name == "counting_real_coco_objects":
-        tables = {**captioner_values, "labels": oracle(name)["labels_task_by_attr"]}
-        totals = oracle(name)["attr_totals"]
+        tables, totals = captioner_values, oracle(name)["attr_totals"]
+        by_label = oracle(name)["labels_task_by_attr"]
     else:
-        tables = {
-            **captioner_values["counts"],
-            "labels": captioner_values["counts"]["gt_task_by_gt_attr"],
-        }
-        totals = captioner_values["A_totals_M_F"]
+        tables, totals = captioner_values["counts"], captioner_values["A_totals_M_F"]
+        by_label = tables["gt_task_by_gt_attr"]
+    keys = ("pred_task_by_gt_attr", "gt_task_by_pred_attr", "pred_task_by_pred_attr")
     labels, task, group, joint = (
-        np.array(tables[key], float).T
-        for key in (
-            "labels",
-            "pred_task_by_gt_attr",
-            "gt_task_by_pred_attr",
-            "pred_task_by_pred_attr",
-        )
+        np.array(table, float).T for table in (by_label, *(tables[key] for key in keys))
     )
     sizes = np.array(totals, float)
     counts = Counts(sizes.sum(), sizes, labels.sum(axis=0), labels, sizes, task, group, joint)
@@ -179,13 +157,8 @@ def test_real_counts_give_the_published_codes_numbers(name, captioner):
 @pytest.mark.parametrize("captioner", ["NIC", "SAT"])
 def test_gaic_rates(captioner):
     published = oracle("gender_groups_cooccurrence")["gaic"][captioner]
-    counts = np.array(
-        [
-            published["woman_counts_by_label_0w_1m_2neutral_3discard"],
-            published["man_counts_by_label"],
-        ],
-        float,
-    )
+    keys = ("woman_counts_by_label_0w_1m_2neutral_3discard", "man_counts_by_label")
+    counts = np.array([published[key] for key in keys], float)
     wrong = counts[0, 1] + counts[1, 0]
     counts[1, [0, 1]] = counts[1, [1, 0]]  # correct first
     expected = [
@@ -199,12 +172,8 @@ def test_gaic_rates(captioner):
 @pytest.mark.parametrize("captioner", ["NIC", "SAT", "OSCAR"])
 def test_outcome_divergence(captioner):
     published = oracle("gender_error_ratio")["captioners"][captioner]
-    triples = np.array(
-        [
-            [published[f"{who}_{what}"] for what in ("correct", "incorrect", "other")]
-            for who in ("male", "female")
-        ]
-    )
+    outcomes = ("correct", "incorrect", "other")
+    triples = np.array([[published[f"{g}_{o}"] for o in outcomes] for g in ("male", "female")])
     assert groups.divergence(triples) == pytest.approx(published["outcome_divergence"], abs=1e-9)
 
 

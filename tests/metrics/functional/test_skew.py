@@ -44,26 +44,18 @@ def onehot(ranking: list[int], n_groups: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("counts", "target", "expected"),
+    ("counts", "target", "k", "floor", "expected"),
     [
-        ([75, 25], [0.5, 0.5], [math.log(1.5), math.log(0.5)]),
-        ([75, 25], [0.75, 0.25], [0.0, 0.0]),
-        ([100, 0], [0.5, 0.5], [math.log(2), math.log(0.02)]),  # 0 counts as 1 of 100
+        ([75, 25], [0.5, 0.5], 100, "1/k", [math.log(1.5), math.log(0.5)]),
+        ([75, 25], [0.75, 0.25], 100, "1/k", [0.0, 0.0]),
+        ([100, 0], [0.5, 0.5], 100, "1/k", [math.log(2), math.log(0.02)]),  # 0 is 1 of 100
+        ([100, 0], [0.5, 0.5], 100, 1e-10, [math.log(2), math.log(1e-10)]),
+        ([6, 6], [0.5, 0.5], 10, "1/k", [math.log(1.2)] * 2),  # more than k are tied
     ],
 )
-def test_skews_are_those_worked_by_hand(counts, target, expected):
-    result = skews(np.array(counts, float), np.array(target), 100, "1/k", "e")
+def test_skews_are_those_worked_by_hand(counts, target, k, floor, expected):
+    result = skews(np.array(counts, float), np.array(target), k, floor, "e")
     assert result == pytest.approx(expected)
-
-
-def test_a_floor_below_the_ratio_is_as_low_as_it_says():
-    result = skews(np.array([100.0, 0.0]), HALF, 100, 1e-10, "e")
-    assert result[1] == pytest.approx(math.log(1e-10))
-
-
-def test_more_than_k_tied_images_are_still_over_k():
-    result = skews(np.array([6.0, 6.0]), HALF, 10, "1/k", "e")
-    assert result == pytest.approx([math.log(1.2)] * 2)
 
 
 def test_a_group_without_images_has_no_skew():
