@@ -41,8 +41,11 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> Limit:
     return prepare
 
 
-@pytest.mark.parametrize("data", [labelled(), labelled(3), tasks()], ids=["two", "three", "tasks"])
-@pytest.mark.parametrize("steps", [1, 3])
+@pytest.mark.parametrize(
+    ("data", "steps"),
+    [(labelled(), 1), (labelled(), 3), (labelled(3), 1), (tasks(), 3)],
+    ids=["two", "two, three steps", "three", "tasks, three steps"],
+)
 def test_the_same_attacker_comes_out(memory, data, steps):
     """Within what the order of float32 sums moves; 180 rows in batches of 32 leave a rest."""
     built_probe = probe(accumulate_grad_batches=steps)

@@ -150,19 +150,13 @@ def labelled_images(captioner: str) -> Corpus:
     with (DATA / "coco/attributes/images_val2014.csv").open(newline="") as file:
         labels = {int(line["id"]): line["bb_gender"] for line in csv.DictReader(file)}
     texts = {c["image_id"]: c["caption"] for c in captions}
-    return corpus_of(
-        [
+    records = []
+    for i, label in labels.items():
+        if label in LABELS.groups:
             # "person" marks the objects as known where an image has no other.
-            Record(
-                str(i),
-                texts[i],
-                labels={"gender": label},
-                objects=frozenset(objects_of_images().get(i, set()) | {"person"}),
-            )
-            for i, label in labels.items()
-            if label in LABELS.groups
-        ]
-    )
+            objects = frozenset(objects_of_images().get(i, set()) | {"person"})
+            records.append(Record(str(i), texts[i], labels={"gender": label}, objects=objects))
+    return corpus_of(records)
 
 
 @pytest.mark.parametrize(("captioner", "name"), [("nic", "NIC"), ("sat", "SAT")])
@@ -188,27 +182,19 @@ def test_labels_from_objects(captioner, name):
 
 
 @cache
-def age_rows() -> list[dict[str, str]]:
-    with (DATA / "relic/age_dataset.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-@cache
 def captions_of_people() -> dict[str, tuple[str, ...]]:
-    return {row["img_id"]: tuple(ast.literal_eval(row["caption_list"])) for row in age_rows()}
+    with (DATA / "relic/age_dataset.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    return {row["img_id"]: tuple(ast.literal_eval(row["caption_list"])) for row in rows}
 
 
 @cache
 def described_images(captioner: str) -> Corpus:
     texts = json.loads((DATA / "captioners" / f"{captioner}.json").read_text())
     predicted = {c["image_id"]: c["caption"] for c in texts}
-    return corpus_of(
-        [
-            # The label is not looked at: groups are read from captions.
-            Record(image, predicted[int(image)], texts_of_people, {"gender": "Male"})
-            for image, texts_of_people in captions_of_people().items()
-        ]
-    )
+    unread = {"gender": "Male"}  # groups are read from captions
+    people = captions_of_people().items()
+    return corpus_of([Record(image, predicted[int(image)], x, unread) for image, x in people])
 
 
 @pytest.mark.parametrize(("captioner", "name"), [("nic", "NIC"), ("sat", "SAT")])
@@ -217,15 +203,8 @@ def test_labels_from_human_captions(captioner, name):
     attribute = gender(listed["masculine"], listed["feminine"])
     vocabulary = categories("counting_real_human_captions")
     case = oracle("counting_real_human_captions")["captioners"][name]
-    options = {
-        "attribute": attribute,
-        "task": vocabulary,
-        "stats": FEW,
-        "exclude_tasks": (),
-        "labels": "union",
-        "groups": "captions",
-        "unclear": "skip",
-    }
+    counted = {"attribute": attribute, "task": vocabulary, "stats": FEW, "exclude_tasks": ()}
+    options = {**counted, "labels": "union", "groups": "captions", "unclear": "skip"}
     corpus = described_images(captioner)
     directed = DirectionalBiasAmplification(**options).compute(corpus, splits=[])
     mals = parts(BiasAmplificationMALS(**options), corpus)
@@ -260,6 +239,5 @@ def test_the_ratio_to_men_of_objects(captioner, name):
 
 def test_lics_masking_list_fits_the_published_error_too():
     gender_error = GenderError(compose.cell([]).build("attribute"), FEW, words="lic")
-    assert (
-        round(100 * parts(gender_error, labelled_images("sat"))["score"], 1) == PUBLISHED["sat"][1]
-    )
+    percent = 100 * parts(gender_error, labelled_images("sat"))["score"]
+    assert round(percent, 1) == PUBLISHED["sat"][1]
