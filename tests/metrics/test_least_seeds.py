@@ -52,15 +52,12 @@ def test_imagecaptioner2_has_no_p_of_fewer_than_five_seeds(n_seeds):
     )
 
 
-@pytest.mark.parametrize(("metric", "n_seeds"), [("imagecaptioner2", 5), ("lic", 3)])
-def test_enough_seeds_have_a_p(metric, n_seeds):
-    result = made(metric, n_seeds)
-    assert p_of(result) < 0.001
-    assert "has a p only with" not in str(result.manifest["notes"])
-
-
-def test_a_captioner_that_judges_untrained_has_a_p():
-    result = made("imagecaptioner2", 3, trained=False)
+@pytest.mark.parametrize(
+    ("metric", "n_seeds", "trained"),
+    [("imagecaptioner2", 5, True), ("lic", 3, True), ("imagecaptioner2", 3, False)],
+)
+def test_enough_seeds_and_a_captioner_that_judges_untrained_have_a_p(metric, n_seeds, trained):
+    result = made(metric, n_seeds, trained=trained)
     assert p_of(result) < 0.001
     assert "has a p only with" not in str(result.manifest["notes"])
 

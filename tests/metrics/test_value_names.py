@@ -37,18 +37,14 @@ MAKERS = [
 ]
 
 
-def test_a_name_is_made_of_its_fields():
-    assert [*NAMES.values()] == [*NAMES]
+def test_a_name_is_made_of_its_fields_and_survives_a_process():
+    names = [*NAMES.values()]
+    assert names == [*NAMES]
+    assert [*map(vars, pickle.loads(pickle.dumps(names)))] == [*map(vars, names)]
 
 
 def test_headlines_are_those_of_the_contract():
     assert HEADLINES == ("score", "a_to_t", "t_to_a")
-
-
-def test_a_name_survives_a_process():
-    assert [*map(vars, pickle.loads(pickle.dumps([*NAMES.values()])))] == [
-        *map(vars, NAMES.values())
-    ]
 
 
 def test_a_name_is_text_in_a_file():

@@ -21,12 +21,8 @@ RANDOM = np.random.default_rng(0)
 
 def stacked(*folds: Counts) -> Counts:
     """Counts of folds, as the functions take them."""
-    return Counts(
-        **{
-            field.name: np.stack([getattr(one, field.name) for one in folds])
-            for field in fields(Counts)
-        }
-    )
+    names = [field.name for field in fields(Counts)]
+    return Counts(**{name: np.stack([getattr(one, name) for one in folds]) for name in names})
 
 
 def images(n: int, random: np.random.Generator) -> tuple[np.ndarray, ...]:
@@ -44,10 +40,8 @@ def halves(n: int, random: np.random.Generator) -> Counts:
 @pytest.mark.parametrize("denominator", DENOMINATORS)
 def test_where_folds_are_alike_t_to_a_is_the_published(denominator):
     one = Counts.of(*images(50, RANDOM))
-    t_to_a_pairs = apart.t_to_a_pairs(stacked(one, one), denominator=denominator)
-    np.testing.assert_allclose(
-        t_to_a_pairs, directional_pairs(one, "t_to_a", denominator=denominator)
-    )
+    pairs = apart.t_to_a_pairs(stacked(one, one), denominator=denominator)
+    np.testing.assert_allclose(pairs, directional_pairs(one, "t_to_a", denominator=denominator))
 
 
 @pytest.mark.parametrize("predictions", PREDICTIONS)

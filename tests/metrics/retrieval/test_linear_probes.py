@@ -40,15 +40,17 @@ def accuracies(attacked: Attacked) -> dict[str, float]:
     return {name: float(values[0]) for name, values in arrays.items()}
 
 
-@pytest.mark.parametrize("name", BOTH)
-def test_means_apart_are_found(name):
-    assert accuracies(attacked("mean"))[name] > 0.75
-
-
-def test_a_spread_is_found_by_the_one_that_is_not_linear_alone():
-    result = accuracies(attacked("spread"))
-    assert result["linear"] < 0.58
-    assert result["kernel"] > 0.75
+@pytest.mark.parametrize(
+    ("planted", "name", "low", "high"),
+    [
+        ("mean", "linear", 0.75, 1),
+        ("mean", "kernel", 0.75, 1),
+        ("spread", "linear", 0, 0.58),  # only the one that is not linear finds it
+        ("spread", "kernel", 0.75, 1),
+    ],
+)
+def test_what_is_planted_is_found(planted, name, low, high):
+    assert low < accuracies(attacked(planted))[name] < high
 
 
 @pytest.mark.parametrize("n_groups", [2, 5])
@@ -91,14 +93,8 @@ class Words:
         return vectors.astype(np.float32)
 
 
-def test_of_sentences_what_tells_the_group_is_found():
-    lines = [(f"a{number}", f"b{number}") for number in range(100)]
-    built_attacked_texts = attacked_texts(Words(), lines, 0)
-    accuracies = built_attacked_texts.accuracies(np.ones((1, len(lines))), np.arange(len(lines)))
-    assert accuracies["linear"][0] > 0.85
-
-
-def test_sentences_of_one_set_are_learnt_from_together():
+def test_of_sentences_what_tells_the_group_is_found_and_those_of_one_set_are_learnt_from_together():
     """Else who learns "a man" and is asked of "a woman" need only say the other group."""
-    built_attacked_texts = attacked_texts(Words(), [(f"a{n}", f"b{n}") for n in range(10)], 0)
-    assert built_attacked_texts.rows.tolist() == [n for n in range(10) for _ in range(2)]
+    texts = attacked_texts(Words(), [(f"a{n}", f"b{n}") for n in range(100)], 0)
+    assert texts.rows.tolist() == [n for n in range(100) for _ in range(2)]
+    assert texts.accuracies(np.ones((1, 100)), np.arange(100))["linear"][0] > 0.85
