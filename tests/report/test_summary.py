@@ -353,7 +353,7 @@ def test_labels_neither_collide_nor_vanish(chromium, written, width):
 def test_print_has_the_answer_and_the_figure(chromium, written):
     chromium.show(written, 718, 1000)
     chromium.ask("Emulation.setEmulatedMedia", media="print")
-    shown = "[...document.querySelectorAll('.verdict, .panel')].every(own => own.checkVisibility())"
-    assert chromium.run(shown)
+    visible = "[...document.querySelectorAll('.verdict, .panel')].every(x => x.checkVisibility())"
+    assert chromium.run(visible)
     assert chromium.run("document.documentElement.scrollWidth") <= 718
     chromium.ask("Emulation.setEmulatedMedia", media="")

@@ -236,15 +236,11 @@ def test_what_data_hold_is_escaped(tmp_path):
         assert "<img" not in client.get(address).text
 
 
-def test_strangers_without_the_token_see_nothing(root):
+def test_the_token_leads_to_the_page_and_leaves_the_address(root):
     client = client_of(root, "correct horse")
     for address in ("/", "/run/run-sat", "/?token=wrong"):
         reply = client.get(address)
         assert (reply.status_code, "sat" in reply.text) == (403, False)
-
-
-def test_the_token_leads_to_the_page_and_leaves_the_address(root):
-    client = client_of(root, "correct horse")
     reply = client.get("/run/run-sat?find=group&token=correct horse")
     assert reply.headers["location"] == "http://127.0.0.1/run/run-sat?find=group"
     assert "httponly" in reply.headers["set-cookie"].lower()
