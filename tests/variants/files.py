@@ -54,8 +54,8 @@ class Variant:
 
     name: str  # as docs/variants.md calls it
     files: Mapping[str, Content]  # what differs from the plain files, one of the same stem left out
-    words: Sequence[str] = ()  # options as of audit, or key=value
     message: str = ""  # the note that says how it was read, or the sentence that refuses it
+    words: Sequence[str] = ()  # options as of audit, or key=value
     code: int = 0  # where it scores as the plain files do, else the exit code
     without_people: bool = False  # whether there is no file of people's captions
 

@@ -26,42 +26,40 @@ def parquet(path: Path) -> None:
 
 VARIANTS = [
     Variant(
-        "`{id: caption}`",
-        {"mine.json": json.dumps(CAPTIONS)},
-        message="mine.json: an object of image",
+        "`{id: caption}`", {"mine.json": json.dumps(CAPTIONS)}, "mine.json: an object of image"
     ),
     Variant(
         "`{id: [caption]}`",
         {"mine.json": json.dumps({i: [t] for i, t in CAPTIONS.items()})},
-        message="an object of image ids",
+        "an object of image ids",
     ),
     Variant(
         "`{id: [{caption: ...}]}`, as evaluation code has it",
         {"mine.json": json.dumps({i: [{"caption": t}] for i, t in CAPTIONS.items()})},
-        message="an object of image ids",
+        "an object of image ids",
     ),
     Variant(
         '`{"results": [...]}`',
         {"mine.json": json.dumps({"model": "x", "results": rows()})},
-        message="the list under 'results'",
+        "the list under 'results'",
     ),
     Variant('`{"annotations": [...]}`', {"mine.json": json.dumps({"annotations": rows()})}),
     Variant(
         "`img_id`, `pred`",
         {"mine.json": json.dumps(rows("img_id", "pred"))},
-        message="image ids from 'img_id', the captioner's captions from 'pred'",
+        "image ids from 'img_id', the captioner's captions from 'pred'",
     ),
     Variant(
         "`filename`, `generated_caption`",
         {"mine.jsonl": "\n".join(map(json.dumps, rows("filename", "generated_caption")))},
-        message="image ids from 'filename', the captioner's captions from 'generated_caption'",
+        "image ids from 'filename', the captioner's captions from 'generated_caption'",
     ),
     Variant(
         "`Image ID`, `Caption`",
         {"mine.csv": table("Image ID", "Caption")},
-        message="image ids from 'Image ID', the captioner's captions from 'Caption'",
+        "image ids from 'Image ID', the captioner's captions from 'Caption'",
     ),
-    Variant("Parquet of `img_id`, `pred`", {"mine.parquet": parquet}, message="from 'pred'"),
+    Variant("Parquet of `img_id`, `pred`", {"mine.parquet": parquet}, "from 'pred'"),
     Variant(
         "lists of one caption",
         {"mine.json": json.dumps([{**row, "caption": [row["caption"]]} for row in rows()])},
@@ -70,66 +68,66 @@ VARIANTS = [
         "lists of one caption, spelled out in a table",
         {"mine.csv": csv({"image_id": list(IDS), "caption": [f'"{[t]!r}"' for t in TEXTS]})},
     ),
-    Variant("semicolons", {"mine.csv": table(sign=";")}, message="columns separated by semicolons"),
-    Variant("tabs in `.csv`", {"mine.csv": table(sign="\t")}, message="columns separated by tabs"),
-    Variant("bars", {"mine.csv": table(sign="|")}, message="columns separated by bars"),
+    Variant("semicolons", {"mine.csv": table(sign=";")}, "columns separated by semicolons"),
+    Variant("tabs in `.csv`", {"mine.csv": table(sign="\t")}, "columns separated by tabs"),
+    Variant("bars", {"mine.csv": table(sign="|")}, "columns separated by bars"),
     Variant("a byte order mark", {"mine.csv": b"\xef\xbb\xbf" + table().encode()}),
     Variant("Windows line ends", {"mine.csv": table().replace("\n", "\r\n")}),
     Variant(
         "`caption` beside `pred`",
         {"mine.json": json.dumps(rows(pred="a dog"))},
-        message="caption ('a man with a kite') and pred ('a dog') may both be the captioner's "
+        "caption ('a man with a kite') and pred ('a dog') may both be the captioner's "
         "captions; choose one with --caption-column COLUMN (dataset.caption_column=COLUMN)",
         code=3,
     ),
     Variant(
         "`caption` beside `pred`, told which",
         {"mine.json": json.dumps(rows(text="pred", caption="a dog"))},
-        ("--caption-column", "pred"),
+        words=("--caption-column", "pred"),
     ),
     Variant(
         "columns of unknown names",
         {"mine.csv": table("nr", "alt")},
-        message="'image_id' is absent, and no other column is known for image ids; found nr "
+        "'image_id' is absent, and no other column is known for image ids; found nr "
         "('100'), alt ('a man with a kite'). Name yours with --id-column COLUMN",
         code=3,
     ),
     Variant(
         "columns of unknown names, named",
         {"mine.csv": table("nr", "alt")},
-        ("--id-column", "nr", "--caption-column", "alt"),
+        words=("--id-column", "nr", "--caption-column", "alt"),
     ),
     Variant(
         "a column that is not there",
         {},
+        "dataset.caption_column=captoin is absent; did you mean 'caption'?",
         ("--caption-column", "captoin"),
-        message="dataset.caption_column=captoin is absent; did you mean 'caption'?",
         code=2,
     ),
     Variant(
         "a column of ids that is nowhere",
         {},
+        "dataset.id_column=nr: no file has such a column",
         ("--id-column", "nr"),
-        message="dataset.id_column=nr: no file has such a column",
         code=2,
     ),
     Variant(
         "two lists in one object",
         {"mine.json": json.dumps({"greedy": rows(), "beam": rows()})},
-        message="it is not clear which list to read: greedy, beam",
+        "it is not clear which list to read: greedy, beam",
         code=3,
     ),
     Variant(
         "lists of several captions",
         {"mine.json": json.dumps({i: [t, "a dog"] for i, t in CAPTIONS.items()})},
-        message="choose one with dataset.multi_caption=true",
+        "choose one with dataset.multi_caption=true",
         code=3,
     ),
     Variant(
         "lists of several captions, of which the first is scored",
         {"mine.json": json.dumps({i: [t, "a dog"] for i, t in CAPTIONS.items()})},
+        "number 0 of each is scored, 12 others are not",
         ("dataset.multi_caption=true",),
-        message="number 0 of each is scored, 12 others are not",
     ),
     Variant(
         "five numbered captions an image, as `caption --n 5` writes (samples; here the first)",
@@ -147,26 +145,23 @@ VARIANTS = [
                 ]
             )
         },
-        message="decoding: x",
+        "decoding: x",
     ),
     Variant(
         "JSON Lines named `.json`",
         {"mine.json": "\n".join(map(json.dumps, rows()))},
-        message="One value per line is JSON Lines",
+        "One value per line is JSON Lines",
         code=3,
     ),
-    Variant("UTF-16", {"mine.csv": table().encode("utf-16")}, message="not UTF-8", code=3),
+    Variant("UTF-16", {"mine.csv": table().encode("utf-16")}, "not UTF-8", code=3),
     Variant(
         "a table without a header",
         {"mine.csv": table().split("\n", 1)[1]},
-        message="'image_id' is absent, and no other column is known for image ids; found 100",
+        "'image_id' is absent, and no other column is known for image ids; found 100",
         code=3,
     ),
     Variant(
-        "a spreadsheet of before 2007",
-        {"mine.xls": b"x"},
-        message="the ending '.xls' is unknown",
-        code=3,
+        "a spreadsheet of before 2007", {"mine.xls": b"x"}, "the ending '.xls' is unknown", code=3
     ),
 ]
 

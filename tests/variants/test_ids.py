@@ -26,21 +26,19 @@ def parquet(path: Path) -> None:
 
 
 VARIANTS = [
-    Variant("ids as COCO's file names", {"mine.json": captions(LONG)}, message=READ),
-    Variant("labels of padded file names", {"labels.csv": labels("{:012d}.jpg")}, message=READ),
+    Variant("ids as COCO's file names", {"mine.json": captions(LONG)}, READ),
+    Variant("labels of padded file names", {"labels.csv": labels("{:012d}.jpg")}, READ),
     Variant(
-        "ids as addresses",
-        {"mine.json": captions("https://host/a/{}.jpg?width=640&x=1")},
-        message=READ,
+        "ids as addresses", {"mine.json": captions("https://host/a/{}.jpg?width=640&x=1")}, READ
     ),
-    Variant("ids as paths", {"mine.json": captions("val2014/" + LONG)}, message=READ),
+    Variant("ids as paths", {"mine.json": captions("val2014/" + LONG)}, READ),
     Variant(
         "file names everywhere, of another ending",
         {"mine.json": captions("{}.png"), "labels.csv": labels("{}.JPEG")},
-        message=READ,
+        READ,
     ),
     Variant("ids as text with zeros", {"mine.json": captions("{:06d}")}),
-    Variant("ids as 42.0 in a table", {"labels.csv": labels("{}.0")}, message=READ),
+    Variant("ids as 42.0 in a table", {"labels.csv": labels("{}.0")}, READ),
     Variant("ids as numbers with a fraction in Parquet", {"mine.parquet": parquet}),
     Variant(
         "two folders with files of the same names",
@@ -53,13 +51,13 @@ VARIANTS = [
                 ]
             )
         },
-        message="no caption is of a labelled image: the captions have ids such as a/100.jpg",
+        "no caption is of a labelled image: the captions have ids such as a/100.jpg",
         code=3,
     ),
     Variant(
         "ids of another kind",
         {"mine.json": captions("photo-{}")},
-        message="the captions have ids such as photo-100",
+        "the captions have ids such as photo-100",
         code=3,
     ),
 ]

@@ -25,48 +25,45 @@ def numbers(path: Path) -> None:
 
 
 VARIANTS = [
-    Variant(
-        "M, F", {"labels.csv": table(Male="M", Female="F")}, message="'M' is male, 'F' is female"
-    ),
+    Variant("M, F", {"labels.csv": table(Male="M", Female="F")}, "'M' is male, 'F' is female"),
     Variant(
         "MALE, female, unsure",
         {"labels.csv": table(Male="MALE", Female="female", Unsure="unsure")},
-        message="'MALE' is male, 'unsure' is Unsure",
+        "'MALE' is male, 'unsure' is Unsure",
     ),
     Variant(
         "man, Woman",
         {"labels.csv": table(Male="man", Female="Woman")},
-        message="'man' is male, 'Woman' is female",
+        "'man' is male, 'Woman' is female",
     ),
-    Variant("a column `Gender`", {"labels.csv": table("Gender")}, message="gender from 'Gender'"),
+    Variant("a column `Gender`", {"labels.csv": table("Gender")}, "gender from 'Gender'"),
     Variant(
         "a column `sex`",
         {"labels.csv": table("sex")},
-        message="Name yours with --label-column COLUMN (dataset.label_column=COLUMN); found id "
+        "Name yours with --label-column COLUMN (dataset.label_column=COLUMN); found id "
         "('100'), sex ('Male')",
         code=3,
     ),
-    Variant("a column `sex`, named", {"labels.csv": table("sex")}, SEX),
+    Variant("a column `sex`, named", {"labels.csv": table("sex")}, words=SEX),
     Variant(
         "1 and 0",
         {"labels.csv": table("sex", **NUMBERS)},
+        "unknown labels in 'sex': '0', '1' (image 101); labels: '1' 5, '0' 5",
         SEX,
-        message="unknown labels in 'sex': '0', '1' (image 101); labels: '1' 5, '0' 5",
         code=3,
     ),
     Variant(
         "1 and 0 with a map; Unsure and Both stay",
         {"labels.csv": table("sex", **NUMBERS)},
-        (*SEX, *ONE_IS_MALE),
-        message="2 images belong to no group and are not scored: Both 1, unsure 1 (except by "
+        "2 images belong to no group and are not scored: Both 1, unsure 1 (except by "
         "assumed_group)",
+        (*SEX, *ONE_IS_MALE),
     ),
     Variant(
         "1.0 and 0.0 with gaps in Parquet, with a map",
         {"labels.parquet": numbers},
+        "2 images belong to no group and are not scored: empty 1, 2 1 (except by assumed_group)",
         (*SEX, *ONE_IS_MALE, "--map", "2=Unsure"),
-        message="2 images belong to no group and are not scored: empty 1, 2 1 "
-        "(except by assumed_group)",
     ),
     Variant(
         "True and False with a map",
@@ -78,37 +75,37 @@ VARIANTS = [
                 ]
             )
         },
-        ("--label-column", "is_male", "--map", "True=male", "--map", "False=female"),
+        words=("--label-column", "is_male", "--map", "True=male", "--map", "False=female"),
     ),
     Variant(
         "another word for no group, with a map",
         {"labels.csv": table(Unsure="unclear")},
+        "Both 1, unclear 1",
         ("--map", "unclear=Unsure"),
-        message="Both 1, unclear 1",
     ),
     Variant(
         "`{id: label}`",
         {"labels.json": json.dumps(LABELS)},
+        "labels.json: an object of image ids",
         ("--label-column", "label"),
-        message="labels.json: an object of image ids",
     ),
     Variant(
         "a misspelled label",
         {"labels.csv": table(Female="Femal")},
-        message="or map them: --map Femal=GROUP (dataset.label_map={Femal: GROUP})",
+        "or map them: --map Femal=GROUP (dataset.label_map={Femal: GROUP})",
         code=3,
     ),
     Variant(
         "a map to a group that is none",
         {"labels.csv": table()},
+        "attribute 'gender' has no group 'man'; did you mean 'male'?",
         ("--map", "Male=man"),
-        message="attribute 'gender' has no group 'man'; did you mean 'male'?",
         code=2,
     ),
     Variant(
         "two labels of an image",
         {"labels.csv": table() + "100,Female\n"},
-        message="image id 100 occurs twice with different labels",
+        "image id 100 occurs twice with different labels",
         code=3,
     ),
 ]

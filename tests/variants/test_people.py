@@ -14,28 +14,27 @@ VARIANTS = [
     Variant(
         "people's captions as `{id: [five captions]}`",
         {"people.json": json.dumps(PEOPLE)},
-        message="people.json: an object of image ids",
+        "people.json: an object of image ids",
     ),
     Variant(
         "people's captions in Karpathy's file",
         {"people.json": json.dumps({"images": KARPATHY})},
-        message="the list under 'images', image ids from 'cocoid', people's captions "
-        "from 'sentences'",
+        "the list under 'images', image ids from 'cocoid', people's captions from 'sentences'",
     ),
     Variant(
         "people's captions as a table with `reference`",
         {"people.csv": csv({"image": [i for i, _ in PAIRS], "reference": [t for _, t in PAIRS]})},
-        message="image ids from 'image', people's captions from 'reference'",
+        "image ids from 'image', people's captions from 'reference'",
     ),
     Variant(
         "people's captions side by side, `cap1`, `cap2`",
         {"people.csv": csv({"image_id": list(PEOPLE), **SIDE_BY_SIDE})},
-        message="people.csv: people's captions from 2 columns, 'cap1' and so on",
+        "people.csv: people's captions from 2 columns, 'cap1' and so on",
     ),
     Variant(
         "people's captions under an unknown name, named",
         {"people.csv": csv({"image_id": [i for i, _ in PAIRS], "alt": [t for _, t in PAIRS]})},
-        ("--human-caption-column", "alt"),
+        words=("--human-caption-column", "alt"),
     ),
 ]
 

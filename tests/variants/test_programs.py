@@ -160,28 +160,28 @@ VARIANTS = [
     Variant(
         "lmms-eval's samples, with people's captions",
         {"mine.jsonl": SAMPLES},
-        message="mine.jsonl: samples of lmms-eval, people's captions from 'answer'",
+        "mine.jsonl: samples of lmms-eval, people's captions from 'answer'",
         without_people=True,
     ),
     Variant(
         "lmms-eval's samples, people's captions in a file of their own",
         {"mine.jsonl": SAMPLES},
-        message="mine.jsonl: samples of lmms-eval",
+        "mine.jsonl: samples of lmms-eval",
     ),
     Variant(
         "lmms-eval's samples as people's captions alone",
         {"people.jsonl": SAMPLES},
-        message="people.jsonl: samples of lmms-eval",
+        "people.jsonl: samples of lmms-eval",
     ),
     Variant(
         "lmms-eval's samples whose document names the picture",
         {"mine.jsonl": DOCUMENTS},
-        message="image ids are used without folder and ending",
+        "image ids are used without folder and ending",
     ),
     Variant(
         "the folder of a model's samples of one task",
         {"mine": samples("20260630_153532_samples_coco2014_cap_val.jsonl")},
-        message="20260630_153532_samples_coco2014_cap_val.jsonl: samples of lmms-eval, people's "
+        "20260630_153532_samples_coco2014_cap_val.jsonl: samples of lmms-eval, people's "
         "captions from 'answer'",
         without_people=True,
     ),
@@ -193,70 +193,66 @@ VARIANTS = [
                 "samples_flickr30k_test_2024-09-01T12-00-00.jsonl",
             )
         },
-        message="has samples of the tasks coco2014_cap_val, flickr30k_test; name one of its files",
+        "has samples of the tasks coco2014_cap_val, flickr30k_test; name one of its files",
         code=3,
     ),
     Variant(
         "samples of two tasks in one file",
         {"mine.jsonl": SAMPLES + lines([sample(100, "flickr")])},
-        message="line 13: its metrics (flickr_Bleu_4, flickr_CIDEr) are of another task than those "
+        "line 13: its metrics (flickr_Bleu_4, flickr_CIDEr) are of another task than those "
         "of the entries before it (coco_Bleu_4, coco_CIDEr); keep one task in a file",
         code=3,
     ),
     Variant(
         "samples half written",
         {"mine.jsonl": SAMPLES[:-60]},
-        message="The file seems to be cut off: fetch or make it again",
+        "The file seems to be cut off: fetch or make it again",
         code=3,
     ),
     Variant(
         "samples of another split",
         {"mine.jsonl": SAMPLES.replace('"image_id": 1', '"image_id": 391')},
-        message="the captions have ids such as 39100, 39101, 39102, 39103, 39104, the labels such "
+        "the captions have ids such as 39100, 39101, 39102, 39103, 39104, the labels such "
         "as 100, 101, 102, 103, 104; they are of another split or data set",
         code=3,
     ),
-    Variant(
-        "answers of a batch", {"mine.jsonl": batch(NAME)}, message="mine.jsonl: answers of a batch"
-    ),
+    Variant("answers of a batch", {"mine.jsonl": batch(NAME)}, "mine.jsonl: answers of a batch"),
     Variant(
         "a batch's requests",
         {"mine.jsonl": REQUESTS},
-        message="holds the requests of a batch; name the file of its answers",
+        "holds the requests of a batch; name the file of its answers",
         code=3,
     ),
     Variant(
         "answers of a batch to numbered requests",
         {"mine.jsonl": batch("request-{}")},
-        message="no caption is of a labelled image: the captions have ids such as request-100",
+        "no caption is of a labelled image: the captions have ids such as request-100",
         code=3,
     ),
     Variant(
-        "LLaVA's conversations",
-        {"mine.json": conversations()},
-        message="mine.json: conversations of LLaVA",
+        "LLaVA's conversations", {"mine.json": conversations()}, "mine.json: conversations of LLaVA"
     ),
     Variant(
         "LLaVA's conversations of several answers",
         {"mine.json": conversations("a dog")},
-        message="choose one with dataset.multi_caption=true",
+        "choose one with dataset.multi_caption=true",
         code=3,
     ),
     Variant(
         "LLaVA's answers to questions called after pictures",
         {"mine.jsonl": questions(NAME)},
-        message="mine.jsonl: answers of LLaVA",
+        "mine.jsonl: answers of LLaVA",
     ),
     Variant(
         "LLaVA's answers to numbered questions",
         {"mine.jsonl": questions("{}")},
-        message="no other column is known for image ids; found question_id ('100')",
+        "no other column is known for image ids; found question_id ('100')",
         code=3,
     ),
     Variant(
         "LLaVA's answers to questions numbered as images, told so",
         {"mine.jsonl": questions("{}")},
-        ("--id-column", "question_id"),
+        words=("--id-column", "question_id"),
     ),
     Variant(
         "results of LAVIS and BLIP (`val_epoch0.json`)",
@@ -265,29 +261,27 @@ VARIANTS = [
     Variant(
         "VLMEvalKit's `.tsv`, with people's captions",
         {"mine.tsv": tsv},
-        message="mine.tsv: a sheet of VLMEvalKit, people's captions from 'answer'",
+        "mine.tsv: a sheet of VLMEvalKit, people's captions from 'answer'",
         without_people=True,
     ),
     Variant(
         "VLMEvalKit's `.xlsx`, with people's captions",
         {"mine.xlsx": xlsx},
-        message="mine.xlsx: a sheet of VLMEvalKit, people's captions from 'answer'",
+        "mine.xlsx: a sheet of VLMEvalKit, people's captions from 'answer'",
         without_people=True,
     ),
     Variant(
         "VLMEvalKit's sheet without paths, whose `index` numbers its rows",
         {"mine.tsv": csv(sheet(), "\t")},
-        message="no other column is known for image ids; found index ('0')",
+        "no other column is known for image ids; found index ('0')",
         code=3,
     ),
     Variant(
         "VLMEvalKit's sheet whose `index` is the image id, told so",
         {"mine.tsv": csv({**sheet(), "index": list(IDS)}, "\t")},
-        ("--id-column", "index"),
+        words=("--id-column", "index"),
     ),
-    Variant(
-        "a broken spreadsheet", {"mine.xlsx": b"PK"}, message="not a readable .xlsx file", code=3
-    ),
+    Variant("a broken spreadsheet", {"mine.xlsx": b"PK"}, "not a readable .xlsx file", code=3),
     Variant(
         "a folder of Hugging Face's datasets",
         {"mine": lambda folder: save(folder, table(image_id=list(IDS)))},
@@ -295,19 +289,19 @@ VARIANTS = [
     Variant(
         "a folder of Hugging Face's datasets, with pictures",
         {"mine": lambda folder: save(folder, table(image=pictures()))},
-        message="mine: image ids from 'image'",
+        "mine: image ids from 'image'",
     ),
     Variant("a folder of Hugging Face's datasets in one part", {"mine": parts("test")}),
     Variant(
         "a folder of Hugging Face's datasets in two parts",
         {"mine": parts("validation", "test")},
-        message="has 2 parts; name one of them",
+        "has 2 parts; name one of them",
         code=3,
     ),
     Variant(
         "Parquet with pictures of Hugging Face's datasets",
         {"mine.parquet": lambda path: parquet.write_table(table(image=pictures()), path)},
-        message="mine.parquet: image ids from 'image'",
+        "mine.parquet: image ids from 'image'",
     ),
 ]
 
