@@ -5,6 +5,7 @@ import re
 import sys
 import time
 from dataclasses import replace
+from functools import cache
 from html.parser import HTMLParser
 
 import numpy as np
@@ -146,11 +147,14 @@ def test_a_source_is_cited_once():
 # --- nothing foreign
 
 
-@pytest.mark.parametrize("text", [*HOSTILE, '"><img src=x onerror=alert(1)>', "$\\frac{1}{"])
-def test_e9_hostile_text_makes_no_element(text):
-    harmless = [tag for tag, _ in Elements(page([result("cap", "note")], {})).elements]
-    hostile = [tag for tag, _ in Elements(page([result(text, text)], {})).elements]
-    assert hostile == harmless
+NASTY = [*HOSTILE, '"><img src=x onerror=alert(1)>', "$\\frac{1}{"]
+
+
+def test_e9_hostile_text_makes_no_element():
+    harmless = page([result(f"cap{i}", f"note {i}") for i in range(len(NASTY))], {})
+    hostile = page([result(text, f"a note {text}") for text in NASTY], {})
+    tags = [[tag for tag, _ in Elements(text).elements] for text in (harmless, hostile)]
+    assert tags[0] == tags[1]
 
 
 @pytest.mark.parametrize("sign", ["\u202e", "\u2066", "\x1b", "\x00", "\ud800"])
@@ -199,6 +203,7 @@ def test_a_figure_takes_its_colours_from_the_page():
 # --- legible
 
 
+@cache
 def themes() -> dict[str, dict[str, str]]:
     """Light and dark: the page's colours by name."""
     (light, dark) = re.findall(r":root \{([^}]*)\}", page([result()], {}))

@@ -41,13 +41,13 @@ def test_e9_a_hostile_word_is_no_formula(name, tmp_path):
     assert f",'{name}," in text
 
 
-def page_of(word: str) -> str:
-    return html(report_of([result()], {}, [section(make_words(word))]))
+def page_of(*words: str) -> str:
+    return html(report_of([result()], {}, [section(make_words(*words))]))
 
 
-@pytest.mark.parametrize("name", NASTY)
-def test_e9_a_hostile_word_makes_no_element(name):
-    assert page_of(name).count("<") == page_of("word").count("<")
+def test_e9_hostile_words_make_no_element():
+    plain = page_of(*(f"word{k}" for k in range(len(NASTY))))
+    assert page_of(*NASTY).count("<") == plain.count("<")
 
 
 def test_an_example_is_highlighted():
