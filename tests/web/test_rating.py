@@ -142,19 +142,14 @@ def test_pages_hold_no_script_and_no_style(visit):
 
 
 @pytest.mark.parametrize(
-    ("sent", "status"),
-    [
-        ({"files": {"value": b"x"}}, 415),
-        ({"data": {"value": "x" * (LONGEST_FORM + 1)}}, 413),
-        ({"data": {"value": "perhaps"}}, 400),
-    ],
+    ("value", "files", "status"),
+    [("yes", {"more": b"x"}, 415), ("x" * (LONGEST_FORM + 1), None, 413), ("perhaps", None, 400)],
     ids=["an upload", "a long form", "another answer"],
 )
-def test_a_form_that_is_no_answer_is_refused(sent, status, visit, store):
+def test_a_form_that_is_no_answer_is_refused(value, files, status, visit, store):
     anna = visit("anna")
-    if "data" in sent:
-        sent["data"]["form"] = anna.form(1)
-    reply = anna.client.post("/answer/1", **sent)
+    fields = {"form": anna.form(1), "value": value}
+    reply = anna.client.post("/answer/1", data=fields, files=files)
     assert (reply.status_code, store.ratings()) == (status, [])
 
 
