@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bias_pipeline.vision.torchvision import make_importable
-from tests.tiny_models import VISION, write_preprocessing
+from tests.tiny_models import DETR, PLAIN, VISION, write_preprocessing
 
 # In no order of COCO's, as label spaces of 80, 91 or 133 are; some of them are none of COCO's.
 LABELS = ("N/A", "diningtable", "sky-other-merged", "person", "kite", "dog")
@@ -22,18 +22,6 @@ _PROCESSORS = {
     "rt_detr": "RTDetrImageProcessor",
     "mask2former": "Mask2FormerImageProcessor",
 }
-DETR: dict[str, Any] = {
-    "d_model": 16,
-    "num_queries": 8,
-    "encoder_layers": 1,
-    "decoder_layers": 1,
-    "encoder_attention_heads": 2,
-    "decoder_attention_heads": 2,
-    "encoder_ffn_dim": 16,
-    "decoder_ffn_dim": 16,
-}
-
-_PLAIN = {"use_timm_backbone": False, "use_pretrained_backbone": False, "backbone": None}
 
 
 def write_detector(folder: Path, kind: str, labels: tuple[str, ...] = LABELS) -> Path:
@@ -75,14 +63,14 @@ def _resnet(stages: int) -> Any:
 def _detr(named: dict[str, Any]) -> Any:
     from transformers import DetrConfig, DetrForObjectDetection
 
-    settings = {**_PLAIN, "backbone_config": _resnet(2)}
+    settings = {**PLAIN, "backbone_config": _resnet(2)}
     return DetrForObjectDetection(DetrConfig(**settings, **DETR, **named))
 
 
 def _conditional(named: dict[str, Any]) -> Any:
     from transformers import ConditionalDetrConfig, ConditionalDetrForObjectDetection
 
-    settings = {**_PLAIN, "backbone_config": _resnet(2)}
+    settings = {**PLAIN, "backbone_config": _resnet(2)}
     return ConditionalDetrForObjectDetection(ConditionalDetrConfig(**settings, **DETR, **named))
 
 
@@ -109,13 +97,9 @@ def _rt_detr(named: dict[str, Any]) -> Any:
         encoder_in_channels=[8, 16, 16],
         encoder_ffn_dim=16,
         encoder_attention_heads=2,
-        d_model=16,
-        num_queries=8,
         decoder_in_channels=[16, 16, 16],
-        decoder_ffn_dim=16,
-        decoder_layers=1,
-        decoder_attention_heads=2,
         num_denoising=0,
+        **{key: DETR[key] for key in DETR if not key.startswith("encoder")},
         **named,
     )
     return RTDetrForObjectDetection(config)

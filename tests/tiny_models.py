@@ -12,20 +12,24 @@ from bias_pipeline.vision.torchvision import make_importable
 
 WORDS = ("a", "man", "woman", "dog", "rides", "horse", "on", "the", "beach", "red", "small", "with")
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[BOS]")
-VISION: dict[str, Any] = {
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "image_size": 32,
-    "patch_size": 8,
-}
 TEXT: dict[str, Any] = {
     "hidden_size": 32,
     "intermediate_size": 48,
     "num_hidden_layers": 2,
     "num_attention_heads": 2,
 }
+VISION: dict[str, Any] = {**TEXT, "image_size": 32, "patch_size": 8}
+ENDS = {"pad_token_id": 0, "bos_token_id": 4, "eos_token_id": 3}
+# A text tower that reads pictures.
+READER = {**TEXT, "encoder_hidden_size": 32, **ENDS, "sep_token_id": 3, "initializer_range": 0.5}
+DETR: dict[str, Any] = {
+    "d_model": 16,
+    "num_queries": 8,
+    **{f"{side}_layers": 1 for side in ("encoder", "decoder")},
+    **{f"{side}_attention_heads": 2 for side in ("encoder", "decoder")},
+    **{f"{side}_ffn_dim": 16 for side in ("encoder", "decoder")},
+}
+PLAIN = {"use_timm_backbone": False, "use_pretrained_backbone": False, "backbone": None}
 
 
 def write_clip(folder: Path, seed: int = 0) -> Path:
@@ -49,17 +53,9 @@ def write_clip(folder: Path, seed: int = 0) -> Path:
     write_preprocessing(folder, "CLIPImageProcessor")
     (folder / "vocab.json").write_text(json.dumps({token: k for k, token in enumerate(tokens)}))
     (folder / "merges.txt").write_text("#version: 0.2\n")
-    (folder / "tokenizer_config.json").write_text(
-        json.dumps(
-            {
-                "tokenizer_class": "CLIPTokenizer",
-                "bos_token": "<|startoftext|>",
-                "eos_token": END,
-                "unk_token": END,
-                "pad_token": END,
-            }
-        )
-    )
+    signs = {"tokenizer_class": "CLIPTokenizer", "bos_token": "<|startoftext|>"}
+    signs |= dict.fromkeys(("eos_token", "unk_token", "pad_token"), END)
+    (folder / "tokenizer_config.json").write_text(json.dumps(signs))
     return folder
 
 
@@ -72,17 +68,7 @@ def write_blip(folder: Path, seed: int = 0) -> Path:
     from transformers import BlipConfig, BlipForConditionalGeneration
 
     torch.manual_seed(seed)
-    text = {
-        **TEXT,
-        "encoder_hidden_size": 32,
-        "vocab_size": len(SPECIAL) + len(WORDS),
-        "max_position_embeddings": 64,
-        "pad_token_id": 0,
-        "bos_token_id": 4,
-        "eos_token_id": 3,
-        "sep_token_id": 3,
-        "initializer_range": 0.5,
-    }
+    text = {**READER, "vocab_size": len(SPECIAL) + len(WORDS), "max_position_embeddings": 64}
     vision = {**VISION, "initializer_range": 0.5}
     config = BlipConfig(text_config=text, vision_config=vision, projection_dim=16)
     model = BlipForConditionalGeneration(config)
@@ -101,17 +87,7 @@ def write_matching_blip(folder: Path, seed: int = 0) -> Path:
     from transformers import BlipConfig, BlipForImageTextRetrieval
 
     torch.manual_seed(seed)
-    text = {
-        **TEXT,
-        "encoder_hidden_size": 32,
-        "vocab_size": len(SPECIAL) + len(WORDS) + 2,
-        "max_position_embeddings": 24,
-        "pad_token_id": 0,
-        "bos_token_id": 4,
-        "eos_token_id": 3,
-        "sep_token_id": 3,
-        "initializer_range": 0.5,
-    }
+    text = {**READER, "vocab_size": len(SPECIAL) + len(WORDS) + 2, "max_position_embeddings": 24}
     vision = {**VISION, "initializer_range": 0.5}
     config = BlipConfig(
         text_config=text, vision_config=vision, projection_dim=16, image_text_hidden_size=16
@@ -241,8 +217,7 @@ def write_siglip(folder: Path, seed: int = 0) -> Path:
 
     torch.manual_seed(seed)
     sizes = {"vocab_size": len(SPECIAL) + len(WORDS), "max_position_embeddings": 12}
-    ends = {"pad_token_id": 0, "bos_token_id": 4, "eos_token_id": 3}
-    config = SiglipConfig(text_config={**TEXT, **sizes, **ends}, vision_config=VISION)
+    config = SiglipConfig(text_config={**TEXT, **sizes, **ENDS}, vision_config=VISION)
     SiglipModel(config).save_pretrained(folder)
     write_preprocessing(folder, "SiglipImageProcessor")
     write_words(folder)
@@ -408,19 +383,7 @@ def write_detector(folder: Path, kind: str = "yolos", seed: int = 0) -> Path:
             embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], out_features=["stage2"]
         )
         config = transformers.ConditionalDetrConfig(
-            use_timm_backbone=False,
-            use_pretrained_backbone=False,
-            backbone_config=backbone,
-            backbone=None,
-            d_model=16,
-            num_queries=4,
-            encoder_layers=1,
-            decoder_layers=1,
-            encoder_attention_heads=2,
-            decoder_attention_heads=2,
-            encoder_ffn_dim=16,
-            decoder_ffn_dim=16,
-            **settings,
+            backbone_config=backbone, **{**PLAIN, **DETR, **settings, "num_queries": 4}
         )
         model = transformers.ConditionalDetrForObjectDetection(_named(config))
     model.save_pretrained(folder)
