@@ -55,6 +55,14 @@ def part(path: Path, name: str) -> dict[str, Any]:
     return result
 
 
+def own_choice(folder: Path, group: str, content: str | bytes, name: str = "own") -> str:
+    """Write a choice of a user's own; returns the word that leads to it."""
+    path = folder / "mine" / group / f"{name}.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return f"--config-dir={folder / 'mine'}"
+
+
 def start(
     folder: Path, *words: str, output: IO[bytes] | int = subprocess.DEVNULL, **variables: str
 ) -> subprocess.Popen[bytes]:

@@ -12,7 +12,7 @@ from bias_pipeline import __version__
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
 from bias_pipeline.errors import UsageError
 from bias_pipeline.metrics.attack.lic import LIC
-from tests.cli.commands import COUNTING, SMALL, SWEEP, part, results, start, wait_for
+from tests.cli.commands import COUNTING, SMALL, SWEEP, own_choice, part, results, start, wait_for
 from tests.cli.one_cell import with_values
 from tests.lic_folder import write_folder
 
@@ -231,20 +231,13 @@ def test_cfg_prints_the_first_job_of_a_sweep(ok, flags):
     assert "captioner: amplifier" in ok(*flags, "captioner=all", "--cfg", "job")
 
 
-def own_choice(folder: Path, group: str, content: str) -> None:
-    (folder / "mine" / group).mkdir(parents=True)
-    (folder / "mine" / group / "own.yaml").write_text(content)
-
-
-def test_choices_may_lie_in_a_folder_of_ones_own(ok, tmp_path):
-    own_choice(tmp_path, "scoring", "_target_: bias_pipeline.scoring.Confidence\n")
-    ok(*SMALL, "--config-dir=mine", "scoring=own", "metric.positions=1")
-    assert part(results(tmp_path)[0], "score")["scoring"] == "own"
-
-
-def test_an_attribute_needs_no_further_masked_words(ok, tmp_path):
-    own_choice(tmp_path, "attribute", OWN_ATTRIBUTE)
-    ok(*SMALL, "--config-dir=mine", "attribute=own", "metric.positions=1")
+@pytest.mark.parametrize(
+    ("group", "content"),
+    [("scoring", "_target_: bias_pipeline.scoring.Confidence\n"), ("attribute", OWN_ATTRIBUTE)],
+)
+def test_choices_may_lie_in_a_folder_of_ones_own(ok, tmp_path, group, content):
+    ok(*SMALL, own_choice(tmp_path, group, content), f"{group}=own", "metric.positions=1")
+    assert part(results(tmp_path)[0], "score")[group] == "own"
 
 
 def test_masking_tasks_works_once_they_are_there(ok):

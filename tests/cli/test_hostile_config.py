@@ -15,7 +15,7 @@ from bias_pipeline.commands.run import submit_command
 from bias_pipeline.config.compose import cell
 from bias_pipeline.errors import UsageError
 from bias_pipeline.sweeps import launch, slurm
-from tests.cli.commands import SMALL
+from tests.cli.commands import SMALL, own_choice
 
 CANARY = "canary"
 SPAWN = f"{{_target_: setuptools._distutils.spawn.spawn, cmd: [touch, {CANARY}]}}"
@@ -122,12 +122,10 @@ FILES = [
 
 @pytest.mark.parametrize(("content", "swept"), [*zip(FILES, cycle([False, True]), strict=False)])
 def test_e11_nothing_that_a_file_names_runs(run, evil, tmp_path, content, swept):
-    folder = tmp_path / "mine" / "experiment"
-    folder.mkdir(parents=True)
     for name, item in (("bad", content), ("good", {"seeds": 1})):
-        (folder / f"{name}.yaml").write_text(f"# @package _global_\n{yaml.safe_dump(item)}")
-    chosen = "experiment=good,bad" if swept else "experiment=bad"
-    code, text = run(*SMALL, f"--config-dir={tmp_path / 'mine'}", chosen)
+        text = f"# @package _global_\n{yaml.safe_dump(item)}"
+        mine = own_choice(tmp_path, "experiment", text, name)
+    code, text = run(*SMALL, mine, "experiment=good,bad" if swept else "experiment=bad")
     assert code in ((2, 4) if swept else (2,)), text
     assert ("Traceback" in text, evil.exists()) == (False, False), text
 
@@ -140,13 +138,9 @@ def test_e11_what_a_sweeper_is_given_is_looked_at(run, evil):
 
 def test_e11_a_file_of_another_kind_of_launcher_is_still_looked_at(fails, tmp_path):
     """The name of the file says nothing: what it makes Hydra use is what counts."""
-    folder = tmp_path / "mine" / "hydra" / "launcher"
-    folder.mkdir(parents=True)
     launcher = {"defaults": ["submitit_slurm"], "setup": ["touch canary"]}
-    (folder / "mine.yaml").write_text(yaml.safe_dump(launcher))
-    assert "hydra.launcher.setup" in fails(
-        2, *SMALL, f"--config-dir={tmp_path / 'mine'}", "hydra/launcher=mine"
-    )
+    mine = own_choice(tmp_path, "hydra/launcher", yaml.safe_dump(launcher))
+    assert "hydra.launcher.setup" in fails(2, *SMALL, mine, "hydra/launcher=own")
 
 
 LAUNCHING = [
@@ -176,9 +170,8 @@ LAUNCHING = [
 def test_e11_a_launcher_takes_no_text_for_the_shell(fails, evil, option, word, monkeypatch):
     monkeypatch.setattr(slurm, "_sbatch", lambda _: pytest.fail("it was submitted"))
     monkeypatch.setattr(slurm, "check_slurm", lambda _: None)
-    assert "hydra.launcher" in fails(
-        2, *word, *SMALL, "cluster=slurm", f"++hydra.launcher.{option}"
-    )
+    words = (*word, *SMALL, "cluster=slurm", f"++hydra.launcher.{option}")
+    assert "hydra.launcher" in fails(2, *words)
 
 
 def test_a_launcher_that_is_not_needed_names_what_is(fails):
@@ -190,11 +183,15 @@ def test_e11_a_folder_of_outputs_is_one_line_of_a_script(fails):
     assert "paths.outputs" in fails(2, "submit", *SMALL, "paths.outputs='a\ntouch canary'")
 
 
-@pytest.mark.parametrize("choice", ["default", "stdout", "none", "disabled", "quiet"])
-def test_the_logging_that_hydra_and_we_bring_is_accepted(choice):
-    assert cell([f"hydra/job_logging={choice}"])
-
-
-@pytest.mark.parametrize("launcher", ["basic", "submitit_local", "submitit_slurm"])
-def test_the_launchers_of_the_documents_are_accepted(launcher):
-    assert cell([f"hydra/launcher={launcher}"])
+@pytest.mark.parametrize(
+    "word",
+    [
+        *(
+            f"hydra/job_logging={name}"
+            for name in ("default", "stdout", "none", "disabled", "quiet")
+        ),
+        *(f"hydra/launcher={name}" for name in ("basic", "submitit_local", "submitit_slurm")),
+    ],
+)
+def test_the_logging_and_the_launchers_that_hydra_and_we_bring_are_accepted(word):
+    assert cell([word])

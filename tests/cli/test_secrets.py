@@ -6,7 +6,7 @@ import pytest
 
 from bias_pipeline.io.terminal import redacted, redacted_data, secrets
 from bias_pipeline.loggers.loggers import WandbLogger
-from tests.cli.commands import SMALL
+from tests.cli.commands import SMALL, own_choice
 from tests.loggers.test_loggers import result
 
 KEY = "hf_aBcDeFgHiJ"
@@ -37,23 +37,21 @@ def leaks(folder: Path) -> list[str]:
     return [str(path) for path in files if KEY.encode() in path.read_bytes() or KEY in path.name]
 
 
+def with_defaults(folder: Path, entry: str) -> tuple[str, ...]:
+    """Words of an experiment with a defaults list."""
+    content = f"# @package _global_\ndefaults:\n  - {entry}\n"
+    return *SMALL, own_choice(folder, "experiment", content), "experiment=own"
+
+
 @pytest.mark.parametrize("entry", DEFAULTS)
 def test_e11_a_defaults_list_gets_nothing_of_the_environment(fails, tmp_path, entry):
-    folder = tmp_path / "mine" / "experiment"
-    folder.mkdir(parents=True)
-    (folder / "bad.yaml").write_text(f"# @package _global_\ndefaults:\n  - {entry}\n")
-    text = fails(2, *SMALL, f"--config-dir={tmp_path / 'mine'}", "experiment=bad")
+    text = fails(2, *with_defaults(tmp_path, entry))
     assert "its defaults list names" in text
     assert (KEY in text, leaks(tmp_path)) == (False, [])
 
 
 def test_a_defaults_list_may_name_the_choice_of_a_group(ok, tmp_path):
-    folder = tmp_path / "mine" / "experiment"
-    folder.mkdir(parents=True)
-    (folder / "good.yaml").write_text(
-        "# @package _global_\ndefaults:\n  - optional /text@x: ${experiment}\n"
-    )
-    ok(*SMALL, f"--config-dir={tmp_path / 'mine'}", "experiment=good")
+    ok(*with_defaults(tmp_path, "optional /text@x: ${experiment}"), "--cfg", "job")
 
 
 @pytest.mark.parametrize("word", ["+metric@x='${oc.env:HF_TOKEN}'", "metric='${oc.env:HF_TOKEN}'"])

@@ -37,25 +37,21 @@ def take(sweep: launch.SweepRequest, folder: Path) -> None:
     worker_processes._take_cells(cells_of(sweep), folder)
 
 
-def test_a_helper_leaves_the_word_that_the_sweep_would(tmp_path):
+def test_a_helper_leaves_the_word_that_the_sweep_would_which_leaves_it_as_it_is(tmp_path):
     sweep = prepared(tmp_path / "alone")
     launch._hydra(sweep.loader, sweep.overrides, multirun=True)
     (folder,) = (tmp_path / "alone" / ".hydra_jobs").iterdir()
-    take(prepared(tmp_path / "helped"), tmp_path / "jobs")
-    item, other = outcomes(folder), outcomes(tmp_path / "jobs")
-    items = ("run_id", "status", "exit_code")
-    assert len(item) == 3
-    assert {n: [o[key] for key in items] for n, o in item.items()} == {
-        n: [o[key] for key in items] for n, o in other.items()
-    }
-
-
-def test_a_job_that_a_helper_has_done_is_left_as_it_is(tmp_path):
-    sweep = prepared(tmp_path)
-    folder = Path(sweep.config.hydra.sweep.dir)
-    take(sweep, folder)
-    before = {path: path.stat().st_mtime_ns for path in folder.glob(f"*/{OUTCOME}")}
-    launch._hydra(sweep.loader, sweep.overrides, multirun=True)
+    helped = prepared(tmp_path / "helped")
+    jobs = Path(helped.config.hydra.sweep.dir)
+    take(helped, jobs)
+    words = [
+        {n: [one[key] for key in ("run_id", "status", "exit_code")] for n, one in left.items()}
+        for left in (outcomes(folder), outcomes(jobs))
+    ]
+    assert len(words[0]) == 3
+    assert words[0] == words[1]
+    before = {path: path.stat().st_mtime_ns for path in jobs.glob(f"*/{OUTCOME}")}
+    launch._hydra(helped.loader, helped.overrides, multirun=True)
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
@@ -77,25 +73,27 @@ def test_a_cell_that_fails_is_left_to_the_sweep(tmp_path):
     assert sorted(outcomes(tmp_path / "jobs")) == ["0"]
 
 
-def test_helpers_start_where_the_first_cell_shows_that_they_are_worth_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(worker_processes, "WORTH_S", 0.0)
-    sweep = prepared(tmp_path, "processes=2")
-    first = tmp_path / "jobs" / "0" / OUTCOME
-    first.parent.mkdir(parents=True)
-    first.write_text('{"status": "done"}')
-    with worker_processes.helped(cells_of(sweep), 2, tmp_path / "jobs"):
-        waited = worker_processes.threading.Event()
-        for _ in range(400):
-            if len(outcomes(tmp_path / "jobs")) == 3:
-                break
-            waited.wait(0.1)
-    assert sorted(outcomes(tmp_path / "jobs")) == ["0", "1", "2"]
-
-
 def wait_for_outcomes(folder: Path, n_jobs: int, seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while len(outcomes(folder)) < n_jobs and time.monotonic() < deadline:
         time.sleep(0.1)
+
+
+@pytest.fixture
+def begun(tmp_path, monkeypatch) -> Path:
+    """The folder of a sweep whose first cell has ended and shows that helpers are worth it."""
+    monkeypatch.setattr(worker_processes, "WORTH_S", 0.0)
+    first = tmp_path / "jobs" / "0" / OUTCOME
+    first.parent.mkdir(parents=True)
+    first.write_text('{"status": "done"}')
+    return tmp_path / "jobs"
+
+
+def test_helpers_start_where_the_first_cell_shows_that_they_are_worth_it(tmp_path, begun):
+    sweep = prepared(tmp_path, "processes=2")
+    with worker_processes.helped(cells_of(sweep), 2, begun):
+        wait_for_outcomes(begun, 3)
+    assert sorted(outcomes(begun)) == ["0", "1", "2"]
 
 
 def devices_of(outputs: Path) -> set[str]:
@@ -130,7 +128,7 @@ def test_a_helper_has_processes_of_its_own(tmp_path):
     assert devices_of(tmp_path) == {"b"}
 
 
-def test_no_helper_outlives_a_sweep_that_is_stopped(tmp_path, monkeypatch):
+def test_no_helper_outlives_a_sweep_that_is_stopped(tmp_path, begun, monkeypatch):
     started: list[worker_processes._Helpers] = []
     start = worker_processes._Helpers.start
 
@@ -138,15 +136,11 @@ def test_no_helper_outlives_a_sweep_that_is_stopped(tmp_path, monkeypatch):
         start(self, number)
         started.append(self)
 
-    monkeypatch.setattr(worker_processes, "WORTH_S", 0.0)
     monkeypatch.setattr(worker_processes._Helpers, "start", noted)
-    first = tmp_path / "jobs" / "0" / OUTCOME
-    first.parent.mkdir(parents=True)
-    first.write_text('{"status": "done"}')
     sweep = prepared(tmp_path, "processes=2")
 
     def stopped() -> None:
-        with worker_processes.helped(cells_of(sweep), 2, tmp_path / "jobs"):
+        with worker_processes.helped(cells_of(sweep), 2, begun):
             while not started:
                 worker_processes.time.sleep(0.05)
             raise KeyboardInterrupt
@@ -207,16 +201,18 @@ def pace_of(
     return message
 
 
-def test_cells_that_were_there_call_for_no_helper(tmp_path, monkeypatch):
-    looks = [(5.0, None), (5.5, "cached"), (6.0, "cached")]
-    assert pace_of(tmp_path, monkeypatch, *looks) == [(0.0, 0), (0.0, 1), (0.0, 2)]
-
-
-def test_a_first_cell_that_takes_long_tells_the_pace_before_it_ends(tmp_path, monkeypatch):
-    looks = [(5.0, None), (5.5, None), (7.0, None)]
-    assert pace_of(tmp_path, monkeypatch, *looks) == [(0.0, 0), (0.0, 0), (2.0, 0)]
-
-
-def test_computed_cells_tell_the_pace_by_their_mean(tmp_path, monkeypatch):
-    looks = [(5.0, None), (8.0, "done"), (9.0, "done")]
-    assert pace_of(tmp_path, monkeypatch, *looks)[1:] == [(3.0, 1), (2.0, 2)]
+@pytest.mark.parametrize(
+    ("looks", "paces"),
+    [
+        ([(5.0, None), (5.5, "cached"), (6.0, "cached")], [(0.0, 0), (0.0, 1), (0.0, 2)]),
+        ([(5.0, None), (5.5, None), (7.0, None)], [(0.0, 0), (0.0, 0), (2.0, 0)]),
+        ([(5.0, None), (8.0, "done"), (9.0, "done")], [(0.0, 0), (3.0, 1), (2.0, 2)]),
+    ],
+    ids=[
+        "cells that were there call for no helper",
+        "a first cell that takes long tells before it ends",
+        "computed cells tell by their mean",
+    ],
+)
+def test_the_pace_of_a_sweep(tmp_path, monkeypatch, looks, paces):
+    assert pace_of(tmp_path, monkeypatch, *looks) == paces
