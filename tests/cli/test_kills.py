@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.results.store import LOGGED
-from tests.cli.commands import SMALL, fork, results
+from tests.cli.commands import COUNTING, fork, results
 
 KILLS = 20
 AT_ONCE = 2
@@ -101,12 +101,12 @@ def test_e18_eight_sweeps_at_once_write_one_store(tmp_path):
 
 
 @pytest.mark.parametrize("lost", [True, False], ids=["before it was logged", "after"])
-def test_a_cell_is_logged_once_though_a_kill_came_after_saving_it(run, tmp_path, lost):
-    run(*SMALL)
+def test_a_cell_is_logged_once_though_a_kill_came_after_saving_it(ok, tmp_path, lost):
+    ok(*COUNTING)
     log, (path,) = tmp_path / "outputs/rows.csv", results(tmp_path)
     whole = log.read_text()
     (path.parent / LOGGED).unlink()
     if lost:
         log.unlink()
-    run(*SMALL)
+    ok(*COUNTING)
     assert log.read_text() == whole

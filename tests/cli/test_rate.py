@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from http.cookiejar import CookieJar
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -71,21 +72,29 @@ def test_a_kill_loses_no_answer(photos, tmp_path):
     assert sorted(row["value"] for row in rows) == ["no", "yes", "yes", "yes"]
 
 
-def test_ctrl_c_ends_with_130_and_says_where_answers_are(photos, tmp_path):
-    with serving(tmp_path, str(photos), "--question", "?") as (_, process):
-        pass
-    printed = (tmp_path / "rate.log").read_text()
-    assert (process.returncode, "answers.csv: 0 answers" in printed) == (130, True), printed
-
-
-def test_the_link_for_others_holds_the_token(photos, tmp_path):
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory) -> dict[str, Any]:
+    """What a study for others showed until ctrl-c, and what was printed."""
+    folder = tmp_path_factory.mktemp("study")
+    photos = write_photos(folder / "photos", 4)
     words = (str(photos), "--question", "?", "--host", "localhost", "--token")
-    with serving(tmp_path, *words) as (address, _):
-        assert re.fullmatch(r"http://localhost:\d+/\?token=[\w-]{16}", address)
-        with pytest.raises(urllib.error.HTTPError, match="403"):
+    with serving(folder, *words) as (address, process):
+        with pytest.raises(urllib.error.HTTPError) as refused:
             browser(address)("/")
-        token = address.partition("token=")[2]
-        assert "Before you begin" in browser(address)(f"/?token={token}")
+        refused.value.close()
+        page = browser(address)(f"/?token={address.partition('token=')[2]}")
+    printed = (folder / "rate.log").read_text()
+    ends = {"code": process.returncode, "printed": printed, "refused": refused.value.code}
+    return {"address": address, "page": page, **ends}
+
+
+def test_ctrl_c_ends_with_130_and_says_where_answers_are(stopped):
+    assert (stopped["code"], "answers.csv: 0 answers" in stopped["printed"]) == (130, True)
+
+
+def test_the_link_for_others_holds_the_token(stopped):
+    assert re.fullmatch(r"http://localhost:\d+/\?token=[\w-]{16}", stopped["address"])
+    assert (stopped["refused"], "Before you begin" in stopped["page"]) == (403, True)
 
 
 def test_agreement_is_printed(ok, photos, tmp_path):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.commands.main import main
-from tests.cli.commands import SMALL, start, wait_for
+from tests.cli.commands import COUNTING, SMALL, results, start, wait_for
 from tests.corpora import REPOSITORY
 
 
@@ -26,7 +26,7 @@ def shell(folder: Path, line: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_full_output_loses_no_table(tmp_path):
-    done = shell(tmp_path, f"$COMMAND {' '.join(SMALL)} > /dev/full")
+    done = shell(tmp_path, f"$COMMAND {' '.join(COUNTING)} > /dev/full")
     assert done.returncode == 5
     assert done.stderr.splitlines()[-1] == (
         "error: standard output did not take everything: No space left on device; "
@@ -73,10 +73,10 @@ def test_helpers_end_with_a_parent_that_is_killed(tmp_path):
     wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers), 15)
 
 
-def test_a_finished_cell_waits_for_no_claim(run, ok, tmp_path):
-    run(*SMALL)
-    (result,) = (path.parent.name for path in tmp_path.glob("outputs/*/result.json"))
-    claim = tmp_path / "outputs" / ".claims" / result
+def test_a_finished_cell_waits_for_no_claim(ok, tmp_path):
+    ok(*COUNTING)
+    (path,) = results(tmp_path)
+    claim = tmp_path / "outputs" / ".claims" / path.parent.name
     claim.write_text("elsewhere 1")
-    assert "not run again" in ok(*SMALL)
+    assert "not run again" in ok(*COUNTING)
     assert claim.exists()  # nobody waited until it was stale
