@@ -4,10 +4,10 @@ import json
 
 from bias_pipeline.io.digests import sealed, unsealed
 from bias_pipeline.results.store import ResultStore
-from tests.cli.commands import SMALL, results
+from tests.cli.commands import COUNTING, results
 from tests.results.test_sealed_runs import result
 
-WORDS = (*SMALL, "metric=gender_error", "captioner=faithful,stereotyper")
+WORDS = (*COUNTING, "captioner=faithful,stereotyper")
 
 
 def test_a_cell_whose_draws_are_cut_is_run_again(run, ok, tmp_path):

@@ -110,7 +110,6 @@ def test_a_sweep_of_no_captioner_exits_2(fails, tmp_path):
         ("sedes=3", 2, "did you mean 'seeds'"),
         ("seeds=0", 2, "seeds=0"),
         ("seeds=abc", 2, "seeds=abc"),
-        ("split=lic split.test_share=2", 2, "test_share=2"),
         ("metric.relation=ratios", 2, "must be one of difference, ratio"),
         ("encoder.nothing=1", 2, "nothing"),
         ("attribute=emotion masking=lic", 2, "lic"),

@@ -24,7 +24,7 @@ from bias_pipeline.inference.merge_shards import MISSING, _write_missing, read_e
 from bias_pipeline.io import digests
 from bias_pipeline.models.clip import ClipPhotos
 from bias_pipeline.vision.photos import UnreadableError, read_photo
-from tests.photo_folder import BROKEN, break_some, swap, write_equal_sizes, write_photos
+from tests.photo_folder import BROKEN, break_some, write_equal_sizes, write_photos
 from tests.tiny_models import write_bert, write_clip
 
 N_PHOTOS = 90
@@ -128,13 +128,6 @@ def test_of_a_block_only_what_changed_is_computed_again(embed, gathered, photos)
     assert np.allclose(vectors, gathered()[1], atol=1e-6)
 
 
-def test_how_many_photos_are_others_is_told(embed):
-    folder = write_equal_sizes(Path("two"))
-    embed(folder=folder)
-    swap(folder)
-    assert "2 images have changed since they were described" in embed(folder=folder)
-
-
 def test_vectors_of_an_earlier_version_are_computed_again_and_told(embed, monkeypatch):
     """It stamped each photo with its size."""
     folder = write_equal_sizes(Path("two"))
@@ -185,16 +178,6 @@ def test_a_stopped_task_keeps_what_is_finished(number, code, embed, gathered, al
     embed("--batch", "20")
     assert before.items() <= blocks().items()
     assert np.allclose(gathered()[1], alone[1], atol=1e-6)
-
-
-def test_a_photo_that_was_replaced_is_embedded_again(embed, gathered):
-    folder = write_photos(Path("own"), 5)
-    embed(folder=folder)
-    before = gathered()[1]
-    Image.new("RGB", (64, 64), (0, 255, 0)).save(folder / "3.png")
-    embed(folder=folder)
-    changed = np.abs(gathered()[1] - before).max(axis=1) > 1e-3
-    assert changed.tolist() == [False, False, True, False, False]
 
 
 # --- what cannot be read

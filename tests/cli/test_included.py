@@ -71,11 +71,6 @@ def test_a_data_set_of_ones_own_is_read(ok, tmp_path):
     assert rows(results(tmp_path)[0])[0]["dataset"] == "sheet"
 
 
-def test_an_attribute_needs_a_folder_alone(ok, tmp_path, mine):
-    words = ["--config-dir", str(mine / "conf"), "attribute=mood", "metric=gender_error", *CELL]
-    ok(*words)
-
-
 def test_an_installed_program_finds_the_packages_of_its_working_folder(tmp_path):
     """Python puts the program's folder in front of its path, not the one it was started in."""
     command = [sys.executable, "-P", "-m", "bias_pipeline", *INCLUDE, "metric=silence", *CELL]

@@ -133,25 +133,28 @@ def test_the_command_that_gathers_is_printed(ok, command, photos):
     ok(*ok(*command.line(photos)).splitlines()[-1].split()[3:])
 
 
-def test_photos_that_change_places_are_described_again(ok, command):
+def by_photo(command: Command) -> list[str]:
+    """What was gathered about either of two photos."""
+    discrete, numbers = command.read()
+    if command.words == ("embed",):
+        return [str(vector) for vector in numbers.tolist()]
+    if command.words == ("caption",):
+        return [caption for _, caption in discrete]
+    pairs = list(zip(discrete, numbers, strict=True))
+    return [str([n for row, n in pairs if row["image_id"] == image]) for image in (1, 2)]
+
+
+def test_photos_that_change_places_are_described_again_and_counted(ok, command):
     """Though each name stands for as many bytes as before."""
-
-    def values() -> list[str]:
-        """What is known of either photo."""
-        ok(*command.line(folder))
+    folder, described = write_equal_sizes(Path("two")), []
+    for changed in (False, True):
+        printed = ok(*command.line(folder))
+        assert ("2 images have changed since they were described" in printed) == changed
         ok(*command.gather())
-        discrete, numbers = command.read()
-        if command.words == ("embed",):
-            return [str(vector) for vector in numbers.tolist()]
-        if command.words == ("caption",):
-            return [caption for _, caption in discrete]
-        pairs = list(zip(discrete, numbers, strict=True))
-        return [str([n for row, n in pairs if row["image_id"] == image]) for image in (1, 2)]
-
-    folder = write_equal_sizes(Path("two"))
-    before = values()
-    swap(folder)
-    assert values() == before[::-1] != before
+        described.append(by_photo(command))
+        swap(folder)
+    before, after = described
+    assert after == before[::-1] != before
 
 
 def test_a_broken_photo_is_missing_when_all_is_gathered_and_changes_no_other(
