@@ -39,7 +39,7 @@ def ok(run: Run) -> Callable[..., str]:
 
 
 @pytest.fixture
-def fails(run: Run) -> Callable[..., str]:
+def ends(run: Run) -> Callable[..., str]:
     """Run a command that ends with a code, and without a traceback; returns what was printed."""
 
     def command(code: int, *words: str) -> str:

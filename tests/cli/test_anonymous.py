@@ -85,9 +85,9 @@ def test_filter_again_drops_what_is_no_longer_kept(ok, built):
         ("filter/answers.csv", "image_id,attribute,value\n", 3, "column 'rater' is absent"),
     ],
 )
-def test_bad_input_is_one_sentence(name, content, code, message, fails, built):
+def test_bad_input_is_one_sentence(name, content, code, message, ends, built):
     spoil(built, name, content)
-    assert message in fails(code, "anonymous", "filter", str(built))
+    assert message in ends(code, "anonymous", "filter", str(built))
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_bad_input_is_one_sentence(name, content, code, message, fails, built):
         ("--scenes --out full", 5, "already exists"),
     ],
 )
-def test_bad_words_are_one_sentence(words, code, message, fails, tmp_path):
+def test_bad_words_are_one_sentence(words, code, message, ends, tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").write_text("")
-    assert message in fails(code, "anonymous", "build", *words.split())
+    assert message in ends(code, "anonymous", "build", *words.split())

@@ -46,23 +46,23 @@ def test_every_picture_has_its_prompt_and_seed(ok, pipeline, prompts):
 
 
 @pytest.mark.slow
-def test_it_goes_on_where_it_stopped_and_makes_the_same(ok, fails, pipeline, prompts):
+def test_it_goes_on_where_it_stopped_and_makes_the_same(ok, ends, pipeline, prompts):
     words = (*BUILD, "--model", str(pipeline), *prompts)
     ok(*words)
     whole = {path.name: path.read_bytes() for path in Path("a/images").iterdir()}
     Path("a/images/p2s0.png").unlink()
     times = {path: path.stat().st_mtime_ns for path in Path("a/images").iterdir()}
-    assert "p2s0.png is absent; go on with anonymous build" in fails(3, "anonymous", "filter", "a")
+    assert "p2s0.png is absent; go on with anonymous build" in ends(3, "anonymous", "filter", "a")
     assert "3 of them made before" in ok(*words)
     assert {path.name: path.read_bytes() for path in Path("a/images").iterdir()} == whole
     assert all(path.stat().st_mtime_ns == time for path, time in times.items())
 
 
 @pytest.mark.slow
-def test_other_settings_do_not_go_on(ok, fails, pipeline, prompts):
+def test_other_settings_do_not_go_on(ok, ends, pipeline, prompts):
     words = (*BUILD, "--model", str(pipeline), *prompts)
     ok(*words)
-    assert "holds pictures of another steps" in fails(2, *words, "--steps", "3")
+    assert "holds pictures of another steps" in ends(2, *words, "--steps", "3")
 
 
 def without_safetensors(model: Path) -> None:
@@ -87,11 +87,11 @@ def with_code(model: Path) -> None:
     ids=["no pipeline", "code of its own", "no safetensors", "a part is missing"],
 )
 def test_a_pipeline_that_cannot_be_used_is_one_sentence(
-    spoil, code, message, fails, pipeline, prompts, tmp_path
+    spoil, code, message, ends, pipeline, prompts, tmp_path
 ):
     model = Path(shutil.copytree(pipeline, tmp_path / "model"))
     spoil(model)
-    assert message in fails(code, *BUILD, "--model", str(model), *prompts)
+    assert message in ends(code, *BUILD, "--model", str(model), *prompts)
 
 
 @pytest.mark.slow
@@ -105,9 +105,9 @@ def test_a_pipeline_that_cannot_be_used_is_one_sentence(
         ("prompt\na\n", ("--out", "full"), 5, "already exists"),
     ],
 )
-def test_bad_input_is_one_sentence(table, words, code, message, fails, pipeline):
+def test_bad_input_is_one_sentence(table, words, code, message, ends, pipeline):
     Path("full").mkdir()
     Path("full/file").write_text("")
     Path("prompts.csv").write_text(table)
     options = ("--model", str(pipeline), "--prompts", "prompts.csv")
-    assert message in fails(code, *BUILD, *options, *words)
+    assert message in ends(code, *BUILD, *options, *words)

@@ -132,10 +132,10 @@ def test_without_true_groups_nothing_is_right_or_wrong(ok, answered):
     assert values(answered, "gt")
 
 
-def test_only_pictures_that_were_kept_are_scored(ok, fails, answered):
+def test_only_pictures_that_were_kept_are_scored(ok, ends, answered):
     answer_filter(answered, lambda image: CANNOT_TELL)
     ok("anonymous", "filter", str(answered), "--limit", "10")
-    assert "none of the pictures" in fails(3, "anonymous", "score", str(answered))
+    assert "none of the pictures" in ends(3, "anonymous", "score", str(answered))
     for path in answered.glob("answers/gender/*/answers.csv"):
         path.unlink()
     ok("anonymous", "score", str(answered))
@@ -162,11 +162,11 @@ def test_values_on_labelled_data_are_correlated_too(ok, answered):
     assert (line["metric"], line["data"], line["n_captioners"]) == ("assumed_group", "scenes", "3")
 
 
-def test_two_runs_of_one_number_are_refused(ok, fails, answered):
+def test_two_runs_of_one_number_are_refused(ok, ends, answered):
     cell = ("metric=gender_error", "dataset.n_images=100", "stats.resamples=50", "logger=csv")
     for seeds in ("1", "2"):
         ok(*cell, f"seeds={seeds}", *PLANTED, "captioner=often")
-    printed = fails(3, "anonymous", "score", str(answered), "--runs", "outputs")
+    printed = ends(3, "anonymous", "score", str(answered), "--runs", "outputs")
     assert "several runs of gender_error about often" in printed
 
 
@@ -178,10 +178,10 @@ def test_fewer_than_three_captioners_have_no_correlation(ok, answered):
     assert (line["value"], line["n_captioners"]) == ("", "2")
 
 
-def test_captions_of_no_captioner_are_asked_for(fails, answered):
+def test_captions_of_no_captioner_are_asked_for(ends, answered):
     shutil.rmtree(answered / "captioners")
     (answered / "captioners").mkdir()
-    assert "no captions; caption a/images" in fails(5, "anonymous", "score", str(answered))
+    assert "no captions; caption a/images" in ends(5, "anonymous", "score", str(answered))
 
 
 TABLE = "answers/gender/often/answers.csv"
@@ -199,9 +199,9 @@ TABLE = "answers/gender/often/answers.csv"
         (TABLE, f"{HEAD}77,gender,male,anna\n", "image 77 is none of the pictures"),
     ],
 )
-def test_bad_input_is_one_sentence(name, content, message, fails, answered):
+def test_bad_input_is_one_sentence(name, content, message, ends, answered):
     spoil(answered, name, content)
-    assert message in fails(3, "anonymous", "score", str(answered))
+    assert message in ends(3, "anonymous", "score", str(answered))
 
 
 @pytest.mark.parametrize(
@@ -226,5 +226,5 @@ def test_bad_input_is_one_sentence(name, content, message, fails, answered):
         ),
     ],
 )
-def test_bad_words_are_one_sentence(words, code, message, fails, answered):
-    assert message in fails(code, "anonymous", "score", str(answered), *words.split())
+def test_bad_words_are_one_sentence(words, code, message, ends, answered):
+    assert message in ends(code, "anonymous", "score", str(answered), *words.split())

@@ -265,24 +265,24 @@ def test_captions_that_are_none_are_counted_by_group(few, tmp_path):
 
 
 @pytest.mark.usefixtures("counting")
-def test_a_third_label_is_mapped_as_the_refusal_advises(ok, fails, few, tmp_path):
+def test_a_third_label_is_mapped_as_the_refusal_advises(ok, ends, few, tmp_path):
     rows = few.columns(2)
     for row in rows[1::20]:
         row[1] = "Non-binary"
     (tmp_path / "labels.csv").write_text("\n".join(",".join(row) for row in rows))
     words = ("audit", few.captions, "--attributes", "labels.csv", "--dry-run")
-    assert "--map Non-binary=GROUP" in fails(3, *words)
+    assert "--map Non-binary=GROUP" in ends(3, *words)
     for meaning in ("Unsure", "Both", "female"):
         text = ok(*words, "--map", f"Non-binary={meaning}")
         assert ("Non-binary 15" in text) == (meaning != "female"), text
 
 
 @pytest.mark.usefixtures("counting")
-def test_a_table_without_a_known_column_is_told_once_what_it_has(ok, fails, few, tmp_path):
+def test_a_table_without_a_known_column_is_told_once_what_it_has(ok, ends, few, tmp_path):
     text = Path(few.labels).read_text().replace("bb_gender", "who")
     (tmp_path / "labels.csv").write_text(text)
     words = ("audit", few.captions, "--attributes", "labels.csv", "--dry-run")
-    text = fails(2, *words)
+    text = ends(2, *words)
     assert (text.count("--label-column COLUMN"), text.count("Name yours")) == (1, 1), text
     ok(*words, "--label-column", "who")  # as the message advises
 
@@ -294,11 +294,11 @@ def test_a_table_without_a_known_column_is_told_once_what_it_has(ok, fails, few,
         ("men", " male, 0 female"),
     ],
 )
-def test_labels_of_no_two_groups_are_refused(fails, few, tmp_path, table, message):
+def test_labels_of_no_two_groups_are_refused(ends, few, tmp_path, table, message):
     men = Path(few.labels).read_text().replace(",Female", ",Male")
     (tmp_path / "labels.csv").write_text(men if table == "men" else table)
     words = ("audit", few.captions, "--attributes", "labels.csv", "--dry-run")
-    assert message in fails(2, *words)
+    assert message in ends(2, *words)
 
 
 def test_e5_an_audit_scores_the_other_groups_and_names_the_tiny_one(ok, plan, few, tmp_path):
@@ -344,37 +344,37 @@ def test_it_says_in_one_sentence_what_more_label_errors_would_move(scenes, tmp_p
     assert "gender labels erred that often more" in (tmp_path / "out/report.html").read_text()
 
 
-def test_a_table_of_errors_of_no_attribute_is_refused(fails, few, tmp_path):
+def test_a_table_of_errors_of_no_attribute_is_refused(ends, few, tmp_path):
     path = tmp_path / "errors.csv"
     path.write_text("attribute,group,label,share\nsex,male,male,1\n")
     words = ("audit", few.captions, "--attributes", few.labels, "--label-noise", str(path))
-    assert f"{path}: says nothing of an attribute" in fails(3, *words)
+    assert f"{path}: says nothing of an attribute" in ends(3, *words)
 
 
 # --- files
 
 
-def test_an_absent_file_is_named(fails, few):
-    text = fails(5, "audit", "nowhere.json", "--attributes", few.attributes)
+def test_an_absent_file_is_named(ends, few):
+    text = ends(5, "audit", "nowhere.json", "--attributes", few.attributes)
     assert ("nowhere.json is absent" in text, "captioner=" in text) == (True, False), text
 
 
 @pytest.mark.parametrize("option", ["", "--attributes", "--captions", "--objects"])
-def test_an_absent_file_is_answered_with_the_nearest_beside_it(fails, few, option):
+def test_an_absent_file_is_answered_with_the_nearest_beside_it(ends, few, option):
     absent = str(few.root / "atributes.csv")
     words = ["audit", few.captions if option else absent, "--attributes", few.attributes]
-    text = fails(5, *words, *([option, absent] if option else []))
+    text = ends(5, *words, *([option, absent] if option else []))
     assert f"{absent} is absent" in text
     assert f"did you mean '{few.attributes}'" in text
 
 
-def test_a_broken_file_is_refused(fails, few, tmp_path):
+def test_a_broken_file_is_refused(ends, few, tmp_path):
     (tmp_path / "cut.json").write_text('[{"image_id": 1, "caption": "a ')
-    assert "cut.json" in fails(3, "audit", "cut.json", "--attributes", few.attributes)
+    assert "cut.json" in ends(3, "audit", "cut.json", "--attributes", few.attributes)
 
 
-def test_without_labels_it_says_how_it_is_used(fails):
-    assert "--attributes" in fails(2, "audit", "captions.json")
+def test_without_labels_it_says_how_it_is_used(ends):
+    assert "--attributes" in ends(2, "audit", "captions.json")
 
 
 # --- what is planned
@@ -478,6 +478,6 @@ def test_a_report_is_written_beside_the_runs(ok, tmp_path):
         ("--what", 2, "--out FILE"),
     ],
 )
-def test_a_report_that_cannot_be_is_refused(fails, tmp_path, words, code, message):
+def test_a_report_that_cannot_be_is_refused(ends, tmp_path, words, code, message):
     (tmp_path / "empty").mkdir()
-    assert message in fails(code, "report", *words.split())
+    assert message in ends(code, "report", *words.split())

@@ -81,11 +81,11 @@ def test_too_many_requests_at_a_time_are_refused(root):
         ("empty --port 70000", 2, "--port"),
     ],
 )
-def test_bad_input_is_one_sentence(words, code, message, fails):
+def test_bad_input_is_one_sentence(words, code, message, ends):
     Path("empty").mkdir()
     Path("damaged/x").mkdir(parents=True)
     Path("damaged/x/result.json").write_text('{"schema": 1}')
-    assert message in fails(code, "browse", *words.split())
+    assert message in ends(code, "browse", *words.split())
 
 
 def test_a_port_in_use_is_named(run, root):

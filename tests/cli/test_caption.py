@@ -37,9 +37,9 @@ def words_of(photos: Path, model: Path) -> tuple[str, ...]:
 
 
 @pytest.fixture
-def caption(fails, photos, model) -> Callable[..., str]:
+def caption(ends, photos, model) -> Callable[..., str]:
     """Captions the photos into ``out``; returns what was printed."""
-    return lambda *words, code=0: fails(code, *words_of(photos, model), *words)
+    return lambda *words, code=0: ends(code, *words_of(photos, model), *words)
 
 
 @pytest.fixture
@@ -148,18 +148,18 @@ def test_what_a_model_cannot_write_is_refused(caption, words, message):
     assert message in caption(*words.split(), code=2)
 
 
-def test_an_embedding_is_no_captioner(fails, photos, clip):
-    printed = fails(3, *words_of(photos, clip))
+def test_an_embedding_is_no_captioner(ends, photos, clip):
+    printed = ends(3, *words_of(photos, clip))
     assert "'clip' writes no texts about pictures" in printed
     assert "grit" in printed
     assert not Path("out").exists()
 
 
-def test_a_model_without_its_tokenizer_ends_with_5(fails, photos, blip, tmp_path):
+def test_a_model_without_its_tokenizer_ends_with_5(ends, photos, blip, tmp_path):
     bare = Path(shutil.copytree(blip, tmp_path / "bare"))
     for path in bare.glob("token*"):
         path.unlink()
-    printed = fails(5, *words_of(photos, bare))
+    printed = ends(5, *words_of(photos, bare))
     assert f"{bare}: the tokenizer's vocabulary is absent" in printed
     assert not (tmp_path / "out").exists()
 
@@ -178,10 +178,10 @@ def writes(monkeypatch) -> Callable[[Callable[[int], str]], None]:
     return command
 
 
-def test_a_captioner_that_writes_nothing_ends_with_3(fails, photos, blip, writes):
+def test_a_captioner_that_writes_nothing_ends_with_3(ends, photos, blip, writes):
     writes(lambda _: " ")
     for words in (words_of(photos, blip), ("caption", "--gather", "out")):
-        assert f"all {N_PHOTOS} captions are empty" in fails(3, *words)
+        assert f"all {N_PHOTOS} captions are empty" in ends(3, *words)
     assert not Path("out", "captions.json").exists()
 
 

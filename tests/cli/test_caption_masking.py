@@ -75,11 +75,11 @@ def instances(regions, tmp_path_factory) -> str:
 
 
 @pytest.fixture
-def shoot(fails, blip, photos) -> Callable[..., str]:
+def shoot(ends, blip, photos) -> Callable[..., str]:
     """Captions a folder of photos into ``out``; returns what was printed."""
 
     def command(*words: str, folder: Path = photos, code: int = 0) -> str:
-        return fails(code, "caption", str(folder), "--model", str(blip), *OPTIONS, *words)
+        return ends(code, "caption", str(folder), "--model", str(blip), *OPTIONS, *words)
 
     return command
 
@@ -174,19 +174,19 @@ def test_a_second_start_does_nothing(masked):
         ("--image-masking", "none"),
     ],
 )
-def test_other_maskings_are_never_mixed(other, masked, fails):
+def test_other_maskings_are_never_mixed(other, masked, ends):
     masked("--image-masking", "person_segment")
     masked(*other)
-    printed = fails(3, "caption", "--gather", "out")
+    printed = ends(3, "caption", "--gather", "out")
     assert "2 runs that must not be mixed" in printed
     assert "image_masking='person=segment'" in printed
 
 
-def test_other_regions_are_other_photos(shoot, masked, fails, regions):
+def test_other_regions_are_other_photos(shoot, masked, ends, regions):
     fewer = write_coco(Path("fewer.json"), {"1": regions["1"], "2": regions["2"]})
     masked("--image-masking", "person_box")
     shoot("--image-masking", "person_box", "--regions", fewer)
-    assert "2 runs that must not be mixed" in fails(3, "caption", "--gather", "out")
+    assert "2 runs that must not be mixed" in ends(3, "caption", "--gather", "out")
 
 
 def notes_of(path: Path) -> list[str]:

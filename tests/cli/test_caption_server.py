@@ -52,12 +52,12 @@ def _impatient(monkeypatch) -> Iterator[None]:
 
 
 @pytest.fixture
-def ask(fails, photos) -> Callable[..., str]:
+def ask(ends, photos) -> Callable[..., str]:
     """Captions the photos by a server into ``out``; returns what was printed."""
 
     def command(url: str, *words: str, folder: Path = photos, code: int = 0) -> str:
         options = ("--server", url, "--model", "qwen", "--out", "out")
-        return fails(code, "caption", str(folder), *options, *words)
+        return ends(code, "caption", str(folder), *options, *words)
 
     return command
 
@@ -580,8 +580,8 @@ def test_words_that_do_not_fit(ask, words, message):
         ),
     ],
 )
-def test_a_server_is_for_one_process_that_names_it(fails, words, message):
-    assert message in fails(2, *words.split())
+def test_a_server_is_for_one_process_that_names_it(ends, words, message):
+    assert message in ends(2, *words.split())
 
 
 def test_without_the_client_the_extra_is_named(ask, monkeypatch):

@@ -131,14 +131,14 @@ def _no_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_no_slurm")
 @pytest.mark.parametrize("word", ["cluster=slurm", "hydra/launcher=submitit_slurm"])
-def test_no_slurm_is_said_before_anything_is_written(fails, tmp_path, word):
-    assert "there is no Slurm here" in fails(5, *SMALL, word)
+def test_no_slurm_is_said_before_anything_is_written(ends, tmp_path, word):
+    assert "there is no Slurm here" in ends(5, *SMALL, word)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("word", ["tasks_per_node=2", "nodes=2"])
-def test_a_cell_is_one_task(fails, word):
-    assert "each task would run the same cell" in fails(
+def test_a_cell_is_one_task(ends, word):
+    assert "each task would run the same cell" in ends(
         2, *SMALL, "hydra/launcher=submitit_local", f"hydra.launcher.{word}"
     )
 

@@ -23,9 +23,9 @@ def test_folders_of_finished_runs_are_compared_and_not_run_again(ok, tmp_path):
     assert "cached, not run again: 2 of 2" in ok("compare", "faithful", "amplifier", *words)
 
 
-def test_cells_of_different_metrics_are_not_compared(ok, fails, tmp_path):
+def test_cells_of_different_metrics_are_not_compared(ok, ends, tmp_path):
     ok(*COUNTING, "captioner=faithful", "metric=gender_error,gender_ratio")
-    fails(3, "compare", *(str(path.parent) for path in results(tmp_path)))
+    ends(3, "compare", *(str(path.parent) for path in results(tmp_path)))
 
 
 @pytest.mark.parametrize(
@@ -36,14 +36,14 @@ def test_cells_of_different_metrics_are_not_compared(ok, fails, tmp_path):
         ("faithful amplifier --margin -1", 2, "--margin"),
     ],
 )
-def test_what_cannot_be_compared_is_refused_before_any_work(fails, tmp_path, words, code, message):
-    assert message in fails(code, "compare", *words.split(), *SMALL)
+def test_what_cannot_be_compared_is_refused_before_any_work(ends, tmp_path, words, code, message):
+    assert message in ends(code, "compare", *words.split(), *SMALL)
     assert results(tmp_path) == []
 
 
-def test_without_a_score_it_says_what_is_needed(fails):
+def test_without_a_score_it_says_what_is_needed(ends):
     words = ("faithful", "amplifier", "metric.sides=[model]", *SMALL)
-    assert "dataset.captions" in fails(3, "compare", *words)
+    assert "dataset.captions" in ends(3, "compare", *words)
 
 
 def test_its_help_names_the_flag(ok):
@@ -126,14 +126,14 @@ BIASED, ERRING = ("amplifier", "faithful"), ("stereotyper", "faithful")
         "one captioner under two names is refused",
     ],
 )
-def test_what_a_gate_says(fails, files, words, pair, more, code, message):
+def test_what_a_gate_says(ends, files, words, pair, more, code, message):
     captioners = [str(files / name / "results.json") for name in pair]
-    assert message in fails(code, "compare", *captioners, *words, *more)
+    assert message in ends(code, "compare", *captioners, *words, *more)
 
 
-def test_an_absent_file_costs_no_work(fails, files, words, tmp_path):
+def test_an_absent_file_costs_no_work(ends, files, words, tmp_path):
     pair = (str(files / "faithful" / "results.json"), "v2/results.json")
-    assert "v2/results.json" in fails(5, "compare", *pair, *words[:-1])
+    assert "v2/results.json" in ends(5, "compare", *pair, *words[:-1])
     assert results(tmp_path) == []
 
 

@@ -153,8 +153,8 @@ def test_seeds_trained_apart_score_as_together(ok, tmp_path):
         "head=linar",
     ],
 )
-def test_an_unknown_name_exits_2_with_a_suggestion_before_any_job(fails, tmp_path, word):
-    assert "did you mean" in fails(2, *SMALL, word)
+def test_an_unknown_name_exits_2_with_a_suggestion_before_any_job(ends, tmp_path, word):
+    assert "did you mean" in ends(2, *SMALL, word)
     assert results(tmp_path) == []
 
 
@@ -175,8 +175,8 @@ def test_an_unknown_name_exits_2_with_a_suggestion_before_any_job(fails, tmp_pat
         ("masking=tasks_only", "+task=coco_objects"),
     ],
 )
-def test_a_wrong_value_exits_2_and_says_what_is_wrong(fails, word, message):
-    assert message in fails(2, word)
+def test_a_wrong_value_exits_2_and_says_what_is_wrong(ends, word, message):
+    assert message in ends(2, word)
 
 
 @pytest.mark.parametrize(
@@ -199,14 +199,14 @@ def test_a_wrong_value_of_a_key_is_refused(value, message):
     assert message in str(error.value)
 
 
-def test_a_known_captioner_without_a_file_exits_5(fails, tmp_path):
+def test_a_known_captioner_without_a_file_exits_5(ends, tmp_path):
     root = write_folder(tmp_path / "data")
-    printed = fails(5, "dataset=lic", f"dataset.root={root}", "captioner=updn", "logger=csv")
+    printed = ends(5, "dataset=lic", f"dataset.root={root}", "captioner=updn", "logger=csv")
     assert "UpDn/gender_val_updn_cap_mw_entries.pkl" in printed
 
 
-def test_a_failed_job_is_named_by_what_is_its_own(fails):
-    printed = fails(4, *SMALL, "dataset.n_images=20,200", "metric.positions=1")
+def test_a_failed_job_is_named_by_what_is_its_own(ends):
+    printed = ends(4, *SMALL, "dataset.n_images=20,200", "metric.positions=1")
     assert "error: dataset.n_images=20: dataset 'scenes'" in printed
 
 
@@ -247,9 +247,9 @@ def test_masking_tasks_works_once_they_are_there(ok):
 # --- what is said
 
 
-def test_a_bug_is_reported_with_its_traceback_in_a_file(fails, tmp_path, monkeypatch):
+def test_a_bug_is_reported_with_its_traceback_in_a_file(ends, tmp_path, monkeypatch):
     monkeypatch.setattr(LIC, "compute", lambda *_, **__: 1 / 0)
-    printed = fails(1, *SMALL)
+    printed = ends(1, *SMALL)
     (trace,) = tmp_path.glob("outputs/.hydra_jobs/*/traceback.txt")
     assert str(trace.name) in printed
     assert "ZeroDivisionError" in trace.read_text()

@@ -34,11 +34,11 @@ def test_a_report_passes_over_what_is_damaged_and_says_so(run, ok, tmp_path):
     assert "1 run," in (tmp_path / "outputs" / "report.html").read_text()
 
 
-def test_a_comparison_of_damaged_draws_ends_with_3(run, fails, tmp_path):
+def test_a_comparison_of_damaged_draws_ends_with_3(run, ends, tmp_path):
     run(*WORDS)
     paths = results(tmp_path)
     paths[0].with_name("draws.parquet").write_bytes(b"PAR1")
-    assert "draws.parquet: is damaged" in fails(3, "compare", *(str(path.parent) for path in paths))
+    assert "draws.parquet: is damaged" in ends(3, "compare", *(str(path.parent) for path in paths))
 
 
 def test_no_damage_of_one_run_ends_a_report(ok, tmp_path, caplog):

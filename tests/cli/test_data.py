@@ -47,12 +47,12 @@ def test_validate_counts_blank_captions(ok, tmp_path):
     assert "mine: warning: 6 of 60 model captions (10.0%) are blank" in printed
 
 
-def test_validate_refuses_mostly_blank_captions_unless_more_may_be(ok, fails, tmp_path):
+def test_validate_refuses_mostly_blank_captions_unless_more_may_be(ok, ends, tmp_path):
     words = (
         *VALIDATE,
         f"dataset.root={write_folder(tmp_path / 'data', {MINE: blank(40, 'none')})}",
     )
-    assert "40 of 60 model captions (66.7%) are blank" in fails(3, *words)
+    assert "40 of 60 model captions (66.7%) are blank" in ends(3, *words)
     ok(*words, "dataset.blank_limit=0.7")
 
 
@@ -66,11 +66,11 @@ def with_photos(folder: Path) -> tuple[str, ...]:
     return (*words, f"dataset.images={folder / 'photos'}")
 
 
-def test_validate_looks_into_pictures(run, fails, tmp_path):
+def test_validate_looks_into_pictures(run, ends, tmp_path):
     shown = with_photos(tmp_path)
     assert run("data", "validate", *shown)[0] == 0
     (tmp_path / "photos" / "107.png").write_bytes(b"\x89PNG")
-    output = fails(3, "data", "validate", *shown)
+    output = ends(3, "data", "validate", *shown)
     assert "1 of 60 pictures are broken" in output
     assert "107.png" in output
 
@@ -104,9 +104,9 @@ def test_validate_writes_nothing(ok, tmp_path):
     ],
     ids=["labels", "one of several captioners"],
 )
-def test_validate_ends_with_the_code_of_the_fault(fails, tmp_path, files, code, messages):
+def test_validate_ends_with_the_code_of_the_fault(ends, tmp_path, files, code, messages):
     root = write_folder(tmp_path / "data", files)
-    printed = fails(code, *VALIDATE, f"dataset.root={root}", "captioner=all")
+    printed = ends(code, *VALIDATE, f"dataset.root={root}", "captioner=all")
     assert [message for message in messages if message not in printed] == []
 
 
@@ -141,5 +141,5 @@ def test_what_is_drawn_is_read_as_it_says(ok):
         ("validat", "did you mean 'validate'"),
     ],
 )
-def test_what_cannot_be_is_refused(fails, words, message):
-    assert message in fails(2, "data", *words.split())
+def test_what_cannot_be_is_refused(ends, words, message):
+    assert message in ends(2, "data", *words.split())

@@ -80,5 +80,5 @@ def test_a_sweep_has_a_folder_for_each_job_and_no_other(ok, tmp_path):
         ("probe.processes=2", "exclude each other"),
     ],
 )
-def test_what_cannot_be_is_refused_with_what_to_do(fails, word, message):
-    assert message in fails(2, *CELL, *TWO, word)
+def test_what_cannot_be_is_refused_with_what_to_do(ends, word, message):
+    assert message in ends(2, *CELL, *TWO, word)

@@ -82,8 +82,8 @@ PHOTOS = "photos --model m --out o --shards"
         ("photos --modl m --out o --shards 2", "unrecognized arguments: --modl"),
     ],
 )
-def test_shares_that_make_no_sense_are_refused_before_any_runs(words, message, fails, sbatch):
-    assert message in fails(2, "submit", "caption", *words.split())
+def test_shares_that_make_no_sense_are_refused_before_any_runs(words, message, ends, sbatch):
+    assert message in ends(2, "submit", "caption", *words.split())
     assert sbatch == []
 
 
@@ -95,13 +95,13 @@ def test_large_sweeps_are_several_arrays(run, sbatch, tmp_path, monkeypatch):
     assert "SLURM_ARRAY_TASK_ID + 3" in written(tmp_path, "array_2.sh")
 
 
-def test_without_slurm_it_ends_with_5(fails, monkeypatch):
+def test_without_slurm_it_ends_with_5(ends, monkeypatch):
     monkeypatch.setattr("bias_pipeline.sweeps.slurm.shutil.which", lambda _: None)
-    assert "sbatch is absent" in fails(5, "submit", *SMALL)
+    assert "sbatch is absent" in ends(5, "submit", *SMALL)
 
 
-def test_another_launcher_is_refused(fails):
-    assert "submit needs Slurm" in fails(2, "submit", *SMALL, "hydra/launcher=submitit_local")
+def test_another_launcher_is_refused(ends):
+    assert "submit needs Slurm" in ends(2, "submit", *SMALL, "hydra/launcher=submitit_local")
 
 
 def test_a_job_that_does_not_compose_is_refused_before_any_runs(run, sbatch):

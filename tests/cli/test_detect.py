@@ -39,9 +39,9 @@ def test_image_masking_reads_it(ok, words):
     assert all(item.outlined for item in regions)
 
 
-def test_nothing_certain_enough_is_told(ok, fails, words):
+def test_nothing_certain_enough_is_told(ok, ends, words):
     ok(*words, "--min-score", "0.999")
-    printed = fails(3, "data", "detect", "--gather", "out")
+    printed = ends(3, "data", "detect", "--gather", "out")
     assert f"found nothing in {N_PHOTOS} images; lower --min-score" in printed
 
 
@@ -53,10 +53,10 @@ def test_nothing_certain_enough_is_told(ok, fails, words):
         ("nobody", 3, "is 'person', so it cannot find people"),
     ],
 )
-def test_a_model_that_cannot_is_a_sentence(name, code, message, fails, words, monkeypatch):
+def test_a_model_that_cannot_is_a_sentence(name, code, message, ends, words, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(Path.cwd()))
     write_detector(Path("nobody"), "detr", ("table", "kite"))
-    assert message in fails(code, *words, "--model", name)
+    assert message in ends(code, *words, "--model", name)
 
 
 def test_models_show_tells_what_takes_it(ok, model):

@@ -56,8 +56,8 @@ def test_leakage_is_scored_by_accuracy(ok, tmp_path):
     assert rows(results(tmp_path)[0])[0]["scoring"] == "accuracy"
 
 
-def test_a_metric_that_the_data_do_not_permit_fails_when_asked_for(fails, lic):
-    assert "has no objects" in fails(3, *lic, "captioner=sat", "metric=ba_mals")
+def test_a_metric_that_the_data_do_not_permit_fails_when_asked_for(ends, lic):
+    assert "has no objects" in ends(3, *lic, "captioner=sat", "metric=ba_mals")
 
 
 # --- sweeps
@@ -89,14 +89,14 @@ def test_a_counting_metric_is_one_cell_under_any_encoder(ok, tmp_path):
     assert len(results(tmp_path)) == 1
 
 
-def test_a_failed_job_of_a_sweep_exits_4_and_the_others_are_kept(fails, tmp_path):
+def test_a_failed_job_of_a_sweep_exits_4_and_the_others_are_kept(ends, tmp_path):
     root = write_folder(tmp_path / "data", BROKEN)
-    fails(4, "dataset=lic", f"dataset.root={root}", "captioner=sat,fc", *NO_SIZE)
+    ends(4, "dataset=lic", f"dataset.root={root}", "captioner=sat,fc", *NO_SIZE)
     assert len(results(tmp_path)) == 1
 
 
-def test_a_sweep_of_no_captioner_exits_2(fails, tmp_path):
-    assert "nothing to run" in fails(2, "dataset=lic", f"dataset.root={tmp_path}", "captioner=all")
+def test_a_sweep_of_no_captioner_exits_2(ends, tmp_path):
+    assert "nothing to run" in ends(2, "dataset=lic", f"dataset.root={tmp_path}", "captioner=all")
 
 
 # --- mistakes
@@ -119,20 +119,20 @@ def test_a_sweep_of_no_captioner_exits_2(fails, tmp_path):
         ("--config-path=/tmp", 2, "not supported"),
     ],
 )
-def test_a_mistake_has_its_exit_code_and_a_hint(fails, words, code, message, monkeypatch):
+def test_a_mistake_has_its_exit_code_and_a_hint(ends, words, code, message, monkeypatch):
     monkeypatch.delenv("BIAS_PIPELINE_DATA", raising=False)  # else data may be where it looks
-    assert message in fails(code, *words.split())
+    assert message in ends(code, *words.split())
 
 
-def test_e1_bad_data_exits_3_and_writes_no_result(fails, tmp_path):
+def test_e1_bad_data_exits_3_and_writes_no_result(ends, tmp_path):
     root = write_folder(tmp_path / "data", BROKEN)
-    fails(3, "dataset=lic", f"dataset.root={root}", "captioner=sat")
+    ends(3, "dataset=lic", f"dataset.root={root}", "captioner=sat")
     assert results(tmp_path) == []
 
 
-def test_e13_outputs_that_cannot_be_written_exit_5(fails, tmp_path):
+def test_e13_outputs_that_cannot_be_written_exit_5(ends, tmp_path):
     (tmp_path / "file").write_text("")
-    fails(5, *SMALL, "paths.outputs=file/x")
+    ends(5, *SMALL, "paths.outputs=file/x")
 
 
 @pytest.mark.parametrize(
@@ -146,8 +146,8 @@ def test_e13_outputs_that_cannot_be_written_exit_5(fails, tmp_path):
         "metric._target_=bias_pipeline.results.store.os.system",
     ],
 )
-def test_e11_a_foreign_target_is_refused_before_anything_runs(fails, override):
-    assert "is not allowed" in fails(2, override)
+def test_e11_a_foreign_target_is_refused_before_anything_runs(ends, override):
+    assert "is not allowed" in ends(2, override)
 
 
 # --- other commands

@@ -37,11 +37,11 @@ def photos(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def embed(fails, clip, photos) -> Callable[..., str]:
+def embed(ends, clip, photos) -> Callable[..., str]:
     """Embeds the photos into ``out``; returns what was printed."""
 
     def command(*words: str, folder: Path = photos, model: Path = clip, code: int = 0) -> str:
-        return fails(code, "embed", str(folder), "--model", str(model), *OUT, *words)
+        return ends(code, "embed", str(folder), "--model", str(model), *OUT, *words)
 
     return command
 
@@ -196,10 +196,10 @@ def test_a_photo_that_a_disk_did_not_give_is_tried_again(embed, gathered, alone,
     assert gathered()[0] == alone[0]
 
 
-def test_the_missing_are_told_and_listed_with_their_reasons(embed, fails):
+def test_the_missing_are_told_and_listed_with_their_reasons(embed, ends):
     break_some(write_photos(Path("broken"), 3))
     assert "901 (the file is empty)" in embed(folder=Path("broken"))
-    fails(3, "embed", "--gather", "out")
+    ends(3, "embed", "--gather", "out")
     lines = Path("out", MISSING).read_text().splitlines()
     assert lines[:2] == ["image_id,reason", "901,the file is empty"]
     assert len(lines) == 1 + len(BROKEN)
@@ -212,9 +212,9 @@ def test_e9_a_list_of_missing_images_holds_no_formula(tmp_path):
     assert sorted(lines[1:]) == ["'-5,'-x", "'=cmd(),'＝1?"]
 
 
-def test_what_is_not_computed_yet_is_told_and_listed_until_it_is_there(embed, fails, gathered):
+def test_what_is_not_computed_yet_is_told_and_listed_until_it_is_there(embed, ends, gathered):
     embed("--shard", "0/2")
-    printed = fails(5, "embed", "--gather", "out")
+    printed = ends(5, "embed", "--gather", "out")
     assert "not computed yet" in printed
     assert "Start the job again" in printed
     assert Path("out", MISSING).exists()
@@ -226,11 +226,11 @@ def test_what_is_not_computed_yet_is_told_and_listed_until_it_is_there(embed, fa
 # --- other models
 
 
-def test_other_weights_are_never_mixed(embed, fails, tmp_path):
+def test_other_weights_are_never_mixed(embed, ends, tmp_path):
     other = write_clip(tmp_path / "other", seed=1)
     embed("--shard", "0/2")
     embed("--shard", "1/2", model=other)
-    printed = fails(3, "embed", "--gather", "out")
+    printed = ends(3, "embed", "--gather", "out")
     assert "2 runs that must not be mixed" in printed
     assert str(other) in printed
 
@@ -311,9 +311,9 @@ def test_code_that_comes_with_a_model_is_not_run(run, copied, photos, tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_model_that_is_nowhere_is_told(fails, photos, tmp_path, monkeypatch):
+def test_a_model_that_is_nowhere_is_told(ends, photos, tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    printed = fails(5, "embed", str(photos), "--model", "some/clip", *OUT)
+    printed = ends(5, "embed", str(photos), "--model", "some/clip", *OUT)
     assert "models prefetch some/clip" in printed
 
 
@@ -404,8 +404,8 @@ def test_a_text_that_changed_is_embedded_again(ok, gathered, texts):
         ("--gather out --to x.json", "ending must be .parquet"),
     ],
 )
-def test_what_does_not_fit_together_is_refused(words, message, fails):
-    assert message in fails(2, "embed", *words.split())
+def test_what_does_not_fit_together_is_refused(words, message, ends):
+    assert message in ends(2, "embed", *words.split())
 
 
 @pytest.mark.parametrize(

@@ -63,17 +63,17 @@ def test_texts_are_what_retrieval_compares(run, tmp_path, model):
     assert np.allclose(by_image, dual.texts.embed(CAPTIONS), atol=1e-5)
 
 
-def test_texts_that_are_of_length_one_cannot_be_left_longer(fails, tmp_path):
+def test_texts_that_are_of_length_one_cannot_be_left_longer(ends, tmp_path):
     model = write_fiber(tmp_path / "model")
     (tmp_path / "mine.json").write_text(json.dumps([{"image_id": 1, "caption": "a man"}]))
     words = ("--texts", str(tmp_path / "mine.json"), "--model", str(model), "--out", "out")
-    assert "gives texts of length 1" in fails(2, "embed", *words, "--no-normalize")
+    assert "gives texts of length 1" in ends(2, "embed", *words, "--no-normalize")
 
 
-def test_a_model_of_no_such_kind_is_refused(fails, tmp_path):
+def test_a_model_of_no_such_kind_is_refused(ends, tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "config.json").write_text(json.dumps({"model_type": "resnet"}))
     photos = write_photos(tmp_path / "photos", 3)
-    assert "bridgetower" in fails(
+    assert "bridgetower" in ends(
         3, "embed", str(photos), "--model", str(tmp_path / "model"), "--out", "out"
     )

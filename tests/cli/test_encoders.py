@@ -61,23 +61,23 @@ def test_e19_other_weights_in_the_same_folder_are_another_run(ok, bert, tmp_path
 
 @pytest.mark.parametrize("encoder", ["mpnet", "distilroberta", "distilbert", "bert_frozen", "bert"])
 def test_e17_a_model_that_is_not_there_is_told_before_data_are_read(
-    encoder, fails, tmp_path, monkeypatch
+    encoder, ends, tmp_path, monkeypatch
 ):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     monkeypatch.delattr("bias_pipeline.datasets.scenes.dataset.ScenesDataset.load")
-    output = fails(5, f"encoder={encoder}", "logger=csv")
+    output = ends(5, f"encoder={encoder}", "logger=csv")
     for part in ("revision main", str(tmp_path), "bias_pipeline models prefetch "):
         assert part in output
 
 
 @pytest.mark.parametrize("encoder", ["minilm", "bert"])
 def test_e17_a_model_without_its_tokenizer_is_told_before_data_are_read(
-    encoder, fails, tmp_path, monkeypatch
+    encoder, ends, tmp_path, monkeypatch
 ):
     monkeypatch.delattr("bias_pipeline.datasets.scenes.dataset.ScenesDataset.load")
     folder = write_bert(tmp_path / "half")
     (folder / "tokenizer.json").unlink()
-    assert "fetch tokenizer.json" in fails(
+    assert "fetch tokenizer.json" in ends(
         5, f"encoder={encoder}", f"encoder.model={folder}", "logger=csv"
     )
 
@@ -140,8 +140,8 @@ def test_models_of_pictures_are_shown_too(write, user, ok, tmp_path):
 
 
 @pytest.mark.usefixtures("nothing_fetched")
-def test_an_absent_model_hides_no_other(fails, bert):
-    output = fails(5, "models", "show", "distilbert", str(bert), "bert")
+def test_an_absent_model_hides_no_other(ends, bert):
+    output = ends(5, "models", "show", "distilbert", str(bert), "bert")
     assert f"folder:    {bert}" in output
     assert [f"prefetch {name}" in output for name in ("distilbert/", "google-bert/")] == [True] * 2
 
@@ -155,8 +155,8 @@ def test_an_absent_model_hides_no_other(fails, bert):
         ("encoder=mpnet encoder.model=mpnet", "all-mpnet-base-v2"),
     ],
 )
-def test_e17_a_misspelt_model_is_told_with_the_one_that_was_meant(words, intended, fails):
-    output = fails(5, *words.split()).replace("sentence-transformers/", "")
+def test_e17_a_misspelt_model_is_told_with_the_one_that_was_meant(words, intended, ends):
+    output = ends(5, *words.split()).replace("sentence-transformers/", "")
     assert f"did you mean '{intended}'?" in output
 
 
@@ -200,5 +200,5 @@ def test_what_is_needed_is_told(ok, bert, words, message):
     assert message in ok("models", *words.split())
 
 
-def test_a_misspelt_word_of_models_is_told(fails):
-    assert "did you mean 'list'?" in fails(2, "models", "lst")
+def test_a_misspelt_word_of_models_is_told(ends):
+    assert "did you mean 'list'?" in ends(2, "models", "lst")

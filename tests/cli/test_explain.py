@@ -73,23 +73,23 @@ def test_masked_pictures_have_other_maps_and_the_same_masks(run, tmp_path):
         ),
     ],
 )
-def test_captioners_without_gradients_are_refused(fails, tmp_path, words, message):
+def test_captioners_without_gradients_are_refused(ends, tmp_path, words, message):
     (tmp_path / "model.gguf").write_bytes(b"GGUF")
-    assert message in fails(2, "explain", "gradcam", *words.split(), "--out", "a")
+    assert message in ends(2, "explain", "gradcam", *words.split(), "--out", "a")
 
 
-def test_photos_of_another_shape_than_their_masks_are_refused(model, run, fails):
+def test_photos_of_another_shape_than_their_masks_are_refused(model, run, ends):
     assert run("data", "draw", "--out", "drawn", "--n-images", "3", "--side", "32")[0] == 0
     for path in Path("drawn/images").iterdir():
         Image.new("RGB", (64, 32)).save(path)
-    assert "another shape than 64 x 32" in fails(
+    assert "another shape than 64 x 32" in ends(
         3, "explain", "gradcam", *DRAWN, "--model", model, "--out", "maps"
     )
     assert not Path("maps").exists()
 
 
-def test_words_that_the_captioner_cannot_write_are_refused(model, fails):
+def test_words_that_the_captioner_cannot_write_are_refused(model, ends):
     words = ("--model", model, "--out", "maps", "--words", "zebra,lion")
-    assert "its vocabulary has none of the words zebra, lion" in fails(
+    assert "its vocabulary has none of the words zebra, lion" in ends(
         3, "explain", "gradcam", *SCENES, *words
     )

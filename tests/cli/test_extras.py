@@ -33,8 +33,8 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
         ("submit PAIR", "pip install 'bias_pipeline[slurm]'"),
     ],
 )
-def test_an_absent_extra_is_named_before_any_work(fails, tmp_path, words, message):
-    text = fails(5, *words.replace("PAIR", PAIR).split())
+def test_an_absent_extra_is_named_before_any_work(ends, tmp_path, words, message):
+    text = ends(5, *words.replace("PAIR", PAIR).split())
     assert (message in text, text.count("\n")) == (True, 1), text
     assert list(tmp_path.iterdir()) == []
 

@@ -31,7 +31,7 @@ ONE = "metric.positions=1"
 
 
 @pytest.fixture
-def lic(fails, tmp_path) -> Callable[..., str]:
+def lic(ends, tmp_path) -> Callable[..., str]:
     """Run a cell on a folder of pickles in which some files are replaced."""
 
     def command(files: dict[str, Any], *words: str, code: int = 0) -> str:
@@ -39,7 +39,7 @@ def lic(fails, tmp_path) -> Callable[..., str]:
         shutil.rmtree(root, ignore_errors=True)
         write_folder(root, files)
         data = ("dataset=lic", f"dataset.root={root}", "captioner=sat")
-        return fails(code, *data, *QUICK, *words)
+        return ends(code, *data, *QUICK, *words)
 
     return command
 
@@ -251,12 +251,12 @@ def test_e9_a_name_that_no_file_can_have_is_told(run, tmp_path, captioner):
     assert (code in (2, 5), "a bug" in text, "Traceback" in text) == (True, False, False), text
 
 
-def test_e9_signs_in_the_name_of_a_bug_are_shown(fails, tmp_path, monkeypatch):
+def test_e9_signs_in_the_name_of_a_bug_are_shown(ends, tmp_path, monkeypatch):
     def fail(*_: object, **__: object) -> None:
         raise ValueError("x\x1b[8m\ud83d\u202e")
 
     monkeypatch.setattr("bias_pipeline.sweeps.job.load_or_run", fail)
-    text, shown = fails(1, *SMALL), "ValueError: x\\x1b[8m\\ud83d\\u202e"
+    text, shown = ends(1, *SMALL), "ValueError: x\\x1b[8m\\ud83d\\u202e"
     (trace,) = tmp_path.glob("outputs/.hydra_jobs/*/traceback.txt")
     assert (shown in text, shown in trace.read_text()) == (True, True), text
 
@@ -284,7 +284,7 @@ print(json.dumps(ends))
 
 
 @pytest.fixture(scope="module")
-def ends(tmp_path_factory) -> dict[str, Any]:
+def on_disks(tmp_path_factory) -> dict[str, Any]:
     """Code, text and files left over of a cell whose outputs lie on a small file system."""
     folder = tmp_path_factory.mktemp("disk")
     mounting = ["unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", str(folder)]
@@ -303,14 +303,14 @@ def ends(tmp_path_factory) -> dict[str, Any]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_e13_a_read_only_disk_exits_5(ends):
-    code, text, _ = ends["size=1m,ro"]
+def test_e13_a_read_only_disk_exits_5(on_disks):
+    code, text, _ = on_disks["size=1m,ro"]
     assert (code, "Read-only" in text, "Traceback" in text) == (5, True, False), text
 
 
 @pytest.mark.parametrize("size", ["8k", "40k", "100k"])
-def test_e13_a_full_disk_exits_5_and_leaves_no_empty_or_temporary_file(ends, size):
-    code, text, left = ends[f"size={size}"]
+def test_e13_a_full_disk_exits_5_and_leaves_no_empty_or_temporary_file(on_disks, size):
+    code, text, left = on_disks[f"size={size}"]
     assert (code, "Traceback" in text, left) == (5, False, []), text
 
 
@@ -318,18 +318,18 @@ def full(*_: object, **__: object) -> None:
     raise OSError(28, "No space left on device")
 
 
-def test_e13_a_disk_that_fills_up_leaves_old_results_alone(ok, fails, tmp_path, monkeypatch):
+def test_e13_a_disk_that_fills_up_leaves_old_results_alone(ok, ends, tmp_path, monkeypatch):
     ok(*COUNTING)
     (path,) = results(tmp_path)
     before = path.read_bytes()
     monkeypatch.setattr("bias_pipeline.results.store._write", full)
-    fails(5, *COUNTING, "captioner=faithful")
+    ends(5, *COUNTING, "captioner=faithful")
     assert [p.read_bytes() for p in results(tmp_path)] == [before]
 
 
-def test_e13_a_full_cache_exits_5(fails, monkeypatch):
+def test_e13_a_full_cache_exits_5(ends, monkeypatch):
     monkeypatch.setattr("bias_pipeline.io.arrays.replace_file", full)
-    fails(5, *SMALL)
+    ends(5, *SMALL)
 
 
 # --- E19: stale and damaged files

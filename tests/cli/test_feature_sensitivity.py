@@ -46,5 +46,5 @@ def test_pictures_are_changed_captioned_and_scored(ok, model):
         ([*REGIONS, "--out", "f", "--image-masking", "objects"], "this analysis sets it"),
     ],
 )
-def test_what_does_not_fit_is_refused(words, message, fails):
-    assert message in fails(2, "analysis", "feature_sensitivity", "photos", "--model", "m", *words)
+def test_what_does_not_fit_is_refused(words, message, ends):
+    assert message in ends(2, "analysis", "feature_sensitivity", "photos", "--model", "m", *words)

@@ -45,18 +45,18 @@ def test_without_weights_what_to_fetch_is_told_at_once(run):
     assert "encoder.model=FOLDER" in output
 
 
-def test_a_clip_does_not_judge_pairs(fails):
-    assert "choose encoder=fiber" in fails(2, *SMALL, *SCENES, "encoder=clip", "metric.rerank=20")
+def test_a_clip_does_not_judge_pairs(ends):
+    assert "choose encoder=fiber" in ends(2, *SMALL, *SCENES, "encoder=clip", "metric.rerank=20")
 
 
-def test_weights_that_are_cut_short_are_refused(fails, folder, tmp_path):
+def test_weights_that_are_cut_short_are_refused(ends, folder, tmp_path):
     mine = tmp_path / "mine"
     mine.mkdir()
     for name in ("vocab.json", "merges.txt"):
         (mine / name).write_bytes((folder / name).read_bytes())
     whole = (folder / "fiber_pretrain.ckpt").read_bytes()
     (mine / "fiber_pretrain.ckpt").write_bytes(whole[: len(whole) // 2])
-    assert "not a file of weights, or cut short" in fails(
+    assert "not a file of weights, or cut short" in ends(
         3, *SMALL, *SCENES, f"encoder.model={mine}"
     )
 

@@ -55,11 +55,11 @@ def test_a_dry_run_knows_what_is_there(run):
     assert "2 cells: 1 to run, 1 cached" in text
 
 
-def test_a_dry_run_says_which_data_cannot_be_read(fails, tmp_path):
+def test_a_dry_run_says_which_data_cannot_be_read(ends, tmp_path):
     (tmp_path / "labels.csv").write_text("id,gender\n" + "".join(f"{i},male\n" for i in range(9)))
     (tmp_path / "a.json").write_text("[")
     words = ("dataset=coco", "dataset.attributes=labels.csv", "captioner=a.json")
-    assert "a.json" in fails(3, *COUNT[:2], *words, "--dry-run")
+    assert "a.json" in ends(3, *COUNT[:2], *words, "--dry-run")
 
 
 def keep_a_result(outputs: Path, cached: int = 0, images: int = 120) -> None:

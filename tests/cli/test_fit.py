@@ -59,9 +59,9 @@ def test_a_grounded_captioner_writes_for_an_emotion(grounded, ok, photos, emotio
     ok("caption", photos, "--model", str(grounded), "--out", "out", "--emotion", emotion)
 
 
-def test_a_grounded_captioner_asks_for_an_emotion(grounded, fails, photos):
+def test_a_grounded_captioner_asks_for_an_emotion(grounded, ends, photos):
     words = ("caption", photos, "--model", str(grounded), "--out", "out")
-    assert "give --emotion predicted" in fails(2, *words)
+    assert "give --emotion predicted" in ends(2, *words)
 
 
 @pytest.fixture(params=["sat", "grit"])
@@ -88,9 +88,9 @@ def test_a_fitted_captioner_judges(mine, ok, tmp_path):
     assert 0 < part(results(tmp_path)[0], "model")["value"] < 1
 
 
-def test_a_fitted_captioner_takes_no_prompt(fails, photos, sat):
+def test_a_fitted_captioner_takes_no_prompt(ends, photos, sat):
     words = ("--model", str(sat[0]), "--out", "out", "--prompt", "a photo of")
-    assert "takes no prompt" in fails(2, "caption", photos, *words)
+    assert "takes no prompt" in ends(2, "caption", photos, *words)
 
 
 def test_what_is_said_at_the_end_can_be_used(sat):
@@ -147,9 +147,9 @@ SCENES = "dataset.n_images=60"
         ("debias debias=erasure --epochs 2 encoder.model=CLIP", 2, "leave them out"),
     ],
 )
-def test_what_does_not_fit_is_refused(words, code, message, fails, clip):
+def test_what_does_not_fit_is_refused(words, code, message, ends, clip):
     words = words.replace("CLIP", str(clip))
-    assert message in fails(code, "fit", *words.split(), SCENES, "--out", "mine")
+    assert message in ends(code, "fit", *words.split(), SCENES, "--out", "mine")
     assert not Path("mine").exists()
 
 

@@ -41,8 +41,8 @@ def test_an_overview_names_every_word_below(ok, words, first):
 
 
 @pytest.mark.parametrize("words", [("data", "valdate"), ("analysis", "word")], ids=" ".join)
-def test_an_unknown_word_below_another_is_answered_with_the_nearest(fails, words):
-    assert "did you mean" in fails(2, *words)
+def test_an_unknown_word_below_another_is_answered_with_the_nearest(ends, words):
+    assert "did you mean" in ends(2, *words)
 
 
 def test_help_of_any_word_is_quick():

@@ -136,11 +136,11 @@ def test_e11_what_a_sweeper_is_given_is_looked_at(run, evil):
     assert (code, evil.exists()) == (2, False), text
 
 
-def test_e11_a_file_of_another_kind_of_launcher_is_still_looked_at(fails, tmp_path):
+def test_e11_a_file_of_another_kind_of_launcher_is_still_looked_at(ends, tmp_path):
     """The name of the file says nothing: what it makes Hydra use is what counts."""
     launcher = {"defaults": ["submitit_slurm"], "setup": ["touch canary"]}
     mine = own_choice(tmp_path, "hydra/launcher", yaml.safe_dump(launcher))
-    assert "hydra.launcher.setup" in fails(2, *SMALL, mine, "hydra/launcher=own")
+    assert "hydra.launcher.setup" in ends(2, *SMALL, mine, "hydra/launcher=own")
 
 
 LAUNCHING = [
@@ -167,20 +167,20 @@ LAUNCHING = [
 @pytest.mark.parametrize(
     ("option", "word"), [*zip(LAUNCHING, cycle([(), ("submit",)]), strict=False)]
 )
-def test_e11_a_launcher_takes_no_text_for_the_shell(fails, evil, option, word, monkeypatch):
+def test_e11_a_launcher_takes_no_text_for_the_shell(ends, evil, option, word, monkeypatch):
     monkeypatch.setattr(slurm, "_sbatch", lambda _: pytest.fail("it was submitted"))
     monkeypatch.setattr(slurm, "check_slurm", lambda _: None)
     words = (*word, *SMALL, "cluster=slurm", f"++hydra.launcher.{option}")
-    assert "hydra.launcher" in fails(2, *words)
+    assert "hydra.launcher" in ends(2, *words)
 
 
-def test_a_launcher_that_is_not_needed_names_what_is(fails):
+def test_a_launcher_that_is_not_needed_names_what_is(ends):
     pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
-    assert "processes=4" in fails(2, *SMALL, "hydra/launcher=joblib")
+    assert "processes=4" in ends(2, *SMALL, "hydra/launcher=joblib")
 
 
-def test_e11_a_folder_of_outputs_is_one_line_of_a_script(fails):
-    assert "paths.outputs" in fails(2, "submit", *SMALL, "paths.outputs='a\ntouch canary'")
+def test_e11_a_folder_of_outputs_is_one_line_of_a_script(ends):
+    assert "paths.outputs" in ends(2, "submit", *SMALL, "paths.outputs='a\ntouch canary'")
 
 
 @pytest.mark.parametrize(

@@ -118,8 +118,8 @@ def test_python_has_it_by_the_environment(monkeypatch):
 # --- and nobody else may
 
 
-def test_e11_without_a_word_it_is_refused(fails, mine):
-    printed = fails(2, "--config-dir", str(mine / "conf"), "metric=silence", *CELL)
+def test_e11_without_a_word_it_is_refused(ends, mine):
+    printed = ends(2, "--config-dir", str(mine / "conf"), "metric=silence", *CELL)
     assert "'mine.silence.Silence' is not allowed" in printed
 
 
@@ -186,11 +186,11 @@ def test_a_class_of_ones_own_is_no_class_of_ours(run, tmp_path, mine):
         ("hydra.searchpath=[pkg://mine.conf]", 2, "a package with --include"),  # e11
     ],
 )
-def test_what_cannot_be_included_is_refused(fails, words, code, message):
-    assert message in " ".join(fails(code, *CELL, *words.split()).split())
+def test_what_cannot_be_included_is_refused(ends, words, code, message):
+    assert message in " ".join(ends(code, *CELL, *words.split()).split())
 
 
-def test_a_mistake_in_ones_own_module_is_told(fails, mine):
+def test_a_mistake_in_ones_own_module_is_told(ends, mine):
     (mine / "silence.py").write_text("import nothing_of_this_name\n")
-    printed = " ".join(fails(2, *INCLUDE, "metric=silence", *CELL).split())
+    printed = " ".join(ends(2, *INCLUDE, "metric=silence", *CELL).split())
     assert "ModuleNotFoundError: No module named 'nothing_of_this_name'" in printed

@@ -21,8 +21,8 @@ def test_an_intersection_is_run_and_its_groups_are_rows(run, tmp_path):
     assert part(path, "gap")["attribute"] == "gender_race"
 
 
-def test_a_group_that_is_too_small_is_refused(fails):
-    text = fails(3, *CROSSED, "dataset.n_images=300")
+def test_a_group_that_is_too_small_is_refused(ends):
+    text = ends(3, *CROSSED, "dataset.n_images=300")
     assert "too few images of" in text
     assert "attribute.min_images" in text
 
@@ -36,8 +36,8 @@ def test_a_group_that_is_too_small_is_refused(fails):
         ("attribute=[gender,race] masking=lic", "may not fit together"),
     ],
 )
-def test_what_is_no_intersection_is_refused(fails, words, message):
-    assert message in fails(2, *words.split())
+def test_what_is_no_intersection_is_refused(ends, words, message):
+    assert message in ends(2, *words.split())
 
 
 def test_what_the_files_hold_is_told_of_intersections(ok):

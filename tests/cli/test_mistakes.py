@@ -31,29 +31,29 @@ from tests.cli.commands import SMALL
         ("audit x.json --attributes y --map M=men", "did you mean"),
     ],
 )
-def test_a_mistake_is_told_as_such(fails, words, message):
-    text = fails(2, *words.split())
+def test_a_mistake_is_told_as_such(ends, words, message):
+    text = ends(2, *words.split())
     assert message in text
     assert "a bug" not in text
 
 
-def test_two_names_without_a_comma_are_told_as_such(fails):
+def test_two_names_without_a_comma_are_told_as_such(ends):
     message = "metric=lic leakage is unknown; did you mean 'leakage'"
-    assert message in fails(2, "metric=lic leakage")
+    assert message in ends(2, "metric=lic leakage")
 
 
-def test_converting_an_absent_file_names_it(fails):
-    text = fails(5, "data", "convert", "nothing.json")
+def test_converting_an_absent_file_names_it(ends):
+    text = ends(5, "data", "convert", "nothing.json")
     assert "nothing.json is absent" in text
     assert "set " not in text
 
 
 @pytest.mark.slow
-def test_a_device_that_is_not_there_is_no_bug(fails, monkeypatch):
+def test_a_device_that_is_not_there_is_no_bug(ends, monkeypatch):
     torch = pytest.importorskip("torch")
     if torch.cuda.is_available() or torch.backends.mps.is_available():
         pytest.skip("there is one")
-    text = fails(5, "encoder=rnn", "trainer=gpu", *SMALL[:1], "seeds=1", "metric.sides=[model]")
+    text = ends(5, "encoder=rnn", "trainer=gpu", *SMALL[:1], "seeds=1", "metric.sides=[model]")
     assert "trainer=cpu" in text
     assert "a bug" not in text
 
@@ -100,7 +100,7 @@ ENDED = {"status": "failed", "exit_code": 3, "error": "nobody is named", "overri
 
 
 @pytest.mark.parametrize(("captioner", "code"), [("all", 0), ("faithful,terse", 4)])
-def test_all_captioners_are_those_that_the_data_permit(fails, monkeypatch, captioner, code):
+def test_all_captioners_are_those_that_the_data_permit(ends, monkeypatch, captioner, code):
     """One of the cells, made not applicable, is passed over only where all were asked for."""
     read = outcomes._outcome
 
@@ -111,7 +111,7 @@ def test_all_captioners_are_those_that_the_data_permit(fails, monkeypatch, capti
     monkeypatch.setattr(
         "bias_pipeline.sweeps.launch._all_captioners", lambda *_: ["faithful", "terse"]
     )
-    fails(code, "metric=gender_error", f"captioner={captioner}", *SMALL)
+    ends(code, "metric=gender_error", f"captioner={captioner}", *SMALL)
 
 
 # --- own files
@@ -149,10 +149,10 @@ def dataset_words(scenes: Path, name: str) -> list[str]:
     return ["dataset=coco", f"dataset.attributes={scenes / 'attributes.csv'}", f"captioner={name}"]
 
 
-def test_another_language_is_not_blamed_on_people(fails, scenes):
+def test_another_language_is_not_blamed_on_people(ends, scenes):
     people = f"dataset.captions={scenes / 'annotations' / 'captions.json'}"
     words = dataset_words(scenes, str(scenes / "german.json"))
-    assert "no word that the captioner uses" in fails(3, *words, people, *QUICK)
+    assert "no word that the captioner uses" in ends(3, *words, people, *QUICK)
 
 
 def test_e7_data_validate_tells_of_another_language(ok, scenes):
@@ -161,9 +161,9 @@ def test_e7_data_validate_tells_of_another_language(ok, scenes):
     assert message in ok("data", "validate", *words)
 
 
-def test_captions_of_other_images_are_refused_though_not_strict(fails, scenes):
+def test_captions_of_other_images_are_refused_though_not_strict(ends, scenes):
     words = dataset_words(scenes, str(scenes / "foreign.json"))
-    printed = fails(3, *words, "dataset.strict=false", "metric=gender_error", *QUICK)
+    printed = ends(3, *words, "dataset.strict=false", "metric=gender_error", *QUICK)
     assert "no caption is of a labelled image" in printed
 
 
@@ -173,11 +173,11 @@ def test_validate_takes_the_options(ok, scenes):
     assert "gender male" in ok("data", "validate", *words, captioner, *MAP)
 
 
-def test_compare_takes_the_options(fails, scenes):
+def test_compare_takes_the_options(ends, scenes):
     words = ["dataset=coco", f"dataset.attributes={scenes / 'labels.csv'}", *MAP]
     pair = [str(scenes / "captioners" / "faithful.json"), str(scenes / "foreign.json")]
     message = "foreign.json: no caption is of a labelled image"
-    assert message in fails(3, "compare", *pair, *words)
+    assert message in ends(3, "compare", *pair, *words)
 
 
 @pytest.mark.usefixtures("unrun")

@@ -77,9 +77,9 @@ def test_captions_that_changed_between_runs_are_no_one_line(run, words, tmp_path
     assert "2 corpora of coco are called model under gender" in page
 
 
-def test_two_files_of_one_name_in_the_captioners_folder_are_refused(fails, words, tmp_path):
+def test_two_files_of_one_name_in_the_captioners_folder_are_refused(ends, words, tmp_path):
     (tmp_path / "data/A/model.csv").write_text("image_id,caption\n100,a man\n")
-    assert "model.csv and model.json are both captioner 'model'" in fails(
+    assert "model.csv and model.json are both captioner 'model'" in ends(
         3, *words, "dataset.captioners=data/A", "captioner=model"
     )
 

@@ -20,15 +20,15 @@ def test_scenes_are_retrieved_with_either_activation(ok, folder):
     assert "null" in ok(*SMALL, *SCENES, f"encoder.model={folder}", "encoder.quick_gelu=null,true")
 
 
-def test_without_a_model_what_to_name_is_told(fails):
-    assert "open_clip_config.json" in fails(5, *SMALL, *SCENES)
+def test_without_a_model_what_to_name_is_told(ends):
+    assert "open_clip_config.json" in ends(5, *SMALL, *SCENES)
 
 
-def test_weights_that_are_cut_short_are_refused(fails, folder, tmp_path):
+def test_weights_that_are_cut_short_are_refused(ends, folder, tmp_path):
     mine = changed(folder, tmp_path / "mine")
     whole = (mine / WEIGHTS).read_bytes()
     (mine / WEIGHTS).write_bytes(whole[: len(whole) // 2])
-    assert "not a file of weights, or cut short" in fails(
+    assert "not a file of weights, or cut short" in ends(
         3, *SMALL, *SCENES, f"encoder.model={mine}"
     )
 

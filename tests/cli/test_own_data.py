@@ -35,9 +35,9 @@ def test_files_named_one_by_one_are_scored(ok, words, tmp_path):
     assert {row["captioner"] for row in table(tmp_path)} == {"mine"}
 
 
-def test_e2_a_captioner_that_does_not_fit_ends_with_3(fails, words, tmp_path):
+def test_e2_a_captioner_that_does_not_fit_ends_with_3(ends, words, tmp_path):
     write_folder(tmp_path / "data", {MINE: captions()[6:]})
-    assert "6 of 60 labelled images have no caption" in fails(3, *words)
+    assert "6 of 60 labelled images have no caption" in ends(3, *words)
 
 
 def test_e2_without_strict_the_table_is_marked(ok, words, tmp_path):
@@ -74,8 +74,8 @@ def test_a_run_an_annotator_shows_what_their_disagreement_moves(ok, words, tmp_p
     assert len({row["value"] for row in table(tmp_path) if row["part"] == "model"}) == 3
 
 
-def test_an_absent_captioner_file_ends_with_5(fails, words, tmp_path):
-    assert "nowhere.json is absent" in fails(5, *words, f"captioner={tmp_path}/nowhere.json")
+def test_an_absent_captioner_file_ends_with_5(ends, words, tmp_path):
+    assert "nowhere.json is absent" in ends(5, *words, f"captioner={tmp_path}/nowhere.json")
 
 
 def test_both_sides_of_relic_are_printed(ok, tmp_path):

@@ -158,12 +158,12 @@ def test_photos_that_change_places_are_described_again_and_counted(ok, command):
 
 
 def test_a_broken_photo_is_missing_when_all_is_gathered_and_changes_no_other(
-    ok, fails, command, photos, alone
+    ok, ends, command, photos, alone
 ):
     folder = Path(shutil.copytree(photos, "broken"))
     break_some(folder)
     assert "3 have no result: " in ok(*command.line(folder))
-    printed = fails(3, *command.gather())
+    printed = ends(3, *command.gather())
     assert "3 images are missing, 0 of them not computed yet" in printed
     assert {path.name for path in Path("out").glob("*.*")} == {"missing.csv"}
     ok(*command.gather("--no-strict"))
@@ -208,8 +208,8 @@ def test_tasks_that_look_at_the_same_photos_at_once_write_what_one_writes(
     ],
     indirect=["command"],
 )
-def test_other_settings_are_another_run(ok, fails, command, photos, other, messages):
+def test_other_settings_are_another_run(ok, ends, command, photos, other, messages):
     for words in ((), other):
         ok(*command.line(photos), "--shard", "0/3", *words)
-    printed = fails(3, *command.gather())
+    printed = ends(3, *command.gather())
     assert [message in printed for message in messages] == [True] * len(messages), printed

@@ -28,5 +28,5 @@ def test_grit_looks_at_pictures_in_one_command(ok):
         (("image_masking=person_boxes",), "did you mean 'person_box'"),
     ],
 )
-def test_what_cannot_be_is_refused(fails, words, message):
-    assert message in fails(2, "metric=imagecaptioner2", "logger=csv", *words)
+def test_what_cannot_be_is_refused(ends, words, message):
+    assert message in ends(2, "metric=imagecaptioner2", "logger=csv", *words)

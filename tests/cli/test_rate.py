@@ -84,8 +84,8 @@ def stopped(tmp_path_factory) -> dict[str, Any]:
         refused.value.close()
         page = browser(address)(f"/?token={address.partition('token=')[2]}")
     printed = (folder / "rate.log").read_text()
-    ends = {"code": process.returncode, "printed": printed, "refused": refused.value.code}
-    return {"address": address, "page": page, **ends}
+    end = {"code": process.returncode, "printed": printed, "refused": refused.value.code}
+    return {"address": address, "page": page, **end}
 
 
 def test_ctrl_c_ends_with_130_and_says_where_answers_are(stopped):
@@ -141,13 +141,13 @@ ASKED = "PHOTOS --out o --question ?"
         ("--gather empty --out o", 2, "takes no photos"),
     ],
 )
-def test_bad_input_is_one_sentence(words, code, message, fails, photos):
+def test_bad_input_is_one_sentence(words, code, message, ends, photos):
     Path("empty").mkdir()
     Path("other.json").write_text(json.dumps([{"image_id": 77, "caption": "a dog"}]))
     for name, text in (("gold.csv", "1,perhaps"), ("else.csv", "777,yes")):
         Path(name).write_text(f"image_id,value\n{text}\n")
     Path("file").write_text(" \n")
-    assert message in fails(code, "rate", *words.replace("PHOTOS", str(photos)).split())
+    assert message in ends(code, "rate", *words.replace("PHOTOS", str(photos)).split())
 
 
 def test_a_port_in_use_is_named(run, photos):

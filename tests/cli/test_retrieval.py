@@ -48,9 +48,9 @@ def test_seven_groups_are_compared_in_the_same_command(ok, clip, faces, tmp_path
     assert (len(shares), sum(shares)) == (7, pytest.approx(1))
 
 
-def test_without_weights_the_command_that_fetches_them_is_told(fails, tmp_path, monkeypatch):
+def test_without_weights_the_command_that_fetches_them_is_told(ends, tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "empty"))
-    assert "models prefetch openai/clip-vit-base-patch32" in fails(
+    assert "models prefetch openai/clip-vit-base-patch32" in ends(
         5, *SMALL, "dataset=fairface", "dataset.root=anywhere"
     )
 
@@ -76,8 +76,8 @@ def test_settings_of_other_debiasings_make_no_other_run_and_a_report_shows_queri
     ("words", "message"),
     [("debias=subspaces", "did you mean 'subspace'"), ("metric.k=500", "metric.k=500: only")],
 )
-def test_what_cannot_be_is_refused(fails, clip, words, message):
-    assert message in fails(2, *SMALL, *SCENES, words, f"encoder.model={clip}")
+def test_what_cannot_be_is_refused(ends, clip, words, message):
+    assert message in ends(2, *SMALL, *SCENES, words, f"encoder.model={clip}")
 
 
 def test_a_clip_that_is_fitted_to_a_captioners_captions_is_taken(ok, tmp_path):
@@ -88,17 +88,17 @@ def test_a_clip_that_is_fitted_to_a_captioners_captions_is_taken(ok, tmp_path):
     assert "score" in rows(tmp_path)
 
 
-def test_a_fit_needs_a_new_folder(fails, tmp_path):
+def test_a_fit_needs_a_new_folder(ends, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("mine")
-    assert "already exists" in fails(5, "fit", "clip", "--out", "mine")
+    assert "already exists" in ends(5, "fit", "clip", "--out", "mine")
 
 
-def test_a_fit_needs_pictures(fails, tmp_path):
+def test_a_fit_needs_pictures(ends, tmp_path):
     (tmp_path / "labels.csv").write_text("id,gender\n1,male\n2,female\n")
     (tmp_path / "mine.json").write_text('[{"image_id": 1, "caption": "a man"}]')
     words = ("dataset=coco", "dataset.attributes=labels.csv", "captioner=mine.json")
-    printed = fails(3, "fit", "clip", *words, "dataset.strict=false", "--out", "clip")
+    printed = ends(3, "fit", "clip", *words, "dataset.strict=false", "--out", "clip")
     assert "has no pictures" in printed
 
 

@@ -103,14 +103,14 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def ask(fails, photos, server, monkeypatch) -> Callable[..., str]:
+def ask(ends, photos, server, monkeypatch) -> Callable[..., str]:
     """Caption the photos by the server; returns what was printed."""
     monkeypatch.setattr(chat_server, "FIRST_WAIT_S", 0.05)
 
     def command(*words: str, out: str = "out", code: int = 0) -> str:
         options = ("--server", server.url, "--model", str(server.model), "--out", out)
         more = ("--max-new-tokens", "12", *words)
-        return fails(code, "caption", str(photos), *options, *more)
+        return ends(code, "caption", str(photos), *options, *more)
 
     return command
 

@@ -134,16 +134,16 @@ def test_values_are_set_as_the_command_line_sets_them():
 
 
 @pytest.mark.parametrize(("words", "message"), DOOR, ids=lambda item: str(item)[:60])
-def test_a_value_of_the_wrong_kind_exits_2_before_any_work(fails, monkeypatch, words, message):
+def test_a_value_of_the_wrong_kind_exits_2_before_any_work(ends, monkeypatch, words, message):
     if READ not in words:
         monkeypatch.setattr(Dataset, "read", lambda *_: pytest.fail("data were read"))
-    assert message in fails(2, *SMALL, *words)
+    assert message in ends(2, *SMALL, *words)
 
 
-def test_a_configuration_that_doubles_with_every_line_is_refused_at_once(fails):
+def test_a_configuration_that_doubles_with_every_line_is_refused_at_once(ends):
     lines = [f"+a{n}=${{a{n + 1}}}${{a{n + 1}}}" for n in range(40)]
     started = time.monotonic()
-    assert "characters with its references resolved" in fails(2, *lines, "+a40=xx")
+    assert "characters with its references resolved" in ends(2, *lines, "+a40=xx")
     assert time.monotonic() - started < 20
 
 
@@ -175,22 +175,22 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_file_is_told_at_once(fails, tmp_path, name):
+def test_a_broken_file_is_told_at_once(ends, tmp_path, name):
     content, message = BROKEN[name]
     mine = own_choice(tmp_path, "experiment", f"# @package _global_\n{content}", name)
     started = time.monotonic()
-    assert message in fails(2, *SMALL, mine, f"experiment={name}")
+    assert message in ends(2, *SMALL, mine, f"experiment={name}")
     assert time.monotonic() - started < 20
 
 
-def test_bytes_that_are_no_text_are_told(fails, tmp_path):
+def test_bytes_that_are_no_text_are_told(ends, tmp_path):
     mine = own_choice(tmp_path, "experiment", b"seeds: \xff\xfe\n")
-    assert "not in UTF-8" in fails(2, mine, "experiment=own")
+    assert "not in UTF-8" in ends(2, mine, "experiment=own")
 
 
-def test_a_bad_variable_of_a_cluster_is_told(fails, monkeypatch):
+def test_a_bad_variable_of_a_cluster_is_told(ends, monkeypatch):
     monkeypatch.setenv("BIAS_PIPELINE_MINUTES", "an hour")
-    assert "hydra.launcher.timeout_min" in fails(2, "--cfg", "hydra", "cluster=slurm")
+    assert "hydra.launcher.timeout_min" in ends(2, "--cfg", "hydra", "cluster=slurm")
 
 
 def test_a_variable_of_a_cluster_is_a_number(monkeypatch):
@@ -237,7 +237,7 @@ OPTIONS = [
     ("words", "flag", "bounds", "value"),
     [(words, flag, bounds, item) for words, flag, bounds, values in OPTIONS for item in values],
 )
-def test_a_number_of_an_option_is_one_and_in_range(fails, words, flag, bounds, value):
-    text = fails(2, *words, f"{flag}={value}")
+def test_a_number_of_an_option_is_one_and_in_range(ends, words, flag, bounds, value):
+    text = ends(2, *words, f"{flag}={value}")
     assert f"argument {flag}: " in text
     assert f" must be {bounds}" in text
