@@ -41,7 +41,7 @@ class Command:
         return [*self.words, "--gather", "out", *words]
 
     def same(self, one: tuple[list[Any], Any], other: tuple[list[Any], Any]) -> bool:
-        return one[0] == other[0] and np.allclose(one[1], other[1], atol=self.within)
+        return one[0] == other[0] and np.allclose(one[1], other[1], rtol=0, atol=self.within)
 
 
 def embedded() -> tuple[list[Any], Any]:
