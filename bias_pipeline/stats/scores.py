@@ -46,17 +46,15 @@ class ScoreTable:
         seed_of = np.tile(np.arange(n_seeds), len(predictions))
         return cls(rows, values, seed_of, n_seeds, group_of, scoring)
 
-    def per_seed(self, weights: Float64Array | None = None) -> Float64Array:
+    def per_seed(self, weights: Float64Array) -> Float64Array:
         """The mean score of each seed's attackers.
 
         Args:
-            weights: (B, I) how often each image counts; once if left out.
+            weights: (B, I) how often each image counts.
 
         Returns:
-            (B, S), or (S,) without weights. NaN where an attacker has no image left.
+            (B, S), NaN where an attacker has no image left.
         """
-        if weights is None:
-            return self.per_seed(np.ones((1, len(self.images))))[0]
         each = np.stack([self._means(weights, *of_group) for of_group in self._by_group])
         present = np.isfinite(each)  # a resampling may lack one of the groups
         with np.errstate(invalid="ignore"):

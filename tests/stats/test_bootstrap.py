@@ -48,7 +48,7 @@ def test_value_and_deviation_are_those_of_the_seeds():
     built_predictions = predictions([0.9, 0.5, 0.7])
     per_seed = [(p[:, 0] > 0.5).mean() for _, _, p in built_predictions]
     built_table = ScoreTable.of([built_predictions], Accuracy())
-    assert built_table.per_seed() == pytest.approx(per_seed)
+    assert built_table.per_seed(np.ones((1, len(built_table.images))))[0] == pytest.approx(per_seed)
     result = one_sided([built_table])
     assert result.value == pytest.approx(np.mean(per_seed))
     assert result.seed_std == pytest.approx(np.std(per_seed, ddof=1))
