@@ -44,7 +44,7 @@ from bias_pipeline.config.overrides import (
     unused_overrides,
 )
 from bias_pipeline.config.targets import PACKAGE
-from bias_pipeline.config.yaml_files import check_yaml
+from bias_pipeline.config.yaml_files import broken, check_yaml
 from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError
 from bias_pipeline.io.paths import conf_dir, group_choices
 from bias_pipeline.io.progress import showing
@@ -297,7 +297,10 @@ def _sweep_of_experiment(options: Namespace) -> list[str]:
     if path is None:
         return []
     check_yaml(path)
-    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise UsageError(broken(path, error)) from error
     swept = content.get("sweep", {}) if isinstance(content, dict) else {}
     if not isinstance(swept, dict):
         raise UsageError(f"{path}: sweep={swept!r} must map keys to values, as in metric: lic,dbac")
