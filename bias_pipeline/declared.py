@@ -16,7 +16,7 @@ from types import UnionType
 from typing import Annotated, Any, Literal, Protocol, Self, Union, get_args, get_origin
 from typing import get_type_hints as hints_of
 
-from bias_pipeline.errors import UsageError, nearest
+from bias_pipeline.errors import UsageError, nearest_name
 
 TARGET = "_target_"  # the key under which a configuration names a class
 
@@ -180,7 +180,7 @@ def choices_text(value: object, known: Iterable[object]) -> str:
         "one of difference, ratio (did you mean 'ratio'?)"
     """
     names = [*map(str, known)]
-    near = nearest(str(value), names)
+    near = nearest_name(str(value), names)
     return f"one of {', '.join(names)}{f' (did you mean {near!r}?)' if near else ''}"
 
 

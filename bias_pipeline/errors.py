@@ -96,11 +96,11 @@ def is_out_of_memory(error: BaseException | None) -> bool:
     return False
 
 
-def nearest(name: str, known: Sequence[str]) -> str:
+def nearest_name(name: str, known: Sequence[str]) -> str:
     """The known name that is most like another one; empty if none is like it.
 
     Example:
-        >>> nearest("sta", ["sat", "oscar"]), nearest("x", ["sat"])
+        >>> nearest_name("sta", ["sat", "oscar"]), nearest_name("x", ["sat"])
         ('sat', '')
     """
     return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.5)), "")
@@ -121,6 +121,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
         "did you mean 'sat'? Known: oscar, sat."
     """
     names = sorted(known)
-    near = nearest(name, names)
+    near = nearest_name(name, names)
     hint = f"did you mean {near!r}? " if near else ""
     return f"{hint}Known: {', '.join(names) or 'none'}."

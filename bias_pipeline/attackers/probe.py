@@ -98,6 +98,10 @@ class Probe(Configurable, ABC):
         Args:
             data: captions and labels.
             sets: see :meth:`fit_predict`.
+
+        Returns:
+            The predictions of each set, as if its attackers were trained alone. The captions that
+            an encoder embedded are counted with the first set.
         """
         groups = np.zeros(len(data.labels), np.int64) if data.multi_label else data.labels
         rows = data.captions.image_rows
@@ -147,7 +151,7 @@ class Probe(Configurable, ABC):
         for (key, _), result in zip(missing, fitted, strict=True):
             self._store(key, result)
             fresh[key] = result
-        answers = []
+        answers: list[tuple[list[ProbeResult], Training]] = []
         for of_set, jobs in zip(keys, sets, strict=True):
             whole = [one for key in of_set if (one := fresh.get(key) or results[key]) is not None]
             trained = [fresh[key] for key in of_set if key in fresh]
@@ -155,7 +159,7 @@ class Probe(Configurable, ABC):
             account = replace(
                 _account(trained), cached=len(jobs) - len(trained), curves=list(chain(*curves))
             )
-            answers.append((whole, _with_embedding(account, took)))
+            answers.append((whole, account if answers else _with_embedding(account, took)))
         return answers
 
     def _stored(self, key: str) -> ProbeResult | None:

@@ -292,9 +292,9 @@ def _sweep_of_experiment(options: Namespace) -> list[str]:
     """
     named = dict(word.lstrip("+").partition("=")[::2] for word in options.overrides)
     folders = [conf_dir(), *further_folders(options.config_dir)]
-    files = [folder / "experiment" / f"{named.get('experiment')}.yaml" for folder in folders]
+    files = [folder / "experiment" / f"{named.get('experiment', '')}.yaml" for folder in folders]
     path = next(filter(Path.is_file, files), None)
-    if path is None:
+    if path is None:  # no experiment, several, or one that composing will refuse
         return []
     check_yaml(path)
     try:

@@ -10,7 +10,7 @@ from bias_pipeline.attackers import logistic
 from bias_pipeline.attackers.logistic import ConvexProbe, decide, fit
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
-from bias_pipeline.corpus.split import Split
+from bias_pipeline.corpus.split import Split, with_fewer_images
 from bias_pipeline.corpus.split_rules import HoldOut
 from bias_pipeline.encoders.ngram import Ngram, NgramItems
 from tests.corpora import leaky_corpus
@@ -124,6 +124,17 @@ def test_predictions_come_from_the_cache_as_they_were(tmp_path):
     again = probe.fit_predict(labelled(), splits((0, 12, 456)))
     assert probe.trained == 3
     np.testing.assert_array_equal(fresh.probs[0], again.probs[0])
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_sets_of_splits_are_predicted_as_if_each_were_alone(number):
+    whole = splits((0, 12))
+    sets = [whole, with_fewer_images(whole, 0.5)]
+    together = ConvexProbe(Ngram()).fit_predict_each(labelled(), sets)[number]
+    alone = ConvexProbe(Ngram()).fit_predict(labelled(), sets[number])
+    assert together.seeds == alone.seeds
+    assert np.array_equal(np.concatenate(together.probs), np.concatenate(alone.probs))
+    assert together.training == alone.training
 
 
 def test_e19_a_changed_setting_is_not_served_from_the_cache(tmp_path):

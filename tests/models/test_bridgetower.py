@@ -13,6 +13,7 @@ transformers = pytest.importorskip("transformers")
 from PIL import Image  # noqa: E402
 
 from bias_pipeline.commands.main import main  # noqa: E402
+from bias_pipeline.config import compose  # noqa: E402
 from bias_pipeline.encoders.picture_text import Clip  # noqa: E402
 from bias_pipeline.errors import DataError, UsageError  # noqa: E402
 from bias_pipeline.inference.dual_encoders import (  # noqa: E402
@@ -118,6 +119,17 @@ def test_photos_are_cut_to_squares(our_model, size):
 
 def test_it_judges(folder):
     assert Clip(COCO, model=str(folder)).judges
+
+
+def test_it_retrieves_and_orders_again(folder):
+    words = ("metric=retrieval_fairness", "dataset.n_images=60", "metric.k=5", "seeds=1")
+    small = ("metric.concepts=[zoo,wine]", "metric.recall=[1]", "stats.resamples=20")
+    cell = compose.cell([*words, *small, f"encoder.model={folder}", "encoder.cache=null",
+                         "metric.rerank=10"])  # fmt: skip
+    metric, corpus = cell.build("metric"), cell.corpus()
+    metric.require()
+    score = metric.compute(corpus, splits=metric.draw_splits(corpus, (0,)))
+    assert 0 <= score.parts["score"].estimate.value <= 1
 
 
 def test_models_show_tells_what_takes_it(folder, capsys):

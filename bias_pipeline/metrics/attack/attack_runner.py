@@ -121,7 +121,7 @@ class AttackRunner:
         self.trained: list[Predictions] = []
         self.notes: list[str] = []
         self.wordless_share: dict[str, float] = {}
-        self._done: dict[tuple[str, bytes], list[list[Predictions]]] = {}
+        self._done: dict[tuple[str, bytes, tuple[float, ...]], list[list[Predictions]]] = {}
         self._verbatim: dict[PartName, list[float]] = {}
 
     def on(
@@ -131,14 +131,15 @@ class AttackRunner:
 
         Args:
             part: a side, as it is or ``paired``; names the predictions.
-            images: the part's images; a set that was attacked before is not attacked again.
+            images: the part's images; a set that was attacked before, with the same
+                shares, is not attacked again.
             shares: see :meth:`attack`.
 
         Returns:
             Those of all attackers, then of those of each share; in each, one item a caption
             position.
         """
-        key = (part.side, images.tobytes())
+        key = (part.side, images.tobytes(), tuple(shares))
         if key not in self._done:
             tables = self._labelled(part, images)
             by_table = [self.attack(table, shares) for table in tables]

@@ -24,7 +24,7 @@ from bias_pipeline.metrics.base import (
     Score,
 )
 from bias_pipeline.metrics.corpus_view import CorpusView
-from bias_pipeline.metrics.counting.base import choice
+from bias_pipeline.metrics.counting.base import check_excluded
 from bias_pipeline.metrics.functional import dbac
 from bias_pipeline.metrics.references import NAIR_2025
 from bias_pipeline.metrics.value_names import DIRECTIONS, PartName
@@ -123,8 +123,7 @@ class DBAC(Metric):
         Raises:
             UsageError: if an excluded task is unknown, or nothing is left to train on.
         """
-        for name in self.exclude_tasks:
-            choice("exclude_tasks", name, self.task.tasks)
+        check_excluded(self.exclude_tasks, self.task)
         self.split.check_trains()
 
     @property

@@ -41,7 +41,7 @@ from bias_pipeline.metrics.base import (
     Score,
 )
 from bias_pipeline.metrics.corpus_view import CorpusView
-from bias_pipeline.metrics.counting.base import choice, indicators, least_share
+from bias_pipeline.metrics.counting.base import check_excluded, indicators, least_share
 from bias_pipeline.metrics.functional.attack import normalised
 from bias_pipeline.metrics.functional.dpa import EQUALISE, Equalise
 from bias_pipeline.metrics.references import TOKAS_2024
@@ -190,8 +190,7 @@ class DPA(Metric):
         Raises:
             UsageError: if an excluded task is unknown, or nothing is left to train on.
         """
-        for name in self.exclude_tasks:
-            choice("exclude_tasks", name, self.task.tasks)
+        check_excluded(self.exclude_tasks, self.task)
         self.split.check_trains()
 
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:

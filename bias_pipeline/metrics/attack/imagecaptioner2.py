@@ -87,7 +87,7 @@ class ImageCaptioner2(CaptionAttack):
     )
 
     image_masking: ImageMasking  # what is masked in pictures
-    positions: Count = 1
+    positions: Count = 1  # see `CaptionAttack`; the paper does not say how many
     renormalise_answers: bool = True  # whether the answers share all of the probability
     # Which epoch of an attacker is used: the `last`, or the `best` by validation loss; the paper
     # does not say

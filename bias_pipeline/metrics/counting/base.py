@@ -224,23 +224,31 @@ class TaskMetric(CountingMetric):
         Raises:
             UsageError: if an excluded one is unknown.
         """
-        for name in self.exclude_tasks:
-            choice("exclude_tasks", name, self.task.tasks)
+        check_excluded(self.exclude_tasks, self.task)
 
     def see(self, corpus: Corpus) -> CorpusView:
         """The groups and tasks that the metric reads."""
         return CorpusView(corpus, self.attribute, self.words, self.task, self.exclude_tasks)
 
 
-def choice(key: str, value: str, known: Sequence[str] | Mapping[str, object]) -> str:
-    """A named choice.
+def check_known(key: str, value: str, known: Sequence[str] | Mapping[str, object]) -> None:
+    """Refuse a name that is none of the known ones.
 
     Raises:
-        UsageError: if it is none of the known ones.
+        UsageError: naming it, and the nearest known one.
     """
     if value not in known:
         raise UsageError(f"metric.{key}: {value!r} is unknown; {did_you_mean(value, known)}")
-    return value
+
+
+def check_excluded(names: Sequence[str], task: TaskVocabulary) -> None:
+    """Refuse to leave out a task that the vocabulary does not have.
+
+    Raises:
+        UsageError: naming it, and the nearest known one.
+    """
+    for name in names:
+        check_known("exclude_tasks", name, task.tasks)
 
 
 def least_share(min_support: float, n_images: int) -> float:

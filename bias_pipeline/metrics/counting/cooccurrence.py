@@ -19,7 +19,7 @@ from bias_pipeline.metrics.counting.base import (
     Sums,
     TaskMetric,
     ValueBasis,
-    choice,
+    check_known,
     least_share,
 )
 from bias_pipeline.metrics.counting.sides import (
@@ -123,7 +123,7 @@ class Cooccurrence(TaskMetric):
         """
         super().__post_init__()
         if self.numerator is not None:
-            choice("numerator", self.numerator, self.attribute.groups)
+            check_known("numerator", self.numerator, self.attribute.groups)
 
     def rests_on_names(self, part: PartName) -> bool:
         """All, unless groups are labelled."""

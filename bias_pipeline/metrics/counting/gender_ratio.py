@@ -12,7 +12,13 @@ from bias_pipeline.array_types import Float64Array
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView, group_task_cells
-from bias_pipeline.metrics.counting.base import CountingMetric, CountSpec, Sums, ValueBasis, choice
+from bias_pipeline.metrics.counting.base import (
+    CountingMetric,
+    CountSpec,
+    Sums,
+    ValueBasis,
+    check_known,
+)
 from bias_pipeline.metrics.counting.sides import one_hot
 from bias_pipeline.metrics.functional.groups import gender_ratio
 from bias_pipeline.metrics.references import BAKR_2023, HENDRICKS_2018
@@ -71,7 +77,7 @@ class GenderRatio(CountingMetric):
             UsageError: if it is unknown.
         """
         if self.numerator is not None:
-            choice("numerator", self.numerator, self.attribute.groups)
+            check_known("numerator", self.numerator, self.attribute.groups)
 
     def rests_on_names(self, part: PartName) -> bool:
         """All but the ratio of the labels."""

@@ -24,7 +24,7 @@ from bias_pipeline.metrics.counting.base import (
     Lines,
     Sums,
     ValueBasis,
-    choice,
+    check_excluded,
     least_share,
 )
 from bias_pipeline.metrics.counting.sides import CaptionSides, mean_of
@@ -189,8 +189,7 @@ class GenderScore(CountingMetric):
         Raises:
             UsageError: if a task is unknown, or a source cannot be used.
         """
-        for name in self.exclude_tasks:
-            choice("exclude_tasks", name, self.task.tasks)
+        check_excluded(self.exclude_tasks, self.task)
         excluded = [word for name in self.exclude_tasks for word in (name, *self.task.tasks[name])]
         of_groups = [word for words in self.attribute.words.values() for word in words]
         self.visual_context = VisualContext(

@@ -183,7 +183,7 @@ class RetrievalFairness(Metric):
                 "metric=retrieval_fairness needs an encoder of pictures and texts; choose "
                 "encoder=clip or encoder=fiber"
             )
-        self.embedders = self.encoder
+        self.embedders = self.encoder  # the encoder, known to be one of pictures and texts
         names = self.concepts
         if self.template is not None:
             check_template(self.template)
