@@ -156,6 +156,28 @@ def override_values(override: str) -> list[str]:
     return [str(OverridesParser.create().parse_override(one).value()) for one in single]
 
 
+def check_folders(overrides: Sequence[str]) -> None:
+    """Refuse a sweep over folders, such as a folder's name with a comma.
+
+    Raises:
+        UsageError: with the name in quotes.
+
+    Example:
+        >>> check_folders(["paths.outputs=a,b"])
+        Traceback (most recent call last):
+        ...
+        bias_pipeline.errors.UsageError: paths.outputs=a,b names two folders or more, and a \
+command has one; a name with a comma needs quotes within quotes: 'paths.outputs="a,b"'
+    """
+    for override in overrides:
+        key, _, value = override.partition("=")
+        if key.startswith("paths.") and sweeps(override):
+            raise UsageError(
+                f"{override} names two folders or more, and a command has one; "
+                f"a name with a comma needs quotes within quotes: '{key}=\"{value}\"'"
+            )
+
+
 def check_size(overrides: Sequence[str]) -> None:
     """Refuse a sweep of too many jobs.
 

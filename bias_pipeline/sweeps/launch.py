@@ -30,6 +30,7 @@ from bias_pipeline.config.compose import (
 from bias_pipeline.config.hydra_composer import Loader, composition_message, further_folders
 from bias_pipeline.config.overrides import (
     ALL_METRICS,
+    check_folders,
     check_names,
     check_size,
     choices_in,
@@ -46,7 +47,7 @@ from bias_pipeline.config.overrides import (
 from bias_pipeline.config.targets import PACKAGE
 from bias_pipeline.config.yaml_files import broken, check_yaml
 from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError
-from bias_pipeline.io.paths import conf_dir, group_choices
+from bias_pipeline.io.paths import choices_of, conf_dir, group_choices
 from bias_pipeline.io.progress import showing
 from bias_pipeline.io.terminal import print_out, redact_files, warn
 from bias_pipeline.results.settings import ANNOTATOR
@@ -190,6 +191,7 @@ def parse_sweep(words: Sequence[str]) -> SweepRequest:
     options = options_of(words)
     check_names(options)
     overrides = expand(options)
+    check_folders(overrides)
     check_size(overrides)
     loader = composer(options)
     config = loader.job(representative_overrides(overrides))
@@ -272,7 +274,7 @@ def expand(options: Namespace) -> list[str]:
     overrides = [*options.overrides, *_sweep_of_experiment(options)]
     for number, override in enumerate(overrides):
         if override == ALL_METRICS:
-            overrides[number] = "metric=" + ",".join(group_choices("metric"))
+            overrides[number] = "metric=" + ",".join(_all_metrics(options))
     if ALL_ANNOTATORS in overrides:
         rest = [override for override in overrides if override != ALL_ANNOTATORS]
         swept = ",".join(quoted(name) for name in _all_annotators(rest, options))
@@ -282,6 +284,13 @@ def expand(options: Namespace) -> list[str]:
         swept = ",".join(_all_captioners(rest, options))
         overrides[overrides.index(ALL_CAPTIONERS)] = f"captioner={swept}"
     return overrides
+
+
+def _all_metrics(options: Namespace) -> list[str]:
+    """The names of all metrics, those of ``--config-dir`` too."""
+    folders = further_folders(options.config_dir)
+    further = [name for folder in folders for name in choices_of(folder / "metric")]
+    return sorted({*group_choices("metric"), *further})
 
 
 def _sweep_of_experiment(options: Namespace) -> list[str]:

@@ -18,7 +18,7 @@ import yaml
 import bias_pipeline as bp
 from bias_pipeline.config import overrides, targets
 from bias_pipeline.config.targets import is_allowed
-from bias_pipeline.io.paths import VARIABLE
+from bias_pipeline.io.paths import VARIABLE, conf_file
 from bias_pipeline.metrics import catalogue
 from bias_pipeline.sweeps import launch
 from tests.cli.commands import results, rows
@@ -89,6 +89,15 @@ def test_all_metrics_are_those_of_ones_own_too(monkeypatch):
     monkeypatch.setenv(VARIABLE, "mine")
     (word,) = launch.expand(overrides.options_of(["metric=all"]))
     assert "silence" in word.partition("=")[2].split(",")
+
+
+def test_all_metrics_are_those_of_a_folder_too(tmp_path):
+    path = tmp_path / "metric" / "misnaming.yaml"
+    path.parent.mkdir()
+    path.write_text(conf_file("metric", "gender_error").read_text())
+    words = ["metric=all", "--config-dir", str(tmp_path)]
+    (word,) = launch.expand(overrides.options_of(words))
+    assert "misnaming" in word.partition("=")[2].split(",")
 
 
 @pytest.mark.slow  # several processes

@@ -13,6 +13,7 @@ from tests.cli.commands import COUNTING, fork, results
 
 KILLS = 20
 AT_ONCE = 2
+MOST_SWEEPS = 200  # of one chain; ten kills take some fifteen
 CELLS = (
     "metric=lic,gender_error",
     "dataset.n_images=200",
@@ -49,7 +50,7 @@ def kill_often(folder: Path, n_kills: int, whole_run: float) -> list[Path]:
     generator = random.Random(folder.name)
     finished: list[Path] = []
     resumed = False
-    while True:
+    for _ in range(MOST_SWEEPS):
         sweep = folder.with_name(f"{folder.name}-{len(finished)}")
         seconds = generator.uniform(0.3, 1.0) * whole_run if n_kills else 120
         started = time.monotonic()
@@ -65,6 +66,16 @@ def kill_often(folder: Path, n_kills: int, whole_run: float) -> list[Path]:
         n_kills -= 1
         for path in results(sweep):  # whole, or not there
             assert json.loads(path.read_text(encoding="utf-8"))["rows"]
+    return pytest.fail(
+        f"after {MOST_SWEEPS} sweeps {n_kills} kills are left: sweeps end before they are killed, "
+        f"{len(finished)} so far; the last took {time.monotonic() - started:.1f} s"
+    )
+
+
+def test_sweeps_too_fast_to_be_killed_end_the_test_with_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr(f"{__name__}.killed", lambda *_: False)
+    with pytest.raises(pytest.fail.Exception, match="after 200 sweeps 3 kills are left"):
+        kill_often(tmp_path / "chain", 3, 1.0)
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ from tests.cli.commands import SMALL
         ("--metric=lic", "settings are written without dashes, as metric=lic"),
         ("--metric lic", "settings are written without dashes, as metric=..."),
         ("metric=all,lic", "all must be the only value, as metric=all"),
+        ("paths.outputs=a,b", "needs quotes within quotes: 'paths.outputs=\"a,b\"'"),
         (
             "dataset.n_images=200 attribute=ethnicity",
             "scenes has labels of age, emotion, gender, race",
