@@ -189,4 +189,6 @@ def _ranked(values: Float64Array, direction: str, neutral: float) -> Float64Arra
 def higher_is_better(result: Result) -> bool:
     """Whether a metric measures how good captions are, not how fair."""
     reading = result.manifest.get("metric", {})
-    return isinstance(reading, Mapping) and str(reading.get("direction", "")).startswith("higher")
+    return isinstance(reading, Mapping) and str(reading.get("direction", "")).startswith(
+        "higher is better"
+    )

@@ -91,7 +91,7 @@ def fronts(results: Sequence[Result], draws: Stored | None = None) -> list[Front
         draws: run id to the headlines under resampling, if they are stored.
 
     Returns:
-        Empty without a metric of quality (one whose direction begins with "higher").
+        Empty without a metric of quality (one whose direction begins with "higher is better").
     """
     groups = alike(results)
     good = [group for group in groups if higher_is_better(group[0])]

@@ -341,10 +341,19 @@ def check_file(path: Path, key: str | None = None) -> Path:
         key: that names it in the configuration; None if it was given as an argument.
 
     Raises:
-        ResourceError: naming the file, the nearest one in its folder and the key.
+        ResourceError: naming the file, the nearest one in its folder and the key; of a folder
+            the files in it.
     """
     if path.is_file() or is_saved(path):
         return path
+    if path.is_dir():
+        inside = ", ".join(_files_beside(path / "file")[:_FILES]) or "no file"
+        raise ResourceError(f"{path} is a folder, which holds {inside}; name one file")
+    if path.exists() or str(path) == "-":
+        raise ResourceError(
+            f"{path} is no file on disk, and files are read more than once; save what comes "
+            "through it as a file, and name that"
+        )
     beside = _files_beside(path)
     near = get_close_matches(path.name, beside, n=1)
     hint = f"did you mean {str(path.with_name(near[0]))!r}? " if near else ""

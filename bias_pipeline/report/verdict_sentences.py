@@ -312,7 +312,9 @@ def _answered(verdict: Verdict, question: str) -> str:
         clauses.append(alone)
     if any(reading.matched for reading in decided):
         clauses.append("It is compared with people who use each word as often as it does")
-    clauses += _unanswered(verdict, question, by.get("unknown", ()))
+    # Where no image is unsure nobody can assume a group; all else the data may have forbidden.
+    unasked = by.get("", []) if question != "assuming" else []
+    clauses += _unanswered(verdict, question, [*by.get("unknown", []), *unasked])
     wrong = [f"This is wrong if {WRONG_IF[question]}"] if "more" in by else []
     return " ".join([QUESTIONS[question], *(f"{text}." for text in [*clauses, *wrong])])
 

@@ -193,6 +193,8 @@ def _check_labelled(
         )
     for name, fault in faults.items():
         warn(f"{name} is not audited: {fault}")
+    for sizes in small:
+        warn(f"not audited, fewer than two groups of {SMALLEST_GROUP} images: {sizes}")
     absent = [name for name in refused if name not in faults]
     if absent:
         warn(f"not audited, no labels found: {', '.join(absent)} (--label-column names a column)")

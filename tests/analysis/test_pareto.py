@@ -66,10 +66,17 @@ def test_the_best_stands_first():
     assert [place.bias.captioner for place in places] == ["b", "c", "a"]
 
 
+FAIRNESS = {"direction": "higher is fairer", "neutral": {"score": 1.0}}
+
+
 @pytest.mark.parametrize(
     "results",
-    [cells({"a": (0, 0.1)}), cells({"a": (0, 0.1), "b": (0, 0.2)})[1::2]],
-    ids=["of one captioner", "without quality"],
+    [
+        cells({"a": (0, 0.1)}),
+        cells({"a": (0, 0.1), "b": (0, 0.2)})[1::2],
+        cells({"a": (0, 0.9), "b": (0, 0.8)}, FAIRNESS)[1::2],
+    ],
+    ids=["of one captioner", "without quality", "a high score is fair, not good"],
 )
 def test_there_is_no_front(results):
     assert fronts(results) == []

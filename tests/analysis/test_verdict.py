@@ -147,6 +147,22 @@ def test_a_verdict_is_told_in_sentences(result, message):
     assert message in "\n".join(sentences(verdict([result])))
 
 
+SILENT = {"attribute": "race", "question": "mentions"}  # of a question that is not judged
+
+
+@pytest.mark.parametrize("question", ["leakage", "misgendering", "tasks"])
+def test_an_attribute_that_data_refuse_has_no_answer(question):
+    results = [cell({"score": 0.3}, question=question), cell({"score": 0.3}, None, **SILENT)]
+    (line,) = (text for text in sentences(verdict(results)) if "Yes, beyond chance" in text)
+    assert "There is no answer on race." in line
+
+
+def test_where_nobody_is_unsure_nothing_is_assumed():
+    values = {"score": 0.3, "model": 0.7, "human": 0.4}
+    results = [cell(values, ASSUMED, "assuming"), cell({"score": 0.3}, None, **SILENT)]
+    assert "race" not in sentences(verdict(results))[0]
+
+
 @pytest.mark.parametrize(("increase", "message"), [(0.3, "more"), (0.0, "none"), (-0.3, "none")])
 def test_what_people_assume_too_is_no_finding(increase, message):
     values = {"score": increase, "model": 0.4 + increase, "human": 0.4}

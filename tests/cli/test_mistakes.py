@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
@@ -195,6 +196,16 @@ def test_audit_reads_labels_by_its_options(run, scenes, words, code, message):
     labels = ("--attributes", str(scenes / "labels.csv"), "--minutes", "0.01")
     ended, text = run("audit", str(scenes / "captioners" / "faithful.json"), *labels, *words)
     assert (code in (None, ended), message in text) == (True, True), text
+
+
+@pytest.mark.usefixtures("unrun")
+def test_an_attribute_of_one_group_is_not_passed_over_in_silence(run, scenes):
+    table = pd.read_csv(scenes / "labels.csv").assign(sex="Male", bb_skin=["Light", "Dark"] * 150)
+    table.to_csv(scenes / "men.csv", index=False)
+    words = ("--attributes", str(scenes / "men.csv"), "--minutes", "0.01", "--label-column", "sex")
+    text = run("audit", str(scenes / "captioners" / "faithful.json"), *words)[1]
+    message = "not audited, fewer than two groups of 10 images: gender: 300 male, 0 female"
+    assert message in text
 
 
 def test_a_choice_that_no_metric_uses_is_told(ok):
