@@ -180,7 +180,7 @@ class Loader(ConfigLoaderImpl):
     def _merged(self, config_name: str | None, choices: list[str], run_mode: RunMode) -> DictConfig:
         """The configuration of choices without values; made again if one of its files changed."""
         repository = self.repository
-        key = (str(self.config_search_path), Path.cwd(), config_name, *choices, run_mode)
+        key = (str(self.config_search_path), config_name, *choices, run_mode)
         snapshot, versions = _MERGED.pop(key, (None, {}))
         if snapshot is None or any(repository.version(name) != versions[name] for name in versions):
             repository.versions.clear()
@@ -189,7 +189,9 @@ class Loader(ConfigLoaderImpl):
         _MERGED[key] = snapshot, versions
         while len(_MERGED) > KEPT:
             _MERGED.pop(next(iter(_MERGED)))
-        return snapshot.copy()
+        config = snapshot.copy()
+        config.hydra.runtime.cwd = str(Path.cwd())
+        return config
 
     def _process_config_searchpath(
         self,

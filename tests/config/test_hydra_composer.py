@@ -104,6 +104,13 @@ def test_no_file_of_ours_is_read_by_a_second_loader(read):
     assert read == []
 
 
+def test_files_merged_in_another_folder_are_not_merged_again(tmp_path, monkeypatch, read):
+    loader_of().job(JOB)
+    read.clear()
+    monkeypatch.chdir(tmp_path)
+    assert (loader_of().job(JOB).hydra.runtime.cwd, read) == (str(tmp_path), [])
+
+
 def test_a_file_that_changed_is_read_again(tmp_path):
     path = tmp_path / "experiment" / "own.yaml"
     path.parent.mkdir()
