@@ -54,9 +54,9 @@ def score(
 
     Args:
         metric: its name, as in ``python -m bias_pipeline metrics``.
-        captions: the captioner's captions: image id to caption, a list aligned with the others, a
-            DataFrame with columns ``id`` and ``caption``, or a file.
-        labels: image id to label, a list, attribute to a list, a DataFrame with a column an
+        captions: the captioner's captions: image id to caption (a Series, too), a list aligned with
+            the others, a DataFrame with columns ``id`` and ``caption``, or a file.
+        labels: image id to label, a list, attribute to either, a DataFrame with a column an
             attribute, or a file.
         human: people's captions: image id to captions, lists, a DataFrame with a line a caption,
             or a file.

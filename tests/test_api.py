@@ -163,6 +163,21 @@ FORMS = {
         pd.DataFrame({"gender": LABELS}, index=IDS),
         pd.DataFrame({"caption": HUMAN}, index=IDS).explode("caption"),
     ),
+    "series in different orders": (
+        pd.Series(CAPTIONS, index=IDS),
+        pd.Series(LABELS, index=IDS)[::-1],
+        pd.Series(HUMAN, index=IDS),
+    ),
+    "an attribute's labels by image": (
+        dict(zip(IDS, CAPTIONS, strict=True)),
+        {"gender": dict(zip(IDS, LABELS, strict=True))},
+        dict(zip(IDS, HUMAN, strict=True)),
+    ),
+    "an attribute's series": (
+        dict(zip(IDS, CAPTIONS, strict=True)),
+        {"gender": pd.Series(LABELS, index=IDS)[::-1]},
+        dict(zip(IDS, HUMAN, strict=True)),
+    ),
 }
 
 
@@ -225,6 +240,11 @@ GIVE = "captions: give a mapping of image ids, a list, a DataFrame or a file, no
 def test_what_is_no_captions_or_labels_is_refused(captions, labels, message):
     with pytest.raises((UsageError, DataError), match=message):
         bp.score("gender_error", captions, labels)
+
+
+def test_a_list_of_metrics_is_refused_with_what_to_do():
+    with pytest.raises(UsageError, match="name one metric, and call once for each"):
+        bp.score(["lic", "gender_error"], CAPTIONS, LABELS)
 
 
 def test_captions_are_not_compared_with_results():

@@ -61,6 +61,8 @@ def _choices(settings: Mapping[str, object]) -> dict[str, Any]:
         known = group_choices(key)
         if key == "attribute" and isinstance(value, list | tuple):
             chosen |= _both(value)
+        elif known and isinstance(value, list | tuple):
+            raise UsageError(f"{key}={list(value)}: name one {key}, and call once for each")
         elif known and isinstance(value, str):
             if value not in known:
                 raise UsageError(f"{key}={value!r} is unknown; {did_you_mean(value, known)}")

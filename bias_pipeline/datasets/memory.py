@@ -1,7 +1,8 @@
 """Writes data in memory to the files that the commands read.
 
-The keys of a mapping are image ids. Lists are aligned: positions are the ids. A table has a column
-of ids, ``image_id`` or ``id``, else its index is used. A path is used as it is.
+The keys of a mapping are image ids, and so is the index of a pandas Series. Lists are aligned:
+positions are the ids. A table has a column of ids, ``image_id`` or ``id``, else its index is used. A
+path is used as it is.
 """
 
 from __future__ import annotations
@@ -15,20 +16,22 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 import numpy as np
 
 from bias_pipeline.errors import UsageError
-from bias_pipeline.io.paths import safe_name
+from bias_pipeline.io.paths import group_choices, safe_name
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 
     File: TypeAlias = str | Path | DataFrame
     Captions: TypeAlias = (
-        Mapping[Any, str | Sequence[str]] | Sequence[str] | Sequence[Sequence[str]] | File
+        Mapping[Any, str | Sequence[str]] | Sequence[str] | Sequence[Sequence[str]] | Series | File
     )
     Labels: TypeAlias = (
         Mapping[Any, str]
         | Mapping[Any, Mapping[str, str]]
+        | Mapping[str, Mapping[Any, str]]
         | Mapping[str, Sequence[str]]
         | Sequence[str]
+        | Series
         | File
     )
     Objects: TypeAlias = Mapping[Any, Iterable[str]] | Sequence[Iterable[str]] | File
@@ -70,8 +73,8 @@ def label_file(labels: Labels, folder: Path, attribute: str) -> Path:
     """The file of labels.
 
     Args:
-        labels: image id to a label, or to a label an attribute; or a list; or attribute to a list;
-            or a table with a column an attribute; or a file.
+        labels: image id to a label, or to a label an attribute; or a list; or attribute to a list,
+            or to image id to a label; or a table with a column an attribute; or a file.
         folder: to write to.
         attribute: what labels without a name are of.
 
@@ -104,7 +107,7 @@ def _file(
 
 def _pairs(data: object, name: str) -> Iterator[tuple[object, object]]:
     """Pairs of an id and its data."""
-    if isinstance(data, Mapping):
+    if isinstance(data, Mapping) or _is_series(data):
         yield from data.items()
     elif isinstance(data, Iterable) and not isinstance(data, bytes):
         yield from enumerate(data)
@@ -133,9 +136,24 @@ def _label_rows(key: object, label: object, attribute: str) -> Iterator[Row]:
 
 
 def _by_image(labels: Labels) -> object:
-    """Lists of attributes as a list of images; other labels as they are."""
+    """Lists of attributes as a list of images, mappings of attributes as one of images.
+
+    Other labels stay as they are. An attribute is known by its name.
+
+    Example:
+        >>> _by_image({"gender": {7: "male"}, "race": {7: "dark", 8: "light"}})
+        {7: {'gender': 'male', 'race': 'dark'}, 8: {'gender': None, 'race': 'light'}}
+    """
     if not isinstance(labels, Mapping) or not labels:
         return labels
+    if set(labels) <= set(group_choices("attribute")) and all(
+        isinstance(one, Mapping) or _is_series(one) for one in labels.values()
+    ):
+        tables = {name: dict(_pairs(one, name)) for name, one in labels.items()}
+        images = dict.fromkeys(image for table in tables.values() for image in table)
+        return {
+            image: {name: table.get(image) for name, table in tables.items()} for image in images
+        }
     columns = {
         name: list(values)
         for name, values in labels.items()
@@ -151,6 +169,11 @@ def _by_image(labels: Labels) -> object:
 
 def _is_absent(value: object) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _is_series(data: object) -> TypeGuard[Series]:
+    """Whether it is a column of a pandas table, with its ids."""
+    return hasattr(data, "to_frame") and hasattr(data, "items")
 
 
 def _is_frame(data: object) -> TypeGuard[DataFrame]:
