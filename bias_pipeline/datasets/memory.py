@@ -1,8 +1,8 @@
 """Writes data in memory to the files that the commands read.
 
 The keys of a mapping are image ids, and so is the index of a pandas Series. Lists are aligned:
-positions are the ids. A table has a column of ids, ``image_id`` or ``id``, else its index is used. A
-path is used as it is.
+positions are the ids. A table has a column of ids, ``image_id`` or ``id``, else its index is used.
+A path is used as it is.
 """
 
 from __future__ import annotations
