@@ -53,6 +53,7 @@ _BLOCK = 1 << 20  # running words rewritten at once: bounds the memory of their 
 _MARKUP = re.compile(r"<[^<>\s]*>")
 # What files contain where a caption is missing, without punctuation ("N/A", "#n/a", "None.").
 _MISSING = frozenset({"nan", "none", "null", "nil", "na", "undefined"})
+_TOO_LONG = re.compile(r"(?:[\W_]*[^\W_]){10}")  # more letters and digits than any of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -333,6 +334,8 @@ def is_blank(text: str) -> bool:
         (False, False)
     """
     plain = _MARKUP.sub(" ", text) if "<" in text else text
+    if _TOO_LONG.match(plain):
+        return False
     if not any(map(str.isalnum, plain)):
         return True
     return len(text) < 80 and "".join(filter(str.isalnum, plain)).casefold() in _MISSING

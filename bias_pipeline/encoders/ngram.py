@@ -87,7 +87,8 @@ class NgramItems(Items):
     def shared(self, trains: Sequence[IntArray]) -> SharedFeatures:
         """See the base; a repeated caption is one item."""
         known = np.stack([self._known(train) for train in trains], axis=1)
-        used = np.flatnonzero(known.any(axis=1))
+        # The columns do not depend on who is trained together, so nor do an attacker's digits.
+        used = np.flatnonzero(np.bincount(self.grams, minlength=self.n_grams) >= self.min_count)
         _, first, rows = np.unique(self.texts, return_index=True, return_inverse=True)
         return SharedFeatures(NgramInputs(self, used).matrix(first), rows, known[used])
 

@@ -152,14 +152,15 @@ def fits(
     encoder = _ngrams(probe)
     items = encoder.read(data)
     shared = items.shared([train])
-    sums = _Told(shared.matrix[shared.rows[test]], data, test)
+    features = shared.matrix[:, shared.known[:, 0]]
+    sums = _Told(features[shared.rows[test]], data, test)
     of_captions = drawn[:, data.captions.image_rows]
 
     def weights_of(counts: Float64Array, near: Float64Array | None = None) -> Float64Array:
         """(F + 1, S, 1, K) for captions that count (N, S) times."""
         truths = counts[:, :, None, None] * outputs_of(data)[train][:, None]
         counts, truths = (shared.tally(each, train) for each in (counts, truths))
-        return probe.fit(shared.matrix, counts, truths, near=near)
+        return probe.fit(features, counts, truths, near=near)
 
     whole = weights_of(np.ones((len(train), 1)))
     weights = weights_of(of_captions[:, train].T, whole)[:, :, 0]  # (F + 1, B, K)

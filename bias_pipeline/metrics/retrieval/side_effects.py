@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bias_pipeline.array_types import BoolArray, Float32Array, Float64Array, IntArray
-from bias_pipeline.attackers.logistic import decide, fit
+from bias_pipeline.attackers.newton import decide, fit
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus, Grouping

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, sparse
 
-from bias_pipeline.attackers.logistic import decide, fit
+from bias_pipeline.attackers.newton import decide, fit
 
 C = 0.5
 
@@ -72,14 +72,13 @@ def test_an_item_that_counts_twice_is_two_items():
     np.testing.assert_allclose(fit(x, counts, truths, C), spelled_out, atol=1e-5)
 
 
-def test_an_item_that_counts_nowhere_changes_no_digit():
+def test_an_item_that_counts_nowhere_moves_no_optimum():
     x, counts, truths = problem(5, 3)
     counts[::3] = truths[::3] = 0
     used = counts.any(axis=1)
     whole = fit(sparse.csr_array(x), counts, truths, C)
-    np.testing.assert_array_equal(
-        whole, fit(sparse.csr_array(x[used]), counts[used], truths[used], C)
-    )
+    without = fit(sparse.csr_array(x[used]), counts[used], truths[used], C)
+    np.testing.assert_allclose(whole, without, atol=2e-5)
 
 
 def test_an_unknown_feature_weighs_nothing_and_is_a_feature_less():
