@@ -21,7 +21,6 @@ from typing import Annotated, Any, ClassVar
 from bias_pipeline.declared import Configurable, Seconds, Text
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
 from bias_pipeline.io.terminal import redacted_data
-from bias_pipeline.loggers.subprocess_call import run_apart
 from bias_pipeline.results.store import COLUMNS, Result, Row, rows_csv
 
 log = logging.getLogger(__name__)
@@ -260,6 +259,34 @@ def record_online(content: Mapping[str, Any], folder: Path, timeout_s: float) ->
     except subprocess.TimeoutExpired:
         return False
     return done.returncode == 0
+
+
+def run_apart(
+    module: str, function: str, order: object, timeout_s: float
+) -> subprocess.CompletedProcess[str]:
+    """Call one of our functions in another process, which is killed if a W&B server hangs.
+
+    Args:
+        module: in this folder, such as ``loggers``.
+        function: its name; it takes no arguments and reads ``order``, as JSON, from standard input.
+        order: plain data.
+        timeout_s: seconds until the process is killed.
+
+    Returns:
+        Its exit code and what it printed.
+    """
+    code = f"from bias_pipeline.loggers.{module} import {function}; {function}()"
+    return subprocess.run(  # noqa: S603 - our own code
+        [sys.executable, "-c", code],
+        input=json.dumps(order),
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=timeout_s,
+        check=False,
+        # Without these, a service that this process started would do the work.
+        env={k: v for k, v in os.environ.items() if not k.startswith("WANDB_SERVICE")},
+    )
 
 
 def record_from_stdin() -> None:

@@ -19,8 +19,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.errors import ResourceError, UsageError
+from bias_pipeline.loggers.loggers import run_apart
 from bias_pipeline.loggers.push import reachable_server
-from bias_pipeline.loggers.subprocess_call import run_apart
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.metrics.value_names import DIRECTIONS
 from bias_pipeline.results.store import Result

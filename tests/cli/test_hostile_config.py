@@ -19,7 +19,7 @@ from tests.cli.commands import SMALL, own_choice
 
 CANARY = "canary"
 SPAWN = f"{{_target_: setuptools._distutils.spawn.spawn, cmd: [touch, {CANARY}]}}"
-APART = "{_target_: bias_pipeline.loggers.subprocess_call.run_apart, module: loggers, function: x}"
+APART = "{_target_: bias_pipeline.loggers.loggers.run_apart, module: loggers, function: x}"
 
 
 def decoded(text: str) -> str:

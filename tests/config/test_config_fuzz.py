@@ -37,7 +37,7 @@ CALLED = [
     {"_target_": "numpy.load", "file": "evil.pkl", "allow_pickle": True},
     {"_target_": "pandas.read_pickle", "filepath_or_buffer": "evil.pkl"},
     {
-        "_target_": "bias_pipeline.loggers.subprocess_call.run_apart",
+        "_target_": "bias_pipeline.loggers.loggers.run_apart",
         "module": "loggers",
         "function": "x",
     },
