@@ -159,7 +159,9 @@ class _Design:
 
 def _with_ones(x: Matrix) -> Matrix:
     ones = np.ones((x.shape[0], 1))
-    return sparse.hstack([x, ones], format="csr") if sparse.issparse(x) else np.hstack([x, ones])
+    if isinstance(x, np.ndarray):
+        return np.hstack([x, ones])
+    return sparse.csr_array(sparse.hstack([x, sparse.csr_array(ones)], format="csr"))
 
 
 def _usual_inverse(x: Matrix, inverse_penalty: float) -> sparse.csr_array:
@@ -177,7 +179,7 @@ def _usual_inverse(x: Matrix, inverse_penalty: float) -> sparse.csr_array:
     frequent = np.sort(most[inverse_penalty * squares[most] / 4 > CURVED])
     counted = x[:: max(1, n_items // SAMPLED)][:, frequent]
     together = counted.T @ counted
-    block = together.toarray() if sparse.issparse(together) else together
+    block = together if isinstance(together, np.ndarray) else together.toarray()
     block = block * (n_items / counted.shape[0]) + penalty * np.eye(len(frequent))
     others = np.delete(np.arange(n_features), frequent)
     rows = np.concatenate([np.repeat(frequent, len(frequent)), others])
