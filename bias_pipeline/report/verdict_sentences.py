@@ -186,9 +186,8 @@ def _unit(row: Row) -> str:
 
 def _value(finding: Finding, value: float) -> str:
     """A value of a finding's reading, with its unit if that is short."""
-    if finding.row.unit != "fraction":
-        return number(value)
-    return f"{percent(value)} {_unit(finding.row)}"
+    fraction = finding.row.unit == "fraction"
+    return f"{percent(value)} {_unit(finding.row)}" if fraction else number(value)
 
 
 def _who(names: Sequence[str], captioners: Sequence[str]) -> str:
@@ -312,8 +311,7 @@ def _answered(verdict: Verdict, question: str) -> str:
         clauses.append(alone)
     if any(reading.matched for reading in decided):
         clauses.append("It is compared with people who use each word as often as it does")
-    # Where no image is unsure nobody can assume a group; all else the data may have forbidden.
-    unasked = by.get("", []) if question != "assuming" else []
+    unasked = by.get("", []) if question != "assuming" else []  # there no image may be unsure
     clauses += _unanswered(verdict, question, [*by.get("unknown", []), *unasked])
     wrong = [f"This is wrong if {WRONG_IF[question]}"] if "more" in by else []
     return " ".join([QUESTIONS[question], *(f"{text}." for text in [*clauses, *wrong])])
