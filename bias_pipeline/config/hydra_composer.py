@@ -21,13 +21,14 @@ from hydra._internal.utils import create_config_search_path
 from hydra.core.config_search_path import SearchPathQuery
 from hydra.core.object_type import ObjectType
 from hydra.core.utils import JobRuntime
-from hydra.errors import HydraException
+from hydra.errors import HydraException, OverrideParseException
 from hydra.types import RunMode
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from bias_pipeline.config.hydra_allowlist import BY_FLAGS, check_hydra, to_plain
+from bias_pipeline.config.overrides import unreadable
 from bias_pipeline.config.targets import PACKAGE
 from bias_pipeline.config.yaml_files import (
     broken,
@@ -261,6 +262,10 @@ def composition_message(error: BaseException) -> str:
     """A sentence on a configuration error, with the nearest known key."""
     if isinstance(error, RecursionError):
         return "the configuration is nested too deeply"
+    if isinstance(error, OverrideParseException):
+        reason = error.message.partition("\n")[0]
+        signs = "a quotation mark is open, or a sign stands where none may"
+        return unreadable(error.override, signs if reason.startswith("Lexer") else reason)
     explained = isinstance(error, HydraException | OmegaConfBaseException | ValueError)
     words = str(error) or str(error.__cause__ or "")
     if not explained or not words:

@@ -6,6 +6,7 @@ They are checked before composing.
 from __future__ import annotations
 
 import math
+import re
 from argparse import Namespace
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
@@ -33,12 +34,45 @@ def quoted(name: str) -> str:
     r"""A name or path quoted for Hydra's grammar.
 
     Example:
-        >>> print(quoted("sat"), quoted("a b's.json"))
-        sat 'a b\'s.json'
+        >>> print(quoted("sat"), quoted("a b's.json"), quoted("${x}.json"))
+        sat 'a b\'s.json' '\${x}.json'
     """
-    if name.isidentifier():
+    if name.isascii() and name.isidentifier():
         return name
-    return "'" + name.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    # A backslash is one everywhere but before a reference, a quote and the end.
+    literal = re.sub(r"(\\*)\$\{", r"\1\1\\${", name)
+    ended = re.sub(r"(\\+)(?='|$)", r"\1\1", literal)
+    return "'" + ended.replace("'", "\\'") + "'"
+
+
+def unreadable(override: str, reason: str) -> str:
+    """A sentence on an override that is not of Hydra's grammar.
+
+    Args:
+        override: as on the command line.
+        reason: Hydra's.
+
+    Example:
+        >>> print(unreadable("captioner=Modèle", ""))
+        captioner=Modèle cannot be read; a value with signs such as é, #, & or ( needs quotes \
+within quotes: 'captioner="Modèle"'
+    """
+    key, equals, value = override.partition("=")
+    if not equals:
+        return f"{override} has no value; write {override}=..."
+    if value.startswith("~"):
+        return f'{override}: a shell leaves this ~ as it is; write {key}="$HOME{value[1:]}"'
+    if set(value) & set("[]{}'\""):
+        return f"{override} cannot be read: {reason}"
+    return (
+        f"{override} cannot be read; a value with signs such as é, #, & or ( needs quotes within "
+        f"quotes: {_in_quotes(key, value)}"
+    )
+
+
+def _in_quotes(key: str, value: str) -> str:
+    """An override for a shell, its value in quotes."""
+    return f"'{key}=\"{value}\"'"
 
 
 def check_one(override: str, known: Sequence[str]) -> None:
@@ -174,7 +208,7 @@ command has one; a name with a comma needs quotes within quotes: 'paths.outputs=
         if key.startswith("paths.") and sweeps(override):
             raise UsageError(
                 f"{override} names two folders or more, and a command has one; "
-                f"a name with a comma needs quotes within quotes: '{key}=\"{value}\"'"
+                f"a name with a comma needs quotes within quotes: {_in_quotes(key, value)}"
             )
 
 

@@ -281,7 +281,7 @@ def expand(options: Namespace) -> list[str]:
         overrides[overrides.index(ALL_ANNOTATORS)] = f"{ANNOTATOR}={swept}"
     if ALL_CAPTIONERS in overrides:
         rest = [override for override in overrides if override != ALL_CAPTIONERS]
-        swept = ",".join(_all_captioners(rest, options))
+        swept = ",".join(quoted(name) for name in _all_captioners(rest, options))
         overrides[overrides.index(ALL_CAPTIONERS)] = f"captioner={swept}"
     return overrides
 

@@ -39,6 +39,24 @@ def test_a_mistake_is_told_as_such(ends, words, message):
     assert "a bug" not in text
 
 
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("captioner=Modèle", """quotes within quotes: 'captioner="Modèle"'"""),
+        ("paths.outputs=/tmp/a(1)", """quotes within quotes: 'paths.outputs="/tmp/a(1)"'"""),
+        ("paths.outputs=~/x", """write paths.outputs="$HOME/x\""""),
+        ("seeds=[1,2", "seeds=[1,2 cannot be read: no viable alternative"),
+        ("captioner='a", "a quotation mark is open"),
+    ],
+)
+def test_a_value_of_other_signs_is_refused_with_the_way_to_write_it(ends, word, message):
+    assert message in ends(2, word)
+
+
+def test_a_word_without_a_value_is_refused(ends):
+    assert "seeds has no value; write seeds=..." in ends(2, "metric=lic", "seeds")
+
+
 def test_two_names_without_a_comma_are_told_as_such(ends):
     message = "metric=lic leakage is unknown; did you mean 'leakage'"
     assert message in ends(2, "metric=lic leakage")

@@ -54,10 +54,11 @@ def test_a_sweep_of_files_is_a_sweep(ok, words, tmp_path):
 
 
 def test_captioner_all_is_the_folder(ok, tmp_path):
-    root = write_folder(tmp_path / "data", {"captioners/other.json": captions()})
+    names = ("other", "Modèle (v1,2)")
+    root = write_folder(tmp_path / "data", {f"captioners/{n}.json": captions() for n in names})
     words = ("dataset=coco", f"dataset.root={root}", "metric=gender_error", *QUICK)
     ok(*words, "captioner=all")
-    assert len(results(tmp_path)) == 2
+    assert len(results(tmp_path)) == 3
 
 
 def test_a_run_an_annotator_shows_what_their_disagreement_moves(ok, words, tmp_path):
