@@ -21,9 +21,10 @@ from bias_pipeline.metrics import catalogue
 from bias_pipeline.metrics.base import HEADLINES, LABELLED, PICTURES, WEIGHTS
 from bias_pipeline.metrics.catalogue import infos
 from bias_pipeline.metrics.counting.declines import declines_note
+from bias_pipeline.report.noise_sentences import noise_sentences
 from bias_pipeline.report.report_tables import images_of
 from bias_pipeline.report.tables import percent
-from bias_pipeline.report.verdict_sentences import noise_sentences, sentences
+from bias_pipeline.report.verdict_sentences import sentences
 from bias_pipeline.results.settings import Results, with_settings
 from bias_pipeline.results.store import Result
 from bias_pipeline.text.caption_statistics import FOREIGN_WORDS
