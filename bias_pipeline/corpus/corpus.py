@@ -27,6 +27,7 @@ LONGEST = 10_000  # characters of a caption that are read
 NO_GROUP, UNSURE = -1, -2
 # Shares of blank captions: a warning above the first, a refusal above the second.
 BLANK_WARNING, BLANK_LIMIT = 0.05, 0.5
+BLANK_WORDS = "are blank"  # in every note on them
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,8 +400,8 @@ def _check_blanks(corpus: Corpus, side: str, limit: float) -> list[str]:
     if not blanks:
         return []
     fault = (
-        f"{blanks} of {blanks + len(corpus.side(side))} {side} captions ({share:.1%}) are blank "
-        "(empty, without a word, or NaN, None, null)"
+        f"{blanks} of {blanks + len(corpus.side(side))} {side} captions ({share:.1%}) {BLANK_WORDS} "
+        f"(empty, without a word, or NaN, None, null){_blanks_by_group(corpus, side)}"
     )
     if share > limit:
         raise DataError(
@@ -409,6 +410,19 @@ def _check_blanks(corpus: Corpus, side: str, limit: float) -> list[str]:
         )
     warning = "warning: " if share > BLANK_WARNING else ""
     return [f"{warning}{fault}: they count as absent, and coverage falls"]
+
+
+def _blanks_by_group(corpus: Corpus, side: str) -> str:
+    """How many images of each group have a blank caption, if the corpus has one attribute."""
+    if len(corpus.groupings) != 1:
+        return ""
+    (grouping,) = corpus.groupings.values()
+    blank = corpus.blank_counts[side] > 0
+    shares = [
+        f"{int(blank[grouping.codes == code].sum())} of {size} ({name})"
+        for code, (name, size) in enumerate(grouping.sizes.items())
+    ]
+    return f", by images {', '.join(shares)}"
 
 
 def _grouping(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits
 from bias_pipeline.analysis.verdict import verdict
 from bias_pipeline.config.overrides import quoted
-from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.corpus import BLANK_WORDS, Corpus
 from bias_pipeline.corpus.split import SMALLEST_GROUP
 from bias_pipeline.datasets.label_files import NoLabelColumnError
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError
@@ -256,9 +256,10 @@ def audit_summary(
         f"were audited for {' and '.join(corpora)} by {len(metrics)} metrics."
     )
     declined = [note for name, corpus in corpora.items() if (note := declines_note(corpus, name))]
-    notes = [note for corpus in corpora.values() for note in corpus.notes]
-    foreign = dict.fromkeys(note for note in notes if FOREIGN_WORDS in note)
-    cautions = [f"{note.removeprefix('warning: ')}." for note in [*declined[:1], *foreign]]
+    notes = dict.fromkeys(note for corpus in corpora.values() for note in corpus.notes)
+    warnings = [note for note in notes if note.startswith("warning: ")]
+    absent = [note for note in warnings if BLANK_WORDS in note or FOREIGN_WORDS in note]
+    cautions = [f"{note.removeprefix('warning: ')}." for note in [*declined[:1], *absent]]
     named = with_settings(results)
     answers = sentences(verdict(named, limits))
     return [looked, *cautions, *answers, *noise_sentences(named), _caution(results, first)]

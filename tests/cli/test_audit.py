@@ -245,6 +245,7 @@ def test_blank_captions_are_announced(scenes, tmp_path):
     text = audit(tmp_path / "out", path, "--attributes", scenes.labels).text
     assert "blank captions: 70 model, 0 human" in text, text
     assert "warning: 70 of 700 model captions (10.0%) are blank" in text
+    assert "\n70 of 700 model captions" in text  # among the answers
 
 
 def test_captions_of_another_language_fail_no_job(few, tmp_path):

@@ -151,6 +151,16 @@ def test_e6_blanks_are_told_and_above_a_share_warned_of(n, message):
     assert make_corpus(spoiled(n)).notes[0].startswith(message)
 
 
+def test_e6_blanks_are_told_by_group():
+    texts = {"m": ("a man", "a man"), "f": ("", "a woman"), "unsure": ("", "a dog")}
+    rows = [
+        Record(f"{label}{k}", text, ("a cat",), {"gender": label})
+        for label, captions in texts.items()
+        for k, text in enumerate(captions)
+    ]
+    assert "by images 0 of 2 (male), 1 of 2 (female):" in make_corpus(rows).notes[0]
+
+
 def test_e6_the_share_of_blanks_is_a_parameter():
     assert make_corpus(SPOILED, blank_limit=0.6).blanks["model"] == 16
 
