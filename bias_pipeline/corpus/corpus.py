@@ -400,8 +400,8 @@ def _check_blanks(corpus: Corpus, side: str, limit: float) -> list[str]:
     if not blanks:
         return []
     fault = (
-        f"{blanks} of {blanks + len(corpus.side(side))} {side} captions ({share:.1%}) {BLANK_WORDS} "
-        f"(empty, without a word, or NaN, None, null){_blanks_by_group(corpus, side)}"
+        f"{blanks} of {blanks + len(corpus.side(side))} {side} captions ({share:.1%}) "
+        f"{BLANK_WORDS} (empty, without a word, or NaN, None, null){_blanks_by_group(corpus, side)}"
     )
     if share > limit:
         raise DataError(
