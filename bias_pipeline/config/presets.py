@@ -6,9 +6,10 @@ Hydra's defaults lists that ``conf/`` uses; a test compares every choice with Hy
 
 from __future__ import annotations
 
+import pickle
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from bias_pipeline.config.compose import CellConfig, cell_of
 from bias_pipeline.config.overrides import CHOICE
 from bias_pipeline.errors import UsageError, did_you_mean
-from bias_pipeline.io.paths import conf_file, group_choices
+from bias_pipeline.io.paths import conf_dirs, conf_file, group_choices
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -48,10 +49,20 @@ def preset(
     """
     choices = _choices(settings)
     values = {key: value for key, value in settings.items() if key not in choices}
-    composer = _Composer({**choices, **fixed})
-    config = composer.config()
+    merged, chosen = _merged(tuple({**choices, **fixed}.items()), tuple(conf_dirs()))
+    config: DictConfig = pickle.loads(merged)  # noqa: S301 - from below
     config.merge_with(_placed(values, config))
-    return cell_of(config, composer.chosen)
+    return cell_of(config, chosen)
+
+
+@lru_cache(maxsize=64)
+def _merged(
+    choices: tuple[tuple[str, str | None], ...], folders: tuple[Path, ...]
+) -> tuple[bytes, Mapping[str, Any]]:
+    """The pickled configuration of choices, whose files are in folders, and all that was chosen."""
+    del folders  # other folders, other files
+    composer = _Composer(dict(choices))
+    return pickle.dumps(composer.config()), composer.chosen
 
 
 def _choices(settings: Mapping[str, object]) -> dict[str, Any]:

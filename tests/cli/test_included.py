@@ -27,6 +27,7 @@ from tests.documents import own_package
 
 CELL = ("dataset.n_images=200", "seeds=1", "stats.resamples=20", "logger=csv")
 INCLUDE = ("--include", "mine")
+BAG = ("encoder=bag", "probe.processes=1")  # a process more imports PyTorch anew
 SHEET = (
     "+attribute.labels.sheet={_target_:bias_pipeline.corpus.attribute.LabelMap,"
     "field:sex,groups:{m:male,f:female}}"
@@ -48,7 +49,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.mark.parametrize(
     ("words", "column", "name"),
     [
-        (("encoder=bag", "trainer.max_epochs=1", "metric.positions=1"), "encoder", "bag"),
+        ((*BAG, "trainer.max_epochs=1", "metric.positions=1"), "encoder", "bag"),
         (("attribute=mood", "metric=gender_error"), "attribute", "mood"),
     ],
 )

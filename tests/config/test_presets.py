@@ -56,6 +56,11 @@ def test_a_group_that_nothing_lists_can_be_chosen():
     assert preset(settings).tree["task"] == preset({"metric": "dbac"}).tree["task"]
 
 
+def test_values_of_one_cell_are_not_those_of_the_next():
+    preset({"metric": "lic", "seeds": 3, "sides": ["model"]})
+    assert preset({"metric": "lic"}).tree == cell(["metric=lic"]).tree
+
+
 def test_a_key_of_the_metric_is_the_metrics():
     assert preset({"metric": "lic", "sides": ["model"]}).tree["metric"]["sides"] == ["model"]
 
