@@ -19,7 +19,7 @@ from bias_pipeline.commands.main import main
 from tests.corpora import REPOSITORY
 
 # A cell of half a second, too small for a learning curve.
-SMALL = ("dataset.n_images=200", "seeds=1", "stats.resamples=50", "logger=csv")
+SMALL = ("dataset.n_images=75", "seeds=1", "stats.resamples=50", "logger=csv")
 
 # A cell that trains nothing.
 COUNTING = ("metric=gender_error", "dataset.n_images=300", "seeds=1", "stats.resamples=50",
@@ -29,7 +29,7 @@ COUNTING = ("metric=gender_error", "dataset.n_images=300", "seeds=1", "stats.res
 SWEEP = (
     "captioner=all",
     "metric=lic,leakage",
-    "dataset.n_images=200",
+    "dataset.n_images=75",
     "seeds=2",
     "logger=csv",
     "stats.resamples=50",

@@ -11,7 +11,7 @@ from bias_pipeline.datasets.scenes.dataset import write_scenes
 from bias_pipeline.datasets.scenes.world import generate
 from tests.cli.commands import COUNTING, SMALL, results
 
-LIC = ("metric.positions=1", "seeds=2")
+LIC = ("metric.positions=1", "metric.learning_curve=false", "seeds=2")
 ERRORS = ("metric=gender_error", "--fail-if-worse")
 
 
