@@ -373,8 +373,22 @@ def compared(
     tables = rank_captioners(apart, draws)
     if not tables:
         raise DataError(
-            "no two of these results have a score and differ only in the captioner; compare cells "
-            "of one metric, attribute and configuration, and where the score needs human captions "
-            "(dataset.captions=...) give them"
+            "no two of these results have a score and differ only in the captioner"
+            f"{_differences(apart)}; compare cells of one metric, attribute and configuration, and "
+            "where the score needs human captions (dataset.captions=...) give them"
         )
     return Comparison(tables, decisions(apart, draws, margin=margin, limits=limits), namesakes)
+
+
+def _differences(results: Sequence[Result]) -> str:
+    """In what else results differ, as the end of a clause; empty if in nothing."""
+    values: dict[str, dict[str, None]] = {}
+    for result in results:
+        row = result.rows[0]
+        facts = {"metric": row.metric, "attribute": row.attribute, "dataset": row.dataset}
+        for key, value in {**facts, **result.settings}.items():
+            values.setdefault(key, {})[value] = None
+    differing = [
+        f"{key} ({', '.join(several)})" for key, several in values.items() if len(several) > 1
+    ]
+    return f": they differ in {', '.join(differing)}" if differing else ""

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits
-from bias_pipeline.analysis.gate import Decision, decisions
-from bias_pipeline.errors import UsageError
+from bias_pipeline.analysis.gate import Decision, compared, decisions
+from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.results.store import Result
 from bias_pipeline.stats.bootstrap import Draws
 from tests.analysis.test_compare import draw
@@ -198,3 +198,16 @@ def test_only_the_first_is_held_against_everybody():
     several = [cell(n, 0.1 * i) for i, n in enumerate("abc")]
     draws = {r.run_id: {"score": draw(r.rows[0].value)} for r in several}
     assert [(d.first, d.other) for d in decisions(several, draws)] == [("a", "b"), ("a", "c")]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"dataset": "coco"}, r"they differ in dataset \(x, coco\); compare"),
+        ({"metric": "leakage"}, r"they differ in metric \(lic, leakage\); compare"),
+        ({"captioner": "a"}, "differ only in the captioner; compare"),
+    ],
+)
+def test_what_cannot_be_compared_names_what_differs(more, message):
+    with pytest.raises(DataError, match=message):
+        compared([cell("a", 0.1), cell(**{"captioner": "b", "value": 0.2, **more})])
