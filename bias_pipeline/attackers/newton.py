@@ -143,12 +143,12 @@ class _Design:
             numbers, which fit into a cache, and reads those of the N items one after the other.
         single: both in single precision.
         ridge: (F + 1, 1, 1) second derivative of the penalty.
-        usual_inverse: see :func:`_usual_inverse`.
+        usual_inverse: see :func:`usual_inverse`.
     """
 
     def __init__(self, x: Matrix, inverse_penalty: float, used: BoolArray) -> None:
         x = _with_ones(x)
-        self.usual_inverse = _usual_inverse(x, inverse_penalty)
+        self.usual_inverse = usual_inverse(x, inverse_penalty)
         x = x if used.all() else x[used]
         self.x, single = x, _single(x)
         self.transposed = _transposed(x)
@@ -164,13 +164,13 @@ def _with_ones(x: Matrix) -> Matrix:
     return sparse.csr_array(sparse.hstack([x, sparse.csr_array(ones)], format="csr"))
 
 
-def _usual_inverse(x: Matrix, inverse_penalty: float) -> sparse.csr_array:
-    """(F, F) about the inverse of a usual regression's second derivatives, but for scale.
+def usual_inverse(x: Matrix, inverse_penalty: float) -> sparse.csr_array:
+    """(F, F) about the inverse of a usual regression's second derivatives, but for its scale.
 
-    The most frequent features are inverted together, by how often each two of them occur in one
-    item; each other feature alone. All items count, whichever a regression uses, and the matrix is
-    sparse, as NumPy's products with a dense one depend on the number of columns: so no regression
-    changes another's digits.
+    Conjugate gradients with it need a third of the products. The most frequent features are
+    inverted together, by how often each two of them occur in one item; each other feature alone.
+    All items count, whichever a regression uses, and the matrix is sparse, as NumPy's products with
+    a dense one depend on the number of columns: so no regression changes another's digits.
     """
     n_items, n_features = x.shape
     squares = np.asarray((x * x).sum(axis=0), np.float64)

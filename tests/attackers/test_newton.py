@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, sparse
 
-from bias_pipeline.attackers.newton import decide, fit
+from bias_pipeline.attackers.newton import SPREAD, decide, fit, usual_inverse
 
 C = 0.5
 
@@ -62,6 +62,19 @@ def test_a_general_optimiser_finds_the_same_optimum():
 
     result = optimize.minimize(objective, np.zeros(7), method="BFGS", options={"gtol": 1e-8}).x
     np.testing.assert_allclose(fit(x, counts, truths, C)[:, 0, 0], result, atol=1e-5)
+
+
+def test_curvatures_that_differ_fiftyfold_become_alike():
+    """Frequent features that often occur together, as words of captions do."""
+    generator = np.random.default_rng(0)
+    topic = generator.random((4000, 1)) < 0.5
+    rates = np.linspace(0.05, 0.5, 30) * np.where(topic, 1.5, 0.5)
+    x = (generator.random((4000, 30)) < rates).astype(float)
+    curvature = C * SPREAD * x.T @ x + np.eye(30)
+    turned = usual_inverse(sparse.csr_array(x), C) @ curvature
+    before, after = (np.linalg.eigvals(matrix).real for matrix in (curvature, turned))
+    assert before.max() / before.min() > 50
+    assert after.max() / after.min() == pytest.approx(1, abs=1e-3)
 
 
 def test_an_item_that_counts_twice_is_two_items():
