@@ -1,6 +1,7 @@
 """Tiny corpora made by hand, and where the real captions are."""
 
 import os
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ def make_corpus(records: list[Record], **options: object) -> Corpus:
     return Corpus.build(records, dataset="toy", captioner="toy", groups=groups, **options)
 
 
+@cache
 def leaky_corpus(n: int = 400, model_leak: float = 0.9, human_leak: float = 0.6) -> Corpus:
     """Half of the images male; one word of a caption tells the group with a given probability."""
     generator = np.random.default_rng(0)

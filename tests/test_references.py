@@ -30,26 +30,26 @@ def bound(tree: ast.AST) -> Iterator[str]:
                 yield alias or name
 
 
+MODULES = {module_of(path): path for path in FILES}
+
+
 @cache
-def names() -> dict[str, frozenset[str]]:
-    """Module to the names that it binds."""
-    return {
-        module_of(path): frozenset(bound(ast.parse(path.read_text(encoding="utf-8"))))
-        for path in FILES
-    }
+def names(module: str) -> frozenset[str]:
+    """The names that a module binds."""
+    return frozenset(bound(ast.parse(MODULES[module].read_text(encoding="utf-8"))))
 
 
 def resolves(reference: str, module: str) -> bool:
     """Whether a reference in a module leads to a module, or to a name that one binds."""
     if reference.startswith("."):
         reference = module.rpartition(".")[0] + reference
-    if reference in names():
+    if reference in MODULES:
         return True
     parts = reference.split(".")
     for length in range(len(parts) - 1, 0, -1):
-        if ".".join(parts[:length]) in names():
-            return set(parts[length:]) <= names()[".".join(parts[:length])]
-    return parts[0] in names()[module]
+        if ".".join(parts[:length]) in MODULES:
+            return set(parts[length:]) <= names(".".join(parts[:length]))
+    return parts[0] in names(module)
 
 
 def test_docstrings_refer_to_what_exists():

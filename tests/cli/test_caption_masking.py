@@ -17,7 +17,7 @@ from bias_pipeline.vision.photos import drawn, photo_size
 from tests.chat_stub import completion, picture_of, serving
 from tests.photo_folder import write_photos
 
-N_PHOTOS = 12
+N_PHOTOS = 6
 NOBODY = 5  # a photo of a dog alone
 OPTIONS = ("--out", "out", "--max-new-tokens", "12", "--threads", "1")
 WRITTEN = Path("out", "captions.json")

@@ -22,7 +22,7 @@ from tests.tiny_models import (
 )
 from tests.tiny_picture_text import write_qwen
 
-SMALL = ("dataset.n_images=160", "seeds=2", "trainer.max_epochs=2", "logger=csv",
+SMALL = ("dataset.n_images=80", "seeds=2", "trainer.max_epochs=2", "logger=csv",
          "metric.positions=1")  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from bias_pipeline.commands.main import main
 
-CELL = ("dataset.n_images=200", "stats.resamples=20", "metric.positions=1", "logger=csv")
+CELL = ("dataset.n_images=60", "stats.resamples=20", "metric.positions=1", "logger=csv")
 RUNS = (
     ("captioner=terse,faithful", "seeds=2"),
     ("captioner=terse", "encoder.order=1", "seeds=2"),
@@ -58,7 +58,7 @@ def test_exported_rows_have_a_column_for_what_differs(outputs):
 
 def test_rows_of_every_cell_say_what_was_set(outputs):
     names = {line["settings"] for line in lines(outputs / "rows.csv")}
-    assert "dataset.n_images=200 stats.resamples=20 metric.positions=1 encoder.order=1" in {
+    assert "dataset.n_images=60 stats.resamples=20 metric.positions=1 encoder.order=1" in {
         " ".join(sorted(item.split(), key=lambda word: word.startswith("encoder")))
         for item in names
     }

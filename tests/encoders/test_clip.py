@@ -53,7 +53,7 @@ def test_data_set_and_association_play_no_part_where_a_model_is_named():
 
 def test_attackers_learn_from_its_texts(tmp_path):
     words = ("metric=leakage", "encoder=clip", f"encoder.model={tiny_clip()}", "head=linear")
-    small = ("dataset.n_images=200", "trainer.max_epochs=1", "stats.resamples=20", "seeds=1")
+    small = ("dataset.n_images=80", "trainer.max_epochs=1", "stats.resamples=20", "seeds=1")
     cell = compose.cell([*words, *small, f"paths.outputs={tmp_path}", "probe.processes=1"])
     metric, corpus = cell.build("metric"), cell.corpus()
     score = metric.compute(corpus, splits=metric.draw_splits(corpus, cell.seeds))

@@ -68,7 +68,7 @@ def test_another_network_is_refused(tmp_path):
 
 def test_attackers_learn_from_its_texts(folder, tmp_path):
     words = ("metric=leakage", "encoder=fiber", f"encoder.model={folder}", "head=linear")
-    small = ("dataset.n_images=120", "trainer.max_epochs=1", "stats.resamples=20", "seeds=1")
+    small = ("dataset.n_images=60", "trainer.max_epochs=1", "stats.resamples=20", "seeds=1")
     cell = compose.cell([*words, *small, f"paths.outputs={tmp_path}", "probe.processes=1"])
     metric, corpus = cell.build("metric"), cell.corpus()
     score = metric.compute(corpus, splits=metric.draw_splits(corpus, cell.seeds))

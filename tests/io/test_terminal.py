@@ -3,6 +3,7 @@
 import ast
 import io
 import logging
+import re
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
@@ -104,7 +105,10 @@ TOO_OLD = "io/installation.py"  # a Python that is too old cannot import the ter
 
 def written(path: Path) -> set[str]:
     """What a file calls that writes to a terminal."""
-    tree = ast.parse(path.read_text())
+    text = path.read_text()
+    if not re.search(r"\b(print|write)\(", text):  # parsing all files takes a second
+        return set()
+    tree = ast.parse(text)
     called = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call)}
     names = {func.id for func in called if isinstance(func, ast.Name)}
     streams = {

@@ -19,7 +19,7 @@ from bias_pipeline.scoring import Accuracy, Confidence, Lic
 from tests.metrics.test_contract import QUICK_CAPTIONER
 
 SEEDS = (0, 12)
-WORDS = ("captioner=faithful", "dataset.n_images=300", "stats.resamples=20", "probe.cache=null")
+WORDS = ("captioner=faithful", "dataset.n_images=150", "stats.resamples=20", "probe.cache=null")
 # The smallest captioner that sees pixels.
 TINY = (
     *("encoder.side=32", "encoder.width=4", "encoder.hidden_dim=16", "trainer.max_epochs=1"),
