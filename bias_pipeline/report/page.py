@@ -6,7 +6,9 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bias_pipeline import __version__
 from bias_pipeline.analysis.compare import rank_captioners
@@ -38,6 +40,9 @@ from bias_pipeline.report.word_attribution import section, word_files
 from bias_pipeline.results.settings import with_settings
 from bias_pipeline.results.store import Result, ResultStore, Row
 from bias_pipeline.stats.bootstrap import Draws
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 
 @dataclass(frozen=True)
@@ -262,8 +267,9 @@ def page(results: Sequence[Result], draws: Mapping[str, Mapping[str, Draws]]) ->
     return html(report_of(results, draws))
 
 
-def html(report: Report) -> str:
-    """A report as HTML; all text that comes from data is escaped."""
+@cache
+def _template() -> Template:
+    """The template of a page, compiled once."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -273,10 +279,15 @@ def html(report: Report) -> str:
         trim_blocks=True,
     )
     environment.filters["text"] = lambda cell: without_places(printable(cell_text(cell)))
+    return environment.get_template("page.html.j2")
+
+
+def html(report: Report) -> str:
+    """A report as HTML; all text that comes from data is escaped."""
     drawn = [plot for section in report.sections for plot in section.figures]
     plots = [plot for plot in drawn if plot.points.rows]  # those that can be zoomed
     page_scripts = interaction.scripts(plots)
-    text = environment.get_template("page.html.j2").render(
+    text = _template().render(
         report=report,
         runs=_runs(report),
         metrics=sorted({row.metric for row in report.rows}),

@@ -8,6 +8,7 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
 
+@cache
 def templates() -> Environment:
-    """The templates; all that is filled in is escaped."""
+    """The templates, each compiled once; all that is filled in is escaped."""
     return Environment(
         loader=PackageLoader("bias_pipeline.web"),
         autoescape=True,
