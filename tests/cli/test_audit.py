@@ -4,25 +4,19 @@ import io
 import json
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from bias_pipeline.commands.main import main
-from bias_pipeline.config.compose import cell
-from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.datasets.rating_tables import write_label_errors
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
 from bias_pipeline.datasets.scenes.dataset import write_scenes
 from bias_pipeline.datasets.scenes.world import generate
-from bias_pipeline.errors import NotApplicableError
-from bias_pipeline.results.store import Result
 from bias_pipeline.sweeps import audit as auditing
 from bias_pipeline.sweeps import planning
-from bias_pipeline.sweeps.audit import plan_for
 from tests.cli.commands import SMALL
 
 
@@ -379,58 +373,6 @@ def test_without_labels_it_says_how_it_is_used(ends):
 
 
 # --- what is planned
-
-
-@pytest.fixture
-def corpus(tmp_path, monkeypatch) -> Corpus:
-    monkeypatch.chdir(tmp_path)
-    return cell(["dataset.n_images=300"]).corpus()
-
-
-@pytest.mark.parametrize(("seconds", "dbac"), [(1e6, True), (0.0, False)])
-def test_less_time_means_fewer_metrics(corpus, seconds, dbac):
-    assert ("dbac" in plan_for(corpus, seconds).metrics) == dbac
-
-
-def test_attackers_of_captions_are_run_at_equal_speech_too(corpus):
-    alone = corpus.rewrite({"human": Captions.from_texts([])})
-    assert [plan_for(item, 1e6).matched for item in (corpus, alone)] == [("lic", "leakage"), ()]
-
-
-def test_without_objects_tasks_are_attacked_at_equal_speech_in_the_time_of_the_metric(corpus):
-    bare = replace(corpus, objects=None)
-    assert plan_for(bare, 1e6).matched == ("lic", "leakage", "dbac")
-    assert plan_for(bare, 0.0).matched == ("lic", "leakage")
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Cells of scenes whose label file has some attributes; nothing is run."""
-
-    attributes: tuple[str, ...]
-
-    def corpus(self, attribute: str) -> Corpus:
-        if attribute not in self.attributes:
-            raise NotApplicableError("no such column")
-        return cell(["dataset.n_images=300", f"attribute={attribute}"]).corpus()
-
-    def noisy(self, attribute: str) -> bool:
-        del attribute
-        return False
-
-    def scored(self, attribute: str, plan: auditing.Plan) -> tuple[list[Result], int]:
-        raise AssertionError(attribute, plan)
-
-
-def test_a_further_column_of_labels_changes_nothing_of_what_is_run_for_gender(
-    tmp_path, monkeypatch
-):
-    monkeypatch.chdir(tmp_path)
-    minutes = 0.01  # too few for all metrics
-    _, alone = auditing.planned(Columns(("gender",)), minutes)
-    _, beside = auditing.planned(Columns(("gender", "race", "age")), minutes)
-    assert alone["gender"].left_out
-    assert beside["gender"] == alone["gender"]
 
 
 def test_it_names_the_command_of_what_there_is_no_time_for(run, plan, few, tmp_path, monkeypatch):
