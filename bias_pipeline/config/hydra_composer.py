@@ -23,7 +23,7 @@ from hydra.core.object_type import ObjectType
 from hydra.core.utils import JobRuntime
 from hydra.errors import HydraException, OverrideParseException
 from hydra.types import RunMode
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from hydra.core.default_element import InputDefault
     from hydra.core.override_parser.types import Override
     from hydra.plugins.config_source import ConfigResult, ConfigSource
-    from omegaconf import DictConfig
 
 KEPT = 500  # composed jobs that a loader caches, and merges that a process does; 40 kB each
 
@@ -139,7 +138,8 @@ class Loader(ConfigLoaderImpl):
             raise
         except HydraException as error:  # some of them are OSErrors too
             _check_launcher(str(error))
-            raise UsageError(composition_message(error)) from error
+            reason = self._unknown_key(_key_of(str(error)), overrides)
+            raise UsageError(reason or composition_message(error)) from error
         except OSError as error:
             place = error.filename or "the working folder"
             raise ResourceError(f"{place} cannot be read: {error.strerror}") from error
@@ -148,6 +148,25 @@ class Loader(ConfigLoaderImpl):
         if len(self._composed) < KEPT:
             self._composed[key] = written
         return config
+
+    def _unknown_key(self, key: str, overrides: Sequence[str]) -> str:
+        """A sentence on an override of a key that is not there, with those that are.
+
+        Args:
+            key: that could not be set; empty if none was at fault.
+            overrides: all that were given; the others must compose.
+        """
+        rest = [word for word in overrides if word.lstrip("+~").partition("=")[0] != key]
+        if not key or "@" in key or len(rest) == len(overrides):
+            return ""
+        config, (first, *_) = self.job(rest), key.split(".")
+        above, _, name = key.rpartition(".") if first in config else ("", "", first)
+        node = OmegaConf.select(config, above) if above else config
+        if not isinstance(node, DictConfig) or not node:
+            return f"{key} is not there yet; a key is added with a plus sign, as in +{key}=..."
+        groups = [] if above else _groups()
+        known = {str(one) for one in (*node, *groups) if str(one)[0] != "_"}
+        return f"{key if above else name} is unknown; {did_you_mean(name, known)}"
 
     def _load_configuration_impl(
         self,
@@ -259,7 +278,7 @@ def check_composed(config: DictConfig) -> None:
 
 
 def composition_message(error: BaseException) -> str:
-    """A sentence on a configuration error, with the nearest known key."""
+    """A sentence on a configuration error."""
     if isinstance(error, RecursionError):
         return "the configuration is nested too deeply"
     if isinstance(error, OverrideParseException):
@@ -270,11 +289,12 @@ def composition_message(error: BaseException) -> str:
     words = str(error) or str(error.__cause__ or "")
     if not explained or not words:
         words = f"this does not compose ({type(error).__name__} {words})"
-    first = " ".join(line.strip() for line in words.splitlines() if line.strip())
-    key = first.partition("Could not override '")[2].partition("'")[0]
-    if not key or "@" in key:
-        return first
-    return f"{first} {did_you_mean(key, [*_groups(), 'captioner', 'limit', 'seeds', 'paths'])}"
+    return " ".join(line.strip() for line in words.splitlines() if line.strip())
+
+
+def _key_of(message: str) -> str:
+    """The key that Hydra could not set; empty if its message is about something else."""
+    return message.partition("Could not override '")[2].partition("'")[0]
 
 
 class Repository(ConfigRepository):

@@ -329,5 +329,5 @@ def check_names(options: Namespace) -> None:
             )  # else Hydra checks it
             if value == "all":
                 raise UsageError(f"{override}: all must be the only value, as {key}=all")
-            if plain and value not in (*known, "null", CHOICE):
+            if plain and value not in (*known, CHOICE):
                 raise UsageError(f"{key}={value} is unknown; {did_you_mean(value, known)}")

@@ -205,7 +205,24 @@ def parse_sweep(words: Sequence[str]) -> SweepRequest:
     unused = unused_overrides(
         options.overrides, frozenset[str]().union(*(cell.used for cell in cells))
     )
+    unused += _added_in_vain(options, config, loader)
     return SweepRequest(words, options, overrides, config, first, loader, networks, unused)
+
+
+def _added_in_vain(options: Namespace, config: DictConfig, loader: Loader) -> list[str]:
+    """The overrides that add a key (``+seed=5``) to which nothing refers."""
+    from omegaconf import OmegaConf
+
+    tops = {word: word[1:].partition("=")[0].partition(".")[0] for word in options.overrides}
+    added = {word: top for word, top in tops.items() if word[0] == "+" and "@" not in top}
+    if not added:
+        return []
+    known, text = set(loader.job([])), OmegaConf.to_yaml(config)
+    return [
+        word
+        for word, top in added.items()
+        if not (top in known or group_choices(top) or f"${{{top}" in text)
+    ]
 
 
 def _hydra(loader: Loader, overrides: Sequence[str], multirun: bool) -> list[Result | None]:

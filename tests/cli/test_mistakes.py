@@ -53,6 +53,33 @@ def test_a_value_of_other_signs_is_refused_with_the_way_to_write_it(ends, word, 
     assert message in ends(2, word)
 
 
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("stats.resample=5", "stats.resample is unknown; did you mean 'resamples'? Known: level,"),
+        ("seed=5", "seed is unknown; did you mean 'seeds'? Known: alignment,"),
+        ("foo.bar=5", "foo is unknown; Known: alignment,"),
+        ("dataset.captioners.mine.a_to_t=1", "as in +dataset.captioners.mine.a_to_t=..."),
+        ("attribute=null", "attribute=null is unknown; Known: age,"),
+    ],
+)
+def test_an_unknown_key_is_refused_with_those_beside_it(ends, word, message):
+    assert message in ends(2, word)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("+seed=5",), True),
+        (("+mine=7", "stats.seed=${mine}"), False),
+        (("+dataset.captioners.mine.a_to_t=0.3",), False),
+    ],
+)
+def test_a_key_that_nothing_refers_to_is_told(ok, words, told):
+    cell = ("metric=gender_error", "dataset.n_images=100", "stats.resamples=20", "logger=csv")
+    assert (f"note: {words[0]} has no effect" in ok(*cell, *words)) == told
+
+
 def test_a_word_without_a_value_is_refused(ends):
     assert "seeds has no value; write seeds=..." in ends(2, "metric=lic", "seeds")
 
