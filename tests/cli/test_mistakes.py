@@ -68,16 +68,16 @@ def test_an_unknown_key_is_refused_with_those_beside_it(ends, word, message):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "noted"),
     [
         (("+seed=5",), True),
         (("+mine=7", "stats.seed=${mine}"), False),
         (("+dataset.captioners.mine.a_to_t=0.3",), False),
     ],
 )
-def test_a_key_that_nothing_refers_to_is_told(ok, words, told):
+def test_a_key_that_nothing_refers_to_is_noted(ok, words, noted):
     cell = ("metric=gender_error", "dataset.n_images=100", "stats.resamples=20", "logger=csv")
-    assert (f"note: {words[0]} has no effect" in ok(*cell, *words)) == told
+    assert (f"note: {words[0]} has no effect" in ok(*cell, *words)) == noted
 
 
 def test_a_word_without_a_value_is_refused(ends):
