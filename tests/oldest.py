@@ -14,7 +14,7 @@ from tests.environments import environment
 from tests.release import extra, lowest, requirements, without_learning
 
 TESTS = (
-    "tests/attackers/test_logistic.py",
+    "tests/attackers/test_newton.py",
     "tests/attackers/test_logistic_probe.py",
     "tests/cli/test_contract.py",
     "tests/cli/test_own_data.py",
