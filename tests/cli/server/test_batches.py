@@ -1,0 +1,75 @@
+"""``caption --server --to-batch``: requests go out as a file, and answers come back as one."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bias_pipeline.datasets.coco_files import model_captions
+from tests.chat_stub import Body, Reply, completion, error
+from tests.cli.server.dogs import DOGS, N_PHOTOS, URL, a_dog, unhelpful
+
+
+def answered(requests: Path, out: Path, answer: Callable[[Body], Reply]) -> None:
+    """What a service makes of a file of requests, last one first."""
+    lines = []
+    for line in reversed(requests.read_text().splitlines()):
+        request = json.loads(line)
+        reply = answer(request["body"])
+        response = {"status_code": reply.status, "body": reply.body}
+        lines.append(json.dumps({"custom_id": request["custom_id"], "response": response}))
+    out.write_text("\n".join(lines) + "\n")
+
+
+def test_a_batch_goes_out_and_comes_back(ask, by_image):
+    assert f"ask.jsonl: {N_PHOTOS} requests" in ask(URL, "--to-batch", "ask.jsonl")
+    answered(Path("ask.jsonl"), Path("answers.jsonl"), a_dog)
+    ask(URL, "--from-batch", "answers.jsonl")
+    assert by_image() == DOGS
+
+
+def test_what_a_batch_left_out_is_asked_again(ask, by_image):
+    ask(URL, "--to-batch", "ask.jsonl")
+    answered(Path("ask.jsonl"), Path("answers.jsonl"), unhelpful(error(500, "x")))
+    printed = ask(URL, "--from-batch", "answers.jsonl")
+    assert "2 have no result: 3 (status 500), 4 (status 500)" in printed
+    assert "again.jsonl: 2 requests" in ask(URL, "--to-batch", "again.jsonl")
+    answered(Path("again.jsonl"), Path("more.jsonl"), a_dog)
+    ask(URL, "--from-batch", "more.jsonl")
+    assert by_image() == DOGS
+
+
+def test_several_captions_in_a_batch_are_numbered_as_they_are_read(ask, gathered):
+    """The same by ``--from-batch`` and by whoever reads the answers as a captioner's file."""
+    draws = ("--n", "2", "--temperature", "1")
+    ask(URL, "--to-batch", "ask.jsonl", *draws)
+    answered(Path("ask.jsonl"), Path("answers.jsonl"), lambda b: completion(f"seed {b['seed']}"))
+    ask(URL, "--from-batch", "answers.jsonl", *draws)
+    samples = {(row["sample"], row["caption"]) for row in gathered()}
+    assert samples == {(0, "seed 0"), (1, "seed 1")}
+    for sample in (0, 1):
+        read = model_captions(Path("answers.jsonl"), sample).captions
+        assert (set(read.values()), len(read)) == ({f"seed {sample}"}, N_PHOTOS)
+
+
+def test_large_batches_are_several_files(ask, monkeypatch):
+    monkeypatch.setattr("bias_pipeline.captioners.batch_files.MOST_REQUESTS", 6)
+    printed = ask(URL, "--to-batch", "ask.jsonl")
+    assert "ask.jsonl: 6 requests\nask_2.jsonl: 6 requests\nask_3.jsonl: 2 requests" in printed
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            '{"custom_id": "9001", "response": null}',
+            "answers about other images than the photos: 9001",
+        ),
+        ('{"custom_id": "1", "respo', "answers.jsonl: line"),
+    ],
+)
+def test_a_file_of_answers_that_does_not_fit_is_refused(ask, content, message):
+    Path("answers.jsonl").write_text(content)
+    printed = ask(URL, "--from-batch", "answers.jsonl", code=3)
+    assert (printed.count("\n"), message in printed) == (1, True), printed

@@ -1,0 +1,246 @@
+"""``caption --server``: a server refuses, breaks, hangs; nothing is lost and no key is shown."""
+
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import threading
+import time
+
+import pytest
+
+from bias_pipeline.captioners import chat_server
+from bias_pipeline.captioners.chat_server import ChatServer
+from bias_pipeline.commands import caption
+from bias_pipeline.errors import UsageError
+from tests.chat_stub import Body, Reply, color_of, completion, error, serving
+from tests.cli.commands import start, wait_for
+from tests.cli.server.dogs import DOGS, N_PHOTOS, SECRET, URL, a_dog
+
+# --- a server that is not as it should be: one sentence, nothing lost
+
+
+def unused_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    ("reply", "code", "message"),
+    [
+        (error(429, "x", Retry_After="7200"), 5, "wants no request for 7200 s; go on later"),
+        (Reply("[" * 100_000, 400), 5, "refuses the request (400: Bad Request)"),
+        (Reply("<!doctype html><p>Hi</p>", kind="text/html"), 2, "answers with a web page"),
+        (
+            Reply("", 307, headers={"Location": "https://other.invalid/"}),
+            2,
+            "to another address: https://other.invalid/",
+        ),
+    ],
+    ids=["a wait of hours", "an error without end", "a page", "a server elsewhere"],
+)
+def test_an_answer_that_ends_the_work(ask_stub, reply, code, message):
+    _, printed = ask_stub(lambda _: reply, "--limit", "1", code=code)
+    assert (printed.count("\n"), message in printed) == (1, True), printed
+
+
+def test_no_server(ask):
+    printed = ask(f"http://127.0.0.1:{unused_port()}/v1", code=5)
+    assert (printed.count("\n"), "no server answers at http://127.0.0.1" in printed) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("key", "words"), [("", "wants a key; set"), (SECRET, "refuses the key in")]
+)
+def test_a_wrong_key(ask_stub, monkeypatch, key, words):
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    _, printed = ask_stub(lambda _: error(401, f"Incorrect API key provided: {key}"), code=2)
+    assert printed == f"error: 127.0.0.1 {words} OPENAI_API_KEY (401)\n"
+
+
+@pytest.mark.parametrize("status", [400, 404])
+def test_a_wrong_model(ask_stub, status):
+    stub, printed = ask_stub(lambda _: error(status, "no such model"), "--model", "qwem", code=2)
+    reason = f"127.0.0.1 refuses the request ({status}: no such model)"
+    assert printed.replace(reason, "no such model") == (
+        f"error: {stub.url} does not take the model 'qwem' (no such model); it has qwen\n"
+    )
+
+
+def test_where_all_photos_are_refused_there_is_an_error(ask_stub):
+    refused = error(400, "pictures are not supported")
+    _, printed = ask_stub(lambda _: refused, "--limit", "2", code=5)
+    assert printed.count("\n") == 1
+    assert "no photo has a caption: " in printed
+    assert "1 (127.0.0.1 refuses the request (400: pictures are not supported))" in printed
+
+
+def test_a_server_that_hangs(ask):
+    rest = threading.Event()
+
+    def hang(_: Body) -> Reply:
+        rest.wait()
+        return Reply({})
+
+    with serving(hang) as stub:
+        printed = ask(stub.url, "--timeout", "0.3", code=5)
+        rest.set()
+    assert ("did not answer within 0.3 s" in printed, printed.count("\n")) == (True, 1)
+    assert len(stub.requests) <= caption.AT_ONCE  # it was not waited for again
+
+
+class Dying:
+    """Answers six requests; then it is dead."""
+
+    def __init__(self) -> None:
+        self.dead, self.n_answers = threading.Event(), 0
+
+    def __call__(self, body: Body) -> Reply:
+        self.n_answers += 1
+        if self.n_answers > 6:
+            self.dead.set()
+            threading.Event().wait(0.2)
+            raise ConnectionError
+        return a_dog(body)
+
+
+def test_a_server_that_dies_half_way_loses_nothing(ask, by_image):
+    port, dying = unused_port(), Dying()
+    with serving(dying, port=port) as stub:
+        ending = threading.Thread(target=lambda: (dying.dead.wait(), stub.close()))
+        ending.start()
+        assert "no server answers at" in ask(stub.url, "--batch", "2", code=5)
+        ending.join()
+    with serving(a_dog, port=port) as again:
+        ask(again.url)
+    assert (len(again.requests), by_image()) == (N_PHOTOS - 6, DOGS)
+
+
+def test_a_server_that_is_started_again_goes_on_answering(ask, by_image, monkeypatch):
+    monkeypatch.setattr(chat_server, "FIRST_WAIT_S", 0.1)  # six seconds in all
+    port, dying, over = unused_port(), Dying(), threading.Event()
+
+    def restart() -> None:
+        dying.dead.wait()
+        first.close()
+        with serving(a_dog, port=port):
+            over.wait()
+
+    with serving(dying, port=port) as first:
+        restarting = threading.Thread(target=restart)
+        restarting.start()
+        ask(first.url, "--batch", "2")
+        over.set()
+        restarting.join()
+    assert by_image() == DOGS
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_at_once_although_answers_are_awaited(photos, tmp_path):
+    """And what was answered before stays."""
+    everything = threading.Event()
+
+    def answer(body: Body) -> Reply:
+        if len(stub.requests) > 6:
+            everything.wait()
+        return a_dog(body)
+
+    with serving(answer) as stub:
+        words = ("--server", stub.url, "--model", "qwen", "--out", str(tmp_path / "out"))
+        process = start(tmp_path, "caption", str(photos), *words, "--batch", "2")
+        wait_for(lambda: len(stub.requests) > 7, seconds=120)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=20) == 130
+        everything.set()
+    assert len(list(tmp_path.glob("out/*/blocks/*/*.block"))) >= 1
+
+
+def test_a_certificate_that_does_not_fit(ask, tmp_path):
+    openssl = shutil.which("openssl") or pytest.skip("no openssl to make a certificate with")
+    paths = tmp_path / "cert.pem", tmp_path / "key.pem"
+    words = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=elsewhere -out {} -keyout {}"
+    command = [openssl, *words.format(*paths).split()]
+    subprocess.run(command, check=True, capture_output=True)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(*paths)
+    with serving(a_dog, tls=tls) as stub:
+        printed = ask(stub.url, code=5)
+    assert (printed.count("\n"), stub.requests) == (1, [])
+    assert "the certificate of 127.0.0.1 does not fit (self" in printed
+
+
+# --- keys
+
+
+def test_a_key_goes_to_the_server_and_nowhere_else(ask_stub, monkeypatch, tmp_path):
+    """Even where the server repeats it, in captions and in errors."""
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+
+    def answer(body: Body) -> Reply:
+        kind = color_of(body) % 3
+        if kind == 0:
+            return error(400, f"a bad request with {SECRET}")
+        return completion(f"a dog {SECRET}") if kind == 1 else a_dog(body)
+
+    stub, printed = ask_stub(answer)
+    assert stub.headers[0]["authorization"] == f"Bearer {SECRET}"
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert SECRET not in printed
+    assert [path for path in files if SECRET.encode() in path.read_bytes()] == []
+
+
+@pytest.mark.parametrize("key", [f"{SECRET}\n", f"{SECRET}\n{SECRET}"])
+def test_a_key_with_line_breaks_is_not_shown(ask_stub, monkeypatch, key):
+    """Those at its end are no part of it."""
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    _, printed = ask_stub(lambda _: error(401, f"no such key: {SECRET}"), code=2)
+    assert (SECRET in printed, printed.count("\n")) == (False, 1)
+
+
+@pytest.mark.parametrize("url", ["https://me:pw@host/v1", "https://host/v1?key=abc"])
+def test_an_address_with_a_key_is_refused_without_it(url):
+    with pytest.raises(UsageError, match=r"the key comes from the environment") as refused:
+        ChatServer(url, "qwen")
+    assert "pw" not in str(refused.value).replace("password", "")
+    assert "abc" not in str(refused.value)
+
+
+# --- words that do not fit together
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--device cuda", "--device: a server takes none"),
+        ("--beams 3", "--beams: a server takes none"),
+        ("--revision main", "--revision: a server takes none"),
+        ("--server localhost:8000", "--server takes an address such as"),
+        ("--server http://[::1", "--server takes an address such as"),
+        ("--to-batch a.jsonl --from-batch b.jsonl", "give one"),
+    ],
+)
+def test_words_that_do_not_fit(ask, words, message):
+    assert message in ask(URL, *words.split(), code=2)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("caption . --model m --out out --timeout 5", "--timeout needs --server URL"),
+        (
+            f"submit caption . --server {URL} --model m --out out --shards 2",
+            "submit caption takes no --server: the jobs together would",
+        ),
+    ],
+)
+def test_a_server_is_for_one_process_that_names_it(ends, words, message):
+    assert message in ends(2, *words.split())
+
+
+def test_without_the_client_the_extra_is_named(ask, monkeypatch):
+    absent = type(caption.OPENAI)("openai", "caption --server", ("no_such_openai",))
+    monkeypatch.setattr(caption, "OPENAI", absent)
+    assert "pip install 'bias_pipeline[openai]'" in ask("http://127.0.0.1:1/v1", code=5)
