@@ -1,9 +1,9 @@
-"""How far scores vary with attackers and with changed pictures: a section, and printed tables."""
+"""How far scores vary with attackers, changed pictures and wrong labels: tables and sentences."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from bias_pipeline.analysis.attacker_variants import OVER, Stored, Variants, variants
@@ -22,11 +22,15 @@ from bias_pipeline.analysis.sensitivity import (
 )
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.terminal import print_out, print_table
+from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.metrics.repeated_scores import NOISE
 from bias_pipeline.report.report_tables import Cell, Section, Sheet, SheetNumber
-from bias_pipeline.report.tables import number, percent
-from bias_pipeline.results.store import Result
+from bias_pipeline.report.tables import headline_name, number, percent
+from bias_pipeline.results.settings import label
+from bias_pipeline.results.store import Result, Row
 
 MOST_PAIRS = 15
+_NAMED = 4  # headlines that the sentence names
 TEXT = (
     "CV: the standard deviation of a captioner's scores over attackers, divided by the size of "
     "their mean; it is large where the mean is near 0. Conflicts: the share of captioners that one "
@@ -173,3 +177,64 @@ def print_shifts(lines: Sequence[Shift]) -> None:
 def _text(value: float, low: float, high: float, unit: str) -> str:
     written = percent if unit == "fraction" else number
     return f"{written(value)} [{written(low)}, {written(high)}]"
+
+
+def noise_sentences(results: Sequence[Result]) -> list[str]:
+    """One for each attribute whose label errors were asked for.
+
+    It names the headlines that would leave their interval, those that would move furthest first.
+
+    Args:
+        results: of one captioner; their settings make the names of headlines differ.
+    """
+    by_attribute: dict[str, list[Result]] = {}
+    for result in results:
+        if _wrong(result):
+            by_attribute.setdefault(result.rows[0].attribute, []).append(result)
+    return [_sentence(name, noisy) for name, noisy in by_attribute.items()]
+
+
+def _sentence(attribute: str, results: Sequence[Result]) -> str:
+    rates = ", ".join(f"{group} {share:.1%}" for group, share in _wrong(results[0]).items())
+    moved: list[tuple[float, str]] = []
+    n_tested = 0
+    for result in results:
+        rows = {row.part: row for row in result.rows}
+        for name in HEADLINES:
+            row, move = rows.get(name), rows.get(_part(name))
+            if row is None or move is None or math.isnan(row.ci_low + move.value):
+                continue
+            n_tested += 1
+            wide = max(row.ci_high - row.value, row.value - row.ci_low)
+            if not row.ci_low <= row.value + move.value <= row.ci_high:
+                what = f"{headline_name(row, label(result))} by {_amount(move)}"
+                moved.append((abs(move.value) / wide if wide else math.inf, what))
+    first = f"If {attribute} labels erred that often more ({rates})"
+    if not moved:
+        return f"{first}, none of {n_tested} headlines would leave its interval."
+    names = [what for _, what in sorted(moved, key=lambda one: -one[0])]
+    more = f" and {len(names) - _NAMED} more" * (len(names) > _NAMED)
+    intervals = "its interval" if len(names) == 1 else "their intervals"
+    return (
+        f"{first}, {len(names)} of {n_tested} headlines would leave {intervals}: "
+        f"{', '.join(names[:_NAMED])}{more}."
+    )
+
+
+def _part(headline: str) -> str:
+    return NOISE if headline == "score" else f"{headline}:{NOISE}"
+
+
+def _amount(move: Row) -> str:
+    if move.unit != "fraction":
+        return f"{move.value:+.3g}"
+    sign = "+" if move.value > 0 else ""
+    return f"{sign}{percent(move.value)} points"
+
+
+def _wrong(result: Result) -> Mapping[str, float]:
+    """Group to the share of wrong labels that was asked for; empty if none was."""
+    audit = result.manifest.get("audit")
+    noise = audit.get(NOISE) if isinstance(audit, Mapping) else None
+    wrong = noise.get("wrong") if isinstance(noise, Mapping) else None
+    return wrong if isinstance(wrong, Mapping) else {}
