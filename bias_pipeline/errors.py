@@ -39,6 +39,12 @@ class NotApplicableError(DataError):
     """
 
 
+class AbsentLabelError(DataError):
+    """A label that the user maps and the file lacks; ``audit`` tries its other attributes."""
+
+    exit_code = 2
+
+
 class SweepError(BiasPipelineError):
     """At least one job of a sweep failed (exit code 4)."""
 

@@ -14,7 +14,13 @@ from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.datasets.columns import IMAGE, Layout, plain_name, quoted_columns, same_name
 from bias_pipeline.datasets.label_values import TIE, agreement, majority, recognised, with_map
 from bias_pipeline.datasets.tables import Rows, open_rows
-from bias_pipeline.errors import DataError, NotApplicableError, UsageError, did_you_mean
+from bias_pipeline.errors import (
+    AbsentLabelError,
+    DataError,
+    NotApplicableError,
+    UsageError,
+    did_you_mean,
+)
 
 WHAT = "labels: a table with id and a column for each attribute, or image_id, attribute, value"
 MAJORITY = "majority"
@@ -369,7 +375,7 @@ def _check_occurs(path: Path, field: str, raw_labels: Sequence[str], layout: Lay
         return
     if len(idle) == len(layout.label_map):
         common = [label[:_CUT] for label, _ in counts.most_common(_SHOWN)]
-        raise UsageError(
+        raise AbsentLabelError(
             f"--map {shlex.quote(f'{idle[0]}={layout.label_map[idle[0]]}')}: no label in {field!r} "
             f"of {path} is {idle[0]!r}; {did_you_mean(idle[0], common)}"
         )

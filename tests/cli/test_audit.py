@@ -273,6 +273,20 @@ def test_a_third_label_is_mapped_as_the_refusal_advises(ok, ends, few, tmp_path)
 
 
 @pytest.mark.usefixtures("counting")
+@pytest.mark.parametrize(("third", "code"), [("Non-binary", 0), ("Unsure", 2)])
+def test_a_map_of_one_attribute_leaves_the_others_as_they_are(run, few, tmp_path, third, code):
+    lines = [[*row, ("Light", "Dark")[k % 2]] for k, row in enumerate(few.columns(2))]
+    lines[0][2] = "bb_skin"
+    for line in lines[1::20]:
+        line[1] = third
+    path = tmp_path / "labels.csv"
+    path.write_text("\n".join(map(",".join, lines)))
+    words = ("--attributes", str(path), "--dry-run", "--map", "Non-binary=Unsure")
+    ended, text = run("audit", few.captions, *words)
+    assert (ended, "race (light 150, dark 150)" in text) == (code, not code), text
+
+
+@pytest.mark.usefixtures("counting")
 def test_a_table_without_a_known_column_is_told_once_what_it_has(ok, ends, few, tmp_path):
     text = Path(few.labels).read_text().replace("bb_gender", "who")
     (tmp_path / "labels.csv").write_text(text)

@@ -11,7 +11,7 @@ from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.datasets.columns import Layout
 from bias_pipeline.datasets.label_files import Labels, read_labels, strata_note
 from bias_pipeline.datasets.label_values import TIE, agreement, majority
-from bias_pipeline.errors import DataError, UsageError
+from bias_pipeline.errors import AbsentLabelError, DataError, UsageError
 
 PRINCETON = LabelMap(
     "bb_gender", {"Male": "male", "Female": "female"}, ("Both", "Unsure", ""), ("Unsure",)
@@ -164,8 +164,9 @@ MEN = {"gender": LabelMap("sex", {"m": "men", "f": "female"})}
     ],
 )
 def test_options_that_do_not_fit_the_file_are_refused(tmp_path, text, options, message):
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises((UsageError, AbsentLabelError), match=message) as refused:
         read(tmp_path, text, **options)
+    assert refused.value.exit_code == 2
 
 
 def test_fleiss_own_example():
