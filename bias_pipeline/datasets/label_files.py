@@ -374,7 +374,7 @@ def _check_occurs(path: Path, field: str, raw_labels: Sequence[str], layout: Lay
     if not idle:
         return
     if len(idle) == len(layout.label_map):
-        common = [label[:_CUT] for label, _ in counts.most_common(_SHOWN)]
+        common = [label[:_CUT] or "(empty)" for label, _ in counts.most_common(_SHOWN)]
         raise AbsentLabelError(
             f"--map {shlex.quote(f'{idle[0]}={layout.label_map[idle[0]]}')}: no label in {field!r} "
             f"of {path} is {idle[0]!r}; {did_you_mean(idle[0], common)}"

@@ -161,6 +161,7 @@ MEN = {"gender": LabelMap("sex", {"m": "men", "f": "female"})}
         ("id,sex\n7,m\n", {"own": MEN}, r"dataset\.labels\.gender: .* has no group 'men'"),
         (PLAIN, {"layout": Layout(label_map={"Mael": "male"})}, MAPPED),
         (VOTED, {"layout": Layout(label_map={"Mael": "male"})}, MAPPED),
+        (f"{PLAIN}9,\n", {"layout": Layout(label_map={"x": "male"})}, r"Known: \(empty\), Female"),
     ],
 )
 def test_options_that_do_not_fit_the_file_are_refused(tmp_path, text, options, message):
