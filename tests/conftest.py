@@ -1,7 +1,6 @@
 """Fixtures for all tests."""
 
 import gc
-import os
 from pathlib import Path
 
 import pytest
@@ -15,12 +14,8 @@ settings.load_profile("claims")
 
 
 def pytest_configure() -> None:
-    """Look for no garbage while modules are imported: a fifth of the time of collecting.
-
-    And wait for no disk: tests kill programs and fill disks, but cut no power.
-    """
+    """Look for no garbage while modules are imported: a fifth of the time of collecting."""
     gc.disable()
-    os.fsync = lambda file: None
 
 
 def pytest_collection_finish() -> None:
