@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from bias_pipeline.config import compose
+from bias_pipeline.corpus.attribute import LabelMap
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.datasets.scenes.captioners import world_captions
 from bias_pipeline.datasets.scenes.slots import BiasSettings
@@ -25,7 +26,7 @@ class Source:
     """Images of a captioner, from which trials are drawn."""
 
     records: Sequence[Record]
-    groups: Mapping[str, tuple[Sequence[str], object]]
+    groups: Mapping[str, tuple[Sequence[str], LabelMap]]
     dataset: str = "lic"
 
     def corpus(self, records: Sequence[Record], captioner: str) -> Corpus:
@@ -34,7 +35,7 @@ class Source:
             records,
             dataset=self.dataset,
             captioner=captioner,
-            groups=self.groups,  # type: ignore[arg-type]
+            groups=self.groups,
             trained_on_reference=True,
         )
 
