@@ -161,7 +161,7 @@ def basis(rows: pd.DataFrame, attribute: str) -> pd.DataFrame:
     }
     lic, directional = wide["lic", "score"], "ba_directional"
     columns = {
-        "images": lic["n_images"].map(str),
+        "images tested": lic["n_images"].map(str),
         "coverage": lic["coverage"].map(lambda v: percent(v, 0)),
         "name a group, %": (1 - lic["neutral_rate"]).map(percent),
         "objects named": wide[directional, "mentions:model"]["value"],

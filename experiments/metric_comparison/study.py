@@ -16,6 +16,7 @@ import pandas as pd
 
 from bias_pipeline.cell import run_cell
 from bias_pipeline.config import compose
+from bias_pipeline.corpus.attribute import LabelMap
 from bias_pipeline.corpus.corpus import Corpus, Record
 from experiments.metric_comparison.figures import agreement_figure, mentions_figure
 from experiments.metric_comparison.tables import table_texts
@@ -80,7 +81,7 @@ def people(common: list[str]) -> pd.DataFrame:
 def _joined(corpus: Corpus, count: int) -> Corpus:
     """The images that people described, with their first captions as the captioner's."""
     grouping = corpus.groupings["gender"]
-    groups = {"gender": (grouping.names, _Same())}
+    same = LabelMap("gender", {name: name for name in grouping.names})
     records = [
         Record(r.id, " ".join(r.human[:count]), r.human, dict(r.labels), r.objects)
         for r in corpus
@@ -90,16 +91,9 @@ def _joined(corpus: Corpus, count: int) -> Corpus:
         records,
         dataset=corpus.dataset,
         captioner=f"people, {count} caption{'s' if count > 1 else ''}",
-        groups=groups,  # type: ignore[arg-type]
+        groups={"gender": (grouping.names, same)},
         trained_on_reference=True,
     )
-
-
-class _Same:
-    """Labels that are group names already."""
-
-    def group_of(self, label: str) -> str:
-        return label
 
 
 def publish(rows: pd.DataFrame) -> None:
