@@ -167,8 +167,9 @@ def _with_ones(x: Matrix) -> Matrix:
 def usual_inverse(x: Matrix, inverse_penalty: float) -> sparse.csr_array:
     """(F, F) about the inverse of a usual regression's second derivatives, but for its scale.
 
-    Conjugate gradients with it need a third of the products. The most frequent features are
-    inverted together, by how often each two of them occur in one item; each other feature alone.
+    Conjugate gradients with it need a quarter to a half of the products; where outputs are rare,
+    such as few tasks of many, they need more. The most frequent features are inverted together, by
+    how often each two of them occur in one item; each other feature alone.
     All items count, whichever a regression uses, and the matrix is sparse, as NumPy's products with
     a dense one depend on the number of columns: so no regression changes another's digits.
     """
