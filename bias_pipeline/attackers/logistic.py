@@ -20,7 +20,7 @@ from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.declared import Positive
 from bias_pipeline.encoders.base import FeatureEncoder, Features, SharedFeatures, named_spec
 
-VERSION = 5  # raise it whenever any prediction changes
+VERSION = 6  # raise it whenever any prediction changes
 TOGETHER = 64  # regressions in one batch: more would not fit the processor's cache
 NUMBERS = 1 << 21  # of all items in one batch: a solver's dozen arrays of them fit in memory
 

@@ -25,6 +25,7 @@ MAX_STEPS, MAX_PRODUCTS, MAX_HALVINGS = 100, 100, 40
 # many items and so many at all; their common occurrences are counted in so many items.
 CURVED, ITEMS_EACH, MOST_FREQUENT, SAMPLED = 1.0, 32, 1024, 1 << 15
 SPREAD = 0.1  # how much a usual item bends a loss: the share of training items times p (1 - p)
+LEAST_SPREAD = 0.04  # a regression that bends less, as of a rare task, is not preconditioned
 
 
 def fit(
@@ -143,18 +144,22 @@ class _Design:
             numbers, which fit into a cache, and reads those of the N items one after the other.
         single: both in single precision.
         ridge: (F + 1, 1, 1) second derivative of the penalty.
-        usual_inverse: see :func:`usual_inverse`.
+        items: (N', F + 1), ``x`` with the items that no regression uses.
     """
 
     def __init__(self, x: Matrix, inverse_penalty: float, used: BoolArray) -> None:
-        x = _with_ones(x)
-        self.usual_inverse = usual_inverse(x, inverse_penalty)
-        x = x if used.all() else x[used]
-        self.x, single = x, _single(x)
+        self.items = _with_ones(x)
+        self.x = x = self.items if used.all() else self.items[used]
+        single = _single(x)
         self.transposed = _transposed(x)
         self.single = single, _transposed(single)
         self.inverse_penalty = inverse_penalty
         self.ridge = np.append(np.ones(x.shape[1] - 1), 0.0)[:, None, None]
+
+    @cached_property
+    def usual_inverse(self) -> sparse.csr_array:
+        """See :func:`usual_inverse`."""
+        return usual_inverse(self.items, self.inverse_penalty)
 
 
 def _with_ones(x: Matrix) -> Matrix:
@@ -167,11 +172,11 @@ def _with_ones(x: Matrix) -> Matrix:
 def usual_inverse(x: Matrix, inverse_penalty: float) -> sparse.csr_array:
     """(F, F) about the inverse of a usual regression's second derivatives, but for its scale.
 
-    Conjugate gradients with it need a quarter to a half of the products; where outputs are rare,
-    such as few tasks of many, they need more. The most frequent features are inverted together, by
-    how often each two of them occur in one item; each other feature alone.
-    All items count, whichever a regression uses, and the matrix is sparse, as NumPy's products with
-    a dense one depend on the number of columns: so no regression changes another's digits.
+    Conjugate gradients with it need a quarter to a half of the products, but more where outputs are
+    rare. The most frequent features are inverted together, by how often each two of them occur in
+    one item; each other feature alone. All items count, whichever a regression uses, and the matrix
+    is sparse, as NumPy's products with a dense one depend on the number of columns: so no
+    regression changes another's digits.
     """
     n_items, n_features = x.shape
     squares = np.asarray((x * x).sum(axis=0), np.float64)
@@ -209,6 +214,7 @@ class _Fits:
     counts: Float64Array  # (N, B, 1), see `fit`
     truths: Float64Array  # (N, B, K), see `fit`
     known: Float64Array  # (F + 1, B, 1) 1 for features that may have a weight, else 0
+    usual: BoolArray  # (1, B) whether its outputs are frequent enough for the usual inverse
     # (F + 1, B, 1) factors that scale slopes by the largest curvature, so that the tolerance means
     # the same for frequent and rare features
     unit: Float64Array
@@ -235,6 +241,7 @@ class _Fits:
         if known is not None:
             usable[:-1] = known[:, :, None]
         base = (summed(truths) + 0.5) / (weight[:, None] + 0.5 * max(2, n_outputs))  # (B, K)
+        spread = (weight[:, None] * base * (1 - base)).max(axis=1) / design.items.shape[0]
         weights = np.zeros((len(squares), n_fits, n_outputs))
         weights[-1] = np.log(base) - (np.log1p(-base) if n_outputs == 1 else 0)
         scores = np.tile(weights[-1], (n_items, 1, 1))
@@ -243,7 +250,7 @@ class _Fits:
             scores = np.repeat(_times(design.x, near), n_fits, axis=1)
         counts = counts[:, :, None]
         place = np.arange(n_fits)[None]
-        parts = place, counts, truths, usable, unit, weights, scores
+        parts = place, counts, truths, usable, spread[None] > LEAST_SPREAD, unit, weights, scores
         return cls(*parts, *_loss(scores, counts, truths))
 
     def of(self, which: BoolArray) -> _Fits:
@@ -285,6 +292,7 @@ class _System:
 
     design: _Design  # the items
     known: AnyFloat  # (F + 1, B, 1), see `_Fits`
+    usual: BoolArray  # (1, B), see `_Fits`
     weight: AnyFloat  # (N, B, 1) how much each item's loss counts
     probs: AnyFloat  # (N, B, K) predictions
 
@@ -292,11 +300,12 @@ class _System:
     def of_fits(cls, fits: _Fits, design: _Design) -> _System:
         """The system of regressions at their current weights."""
         parts = fits.known, design.inverse_penalty * fits.counts, fits.probs
-        return cls(design, *(part.astype(np.float32) for part in parts))
+        known, weight, probs = (part.astype(np.float32) for part in parts)
+        return cls(design, known, fits.usual, weight, probs)
 
     def of(self, which: BoolArray) -> _System:
         """The system of some of the regressions."""
-        parts = (self.known, self.weight, self.probs)
+        parts = (self.known, self.usual, self.weight, self.probs)
         return _System(self.design, *(part[:, which] for part in parts))
 
     @cached_property
@@ -345,7 +354,13 @@ class _System:
         return solution
 
     def turned(self, residual: AnyFloat) -> AnyFloat:
-        """A residual times the usual inverse: a direction in which all weights move alike."""
-        directions = _times(self.design.usual_inverse, residual)
-        directions *= self.known
+        """Residuals of usual regressions times the usual inverse: all weights then move alike."""
+        usual = self.usual[0]
+        if not usual.any():
+            return residual.copy()
+        if usual.all():
+            return _times(self.design.usual_inverse, residual) * self.known
+        directions = residual.copy()
+        inverted = _times(self.design.usual_inverse, residual[:, usual])
+        directions[:, usual] = inverted * self.known[:, usual]
         return directions
