@@ -24,6 +24,7 @@ USED = {
         "hydra._internal.core_plugins.bash_completion BashCompletion _query",
         "hydra._internal.core_plugins.basic_launcher BasicLauncher launch",
         "hydra._internal.core_plugins.basic_sweeper BasicSweeper sweep",
+        "hydra._internal.core_plugins.basic_sweeper BasicSweeper split_arguments",
     ],
     # Its two packages do not say which of these they promise to keep.
     "pytorch-lightning": [

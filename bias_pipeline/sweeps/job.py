@@ -68,7 +68,7 @@ def job(config: DictConfig) -> Result | None:
         "id": slurm.own_job() if job_id is None else str(job_id),
     }
     result = run_recorded(lambda: cell_of(config, choices), folder, overrides, where)
-    _close_log()
+    close_log()
     if result is None or where["launcher"] != slurm.HERE:
         return None  # other launchers would write it into a file
     return replace(result, draws={})  # those of a large sweep would fill the memory
@@ -154,7 +154,7 @@ def _bug(error: Exception, trace: Path) -> str:
     return f"a bug, please report it with {trace}: {message}"
 
 
-def _close_log() -> None:
+def close_log() -> None:
     """Close the job's log file; the next job of this process opens its own."""
     root = logging.getLogger()
     for handler in root.handlers[:]:

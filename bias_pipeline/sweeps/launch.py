@@ -51,7 +51,7 @@ from bias_pipeline.io.paths import choices_of, conf_dir, group_choices
 from bias_pipeline.io.progress import showing
 from bias_pipeline.io.terminal import print_out, redact_files, warn
 from bias_pipeline.results.settings import ANNOTATOR
-from bias_pipeline.sweeps import slurm
+from bias_pipeline.sweeps import here, slurm
 from bias_pipeline.sweeps.job import VISIBLE, SweepBar, job, make_folder, run_recorded, sweep_bar
 from bias_pipeline.sweeps.outcomes import SweepOutcome, conclude
 from bias_pipeline.sweeps.worker_processes import check_devices, helped
@@ -100,11 +100,14 @@ def run(words: Sequence[str], *, lenient: bool = False) -> SweepOutcome:
     helpers = helped(swept, sweep.processes, folder, sweep.devices) if swept else nullcontext()
     results: Sequence[Result | None] = ()
     with progress, helpers, slurm.waiting(launcher, folder):
-        results = _hydra(loader, overrides, multirun)
+        results = _run_jobs(sweep, multirun)
     redact_files(folder.glob("*.yaml"))
     seconds = time.monotonic() - started
     outputs = Path(config.paths.outputs)
-    jobs = slurm.job_folders(folder) if multirun else [folder]
+    jobs = [folder]
+    if multirun:
+        local = [folder / str(number) for number in range(len(results))]
+        jobs = local if launcher == slurm.HERE else slurm.job_folders(folder)
     return conclude(
         jobs, results, outputs, seconds, multirun=multirun, lenient=lenient, of_all=sweep.of_all
     )
@@ -225,15 +228,18 @@ def _added_in_vain(options: Namespace, config: DictConfig, loader: Loader) -> li
     ]
 
 
-def _hydra(loader: Loader, overrides: Sequence[str], multirun: bool) -> list[Result | None]:
-    """Run jobs by Hydra; returns the results that this process has."""
+def _run_jobs(sweep: SweepRequest, multirun: bool) -> Sequence[Result | None]:
+    """Run the jobs of a command; returns the results that this process has."""
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
     logging.raiseExceptions = False  # no traceback for a log that cannot be written
     try:
-        with _initialized(loader) as hydra:
-            returned = (hydra.multirun if multirun else hydra.run)("config", job, [*overrides])
+        if not here.suffices(sweep.config):
+            return _hydra(sweep.loader, sweep.overrides, multirun)
+        if multirun:
+            return here.run_sweep(sweep.loader, sweep.overrides)
+        return [here.run_one(sweep.config, sweep.first)]
     except (HydraException, OmegaConfBaseException) as error:
         raise UsageError(composition_message(error)) from error
     except OSError as error:
@@ -241,6 +247,12 @@ def _hydra(loader: Loader, overrides: Sequence[str], multirun: bool) -> list[Res
             f"cannot write {error.filename or 'the files of a job'}: {error.strerror or error}; "
             "choose another folder with paths.outputs=..."
         ) from error
+
+
+def _hydra(loader: Loader, overrides: Sequence[str], multirun: bool) -> list[Result | None]:
+    """Run jobs by Hydra; returns the results that this process has."""
+    with _initialized(loader) as hydra:
+        returned = (hydra.multirun if multirun else hydra.run)("config", job, [*overrides])
     batches: Any = returned if multirun else [[returned]]
     return [done.return_value for batch in batches for done in batch]
 

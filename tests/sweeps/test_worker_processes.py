@@ -39,7 +39,7 @@ def take(sweep: launch.SweepRequest, folder: Path) -> None:
 
 def test_a_helper_leaves_the_word_that_the_sweep_would_which_leaves_it_as_it_is(tmp_path):
     sweep = prepared(tmp_path / "alone")
-    launch._hydra(sweep.loader, sweep.overrides, multirun=True)
+    launch._run_jobs(sweep, multirun=True)
     (folder,) = (tmp_path / "alone" / ".hydra_jobs").iterdir()
     helped = prepared(tmp_path / "helped")
     jobs = Path(helped.config.hydra.sweep.dir)
@@ -51,7 +51,7 @@ def test_a_helper_leaves_the_word_that_the_sweep_would_which_leaves_it_as_it_is(
     assert len(words[0]) == 3
     assert words[0] == words[1]
     before = {path: path.stat().st_mtime_ns for path in jobs.glob(f"*/{OUTCOME}")}
-    launch._hydra(helped.loader, helped.overrides, multirun=True)
+    launch._run_jobs(helped, multirun=True)
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
