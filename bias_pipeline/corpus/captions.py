@@ -180,16 +180,32 @@ class Captions(ReadCache):
         """The k-th caption (from 0) of every image that has that many."""
         return self.take(self.positions == k)
 
-    def by_position(self, most: int) -> Iterator[Captions]:
-        """The first captions of all images, their second ones, and so on, ``most`` times at most.
+    def in_turn(self, k: int) -> IntArray:
+        """(M,) rows of the k-th caption (from 0) of each of M images, one row an image.
+
+        An image with fewer captions begins again with its first: attackers learn more from more
+        images, and a maximum or a skew is larger in fewer, so every position has all images.
 
         Example:
             >>> captions = Captions.from_texts(["a", "b", "c"], [0, 0, 1])
-            >>> [len(own) for own in captions.by_position(5)]
-            [2, 1]
+            >>> captions.in_turn(0).tolist(), captions.in_turn(1).tolist()
+            ([0, 2], [1, 2])
+        """
+        first = np.flatnonzero(self.positions == 0)
+        return first + k % np.diff(np.append(first, len(self)))
+
+    def by_position(self, most: int) -> Iterator[Captions]:
+        """A caption of every image, another of every image, and so on, ``most`` times at most.
+
+        See :meth:`in_turn` for images with fewer captions than others.
+
+        Example:
+            >>> captions = Captions.from_texts(["a", "b", "c"], [0, 0, 1])
+            >>> [[own.text(0), own.text(1)] for own in captions.by_position(5)]
+            [['a', 'c'], ['b', 'c']]
         """
         known = int(self.positions.max(initial=-1)) + 1
-        return (self.position(k) for k in range(min(most, known)))
+        return (self.take(self.in_turn(k)) for k in range(min(most, known)))
 
     def compact(self) -> Captions:
         """The same captions without words that no caption uses, in order of first use."""

@@ -19,7 +19,7 @@ from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
 from bias_pipeline.corpus.split import SMALLEST_GROUP, Split, seeds_in, with_fewer_images
-from bias_pipeline.errors import DataError, NotApplicableError
+from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.attack.extra_parts import at_equal_speech
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.base import least_share
@@ -191,8 +191,9 @@ class Direction:
     def pairs_named(self, side: str, k: int, images: IntArray, truth: IntArray) -> Float64Array:
         """(M, K * T) 1 where the caption's image is of group a and the caption names task t."""
         captions = self.view.corpus.side(side)
-        first = np.searchsorted(captions.image_rows, images)
-        named = self.view.mentions(side)[first + k].toarray()
+        chosen = captions.in_turn(k)
+        rows = chosen[np.searchsorted(captions.image_rows[chosen], images)]
+        named = self.view.mentions(side)[rows].toarray()
         group = np.eye(len(self.view.groups))[truth]
         pairs: Float64Array = (group[:, :, None] * named[:, None, :]).reshape(len(images), -1)
         return pairs
@@ -395,15 +396,9 @@ class DirectionAttackers:
         predictions = []
         classes = one.values[0]
         for k, of_position in enumerate(captions.by_position(self.positions)):
-            if len(of_position) == len(one.images):
-                name = f"{one.name}:{side}:{k}"
-                data = LabelledCaptions(name, of_position, one.labels, len(classes), classes)
-                predictions.append(self.settings.probe.fit_predict(data, self.splits))
-        if not predictions:
-            raise DataError(
-                f"captioner {one.corpus.captioner!r}: no {side} caption position covers all "
-                f"{len(one.images)} images that have both sides"
-            )
+            name = f"{one.name}:{side}:{k}"
+            data = LabelledCaptions(name, of_position, one.labels, len(classes), classes)
+            predictions.append(self.settings.probe.fit_predict(data, self.splits))
         return predictions
 
     def _blocks(self, side: str) -> Iterator[_Block]:

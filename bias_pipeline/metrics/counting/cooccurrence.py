@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -9,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.corpus.corpus import SIDES
 from bias_pipeline.declared import Count, NotNegative
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import EvidenceRule, ExpectedResponse, MetricInfo
@@ -143,7 +145,7 @@ class Cooccurrence(TaskMetric):
         tables = sides.tables(view, table)
         supported = self._supported(view, sides, tables)
         if HUMAN_PAIRED in sides.images and view.has_objects:
-            tables["images"] = only(view.objects, sides.images[HUMAN_PAIRED])
+            tables |= _rate_tables(view, sides, tables)
 
         def numbers(sums: Sums) -> dict[PartName, Float64Array]:
             pairs = {
@@ -163,7 +165,7 @@ class Cooccurrence(TaskMetric):
             if HUMAN_PAIRED in pairs:
                 values |= self._compared(skews, pooled, weights, view)
             if "images" in sums:
-                values |= self._distances(pooled, sums["images"], view, sides.positions)
+                values |= _distances(sums, view)
             return values
 
         return CountSpec(
@@ -214,16 +216,6 @@ class Cooccurrence(TaskMetric):
             },
         }
 
-    def _distances(
-        self,
-        pooled: dict[PartName, Float64Array],
-        images: Float64Array,
-        view: CorpusView,
-        positions: int,
-    ) -> dict[PartName, Float64Array]:
-        distances = mention_distance(pooled[MODEL_PAIRED], pooled[HUMAN_PAIRED] / positions, images)
-        return {PartName("distance", group=g): distances[:, a] for a, g in enumerate(view.groups)}
-
     def _about(self, sides: CaptionSides, view: CorpusView) -> dict[PartName, ValueBasis]:
         parts = {part: sides.about(part) for part in sides.images}
         parts |= {
@@ -252,7 +244,7 @@ class Cooccurrence(TaskMetric):
         ]
         n_images = int(sides.images[part].sum())
         least = least_share(self.min_support, n_images)
-        supported = np.flatnonzero(np.mean(named, axis=0) / n_images >= least)
+        supported = np.flatnonzero(np.sum(named, axis=0) / (len(named) * n_images) >= least)
         if not len(supported):
             unsaid = view.unsaid("model") if self.rests_on_names(SCORE) else ""
             raise NotApplicableError(
@@ -261,3 +253,22 @@ class Cooccurrence(TaskMetric):
                 "captions; lower metric.min_support"
             )
         return supported
+
+
+def _rate_tables(
+    view: CorpusView, sides: CaptionSides, tables: Mapping[str, sparse.csr_array]
+) -> dict[str, sparse.csr_array]:
+    """What rates of naming are made of, on images whose objects are known."""
+    known = sides.images[HUMAN_PAIRED] & view.known
+    rates = {"images": only(view.objects, known)}
+    for part in (MODEL_PAIRED, HUMAN_PAIRED):
+        names = sides.keys(part)
+        mean = sparse.csr_array(sum(tables[name] for name in names) / len(names))
+        rates[f"rates:{part.side}"] = only(mean, known)
+    return rates
+
+
+def _distances(sums: Sums, view: CorpusView) -> dict[PartName, Float64Array]:
+    model, human = (by_group(sums[f"rates:{side}"], len(view.groups)) for side in SIDES)
+    distances = mention_distance(model, human, sums["images"])
+    return {PartName("distance", group=g): distances[:, a] for a, g in enumerate(view.groups)}

@@ -139,8 +139,12 @@ class MultiDirectional(LabelledTaskMetric):
 
     def _of_sets(self, view: CorpusView) -> LabelsVsCaptions:
         """Sides whose columns are the sets that enough labels contain."""
-        observed = view.mentions("human") if self.labels == "each" else self.observed(view)
-        sets = task_sets(observed, self.sets, self.max_size)
+        counted = self.sides(view).images
+        if self.labels == "each":
+            observed = view.mentions("human")[counted[view.images("human")]]
+        else:
+            observed = self.observed(view)[counted]
+        sets = task_sets(sparse.csr_array(observed), self.sets, self.max_size)
         sides = self.sides(view, lambda tasks: holds(tasks, sets))
         observations = np.asarray(sides.labelled.sum(axis=0))
         common = np.flatnonzero(observations >= max(self.min_support, 1))

@@ -3,7 +3,8 @@
 BA_MALS, BA-> and Multi-> compare the groups and tasks of labels with those of captions. Other
 metrics compare the captioner with people, who write several captions an image where the captioner
 writes one. Noise makes some numbers larger, such as a maximum. They are therefore computed for
-each caption position of people, from as many captions as the captioner wrote, and averaged.
+each caption position of people, from as many captions as the captioner wrote, and averaged; of an
+image with fewer captions than others, the first counts again at later positions.
 """
 
 from __future__ import annotations
@@ -239,8 +240,9 @@ class CaptionSides:
         for part, images in self.images.items():
             captions = view.corpus.side(part.side)
             for k in range(self._positions(part)):
-                chosen = images[captions.image_rows] & (captions.positions == k)
-                tables[key(part, k)] = make(part.side, chosen)
+                chosen = np.zeros(len(captions), bool)
+                chosen[captions.in_turn(k)] = True
+                tables[key(part, k)] = make(part.side, chosen & images[captions.image_rows])
         return tables
 
     def each(self, part: PartName, sums: Sums) -> list[Float64Array]:

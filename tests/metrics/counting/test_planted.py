@@ -18,6 +18,7 @@ from bias_pipeline.metrics.counting.base import FEWEST_BUNDLES, MOST_BUNDLES
 from bias_pipeline.metrics.counting.cooccurrence import Cooccurrence
 from bias_pipeline.metrics.counting.gender_error import MOST_EXAMPLES, GenderError
 from bias_pipeline.metrics.counting.gender_ratio import GenderRatio
+from bias_pipeline.metrics.counting.multi_directional import MultiDirectional
 from bias_pipeline.stats.bootstrap import Bootstrap
 from tests.corpora import GENDER, make_corpus
 from tests.metrics.places import place
@@ -190,6 +191,29 @@ def test_objects_are_asked_for_where_there_are_none():
         DirectionalBiasAmplification(GENDER, FEW, TASKS, exclude_tasks=()).compute(
             corpus, splits=[]
         )
+
+
+def test_complete_sets_are_those_of_scored_images():
+    both = [record(i, "a man with a cake", "mf"[i % 2], objects="cake car") for i in range(20)]
+    corpus = make_corpus([*both, record(20, "a man", "unsure", objects="cake")])
+    metric = MultiDirectional(GENDER, FEW, TASKS, exclude_tasks=(), sets="complete")
+    assert metric.compute(corpus, splits=[]).parts["sets"].estimate.value == 1
+
+
+def test_rates_of_naming_are_of_images_whose_objects_are_known():
+    people = "a man with a cake"
+    records = [record(i, "a man", "m", people, objects="cake" * (i % 2)) for i in range(20)]
+    metric = Cooccurrence(GENDER, FEW, TASKS, exclude_tasks=())
+    parts = metric.compute(make_corpus(records), splits=[]).parts
+    assert parts["distance:male"].estimate.value == pytest.approx(1, abs=1e-3)
+
+
+def test_a_share_of_captions_that_is_just_enough_counts():
+    cake, car = "a man with a cake", "a man with a car"
+    records = [record(i, cake, "m", cake if i < 6 else car, *[car] * 4) for i in range(24)]
+    metric = Cooccurrence(GENDER, FEW, TASKS, exclude_tasks=(), min_support=0.05)
+    audit = metric.compute(make_corpus(records), splits=[]).audit
+    assert audit["objects_without_support"] == 0  # 6 of 120
 
 
 def test_three_groups_have_no_ratio_of_two():

@@ -1,0 +1,92 @@
+"""People wrote more captions of some images than of others: every position compares all images."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from bias_pipeline.attackers.logistic import ConvexProbe
+from bias_pipeline.corpus.attribute import TaskVocabulary
+from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.corpus.split_rules import CrossFit
+from bias_pipeline.encoders.ngram import Ngram
+from bias_pipeline.metrics.attack.dbac import DBAC
+from bias_pipeline.metrics.attack.lic import LIC, Leakage
+from bias_pipeline.metrics.base import Metric, Score
+from bias_pipeline.metrics.counting.cooccurrence import Cooccurrence
+from bias_pipeline.metrics.counting.differential_fairness import DifferentialFairness
+from bias_pipeline.scoring import Accuracy, InverseCrossEntropy, Lic
+from bias_pipeline.stats.bootstrap import Bootstrap
+from bias_pipeline.text.tokenize import Tokenize
+from tests.corpora import GENDER, make_corpus
+
+OBJECTS = ("cake", "car", "dog")
+TASKS = TaskVocabulary("toy", {name: [name] for name in OBJECTS})
+FEW = Bootstrap(resamples=20)
+
+
+@cache
+def echoed(n: int = 240) -> Corpus:
+    """People repeat the captioner's caption, three times of a third of the images, else once."""
+    generator = np.random.default_rng(0)
+    records = []
+    for i in range(n):
+        female = i % 2
+        who = ("man", "woman")[female if generator.random() < 0.8 else 1 - female]
+        caption = f"a {who} with a {generator.choice(OBJECTS, p=(0.5, 0.3, 0.2))}"
+        people = (caption,) * (3 if generator.random() < 1 / 3 else 1)
+        records.append(
+            Record(str(i), caption, people, {"gender": "mf"[female]}, frozenset({"person", "dog"}))
+        )
+    return make_corpus(records)
+
+
+def attack(kind: type[LIC] | type[Leakage]) -> Metric:
+    return kind(
+        attribute=GENDER,
+        transforms=[Tokenize()],
+        probe=ConvexProbe(Ngram()),
+        split=CrossFit(),
+        scoring=Lic() if kind is LIC else Accuracy(),
+        stats=FEW,
+        learning_curve=False,
+    )
+
+
+def dbac() -> Metric:
+    return DBAC(
+        attribute=GENDER,
+        task=TASKS,
+        a_to_t=[Tokenize()],
+        t_to_a=[Tokenize()],
+        probe=ConvexProbe(Ngram()),
+        split=CrossFit(balanced=False),
+        scoring=InverseCrossEntropy(),
+        stats=FEW,
+        exclude_tasks=(),
+    )
+
+
+def scored(metric: Metric, corpus: Corpus | None = None) -> Score:
+    corpus = corpus or echoed()
+    return metric.compute(corpus, splits=metric.draw_splits(corpus, (0,)))
+
+
+@pytest.mark.parametrize(
+    ("metric", "part"),
+    [
+        (attack(LIC), "score"),
+        (attack(Leakage), "score"),
+        (DifferentialFairness(GENDER, FEW, TASKS, exclude_tasks=()), "score"),
+        (Cooccurrence(GENDER, FEW, TASKS, exclude_tasks=()), "score"),
+        (Cooccurrence(GENDER, FEW, TASKS, exclude_tasks=()), "distance:female"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_people_who_repeat_the_captioner_differ_in_nothing(metric, part):
+    assert scored(metric).parts[part].estimate.value == pytest.approx(0, abs=1e-12)
+
+
+def test_dbac_attacks_all_images_at_every_position():
+    sizes = {p.name: len(np.concatenate(p.images)) for p in scored(dbac()).predictions}
+    assert sizes["a_to_t:human:2"] == sizes["a_to_t:model:0"]
