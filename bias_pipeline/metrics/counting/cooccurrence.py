@@ -263,8 +263,10 @@ def _rate_tables(
     rates = {"images": only(view.objects, known)}
     for part in (MODEL_PAIRED, HUMAN_PAIRED):
         names = sides.keys(part)
-        mean = sparse.csr_array(sum(tables[name] for name in names) / len(names))
-        rates[f"rates:{part.side}"] = only(mean, known)
+        named = tables[names[0]]
+        for name in names[1:]:
+            named = sparse.csr_array(named + tables[name])
+        rates[f"rates:{part.side}"] = only(sparse.csr_array(named / len(names)), known)
     return rates
 
 
