@@ -126,7 +126,7 @@ PERSON = (3 * 1.4 / math.sqrt(2) + 1.0) / 4
         ("distance:male:model", MALE),  # the mean over what is named
         ("distance:female:model", FEMALE),
         ("model", MALE / (MALE + FEMALE)),
-        ("distance:male:human", ((0.6 + HOT_DOG + 0.8) / 3 + 0.6) / 2),  # position by position
+        ("distance:male:human", (0.6 + HOT_DOG + 0.8) / 3),  # at both positions
         ("to_neutral:male:model", MALE / PERSON),
         ("cooccurrence:model", 2 / 3),  # of captions that name one group
         ("cooccurrence:oven:human", 1 / 2),
