@@ -350,8 +350,8 @@ def write_batch(
     check_ids(photos)
     store, decoding = _store(options, masked)
     server = _server(options, masked)
-    store.plan(list(photos))
     images = remaining(photos, photo_stamps, store, options.shard, options.limit).images
+    store.plan(list(photos))
     unreadable: dict[str, str] = {}
 
     def requests() -> Iterator[bytes]:

@@ -71,7 +71,7 @@ class CaptionerFolder:
 class ImageMatch:
     """Checks of one captioner's file."""
 
-    path: Path  # of the captions
+    path: Path | None  # of the captions, None for pictures without a captioner
     attribute: str  # whose groups are scored
     labels: Labels  # of the images
     images: Sequence[str]  # the labelled images of the parts that are scored
@@ -85,6 +85,8 @@ class ImageMatch:
         Raises:
             DataError: if no caption at all is of a labelled image, even if not ``strict``.
         """
+        if self.path is None:
+            return
         if not any(image in model for image in self.images):
             alike = all(image.isdigit() for image in (*model, *self.images))
             fix = (
@@ -101,6 +103,7 @@ class ImageMatch:
         scored = self._grouped(lacking)
         if scored:
             yield self._fault(
+                self.path,
                 f"{len(lacking)} of {len(self.images)} labelled images have no caption "
                 f"({len(scored)} of them in a group of {self.attribute})",
                 scored,
@@ -110,6 +113,7 @@ class ImageMatch:
         foreign = [image for image in model if not any(image in ids for ids in known)]
         if foreign:
             yield self._fault(
+                self.path,
                 f"{len(foreign)} of {len(model)} captions are of images that are in neither the "
                 "labels nor another file",
                 foreign,
@@ -118,11 +122,14 @@ class ImageMatch:
         if unlabelled:
             yield f"{unlabelled} captions of images that are not scored here are left out"
 
-    def check_objects(self, objects: Mapping[str, frozenset[str]]) -> Iterator[str]:
-        """Refuse, or note, images whose objects are unknown."""
+    def check_objects(
+        self, objects: Mapping[str, frozenset[str]], path: Path | None
+    ) -> Iterator[str]:
+        """Refuse, or note, images whose objects the file does not know."""
         lacking = [image for image in self.images if image not in objects]
         if lacking:
             yield self._fault(
+                path,
                 f"{len(lacking)} of {len(self.images)} labelled images are not in the file of "
                 "objects (dataset.instances); they count as images without objects",
                 lacking,
@@ -132,11 +139,11 @@ class ImageMatch:
         group_of = self.labels.map.group_of
         return [image for image in images if group_of(self.labels.raw[image]) is not None]
 
-    def _fault(self, fault: str, images: Sequence[str]) -> str:
+    def _fault(self, path: Path | None, fault: str, images: Sequence[str]) -> str:
         """The note on images that do not fit; in strict mode an error."""
         if not self.strict:
             return f"{fault}, such as {few(images)}; what fits is scored"
         raise DataError(
-            f"{self.path}: {fault}, such as {few(images)}; complete the file, or score what fits "
+            f"{path}: {fault}, such as {few(images)}; complete the file, or score what fits "
             "with dataset.strict=false"
         )

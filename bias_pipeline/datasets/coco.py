@@ -24,6 +24,7 @@ from bias_pipeline.datasets.coco_files import (
 )
 from bias_pipeline.datasets.columns import LabelWords, Layout, label_words
 from bias_pipeline.datasets.label_files import MAJORITY, Labels, read_labels, strata_note
+from bias_pipeline.datasets.people import CAPTIONER
 from bias_pipeline.datasets.picture_files import PictureFiles, readable_pictures
 from bias_pipeline.datasets.tables import check_file
 from bias_pipeline.declared import Range
@@ -157,20 +158,25 @@ class CocoDataset(Dataset):
         if not names:
             raise ResourceError(
                 f"dataset {self.name!r}: no captioner's file in {self.folder.path}; give a file "
-                "(captioner=FILE.json) or the folder of several (dataset.captioners=FOLDER)"
+                "(captioner=FILE.json) or the folder of several (dataset.captioners=FOLDER), or "
+                "captioner=none where no captions of a captioner are needed, as for retrieval"
             )
         return names
 
     def check_captioner(self, captioner: str) -> None:
         """See :meth:`CaptionerFolder.file`."""
-        self.folder.file(captioner)
+        self._file_of(captioner)
+
+    def _file_of(self, captioner: str) -> Path | None:
+        """The captioner's file; None for ``none``, pictures without a captioner."""
+        return None if captioner == CAPTIONER else self.folder.file(captioner)
 
     def load(self, captioner: str, attribute: Attribute) -> Corpus:
         """See :meth:`Dataset.load`."""
-        path = self.folder.file(captioner)
+        path = self._file_of(captioner)
         layout = self.layout.anew()
         labels = self._labels(attribute, layout)
-        captioner_file = self._model(path, layout)
+        captioner_file = self._model(path, layout) if path else CaptionerFile({}, 0, 0, {})
         human, repeated_human = self._human(captioner_file, path, layout)
         layout.check_used()
         contents, renamed = _Found(
@@ -197,18 +203,18 @@ class CocoDataset(Dataset):
             *_collapsed(repeated_human, "human captions"),
             *self._chosen(captioner_file.unused),
             *match.check_captions(contents.model, known=(raw, contents.human, objects or {})),
-            *(match.check_objects(objects) if objects is not None else ()),
+            *(match.check_objects(objects, self.files["instances"]) if objects is not None else ()),
             *unseen,
         ]
         return Corpus.build(
             _records(images, contents, attribute.name),
             dataset=self.name,
-            captioner=safe_name(stem(path)),
+            captioner=safe_name(stem(path)) if path else CAPTIONER,
             groups={attribute.name: (labels.groups, labels.map)},
             trained_on_reference=self.trained_on_reference,
             blank_limit=self.blank_limit,
             notes=notes,
-            file=str(path.resolve()),
+            file=str(path.resolve()) if path else "",
         )
 
     def _labels(self, attribute: Attribute, layout: Layout) -> Labels:
@@ -228,9 +234,10 @@ class CocoDataset(Dataset):
 
     def samples(self, captioner: str) -> Sequence[Dataset]:
         """See :meth:`Dataset.samples`; a file of ``caption --n`` numbers them."""
-        if self.caption_index is not None:
+        path = self._file_of(captioner)
+        if path is None or self.caption_index is not None:
             return [self]
-        numbers = sample_numbers(self.folder.file(captioner), self.layout.anew())
+        numbers = sample_numbers(path, self.layout.anew())
         each = [copy(self) for _ in numbers]
         for reader, number in zip(each, numbers, strict=True):
             reader.sample = number
@@ -249,13 +256,13 @@ class CocoDataset(Dataset):
         )
 
     def _human(
-        self, captioner: CaptionerFile, path: Path, layout: Layout
+        self, captioner: CaptionerFile, path: Path | None, layout: Layout
     ) -> tuple[Mapping[str, tuple[str, ...]], int]:
         """People's captions; those in the captioner's file where no other file is named."""
         named = self.files["captions"]
         if named:
             return human_captions(check_file(named, "dataset.captions"), layout)
-        if captioner.human:
+        if path and captioner.human:
             layout.tell(file_of(path), "people's captions from 'answer'")
         return captioner.human, 0
 

@@ -109,7 +109,7 @@ class Flickr30kDataset(CocoDataset):
         return file._replace(captions=_without_ending(file.captions, path))
 
     def _human(
-        self, captioner: CaptionerFile, path: Path, layout: Layout
+        self, captioner: CaptionerFile, path: Path | None, layout: Layout
     ) -> tuple[Mapping[str, tuple[str, ...]], int]:
         del captioner, path, layout  # these files are published and have one form
         karpathy, tokens = self.root / KARPATHY, self.root / TOKENS

@@ -202,11 +202,11 @@ def describe_share(
     Raises:
         BiasPipelineError: if the model cannot be loaded or fails, or a block cannot be kept.
     """
-    store.plan(list(sources))
     left = remaining(sources, stamps_of, store, options.shard, limit)
     tally = left.tally
-    if left.blocks:
-        model = _HaltingModel(load())
+    model = _HaltingModel(load()) if left.blocks else None
+    store.plan(list(sources))  # a run that cannot begin leaves nothing
+    if model is not None:
         _use_threads(options.threads)
         started = time.monotonic()
         with contextlib.closing(_outcomes(model, left, sources, options)) as outcomes:

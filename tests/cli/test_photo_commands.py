@@ -213,3 +213,10 @@ def test_other_settings_are_another_run(ok, ends, command, photos, other, messag
         ok(*command.line(photos), "--shard", "0/3", *words)
     printed = ends(3, *command.gather())
     assert [message in printed for message in messages] == [True] * len(messages), printed
+
+
+@pytest.mark.parametrize("command", ["blip"], indirect=True)
+@pytest.mark.parametrize(("words", "code"), [(("--shard", "3/3"), 2), (("--device", "none"), 2)])
+def test_a_task_that_cannot_begin_leaves_no_run(ends, command, photos, words, code):
+    ends(code, *command.line(photos), *words)
+    assert not Path("out").exists()

@@ -253,7 +253,7 @@ UNFIT = {
     "no objects": (
         INSTANCES,
         instances(58),
-        "2 of 60 labelled images are not in the file of objects",
+        f"{INSTANCES}: 2 of 60 labelled images are not in the file of objects",
     ),
     "category": (INSTANCES, spoiled(instances(), 3, category_id=99), CATEGORY),
     "two captions": (MINE, [*ROWS, caption(100)], TWICE),
@@ -388,6 +388,11 @@ def test_without_labels_the_key_is_told(tmp_path):
 
 
 # --- what is not there
+
+
+def test_pictures_need_no_captioner(tmp_path):
+    corpus = load(write_folder(tmp_path), "captioner=none")
+    assert (len(corpus), len(corpus.model), corpus.captioner) == (60, 0, "none")
 
 
 def test_without_captioners_the_keys_are_told(tmp_path):

@@ -21,7 +21,7 @@ from bias_pipeline.corpus.corpus import SIDES, Corpus, Side
 from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
 from bias_pipeline.corpus.split import Split, SplitRule, every_image_tested
 from bias_pipeline.declared import Count, Share
-from bias_pipeline.errors import UsageError
+from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.metrics.attack.attack_runner import (
     AttackRunner,
     AttackSettings,
@@ -196,6 +196,11 @@ class CaptionAttack(Metric, ABC):
             labelled & (side in self.sides) & _described(ready.side(side), len(corpus))
             for side in SIDES
         )
+        if not (has_model | has_human).any():
+            raise DataError(
+                f"captioner {corpus.captioner!r}: no image of a group of {self.attribute.name!r} "
+                f"has a caption of {' or '.join(self.sides)}"
+            )
         both = has_model & has_human
         attack = AttackRunner(self.manner, ready, splits)
         cross_fitted = every_image_tested(splits)

@@ -178,6 +178,11 @@ def test_without_human_captions_there_is_no_score():
     assert set(score(altered(mute)).parts) == {"model"}
 
 
+def test_without_any_caption_nothing_is_scored():
+    with pytest.raises(DataError, match="no image of a group of 'gender' has a caption"):
+        score(altered(lambda _, record: replace(record, model=None, human=())))
+
+
 def test_one_side_alone_scores_as_it_does_beside_the_other():
     alone, both = (score(leaky_corpus(), sides=s).parts for s in (["model"], ["model", "human"]))
     assert set(alone) == {"model"}
