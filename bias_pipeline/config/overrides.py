@@ -246,6 +246,19 @@ def jobs_of(overrides: Sequence[str]) -> list[list[str]]:
     return [list(job) for job in product(*listed)]
 
 
+def as_hydra_writes(override: str) -> str:
+    """A single override in the form in which Hydra hands it to a job.
+
+    Example:
+        >>> as_hydra_writes("dataset.strict=false"), as_hydra_writes("attribute.min_share=1e-2")
+        ('dataset.strict=False', 'attribute.min_share=0.01')
+    """
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    parsed = OverridesParser.create().parse_override(override)
+    return f"{parsed.get_key_element()}={parsed.get_value_element_as_str()}"
+
+
 CHOICE = "_intersection"
 
 

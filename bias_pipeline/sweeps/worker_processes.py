@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bias_pipeline.config.compose import CellConfig, cell_of
-from bias_pipeline.config.overrides import jobs_of
+from bias_pipeline.config.overrides import as_hydra_writes, jobs_of
 from bias_pipeline.errors import BiasPipelineError, ResourceError
 from bias_pipeline.io.files import replace_file
 from bias_pipeline.io.machine import free_memory, n_cores, own_memory, return_freed_memory
@@ -179,14 +179,15 @@ def _take_cells(cells: Sequence[CellConfig], folder: Path) -> None:
             store = ResultStore(here.tree["paths"]["outputs"])
             if store.is_claimed(here.run_id(corpus)):
                 continue
-            result, cached = load_or_run(here, corpus, overrides=here.overrides, job=job)
+            overrides = [as_hydra_writes(override) for override in here.overrides]
+            result, cached = load_or_run(here, corpus, overrides=overrides, job=job)
         except Exception:
             log.debug("left to the sweep's own process", exc_info=True)
             continue
         if not cached:
             job_folder.mkdir(parents=True, exist_ok=True)
             outcome = {
-                "overrides": redacted_data(here.overrides),
+                "overrides": redacted_data(overrides),
                 **outcome_of(result, cached=False),
             }
             replace_file(job_folder / OUTCOME, json.dumps(outcome).encode(), sync=False)

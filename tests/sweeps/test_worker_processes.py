@@ -55,6 +55,18 @@ def test_a_helper_leaves_the_word_that_the_sweep_would_which_leaves_it_as_it_is(
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
+def test_a_helper_writes_values_as_the_sweep_does(tmp_path):
+    """Else a table of both would have a column in which False and false differ."""
+    words = ("text.keep_unknown=false", "stats.level=0.950")
+    alone, helped = (prepared(tmp_path / name, *words) for name in ("alone", "helped"))
+    launch._run_jobs(alone, multirun=True)
+    (folder,) = (tmp_path / "alone" / ".hydra_jobs").iterdir()
+    jobs = Path(helped.config.hydra.sweep.dir)
+    take(helped, jobs)
+    mine, theirs = (outcomes(one)["0"]["overrides"] for one in (jobs, folder))
+    assert mine[-2:] == theirs[-2:] == ["text.keep_unknown=False", "stats.level=0.95"]
+
+
 def test_a_cell_that_somebody_is_at_work_on_is_passed_over(tmp_path):
     sweep = prepared(tmp_path / "outputs")
     take(sweep, tmp_path / "first")
