@@ -21,7 +21,7 @@ from bias_pipeline.io.machine import REPORT
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.report.exports import check_places, write_file
 from bias_pipeline.report.tables import print_leaderboards
-from bias_pipeline.report.text_formats import junit
+from bias_pipeline.report.text_formats import junit, model_card
 from bias_pipeline.results.store import Result, ResultStore
 
 if TYPE_CHECKING:
@@ -224,6 +224,7 @@ def report_command(words: list[str]) -> int:
     out = options.out or options.folder / "report.html"
     limits = Limits(coverage=options.least_coverage, negligible=options.negligible)
     report = report_of_folder(options.folder, limits)
+    card = model_card(report) if options.card else ""  # refused before anything is written
     save_page(_illustrated(report, options.images, options.maps), out)
     print_out(out)
     if options.export:
@@ -232,9 +233,7 @@ def report_command(words: list[str]) -> int:
         export(report, options.export, RUN_ERRORS.get(options.error))
         print_out(options.export / "contents.md")
     if options.card:
-        from bias_pipeline.report.text_formats import model_card
-
-        write_file(options.card, model_card(report).encode("utf-8", "replace"))
+        write_file(options.card, card.encode("utf-8", "replace"))
         print_out(options.card)
     return 0
 

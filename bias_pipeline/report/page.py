@@ -38,7 +38,7 @@ from bias_pipeline.report.sensitivity import steadiness
 from bias_pipeline.report.summary import Summary, summaries
 from bias_pipeline.report.word_attribution import section, word_files
 from bias_pipeline.results.settings import with_settings
-from bias_pipeline.results.store import Result, ResultStore, Row
+from bias_pipeline.results.store import RESULT, Result, ResultStore, Row
 from bias_pipeline.stats.bootstrap import Draws
 
 if TYPE_CHECKING:
@@ -110,8 +110,7 @@ def read_results(folder: Path) -> tuple[list[Result], list[str]]:
     Raises:
         BiasPipelineError: see :func:`finished_results`.
     """
-    if not folder.is_dir():
-        raise ResourceError(f"{folder} is not a folder; name the folder that runs were written to")
+    require_runs_folder(folder)
     store, results, skipped = ResultStore(folder), [], []
     for path in sorted(folder.glob("[!.]*")):
         try:
@@ -125,6 +124,19 @@ def read_results(folder: Path) -> tuple[list[Result], list[str]]:
         count = f" that can be read ({len(skipped)} cannot: {skipped[0]})" if skipped else ""
         raise DataError(f"{folder} contains no finished run{count}; run one first")
     return results, skipped
+
+
+def require_runs_folder(folder: Path) -> None:
+    """Refuse what is no folder, and the folder of a single run.
+
+    Raises:
+        ResourceError: if it is no folder.
+        DataError: if it is the folder of a run.
+    """
+    if not folder.is_dir():
+        raise ResourceError(f"{folder} is not a folder; name the folder that runs were written to")
+    if (folder / RESULT).is_file():
+        raise DataError(f"{folder} is the folder of one run; name the folder that it is in")
 
 
 def finished_runs(folder: Path) -> tuple[list[Result], dict[str, dict[str, Draws]]]:

@@ -171,7 +171,8 @@ def label_confusion(answers: IntArray, n_groups: int) -> Float64Array:
     """How often the majority's label errs: (K, K) its probability (last) given the truth.
 
     An item whose answers have no majority has no label and does not count; of items with a label,
-    the truth is the posterior of :func:`consensus`. A group that nobody has is a row of NaN.
+    the truth is the posterior of :func:`consensus`. A group that is no item's label is a row of
+    NaN: nothing tells how often it is mistaken.
 
     Args:
         answers: see :func:`consensus`.
@@ -184,9 +185,9 @@ def label_confusion(answers: IntArray, n_groups: int) -> Float64Array:
     """
     labels, labelled = majority_labels(answers, n_groups)
     posterior = consensus(answers, n_groups).posterior[labelled]
-    counts = posterior.T @ (labels[labelled, None] == np.arange(n_groups))
-    with np.errstate(invalid="ignore"):
-        return np.asarray(counts / posterior.sum(axis=0)[:, None], np.float64)
+    given = labels[labelled, None] == np.arange(n_groups)
+    shares = posterior.T @ given / np.maximum(posterior.sum(axis=0)[:, None], 1e-300)
+    return np.where(given.any(axis=0)[:, None], shares, np.nan)
 
 
 def majority_labels(answers: IntArray, n_groups: int) -> tuple[IntArray, BoolArray]:

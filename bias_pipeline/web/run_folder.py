@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.errors import DataError
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.metrics.catalogue import info_of
 from bias_pipeline.metrics.value_names import SCORE
+from bias_pipeline.report.page import require_runs_folder
 from bias_pipeline.report.report_tables import SheetNumber, started, training_of
 from bias_pipeline.report.tables import ARROWS, pointing
 from bias_pipeline.results.settings import label, seeds_text, with_settings
@@ -32,14 +33,11 @@ class RunFolder:
 
     Raises:
         ResourceError: if there is no such folder.
-        DataError: if it holds no finished run that can be read.
+        DataError: if it holds no finished run that can be read, or is that of one run.
     """
 
     def __init__(self, root: Path) -> None:
-        if not root.is_dir():
-            raise ResourceError(
-                f"{root} is not a folder; name the folder that runs were written to"
-            )
+        require_runs_folder(root)
         self.store = ResultStore(root)
         self.runs: dict[str, Result] = {}
         self.faults: list[str] = []

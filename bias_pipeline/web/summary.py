@@ -190,17 +190,18 @@ def _by_truth(answers: IntArray, groups: Sequence[str]) -> list[str]:
         _errors(answers[generator.integers(0, n_items, n_items)], len(groups))
         for _ in range(_RESAMPLES)
     ]
-    shares = []
+    shares = {}
     for group, error, values in zip(groups, errors, np.transpose(drawn), strict=True):
         if np.isfinite(error) and np.isfinite(values).all():
             low, high = np.quantile(values, [0.025, 0.975])
-            shares.append(f"{error:.1%} of {group} [{low:.1%}, {high:.1%}]")
-    if not shares:
-        return []
-    return [
+            shares[group] = f"{error:.1%} of {group} [{low:.1%}, {high:.1%}]"
+    lines = [
         f"{n_items} items have {LEAST_RATERS} answers or more; if raters err independently (Dawid "
-        f"and Skene 1979), the majority's label is wrong for {', '.join(shares)}"
+        f"and Skene 1979), the majority's label is wrong for {', '.join(shares.values())}"
     ]
+    rare = ", ".join(group for group in groups if group not in shares)
+    seldom = f"of {rare} it is unknown how often the label errs: it is that of too few items"
+    return lines[: len(shares)] + ([seldom] if rare else [])
 
 
 def _errors(answers: IntArray, n_groups: int) -> Float64Array:

@@ -70,3 +70,10 @@ def test_the_door_writes_a_card(tmp_path, capsys):
     assert main(["report", str(tmp_path / "runs"), "--card", str(path)]) == 0
     assert ModelCard.load(path).data.model_name == "sat"
     assert str(path) in capsys.readouterr().out
+
+
+def test_a_refused_card_leaves_no_page(tmp_path):
+    for name in ("sat", "oscar"):
+        ResultStore(tmp_path).save(result(name))
+    assert main(["report", str(tmp_path), "--card", str(tmp_path / "card.md")]) == 3
+    assert not list(tmp_path.glob("*.*"))
