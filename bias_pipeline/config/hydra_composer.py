@@ -23,12 +23,13 @@ from hydra.core.object_type import ObjectType
 from hydra.core.utils import JobRuntime
 from hydra.errors import HydraException, OverrideParseException
 from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, flag_override
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from bias_pipeline.config.hydra_allowlist import BY_FLAGS, check_hydra, to_plain
 from bias_pipeline.config.overrides import unreadable
+from bias_pipeline.config.shortcuts import take_shortcuts
 from bias_pipeline.config.targets import PACKAGE
 from bias_pipeline.config.yaml_files import (
     broken,
@@ -44,10 +45,11 @@ from bias_pipeline.io.paths import conf_dir, conf_dirs
 if TYPE_CHECKING:
     from hydra._internal.config_repository import CachingConfigRepository, IConfigRepository
     from hydra.core.config_search_path import ConfigSearchPath
-    from hydra.core.default_element import InputDefault
+    from hydra.core.default_element import InputDefault, ResultDefault
     from hydra.core.override_parser.types import Override
     from hydra.plugins.config_source import ConfigResult, ConfigSource
 
+_WITH_DEFAULTS = "HYDRA_REMOVE_TOP_LEVEL_DEFAULTS"  # Hydra's flag on a file's content
 KEPT = 500  # composed jobs that a loader caches, and merges that a process does; 40 kB each
 
 
@@ -55,6 +57,7 @@ def loader_of(config_dir: str | None = None) -> Loader:
     """A loader of our configuration and of the user's folder."""
     version.setbase("1.3")
     restrict_environment()
+    take_shortcuts()
     JobRuntime().set("name", PACKAGE)  # which names the log of a job
     path = create_config_search_path(str(conf_dir()))
     schema = SearchPathQuery(provider="schema", path=None)
@@ -105,6 +108,7 @@ class Loader(ConfigLoaderImpl):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restrict the environment in that process too."""
         restrict_environment()
+        take_shortcuts()
         vars(self).update(state)
 
     def job(self, overrides: Sequence[str]) -> DictConfig:
@@ -213,6 +217,30 @@ class Loader(ConfigLoaderImpl):
         config.hydra.runtime.cwd = str(Path.cwd())
         return config
 
+    def _compose_config_from_defaults_list(
+        self, defaults: list[ResultDefault], repo: IConfigRepository
+    ) -> DictConfig:
+        """As Hydra's, which goes through all that is merged after each file; this does so once."""
+        config = OmegaConf.create()
+        try:
+            with flag_override(config, "no_deepcopy_set_nodes", True):
+                config.merge_with(*(self._load_single_config(one, repo).config for one in defaults))
+        except OmegaConfBaseException:
+            return super()._compose_config_from_defaults_list(defaults, repo)  # names the file
+        _remove_defaults(config)
+        return config
+
+    def _load_single_config(self, default: ResultDefault, repo: IConfigRepository) -> ConfigResult:
+        """A file under its package; put there once."""
+        version = self.repository.versions.get(str(default.config_path))
+        key = (version, default.package, default.primary)
+        if version is None:
+            return super()._load_single_config(default, repo)
+        if key not in _PLACED:
+            _PLACED[key] = pickle.dumps(super()._load_single_config(default, repo))
+        result: ConfigResult = pickle.loads(_PLACED[key])  # noqa: S301 - from above
+        return result
+
     def _process_config_searchpath(
         self,
         config_name: str | None,
@@ -231,6 +259,18 @@ def _chooses_file(override: Override, repo: IConfigRepository) -> bool:
     if override.is_sweep_override():
         return True
     return repo.group_exists(override.key_or_group) and not isinstance(override.value(), dict)
+
+
+def _remove_defaults(node: Any) -> None:
+    """Remove the defaults lists of files from what they were merged into."""
+    if not isinstance(node, DictConfig) or node._is_none() or node._is_missing():
+        return
+    if node._get_flag(_WITH_DEFAULTS):
+        with flag_override(node, ["readonly", "struct"], False):
+            node._set_flag(_WITH_DEFAULTS, None)
+            node.pop("defaults", None)
+    for key in node:
+        _remove_defaults(node._get_node(key))
 
 
 class _Snapshot:
@@ -361,6 +401,7 @@ def _named_by(defaults: Iterable[InputDefault]) -> Iterator[str]:
 
 
 _READ: dict[tuple[object, ...], bytes] = {}  # by path and time of change
+_PLACED: dict[tuple[object, ...], bytes] = {}  # the same under their packages
 # Merged files and their versions, by what chooses them
 _MERGED: dict[tuple[object, ...], tuple[_Snapshot, Mapping[str, object]]] = {}
 
