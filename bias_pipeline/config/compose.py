@@ -26,7 +26,7 @@ from bias_pipeline.config.targets import (
     check_value,
     resolve,
 )
-from bias_pipeline.config.yaml_files import check_resolved
+from bias_pipeline.config.yaml_files import as_written, check_resolved
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.regrouping import LabelNoise
 from bias_pipeline.corpus.split import SplitRule, seeds_of
@@ -320,14 +320,12 @@ def cell_of(config: DictConfig, choices: Mapping[str, Any] | None = None) -> Cel
 
     try:
         # Key by key, since copying the task without Hydra's part would cost more than all the rest.
-        tree = {
-            name: plain(config[name], resolve=True) for name in map(str, config) if name != "hydra"
-        }
+        tree = {name: resolved(config[name]) for name in map(str, config) if name != "hydra"}
     except OmegaConfBaseException as error:
         raise UsageError(f"{str(error).splitlines()[0]}; {_misfit(str(error))}") from error
     tree["samples"] = _taken(tree, "metric", "samples", Samples, "mean")
     tree["label_noise"] = _taken(tree, "dataset", "label_noise", LabelNoiseRates, None)
-    written = plain(config, resolve=False)
+    written = as_written(config)
     try:
         check_task(tree)
     except UsageError as error:
@@ -382,11 +380,11 @@ def _misfit(message: str) -> str:
     return "the chosen attribute, masking and encoder may not fit together"
 
 
-def plain(node: Any, *, resolve: bool) -> Any:
-    """A node of a configuration as plain data."""
+def resolved(node: Any) -> Any:
+    """A node of a configuration as plain data, references resolved."""
     from omegaconf import OmegaConf
 
-    return OmegaConf.to_container(node, resolve=resolve) if OmegaConf.is_config(node) else node
+    return OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
 
 
 def instantiated(node: Any, key: str) -> Any:

@@ -32,6 +32,7 @@ from bias_pipeline.config.overrides import unreadable
 from bias_pipeline.config.shortcuts import take_shortcuts
 from bias_pipeline.config.targets import PACKAGE
 from bias_pipeline.config.yaml_files import (
+    as_written,
     broken,
     check_defaults,
     check_references,
@@ -308,7 +309,7 @@ def check_composed(config: DictConfig) -> None:
     Raises:
         UsageError: naming the key.
     """
-    written: Any = OmegaConf.to_container(config, resolve=False)
+    written = as_written(config)
     hydra_part = written.pop("hydra", None)
     if not isinstance(hydra_part, dict):
         raise UsageError("hydra: Hydra's own settings cannot be removed")

@@ -14,6 +14,7 @@ from omegaconf import DictConfig, OmegaConf, base
 from bias_pipeline.config import hydra_composer
 from bias_pipeline.config.hydra_composer import Loader, loader_of
 from bias_pipeline.config.shortcuts import take_shortcuts
+from bias_pipeline.config.yaml_files import as_written
 from bias_pipeline.io.paths import conf_dir
 
 JOB = ["metric=leakage", "seeds=[0]"]
@@ -83,8 +84,8 @@ def test_a_job_is_as_hydra_composes_it(loader, master, job, monkeypatch):
 def test_a_defaults_list_that_refers_to_a_choice_is_as_hydra_reads_it(tmp_path, monkeypatch):
     (folder := tmp_path / "attribute" / "parts").mkdir(parents=True)
     (folder / "of_lic.yaml").write_text("x: 7\n")
-    own = "defaults:\n  - parts: of_${metric}\n  - _self_\nname: own\n"
-    (tmp_path / "attribute" / "own.yaml").write_text(own)
+    text = "defaults:\n  - parts: of_${metric}\n  - _self_\nname: own\n"
+    (tmp_path / "attribute" / "own.yaml").write_text(text)
     job = ["metric=lic", "attribute=own"]
     composed = loader_of(str(tmp_path)).job(job)
     without_shortcuts(monkeypatch)
@@ -176,3 +177,8 @@ def test_it_arrives_in_a_process_that_knows_no_plugins(loader):
     """As in a worker of a launcher, before Hydra has told it of anything."""
     code = "import pickle, sys; pickle.load(sys.stdin.buffer)"
     subprocess.run([sys.executable, "-c", code], input=pickle.dumps(loader), check=True)
+
+
+def test_what_is_written_is_plain_as_omegaconf_has_it(loader):
+    job = loader.job([*JOB, "+x={a: null, b: [1, {c: ???}], d: '${seeds}', e: 1.5, f: {}}"])
+    assert as_written(job) == OmegaConf.to_container(job, resolve=False)
