@@ -184,7 +184,8 @@ def masked_photos(options: Namespace, photos: Iterable[str]) -> MaskedPhotos | N
     """What reads photos masked; None if they are shown whole.
 
     Raises:
-        BiasPipelineError: if the file of regions is absent, broken, or of other photos.
+        BiasPipelineError: if the file of regions is absent, broken, of other photos, or lacks what
+            is to be hidden.
     """
     if options.masking is None:
         return None
@@ -194,6 +195,7 @@ def masked_photos(options: Namespace, photos: Iterable[str]) -> MaskedPhotos | N
             f"{options.regions}: holds regions of none of the photos in {options.folder}; name the "
             "file of these photos"
         )
+    options.masking.check_things(regions.values(), str(options.regions))
     return MaskedPhotos(regions, options.masking, options.crop or "none")
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -92,6 +93,8 @@ class ImageMasking(Configurable):
                 f"dataset {corpus.dataset!r}: image {first} and all others have no {sought}; "
                 "name a file that has them (dataset.regions=FILE), or choose another image_masking"
             )
+        if corpus.pictures.regions is not None:
+            self.check_things(corpus.pictures.regions, f"dataset {corpus.dataset!r}")
         files = tuple(
             file if ok else None for file, ok in zip(corpus.pictures.files, able, strict=True)
         )
@@ -101,6 +104,20 @@ class ImageMasking(Configurable):
             pictures=replace(corpus.pictures, files=files).edited(self),
             notes=(*corpus.notes, *([note] if n_lost else ())),
         )
+
+    def check_things(self, known: Iterable[tuple[Region, ...] | None], source: str) -> None:
+        """Refuse to hide things where people alone are annotated: pictures would stay whole.
+
+        Args:
+            known: the regions of each picture, None if it was not annotated.
+            source: where they are from, for the message.
+        """
+        certain = chain.from_iterable(self.certain(regions or ()) for regions in known)
+        if self.objects and all(region.category == PERSON for region in certain):
+            raise DataError(
+                f"{source}: no thing beside people is annotated, so none can be hidden; name a "
+                "file of regions that has things, or choose another image_masking"
+            )
 
     @property
     def idle(self) -> bool:

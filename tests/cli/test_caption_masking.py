@@ -248,8 +248,10 @@ def test_who_is_elsewhere_gets_the_masked_photo(ok, photos, instances, batch):
         ("--image-masking objects,person_box --regions REGIONS", 2, "image_masking"),
         ("--image-masking objects --regions no.json", 5, "no.json"),
         ("--image-masking objects --regions other.json", 3, "of none of the photos"),
+        ("--image-masking some_objects --regions people.json", 3, "people.json: no thing beside"),
     ],
 )
 def test_words_that_do_not_fit(words, code, message, shoot, instances, regions):
     write_coco(Path("other.json"), {"77": regions["1"]})
+    write_coco(Path("people.json"), {"1": (region("person", 5, 5, (40, 40)),)})
     assert message in shoot(*words.replace("REGIONS", instances).split(), code=code)

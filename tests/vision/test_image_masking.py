@@ -149,6 +149,11 @@ def test_where_none_can_be_masked_that_is_told(person, regions, message):
         ImageMasking(person=person)(corpus(*regions))
 
 
+def test_things_are_not_hidden_where_people_alone_are_annotated():
+    with pytest.raises(DataError, match="no thing beside people is annotated"):
+        ImageMasking(person="none", objects=True)(corpus((BIG,), (SMALL,), None))
+
+
 def test_each_masking_is_another_corpus():
     lines = [ImageMasking(fill=fill)(corpus((BIG,))) for fill in ("grey", "noise")]
     assert lines[0].digest != lines[1].digest
