@@ -15,6 +15,8 @@ from bias_pipeline.metrics.attack.lic import LIC, Leakage
 from bias_pipeline.metrics.base import Metric, Score
 from bias_pipeline.metrics.counting.cooccurrence import Cooccurrence
 from bias_pipeline.metrics.counting.differential_fairness import DifferentialFairness
+from bias_pipeline.metrics.counting.gender_error import GenderError
+from bias_pipeline.metrics.counting.gender_ratio import GenderRatio
 from bias_pipeline.scoring import Accuracy, InverseCrossEntropy, Lic
 from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.text.tokenize import Tokenize
@@ -90,3 +92,26 @@ def test_people_who_repeat_the_captioner_differ_in_nothing(metric, part):
 def test_dbac_attacks_all_images_at_every_position():
     sizes = {p.name: len(np.concatenate(p.images)) for p in scored(dbac()).predictions}
     assert sizes["a_to_t:human:2"] == sizes["a_to_t:model:0"]
+
+
+def apart() -> Corpus:
+    """People describe only the images of women, which the captioner describes as they do."""
+    records = []
+    for i in range(120):
+        female = i % 2
+        caption = f"a {('man', 'woman')[1 - female if i % 6 == 3 else female]} with a cake"
+        people = (caption, caption)[: i % 3] if female else ()
+        records.append(Record(str(i), caption, people, {"gender": "mf"[female]}))
+    return make_corpus(records)
+
+
+@pytest.mark.parametrize(
+    ("metric", "part"),
+    [
+        (GenderRatio(GENDER, FEW), "captions:increase"),
+        (GenderError(GENDER, FEW), "named:increase"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_an_increase_is_of_images_that_both_sides_describe(metric, part):
+    assert scored(metric, apart()).parts[part].estimate.value == pytest.approx(0)

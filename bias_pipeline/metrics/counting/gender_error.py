@@ -24,6 +24,7 @@ from bias_pipeline.metrics.counting.base import (
     Sums,
     ValueBasis,
 )
+from bias_pipeline.metrics.counting.sides import only
 from bias_pipeline.metrics.functional import groups
 from bias_pipeline.metrics.references import BAKR_2023, HENDRICKS_2018
 from bias_pipeline.metrics.value_names import HUMAN, SCORE, PartName
@@ -32,6 +33,11 @@ Over = Literal["all", "named"]
 MOST_EXAMPLES = 12
 NAMED, NAMED_HUMAN = PartName("named"), PartName("named", side="human")
 NAMED_INCREASE = PartName("named", detail="increase")
+# On the images that both sides describe; parts where one side describes more.
+NAMED_PAIRED = (
+    PartName("named", side="model", detail="paired"),
+    PartName("named", side="human", detail="paired"),
+)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -42,8 +48,9 @@ class GenderError(CountingMetric):
     it with the neutral rate. If almost no caption names a group there is no error. ``human`` is
     the same of people's captions, ``named`` the error over captions that name one group alone,
     which neutral captions do not lower, ``named:human`` people's and ``named:increase`` their
-    difference, ``group:NAME`` the error on a group's images. Works for any number of groups. The
-    table ``misnamed`` has at most a dozen captions that name the wrong group.
+    difference on the images that both describe (``named:model:paired``, ``named:human:paired``
+    where one describes more), ``group:NAME`` the error on a group's images. Works for any number of
+    groups. The table ``misnamed`` has at most a dozen captions that name the wrong group.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -83,44 +90,52 @@ class GenderError(CountingMetric):
             side: ValueBasis(view.labelled & view.has(side), side, range=SHARE) for side in sides
         }
         n_groups = len(view.groups)
+        tables = {side: outcome_table(view, side) for side in sides}
+        both = view.labelled & view.has("model") & view.has("human")
+        named_in = {NAMED: "model", NAMED_HUMAN: "human"}
+        compared = (NAMED, NAMED_HUMAN)
+        if both.any() and any((about[side].images != both).any() for side in sides):
+            compared = NAMED_PAIRED
+            named_in |= {part: f"{part.side}:paired" for part in compared}
+            tables |= {f"{side}:paired": only(tables[side], both) for side in sides}
+        named_in = {part: name for part, name in named_in.items() if name in tables}
 
         def numbers(sums: Sums) -> dict[PartName, Float64Array]:
-            counts = {side: outcomes_of(sums[side], n_groups) for side in sides}
-            rates = groups.rates(counts["model"])
-            values = {
-                SCORE: groups.gender_error(counts["model"], self.over),
-                NAMED: groups.gender_error(counts["model"], "named"),
+            counts = {name: outcomes_of(sums[name], n_groups) for name in tables}
+            errors = {side: groups.gender_error(counts[side], self.over) for side in sides}
+            values = dict(zip((SCORE, HUMAN), errors.values(), strict=False))
+            values |= {
+                part: groups.gender_error(counts[name], "named") for part, name in named_in.items()
             }
-            if "human" in counts:
-                values[HUMAN] = groups.gender_error(counts["human"], self.over)
-                values[NAMED_HUMAN] = groups.gender_error(counts["human"], "named")
-                values[NAMED_INCREASE] = values[NAMED] - values[NAMED_HUMAN]
+            if both.any():
+                values[NAMED_INCREASE] = values[compared[0]] - values[compared[1]]
+            rates = groups.rates(counts["model"])
             return values | {PartName(group=g): rates[:, a, 1] for a, g in enumerate(view.groups)}
 
         def observations(sums: Sums) -> dict[PartName, Float64Array]:
-            counts = {side: outcomes_of(sums[side], n_groups) for side in sides}
-            whole = {side: table.sum(axis=(-2, -1)) for side, table in counts.items()}
-            named = {side: table[..., :-1].sum(axis=(-2, -1)) for side, table in counts.items()}
+            counts = {name: outcomes_of(sums[name], n_groups) for name in tables}
+            whole = {name: table.sum(axis=(-2, -1)) for name, table in counts.items()}
+            named = {name: table[..., :-1].sum(axis=(-2, -1)) for name, table in counts.items()}
             over = whole if self.over == "all" else named
-            counts_of = {SCORE: over["model"], NAMED: named["model"]}
-            if "human" in counts:
-                counts_of |= {HUMAN: over["human"], NAMED_HUMAN: named["human"]}
             of_groups = counts["model"].sum(axis=-1)
-            return counts_of | {
-                PartName(group=g): of_groups[:, a] for a, g in enumerate(view.groups)
+            return {
+                **dict(zip((SCORE, HUMAN), (over[side] for side in sides), strict=False)),
+                **{part: named[name] for part, name in named_in.items()},
+                **{PartName(group=g): of_groups[:, a] for a, g in enumerate(view.groups)},
             }
 
         return CountSpec(
-            tables={side: outcome_table(view, side) for side in sides},
+            tables=tables,
             numbers=numbers,
             about=about["model"],
             parts={
                 HUMAN: about[sides[-1]],
                 NAMED_HUMAN: about[sides[-1]],
-                NAMED_INCREASE: ValueBasis(about["model"].images),
+                NAMED_INCREASE: ValueBasis(both),
+                **{part: ValueBasis(both, part.side, range=SHARE) for part in NAMED_PAIRED},
             },
             observations=observations,
-            differences={NAMED_INCREASE: (NAMED, NAMED_HUMAN)},
+            differences={NAMED_INCREASE: compared},
         )
 
     def caption_tables(self, view: CorpusView) -> Mapping[str, Sequence[Mapping[str, object]]]:

@@ -19,10 +19,17 @@ from bias_pipeline.metrics.counting.base import (
     ValueBasis,
     check_known,
 )
-from bias_pipeline.metrics.counting.sides import one_hot
+from bias_pipeline.metrics.counting.sides import one_hot, only
 from bias_pipeline.metrics.functional.groups import gender_ratio
 from bias_pipeline.metrics.references import BAKR_2023, HENDRICKS_2018
-from bias_pipeline.metrics.value_names import HUMAN, MODEL, SCORE, PartName
+from bias_pipeline.metrics.value_names import (
+    HUMAN,
+    HUMAN_PAIRED,
+    MODEL,
+    MODEL_PAIRED,
+    SCORE,
+    PartName,
+)
 
 CAPTIONS = PartName("captions", side="human")
 INCREASE = PartName("captions", detail="increase")
@@ -35,8 +42,9 @@ class GenderRatio(CountingMetric):
     ``model`` counts the captioner's captions that name exactly one group, ``human`` the labels of
     the same images, and ``score`` is their difference, 0 where captions keep the proportions.
     ``captions:human`` is the ratio in people's captions, ``captions:increase`` the captioner's
-    minus that. People's captions do not keep the labels' proportions either, so the p of ``score``
-    tests ``captions:increase`` against 0; without people's captions there is no p.
+    minus that, on the images that both describe, each counted once. People's captions do not keep
+    the labels' proportions either, so the p of ``score`` tests ``captions:increase`` against 0;
+    without people's captions there is no p.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -94,18 +102,22 @@ class GenderRatio(CountingMetric):
         images = view.labelled & view.has("model")
         view.check_compared(view.codes[images])
         people = view.labelled & view.has("human")
-
+        both = images & people
         tables = {
             MODEL: _named(view, "model"),
             HUMAN: one_hot(np.where(images, view.codes, -1), 2),
         }
         if people.any():
             tables[CAPTIONS] = _named(view, "human")
+        if both.any():
+            each = np.maximum(view.n_captions("human"), 1)[:, None]  # an image counts once
+            tables[MODEL_PAIRED] = only(tables[MODEL], both)
+            tables[HUMAN_PAIRED] = only(sparse.csr_array(tables[CAPTIONS] / each), both)
 
         def numbers(sums: Sums) -> dict[PartName, Float64Array]:
             ratios = {name: gender_ratio(sums[name], first) for name in tables}
-            if CAPTIONS in ratios:
-                ratios[INCREASE] = ratios[MODEL] - ratios[CAPTIONS]
+            if both.any():
+                ratios[INCREASE] = ratios.pop(MODEL_PAIRED) - ratios.pop(HUMAN_PAIRED)
             return {SCORE: ratios[MODEL] - ratios[HUMAN], **ratios}
 
         return CountSpec(
@@ -115,9 +127,9 @@ class GenderRatio(CountingMetric):
             parts={
                 SCORE: ValueBasis(images, unit="difference"),
                 CAPTIONS: ValueBasis(people, "human", "ratio"),
-                INCREASE: ValueBasis(images & people, unit="difference"),
+                INCREASE: ValueBasis(both, unit="difference"),
             },
-            tested={SCORE: INCREASE} if people.any() else {},
+            tested={SCORE: INCREASE} if both.any() else {},
             notes=_nobody(view, np.asarray(tables[MODEL].sum(axis=0)), 1 - first),
         )
 
