@@ -90,7 +90,7 @@ class GenderError(CountingMetric):
             side: ValueBasis(view.labelled & view.has(side), side, range=SHARE) for side in sides
         }
         n_groups = len(view.groups)
-        tables = {side: outcome_table(view, side) for side in sides}
+        tables: dict[str, sparse.csr_array] = {side: outcome_table(view, side) for side in sides}
         both = view.labelled & view.has("model") & view.has("human")
         named_in = {NAMED: "model", NAMED_HUMAN: "human"}
         compared = (NAMED, NAMED_HUMAN)
