@@ -92,20 +92,24 @@ class GenderError(CountingMetric):
         n_groups = len(view.groups)
         tables: dict[str, sparse.csr_array] = {side: outcome_table(view, side) for side in sides}
         both = view.labelled & view.has("model") & view.has("human")
-        named_in = {NAMED: "model", NAMED_HUMAN: "human"}
+        errors: dict[PartName, tuple[str, Over]] = {
+            SCORE: ("model", self.over),
+            NAMED: ("model", "named"),
+            HUMAN: ("human", self.over),
+            NAMED_HUMAN: ("human", "named"),
+        }
         compared = (NAMED, NAMED_HUMAN)
         if both.any() and any((about[side].images != both).any() for side in sides):
             compared = NAMED_PAIRED
-            named_in |= {part: f"{part.side}:paired" for part in compared}
+            errors |= {part: (f"{part.side}:paired", "named") for part in compared}
             tables |= {f"{side}:paired": only(tables[side], both) for side in sides}
-        named_in = {part: name for part, name in named_in.items() if name in tables}
+        errors = {part: error for part, error in errors.items() if error[0] in tables}
 
         def numbers(sums: Sums) -> dict[PartName, Float64Array]:
             counts = {name: outcomes_of(sums[name], n_groups) for name in tables}
-            errors = {side: groups.gender_error(counts[side], self.over) for side in sides}
-            values = dict(zip((SCORE, HUMAN), errors.values(), strict=False))
-            values |= {
-                part: groups.gender_error(counts[name], "named") for part, name in named_in.items()
+            values = {
+                part: groups.gender_error(counts[name], over)
+                for part, (name, over) in errors.items()
             }
             if both.any():
                 values[NAMED_INCREASE] = values[compared[0]] - values[compared[1]]
@@ -114,15 +118,11 @@ class GenderError(CountingMetric):
 
         def observations(sums: Sums) -> dict[PartName, Float64Array]:
             counts = {name: outcomes_of(sums[name], n_groups) for name in tables}
-            whole = {name: table.sum(axis=(-2, -1)) for name, table in counts.items()}
-            named = {name: table[..., :-1].sum(axis=(-2, -1)) for name, table in counts.items()}
-            over = whole if self.over == "all" else named
             of_groups = counts["model"].sum(axis=-1)
             return {
-                **dict(zip((SCORE, HUMAN), (over[side] for side in sides), strict=False)),
-                **{part: named[name] for part, name in named_in.items()},
-                **{PartName(group=g): of_groups[:, a] for a, g in enumerate(view.groups)},
-            }
+                part: (counts[name] if over == "all" else counts[name][..., :-1]).sum(axis=(-2, -1))
+                for part, (name, over) in errors.items()
+            } | {PartName(group=g): of_groups[:, a] for a, g in enumerate(view.groups)}
 
         return CountSpec(
             tables=tables,
