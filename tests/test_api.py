@@ -265,3 +265,10 @@ def test_a_folder_is_one_table_and_names_no_place_of_data_in_memory(tmp_path):
 def test_unknown_names_are_attribute_errors():
     with pytest.raises(AttributeError, match="has no attribute 'scores'"):
         bp.scores  # noqa: B018
+
+
+@pytest.mark.parametrize("names", [("a", "a"), ("a", "b")])
+def test_captions_are_compared_with_labels_under_two_names(scenes, names):
+    labels = scenes.labels if names == ("a", "a") else None
+    with pytest.raises(UsageError, match="captions need labels and two names"):
+        bp.compare(scenes.captions("stereotyper"), scenes.captions("faithful"), labels, names=names)

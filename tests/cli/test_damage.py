@@ -3,6 +3,7 @@
 import json
 
 from bias_pipeline.io.digests import sealed, unsealed
+from bias_pipeline.report.page import finished_runs
 from bias_pipeline.results.store import ResultStore
 from tests.cli.commands import COUNTING, results
 from tests.results.test_sealed_runs import result
@@ -61,3 +62,14 @@ def test_no_damage_of_one_run_ends_a_report(ok, tmp_path, caplog):
     assert "4 of 6 runs cannot be read." in caplog.messages
     for name in ("words-gender.csv", "words-race.csv", "draws.parquet", "damaged (notes is"):
         assert name in caplog.text
+
+
+def test_a_folder_is_loaded_with_a_warning_of_what_is_damaged(tmp_path, caplog):
+    store = ResultStore(tmp_path)
+    for name in ("whole", "cut", "draws"):
+        store.save(result(name))
+    (tmp_path / "cut" / "result.json").write_text("{")
+    (tmp_path / "draws" / "draws.parquet").write_bytes(b"no Arrow")
+    loaded, draws = finished_runs(tmp_path)
+    assert ([one.run_id for one in loaded], list(draws)) == (["draws", "whole"], ["whole"])
+    assert [name in caplog.text for name in ("cut/result.json", "draws.parquet")] == [True, True]

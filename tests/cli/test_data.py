@@ -136,6 +136,7 @@ def test_what_is_drawn_is_read_as_it_says(ok):
     ("words", "message"),
     [
         ("draw --out scenes --side 16", "--side"),
+        ("draw --world affect --leak 0.5 --out x", "--leak is for --world people only"),
         ("fetch cocoo", "did you mean 'coco'"),
         ("convert", "data convert [-h] [--out OUT] FILE"),
         ("validat", "did you mean 'validate'"),

@@ -100,6 +100,23 @@ def test_without_slurm_it_ends_with_5(ends, monkeypatch):
     assert "sbatch is absent" in ends(5, "submit", *SMALL)
 
 
+@pytest.mark.parametrize(
+    ("words", "code", "printed", "error", "message"),
+    [
+        (("captioner='a\nb'",), 0, "7", "", "a job is one line; leave out line breaks"),
+        ((), 1, "", "x\nno such partition\n", "array_0.sh: no such partition"),
+        ((), 0, "welcome\n", "", "'welcome\\n', which is no job number"),
+    ],
+)
+def test_what_cannot_be_submitted_is_one_sentence(
+    run, sbatch, monkeypatch, words, code, printed, error, message
+):
+    done = subprocess.CompletedProcess("sbatch", code, printed, error)
+    monkeypatch.setattr("bias_pipeline.sweeps.slurm.subprocess.run", lambda *_, **__: done)
+    ended, text = run("submit", *SMALL, *words)
+    assert (ended in (2, 3), message in text) == (True, True), text
+
+
 def test_another_launcher_is_refused(ends):
     assert "submit needs Slurm" in ends(2, "submit", *SMALL, "hydra/launcher=submitit_local")
 

@@ -88,9 +88,15 @@ def test_a_fitted_captioner_judges(mine, ok, tmp_path):
     assert 0 < part(results(tmp_path)[0], "model")["value"] < 1
 
 
-def test_a_fitted_captioner_takes_no_prompt(ends, photos, sat):
-    words = ("--model", str(sat[0]), "--out", "out", "--prompt", "a photo of")
-    assert "takes no prompt" in ends(2, "caption", photos, *words)
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--prompt", "a photo of"), "takes no prompt"),
+        (("--dtype", "bfloat16"), "computes in float32; leave out --dtype"),
+    ],
+)
+def test_what_a_fitted_captioner_does_not_take_is_refused(ends, photos, sat, words, message):
+    assert message in ends(2, "caption", photos, "--model", str(sat[0]), "--out", "out", *words)
 
 
 def test_what_is_said_at_the_end_can_be_used(sat):

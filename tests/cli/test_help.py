@@ -45,6 +45,10 @@ def test_an_unknown_word_below_another_is_answered_with_the_nearest(ends, words)
     assert "did you mean" in ends(2, *words)
 
 
+def test_a_family_of_words_alone_is_answered_with_its_words(ends):
+    assert "python -m bias_pipeline data validate" in ends(2, "data")
+
+
 def test_help_of_any_word_is_quick():
     """The slowest, by what is imported; in CPU seconds, for the machine may be busy."""
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}

@@ -135,6 +135,7 @@ ASKED = "PHOTOS --out o --question ?"
         (f"{ASKED} --gold gold.csv", 3, "none of the ans"),
         (f"{ASKED} --gold else.csv", 3, "none of the items"),
         (f"{ASKED} --consent file", 3, "is empty"),
+        (f"{ASKED} --consent bytes", 3, "bytes: is no text in UTF-8"),
         ("PHOTOS --out file --question ?", 5, "cannot be written"),
         ("PHOTOS --out file/p --question ? --port 0", 5, "cannot be written"),
         ("--gather empty", 5, "holds no study"),
@@ -147,6 +148,7 @@ def test_bad_input_is_one_sentence(words, code, message, ends, photos):
     for name, text in (("gold.csv", "1,perhaps"), ("else.csv", "777,yes")):
         Path(name).write_text(f"image_id,value\n{text}\n")
     Path("file").write_text(" \n")
+    Path("bytes").write_bytes(b"\xff")
     assert message in ends(code, "rate", *words.replace("PHOTOS", str(photos)).split())
 
 

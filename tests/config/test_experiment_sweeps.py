@@ -1,5 +1,6 @@
 """Experiments that are sweeps: their files say over what (``sweep:``)."""
 
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from bias_pipeline.config import compose
 from bias_pipeline.config.overrides import options_of
 from bias_pipeline.errors import UsageError
+from bias_pipeline.sweeps import launch
 from bias_pipeline.sweeps.launch import expand
 
 
@@ -68,3 +70,10 @@ def test_race_is_scored_by_labels_with_the_papers_settings():
     tree = compose.cell([*words, "attribute=race_unsure"]).tree
     assert tree["metric"]["prior"] == "labels"
     assert (tree["alignment"]["delta"], tree["alignment"]["vectors"]) == (0.4, "glove")
+
+
+def test_all_captioners_of_data_sets_that_have_others_are_refused(monkeypatch):
+    names = {"dataset=scenes": ["faithful"], "dataset=coco": ["sat", "nic"]}
+    monkeypatch.setattr(launch, "_captioners_of", lambda words, _: names[words[-1]])
+    with pytest.raises(UsageError, match="dataset=coco has the captioners sat, nic, dataset=scen"):
+        launch._all_captioners(["seeds=1", "dataset=scenes,coco"], Namespace())

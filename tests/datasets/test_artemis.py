@@ -295,6 +295,11 @@ def test_an_unknown_part_is_refused(tmp_path):
         load(write_folder(tmp_path), "dataset.split=trian")
 
 
+def test_a_part_without_utterances_is_refused(tmp_path):
+    with pytest.raises(DataError, match=r"no utterance is of dataset\.split=\['rest'\]"):
+        load(write_folder(tmp_path), "dataset.split=[rest]")
+
+
 @pytest.mark.skipif(not WHOLE.is_dir(), reason="ArtEmis is given on request only; it is not here")
 def test_the_whole_release_has_the_published_counts():
     release = read_release(WHOLE / "artemis_dataset_release_v0.csv", 1)

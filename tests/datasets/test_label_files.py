@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
-from bias_pipeline.datasets.columns import Layout
+from bias_pipeline.datasets.columns import Layout, label_words
 from bias_pipeline.datasets.label_files import Labels, read_labels, strata_note
 from bias_pipeline.datasets.label_values import TIE, agreement, majority
 from bias_pipeline.errors import AbsentLabelError, DataError, UsageError
@@ -147,6 +147,11 @@ def test_one_annotator_may_be_chosen(tmp_path):
     assert read(tmp_path, THREE, annotator="c").raw == {"1": "Female", "2": "Female", "3": ""}
 
 
+def test_a_label_map_of_texts_says_what_each_label_means():
+    with pytest.raises(UsageError, match="'male' must be LABEL=GROUP, such as M=male"):
+        label_words(["M=male", "male"])
+
+
 PLAIN = "id,bb_gender\n7,Male\n8,Female\n"
 VOTED = LONG + "7,gender,Male,a\n8,gender,Female,a\n"
 MAPPED = r"no label in 'bb_gender' .* is 'Mael'; did you mean 'Male'"
@@ -157,6 +162,7 @@ MEN = {"gender": LabelMap("sex", {"m": "men", "f": "female"})}
     ("text", "options", "message"),
     [
         (THREE, {"annotator": "d"}, r"dataset\.annotator=d is unknown; Known: a, b, c"),
+        (PLAIN, {"layout": Layout(label_column="bb_gendr")}, "is absent; did you mean 'bb_gender'"),
         (PLAIN, {"annotator": "a"}, "does not name annotators"),
         ("id,sex\n7,m\n", {"own": MEN}, r"dataset\.labels\.gender: .* has no group 'men'"),
         (PLAIN, {"layout": Layout(label_map={"Mael": "male"})}, MAPPED),

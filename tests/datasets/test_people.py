@@ -238,6 +238,13 @@ def test_a_damaged_file_is_refused(tmp_path, name, old, new, message):
         load(tmp_path, name)
 
 
+def test_tables_of_other_things_than_people_are_refused(tmp_path):
+    for path in write(tmp_path, "visogender").glob("*.tsv"):
+        path.write_text(path.read_text().replace("IDX", "ID"))
+    with pytest.raises(DataError, match="column 'IDX' is absent; no table here is VisoGender's"):
+        load(tmp_path, "visogender")
+
+
 def test_a_part_of_celeba_is_what_its_partition_says(tmp_path):
     corpus = load(write(tmp_path, "celeba"), "celeba", "dataset.part=test")
     assert corpus.ids == ("img_align_celeba/2.jpg",)

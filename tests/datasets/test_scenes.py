@@ -614,3 +614,8 @@ def test_a_dial_turned_leaves_the_files_of_the_other_setting(tmp_path):
         ScenesDataset(str(tmp_path), 40, 0, {"mine": {"a_to_t": a_to_t}}).load("mine", gender)
     files = [path.read_text() for path in tmp_path.glob("*/captioners/mine.json")]
     assert len(set(files)) == 2
+
+
+def test_a_captioner_that_could_not_be_a_file_is_refused(tmp_path):
+    with pytest.raises(UsageError, match=r"'\.\./x' names a file; use letters, digits and _"):
+        ScenesDataset(tmp_path, captioners={"../x": {}})

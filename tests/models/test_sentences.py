@@ -85,6 +85,10 @@ def test_the_last_token_of_a_causal_model_is_taken(tmp_path):
     assert pooling_of(find_pretrained(str(write_gpt2(tmp_path)), KINDS), None, None).how == "last"
 
 
+def test_an_empty_text_has_a_vector_where_a_model_adds_no_tokens(tmp_path):
+    assert np.isfinite(sentences(write_gpt2(tmp_path)).embed(["", "a man"])).all()
+
+
 def test_a_mark_of_masking_is_the_models_mask(bert):
     model = sentences(bert)
     np.testing.assert_array_equal(*model.embed(["a <gender> rides", "a [MASK] rides"]))

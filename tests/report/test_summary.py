@@ -103,6 +103,7 @@ def at_equal_speech(metric: str, headline: str, people: float) -> Result:
 
 ALONE = replace(result(), rows=result().rows[:2])  # without people's captions
 TWO = [result(captioner="a", value=0.1), result(captioner="b", value=0.2)]
+FAIR = [result(captioner=name, value=0.001) for name in ("a", "b")]
 RACE = result(attribute="race", run_id="r")
 
 
@@ -136,6 +137,7 @@ RACE = result(attribute="race", run_id="r")
             "gender_error (named) is 12.0 % [11.5 %, 12.5 %]; without people's captions it is "
             "unknown whether it names the wrong gender more often than people do.",
         ),
+        (FAIR, "None, beyond chance, names the wrong gender more often than people do"),
         (TWO, "All 2 name the wrong gender more often than people do"),
         (TWO, "a 11.0 % to b 21.0 %, people 1.0 %; largest p <0.001)"),
         ([result(), RACE], "gender, data set x : sat names the wrong gender"),

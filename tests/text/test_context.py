@@ -103,6 +103,19 @@ def test_in_python_it_is_refused_with_what_to_write_in_yaml():
 
 
 @pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"groups": ("old", "old")}, "at least two distinct groups are needed"),
+        ({"groups": ("old", "aged")}, "words of unknown group 'young'; Known: aged, old"),
+        ({"words": {"old": ("man",), "young": ("man",)}}, "'man' is listed in 'old' and 'young'"),
+    ],
+)
+def test_groups_and_words_that_do_not_fit_are_refused(values, message):
+    with pytest.raises(UsageError, match=message):
+        replace(attribute("age"), **values)
+
+
+@pytest.mark.parametrize(
     ("text", "masked"),
     [
         ("a black dog", "a <race> dog"),

@@ -10,7 +10,14 @@ from hypothesis.extra import numpy as arrays
 from pycocotools import mask as coco
 
 from bias_pipeline.corpus.pictures import Region
-from bias_pipeline.vision.people import box_mask, grown, outline_mask, region_mask, union
+from bias_pipeline.vision.people import (
+    box_mask,
+    box_of_runs,
+    grown,
+    outline_mask,
+    region_mask,
+    union,
+)
 
 MASKS = arrays.arrays(bool, arrays.array_shapes(min_dims=2, max_dims=2, max_side=12))
 
@@ -90,6 +97,8 @@ def test_run_lengths_of_another_size_are_refused(mask, data):
     wrong = Region("person", (0, 0, 1, 1), (height, mask.shape[1]), counts=coded(mask).counts)
     with pytest.raises(ValueError, match="run lengths do not fill"):
         outline_mask(wrong, height, mask.shape[1])
+    with pytest.raises(ValueError, match="run lengths do not fill"):
+        box_of_runs(coded(mask).counts, height, mask.shape[1])
 
 
 @given(st.binary(min_size=1, max_size=30))

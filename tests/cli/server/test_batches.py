@@ -1,12 +1,15 @@
 """``caption --server --to-batch``: requests go out as a file, and answers come back as one."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from bias_pipeline.captioners.batch_files import check_ids
 from bias_pipeline.datasets.coco_files import model_captions
+from bias_pipeline.errors import UsageError
 from tests.chat_stub import Body, Reply, completion, error
 from tests.cli.server.dogs import DOGS, N_PHOTOS, URL, a_dog, unhelpful
 
@@ -27,6 +30,14 @@ def test_a_batch_goes_out_and_comes_back(ask, by_image):
     answered(Path("ask.jsonl"), Path("answers.jsonl"), a_dog)
     ask(URL, "--from-batch", "answers.jsonl")
     assert by_image() == DOGS
+
+
+def test_a_photo_that_cannot_be_read_goes_into_no_batch(ask, photos, tmp_path):
+    shutil.copytree(photos, mixed := tmp_path / "mixed")
+    (mixed / "99.png").write_bytes(b"no picture")
+    printed = ask(URL, "--to-batch", "ask.jsonl", folder=mixed)
+    assert f"ask.jsonl: {N_PHOTOS} requests" in printed
+    assert "1 cannot be read: 99 (not a picture" in printed
 
 
 def test_what_a_batch_left_out_is_asked_again(ask, by_image):
@@ -73,3 +84,8 @@ def test_a_file_of_answers_that_does_not_fit_is_refused(ask, content, message):
     Path("answers.jsonl").write_text(content)
     printed = ask(URL, "--from-batch", "answers.jsonl", code=3)
     assert (printed.count("\n"), message in printed) == (1, True), printed
+
+
+def test_an_id_that_ends_as_a_request_does_is_refused():
+    with pytest.raises(UsageError, match="image 7#1: its id ends as the requests"):
+        check_ids(["7", "7#1"])

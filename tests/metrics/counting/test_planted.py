@@ -216,6 +216,14 @@ def test_a_share_of_captions_that_is_just_enough_counts():
     assert audit["objects_without_support"] == 0  # 6 of 120
 
 
+def test_sets_of_tasks_that_too_few_captions_name_have_no_score():
+    text = "a man with a cake"
+    records = [record(i, text, "mf"[i % 2], text, objects="cake") for i in range(9)]
+    metric = MultiDirectional(GENDER, FEW, TASKS, exclude_tasks=(), min_support=10)
+    with pytest.raises(NotApplicableError, match=r"no set of tasks has metric\.min_support=10"):
+        metric.compute(make_corpus(records), splits=[])
+
+
 def test_three_groups_have_no_ratio_of_two():
     cell = compose.cell(
         ["metric=gender_ratio", "attribute=race_unsure", "dataset.n_images=60", "captioner=terse"]
