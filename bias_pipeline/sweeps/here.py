@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from enum import Enum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from bias_pipeline.config.compose import CellConfig, cell_of
+from bias_pipeline.config.yaml_files import as_written
 from bias_pipeline.io.terminal import redact_files
 from bias_pipeline.results.store import Result
 from bias_pipeline.sweeps import slurm
@@ -64,7 +66,7 @@ def run_sweep(loader: Loader, overrides: Sequence[str]) -> list[Result | None]:
     config = loader.load_configuration("config", [*overrides], RunMode.MULTIRUN)
     folder, given = Path(config.hydra.sweep.dir), config.hydra.overrides
     folder.mkdir(parents=True, exist_ok=True)
-    _write(folder / "multirun.yaml", _written(config))
+    _write(folder / "multirun.yaml", as_written(config))
     parsed = OverridesParser.create().parse_overrides([*given.task])
     (jobs,) = BasicSweeper.split_arguments(parsed, None)
     for job in jobs:
@@ -85,7 +87,7 @@ def _run(config: DictConfig, folder: Path, compose: Callable[[], CellConfig]) ->
     folder.mkdir(parents=True, exist_ok=True)
     hydra.runtime.output_dir = str(folder)
     configure_log(hydra.job_logging, hydra.verbose)
-    written = _written(config)
+    written = as_written(config)
     overrides = [str(word) for word in written["hydra"]["overrides"]["task"]]
     if hydra.output_subdir is not None:
         files = folder / hydra.output_subdir
@@ -99,13 +101,6 @@ def _run(config: DictConfig, folder: Path, compose: Callable[[], CellConfig]) ->
     result = run_recorded(compose, folder, overrides, where)
     close_log()
     return result and replace(result, draws={})  # those of a large sweep would fill the memory
-
-
-def _written(config: DictConfig) -> Any:
-    """A configuration as plain data, references as they are written."""
-    from omegaconf import OmegaConf
-
-    return OmegaConf.to_container(config, resolve=False, enum_to_str=True)
 
 
 def _write(path: Path, data: object) -> None:
@@ -127,3 +122,4 @@ def _text(dumper: Any, text: str) -> Any:
 
 
 _Dumper.add_representer(str, _text)
+_Dumper.add_multi_representer(Enum, lambda dumper, member: _text(dumper, member.name))
