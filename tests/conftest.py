@@ -1,6 +1,7 @@
 """Fixtures for all tests."""
 
 import gc
+import os
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,12 @@ settings.load_profile("claims")
 
 
 def pytest_configure() -> None:
-    """Look for no garbage while modules are imported: a fifth of the time of collecting."""
+    """Look for no garbage while modules are imported, and wait for no disk.
+
+    The first is a fifth of the time of collecting; files of tests need not outlive a power cut.
+    """
     gc.disable()
+    os.fsync = lambda _: None
 
 
 def pytest_collection_finish() -> None:
