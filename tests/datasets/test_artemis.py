@@ -297,7 +297,7 @@ def test_an_unknown_part_is_refused(tmp_path):
 
 def test_a_part_without_utterances_is_refused(tmp_path):
     with pytest.raises(DataError, match=r"no utterance is of dataset\.split=\['rest'\]"):
-        load(write_folder(tmp_path), "dataset.split=[rest]")
+        load(write_folder(tmp_path, ROWS[:5]), "dataset.split=[rest]")
 
 
 @pytest.mark.skipif(not WHOLE.is_dir(), reason="ArtEmis is given on request only; it is not here")
