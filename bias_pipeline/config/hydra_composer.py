@@ -28,7 +28,7 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from bias_pipeline.config.hydra_allowlist import BY_FLAGS, check_hydra, to_plain
-from bias_pipeline.config.overrides import unreadable
+from bias_pipeline.config.overrides import representative_overrides, unreadable
 from bias_pipeline.config.shortcuts import take_shortcuts
 from bias_pipeline.config.targets import PACKAGE
 from bias_pipeline.config.yaml_files import (
@@ -188,7 +188,10 @@ class Loader(ConfigLoaderImpl):
         choices: list[str] = []
         values: list[Override] = []
         for one in parsed:
-            if _chooses_file(one, repo):
+            if one.is_sweep_override():  # has the keys of its first job, so that they can be set
+                chosen = repo.group_exists(one.key_or_group)
+                choices += representative_overrides([str(one.input_line)]) if chosen else []
+            elif _chooses_file(one, repo):
                 choices.append(str(one.input_line))
             else:
                 values.append(one)
@@ -256,9 +259,7 @@ class Loader(ConfigLoaderImpl):
 
 
 def _chooses_file(override: Override, repo: IConfigRepository) -> bool:
-    """Whether an override chooses a file, as ``metric=lic``, or several in a sweep."""
-    if override.is_sweep_override():
-        return True
+    """Whether an override chooses a file, as ``metric=lic``."""
     return repo.group_exists(override.key_or_group) and not isinstance(override.value(), dict)
 
 

@@ -69,6 +69,15 @@ def test_a_sweep_finds_its_jobs_whatever_their_files_are_called(tmp_path, monkey
     assert "terse" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("by_hydra", [True, False])
+def test_a_key_of_the_files_that_are_swept_can_be_set(tmp_path, monkeypatch, by_hydra):
+    """The usual metric has no `words`."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(here, "suffices", lambda _: not by_hydra)
+    swept = ("metric=gender_error,group_accuracy", "metric.words=hendricks")
+    assert launch.run([*SMALL[1:], *swept]).exit_code == 0
+
+
 def test_the_log_of_a_job_is_closed_when_it_ends(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert launch.run([*SMALL, "attribute=ethnicity"]).exit_code == 2
