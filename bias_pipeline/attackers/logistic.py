@@ -20,9 +20,8 @@ from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.declared import Positive
 from bias_pipeline.encoders.base import FeatureEncoder, Features, SharedFeatures, named_spec
 
-VERSION = 6  # raise it whenever any prediction changes
-TOGETHER = 64  # regressions in one batch: more would not fit the processor's cache
-NUMBERS = 1 << 21  # of all items in one batch: a solver's dozen arrays of them fit in memory
+VERSION = 7  # raise it whenever any prediction changes
+NUMBERS = 1 << 22  # of labels of all items that are fitted in one call, which fit in memory
 
 
 class ConvexProbe(Probe):
@@ -61,7 +60,7 @@ class ConvexProbe(Probe):
         """Fit attackers whose features are the same together, others one by one."""
         items = self.encoder.read(data)
         outputs = outputs_of(data)
-        width = max(1, TOGETHER // outputs.shape[1])
+        width = max(1, NUMBERS // max(1, outputs.size))
         for some in (jobs[start : start + width] for start in range(0, len(jobs), width)):
             shared = items.shared([job.train for job in some])
             if shared is not None:
@@ -76,11 +75,11 @@ class ConvexProbe(Probe):
         shared: SharedFeatures,
         jobs: Sequence[TrainingJob],
     ) -> Iterator[ProbeResult]:
-        ones = np.ones(len(outputs))
-        counts, truths = (
-            np.stack([shared.tally(values[job.train], job.train) for job in jobs], axis=1)
-            for values in (ones, outputs)
-        )
+        ones, shape = np.ones(len(outputs)), (shared.matrix.shape[0], len(jobs))
+        counts, truths = np.empty(shape), np.empty((*shape, *outputs.shape[1:]))
+        for number, job in enumerate(jobs):
+            counts[:, number] = shared.tally(ones[job.train], job.train)
+            truths[:, number] = shared.tally(outputs[job.train], job.train)
         weights = self.fit(shared.matrix, counts, truths, shared.known)
         for number, job in enumerate(jobs):
             tested = shared.matrix[shared.rows[job.test]]
@@ -114,20 +113,10 @@ class ConvexProbe(Probe):
             (F + 1, S, T, K) weights, intercepts last.
         """
         _, n_attackers, n_tasks, n_outputs = truths.shape
-        owner = np.repeat(np.arange(n_attackers), n_tasks)
-        flat = truths.reshape(len(truths), -1, n_outputs)
-        together = min(TOGETHER, max(n_outputs, NUMBERS // max(1, len(truths))))
-        fitted = [
-            fit(
-                x,
-                counts[:, owner[columns]],
-                flat[:, columns],
-                self.inverse_penalty,
-                None if known is None else known[:, owner[columns]],
-                None if near is None else near[:, 0],
-            )
-            for columns in np.array_split(
-                np.arange(len(owner)), -(-len(owner) * n_outputs // together)
-            )
-        ]
-        return np.concatenate(fitted, axis=1).reshape(-1, n_attackers, n_tasks, n_outputs)
+        if n_tasks > 1:
+            counts = counts.repeat(n_tasks, axis=1)
+            known = None if known is None else known.repeat(n_tasks, axis=1)
+        near = None if near is None else near[:, 0]
+        truths = truths.reshape(len(truths), -1, n_outputs)
+        weights = fit(x, counts, truths, self.inverse_penalty, known, near)
+        return weights.reshape(-1, n_attackers, n_tasks, n_outputs)

@@ -9,23 +9,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from scipy.linalg import lapack
 
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 
 AnyFloat = npt.NDArray[Any]
 Matrix = sparse.csr_array | AnyFloat  # features of words are mostly 0, those of vectors are not
-Transposed = sparse.csc_array | AnyFloat
 
+TOGETHER = 64  # outputs in one batch: more would not fit the processor's cache
+NUMBERS = 1 << 21  # of all items in one batch: the solver's dozen arrays of them fit in memory
+WIDTH = 4  # a batch has a multiple of so many columns: 12 are multiplied as fast as 9
 # Of the gradient, every weight measured in units of its own curvature.
 TOLERANCE = 5e-6
 ROUGH = 1e-3  # where only how much weights vary counts: they end within 0.2 % of their spread
 FORCING = 0.1  # the solver of a step stops when the residual is at most this share of the gradient
 MAX_STEPS, MAX_PRODUCTS, MAX_HALVINGS = 100, 100, 40
-# Frequent features are solved for together: those whose curvature is above this, at most one in so
-# many items and so many at all; their common occurrences are counted in so many items.
-CURVED, ITEMS_EACH, MOST_FREQUENT, SAMPLED = 1.0, 32, 1024, 1 << 15
-SPREAD = 0.1  # how much a usual item bends a loss: the share of training items times p (1 - p)
-LEAST_SPREAD = 0.04  # a regression that bends less, as of a rare task, is not preconditioned
+# Frequent features are solved for together: about one in so many items, at most so many at all; how
+# often they occur together is counted in so many items, and multiplied by so many columns at once.
+ITEMS_EACH, MOST_FREQUENT, SAMPLED, COLUMNS = 16, 2048, 1 << 15, 16
+TINY = np.finfo(np.float32).tiny
+BLOCK = 1024  # items whose losses are computed at once
 
 
 def fit(
@@ -64,25 +67,46 @@ def fit(
         >>> bool(weights[0, 0, 0] > 0)
         True
     """
-    used: BoolArray = np.asarray(counts.any(axis=1))
-    if not sparse.issparse(x) or not used.any():
-        used = np.ones(len(used), bool)
-    counts, truths = counts[used], truths[used]
-    design = _Design(x, inverse_penalty, used)
-    fits = _Fits.begin(design, counts, truths, known, near)
-    tolerance = TOLERANCE if near is None else ROUGH
-    weights = np.zeros((x.shape[1] + 1, *truths.shape[1:]))
-    for _ in range(MAX_STEPS):
-        gradient = fits.gradient(design)
-        going = np.abs(gradient * fits.unit).max(axis=(0, 2)) > tolerance
-        if not going.all():
-            weights[:, fits.place[0, ~going]] = fits.weights[:, ~going]
-            if not going.any():
-                return weights
-            fits, gradient = fits.of(going), gradient[:, going]
-        fits = fits.moved(design, gradient)
-    weights[:, fits.place[0]] = fits.weights
+    n_items, n_fits, n_outputs = truths.shape
+    items = Items(x, inverse_penalty)
+    weights = np.zeros((x.shape[1] + 1, n_fits, n_outputs))
+    levels, usable = _levels(counts, truths), np.ones((x.shape[1] + 1, n_fits), np.float32)
+    if known is not None:
+        usable[:-1] = known
+    together = min(TOGETHER, max(n_outputs, NUMBERS // max(1, n_items)))
+    n_batches = -(-n_fits * n_outputs // together)
+    for columns in np.array_split(np.argsort(levels, kind="stable"), n_batches):
+        padded = columns[np.minimum(np.arange(_width(len(columns))), len(columns) - 1)]
+        some = counts.take(padded, axis=1), truths.take(padded, axis=1)
+        used: BoolArray = np.asarray(some[0].any(axis=1))
+        if not used.all() and used.any() and sparse.issparse(x):
+            design = _Design.of(items, items.x[used])
+            some = some[0][used], some[1][used]
+        else:
+            design = _Design.of(items, items.x)
+        fits = _Fits.begin(design, *some, levels[padded], usable[:, padded], near)
+        ended = fits.end(design, TOLERANCE if near is None else ROUGH)
+        weights[:, columns] = ended[:, : len(columns)]
     return weights
+
+
+def _levels(counts: Float64Array, truths: Float64Array) -> IntArray:
+    """(B,) how little a usual item bends each regression's loss, in powers of 4."""
+    weight = summed(counts)[:, None]
+    share = summed(truths) / np.maximum(weight, 1)
+    bend = (weight * share * (1 - share)).max(axis=1) / max(1, len(counts))
+    return np.rint(-np.log(np.maximum(bend, 1e-6)) / np.log(4)).astype(np.int64)
+
+
+def _width(n_fits: int) -> int:
+    return n_fits if n_fits < 2 else -(-n_fits // WIDTH) * WIDTH
+
+
+def _remaining(going: BoolArray) -> IntArray | None:
+    """Regressions to go on with, filled up with ended ones; None if that would drop none."""
+    width = _width(int(going.sum()))
+    first = np.argsort(~going, kind="stable")[:width]
+    return None if width == len(going) else np.sort(first)
 
 
 def decide(x: Matrix, weights: AnyFloat) -> AnyFloat:
@@ -93,7 +117,7 @@ def decide(x: Matrix, weights: AnyFloat) -> AnyFloat:
     return scores.reshape(-1, *weights.shape[1:])
 
 
-def _times(matrix: Matrix | Transposed, numbers: AnyFloat) -> AnyFloat:
+def _times(matrix: Matrix | sparse.csc_array, numbers: AnyFloat) -> AnyFloat:
     """(N, F) times (F, ...), (N, ...)."""
     product = matrix @ numbers.reshape(len(numbers), -1)
     return np.asarray(product).reshape(-1, *numbers.shape[1:])
@@ -110,8 +134,12 @@ def summed(terms: AnyFloat) -> AnyFloat:
 
 
 def _inner(a: AnyFloat, b: AnyFloat) -> AnyFloat:
-    """(1, B, 1) inner product of each regression's own (F, B, K) and (F, B, K)."""
-    return summed(a * b).sum(axis=1, keepdims=True)[None]
+    """(1, B, 1) inner product of each regression's own (F, B, K) and (F, B, K), see `summed`."""
+    n_items, n_fits, n_outputs = a.shape
+    if n_fits * n_outputs == 1:
+        return summed(a * b)[None]
+    sums = np.einsum("nc,nc->c", a.reshape(n_items, -1), b.reshape(n_items, -1))
+    return np.asarray(sums.reshape(n_fits, n_outputs).sum(axis=1)[None, :, None])
 
 
 def _by_item(a: AnyFloat, b: AnyFloat) -> AnyFloat:
@@ -123,43 +151,56 @@ def _loss(
     scores: Float64Array, counts: Float64Array, truths: Float64Array
 ) -> tuple[Float64Array, Float64Array]:
     """(1, B, 1) summed log losses and (N, B, K) predictions."""
+    loss, probs = np.zeros((1, scores.shape[1], 1)), np.empty_like(scores)
+    for start in range(0, len(scores), BLOCK):
+        rows = slice(start, start + BLOCK)
+        log_sum, probs[rows] = _log_sum(scores[rows])
+        loss += _inner(counts[rows], log_sum) - _inner(scores[rows], truths[rows])
+    return loss, probs
+
+
+def _log_sum(scores: Float64Array) -> tuple[Float64Array, Float64Array]:
+    """(N, B, 1) logarithms of what predictions are divided by, and (N, B, K) predictions."""
     if scores.shape[2] > 1:
         most = scores.max(axis=2, keepdims=True)
         probs = np.exp(scores - most)
         total = _by_item(probs, np.ones_like(probs))
-        log_sum = most + np.log(total)
-        return _inner(counts, log_sum) - _inner(scores, truths), probs / total
+        return most + np.log(total), probs / total
     tail = np.exp(-np.abs(scores))
-    log_sum = np.log1p(tail) + np.maximum(scores, 0)
-    probs = np.where(scores >= 0, 1.0, tail) / (1 + tail)
-    return _inner(counts, log_sum) - _inner(scores, truths), probs
+    total = 1 + tail
+    return np.log(total) + np.maximum(scores, 0), np.where(scores >= 0, 1.0, tail) / total
 
 
-class _Design:
-    """The items, prepared once for any number of products with them.
+class Items:
+    """(N, F + 1) features of the items of all regressions, and a one for the intercept; C."""
 
-    Attributes:
-        x: (N, F + 1) features, and a one for the intercept.
-        transposed: (F + 1, N). Of a sparse matrix it is a view: a product then adds to (F, B)
-            numbers, which fit into a cache, and reads those of the N items one after the other.
-        single: both in single precision.
-        ridge: (F + 1, 1, 1) second derivative of the penalty.
-        items: (N', F + 1), ``x`` with the items that no regression uses.
-    """
-
-    def __init__(self, x: Matrix, inverse_penalty: float, used: BoolArray) -> None:
-        self.items = _with_ones(x)
-        self.x = x = self.items if used.all() else self.items[used]
-        single = _single(x)
-        self.transposed = _transposed(x)
-        self.single = single, _transposed(single)
+    def __init__(self, x: Matrix, inverse_penalty: float) -> None:
+        self.x = _with_ones(x)
         self.inverse_penalty = inverse_penalty
-        self.ridge = np.append(np.ones(x.shape[1] - 1), 0.0)[:, None, None]
+        self._inverses: dict[int, UsualInverse] = {}
 
     @cached_property
-    def usual_inverse(self) -> sparse.csr_array:
-        """See :func:`usual_inverse`."""
-        return usual_inverse(self.items, self.inverse_penalty)
+    def occurrences(self) -> tuple[Float64Array, IntArray, AnyFloat]:
+        """(F + 1,) sums of squared features, (M,) the most frequent, (M, M) sums of products."""
+        n_items = self.x.shape[0]
+        squares = np.asarray((self.x * self.x).sum(axis=0), np.float64)
+        n_frequent = min(1 + n_items // ITEMS_EACH, MOST_FREQUENT)
+        frequent = np.sort(np.argsort(-squares, kind="stable")[:n_frequent])
+        some = self.x[:: max(1, n_items // SAMPLED)][:, frequent]
+        products = some.T @ some
+        dense = products if isinstance(products, np.ndarray) else products.toarray()
+        dense *= n_items / max(1, some.shape[0])
+        return squares, frequent, dense.astype(np.float32)
+
+    def usual_inverse(self, level: int) -> UsualInverse:
+        """See :class:`UsualInverse`; the level is how little its regressions bend."""
+        if level not in self._inverses:
+            squares, frequent, products = self.occurrences
+            penalty = np.float32(4.0 ** (level + 1) / self.inverse_penalty)
+            alone = (1 / (squares + penalty)).astype(np.float32)[:, None, None]
+            block = products + penalty * np.eye(len(products), dtype=np.float32)
+            self._inverses[level] = UsualInverse(frequent, _inverted(block), alone)
+        return self._inverses[level]
 
 
 def _with_ones(x: Matrix) -> Matrix:
@@ -169,52 +210,77 @@ def _with_ones(x: Matrix) -> Matrix:
     return sparse.csr_array(sparse.hstack([x, sparse.csr_array(ones)], format="csr"))
 
 
-def usual_inverse(x: Matrix, inverse_penalty: float) -> sparse.csr_array:
-    """(F, F) about the inverse of a usual regression's second derivatives, but for its scale.
+def _inverted(block: AnyFloat) -> AnyFloat:
+    """(M, M) the inverse of a positive definite matrix."""
+    root, _ = lapack.spotrf(block, lower=True)
+    lower = np.tril(lapack.spotri(root, lower=True)[0])
+    return np.ascontiguousarray(lower + np.tril(lower, -1).T)
 
-    Conjugate gradients with it need a quarter to a half of the products, but more where outputs are
-    rare. The most frequent features are inverted together, by how often each two of them occur in
-    one item; each other feature alone. All items count, whichever a regression uses, and the matrix
-    is sparse, as NumPy's products with a dense one depend on the number of columns: so no
-    regression changes another's digits.
+
+@dataclass(frozen=True, eq=False)
+class UsualInverse:
+    """About the inverse of a usual regression's second derivatives, but for its scale.
+
+    Conjugate gradients with it need a quarter to two thirds of the products. The most frequent
+    features are inverted together, by how often each two of them occur in one item; each other
+    feature alone. All items count, whichever a regression uses, so that regressions that bend as
+    much share it.
     """
-    n_items, n_features = x.shape
-    squares = np.asarray((x * x).sum(axis=0), np.float64)
-    penalty = 1 / (SPREAD * inverse_penalty)
-    most = np.argsort(-squares, kind="stable")[: min(n_items // ITEMS_EACH, MOST_FREQUENT)]
-    frequent = np.sort(most[inverse_penalty * squares[most] / 4 > CURVED])
-    counted = x[:: max(1, n_items // SAMPLED)][:, frequent]
-    together = counted.T @ counted
-    block = together if isinstance(together, np.ndarray) else together.toarray()
-    block = block * (n_items / counted.shape[0]) + penalty * np.eye(len(frequent))
-    others = np.delete(np.arange(n_features), frequent)
-    rows = np.concatenate([np.repeat(frequent, len(frequent)), others])
-    columns = np.concatenate([np.tile(frequent, len(frequent)), others])
-    values = np.concatenate([np.linalg.inv(block).ravel(), 1 / (squares[others] + penalty)])
-    places = rows, columns
-    return sparse.csr_array((values.astype(np.float32), places), shape=(n_features, n_features))
+
+    frequent: IntArray  # (M,) features inverted together
+    block: AnyFloat  # (M, M) their inverse
+    alone: AnyFloat  # (F, 1, 1) the others'
+
+    def times(self, residual: AnyFloat) -> AnyFloat:
+        """(F, B, K) times the inverse; always as many columns at once, so that none counts."""
+        directions = residual * self.alone
+        part = residual[self.frequent].reshape(len(self.frequent), -1)
+        padded = np.pad(part, ((0, 0), (0, -part.shape[1] % COLUMNS)))
+        starts = range(0, part.shape[1], COLUMNS)
+        products = [self.block @ padded[:, start : start + COLUMNS] for start in starts]
+        inverted = np.hstack(products)[:, : part.shape[1]]
+        directions[self.frequent] = inverted.reshape(-1, *residual.shape[1:])
+        return directions
 
 
-def _transposed(x: Matrix) -> Transposed:
+@dataclass(frozen=True, eq=False)
+class _Design:
+    """The items that a batch uses, prepared once for any number of products with them."""
+
+    items: Items
+    x: Matrix  # (N, F + 1)
+    # (F + 1, N). Of a sparse matrix it is a view: a product then adds to (F, B) numbers, which fit
+    # into a cache, and reads those of the N items one after the other.
+    transposed: Matrix | sparse.csc_array
+    single: tuple[Matrix, Matrix | sparse.csc_array]  # both in single precision
+
+    @classmethod
+    def of(cls, items: Items, x: Matrix) -> _Design:
+        """The design of those of the items that have the features ``x``."""
+        single = _single(x)
+        return cls(items, x, _transposed(x), (single, _transposed(single)))
+
+
+def _transposed(x: Matrix) -> Matrix | sparse.csc_array:
     return x.T if sparse.issparse(x) else np.ascontiguousarray(x.T)
 
 
 def _single(x: Matrix) -> Matrix:
-    """The same in single precision; a sparse matrix shares its places."""
-    if not sparse.issparse(x):
+    if isinstance(x, np.ndarray):
         return x.astype(np.float32)
     return sparse.csr_array((x.data.astype(np.float32), x.indices, x.indptr), shape=x.shape)
 
 
 @dataclass(frozen=True, eq=False)
 class _Fits:
-    """State of unfinished regressions; the second axis of all arrays is B."""
+    """State of a batch's regressions; the second axis of all arrays is B."""
 
-    place: IntArray  # (1, B) their indices among all regressions
+    place: IntArray  # (1, B) their indices in the batch
+    going: BoolArray  # (1, B) which ones are unfinished; the others only fill the arrays
+    levels: IntArray  # (1, B) how little they bend, see `_levels`
     counts: Float64Array  # (N, B, 1), see `fit`
     truths: Float64Array  # (N, B, K), see `fit`
-    known: Float64Array  # (F + 1, B, 1) 1 for features that may have a weight, else 0
-    usual: BoolArray  # (1, B) whether its outputs are frequent enough for the usual inverse
+    known: AnyFloat  # (F + 1, B, 1) 1 for features that may have a weight, else 0
     # (F + 1, B, 1) factors that scale slopes by the largest curvature, so that the tolerance means
     # the same for frequent and rare features
     unit: Float64Array
@@ -229,59 +295,78 @@ class _Fits:
         design: _Design,
         counts: Float64Array,
         truths: Float64Array,
-        known: BoolArray | None,
-        near: Float64Array | None = None,
+        levels: IntArray,
+        known: AnyFloat,
+        near: Float64Array | None,
     ) -> _Fits:
         """The start: no feature has a weight, every output its base rate; or weights near by."""
         n_items, n_fits, n_outputs = truths.shape
-        weight = summed(counts)
-        squares = ((design.x * design.x).T @ counts)[:, :, None]
-        unit = 1 / np.sqrt(design.ridge + design.inverse_penalty * squares / 4)
-        usable = np.ones((len(squares), n_fits, 1))
-        if known is not None:
-            usable[:-1] = known[:, :, None]
-        base = (summed(truths) + 0.5) / (weight[:, None] + 0.5 * max(2, n_outputs))  # (B, K)
-        spread = (weight[:, None] * base * (1 - base)).max(axis=1) / design.items.shape[0]
+        squares = np.asarray((design.x * design.x).T @ counts)[:, :, None]
+        penalty = np.append(np.ones(len(squares) - 1), 0.0)[:, None, None]
+        unit = 1 / np.sqrt(penalty + design.items.inverse_penalty * squares / 4)
+        weight = summed(counts)[:, None] + 0.5 * max(2, n_outputs)
+        base = (summed(truths) + 0.5) / weight  # (B, K)
         weights = np.zeros((len(squares), n_fits, n_outputs))
         weights[-1] = np.log(base) - (np.log1p(-base) if n_outputs == 1 else 0)
         scores = np.tile(weights[-1], (n_items, 1, 1))
         if near is not None:
             weights = np.repeat(near, n_fits, axis=1)
             scores = np.repeat(_times(design.x, near), n_fits, axis=1)
-        counts = counts[:, :, None]
-        place = np.arange(n_fits)[None]
-        parts = place, counts, truths, usable, spread[None] > LEAST_SPREAD, unit, weights, scores
+        place, going = np.arange(n_fits)[None], np.ones((1, n_fits), bool)
+        counts, known = counts[:, :, None], known[:, :, None]
+        parts = place, going, levels[None], counts, truths, known, unit, weights, scores
         return cls(*parts, *_loss(scores, counts, truths))
 
-    def of(self, which: BoolArray) -> _Fits:
+    def end(self, design: _Design, tolerance: float) -> Float64Array:
+        """(F + 1, B, K) weights where all slopes are within the tolerance."""
+        fits, weights = self, self.weights.copy()
+        for _ in range(MAX_STEPS):
+            gradient = fits.gradient(design)
+            ended = fits.going[0] & (np.abs(gradient * fits.unit).max(axis=(0, 2)) <= tolerance)
+            weights[:, fits.place[0, ended]] = fits.weights[:, ended]
+            fits.going[0, ended] = False
+            if not fits.going.any():
+                return weights
+            some = _remaining(fits.going[0])
+            if some is not None:
+                fits, gradient = fits.of(some), gradient.take(some, axis=1)
+            fits = fits.moved(design, gradient)
+        weights[:, fits.place[0, fits.going[0]]] = fits.weights[:, fits.going[0]]
+        return weights
+
+    def of(self, which: IntArray) -> _Fits:
         """Some of the regressions."""
-        return _Fits(*(getattr(self, field.name)[:, which] for field in fields(self)))
+        return _Fits(*(getattr(self, field.name).take(which, axis=1) for field in fields(self)))
 
     def gradient(self, design: _Design) -> Float64Array:
         """(F + 1, B, K) slopes of the objective."""
-        slopes = _times(design.transposed, self.counts * self.probs - self.truths)
-        slopes *= design.inverse_penalty
-        slopes += design.ridge * self.weights
+        errors = self.counts * self.probs
+        errors -= self.truths
+        slopes = _times(design.transposed, errors)
+        slopes *= design.items.inverse_penalty
+        slopes[:-1] += self.weights[:-1]
         slopes *= self.known
         return slopes
 
     def moved(self, design: _Design, gradient: Float64Array) -> _Fits:
         """The state after one Newton step, halved until the objective falls (Armijo's rule)."""
-        way = _System.of_fits(self, design).solve(-gradient.astype(np.float32)).astype(np.float64)
+        inverse_penalty = design.items.inverse_penalty
+        system = _System.of_fits(self, design)
+        way = system.solve(-gradient.astype(np.float32), self.going[0]).astype(np.float64)
         along = _times(design.x, way)
-        slope, pull = _inner(gradient, way), _inner(design.ridge * self.weights, way)
-        bend = _inner(design.ridge * way, way)
-        rounding = 1e-12 * design.inverse_penalty * self.loss
+        slope = _inner(gradient, way)
+        pull, bend = _inner(self.weights[:-1], way[:-1]), _inner(way[:-1], way[:-1])
+        rounding = 1e-12 * inverse_penalty * self.loss
         size = np.ones_like(slope)
         for _ in range(MAX_HALVINGS):
-            scores = self.scores + size * along
+            scores = self.scores + along
             loss, probs = _loss(scores, self.counts, self.truths)
-            penalties = size * pull + size**2 * bend / 2
-            change = design.inverse_penalty * (loss - self.loss) + penalties
-            high = change > 1e-4 * size * slope + rounding
+            change = inverse_penalty * (loss - self.loss) + size * pull + size**2 * bend / 2
+            high = (change > 1e-4 * size * slope + rounding) & self.going[:, :, None]
             if not high.any():
                 break
             size = np.where(high, size / 2, size)
+            along = np.where(high, along / 2, along)
         weights = self.weights + size * way
         return replace(self, weights=weights, scores=scores, loss=loss, probs=probs)
 
@@ -292,27 +377,24 @@ class _System:
 
     design: _Design  # the items
     known: AnyFloat  # (F + 1, B, 1), see `_Fits`
-    usual: BoolArray  # (1, B), see `_Fits`
-    weight: AnyFloat  # (N, B, 1) how much each item's loss counts
+    levels: IntArray  # (1, B), see `_Fits`
     probs: AnyFloat  # (N, B, K) predictions
+    bends: AnyFloat  # (N, B, K) second derivative of an item's loss by each single output
 
     @classmethod
     def of_fits(cls, fits: _Fits, design: _Design) -> _System:
         """The system of regressions at their current weights."""
-        parts = fits.known, design.inverse_penalty * fits.counts, fits.probs
-        known, weight, probs = (part.astype(np.float32) for part in parts)
-        return cls(design, known, fits.usual, weight, probs)
+        probs = fits.probs.astype(np.float32)
+        bends = fits.counts.astype(np.float32) * probs
+        bends *= np.float32(design.items.inverse_penalty)
+        if probs.shape[2] == 1:
+            bends *= 1 - probs
+        return cls(design, fits.known, fits.levels, probs, bends)
 
-    def of(self, which: BoolArray) -> _System:
+    def of(self, which: IntArray) -> _System:
         """The system of some of the regressions."""
-        parts = (self.known, self.usual, self.weight, self.probs)
-        return _System(self.design, *(part[:, which] for part in parts))
-
-    @cached_property
-    def bends(self) -> AnyFloat:
-        """(N, B, K) second derivative of an item's loss by each single output."""
-        one = self.probs.shape[2] == 1
-        return self.weight * self.probs * ((1 - self.probs) if one else 1)
+        parts = (self.known, self.levels, self.probs, self.bends)
+        return _System(self.design, *(part.take(which, axis=1) for part in parts))
 
     def times(self, way: AnyFloat) -> AnyFloat:
         """The product of the second derivatives with a direction."""
@@ -321,46 +403,46 @@ class _System:
             moved -= _by_item(self.probs, moved)
         moved *= self.bends
         slopes = _times(self.design.single[1], moved)
+        slopes[:-1] += way[:-1]
         slopes *= self.known
-        slopes += self.design.ridge.astype(np.float32) * way
         return slopes
 
-    def solve(self, right: AnyFloat) -> AnyFloat:
+    def solve(self, right: AnyFloat, going: BoolArray) -> AnyFloat:
         """Conjugate gradients from 0; each system stops when its own residual is small."""
         solution, place = np.zeros_like(right), np.arange(right.shape[1])
-        system, part, residual = self, np.zeros_like(right), right.copy()
-        way = turned = self.turned(residual)
-        size = _inner(residual, turned)
+        system, part, residual = self, np.zeros_like(right), right
+        way = self.turned(residual)
+        size = _inner(residual, way)
         small = FORCING**2 * size
         for _ in range(MAX_PRODUCTS):
             product = system.times(way)
-            step = size / np.maximum(_inner(way, product), np.finfo(np.float32).tiny)
+            step = size / np.maximum(_inner(way, product), TINY)
             part += step * way
             product *= step
             residual -= product
             turned = system.turned(residual)
             size, before = _inner(residual, turned), size
-            going = (size > small)[0, :, 0]
-            if not going.all():
-                solution[:, place[~going]] = part[:, ~going]
-                if not going.any():
-                    return solution
-                system, place = system.of(going), place[going]
+            ended = going & (size <= small)[0, :, 0]
+            solution[:, place[ended]] = part[:, ended]
+            going = going & ~ended
+            if not going.any():
+                return solution
+            some = _remaining(going)
+            if some is not None:
+                system, place, going = system.of(some), place[some], going[some]
                 part, residual, way, turned, size, before, small = (
-                    a[:, going] for a in (part, residual, way, turned, size, before, small)
+                    a.take(some, axis=1) for a in (part, residual, way, turned, size, before, small)
                 )
-            way = turned + way * (size / before)
-        solution[:, place] = part
+            way *= size / np.maximum(before, TINY)
+            way += turned
+        solution[:, place[going]] = part[:, going]
         return solution
 
     def turned(self, residual: AnyFloat) -> AnyFloat:
-        """Residuals of usual regressions times the usual inverse: all weights then move alike."""
-        usual = self.usual[0]
-        if not usual.any():
-            return residual.copy()
-        if usual.all():
-            return _times(self.design.usual_inverse, residual) * self.known
-        directions = residual.copy()
-        inverted = _times(self.design.usual_inverse, residual[:, usual])
-        directions[:, usual] = inverted * self.known[:, usual]
+        """Residuals times the inverse of regressions that bend as much: all weights move alike."""
+        levels, starts = np.unique(self.levels, return_index=True)
+        inverses = map(self.design.items.usual_inverse, levels)
+        pairs = zip(inverses, np.split(residual, starts[1:], axis=1), strict=True)
+        directions = np.concatenate([inverse.times(part) for inverse, part in pairs], axis=1)
+        directions *= self.known
         return directions
