@@ -89,8 +89,8 @@ def parser() -> Parser:
         "--prompt",
         default="",
         help="what the model is asked, or how its captions begin; not part of the captions "
-        "(nothing for BLIP and GIT, the authors' own for BLIP-2, Florence-2 and PaliGemma, a "
-        "question for all others)",
+        "(nothing for BLIP, GIT and vision-encoder-decoder, the authors' own for BLIP-2, "
+        "Florence-2 and PaliGemma, a question for all others)",
     )
     parser.add_argument(
         "--max-new-tokens", type=number(NewTokens), help=f"longest caption ({NEW_TOKENS})"

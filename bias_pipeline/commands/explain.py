@@ -183,7 +183,9 @@ def _explain(
         lines = describe_attribution(rows, chosen)
         (draft / MANIFEST).write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
     print_out(f"{options.out / TABLE}: {len(rows)} pictures, layer {layer}")
-    for line in [*corpus.notes, *lines]:
+    lacking = int((~corpus.pictures.present).sum())
+    unseen = [f"{lacking} of {len(corpus)} images have no picture to show"] if lacking else []
+    for line in [*unseen, *lines]:
         print_out(f"  {line}")
 
 

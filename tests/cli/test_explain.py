@@ -49,6 +49,16 @@ def test_captions_are_those_of_caption(model, run, ok):
     assert {str(row["image_id"]): row["caption"] for row in captions} == table.to_dict()
 
 
+def test_of_the_data_only_absent_pictures_are_noted(model, ok):
+    """Captions of the data are not read, and images of no group are mapped too."""
+    ok("data", "draw", "--out", "drawn", "--n-images", "40", "--side", "32")
+    next(Path("drawn/images").iterdir()).unlink()
+    words = (*DRAWN, "dataset.strict=false", "--model", model, "--out", "maps", "--pictures", "0")
+    printed = ok("explain", "gradcam", *words)
+    assert "1 of 40 images have no picture to show" in printed
+    assert "are not scored" not in printed
+
+
 @pytest.mark.slow  # two commands with a network
 def test_masked_pictures_have_other_maps_and_the_same_masks(run, tmp_path):
     model = str(write(tmp_path / "grit", "grit"))
