@@ -25,7 +25,7 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.image_ids import short_id
 from bias_pipeline.corpus.pictures import PERSON, Drawn, Elsewhere, Pictures, Pixels, Region
 from bias_pipeline.declared import Configurable, InnerShare, NotNegativeCount, Share
-from bias_pipeline.errors import DataError
+from bias_pipeline.errors import DataError, NotApplicableError
 from bias_pipeline.io.hashing import hash_ids, random_words
 from bias_pipeline.vision.people import (
     Crop,
@@ -89,7 +89,7 @@ class ImageMasking(Configurable):
         sought = self._sought + (self._how_sure(corpus.pictures) if n_lost else "")
         if n_lost and not able.any():
             first = corpus.ids[int(np.argmin(able))]
-            raise DataError(
+            raise NotApplicableError(
                 f"dataset {corpus.dataset!r}: image {first} and all others have no {sought}; "
                 "name a file that has them (dataset.regions=FILE), or choose another image_masking"
             )

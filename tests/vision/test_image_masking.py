@@ -8,7 +8,7 @@ from PIL import Image
 
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.pictures import Drawn, Region
-from bias_pipeline.errors import DataError
+from bias_pipeline.errors import DataError, NotApplicableError
 from bias_pipeline.vision.masking import Blank, ImageMasking, Silhouette
 from tests.corpora import make_corpus
 
@@ -144,8 +144,8 @@ def test_how_many_cannot_be_masked_is_noted():
         ("box", ((UNSURE,),), r"no box of a person of image_masking\.min_score=0\.5"),
     ],
 )
-def test_where_none_can_be_masked_that_is_told(person, regions, message):
-    with pytest.raises(DataError, match=message):
+def test_where_none_can_be_masked_that_is_told_and_metric_all_skips_it(person, regions, message):
+    with pytest.raises(NotApplicableError, match=message):
         ImageMasking(person=person)(corpus(*regions))
 
 
