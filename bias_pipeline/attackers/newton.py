@@ -351,8 +351,8 @@ class _Fits:
     def moved(self, design: _Design, gradient: Float64Array) -> _Fits:
         """The state after one Newton step, halved until the objective falls (Armijo's rule)."""
         inverse_penalty = design.items.inverse_penalty
-        system = _System.of_fits(self, design)
-        way = system.solve(-gradient.astype(np.float32), self.going[0]).astype(np.float64)
+        downhill = -gradient.astype(np.float32)
+        way = _System.of_fits(self, design).solve(downhill, self.going[0]).astype(np.float64)
         along = _times(design.x, way)
         slope = _inner(gradient, way)
         pull, bend = _inner(self.weights[:-1], way[:-1]), _inner(way[:-1], way[:-1])
