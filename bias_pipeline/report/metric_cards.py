@@ -73,21 +73,21 @@ Written by `python -m bias_pipeline metrics --cards`; a test checks that this pa
 [dbac.md](dbac.md) and [dpa.md](dpa.md) have formulas and choices.
 
 If the unit is `fraction`, values are fractions in files and per cent on screen. Properties are
-those by which papers compare metrics (ImageCaptioner2, Table 1; DBAC, Table 1). The effects of
-planted habits are tested (`python -m bias_pipeline metrics` describes them).
+those by which papers compare metrics (ImageCaptioner2, Table 1; DBAC, Table 1). *Planted habits*
+are changes made to captions; tests check their effects (`python -m bias_pipeline metrics`).
 
-*Usable for a conclusion* says whether `audit` concludes from a headline of a captioner that writes
-unlike people, as the published ones do, by the rule that it applies. *Only a yes*: what it
-finds may be concluded; that it finds nothing says nothing, for it did not find planted bias in
-[experiments/power](../experiments/power/README.md). The amounts are of
-[experiments/flatness](../experiments/flatness/README.md), in points, or in the unit of the score:
-the largest change between speakers without bias, with half of the interval, and the largest change
-by planted bias.
+*Usable for a conclusion* says whether `audit` draws a conclusion from a headline if the captioner
+writes differently from people, as the published captioners do. *Only a yes*: bias that the metric
+detects may be concluded; if it detects none, nothing follows, since it missed planted bias in
+[experiments/power](../experiments/power/README.md). The amounts come from
+[experiments/flatness](../experiments/flatness/README.md), in points or in the unit of the score:
+the largest change between speakers without bias, with half the width of its interval, and the
+largest change by planted bias.
 
-*Background and objects* says whether a number stays within its interval if the pictures that are
-captioned have their background slightly blurred, or one object in ten hidden
+*Background and objects* says whether a number stays within its interval if pictures get a slightly
+blurred background, or one object in ten is hidden, before they are captioned
 ([experiments/feature_sensitivity](../experiments/feature_sensitivity/README.md)): the number with
-its interval, and by how much each change shifts it, per cent where it is a fraction.
+its interval, and the change by each, in per cent if the unit is `fraction`.
 [which_metric.md](which_metric.md) says what to use for which question, and from how many images.
 """
 

@@ -45,15 +45,15 @@ def page(rows: pd.DataFrame) -> str:
 def docs_page(rows: pd.DataFrame) -> str:
     """The page of the documentation: the measured behaviour of intervals and tests."""
     return (
-        "# What intervals and tests do\n\n"
+        "# Measured coverage and false alarms\n\n"
         "Written by `python -m experiments.inference.study`, from all finished trials "
         "([how they are made](../experiments/inference/README.md), "
         "[by size](../experiments/inference/RESULTS.md)). A few trials show little: one of 20 "
         "is 5 %. " + _MARKED + "\n\n"
-        "Coverage: intervals from 500 and 2,000 images of real captioners that contain the number "
-        "of all images. False alarms: p below .05 where nobody is more biased than people, of one "
-        "captioner and of two paired. Smallest bias seen: a difference between two captioners that "
-        "is found in four of five cases, in the metric's unit.\n\n"
+        "Coverage: how many intervals from 500 or 2,000 images of real captioners contain the "
+        "number for all images. False alarms: p below .05 although no captioner is more biased "
+        "than people, for one captioner and for two paired. Smallest bias seen: the difference "
+        "between two captioners that is found in four of five cases, in the metric's unit.\n\n"
         f"{markdown(summary(rows[rows['part'] != '']), digits=3)}"
     )
 

@@ -31,31 +31,31 @@ Written by `python -m experiments.power.study`, from what
 
 Choose the question first, then a metric that may be used for it. The columns:
 
-* **use it**: whether `audit` concludes from it for a captioner that writes unlike people, as the
-  published ones do. [metrics.md](metrics.md) says why not. *only a yes*: what it
-  finds may be concluded; that it finds nothing says nothing, for it found 20 % with no size.
-* **20 % found from**: from so many images on, an audit of the metric alone called a captioner
+* **use it**: whether `audit` draws a conclusion from it if the captioner writes differently from
+  people, as the published ones do. [metrics.md](metrics.md) says why not. *only a yes*: bias that
+  it detects may be concluded; if it detects none, nothing follows (it missed 20 % at every size).
+* **20 % found from**: the fewest images with which an audit of the metric alone called a captioner
   biased in at least four of five trials. *people words*: people's captions, 20 % of which got a
   word that people say more often of the group. *scenes a_to_t*: a simulated captioner that imagines
   20 % of the details as typical of the group. *scenes t_to_a*: one that takes the group from the
   scene in 20 % of its captions. *none*: with none of the measured sizes, 250 to 8,000 images.
   [RESULTS.md](../experiments/power/RESULTS.md) has the trials, which are few.
-* **smallest score**: what is above chance in four of five cases with 500, 2,000 and 8,000 images in
-  two groups of equal size; of several planted biases the largest. A smaller bias stays unseen, and
-  "not beyond chance" says nothing of it.
-* **moved without bias**: the largest change between speakers without bias, half of the interval,
-  and who caused it; under `alignment=matched` for what is to be used there.
+* **smallest score**: the score that is significant in four of five cases with 500, 2,000 and 8,000
+  images in two groups of equal size (the largest of several planted biases). A smaller bias may be
+  missed, so "not beyond chance" does not rule it out.
+* **moved without bias**: the largest change between speakers without bias, with half the width of
+  its interval and the speaker; under `alignment=matched` for metrics to be used only there.
 
 ```sh
 python -m bias_pipeline analysis power --n 500
 ```
 
-says how small a bias any number of images can show, and `audit` says it of yours before it runs.
+prints how small a bias any number of images can show; `audit` prints it for yours before it runs.
 
-* Where several metrics answer one question, `audit` corrects for their number (Holm), so one that
-  is alone above chance must be larger, of two metrics by a tenth.
-* Groups of unequal size show as much as fewer images in equal ones: 900 and 100 as much as 360
-  (`--groups 900,100`). That is a rule and was not measured.
+* If several metrics answer one question, `audit` corrects for their number (Holm). If only one
+  of them is significant, its score must be larger: by a tenth for two metrics.
+* Groups of unequal size show as much as fewer images in equal groups: 900 and 100 as much as 360
+  in total (`--groups 900,100`). This is a rule of thumb and was not measured.
 * More than two groups were not measured, and neither were metrics with a dash. DBAC was measured as
   published.
 

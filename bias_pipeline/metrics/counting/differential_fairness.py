@@ -62,7 +62,7 @@ class DifferentialFairness(TaskMetric):
     Epsilon is the largest |ln P(t | a) - ln P(t | a')| over tasks t and pairs of labelled groups;
     P(t | a) is the share of the group's captions that name the task, smoothed by a prior. ``model``
     and ``human`` are the epsilons, ``object:NAME`` the difference for a task,
-    ``object:NAME:model`` and ``object:NAME:human`` its own two. People's epsilon is the mean over
+    ``object:NAME:model`` and ``object:NAME:human`` its two sides. People's epsilon is the mean over
     caption positions, so that it uses as many captions as the captioner's. Works for any number of
     groups. ``published`` is the score under the prior ``laplace``, as in the paper; it depends on
     how many images there are.
