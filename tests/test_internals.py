@@ -17,7 +17,6 @@ USED = {
         "hydra._internal.config_loader_impl ConfigLoaderImpl _process_config_searchpath",
         "hydra._internal.config_repository ConfigRepository _find_object_source",
         "hydra._internal.config_repository CachingConfigRepository load_config",
-        "hydra._internal.defaults_list _create_interpolation_map __call__",
         "hydra._internal.utils create_config_search_path __call__",
         "hydra._internal.utils get_args_parser __call__",
         "hydra._internal.hydra Hydra multirun",
@@ -28,7 +27,6 @@ USED = {
         "hydra._internal.core_plugins.basic_sweeper BasicSweeper split_arguments",
     ],
     "omegaconf": [
-        "omegaconf.base parse __call__",
         "omegaconf._utils OmegaConfDumper str_representer",
     ],
     # Its two packages do not say which of these they promise to keep.

@@ -29,7 +29,6 @@ from yaml import YAMLError
 
 from bias_pipeline.config.hydra_allowlist import BY_FLAGS, check_hydra, to_plain
 from bias_pipeline.config.overrides import representative_overrides, unreadable
-from bias_pipeline.config.shortcuts import take_shortcuts
 from bias_pipeline.config.targets import PACKAGE
 from bias_pipeline.config.yaml_files import (
     as_written,
@@ -58,7 +57,6 @@ def loader_of(config_dir: str | None = None) -> Loader:
     """A loader of our configuration and of the user's folder."""
     version.setbase("1.3")
     restrict_environment()
-    take_shortcuts()
     JobRuntime().set("name", PACKAGE)  # which names the log of a job
     path = create_config_search_path(str(conf_dir()))
     schema = SearchPathQuery(provider="schema", path=None)
@@ -109,7 +107,6 @@ class Loader(ConfigLoaderImpl):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restrict the environment in that process too."""
         restrict_environment()
-        take_shortcuts()
         vars(self).update(state)
 
     def job(self, overrides: Sequence[str]) -> DictConfig:

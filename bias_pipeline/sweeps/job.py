@@ -1,7 +1,9 @@
-"""One job of Hydra: runs a cell and records its outcome in the job's folder.
+"""A job runs a cell and records its outcome in the job's folder.
 
 So a failed job neither ends a sweep nor gets lost, and a sweep's progress is read from these
-folders, wherever jobs run.
+folders, wherever jobs run. Hydra copies the configuration of each job six times and writes it with
+PyYAML's writer in Python: where a command sets nothing that only Hydra reads, its jobs run without
+Hydra's launcher, leave the same files and take half of the time.
 """
 
 from __future__ import annotations
@@ -13,11 +15,16 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from bias_pipeline.config.compose import CellConfig, cell_of
 from bias_pipeline.config.overrides import jobs_of
+from bias_pipeline.config.yaml_files import as_written
 from bias_pipeline.errors import (
     NO_MEMORY,
     AbsentModelError,
@@ -40,6 +47,7 @@ from bias_pipeline.sweeps import slurm
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
+    from bias_pipeline.config.hydra_composer import Loader
     from bias_pipeline.corpus.corpus import Corpus
 
 log = logging.getLogger(__name__)
@@ -72,6 +80,103 @@ def job(config: DictConfig) -> Result | None:
     if result is None or where["launcher"] != slurm.HERE:
         return None  # other launchers would write it into a file
     return replace(result, draws={})  # those of a large sweep would fill the memory
+
+
+def runs_here(config: DictConfig) -> bool:
+    """Whether jobs run here alone: Hydra would log nothing itself, and its sweeper adds nothing."""
+    hydra: Any = config.hydra
+    alone = hydra.hydra_logging is not None and hydra.hydra_logging.get("root") is None
+    added = hydra.sweeper.params or hydra.sweeper.max_batch_size
+    return slurm.launcher_of(config) == slurm.HERE and alone and not added
+
+
+def run_one(config: DictConfig, cell: CellConfig) -> Result | None:
+    """Run a job that is no sweep; returns what this process has of it.
+
+    Args:
+        config: of the job.
+        cell: what it describes.
+    """
+    from hydra.types import RunMode
+
+    config.hydra.mode = RunMode.RUN
+    return _run_here(config, Path(config.hydra.run.dir), lambda: cell)
+
+
+def run_sweep(loader: Loader, overrides: Sequence[str]) -> list[Result | None]:
+    """Run the jobs of a sweep in their order; returns what this process has of each.
+
+    Args:
+        loader: composes the jobs, each once.
+        overrides: of the sweep.
+
+    Raises:
+        UsageError: if a job does not compose; then none runs.
+    """
+    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.types import RunMode
+
+    config = loader.load_configuration("config", [*overrides], RunMode.MULTIRUN)
+    folder, given = Path(config.hydra.sweep.dir), config.hydra.overrides
+    folder.mkdir(parents=True, exist_ok=True)
+    _write_yaml(folder / "multirun.yaml", as_written(config))
+    parsed = OverridesParser.create().parse_overrides([*given.task])
+    (jobs,) = BasicSweeper.split_arguments(parsed, None)
+    for words in jobs:
+        loader.job([*given.hydra, *words])
+    results = []
+    for number, words in enumerate(jobs):
+        composed = loader.job([*given.hydra, *words])
+        composed.hydra.job.id = composed.hydra.job.num = number
+        results.append(_run_here(composed, folder / str(number), partial(cell_of, composed)))
+    return results
+
+
+def _run_here(config: DictConfig, folder: Path, compose: Callable[[], CellConfig]) -> Result | None:
+    from hydra.core.utils import configure_log
+
+    hydra: Any = config.hydra
+    folder = folder.absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    hydra.runtime.output_dir = str(folder)
+    configure_log(hydra.job_logging, hydra.verbose)
+    written = as_written(config)
+    overrides = [str(word) for word in written["hydra"]["overrides"]["task"]]
+    if hydra.output_subdir is not None:
+        files = folder / hydra.output_subdir
+        files.mkdir(exist_ok=True)
+        _write_yaml(files / "hydra.yaml", {"hydra": written.pop("hydra")})
+        _write_yaml(files / "config.yaml", written)
+        _write_yaml(files / "overrides.yaml", overrides)
+        redact_files(files.glob("*.yaml"))
+    number = hydra.job.get("id")
+    where = {"launcher": slurm.HERE, "id": slurm.own_job() if number is None else str(number)}
+    result = run_recorded(compose, folder, overrides, where)
+    close_log()
+    return result and replace(result, draws={})  # those of a large sweep would fill the memory
+
+
+def _write_yaml(path: Path, data: object) -> None:
+    """Write YAML as OmegaConf does, seven times as fast where PyYAML has its writer in C."""
+    text = yaml.dump(
+        data, Dumper=_YamlWriter, default_flow_style=False, allow_unicode=True, sort_keys=False
+    )
+    path.write_text(text, encoding="utf-8")
+
+
+class _YamlWriter(getattr(yaml, "CDumper", yaml.Dumper)):  # type: ignore[misc]
+    """Quotes text that OmegaConf would read as a number or a truth value."""
+
+
+def _quoted(dumper: Any, text: str) -> Any:
+    from omegaconf._utils import OmegaConfDumper
+
+    return OmegaConfDumper.str_representer(dumper, text)
+
+
+_YamlWriter.add_representer(str, _quoted)
+_YamlWriter.add_multi_representer(Enum, lambda dumper, member: _quoted(dumper, member.name))
 
 
 def run_recorded(

@@ -51,8 +51,18 @@ from bias_pipeline.io.paths import choices_of, conf_dir, group_choices
 from bias_pipeline.io.progress import showing
 from bias_pipeline.io.terminal import print_out, redact_files, warn
 from bias_pipeline.results.settings import ANNOTATOR
-from bias_pipeline.sweeps import here, slurm
-from bias_pipeline.sweeps.job import VISIBLE, SweepBar, job, make_folder, run_recorded, sweep_bar
+from bias_pipeline.sweeps import slurm
+from bias_pipeline.sweeps.job import (
+    VISIBLE,
+    SweepBar,
+    job,
+    make_folder,
+    run_one,
+    run_recorded,
+    run_sweep,
+    runs_here,
+    sweep_bar,
+)
 from bias_pipeline.sweeps.outcomes import SweepOutcome, conclude
 from bias_pipeline.sweeps.worker_processes import check_devices, helped
 
@@ -235,11 +245,11 @@ def _run_jobs(sweep: SweepRequest, multirun: bool) -> Sequence[Result | None]:
 
     logging.raiseExceptions = False  # no traceback for a log that cannot be written
     try:
-        if not here.suffices(sweep.config):
+        if not runs_here(sweep.config):
             return _hydra(sweep.loader, sweep.overrides, multirun)
         if multirun:
-            return here.run_sweep(sweep.loader, sweep.overrides)
-        return [here.run_one(sweep.config, sweep.first)]
+            return run_sweep(sweep.loader, sweep.overrides)
+        return [run_one(sweep.config, sweep.first)]
     except (HydraException, OmegaConfBaseException) as error:
         raise UsageError(composition_message(error)) from error
     except OSError as error:

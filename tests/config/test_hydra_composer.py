@@ -6,14 +6,11 @@ from typing import Any
 
 import pytest
 from hydra import compose, initialize_config_dir
-from hydra._internal import defaults_list
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.utils import create_config_search_path
-from omegaconf import DictConfig, OmegaConf, base
+from omegaconf import DictConfig, OmegaConf
 
-from bias_pipeline.config import hydra_composer
 from bias_pipeline.config.hydra_composer import Loader, loader_of
-from bias_pipeline.config.shortcuts import take_shortcuts
 from bias_pipeline.config.yaml_files import as_written
 from bias_pipeline.io.paths import conf_dir
 
@@ -22,7 +19,6 @@ JOB = ["metric=leakage", "seeds=[0]"]
 
 @pytest.fixture
 def loader() -> Loader:
-    take_shortcuts()
     return Loader(create_config_search_path(str(conf_dir())))
 
 
@@ -73,33 +69,20 @@ def composed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         ["hydra.job.config.override_dirname.exclude_keys=[seeds]", *JOB, "hydra.verbose=true"],
     ],
 )
-def test_a_job_is_as_hydra_composes_it(loader, master, job, monkeypatch):
+def test_a_job_is_as_hydra_composes_it(loader, master, job):
     hydra = ConfigLoaderImpl(create_config_search_path(str(conf_dir())))
     loader.job(["experiment=dbac_table3"])  # whose files are merged once
     composed = loader.load_sweep_config(master, job)
-    without_shortcuts(monkeypatch)
     assert composed == hydra.load_sweep_config(master, job)
 
 
-def test_a_defaults_list_that_refers_to_a_choice_is_as_hydra_reads_it(tmp_path, monkeypatch):
+def test_a_defaults_list_that_refers_to_a_choice_is_as_hydra_reads_it(tmp_path):
     (folder := tmp_path / "attribute" / "parts").mkdir(parents=True)
     (folder / "of_lic.yaml").write_text("x: 7\n")
     text = "defaults:\n  - parts: of_${metric}\n  - _self_\nname: own\n"
     (tmp_path / "attribute" / "own.yaml").write_text(text)
     job = ["metric=lic", "attribute=own"]
-    composed = loader_of(str(tmp_path)).job(job)
-    without_shortcuts(monkeypatch)
-    monkeypatch.setattr(hydra_composer, "_MERGED", {})
-    again = loader_of(str(tmp_path)).job(job)
-    assert (composed, composed.attribute.parts.x) == (again, 7)
-
-
-def without_shortcuts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have Hydra and OmegaConf do all that they do by themselves."""
-    create = defaults_list._create_interpolation_map
-    monkeypatch.setattr(defaults_list, "_create_interpolation_map", create.__wrapped__)
-    monkeypatch.setattr(base, "parse", base.parse.__wrapped__)
-    monkeypatch.setattr(hydra_composer, "take_shortcuts", lambda: None)
+    assert loader_of(str(tmp_path)).job(job).attribute.parts.x == 7
 
 
 def test_a_job_asked_for_again_is_not_composed_again(loader, composed):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bias_pipeline.sweeps import here, launch
+from bias_pipeline.sweeps import launch
 from tests.cli.commands import own_choice
 
 SMALL = ("metric=gender_error", "dataset.n_images=50", "stats.resamples=20", "logger=csv")
@@ -37,7 +37,7 @@ def test_the_files_of_jobs_are_those_of_hydra(tmp_path, monkeypatch, words):
     for by_hydra in (True, False):
         (folder := tmp_path / str(by_hydra)).mkdir()
         monkeypatch.chdir(folder)
-        monkeypatch.setattr(here, "suffices", lambda _, no=by_hydra: not no)
+        monkeypatch.setattr(launch, "runs_here", lambda _, no=by_hydra: not no)
         assert launch.run([*SMALL, *words]).exit_code == 0
         written.append(files(folder))
     assert len(written[0]) >= 3
@@ -54,13 +54,13 @@ def test_the_files_of_jobs_are_those_of_hydra(tmp_path, monkeypatch, words):
     ],
 )
 def test_hydra_runs_jobs_that_set_what_only_it_reads(word, alone):
-    assert here.suffices(launch.parse_sweep([*SMALL, word]).config) == alone
+    assert launch.runs_here(launch.parse_sweep([*SMALL, word]).config) == alone
 
 
 def test_hydra_runs_the_jobs_of_values_in_its_sweeper(tmp_path):
     text = yaml.safe_dump({"hydra": {"sweeper": {"params": {"seeds": "1,2"}}}})
     mine = own_choice(tmp_path, "experiment", f"# @package _global_\n{text}")
-    assert not here.suffices(launch.parse_sweep([*SMALL, mine, "experiment=own"]).config)
+    assert not launch.runs_here(launch.parse_sweep([*SMALL, mine, "experiment=own"]).config)
 
 
 def test_a_sweep_finds_its_jobs_whatever_their_files_are_called(tmp_path, monkeypatch, capsys):
@@ -73,7 +73,7 @@ def test_a_sweep_finds_its_jobs_whatever_their_files_are_called(tmp_path, monkey
 def test_a_key_of_the_files_that_are_swept_can_be_set(tmp_path, monkeypatch, by_hydra):
     """The usual metric has no `words`."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(here, "suffices", lambda _: not by_hydra)
+    monkeypatch.setattr(launch, "runs_here", lambda _: not by_hydra)
     swept = ("metric=gender_error,group_accuracy", "metric.words=hendricks")
     assert launch.run([*SMALL[1:], *swept]).exit_code == 0
 
