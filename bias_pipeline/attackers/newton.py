@@ -68,7 +68,7 @@ def fit(
         True
     """
     n_items, n_fits, n_outputs = truths.shape
-    items = Items(x, inverse_penalty)
+    items = DesignMatrix(x, inverse_penalty)
     weights = np.zeros((x.shape[1] + 1, n_fits, n_outputs))
     levels, usable = _levels(counts, truths), np.ones((x.shape[1] + 1, n_fits), np.float32)
     if known is not None:
@@ -91,11 +91,11 @@ def fit(
 
 
 def _levels(counts: Float64Array, truths: Float64Array) -> IntArray:
-    """(B,) how little a usual item bends each regression's loss, in powers of 4."""
+    """(B,) how small the curvature of an item's loss is on average, in negative powers of 4."""
     weight = summed(counts)[:, None]
     share = summed(truths) / np.maximum(weight, 1)
-    bend = (weight * share * (1 - share)).max(axis=1) / max(1, len(counts))
-    return np.rint(-np.log(np.maximum(bend, 1e-6)) / np.log(4)).astype(np.int64)
+    curvature = (weight * share * (1 - share)).max(axis=1) / max(1, len(counts))
+    return np.rint(-np.log(np.maximum(curvature, 1e-6)) / np.log(4)).astype(np.int64)
 
 
 def _width(n_fits: int) -> int:
@@ -171,7 +171,7 @@ def _log_sum(scores: Float64Array) -> tuple[Float64Array, Float64Array]:
     return np.log(total) + np.maximum(scores, 0), np.where(scores >= 0, 1.0, tail) / total
 
 
-class Items:
+class DesignMatrix:
     """(N, F + 1) features of the items of all regressions, and a one for the intercept; C."""
 
     def __init__(self, x: Matrix, inverse_penalty: float) -> None:
@@ -193,7 +193,7 @@ class Items:
         return squares, frequent, dense.astype(np.float32)
 
     def usual_inverse(self, level: int) -> UsualInverse:
-        """See :class:`UsualInverse`; the level is how little its regressions bend."""
+        """See :class:`UsualInverse`; the level is that of `_levels`."""
         if level not in self._inverses:
             squares, frequent, products = self.occurrences
             penalty = np.float32(4.0 ** (level + 1) / self.inverse_penalty)
@@ -223,8 +223,8 @@ class UsualInverse:
 
     Conjugate gradients with it need a quarter to two thirds of the products. The most frequent
     features are inverted together, by how often each two of them occur in one item; each other
-    feature alone. All items count, whichever a regression uses, so that regressions that bend as
-    much share it.
+    feature alone. All items count, whichever a regression uses, so that regressions of one level
+    share it.
     """
 
     frequent: IntArray  # (M,) features inverted together
@@ -247,7 +247,7 @@ class UsualInverse:
 class _Design:
     """The items that a batch uses, prepared once for any number of products with them."""
 
-    items: Items
+    items: DesignMatrix
     x: Matrix  # (N, F + 1)
     # (F + 1, N). Of a sparse matrix it is a view: a product then adds to (F, B) numbers, which fit
     # into a cache, and reads those of the N items one after the other.
@@ -255,7 +255,7 @@ class _Design:
     single: tuple[Matrix, Matrix | sparse.csc_array]  # both in single precision
 
     @classmethod
-    def of(cls, items: Items, x: Matrix) -> _Design:
+    def of(cls, items: DesignMatrix, x: Matrix) -> _Design:
         """The design of those of the items that have the features ``x``."""
         single = _single(x)
         return cls(items, x, _transposed(x), (single, _transposed(single)))
@@ -277,7 +277,7 @@ class _Fits:
 
     place: IntArray  # (1, B) their indices in the batch
     going: BoolArray  # (1, B) which ones are unfinished; the others only fill the arrays
-    levels: IntArray  # (1, B) how little they bend, see `_levels`
+    levels: IntArray  # (1, B) how small their curvature is, see `_levels`
     counts: Float64Array  # (N, B, 1), see `fit`
     truths: Float64Array  # (N, B, K), see `fit`
     known: AnyFloat  # (F + 1, B, 1) 1 for features that may have a weight, else 0
@@ -411,7 +411,7 @@ class _System:
         """Conjugate gradients from 0; each system stops when its own residual is small."""
         solution, place = np.zeros_like(right), np.arange(right.shape[1])
         system, part, residual = self, np.zeros_like(right), right
-        way = self.turned(residual)
+        way = self.preconditioned(residual)
         size = _inner(residual, way)
         small = FORCING**2 * size
         for _ in range(MAX_PRODUCTS):
@@ -420,8 +420,8 @@ class _System:
             part += step * way
             product *= step
             residual -= product
-            turned = system.turned(residual)
-            size, before = _inner(residual, turned), size
+            inverted = system.preconditioned(residual)
+            size, before = _inner(residual, inverted), size
             ended = going & (size <= small)[0, :, 0]
             solution[:, place[ended]] = part[:, ended]
             going = going & ~ended
@@ -430,16 +430,17 @@ class _System:
             some = _remaining(going)
             if some is not None:
                 system, place, going = system.of(some), place[some], going[some]
-                part, residual, way, turned, size, before, small = (
-                    a.take(some, axis=1) for a in (part, residual, way, turned, size, before, small)
+                part, residual, way, inverted, size, before, small = (
+                    a.take(some, axis=1)
+                    for a in (part, residual, way, inverted, size, before, small)
                 )
             way *= size / np.maximum(before, TINY)
-            way += turned
+            way += inverted
         solution[:, place[going]] = part[:, going]
         return solution
 
-    def turned(self, residual: AnyFloat) -> AnyFloat:
-        """Residuals times the inverse of regressions that bend as much: all weights move alike."""
+    def preconditioned(self, residual: AnyFloat) -> AnyFloat:
+        """Residuals times the usual inverse of each regression's level: all weights move alike."""
         levels, starts = np.unique(self.levels, return_index=True)
         inverses = map(self.design.items.usual_inverse, levels)
         pairs = zip(inverses, np.split(residual, starts[1:], axis=1), strict=True)

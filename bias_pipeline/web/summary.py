@@ -195,13 +195,17 @@ def _by_truth(answers: IntArray, groups: Sequence[str]) -> list[str]:
         if np.isfinite(error) and np.isfinite(values).all():
             low, high = np.quantile(values, [0.025, 0.975])
             shares[group] = f"{error:.1%} of {group} [{low:.1%}, {high:.1%}]"
-    lines = [
-        f"{n_items} items have {LEAST_RATERS} answers or more; if raters err independently (Dawid "
-        f"and Skene 1979), the majority's label is wrong for {', '.join(shares.values())}"
-    ]
+    lines = []
+    if shares:
+        lines.append(
+            f"{n_items} items have {LEAST_RATERS} answers or more; if raters err independently "
+            "(Dawid and Skene 1979), the majority's label is wrong for "
+            f"{', '.join(shares.values())}"
+        )
     rare = ", ".join(group for group in groups if group not in shares)
-    seldom = f"of {rare} it is unknown how often the label errs: it is that of too few items"
-    return lines[: len(shares)] + ([seldom] if rare else [])
+    if rare:
+        lines.append(f"of {rare} it is unknown how often the label errs: too few items have it")
+    return lines
 
 
 def _errors(answers: IntArray, n_groups: int) -> Float64Array:

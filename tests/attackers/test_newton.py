@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, sparse
 
-from bias_pipeline.attackers.newton import Items, decide, fit
+from bias_pipeline.attackers.newton import DesignMatrix, decide, fit
 
 C = 0.5
 
@@ -76,7 +76,7 @@ def test_curvatures_that_differ_fiftyfold_become_alike(level):
     x = (generator.random((4000, 30)) < rates).astype(float)
     ones = np.hstack([x, np.ones((4000, 1))])
     curvature = C / 4.0 ** (level + 1) * ones.T @ ones + np.eye(31)
-    inverse = Items(sparse.csr_array(x), C).usual_inverse(level)
+    inverse = DesignMatrix(sparse.csr_array(x), C).usual_inverse(level)
     turned = inverse.times(curvature.astype(np.float32)[:, :, None])[:, :, 0]
     before, after = (np.linalg.eigvals(matrix).real for matrix in (curvature, turned))
     assert before.max() / before.min() > 50
