@@ -22,6 +22,7 @@ from bias_pipeline.corpus.pictures import PERSON, Region
 from bias_pipeline.datasets.base import Dataset, check_folder
 from bias_pipeline.datasets.tables import check_file, open_rows
 from bias_pipeline.errors import DataError, ResourceError, UsageError, did_you_mean
+from bias_pipeline.io.json_files import decode
 
 CAPTIONER = "none"  # there are no captions
 DISAGREEMENT = "disagreement"  # the label where annotators disagree
@@ -208,12 +209,9 @@ class CelebADataset(PeopleDataset):
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Number and cells of each line; blanks separate cells."""
-    try:
-        with path.open(encoding="utf-8") as file:
-            for number, line in enumerate(file, start=1):
-                yield number, line.split()
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8 ({error.reason})") from error
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            yield number, decode(line, path, "a file of CelebA", number).split()
 
 
 _WHAT = "FairFace's labels: file, age, gender, race, service_test"

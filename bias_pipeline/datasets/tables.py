@@ -25,7 +25,7 @@ from bias_pipeline.datasets.binary_tables import (
 )
 from bias_pipeline.datasets.columns import IMAGE, plain_name
 from bias_pipeline.errors import DataError, ResourceError, did_you_mean
-from bias_pipeline.io.json_files import expect, load_json, load_json_lines, open_input
+from bias_pipeline.io.json_files import decode, expect, load_json, load_json_lines, open_input
 
 _LISTED = 8
 
@@ -326,11 +326,11 @@ def _csv_lines(path: Path, what: str, delimiter: str) -> Iterator[tuple[int, lis
                 f"{path}, line {reader.line_num}: {error}; expected {what}. A quotation mark may "
                 "be unclosed, or the file cut off: fetch or make it again"
             ) from error
-        except UnicodeDecodeError as error:
-            raise DataError(
-                f"{path}, after line {reader.line_num}: not UTF-8 ({error.reason}); "
-                f"expected {what}. Save the file as UTF-8"
-            ) from error
+        except UnicodeDecodeError:
+            handle.seek(0)
+            for number, line in enumerate(handle, start=1):
+                decode(line, path, what, number)
+            raise
 
 
 def check_file(path: Path, key: str | None = None) -> Path:

@@ -41,6 +41,9 @@ _MAGIC = (
     (b"[", "JSON: give its name the ending .json"),
     (b"{", "JSON: give its name the ending .json"),
 )
+_AS_UTF_8 = (
+    "Save the file as UTF-8 (in Excel: Save As, CSV UTF-8; in a shell: iconv -f latin1 -t utf-8)"
+)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LONG_NUMBER = re.compile(r"\d{640}")
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -82,7 +85,7 @@ def load_json(
         [{'image_id': 7, 'caption': 'a dog'}]
     """
     with open_input(path, what=what, max_bytes=max_bytes) as handle:
-        text = _decode(handle.read(), path, what)
+        text = decode(handle.read(), path, what)
     source = _Source(text, path, what)
     value = _parse(source, max_depth)
     if _deeper_than(value, max_depth):
@@ -110,7 +113,7 @@ def load_json_lines(
     """
     with open_input(path, what=what, max_bytes=max_bytes) as handle:
         for number, data in enumerate(handle, start=1):
-            text = _decode(data, path, what, number)
+            text = decode(data, path, what, number)
             if text.isspace() or not text:
                 continue
             source = _Source(text, path, what, number)
@@ -217,6 +220,31 @@ def looks_like(head: bytes) -> str:
     return ""
 
 
+def decode(data: bytes, path: Path, what: str, first_line: int = 1) -> str:
+    """Bytes of a user's file as text, without a byte order mark.
+
+    Args:
+        data: the file, or one of its lines.
+        path: the file.
+        what: the format it should have, for messages.
+        first_line: number of the first line of ``data`` in the file.
+
+    Raises:
+        DataError: with the line and its surroundings, if they are not UTF-8.
+    """
+    try:
+        return data.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + first_line
+        byte = error.start - data.rfind(b"\n", 0, error.start)
+        around = data[max(0, error.start - _SHOWN // 2) :][:_SHOWN]
+        kind = "" if data[:1] in (b"[", b"{") else looks_like(data[:32])
+        raise DataError(
+            f"{path}: line {line}, byte {byte}: not UTF-8, near {around!r}; "
+            f"expected {what}. {kind or _AS_UTF_8}"
+        ) from None
+
+
 def replace_surrogates(value: Any, path: Path) -> Any:
     """Replace half surrogate pairs, which no encoding can write, by U+FFFD.
 
@@ -237,19 +265,6 @@ def replace_surrogates(value: Any, path: Path) -> Any:
     if len(new) != len(value):
         raise DataError(f"{path}: two keys differ only in half surrogate pairs; rename one")
     return new
-
-
-def _decode(data: bytes, path: Path, what: str, first_line: int = 1) -> str:
-    try:
-        return data.decode("utf-8").removeprefix("\ufeff")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + first_line
-        around = data[max(0, error.start - _SHOWN // 2) :][:_SHOWN]
-        kind = "" if data[:1] in (b"[", b"{") else looks_like(data[:32])
-        raise DataError(
-            f"{path}: not UTF-8 at byte {error.start} (line {line}): {around!r}; "
-            f"expected {what}. {kind or 'Save the file as UTF-8'}"
-        ) from None
 
 
 def _parse(source: _Source, max_depth: int) -> object:

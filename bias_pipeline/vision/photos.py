@@ -66,6 +66,8 @@ def image_id(name: str) -> str:
 def find_photos(folder: Path) -> dict[str, Path]:
     """The photos of a folder by image id; subfolders, hidden and other files are skipped.
 
+    A link to a file that is not there is a photo that cannot be read.
+
     Raises:
         DataError: if two files have one image id, or a name is not text.
         ResourceError: if there is no such folder, or no photo in it.
@@ -86,7 +88,7 @@ def _is_photo(entry: os.DirEntry[str]) -> bool:
     if entry.name[0] == "." or not entry.name.lower().endswith(ENDINGS):
         return False
     try:
-        return entry.is_file()
+        return entry.is_file() or (entry.is_symlink() and not Path(entry.path).exists())
     except OSError as error:
         raise ResourceError(
             f"{entry.path}: cannot be read ({error.strerror}); repair or remove it"

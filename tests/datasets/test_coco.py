@@ -218,7 +218,9 @@ DAMAGED = [
     (MINE, '[{"image_id": 100, "caption": NaN}]', "NaN is not JSON"),
     (LABELS, labels()[:200], f"ROOT/{LABELS}, line"),
     ("m.parquet", pd.DataFrame(ROWS).to_parquet()[:-9], "not a readable Parquet file"),
-    ("m.csv", "image_id,caption\n100,café\n".encode("latin-1"), "not UTF-8"),
+    ("m.csv", "image_id,caption\n100,café\n".encode("latin-1"), "m.csv: line 2, byte 8: not UTF-8"),
+    ("m.csv", "image_id,caption\n100,café\n".encode("latin-1"), "iconv -f latin1 -t utf-8"),
+    (LABELS, f"{labels()}é".encode("latin-1"), f"ROOT/{LABELS}: line 62, byte 1: not UTF-8"),
     ("captioners/mine.xls", "no", "'.xls' is unknown"),
 ]
 

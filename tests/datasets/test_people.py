@@ -238,6 +238,13 @@ def test_a_damaged_file_is_refused(tmp_path, name, old, new, message):
         load(tmp_path, name)
 
 
+def test_a_line_that_is_not_utf_8_is_named(tmp_path):
+    path = write(tmp_path, "celeba") / "list_attr_celeba.txt"
+    path.write_bytes(path.read_bytes().replace(b"2.jpg", b"\xe9.jpg"))
+    with pytest.raises(DataError, match=r"celeba\.txt: line 4, byte 1: not UTF-8"):
+        load(tmp_path, "celeba")
+
+
 def test_tables_of_other_things_than_people_are_refused(tmp_path):
     for path in write(tmp_path, "visogender").glob("*.tsv"):
         path.write_text(path.read_text().replace("IDX", "ID"))

@@ -83,7 +83,7 @@ FAULTS: list[tuple[str | bytes, str]] = [
     (b"\x80\x04]\x94.", "a pickle"),
     ("[1]".encode("utf-16"), "save it as UTF-8"),
     (b'["caf\xe9"]', "Save the file as UTF-8"),
-    (b'[\n"caf\xe9"]', "byte 6 (line 2)"),
+    (b'[\n"caf\xe9"]', "line 2, byte 5: not UTF-8"),
     ('["a\nb"]', "JSON library"),
     ("[1, " + "9" * 5000 + "]", "line 1, column 5"),
     ('["' + '\\"' * 500_000 + '", NaN]', "column 1000006: NaN"),

@@ -52,6 +52,14 @@ def test_other_files_are_passed_over(tmp_path):
     assert find_photos(tmp_path) == {"1": tmp_path / "1.jpg", "2": tmp_path / "2.JPEG"}
 
 
+def test_a_link_to_nowhere_is_a_photo_that_cannot_be_read(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "1.jpg").symlink_to("folder")
+    (tmp_path / "2.jpg").symlink_to("nowhere")
+    assert find_photos(tmp_path) == {"2": tmp_path / "2.jpg"}
+    assert fault_of(tmp_path / "2.jpg") == "No such file or directory"
+
+
 @pytest.mark.parametrize("names", [("7.jpg", "7.png"), ("007.jpg", "7.jpg")])
 def test_two_files_of_one_image_are_refused_with_both_names(names, tmp_path):
     for name in names:
