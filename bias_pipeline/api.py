@@ -23,9 +23,12 @@ from bias_pipeline.analysis.gate import Comparison, compared
 from bias_pipeline.analysis.name_collisions import resolve_name_collisions
 from bias_pipeline.config.compose import CellConfig, read_corpus
 from bias_pipeline.config.presets import preset
+from bias_pipeline.config.targets import check_value
 from bias_pipeline.datasets.memory import caption_file, label_file, object_file
+from bias_pipeline.declared import NotNegative, Positive, Share
 from bias_pipeline.errors import BiasPipelineError, NotApplicableError, UsageError
 from bias_pipeline.io.machine import REPORT
+from bias_pipeline.io.paths import safe_name
 from bias_pipeline.report.page import finished_runs, write_page
 from bias_pipeline.results.settings import Results
 from bias_pipeline.results.store import Result, ResultStore
@@ -117,9 +120,12 @@ def audit(
     Raises:
         BiasPipelineError: in one sentence, if data or settings are wrong.
     """
+    check_value(minutes, Positive | None, "minutes")
+    check_value(least_coverage, Share, "least_coverage")
+    check_value(negligible, Share, "negligible")
     if out is not None:
         REPORT.require()
-    settings = {**settings, "dataset": {"strict": False, **settings.get("dataset", {})}}
+    settings = {**settings, "dataset": {"strict": False, **_dataset(settings)}}
     with _desk({captioner: captions}, labels, human, objects, out, settings) as desk:
         limits = Limits(coverage=least_coverage, negligible=negligible)
         result = audited(desk, minutes, limits)
@@ -166,13 +172,18 @@ def compare(
     Raises:
         BiasPipelineError: in one sentence, if nothing can be compared.
     """
+    check_value(margin, NotNegative | None, "margin")
+    check_value(least_coverage, Share, "least_coverage")
+    check_value(alike, NotNegative, "alike")
     limits = Limits(coverage=least_coverage, speech=alike)
     if isinstance(a, Result | Audit | Results) and isinstance(b, Result | Audit | Results):
         return compared([*_results(a), *_results(b)], margin=margin, limits=limits)
     if isinstance(a, Result | Audit | Results) or isinstance(b, Result | Audit | Results):
         raise UsageError("compare: give captions of both captioners, or results of both")
-    if labels is None or len(set(names)) < 2:
-        raise UsageError("compare: captions need labels and two names, compare(a, b, labels)")
+    if labels is None or len(names) != 2 or len({safe_name(str(name)) for name in names}) != 2:
+        raise UsageError(
+            "compare: captions need labels and two names that differ, compare(a, b, labels)"
+        )
     metrics = [metric] if isinstance(metric, str) else metric
     both = dict(zip(names, (a, b), strict=True))
     with _desk(both, labels, human, objects, out, settings) as desk:
@@ -213,13 +224,16 @@ def _desk(
     settings: Settings,
 ) -> Iterator[_InMemoryRunner]:
     """A desk with these data; its temporary files exist only inside the block."""
+    if "paths" in settings:
+        raise UsageError("setting 'paths': name the folder of results with out=FOLDER")
     with TemporaryDirectory(prefix="bias_pipeline-") as place:
         folder = Path(place)
         (folder / "captioner").mkdir()
-        attribute = str(settings.get("attribute", "gender"))
+        attribute = settings.get("attribute", "gender")
+        unnamed = attribute if isinstance(attribute, str) else "gender"  # labels without a name
         try:
             given = {
-                "attributes": label_file(labels, folder, attribute),
+                "attributes": label_file(labels, folder, unnamed),
                 "captions": None if human is None else caption_file(human, folder, "human"),
                 "instances": None if objects is None else object_file(objects, folder),
             }
@@ -228,12 +242,23 @@ def _desk(
                 name: caption_file(source, folder / "captioner", name)
                 for name, source in captions.items()
             }
-            dataset = {**settings.get("dataset", {}), **named}
+            dataset = {**_dataset(settings), **named}
             paths = {"outputs": str(folder if out is None else Path(out))}
             yield _InMemoryRunner({**settings, "dataset": dataset, "paths": paths}, files, folder)
         except BiasPipelineError as error:  # the user knows nothing of temporary files
             error.args = (str(error).replace(f"{folder}{os.sep}", ""),)
             raise
+
+
+def _dataset(settings: Settings) -> Mapping[str, Any]:
+    """Settings of the data; its files are arguments of their own."""
+    dataset = settings.get("dataset", {})
+    if not isinstance(dataset, Mapping):
+        raise UsageError(
+            f"dataset={dataset!r}: captions and labels are the data set here; give its settings, "
+            "such as dataset={'strict': False}"
+        )
+    return dataset
 
 
 @dataclass(frozen=True)

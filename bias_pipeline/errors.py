@@ -112,6 +112,9 @@ def nearest_name(name: str, known: Sequence[str]) -> str:
     return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.5)), "")
 
 
+_MOST = 40  # names in a message
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Suggest the nearest known name, as the end of an error message.
 
@@ -129,4 +132,5 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     names = sorted(known)
     near = nearest_name(name, names)
     hint = f"did you mean {near!r}? " if near else ""
-    return f"{hint}Known: {', '.join(names) or 'none'}."
+    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
+    return f"{hint}Known: {', '.join(names[:_MOST]) or 'none'}{more}."

@@ -339,7 +339,7 @@ class Comparison:
         """Decisions whose interval includes the margin."""
         return [decision for decision in self.decided if decision.outcome == "undecided"]
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         """One sentence for each decision."""
         return "\n".join(decision.sentence() for decision in self.decisions)
 

@@ -55,6 +55,21 @@ def preset(
     return cell_of(config, chosen)
 
 
+def _plain(value: Any, key: str) -> object:
+    """A setting as YAML has it: lists for sequences, Python's numbers for NumPy's."""
+    if isinstance(value, Mapping):
+        return {name: _plain(one, f"{key}.{name}") for name, one in value.items()}
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, list | tuple | range):
+        return [_plain(one, key) for one in value]
+    if isinstance(value, Path):
+        return str(value)
+    if value is None or isinstance(value, str | int | float):
+        return value
+    raise UsageError(f"{key}={value!r} must be a text, a number, or a list or mapping of them")
+
+
 @lru_cache(maxsize=64)
 def _merged(
     choices: tuple[tuple[str, str | None], ...], folders: tuple[Path, ...]
@@ -94,9 +109,9 @@ def _placed(values: Mapping[str, object], config: DictConfig) -> dict[str, objec
     tree: dict[str, Any] = {}
     for key, value in values.items():
         if key in config:
-            tree[key] = value
+            tree[key] = _plain(value, key)
         elif key in config.metric:
-            tree.setdefault("metric", {})[key] = value
+            tree.setdefault("metric", {})[key] = _plain(value, key)
         else:
             known = {str(name) for name in (*config, *config.metric) if str(name)[0] != "_"}
             raise UsageError(f"setting {key!r} is unknown; {did_you_mean(key, known)}")

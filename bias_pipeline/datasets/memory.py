@@ -1,21 +1,23 @@
 """Writes data in memory to the files that the commands read.
 
 The keys of a mapping are image ids, and so is the index of a pandas Series. Lists are aligned:
-positions are the ids. A table has a column of ids, ``image_id`` or ``id``, else its index is used.
-A path is used as it is.
+positions are the ids, unless their items are rows with an id, ``{"image_id": 7, ...}``. A table has
+a column of ids, ``image_id`` or ``id``, else its index is used. A path is used as it is.
 """
 
 from __future__ import annotations
 
 import json
-import math
+import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 
-from bias_pipeline.errors import UsageError
+from bias_pipeline.errors import ResourceError, UsageError
 from bias_pipeline.io.paths import group_choices, safe_name
 
 if TYPE_CHECKING:
@@ -23,7 +25,12 @@ if TYPE_CHECKING:
 
     File: TypeAlias = str | Path | DataFrame
     Captions: TypeAlias = (
-        Mapping[Any, str | Sequence[str]] | Sequence[str] | Sequence[Sequence[str]] | Series | File
+        Mapping[Any, str | Sequence[str]]
+        | Sequence[str]
+        | Sequence[Sequence[str]]
+        | Sequence[Mapping[str, Any]]
+        | Series
+        | File
     )
     Labels: TypeAlias = (
         Mapping[Any, str]
@@ -44,8 +51,8 @@ def caption_file(captions: Captions, folder: Path, name: str) -> Path:
     """The file of captions, of a captioner or of people.
 
     Args:
-        captions: image id to caption or captions; or a list of them; or a table with a column
-            ``caption``, one line a caption; or a file.
+        captions: image id to caption or captions; or a list of them, or of rows with an id and a
+            caption; or a table with a column ``caption``, one line a caption; or a file.
         folder: to write to.
         name: of the file.
 
@@ -55,7 +62,7 @@ def caption_file(captions: Captions, folder: Path, name: str) -> Path:
         ...     print(caption_file({7: "a dog"}, Path(folder), "mine").read_text(), end="")
         {"image_id": 7, "caption": "a dog"}
     """
-    return _file(captions, folder / safe_name(name), "image_id", _caption_rows)
+    return _file(captions, folder / safe_name(str(name)), "image_id", _caption_rows)
 
 
 def object_file(objects: Objects, folder: Path) -> Path:
@@ -94,6 +101,11 @@ def _file(
 ) -> Path:
     """Write data under a name without its ending, ids under ``key``."""
     if isinstance(data, str | Path):
+        if not os.path.lexists(data):
+            raise ResourceError(
+                f"{stem.name}: the file {str(data)!r} is absent (relative paths start at "
+                f"{Path.cwd()}); correct the path, or give data: a mapping, a list or a DataFrame"
+            )
         return Path(data)
     if _is_frame(data):
         return _write_frame(data, stem.with_name(f"{stem.name}.csv"), key)
@@ -101,15 +113,29 @@ def _file(
     rows = (
         row for identifier, item in _pairs(data, stem.name) for row in rows_of(identifier, item)
     )
-    path.write_text("".join(f"{json.dumps(row, default=_plain)}\n" for row in rows))
+    path.write_text("".join(f"{_json(row, stem.name)}\n" for row in rows))
     return path
+
+
+def _json(row: Row, name: str) -> str:
+    """A row as JSON, NumPy's numbers as Python's."""
+
+    def plain(value: object) -> object:
+        if isinstance(value, np.generic):
+            return value.item()
+        image = next(iter(row.values()))
+        raise UsageError(
+            f"{name}, image {image!r}: {value!r} is not a text, a number or a list of them"
+        )
+
+    return json.dumps(row, default=plain)
 
 
 def _pairs(data: object, name: str) -> Iterator[tuple[object, object]]:
     """Pairs of an id and its data."""
     if isinstance(data, Mapping) or _is_series(data):
         yield from data.items()
-    elif isinstance(data, Iterable) and not isinstance(data, bytes):
+    elif isinstance(data, Iterable) and not isinstance(data, bytes | AbstractSet):
         yield from enumerate(data)
     else:
         raise UsageError(
@@ -119,20 +145,43 @@ def _pairs(data: object, name: str) -> Iterator[tuple[object, object]]:
 
 
 def _caption_rows(key: object, captions: object) -> Iterator[Row]:
-    """None and NaN stand for a blank caption."""
-    for caption in captions if isinstance(captions, list | tuple) else [captions]:
-        yield {"image_id": key, "caption": "" if _is_absent(caption) else caption}
+    """None, NaN and pandas' NA stand for a blank caption."""
+    for caption in _several(captions):
+        row = caption if isinstance(caption, Mapping) else {"caption": caption}
+        yield _row("image_id", key, row, "")
 
 
-def _object_rows(key: object, categories: Iterable[str]) -> Iterator[Row]:
-    for category in sorted(set(categories)) or [""]:
-        yield {"image_id": key, "category": category}
+def _object_rows(key: object, categories: object) -> Iterator[Row]:
+    """None: it is not known which objects are in the image."""
+    if isinstance(categories, Mapping):
+        yield _row("image_id", key, categories, "")
+    elif not _is_absent(categories):
+        for category in sorted({*_several(categories)}, key=str) or [""]:
+            yield {"image_id": key, "category": category}
 
 
 def _label_rows(key: object, label: object, attribute: str) -> Iterator[Row]:
-    """None and NaN stand for no label."""
-    labels = label if isinstance(label, Mapping) else {attribute: label}
-    yield {"id": key, **{name: None if _is_absent(one) else one for name, one in labels.items()}}
+    """None, NaN and pandas' NA stand for no label."""
+    yield _row("id", key, label if isinstance(label, Mapping) else {attribute: label}, None)
+
+
+def _row(name: str, key: object, values: Mapping[str, object], absent: object) -> Row:
+    """A line with its id first, which the values may have themselves.
+
+    Example:
+        >>> _row("id", 0, {"gender": "male", "image_id": 7}, None)
+        {'image_id': 7, 'gender': 'male'}
+    """
+    name = next((one for one in _IDS if one in values), name)
+    row = {name: key, **values}
+    return {str(column): absent if _is_absent(one) else one for column, one in row.items()}
+
+
+def _several(item: object) -> Iterable[Any]:
+    """The captions, or the objects, of one image: one or several."""
+    if isinstance(item, str | bytes | Mapping) or not isinstance(item, Iterable):
+        return [item]
+    return sorted(item, key=str) if isinstance(item, AbstractSet) else item
 
 
 def _by_image(labels: Labels) -> object:
@@ -168,7 +217,11 @@ def _by_image(labels: Labels) -> object:
 
 
 def _is_absent(value: object) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value))
+    """Whether it is None, NaN, or pandas' NA or NaT; who has these has imported pandas."""
+    if isinstance(value, float | np.floating):
+        return bool(np.isnan(value))
+    pandas = sys.modules.get("pandas")
+    return value is None or (pandas is not None and (value is pandas.NA or value is pandas.NaT))
 
 
 def _is_series(data: object) -> TypeGuard[Series]:
@@ -189,10 +242,3 @@ def _write_frame(frame: DataFrame, path: Path, key: str) -> Path:
         frame = frame.rename(columns={column: key})
     frame.to_csv(path, index=False)
     return path
-
-
-def _plain(value: object) -> object:
-    """A NumPy number as Python's."""
-    if isinstance(value, np.generic):
-        return value.item()
-    raise UsageError(f"{value!r} is not a text, a number or a list of them")

@@ -40,6 +40,10 @@ class Results(tuple[Result, ...]):
 
     __slots__ = ()
 
+    def __repr__(self) -> str:
+        """A sentence for each, see :class:`bias_pipeline.results.sentences.Sentence`."""
+        return "\n".join(map(str, self)) or "no results"
+
     def frame(self) -> DataFrame:
         """All rows as one table; ``value`` has fractions, NaN where absent.
 

@@ -35,6 +35,7 @@ from bias_pipeline.results.parquet import (
     write_predictions,
 )
 from bias_pipeline.results.run_lock import STALE_S, claimed, is_claimed
+from bias_pipeline.results.sentences import Sentence
 from bias_pipeline.stats.bootstrap import Draws
 
 if TYPE_CHECKING:
@@ -88,8 +89,8 @@ class Row:
 COLUMNS = tuple(column.name for column in fields(Row))
 
 
-@dataclass(frozen=True)
-class Result:
+@dataclass(frozen=True, repr=False)
+class Result(Sentence):
     """The rows of one cell, its manifest and the attackers' predictions.
 
     Attributes:
@@ -100,8 +101,7 @@ class Result:
         ids: image ids that the rows of predictions refer to.
         tables: further tables by name.
         draws: part to its values under every resampling, for comparisons.
-        settings: in which it differs from other results, as set by
-            :func:`bias_pipeline.results.settings.with_settings`.
+        settings: in which it differs from others, see :mod:`bias_pipeline.results.settings`.
     """
 
     run_id: str

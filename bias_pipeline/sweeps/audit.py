@@ -75,7 +75,7 @@ class Audit:
     limits: Limits = LIMITS  # what an answer needs
     exit_code: int = 0  # of the command; 0 unless a cell failed
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         """What was audited, and the answers, in sentences."""
         return "\n".join(audit_summary(self.results, self.corpora, self.limits))
 

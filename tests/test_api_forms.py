@@ -1,0 +1,183 @@
+"""From Python: forms of pandas and NumPy, settings of the wrong kind, and what is printed."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bias_pipeline as bp
+from bias_pipeline.errors import ResourceError, UsageError
+
+IDS = [7, 8, 9, 10]
+CAPTIONS = ["a man rides", "a woman rides", "a man sits", "a man eats"]
+LABELS = ["male", "female", "female", "male"]
+HUMAN = [["a man", "he rides"], ["a woman", "she"], ["a lady", "a man"], ["a man eats", "a man"]]
+BY_ID = dict(zip(IDS, CAPTIONS, strict=True))
+LABEL_BY_ID = dict(zip(IDS, LABELS, strict=True))
+HUMAN_BY_ID = dict(zip(IDS, HUMAN, strict=True))
+OBJECTS = {1: ["dog"], 2: ["cake"]}
+
+
+def values(result):
+    return result.frame().set_index("part").value.to_dict()
+
+
+@pytest.mark.parametrize(
+    "human",
+    [
+        {key: np.array(texts) for key, texts in HUMAN_BY_ID.items()},
+        {key: (text for text in texts) for key, texts in HUMAN_BY_ID.items()},
+        {key: pd.array(texts, dtype="string") for key, texts in HUMAN_BY_ID.items()},
+        [{"image_id": key, "caption": text} for key in IDS for text in HUMAN_BY_ID[key]],
+    ],
+    ids=["arrays", "generators", "pandas' strings", "rows"],
+)
+def test_people_s_captions_have_one_value_in_every_form(human):
+    expected = values(bp.score("gender_error", BY_ID, LABEL_BY_ID, HUMAN_BY_ID))
+    assert values(bp.score("gender_error", BY_ID, LABEL_BY_ID, human)) == expected
+
+
+def test_rows_of_an_array_are_images():
+    expected = values(bp.score("gender_error", CAPTIONS, LABELS, HUMAN))
+    assert values(bp.score("gender_error", CAPTIONS, LABELS, np.array(HUMAN))) == expected
+
+
+@pytest.mark.parametrize("key", ["id", "image_id", "img_id"])
+def test_rows_in_another_order_are_matched_by_their_ids(key):
+    order = [2, 0, 3, 1]
+    captions = [{key: number, "caption": CAPTIONS[number]} for number in order]
+    labels = [{key: number, "gender": LABELS[number]} for number in reversed(order)]
+    expected = values(bp.score("gender_error", CAPTIONS, LABELS))
+    assert values(bp.score("gender_error", captions, labels)) == expected
+
+
+@pytest.mark.parametrize("absent", [None, float("nan"), np.float32("nan"), pd.NA, pd.NaT])
+def test_whatever_pandas_calls_absent_is_no_caption_and_no_label(absent):
+    captions, labels = {**BY_ID, 7: absent}, {**LABEL_BY_ID, 8: absent}
+    assert bp.score("gender_error", captions, labels).frame().n_images[0] == 2
+
+
+def test_a_nullable_series_may_lack_values():
+    captions = pd.Series(["a man", pd.NA, "a man"], dtype="string")
+    labels = {"gender": pd.Series(["male", "male", pd.NA], dtype="string")}
+    assert bp.score("gender_error", captions, labels).frame().n_images[0] == 1
+
+
+@pytest.mark.parametrize(
+    "objects",
+    [
+        {1: "dog", 2: "cake"},
+        {1: np.array(["dog"]), 2: {"cake"}},
+        [{"image_id": 1, "category": "dog"}, {"image_id": 2, "category": "cake"}],
+    ],
+    ids=["one each", "arrays and sets", "rows"],
+)
+def test_objects_have_one_meaning_in_every_form(objects):
+    data = ({1: "a man, a dog", 2: "a woman, a dog"}, {1: "male", 2: "female"})
+    people = {1: "a man", 2: "a woman, a cake"}
+    expected = bp.score("cooccurrence", *data, people, OBJECTS).manifest["corpus"]
+    assert bp.score("cooccurrence", *data, people, objects).manifest["corpus"] == expected
+
+
+@pytest.mark.parametrize(
+    ("captions", "message"),
+    [
+        (set(CAPTIONS), "captions: give a mapping of image ids, a list"),  # in no order
+        ([*CAPTIONS[:3], b"a man"], "captions, image 3: b'a man' is not a text"),
+    ],
+    ids=["a set", "bytes"],
+)
+def test_what_is_no_list_of_texts_is_refused(captions, message):
+    with pytest.raises(UsageError, match=message):
+        bp.score("gender_error", captions, LABELS)
+
+
+@pytest.mark.parametrize("path", ["nowhere.json", "a man on a horse", 5000 * "a", "a\0b"])
+def test_an_absent_file_is_called_absent(path):
+    with pytest.raises(ResourceError, match=r"^captions: the file .* is absent"):
+        bp.score("gender_error", path, LABELS)
+
+
+def test_a_long_list_of_columns_is_cut():
+    labels = {"sex": dict.fromkeys(range(1000), "male")}  # no attribute of ours
+    with pytest.raises(bp.api.BiasPipelineError, match="and 961 more") as error:
+        bp.score("gender_error", ["a man"] * 1000, labels)
+    assert len(str(error.value)) < 1000
+
+
+@pytest.mark.parametrize(
+    "seeds",
+    [np.int64(2), np.array([0, 12]), pd.Series([0, 12]), (0, 12)],
+    ids=lambda seeds: type(seeds).__name__,
+)
+def test_settings_may_be_numpy_s(seeds):
+    people = ["a man", "a woman"] * 30
+    data = (people, ["male", "female"] * 30)
+    expected = values(bp.score("leakage", *data, sides=["model"], seeds=2))
+    assert values(bp.score("leakage", *data, sides=["model"], seeds=seeds)) == expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"encoder": object}, r"encoder=<class 'object'> must be a text, a number"),
+        ({"stats": {"resamples": {50}}}, r"stats.resamples=\{50\} must be a text, a number"),
+        ({"dataset": "scenes"}, "dataset='scenes': captions and labels are the data set here"),
+        ({"paths": {"outputs": "here"}}, "name the folder of results with out=FOLDER"),
+    ],
+    ids=str,
+)
+def test_a_setting_of_another_kind_is_refused(settings, message):
+    with pytest.raises(UsageError, match=message):
+        bp.score("gender_error", CAPTIONS, LABELS, **settings)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"margin": -1}, "margin=-1 must be at least 0"),
+        ({"margin": float("nan")}, "margin=nan must be a number"),
+        ({"margin": "0.02"}, "margin='0.02' must be a number"),
+        ({"names": ("a", "b", "c")}, "two names that differ"),
+        ({"names": ("m 1", "m/1")}, "two names that differ"),  # the same as names of files
+        ({"least_coverage": 3}, "least_coverage=3 must be"),
+    ],
+    ids=str,
+)
+def test_options_of_a_comparison_are_those_of_the_command(options, message):
+    with pytest.raises(UsageError, match=message):
+        bp.compare(CAPTIONS, CAPTIONS, LABELS, metric="gender_error", **options)
+
+
+@pytest.mark.parametrize("minutes", [0, -1, "1"])
+def test_an_audit_needs_some_time(minutes):
+    with pytest.raises(UsageError, match="minutes="):
+        bp.audit(CAPTIONS, LABELS, minutes=minutes)
+
+
+def test_a_captioner_s_name_may_be_a_number():
+    frame = bp.score("gender_error", CAPTIONS, LABELS, captioner=3).frame()
+    assert set(frame.captioner) == {"3"}
+
+
+def test_a_result_is_printed_as_a_sentence():
+    result = bp.score("gender_error", CAPTIONS, LABELS)
+    sentence = "gender_error (gender) of captions on coco: score 25.0 ["
+    assert str(result).startswith(sentence)
+    assert repr(result) == str(result)
+
+
+def test_results_are_printed_a_line_each(tmp_path):
+    for metric in ("gender_error", "gender_ratio"):
+        bp.score(metric, CAPTIONS, LABELS, out=tmp_path)
+    assert len(repr(bp.load(tmp_path)).splitlines()) == 2
+
+
+def test_an_undefined_number_is_called_so():
+    labels = {"race": ["light", "dark"]}
+    result = bp.score("group_accuracy", CAPTIONS[:2], labels, HUMAN[:2], attribute="race")
+    assert "score undefined" in str(result)
+
+
+def test_a_comparison_shows_its_sentences():
+    comparison = bp.compare(CAPTIONS, CAPTIONS, LABELS, metric="gender_error")
+    assert repr(comparison) == "\n".join(one.sentence() for one in comparison.decisions)
