@@ -28,7 +28,7 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from bias_pipeline.config.hydra_allowlist import BY_FLAGS, check_hydra, to_plain
-from bias_pipeline.config.overrides import representative_overrides, unreadable
+from bias_pipeline.config.overrides import CHOICE, representative_overrides, unreadable
 from bias_pipeline.config.targets import PACKAGE
 from bias_pipeline.config.yaml_files import (
     as_written,
@@ -168,7 +168,9 @@ class Loader(ConfigLoaderImpl):
             return f"{key} is not there yet; a key is added with a plus sign, as in +{key}=..."
         groups = [] if above else _groups()
         known = {str(one) for one in (*node, *groups) if str(one)[0] != "_"}
-        return f"{key if above else name} is unknown; {did_you_mean(name, known)}"
+        choice = str(config.hydra.runtime.choices.get(first, CHOICE)) if above else CHOICE
+        place = "" if choice == CHOICE else f" for {first}={choice}"
+        return f"{key if above else name} is unknown{place}; {did_you_mean(name, known)}"
 
     def _load_configuration_impl(
         self,

@@ -56,7 +56,10 @@ def test_a_value_of_other_signs_is_refused_with_the_way_to_write_it(ends, word, 
 @pytest.mark.parametrize(
     ("word", "message"),
     [
-        ("stats.resample=5", "stats.resample is unknown; did you mean 'resamples'? Known: level,"),
+        (
+            "stats.resample=5",
+            "is unknown for stats=bootstrap; did you mean 'resamples'? Known: level,",
+        ),
         ("seed=5", "seed is unknown; did you mean 'seeds'? Known: alignment,"),
         ("foo.bar=5", "foo is unknown; Known: alignment,"),
         ("dataset.captioners.mine.a_to_t=1", "as in +dataset.captioners.mine.a_to_t=..."),
@@ -65,6 +68,11 @@ def test_a_value_of_other_signs_is_refused_with_the_way_to_write_it(ends, word, 
 )
 def test_an_unknown_key_is_refused_with_those_beside_it(ends, word, message):
     assert message in ends(2, word)
+
+
+def test_an_unknown_key_of_a_sweep_is_refused_with_the_choice_that_lacks_it(ends):
+    message = "encoder.order is unknown for encoder=bilstm; Known: bidirectional,"
+    assert message in ends(2, "encoder=ngram,bilstm", "encoder.order=1")
 
 
 @pytest.mark.parametrize(
