@@ -18,9 +18,11 @@ from bias_pipeline.commands.photos import (
 )
 from bias_pipeline.config import compose
 from bias_pipeline.config.overrides import quoted
+from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.image_ids import short_id
 from bias_pipeline.datasets.coco_files import model_captions
+from bias_pipeline.datasets.label_values import recognised
 from bias_pipeline.datasets.tables import check_file, open_rows
 from bias_pipeline.declared import Count, Range
 from bias_pipeline.errors import DataError, ResourceError, UsageError, did_you_mean
@@ -32,6 +34,7 @@ from bias_pipeline.vision.photos import find_photos, read_photo
 if TYPE_CHECKING:
     from bias_pipeline.results.store import Result
     from bias_pipeline.web.captions_behind import CaptionsBehind
+    from bias_pipeline.web.study import RatingQuestion
 
 Port = Annotated[int, Range(low=0, high=65_535)]
 PORT = 8000
@@ -222,7 +225,7 @@ def _study(options: Namespace) -> Any:
         masked or read_photo,
         str(masked or ""),
         _text(options.consent) if options.consent else CONSENT,
-        _gold(options.gold, tuple(question.values)) if options.gold else {},
+        _gold(options.gold, question, attribute) if options.gold else {},
         options.limit,
     )
     if not study.images:
@@ -260,18 +263,23 @@ def _text(path: Path) -> str:
     return text
 
 
-def _gold(path: Path, answers: Sequence[str]) -> dict[str, str]:
-    """Image id to known answer."""
+def _gold(path: Path, question: RatingQuestion, attribute: Attribute) -> dict[str, str]:
+    """Image id to known answer; answers may be written as labels are: "Male", "m", "woman"."""
     what = "known answers: a table of image_id and value"
     rows = open_rows(check_file(path, "--gold"), what=what, wanted=("image_id", "value"))
     for column in ("image_id", "value"):
         rows.require(column)
+    lines = [(line, row, rows.text(line, row, "value").strip()) for line, row in rows.items]
+    answers = LabelMap("value", {value: value for value in question.values})
+    answers, facts = recognised((value for _, _, value in lines), answers, attribute)
+    for fact in facts:
+        print_out(f"{path}: {fact}")
     known: dict[str, str] = {}
-    for line, row in rows.items:
-        value = rows.text(line, row, "value")
-        if value not in answers:
-            rows.refuse(line, f"{value!r} is none of the answers; {did_you_mean(value, answers)}")
-        known[short_id(rows.id(line, row, "image_id"))] = value
+    for line, row, value in lines:
+        if value not in answers.groups:
+            usual = tuple(question.values)
+            rows.refuse(line, f"{value!r} is none of the answers; {did_you_mean(value, usual)}")
+        known[short_id(rows.id(line, row, "image_id"))] = answers.groups[value]
     return known
 
 

@@ -67,10 +67,9 @@ def recognised(
     meanings = {
         label: meaning for label in unknown if (meaning := _meant(label, labels, attribute))
     }
-    groups = {label: meaning for label, meaning in meanings.items() if meaning in attribute.groups}
-    strata = {
-        label: meaning for label, meaning in meanings.items() if meaning not in attribute.groups
-    }
+    known = labels.groups.values()
+    groups = {label: meaning for label, meaning in meanings.items() if meaning in known}
+    strata = {label: meaning for label, meaning in meanings.items() if meaning not in known}
     return labels.with_labels(groups, strata), [
         f"{label!r} is {meaning}" for label, meaning in meanings.items()
     ]

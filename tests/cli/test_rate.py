@@ -16,6 +16,8 @@ from urllib.parse import urlencode
 
 import pytest
 
+from bias_pipeline.commands.web import _gold
+from bias_pipeline.config import compose
 from bias_pipeline.io.files import read_csv
 from tests.cli.commands import served
 from tests.photo_folder import write_photos
@@ -150,6 +152,16 @@ def test_bad_input_is_one_sentence(words, code, message, ends, photos):
     Path("file").write_text(" \n")
     Path("bytes").write_bytes(b"\xff")
     assert message in ends(code, "rate", *words.replace("PHOTOS", str(photos)).split())
+
+
+def test_known_answers_are_read_as_labels_are(tmp_path):
+    from bias_pipeline.web.study import RatingQuestion
+
+    path = tmp_path / "gold.csv"
+    path.write_text("image_id,value\n1,Male\n2, female \n3,F\n4,woman\n5,unsure\n6,male\n")
+    gender = compose.cell(["attribute=gender"]).build("attribute")
+    known = _gold(path, RatingQuestion("?", "gender", ("male", "female")), gender)
+    assert list(known.values()) == ["male", "female", "female", "female", "Unsure", "male"]
 
 
 def test_a_port_in_use_is_named(run, photos):
