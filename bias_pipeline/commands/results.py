@@ -14,9 +14,15 @@ from bias_pipeline.analysis.gate import Comparison, compared
 from bias_pipeline.commands import arguments
 from bias_pipeline.commands.arguments import PROGRAM, Parser, file_of, number
 from bias_pipeline.config.compose import cell
-from bias_pipeline.config.overrides import choices_in, quoted, representative_overrides, sweeps
+from bias_pipeline.config.overrides import (
+    choices_in,
+    override_values,
+    quoted,
+    representative_overrides,
+    sweeps,
+)
 from bias_pipeline.declared import NotNegative, Seconds
-from bias_pipeline.errors import DataError, ResourceError, UsageError
+from bias_pipeline.errors import DataError, NotApplicableError, ResourceError, UsageError
 from bias_pipeline.io.machine import REPORT
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.report.exports import check_places, write_file
@@ -26,6 +32,7 @@ from bias_pipeline.results.store import Result, ResultStore
 
 if TYPE_CHECKING:
     from bias_pipeline.report.page import Report
+    from bias_pipeline.sweeps.outcomes import SweepOutcome
 
 
 FLAG = "--fail-if-worse"
@@ -174,11 +181,25 @@ def _computed(names: Sequence[str], rest: Sequence[str]) -> list[Result]:
 
     _check(names, rest)
     swept = ",".join(quoted(name) for name in names)
-    finished = launch.run([*rest, f"captioner={swept}"])
+    finished = launch.run([*rest, f"captioner={swept}"], skips=(NotApplicableError.exit_code,))
     if finished.exit_code:
         raise DataError("not every captioner could be scored; see above")
     print_out()
-    return finished.with_draws()
+    return _beside(names[0], finished)
+
+
+def _beside(first: str, finished: SweepOutcome) -> list[Result]:
+    """The results of the first captioner, then those of the others in the same cells."""
+    cells = [dict(swept) for swept in finished.swept]
+    captioners = [
+        override_values(f"captioner={cell.pop('captioner', quoted(first))}")[0] for cell in cells
+    ]
+    results = list(zip(captioners, cells, finished.with_draws(), strict=True))
+    of_first = [cell for captioner, cell, _ in results if captioner == first]
+    if not of_first:
+        raise DataError(f"no metric applies to {first}, for the reasons above; choose another")
+    ordered = sorted(results, key=lambda scored: scored[0] != first)
+    return [result for _, cell, result in ordered if cell in of_first]
 
 
 def _check(names: Sequence[str], rest: Sequence[str]) -> None:

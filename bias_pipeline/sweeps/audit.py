@@ -308,6 +308,6 @@ def scored_captions(folder: Path, overrides: Sequence[str], files: Sequence[Path
     ]
     results: list[Result] = []
     for words in [[]] if swept else sweeps:
-        finished = launch.run([*shared, *words, *overrides, captioners], lenient=True)
+        finished = launch.run([*shared, *words, *overrides, captioners], skips=launch.NOT_PERMITTED)
         results += finished.with_draws()
     return results

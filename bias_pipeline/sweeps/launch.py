@@ -7,7 +7,7 @@ import logging
 import os
 import time
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -46,7 +46,7 @@ from bias_pipeline.config.overrides import (
 )
 from bias_pipeline.config.targets import PACKAGE
 from bias_pipeline.config.yaml_files import broken, check_yaml
-from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError
+from bias_pipeline.errors import BiasPipelineError, DataError, ResourceError, UsageError
 from bias_pipeline.io.paths import choices_of, conf_dir, group_choices
 from bias_pipeline.io.progress import showing
 from bias_pipeline.io.terminal import print_out, redact_files, warn
@@ -72,16 +72,17 @@ if TYPE_CHECKING:
 
     from bias_pipeline.results.store import Result
 
+NOT_PERMITTED = (DataError.exit_code, ResourceError.exit_code)  # by data, or for lack of a model
 JOBS = ".hydra_jobs"  # the folder of all jobs in that of results, as conf/config.yaml names it
 
 
-def run(words: Sequence[str], *, lenient: bool = False) -> SweepOutcome:
+def run(words: Sequence[str], *, skips: Collection[int] = ()) -> SweepOutcome:
     """Check everything, run the job or the sweep, print its table.
 
     Args:
         words: Hydra's flags and overrides.
-        lenient: whether to skip cells that the data do not permit. ``metric=all`` and
-            ``captioner=all`` skip them too, unless none is left.
+        skips: exit codes of the cells to skip if data or absent models do not permit them.
+            ``metric=all`` and ``captioner=all`` skip all such cells, unless none is left.
     """
     sweep = parse_sweep(words)
     overrides, config, loader = sweep.overrides, sweep.config, sweep.loader
@@ -119,7 +120,7 @@ def run(words: Sequence[str], *, lenient: bool = False) -> SweepOutcome:
         local = [folder / str(number) for number in range(len(results))]
         jobs = local if launcher == slurm.HERE else slurm.job_folders(folder)
     return conclude(
-        jobs, results, outputs, seconds, multirun=multirun, lenient=lenient, of_all=sweep.of_all
+        jobs, results, outputs, seconds, multirun=multirun, skips=skips, of_all=sweep.of_all
     )
 
 
@@ -148,7 +149,7 @@ def run_cells(cells: Sequence[CellConfig], *, tables_by: str = "") -> SweepOutco
             get = partial(cells.__getitem__, number)
             results.append(run_recorded(get, folders[number], cell.overrides, where))
     seconds = time.monotonic() - started
-    return conclude(folders, results, outputs, seconds, lenient=True, tables_by=tables_by)
+    return conclude(folders, results, outputs, seconds, skips=NOT_PERMITTED, tables_by=tables_by)
 
 
 def _expected_seconds(cell: CellConfig) -> float:

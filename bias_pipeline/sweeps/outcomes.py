@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ class SweepOutcome:
     outputs: Path  # the folder of results
     results: Sequence[Result] = ()  # of the cells that succeeded, in the order of the sweep
     exit_code: int = 0  # of the command
+    swept: Sequence[Mapping[str, str]] = ()  # of each result, in what its job differs from others
 
     def with_draws(self) -> list[Result]:
         """The results with their headlines under every resampling, which comparisons need."""
@@ -41,7 +42,7 @@ def conclude(
     seconds: float,
     *,
     multirun: bool = True,
-    lenient: bool = False,
+    skips: Collection[int] = (),
     of_all: bool = False,
     tables_by: str = "",
 ) -> SweepOutcome:
@@ -53,8 +54,8 @@ def conclude(
         outputs: the folder of results.
         seconds: how long it took.
         multirun: whether it was a sweep.
-        lenient: whether to skip cells that the data do not permit.
-        of_all: whether to skip them unless none is left.
+        skips: exit codes of the cells to skip if data or absent models do not permit them.
+        of_all: whether to skip all such cells unless none is left.
         tables_by: a field of rows: a table for each of its values.
     """
     if not folders:
@@ -75,7 +76,11 @@ def conclude(
     if cached:
         print_out(f"cached, not run again: {cached} of {len(outcomes)} cells")
     failed = [o for o in outcomes if o["status"] == "failed"]
-    skipped = [o for o in failed if o.get("not_applicable") and (lenient or (of_all and results))]
+    skipped = [
+        outcome
+        for outcome in failed
+        if outcome.get("not_applicable") and (outcome["exit_code"] in skips or (of_all and results))
+    ]
     for outcome in skipped:
         print_out(f"skipped: {_labelled(outcome)}{outcome['error']}")
     _print_work(results, outcomes)
@@ -86,7 +91,7 @@ def conclude(
         summary = f"{len(outcomes)} cell{plural} in {seconds:.1f} s{by}; results in {outputs}"
         warn(summary)
     code = _exit_code([o for o in failed if o not in skipped], len(outcomes), multirun)
-    return SweepOutcome(outputs, results, code)
+    return SweepOutcome(outputs, results, code, [swept for _, swept in finished])
 
 
 def _print_finished(

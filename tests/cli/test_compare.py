@@ -1,6 +1,7 @@
 """``compare``, from the command line."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -64,6 +65,9 @@ def files(tmp_path_factory) -> Path:
         (root / "captioners" / f"{name}.json").rename(root / name / "results.json")
     rewrite(root, "person", "a person")
     rewrite(root, "blank", "NaN", every=10)
+    rewrite(root, "few", "a person")
+    rows = json.loads((root / "few" / "results.json").read_text())
+    (root / "few" / "results.json").write_text(json.dumps(rows[:2]))
     shutil.copytree(root / "faithful", root / "copy")
     return root
 
@@ -129,6 +133,30 @@ BIASED, ERRING = ("amplifier", "faithful"), ("stereotyper", "faithful")
 def test_what_a_gate_says(ends, files, words, pair, more, code, message):
     captioners = [str(files / name / "results.json") for name in pair]
     assert message in ends(code, "compare", *captioners, *words, *more)
+
+
+LEAKS_AND_ERRS = ("metric=lic,gender_error", "dataset.strict=false")
+
+
+def test_a_metric_that_does_not_apply_to_one_is_named_and_the_rest_compared(ok, files, words):
+    captioners = [str(files / name / "results.json") for name in ("faithful", "few", "stereotyper")]
+    output = ok("compare", *captioners, *words, *LEAKS_AND_ERRS)
+    assert re.search("skipped: metric=lic captioner=.*few.*: attackers need two groups", output)
+    assert re.search(r"\nlic: .*faithful_results.*stereotyper_results", output)
+    assert "gender_error (by named): faithful_results is fairer than stereotyper_res" in output
+
+
+def test_a_metric_that_does_not_apply_to_the_first_decides_nothing(ok, files, words):
+    captioners = [str(files / name / "results.json") for name in ("few", "faithful", "stereotyper")]
+    output = ok("compare", *captioners, *words, *LEAKS_AND_ERRS)
+    assert not re.search(r"\nlic: .*faithful_results.*stereotyper_results", output)
+    assert "gender_error (by named): no verdict on few_results and faithful_results" in output
+
+
+@pytest.mark.parametrize("names", [("few", "faithful"), ("faithful", "few")])
+def test_where_no_metric_applies_to_both_nothing_is_compared(ends, files, words, names):
+    captioners = [str(files / name / "results.json") for name in names]
+    ends(3, "compare", *captioners, *words, *LIC, LEAKS_AND_ERRS[1])
 
 
 def test_an_absent_file_costs_no_work(ends, files, words, tmp_path):
