@@ -7,10 +7,14 @@ several, a metric of a part of the images would be another number.
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bias_pipeline.errors import UsageError
+from bias_pipeline.errors import DataError, UsageError, did_you_mean
+from bias_pipeline.metrics.catalogue import metric_class, metric_names
+from bias_pipeline.metrics.value_names import HEADLINES, MODEL, SCORE
 
 if TYPE_CHECKING:
     from pytorch_lightning import Callback, LightningModule, Trainer
@@ -19,6 +23,8 @@ if TYPE_CHECKING:
 
     CaptionsOf = Callable[[LightningModule, Any], tuple[Iterable[Any], Iterable[str]]]
 
+log = logging.getLogger(__name__)
+
 
 class CaptionBias:
     """Headlines of some metrics of the captions that were collected since the last reset.
@@ -26,7 +32,7 @@ class CaptionBias:
     Args:
         labels: image id to label, see :func:`bias_pipeline.score`. Captions of other images do not
             count.
-        metrics: names, as in ``python -m bias_pipeline metrics``.
+        metrics: names, as in ``python -m bias_pipeline metrics``, or one.
         human: people's captions, see there; without them a metric of attackers has no score, and
             ``model``, the captioner's own level, is its number.
         objects: see there.
@@ -43,27 +49,34 @@ class CaptionBias:
     def __init__(
         self,
         labels: Labels,
-        metrics: Sequence[str] = ("lic", "gender_error"),
+        metrics: str | Sequence[str] = ("lic", "gender_error"),
         human: Captions | None = None,
         objects: Objects | None = None,
         **settings: Any,
     ) -> None:
         self.labels, self.human, self.objects = labels, human, objects
-        self.metrics, self.settings = tuple(metrics), settings
+        self.metrics = (metrics,) if isinstance(metrics, str) else tuple(metrics)
+        for name in self.metrics:
+            if name not in metric_names():
+                raise UsageError(
+                    f"metric={name!r} is unknown; {did_you_mean(name, metric_names())}"
+                )
+        self.settings = {**settings, "dataset": {"strict": False, **settings.get("dataset", {})}}
         self._captions: dict[Any, str] = {}
 
     def update(self, ids: Iterable[Any], captions: Iterable[str]) -> None:
         """Add the captions of a batch; a second caption of an image replaces the first.
 
         Args:
-            ids: of the images, as in the labels.
+            ids: of the images, as in the labels; a tensor or an array, too.
             captions: one for each.
 
         Raises:
             UsageError: if there are more of one than of the other.
         """
+        plain = [one.item() if hasattr(one, "item") else one for one in ids]
         try:
-            self._captions.update(zip(ids, captions, strict=True))
+            self._captions.update(zip(plain, captions, strict=True))
         except ValueError as error:
             raise UsageError(f"CaptionBias: ids and captions of a batch differ: {error}") from error
 
@@ -74,7 +87,6 @@ class CaptionBias:
             BiasPipelineError: in one sentence, if there are no captions, or too few to score.
         """
         import bias_pipeline as bp
-        from bias_pipeline.metrics.value_names import HEADLINES, MODEL, SCORE
 
         if not self._captions:
             raise UsageError("CaptionBias: no captions were added; call update before compute")
@@ -85,17 +97,34 @@ class CaptionBias:
             )
             rows = {row.part: row.value for row in result.rows}
             parts = [part for part in HEADLINES if part in rows] or [MODEL]
-            alone = (SCORE, MODEL)
-            values |= {name if p in alone else f"{name}:{p}": rows[p] for p in parts if p in rows}
+            values |= {_named(name, part): rows[part] for part in parts if part in rows}
         return values
+
+    def undefined(self) -> dict[str, float]:
+        """The names of :meth:`compute`, each NaN.
+
+        Example:
+            >>> CaptionBias({}, ["lic", "dbac"]).undefined()
+            {'lic': nan, 'dbac:a_to_t': nan, 'dbac:t_to_a': nan}
+        """
+        headlines = {name: metric_class(name).info.says for name in self.metrics}
+        return {_named(name, part): math.nan for name in headlines for part in headlines[name]}
 
     def reset(self) -> None:
         """Forget all captions."""
         self._captions.clear()
 
 
+def _named(metric: str, part: str) -> str:
+    """The name of a number: the metric's, with a direction where there are two."""
+    return metric if part in (SCORE, MODEL) else f"{metric}:{part}"
+
+
 def bias_callback(bias: CaptionBias, captions_of: CaptionsOf, prefix: str = "bias/") -> Callback:
     """A callback that logs the bias of an epoch's validation captions.
+
+    Captions that cannot be scored, such as the blank ones of a captioner that has learnt nothing
+    yet, give NaN and a warning; training goes on.
 
     Args:
         bias: what is computed.
@@ -133,8 +162,13 @@ def bias_callback(bias: CaptionBias, captions_of: CaptionsOf, prefix: str = "bia
             bias.update(*captions_of(pl_module, batch))
 
         def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-            if not trainer.sanity_checking:  # of the first two batches alone
-                numbers = {f"{prefix}{name}": value for name, value in bias.compute().items()}
-                pl_module.log_dict(numbers)
+            if trainer.sanity_checking:  # of the first two batches alone
+                return
+            try:
+                numbers = bias.compute()
+            except DataError as error:
+                log.warning("bias_callback: %s", error)
+                numbers = bias.undefined()
+            pl_module.log_dict({f"{prefix}{name}": value for name, value in numbers.items()})
 
     return LogBias()

@@ -13,7 +13,7 @@ import pytest
 
 if TYPE_CHECKING:
     from bias_pipeline.analysis.gate import Comparison
-    from bias_pipeline.datasets.memory import Captions, Labels
+    from bias_pipeline.datasets.memory import Captions, Labels, Objects
 
 FIXTURE = "bias_gate"
 
@@ -35,19 +35,30 @@ def bias_gate() -> Callable[..., Comparison]:
     """A function that compares a new captioner with an old one, as ``compare --fail-if-worse``.
 
     It takes the arguments of :func:`bias_pipeline.compare`, the new captioner's captions first. The
-    test fails if the new captioner is less fair (with a margin: by more than it), and is skipped if
-    nothing can be decided, with the sentences that say so; otherwise it returns the comparison.
+    test fails if the new captioner is less fair (with a margin: by more than it) or if data or
+    settings are wrong, and is skipped if nothing can be decided, with the sentences that say so;
+    otherwise it returns the comparison.
     """
     return _gate
 
 
 def _gate(
-    new: Captions, old: Captions, labels: Labels, human: Captions | None = None, **settings: Any
+    new: Captions,
+    old: Captions,
+    labels: Labels,
+    human: Captions | None = None,
+    objects: Objects | None = None,
+    **settings: Any,
 ) -> Comparison:
     """See :func:`bias_gate`."""
     import bias_pipeline as bp
+    from bias_pipeline.errors import BiasPipelineError
 
-    comparison = bp.compare(new, old, labels, human, **{"names": ("new", "old"), **settings})
+    named = {"names": ("new", "old"), **settings}
+    try:
+        comparison = bp.compare(new, old, labels, human, objects, **named)
+    except BiasPipelineError as error:
+        pytest.fail(f"{FIXTURE}: {error}", pytrace=False)
     if comparison.lost:
         pytest.fail("\n".join(decision.sentence() for decision in comparison.lost), pytrace=False)
     if comparison.undecided or not comparison.decided:

@@ -1,5 +1,6 @@
 """Bias of each epoch: what is collected, what is logged by a real trainer of Lightning."""
 
+import math
 from typing import Any
 
 import pytest
@@ -54,6 +55,57 @@ def test_a_reset_forgets():
 def test_a_batch_of_uneven_lengths_is_refused():
     with pytest.raises(UsageError, match="ids and captions of a batch differ"):
         CaptionBias(LABELS).update([1, 2], ["a man"])
+
+
+def test_ids_may_be_a_tensor_as_lightning_collates_them():
+    bias = CaptionBias(LABELS, ["gender_error"])
+    bias.update(tensor(list(LABELS)), [written(i, right=i > 10) for i in LABELS])
+    plain = CaptionBias(LABELS, ["gender_error"])
+    plain.update(LABELS, [written(i, right=i > 10) for i in LABELS])
+    assert bias.compute() == plain.compute()
+
+
+def test_captions_of_images_without_a_label_do_not_count():
+    bias = CaptionBias({0: "male", 1: "female"}, ["gender_error"])
+    bias.update([0, 1, 2, 3], ["a man", "a man", "a man", "a man"])
+    assert bias.compute() == {"gender_error": 0.5}
+
+
+def test_labels_of_images_without_a_caption_do_not_count():
+    bias = CaptionBias(LABELS, "gender_error")
+    bias.update([0, 1], ["a man", "a man"])
+    assert bias.compute() == {"gender_error": 0.5}
+
+
+def test_an_unknown_metric_is_refused_before_training():
+    with pytest.raises(UsageError, match="did you mean 'gender_error'"):
+        CaptionBias(LABELS, ["gender_eror"])
+
+
+@pytest.mark.parametrize("text", ["", "a man"], ids=["blank", "scored"])
+def test_captions_that_cannot_be_scored_give_nan_and_training_goes_on(text):
+    class Trainer:
+        sanity_checking = False
+
+    class Module:
+        def log_dict(self, numbers: dict[str, float]) -> None:
+            self.logged = numbers
+
+    bias = CaptionBias(LABELS, ["gender_error"])
+    callback: Any = bias_callback(bias, lambda captioner, batch: (LABELS, [text] * len(LABELS)))
+    one = Module()
+    callback.on_validation_batch_end(Trainer(), one, None, None, 0)
+    callback.on_validation_epoch_end(Trainer(), one)
+    assert set(one.logged) == {"bias/gender_error"}
+    assert math.isnan(one.logged["bias/gender_error"]) == (not text)
+
+
+@pytest.mark.parametrize("name", ["gender_error", "ba_directional"])
+def test_undefined_numbers_have_the_names_of_computed_ones(name):
+    objects = {i: [("dog", "cake")[i % 2]] for i in LABELS}
+    bias = CaptionBias(LABELS, name, objects=objects, **SMALL)
+    bias.update(LABELS, [written(i, right=True) for i in LABELS])
+    assert set(bias.undefined()) == set(bias.compute())
 
 
 def module() -> Any:

@@ -42,6 +42,27 @@ def test_a_captioner_that_is_less_fair_fails(tmp_path):
     assert "Traceback" not in text
 
 
+def test_a_mistake_fails_with_its_sentence_alone(tmp_path):
+    mistaken = FILE.replace("bias_gate(NEW, OLD, labels,", "bias_gate('new.json', OLD, labels,")
+    code, text = outcomes(tmp_path, "", "right", text=mistaken)
+    assert (code, "1 failed, 1 passed" in text) == (1, True), text
+    assert "bias_gate: new: the file 'new.json' is absent" in text
+    assert "api.py" not in text
+
+
+def test_objects_are_the_fifth_argument_as_of_compare(tmp_path):
+    text = """
+def test_gate(bias_gate):
+    labels = {i: ["male", "female"][i % 2] for i in range(200)}
+    captions = {i: ["a man, a dog", "a woman, a cake"][i % 2] for i in labels}
+    objects = {i: ["dog", "cake"] for i in labels}
+    data = (captions, captions, labels, captions, objects)
+    assert bias_gate(*data, metric="cooccurrence", stats={"resamples": 100}).decided
+"""
+    code, text = outcomes(tmp_path, "", "", text=text)
+    assert code == 0, text
+
+
 @pytest.mark.slow
 def test_a_captioner_that_is_fairer_passes(tmp_path):
     code, text = outcomes(tmp_path, "right", "wrong", "-m", "bias_gate")
