@@ -66,9 +66,14 @@ class Finding:
         return self.doubt == ALONE and not math.isnan(self.row.value)
 
     @property
+    def significant(self) -> bool:
+        """Whether the number differs from neutral, by the adjusted p."""
+        return self.p_value < _ALPHA
+
+    @property
     def more(self) -> bool:
         """Whether there is significantly more bias than neutral, without a doubt."""
-        return not self.doubt and self.p_value < _ALPHA and self.compared.value > self.neutral
+        return not self.doubt and self.significant and self.compared.value > self.neutral
 
 
 @dataclass(frozen=True)

@@ -248,7 +248,7 @@ def _line(finding: Finding, result: Result, name: str, meaning: str) -> PanelLin
     rows = {row.part: row for row in result.rows}
     drawn = finding.compared if judged else rows[finding.headline]
     neutral = finding.neutral if judged else neutral_of(result, finding.headline)
-    mark = arrow(drawn, neutral) if judged else pointing(drawn, result)
+    mark = corrected(arrow(drawn, neutral), finding) if judged else pointing(drawn, result)
     people = rows.get(people_part(finding.row.part))
     return PanelLine(
         name=name.strip(),
@@ -284,6 +284,12 @@ def _beside(finding: Finding, rows: Mapping[str, Row]) -> str:
         SheetNumber(v, fraction=fraction, digits=1 if fraction else 2).text for v in (value, people)
     ]
     return f"{texts[0]}, {whose} {texts[1]}"
+
+
+def corrected(mark: str, finding: Finding) -> str:
+    """The arrow of a headline; level where the answer's p, corrected for all findings, is too."""
+    decides = finding.question in JUDGED and not finding.doubt
+    return "≈" if mark and decides and not finding.significant else mark
 
 
 def tone_of(finding: Finding, mark: str) -> str:

@@ -14,7 +14,7 @@ from bias_pipeline.analysis.verdict import JUDGED, verdict
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.metrics.value_names import direction_of
 from bias_pipeline.report.figures import forest, quadrants, scatter
-from bias_pipeline.report.panels import tone_of
+from bias_pipeline.report.panels import corrected, tone_of
 from bias_pipeline.report.report_tables import (
     Cell,
     Section,
@@ -58,7 +58,8 @@ def overviews(
             title=f"{attribute}, data set {dataset}",
             texts=[
                 "Headlines with their intervals, in per cent where they are fractions. "
-                "↑ above the value that means no bias, ↓ below, ≈ the interval includes it. "
+                "↑ above the value that means no bias, ↓ below, ≈ neither beyond chance (by "
+                "the corrected p of the answers). "
                 f"{BOLD} "
                 "Grey: not used, because it changes when captions say more or less, or because "
                 "another part decides."
@@ -83,7 +84,14 @@ class _Matrix:
         self, results: Sequence[Result], best: Iterable[tuple[str, str]], limits: Limits
     ) -> None:
         self.best = frozenset(best)
-        self.limits = limits
+        by_captioner: dict[str, list[Result]] = {}
+        for result in results:
+            by_captioner.setdefault(result.rows[0].captioner, []).append(result)
+        self.findings = {
+            (finding.row.run_id, finding.headline): finding
+            for scored in by_captioner.values()
+            for finding in verdict(scored, limits).findings
+        }
         self.cells: dict[str, dict[str, tuple[Row, Result]]] = {}
         self.columns: dict[str, str] = {}  # its name to its metric
         for result in results:
@@ -112,10 +120,15 @@ class _Matrix:
         return [captioner + mark, *cells, SheetNumber(row.n_images, digits=0), covered, silent]
 
     def _headline(self, row: Row, result: Result) -> SheetNumber:
-        mark = pointing(row, result)
         best = (row.run_id, row.part) in self.best
-        tone = _tone(result, row.part, mark, self.limits)
-        return SheetNumber.of(row, mark, tone, best)
+        mark = pointing(row, result)
+        finding = self.findings.get((row.run_id, row.part))
+        if finding is None:
+            return SheetNumber.of(row, mark, "", best)
+        if finding.question in JUDGED and finding.row.part != row.part:
+            return SheetNumber.of(row, mark, "doubt", best)
+        mark = corrected(mark, finding)
+        return SheetNumber.of(row, mark, tone_of(finding, mark), best)
 
     def agreement(self) -> list[Sheet]:
         """How similarly metrics rank captioners; empty if there are too few of either."""
@@ -140,15 +153,6 @@ class _Matrix:
         ]
         caption = f"Rank correlation (Spearman) of headlines over {len(values)} captioners"
         return [Sheet(caption, ["metric", *map(str, ranks)], rows, folded=True)]
-
-
-def _tone(result: Result, headline: str, mark: str, limits: Limits) -> str:
-    """The colour of a headline; one for which another part decides is in doubt."""
-    for finding in verdict([result], limits).findings:
-        if finding.headline == headline:
-            decides = finding.question not in JUDGED or finding.row.part == headline
-            return tone_of(finding, mark) if decides else "doubt"
-    return ""
 
 
 def directions(results: Sequence[Result]) -> Iterable[Section]:

@@ -215,6 +215,17 @@ def test_colours_follow_the_sense_of_quality(value, tone):
     assert f'<div class="strip {tone}">' in first_screen([result("quality", value=value)])
 
 
+def test_arrows_follow_the_corrected_p_of_the_answers():
+    alone, beside = (
+        [result("lic", value=0.0053), *more] for more in ([], [result("leakage", value=0)])
+    )
+    for results, mark in ((alone, "↑"), (beside, "≈")):
+        report = page(results, {})
+        table = report.partition("All headlines")[2]
+        assert mark in lines_of(report)[0], results
+        assert f"0.5 [0.0, 1.0] {mark}" in words_of(table), results
+
+
 def test_of_many_captioners_some_are_shown_and_it_is_said():
     text = first_screen([result(captioner=f"c{i}", value=i / 100) for i in range(30)])
     assert len(lines_of(text)) == 12
