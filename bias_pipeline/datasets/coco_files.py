@@ -85,7 +85,7 @@ def model_captions(
                     number,
                     f"image id {identifier} occurs twice with different captions "
                     f"({captions[identifier][:80]!r} and {caption[:80]!r}); keep one of the two, "
-                    "or choose one with dataset.multi_caption=true",
+                    f"or choose one with dataset.multi_caption=true{_as_samples(row)}",
                 )
             else:
                 more.setdefault(identifier, []).append(caption)
@@ -95,6 +95,15 @@ def model_captions(
     chosen = captions if numbered.others else _numbered(captions, more, index or 0)
     unused = len(captions) + sum(map(len, more.values())) - len(chosen) + numbered.others
     return CaptionerFile(chosen, repeated, unused, human)
+
+
+def _as_samples(row: Mapping[str, Any]) -> str:
+    """What is missing in a row whose caption has a number of a sample."""
+    if SAMPLE not in row or DECODING in row:
+        return ""
+    return (
+        f"; to score all samples, add {DECODING!r} to every entry, a text such as 'temperature 1'"
+    )
 
 
 def sample_numbers(path: Path, layout: Layout) -> Sequence[int]:

@@ -259,6 +259,11 @@ UNFIT = {
     ),
     "category": (INSTANCES, spoiled(instances(), 3, category_id=99), CATEGORY),
     "two captions": (MINE, [*ROWS, caption(100)], TWICE),
+    "samples without decoding": (
+        MINE,
+        [{**caption(100, f"a dog {k}"), "sample": k} for k in (0, 1)],
+        "to score all samples, add 'decoding' to every entry",
+    ),
     "annotation id": (CAPTIONS, spoiled(human(), 1, id=7), "annotation id 7 occurs twice"),
     "sample": (MINE, [{**row, "sample": "a"} for row in DRAWS], NO_NUMBER),
 }
