@@ -194,6 +194,11 @@ class Captions(ReadCache):
         first = np.flatnonzero(self.positions == 0)
         return first + k % np.diff(np.append(first, len(self)))
 
+    @property
+    def n_in_turn(self) -> int:
+        """Captions at all positions together, see :meth:`in_turn`."""
+        return (int(self.positions.max(initial=-1)) + 1) * int((self.positions == 0).sum())
+
     def by_position(self, most: int) -> Iterator[Captions]:
         """A caption of every image, another of every image, and so on, ``most`` times at most.
 

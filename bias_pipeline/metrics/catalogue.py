@@ -92,12 +92,14 @@ def seconds_of(
         metric: its name.
         corpus: its captions.
         seeds: how many.
-        settings: see :func:`captions`; if unknown, all captions count.
+        settings: see :func:`captions`; if unknown, those of its YAML.
         noisy: whether it also measures how far the score moves if labels err more often.
     """
     info = info_of(metric)
     refused = info is not None and not permitted(info, corpus)
-    size = captions(len(corpus), len(corpus.model), len(corpus.human), settings or {})
+    known = settings or (settings_of(metric) if info else {})
+    human = corpus.human.n_in_turn if "positions" in known else len(corpus.human)
+    size = captions(len(corpus), len(corpus.model), human, known)
     times = float(_NOISY if noisy and not refused else 1)
     if info is not None and corpus.objects is None:
         times *= info.cost.without_objects

@@ -13,6 +13,7 @@ from bias_pipeline.encoders.ngram import Ngram
 from bias_pipeline.metrics.attack.dbac import DBAC
 from bias_pipeline.metrics.attack.lic import LIC, Leakage
 from bias_pipeline.metrics.base import Metric, Score
+from bias_pipeline.metrics.catalogue import seconds, seconds_of
 from bias_pipeline.metrics.counting.cooccurrence import Cooccurrence
 from bias_pipeline.metrics.counting.differential_fairness import DifferentialFairness
 from bias_pipeline.metrics.counting.gender_error import GenderError
@@ -115,3 +116,8 @@ def apart() -> Corpus:
 )
 def test_an_increase_is_of_images_that_both_sides_describe(metric, part):
     assert scored(metric, apart()).parts[part].estimate.value == pytest.approx(0)
+
+
+def test_the_expected_time_counts_all_images_at_every_position():
+    assert seconds_of("lic", echoed(), 2) == seconds("lic", 240 + 3 * 240, 2)
+    assert seconds_of("lic", echoed(), 2, {"positions": 2}) == seconds("lic", 240 + 2 * 240, 2)
