@@ -22,6 +22,7 @@ from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import BLANK_LIMIT, BLANK_WARNING, SIDES, Corpus
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.io.files import read_csv
+from bias_pipeline.text.invisible import without_invisible
 
 OPENING = 16  # words in which a preamble or a refusal begins
 SHARED = 1 / 3  # of all captions
@@ -243,6 +244,9 @@ class ScoredText:
             blank_limit: the share of the captioner's captions, in [0, 1], above which blank and
                 declined ones together are refused.
         """
+        sides: dict[str, Captions] = {s: without_invisible(corpus.side(s)) for s in SIDES}
+        if any(sides[side] is not corpus.side(side) for side in SIDES):
+            corpus = corpus.rewrite(sides)
         answered = self._without_declined(corpus, blank_limit)
         notes = _opening_notes(answered, self.preambles)
         for rule in self._rules():

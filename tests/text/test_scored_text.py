@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.config import compose
-from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.corpus.corpus import SIDES, Corpus, Record
 from bias_pipeline.errors import DataError
+from bias_pipeline.text.invisible import visible
+from bias_pipeline.text.mentions import neutral_rate
 from bias_pipeline.text.scored_text import ScoredText, declined_images
-from tests.corpora import make_corpus
+from tests.corpora import GENDER, make_corpus
 
 SORRY = "I'm sorry, but I can't identify the people in this image."
 
@@ -119,3 +121,39 @@ def test_a_setting_without_effect_is_the_same_run(metric):
         for more in ((), ("text.declined=keep",))
     )
     assert plain.run_id(plain.corpus()) == other.run_id(other.corpus())
+
+
+# --- invisible characters
+
+CHEF = "\U0001f469\u200d\U0001f373"
+HIDDEN = {
+    "zero-width blank": ("wo\u200bman", "woman"),
+    "joiner inside": ("wo\u200dman", "woman"),
+    "non-joiner inside": ("wo\u200cman", "woman"),
+    "joiner before": ("\u200dman", "man"),
+    "joiners behind": ("man\u200d\u200b\u200d", "man"),
+    "byte order mark": ("\ufeffman", "man"),
+    "soft hyphen": ("wo\u00adman", "woman"),
+    "emoji's form": ("man\ufe0f", "man"),
+    "before a clitic": ("man\u200b's", "man's"),
+    "beside an emoji": (f"{CHEF}\u200dman", f"{CHEF}man"),
+    "emoji": (f"woman{CHEF}man", f"woman{CHEF}man"),
+    "keycap": ("1\ufe0f\u20e3", "1\ufe0f\u20e3"),
+    "Persian": ("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",) * 2,
+    "nothing else": ("\u200d", ""),
+}
+
+
+@pytest.mark.parametrize(("written", "shown"), HIDDEN.values(), ids=HIDDEN)
+def test_e7_invisible_characters_are_removed_and_emoji_stay(written, shown):
+    assert visible(written) == shown
+
+
+def test_e7_no_invisible_character_hides_a_word_from_the_word_lists():
+    records = [
+        Record(str(i), f"a {word} runs", (f"a {word} sits",), {"gender": "f"})
+        for i, word in enumerate(("wo\u200dman", "woman\u200d", "\u200cwoman", f"woman{CHEF}"))
+    ]
+    corpus = ScoredText().of(make_corpus(records))
+    for side in SIDES:
+        assert neutral_rate(corpus.side(side), GENDER) == 0.0
