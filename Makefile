@@ -74,6 +74,7 @@ bench: .venv/installed  ## measure speed (benchmarks/)
 	@$(BIN)/python -m benchmarks.text
 	@$(BIN)/python -m benchmarks.counting
 	@$(BIN)/python -m benchmarks.attackers
+	@$(BIN)/python -m benchmarks.gpu
 	@$(BIN)/python -m benchmarks.cells
 	@$(BIN)/python -m benchmarks.walk
 	@$(BIN)/python -m benchmarks.audit

@@ -100,7 +100,8 @@ def run(words: Sequence[str], folder: Path) -> Usage:
         RuntimeError: if it fails.
     """
     command = [sys.executable, "-m", "bias_pipeline", *words]
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    path = os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PYTHONPATH": path}
     log = folder / "bench.log"
     with log.open("wb") as out:
         started = time.perf_counter()

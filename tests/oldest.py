@@ -20,6 +20,7 @@ TESTS = (
     "tests/cli/test_own_data.py",
     "tests/corpus",
     "tests/datasets",
+    "tests/inference/test_blocks.py",
     "tests/metrics/counting",
     "tests/stats",
     "tests/text",

@@ -32,6 +32,8 @@ from bias_pipeline.encoders.base import Inputs
 from bias_pipeline.learning.checkpoints import Learner
 from bias_pipeline.learning.loop import Share
 
+CPU = torch.device("cpu")
+
 
 class Batch(NamedTuple):
     """B captions to learn from."""
@@ -44,9 +46,9 @@ class Batch(NamedTuple):
 NumberedBatches = list[tuple[int, Batch]]
 
 
-def tensors(inputs: Inputs, rows: IntArray) -> dict[str, Tensor]:
-    """The inputs of some captions, for a network."""
-    return {name: torch.from_numpy(array) for name, array in inputs.batch(rows).items()}
+def tensors(inputs: Inputs, rows: IntArray, device: torch.device = CPU) -> dict[str, Tensor]:
+    """The inputs of some captions, for a network on a device."""
+    return {name: torch.from_numpy(array).to(device) for name, array in inputs.batch(rows).items()}
 
 
 class LengthBatches:
@@ -366,7 +368,7 @@ class Best(Callback):
         total = 0.0
         for start in range(0, len(self.rows), together):
             rows = self.rows[start : start + together]
-            inputs = {n: v.to(attacker.device) for n, v in tensors(self.inputs, rows).items()}
+            inputs = tensors(self.inputs, rows, attacker.device)
             truth = self.targets[start : start + together].to(attacker.device)
             total += float(attacker.loss(attacker(**inputs), truth)) * len(rows)
         attacker.train()

@@ -13,7 +13,7 @@ import numpy as np
 
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.attackers.probe import ProbeResult, TrainingJob
-from bias_pipeline.attackers.recipe import Recipe
+from bias_pipeline.attackers.recipe import Recipe, is_shortage
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.io.hashing import derived_seed
 from bias_pipeline.learning.loop import WHOLE, Share, precision, run_training
@@ -163,23 +163,41 @@ def prepare(
 
 
 def predict(prepared: Prepared, data: LabelledCaptions, rows: Any) -> ProbeResult:
-    """A trained attacker's predictions for some captions."""
+    """A trained attacker's predictions for some captions, made where it was trained.
+
+    Where a GPU has no memory for them, the processor makes them.
+    """
+    attacker = prepared.attacker
+    try:
+        probs = _probabilities(prepared, rows)
+    except RuntimeError as error:
+        if attacker.device.type == "cpu" or not is_shortage(error):
+            raise
+        attacker.cpu()
+        probs = _probabilities(prepared, rows)
+    finally:
+        attacker.cpu()
+    return ProbeResult(probs, tuple(attacker.losses))
+
+
+def _probabilities(prepared: Prepared, rows: Any) -> Float64Array:
+    """(M, K) or (M, T), on the attacker's device."""
     from bias_pipeline.attackers.attacker import tensors
 
-    attacker = prepared.attacker.cpu()
+    attacker = prepared.attacker
     together = int(getattr(attacker.encoder, "together", len(rows))) or 1
-    probs: list[Float64Array] = [
-        attacker.probabilities(**tensors(prepared.inputs, rows[start : start + together])).numpy()
-        for start in range(0, len(rows), together)
-    ]
-    return ProbeResult(np.concatenate(probs).astype(np.float64), tuple(attacker.losses))
+    parts = []
+    for start in range(0, len(rows), together):
+        inputs = tensors(prepared.inputs, rows[start : start + together], attacker.device)
+        parts.append(attacker.probabilities(**inputs).cpu().numpy())
+    return np.concatenate(parts).astype(np.float64)
 
 
 def fit(
     module: pl.LightningModule, batches: Any, recipe: Recipe, callbacks: Sequence[Callback] = ()
 ) -> None:
-    """Train with Lightning's loop and a recipe's flags."""
-    run_training(module, batches, flags(recipe), callbacks)
+    """Train with Lightning's loop and a recipe's flags; the module stays on its device."""
+    module.to(run_training(module, batches, flags(recipe), callbacks))
 
 
 def flags(recipe: Recipe) -> dict[str, Any]:

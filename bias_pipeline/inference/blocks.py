@@ -125,12 +125,14 @@ class BlockStore:
 
         A process reads a block again only if its size or time has changed.
         """
-        known = {path: _told(path)[0] for path in sorted(self.folder.glob("blocks/*/*.block"))}
+        known = {
+            path: _ids_and_stamps(path)[0] for path in sorted(self.folder.glob("blocks/*/*.block"))
+        }
         return {path: ids for path, ids in known.items() if ids}
 
     def stamped(self, stamp: int) -> set[str]:
         """The ids with a stamp, in all intact blocks."""
-        records = (_told(path) for path in self.folder.glob("blocks/*/*.block"))
+        records = (_ids_and_stamps(path) for path in self.folder.glob("blocks/*/*.block"))
         return {
             identifier
             for ids, stamps in records
@@ -249,17 +251,19 @@ def _table(path: Path) -> pa.Table | None:
         return None
 
 
-def _told(path: Path) -> tuple[tuple[str, ...], tuple[int, ...]]:
+def _ids_and_stamps(path: Path) -> tuple[tuple[str, ...], tuple[int, ...]]:
     """The ids of a block and their stamps, empty if it is absent or damaged."""
     try:
         status = path.stat()
     except FileNotFoundError:
         return (), ()
-    return _told_then(path, status.st_size, status.st_mtime_ns)
+    return _stamps_of_version(path, status.st_size, status.st_mtime_ns)
 
 
 @lru_cache(maxsize=100_000)
-def _told_then(path: Path, size: int, changed: int) -> tuple[tuple[str, ...], tuple[int, ...]]:
+def _stamps_of_version(
+    path: Path, size: int, changed: int
+) -> tuple[tuple[str, ...], tuple[int, ...]]:
     del size, changed  # the arguments identify a version of the file
     table = _table(path)
     if table is None:
@@ -283,7 +287,10 @@ def _content(path: Path) -> bytes:
 
 
 def _column(values: Sequence[Any]) -> pa.Array:
-    """Texts and lists of them as they are; vectors as lists of one length."""
+    """Texts, lists of texts, and vectors as lists.
+
+    Not lists of a fixed size: pyarrow before 26 cannot read them back if one is missing.
+    """
     import pyarrow as pa
 
     first = next((value for value in values if value is not None), None)
@@ -293,7 +300,7 @@ def _column(values: Sequence[Any]) -> pa.Array:
         return pa.array(values, pa.list_(pa.string()))
     half = getattr(first, "dtype", None) == "float16"
     kind = pa.float16() if half else pa.float32()
-    return pa.array(values, pa.list_(kind, len(first)))
+    return pa.array(values, pa.list_(kind))
 
 
 def block_notes(table: pa.Table) -> list[Sequence[str] | None]:

@@ -59,6 +59,17 @@ def return_freed_memory() -> None:
             ctypes.CDLL(None).malloc_trim(0)
 
 
+def disable_tf32() -> None:
+    """Make GPUs multiply float32 numbers in full; by default cuDNN rounds them to ten bits.
+
+    Then a GPU computes convolutions and recurrent networks as a processor does, except for the
+    order of sums. It holds for the whole process.
+    """
+    from torch.backends import cudnn
+
+    cudnn.allow_tf32 = False
+
+
 @dataclass(frozen=True)
 class Extra:
     """An optional dependency group, ``pip install 'bias_pipeline[NAME]'``."""

@@ -31,10 +31,12 @@ import numpy.typing as npt
 
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io import signals
+from bias_pipeline.io.machine import disable_tf32
 from bias_pipeline.vision.torchvision import make_importable
 
 if TYPE_CHECKING:
     import pytorch_lightning as pl
+    import torch
     from pytorch_lightning import Callback
 
     from bias_pipeline.learning.checkpoints import Checkpoint, Ordered
@@ -65,7 +67,7 @@ def run_training(
     batches: Any,
     settings: Mapping[str, Any],
     callbacks: Sequence[Callback] = (),
-) -> None:
+) -> torch.device:
     """Train with Lightning's loop, without its warnings about data loaders.
 
     Args:
@@ -74,6 +76,9 @@ def run_training(
         settings: Lightning's flags.
         callbacks: Lightning's; with a :class:`~bias_pipeline.learning.checkpoints.Checkpoint` a
             killed training resumes.
+
+    Returns:
+        The device of this process's training. Lightning moves the module to the processor.
 
     Raises:
         ResourceError: if the devices are missing.
@@ -89,6 +94,7 @@ def run_training(
             extra = {"enable_checkpointing": True} if ours else {}
             trainer = _trainer({**settings, **extra, "callbacks": list(callbacks)})
             trainer.fit(module, batches, ckpt_path=begun, weights_only=True)
+            return trainer.strategy.root_device
         except SystemExit as stop:
             if type(stop) is SystemExit:  # Lightning raises this on Ctrl-C
                 raise KeyboardInterrupt from stop
@@ -116,6 +122,7 @@ def _trainer(settings: Mapping[str, Any]) -> pl.Trainer:
         LightningEnvironment,
     )
 
+    disable_tf32()
     for name in ("pytorch_lightning", "lightning_fabric"):
         logging.getLogger(name).setLevel(logging.ERROR)
     try:

@@ -20,7 +20,7 @@ from bias_pipeline.errors import (
 )
 from bias_pipeline.io.digests import digest_of
 from bias_pipeline.io.json_files import expect, load_json
-from bias_pipeline.io.machine import ADAPTERS
+from bias_pipeline.io.machine import ADAPTERS, disable_tf32
 from bias_pipeline.models.model_location import (
     MAIN,
     Place,
@@ -350,6 +350,7 @@ def device_of(name: str) -> torch.device:
     """
     import torch
 
+    disable_tf32()
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

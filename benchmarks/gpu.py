@@ -1,0 +1,268 @@
+"""What a GPU changes: whether predictions stay equal, and times beside those of the processor.
+
+Large models have random weights of the published sizes. Parts can be measured alone, on machines
+that are lent for minutes.
+
+Usage: python -m benchmarks.gpu [PHOTOS [PART ...]]
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.attackers import ensembles_table, study
+from benchmarks.cells import run
+from benchmarks.likelihoods import random_gpt2
+from benchmarks.photos import DATA, write_blip_base, write_vit_b_32
+from benchmarks.pictures import captioned, timed
+from benchmarks.record import publish, table
+from bias_pipeline.config.compose import cell
+from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
+from bias_pipeline.corpus.split import Split
+from bias_pipeline.inference.language_model import LanguageModel
+
+N_IMAGES, N_ATTACKED, N_BERT, N_TEXTS = 1_000, 5_000, 500, 2_000
+EPOCHS, SEEDS = 3, 10
+SCRATCH = ("lstm", "bilstm", "rnn", "birnn", "transformer1", "transformer5")
+ENSEMBLES = (1, 2, 5, 10)  # their sizes
+ROOMS = (3.0, 2.4, 1.9)  # GiB
+CPU, GPU = "trainer.accelerator=cpu", "trainer.accelerator=gpu"
+FULL, BF16 = "trainer.precision=32-true", "trainer.precision=bf16-mixed"
+BERT_BASE = {
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "max_position_embeddings": 512,
+    "initializer_range": 0.02,
+    "attention_probs_dropout_prob": 0.0,
+    "hidden_dropout_prob": 0.0,
+}
+_RATE = re.compile(r"images in [\d.]+ s: ([\d.]+) images/s")
+
+
+def data_of(
+    words: Sequence[str], n_seeds: int, n_images: int
+) -> tuple[LabelledCaptions, list[Split]]:
+    """Masked captions of a captioner, their labels, and splits."""
+    built = cell([*words, f"dataset.n_images={n_images}", "alignment=none"])
+    corpus = built.corpus()
+    splits = built.build("split").draw(corpus, "gender", range(n_seeds))
+    for step in ("text", "masking"):
+        corpus = built.build(step)(corpus)
+    codes = corpus.groupings["gender"].codes
+    captions = corpus.model.take(codes[corpus.model.image_rows] >= 0)
+    return LabelledCaptions("model", captions, codes[captions.image_rows], 2), splits
+
+
+def predicted(
+    words: Sequence[str], data: LabelledCaptions, splits: Sequence[Split]
+) -> tuple[float, Predictions]:
+    """Seconds, and predictions of fresh attackers."""
+    probe = cell([*words, "probe.cache=null"]).build("probe")
+    started = time.perf_counter()
+    result = probe.fit_predict(data, splits)
+    return time.perf_counter() - started, result
+
+
+def same_predictions() -> str:
+    """One attacker of each kind on a processor and on the GPU, without dropout."""
+    lines = []
+    for encoder in SCRATCH:
+        words = [f"encoder={encoder}", "encoder.dropout=0", "head.dropout=0", FULL]
+        words += [f"trainer.max_epochs={EPOCHS}", "probe.ensemble=1"]
+        data, splits = data_of(words, 1, N_IMAGES)
+        (_, here), (_, there) = (predicted([*words, w], data, splits) for w in (CPU, GPU))
+        gaps = np.abs(here.probs[0] - there.probs[0])
+        lines.append([encoder, f"{gaps.max():.1e}", f"{gaps.mean():.1e}"])
+    note = f"\n{EPOCHS} epochs in float32 without dropout, {N_IMAGES:,} scenes.\n"
+    return table(["encoder", "largest difference of a probability", "mean"], lines) + note
+
+
+def ensembles() -> str:
+    """RELIC's attacker, alone and stacked."""
+    return ensembles_table(study(ENSEMBLES[-1], 2 * N_IMAGES), "gpu", ENSEMBLES)
+
+
+def training() -> str:
+    """Attackers: ten seeds in a process each, and BERT base on one core, beside the GPU."""
+    lines = []
+    for encoder in ("bilstm", "transformer5"):
+        words = [f"encoder={encoder}", f"trainer.max_epochs={EPOCHS}"]
+        data, splits = data_of(words, SEEDS, N_ATTACKED)
+        lines.append([f"{encoder}, {SEEDS} seeds", *_both(words, data, splits), "", ""])
+    with tempfile.TemporaryDirectory() as place:
+        words = [*_bert(Path(place)), "trainer.max_epochs=1"]
+        data, splits = data_of(words, 1, N_BERT)
+        cells = _both(words, data, splits)
+        fast, _ = predicted([*words, GPU, BF16], data, splits)
+        times = f"{float(cells[0]) / fast:.1f}"
+        lines.append(["BERT base, fine-tuned, 1 seed", *cells, f"{fast:.1f}", times])
+    header = ["what", "processor (s)", "GPU, float32 (s)", "times", "GPU, bfloat16 (s)", "times"]
+    note = (
+        f"\n{os.cpu_count()} cores, a process for each seed. {N_ATTACKED:,} scenes, {EPOCHS} "
+        f"epochs; BERT: {N_BERT:,}, one epoch.\n"
+    )
+    return table(header, lines) + note
+
+
+def _both(words: Sequence[str], data: LabelledCaptions, splits: Sequence[Split]) -> list[str]:
+    predicted([*words, GPU, "trainer.max_epochs=1", FULL], data, splits[:2])  # kernels are chosen
+    fast, _ = predicted([*words, GPU, FULL], data, splits)
+    slow, _ = predicted([*words, CPU], data, splits)
+    return [f"{slow:.1f}", f"{fast:.1f}", f"{slow / fast:.1f}"]
+
+
+def pictures() -> str:
+    """SAT and GRIT from pixels: one training, a core beside the GPU."""
+    cases = {"SAT, own network, 2 epochs": ("sat", 2), "GRIT, small, 1 epoch": ("grit", 1)}
+    lines = []
+    for name, (encoder, n_epochs) in cases.items():
+        words = [f"encoder={encoder}", FULL]
+        _trained([*words, GPU, "trainer.max_epochs=1"])  # kernels are chosen
+        gpu, cpu = (_trained([*words, f"trainer.max_epochs={n_epochs}", w]) for w in (GPU, CPU))
+        lines.append([name, f"{cpu:.1f}", f"{gpu:.1f}", f"{cpu / gpu:.1f}"])
+    return table(["what", "one core (s)", "GPU (s)", "times"], lines)
+
+
+def _trained(words: Sequence[str]) -> float:
+    """Seconds of a training with its predictions."""
+    with tempfile.TemporaryDirectory() as place:
+        probe, data, splits = captioned(Path(place), *words)
+        return timed(lambda: probe.fit_predict(data, splits[:1])).wall
+
+
+def write_bert_base(folder: Path) -> None:
+    """BERT base without dropout: 86 million weights, and a tokenizer of few words."""
+    from tests.tiny_models import write_bert
+
+    write_bert(folder, **BERT_BASE)
+
+
+def _bert(place: Path) -> list[str]:
+    _elsewhere(write_bert_base, place / "bert")
+    return ["encoder=bert", f"encoder.model={place / 'bert'}", "head.dropout=0"]
+
+
+def photos(folder: Path) -> str:
+    """``embed`` and ``caption`` of photos, by all cores and by the GPU."""
+    cores = str(os.cpu_count())
+    gpu = ["--device", "cuda", "--threads", cores, "--batch", "64"]
+    cpu = ["--device", "cpu", "--threads", cores]
+    cases: Mapping[str, tuple[str, Callable[[Path], Any], list[list[str]]]] = {
+        "`embed`, CLIP ViT-B/32": ("embed", write_vit_b_32, [cpu, gpu]),
+        "`caption`, BLIP base, 30 tokens": (
+            "caption",
+            write_blip_base,
+            [cpu, gpu, [*gpu, "--dtype", "bfloat16"]],
+        ),
+    }
+    n_photos, lines = len(list(folder.iterdir())), []
+    for name, (command, write, ways) in cases.items():
+        with tempfile.TemporaryDirectory() as made:
+            place = Path(made)
+            _elsewhere(write, place / "model")
+            for number, way in enumerate(ways):
+                out = ["--out", str(place / f"out{number}")]
+                run([command, str(folder), "--model", str(place / "model"), *out, *way], place)
+                match = _RATE.search((place / "bench.log").read_text(encoding="utf-8"))
+                assert match is not None
+                lines.append([name, f"`{' '.join(way)}`", match[1]])
+    return table(["what", "how", "images/s"], lines) + f"\n{n_photos} photos.\n"
+
+
+def likelihoods() -> str:
+    """GPT-2 of the published size: log probabilities of captions."""
+    captions = cell(["dataset.n_images=20000"]).corpus().model
+    texts = sorted({captions.text(row).lower() for row in range(len(captions))})[:N_TEXTS]
+    lines, vectors = [], {}
+    with tempfile.TemporaryDirectory() as place:
+        model = str(random_gpt2(Path(place), texts))
+        for device in ("cuda", "cpu"):
+            judge = LanguageModel(model, device=device)._load()
+            judge.embed(texts[:64])  # kernels are chosen
+            started = time.perf_counter()
+            vectors[device] = judge.embed(texts)
+            lines.append([device, f"{len(texts) / (time.perf_counter() - started):.0f}"])
+    off = float(np.abs(vectors["cuda"] - vectors["cpu"]).max())
+    note = f"\nLargest difference of a log probability: {off:.1e}. {os.cpu_count()} cores.\n"
+    return table(["GPT-2, random weights, on", "texts a second"], lines) + note
+
+
+def cells() -> str:
+    """All captioners on the GPU, one cell or two at a time."""
+    lines = []
+    for devices in ("[0]", "[0,0]"):
+        with tempfile.TemporaryDirectory() as place:
+            words = ["trainer=gpu", "encoder=bilstm", "captioner=all", "seeds=2"]
+            words += [f"dataset.n_images={N_IMAGES}", f"paths.outputs={place}/outputs"]
+            usage = run([*words, f"devices={devices}"], Path(place))
+            lines.append([f"`{devices}`", f"{usage.wall:.1f}"])
+    return table(["`devices`", "seconds"], lines)
+
+
+def shortage() -> str:
+    """BERT base with little memory on the GPU: how it is trained, and as what."""
+    import torch
+
+    lines = []
+    with tempfile.TemporaryDirectory() as place:
+        words = [*_bert(Path(place)), "trainer.max_epochs=1", GPU, FULL, "attacker.batch_size=256"]
+        data, splits = data_of(words, 1, N_IMAGES)
+        _, whole = predicted(words, data, splits)
+        total = torch.cuda.get_device_properties(0).total_memory
+        for room in ROOMS:
+            torch.cuda.empty_cache()
+            torch.cuda.set_per_process_memory_fraction(room * 2**30 / total)
+            took, cut = predicted(words, data, splits)
+            parts = [str(step["then_parts"]) for step in cut.training.out_of_memory]
+            gap = np.abs(cut.probs[0] - whole.probs[0]).max()
+            lines.append([f"{room:g}", ", ".join(parts), f"{took:.1f}", f"{gap:.1e}"])
+        torch.cuda.set_per_process_memory_fraction(1.0)
+    header = ["memory (GiB)", "batches were cut into parts", "seconds", "largest difference"]
+    return table(header, lines)
+
+
+def _elsewhere(write: Callable[[Path], Any], folder: Path) -> None:
+    """Make a model in a separate process."""
+    folder.mkdir()
+    process = multiprocessing.get_context("spawn").Process(target=write, args=(folder,))
+    process.start()
+    process.join()
+
+
+def main(folder: str = str(DATA / "photos" / "images"), *parts: str) -> None:
+    import torch
+
+    if not torch.cuda.is_available():
+        print("no GPU: not measured")
+        return
+    measurements: Mapping[str, Callable[[], str]] = {
+        "same_predictions": same_predictions,
+        "ensembles": ensembles,
+        "training": training,
+        "pictures": pictures,
+        "photos": lambda: photos(Path(folder).resolve()),
+        "likelihoods": likelihoods,
+        "cells": cells,
+        "shortage": shortage,
+    }
+    body = [f"{torch.cuda.get_device_name()}, torch {torch.__version__}.\n"]
+    for name in parts or measurements:
+        body.append(measurements[name]())
+        print(body[-1], flush=True)
+    publish("A GPU", "python -m benchmarks.gpu", "\n".join(body))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
