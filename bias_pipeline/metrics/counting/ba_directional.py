@@ -137,14 +137,19 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
             counts, "t_to_a", tie=self.tie, denominator=denominator, undefined=self.undefined
         )
 
+    def _averaged(self, pairs: Float64Array) -> Float64Array:
+        """The pairs of which means are taken."""
+        return np.nan_to_num(pairs, nan=0.0) if self.undefined == "keep" else pairs
+
     def _mean(self, pairs: Float64Array) -> Float64Array:
-        return nanmean(np.nan_to_num(pairs, nan=0.0) if self.undefined == "keep" else pairs, 2)
+        return nanmean(self._averaged(pairs), 2)
 
     def _direction(
         self, pairs: Float64Array, direction: str, view: CorpusView
     ) -> dict[PartName, Float64Array]:
-        tasks = nanmean(np.swapaxes(pairs, -1, -2), 1)
-        of_groups = nanmean(pairs, 1)
+        averaged = self._averaged(pairs)
+        tasks = nanmean(np.swapaxes(averaged, -1, -2), 1)
+        of_groups = nanmean(averaged, 1)
         return {
             PartName(direction=direction): self._mean(pairs),
             _undefined(direction): np.isnan(pairs).sum(axis=(-2, -1)),

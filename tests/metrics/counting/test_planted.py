@@ -169,6 +169,19 @@ def test_undefined_pairs_are_absent_and_counted():
     assert math.isnan(parts["t_to_a:object:cake"].estimate.value)
 
 
+def test_undefined_pairs_that_are_kept_are_no_change_of_a_group_or_an_object_either():
+    records = [
+        record(0, "a man with a car", "m", objects="car"),
+        record(1, "a woman with a car", "m", objects="car"),
+        record(2, "a woman", "f", objects="person"),
+    ]
+    metric = DirectionalBiasAmplification(GENDER, FEW, TASKS, exclude_tasks=(), undefined="keep")
+    parts = metric.compute(make_corpus(records), splits=[]).parts
+    groups = [parts[f"t_to_a:group:{name}"].estimate.value for name in GENDER.groups]
+    assert sum(groups) / len(groups) == pytest.approx(parts["t_to_a"].estimate.value)
+    assert parts["t_to_a:object:cake"].estimate.value == 0.0
+
+
 @pytest.mark.parametrize(
     ("metric", "words", "problem"),
     [
