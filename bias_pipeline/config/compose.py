@@ -159,12 +159,12 @@ class CellConfig:
 
             path = Path(rates)
             tables = read_label_errors(path)
-            if attribute.name not in tables:
+            if attribute.name not in tables and not attribute.crossed:
                 raise UsageError(
                     f"dataset.label_noise: {path} says nothing of attribute {attribute.name!r}; "
                     f"{did_you_mean(attribute.name, tables)}"
                 )
-            rates = tables[attribute.name]
+            rates = tables.get(attribute.name, {})
         return None if rates is None else LabelNoise.of(attribute, rates)
 
     def require(self) -> None:

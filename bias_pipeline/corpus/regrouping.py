@@ -237,9 +237,11 @@ class LabelNoise:
             {'male': 0.02, 'female': 0.1}
         """
         if attribute.crossed:
+            names = [single.name for single in attribute.singles]
             raise UsageError(
-                f"dataset.label_noise is of one attribute, and {attribute.name!r} has the groups "
-                "of two; score them one by one"
+                f"dataset.label_noise is of one attribute, not of attribute=[{','.join(names)}]; "
+                f"score them one by one, attribute={','.join(names)}, with a table of both "
+                "(dataset.label_noise=FILE)"
             )
         named = {name for rate in rates.values() if isinstance(rate, Mapping) for name in rate}
         for name in sorted({*rates, *named} - set(attribute.groups)):

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -216,11 +217,14 @@ def test_every_group_must_have_a_rate():
         scored(counted(), {"male": 0.1})
 
 
-def test_groups_of_two_attributes_are_refused():
+@pytest.mark.parametrize("rates", ["{male-light: 0.1}", "errors.csv"])
+def test_groups_of_two_attributes_are_refused(tmp_path, monkeypatch, rates):
+    monkeypatch.chdir(tmp_path)
+    write_label_errors(Path("errors.csv"), "race", ("light", "dark"), np.eye(2))
     here = compose.cell(
-        ["metric=gender_error", "attribute=[gender,race]", "dataset.label_noise={male-light: 0.1}"]
+        ["metric=gender_error", "attribute=[gender,race]", f"dataset.label_noise={rates}"]
     )
-    with pytest.raises(UsageError, match="is of one attribute"):
+    with pytest.raises(UsageError, match="score them one by one, attribute=gender,race, with a"):
         _ = here.label_noise
 
 
