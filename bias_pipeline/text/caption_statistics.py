@@ -79,6 +79,8 @@ def _words_of(captions: Captions) -> tuple[float, float]:
 
 FOREIGN = 0.2  # warn from this share of captions without an English word on
 FOREIGN_WORDS = "hold no English word"  # in every such note
+_SHORT, _LONG = 3, 5  # words from which a caption is short instead of too short, and long
+_LISTED = 0.05  # share of listed words in short English captions, at least
 _NAMED = 0.1  # at least this share of a group's captions name it if the list is in their language
 
 # Words of English captions that are not words of other languages in Latin letters, as "a", "in",
@@ -98,30 +100,40 @@ _ENGLISH = frozenset(
 )
 
 
-def english(captions: Captions) -> float:
-    """Share of captions that contain an English word, in [0, 1]; NaN without captions.
+def foreign_share(captions: Captions) -> float:
+    """Share of captions that are in another language than English, in [0, 1]; NaN without captions.
+
+    A long one is, if it contains none of the usual English words. Few words often contain none:
+    short captions count only if hardly any word of all of them is English, one or two words never.
 
     Example:
-        >>> english(Captions.from_texts(["a man with a dog", "ein Mann mit Hund"]))
+        >>> foreign_share(Captions.from_texts(["a man with a dog", "ein Mann mit Hund"]))
         0.5
+        >>> foreign_share(Captions.from_texts(["cat", "bowl of soup", "two old dogs"]))
+        0.0
     """
     if not len(captions):
         return float("nan")
     words = lowered_words(captions)
     known = np.array([word in _ENGLISH for word in words.types], bool)
     totals = np.concatenate([[0], np.cumsum(known[words.tokens])])[words.starts]
-    return float((np.diff(totals) > 0).mean())
+    listed, lengths = np.diff(totals), words.lengths
+    counts = lengths >= _LONG
+    short = (lengths >= _SHORT) & ~counts
+    if listed[short].sum() < _LISTED * lengths[short].sum():
+        counts |= short
+    return float((counts & (listed == 0)).mean())
 
 
 def language_notes(corpus: Corpus, attribute: Attribute) -> list[str]:
     """A warning for each side whose captions are in another language than the attribute's words.
 
-    Given where few captions contain English words and few name a group.
+    Given if many captions contain no English word and few name a group.
     """
     notes = []
     for side in SIDES:
         captions = corpus.side(side)
-        foreign = 1 - english(captions)
+        foreign = foreign_share(captions)
         if foreign > FOREIGN and not _names_groups(captions, corpus, attribute):
             who = "the captioner's" if side == "model" else "people's"
             notes.append(

@@ -17,6 +17,10 @@ SPOKEN = {
     "English": ("a man rides a horse", "a woman is sitting at a table"),
     "silent": ("a person with a kite", "a person near the sea"),
     "telegrams": ("man riding horse", "woman sitting table"),
+    "words": ("cat", "pizza"),
+    "pairs": ("two dogs", "tennis racket"),
+    "short": ("bowl of soup", "two old dogs"),
+    "short German": ("ein Mann reitet", "eine Frau sitzt"),
     "German": ("ein Mann reitet auf einem Pferd", "eine Frau sitzt an einem Tisch"),
     "Dutch": ("een man rijdt op een paard", "een vrouw zit aan een tafel"),
     "French": ("un homme monte un cheval", "une femme est assise à une table"),
@@ -35,7 +39,10 @@ def corpus(model: str, human: str = "English") -> Corpus:
     return Corpus.build(records, dataset="coco", captioner="x", groups=groups)
 
 
-@pytest.mark.parametrize("name", ["German", "Dutch", "French", "Spanish", "Japanese", "Arabic"])
+FOREIGN = ("German", "short German", "Dutch", "French", "Spanish", "Japanese", "Arabic")
+
+
+@pytest.mark.parametrize("name", FOREIGN)
 def test_e7_another_language_is_told_of_the_captioner(name):
     (note,) = language_notes(corpus(name), ENGLISH)
     assert note.startswith("warning: 100% of the captioner's captions hold no English word")
@@ -50,6 +57,7 @@ def test_e7_another_language_is_told_of_people():
     ("model", "human", "attribute"),
     [
         *((model, "English", ENGLISH) for model in ("English", "silent", "telegrams")),
+        *((model, "English", ENGLISH) for model in ("words", "pairs", "short")),
         ("German", "German", GERMAN),
     ],
 )
