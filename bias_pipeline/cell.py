@@ -20,6 +20,7 @@ from bias_pipeline.io.progress import bar
 from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Part, Score
 from bias_pipeline.metrics.counting.declines import declines_note
 from bias_pipeline.metrics.repeated_scores import mean_score, with_label_noise
+from bias_pipeline.metrics.score_checks import check_score
 from bias_pipeline.results.store import Result, Row
 from bias_pipeline.stats.bootstrap import LEAST_TESTED, Estimate, against, spanned
 from bias_pipeline.text.caption_statistics import captioned, speeches
@@ -97,7 +98,9 @@ def _scored(corpus: Corpus, metric: Metric, seeds: Sequence[int]) -> tuple[list[
     """The splits and the score of one sample."""
     scorable = _scorable(corpus, metric)
     splits = metric.draw_splits(scorable, seeds)
-    return splits, _of_all(metric.compute(scorable, splits=splits), scorable, corpus, metric)
+    score = metric.compute(scorable, splits=splits)
+    check_score(score, metric)
+    return splits, _of_all(score, scorable, corpus, metric)
 
 
 def _with_noise(

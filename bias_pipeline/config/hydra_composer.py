@@ -41,6 +41,7 @@ from bias_pipeline.config.yaml_files import (
 from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError, did_you_mean
 from bias_pipeline.io.machine import LAUNCHERS
 from bias_pipeline.io.paths import conf_dir, conf_dirs
+from bias_pipeline.io.terminal import warn
 
 if TYPE_CHECKING:
     from hydra._internal.config_repository import CachingConfigRepository, IConfigRepository
@@ -357,6 +358,8 @@ class Repository(ConfigRepository):
 
     def load_config(self, config_path: str) -> ConfigResult | None:
         """The content of a file, None if there is no file."""
+        if config_path not in self.versions:
+            self._warn_of_namesakes(config_path)
         key = self.versions[config_path] = self.version(config_path)
         if key is None:
             return super().load_config(config_path)
@@ -382,6 +385,8 @@ class Repository(ConfigRepository):
         try:
             read = super().load_config(config_path)
             if foreign and read is not None:
+                if not isinstance(read.config, DictConfig):
+                    raise UsageError(f"{path}: a configuration must be a mapping of keys")
                 check_defaults(_named_by(read.defaults_list or ()), path)
             return read
         except YAMLError as error:
@@ -390,6 +395,15 @@ class Repository(ConfigRepository):
             if error.errno is None:  # OmegaConf's error for a file with only a number
                 raise UsageError(f"{path}: a configuration must be a mapping of keys") from error
             raise
+
+    def _warn_of_namesakes(self, config_path: str) -> None:
+        """Of several files with one name, only the first is read; ours come first."""
+        files = [_file(source, config_path) for source in self.get_sources()]
+        first, *others = [*dict.fromkeys(path for path in files if path and path.is_file()), None]
+        for path in others:
+            if path and path not in _UNREAD:
+                _UNREAD.add(path)
+                warn(f"warning: {path} is not read, since {first} has its name; rename it")
 
 
 def _named_by(defaults: Iterable[InputDefault]) -> Iterator[str]:
@@ -402,6 +416,7 @@ def _named_by(defaults: Iterable[InputDefault]) -> Iterator[str]:
 
 
 _READ: dict[tuple[object, ...], bytes] = {}  # by path and time of change
+_UNREAD: set[Path] = set()  # files that a warning named
 _PLACED: dict[tuple[object, ...], bytes] = {}  # the same under their packages
 # Merged files and their versions, by what chooses them
 _MERGED: dict[tuple[object, ...], tuple[_Snapshot, Mapping[str, object]]] = {}

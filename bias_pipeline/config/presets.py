@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.config.compose import CellConfig, cell_of
 from bias_pipeline.config.overrides import CHOICE
+from bias_pipeline.config.yaml_files import check_yaml
 from bias_pipeline.errors import UsageError, did_you_mean
-from bias_pipeline.io.paths import conf_dirs, conf_file, group_choices
+from bias_pipeline.io.paths import conf_dir, conf_dirs, conf_file, group_choices
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -208,7 +209,11 @@ def _file(path: Path) -> tuple[str | None, Mapping[str, Any]]:
     """The path that a file's header sets (empty: the top), and its content, unresolved."""
     from omegaconf import OmegaConf
 
+    if not path.is_relative_to(conf_dir()):  # of an included package
+        check_yaml(path)
     text = path.read_text(encoding="utf-8")
     header = _PACKAGE.match(text)
     content: Any = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
+    if not isinstance(content, dict):
+        raise UsageError(f"{path}: a configuration must be a mapping of keys")
     return header and header[1].removeprefix(_GLOBAL), content

@@ -102,12 +102,28 @@ sets, encoders and the like that bias_pipeline defines are
     """
     target_class = _find_class(target) if isinstance(target, str) else None
     if target_class is None:
+        _refuse_absent_class(target)
         definers = " or ".join((PACKAGE, *included()))
         raise UsageError(
             f"target {target!r} is not allowed; only metrics, data sets, encoders and the like "
             f"that {definers} defines are{_remedy(target)}"
         )
     return target_class
+
+
+def _refuse_absent_class(target: object) -> None:
+    """Refuse a class that an included package lacks, with those that its module has."""
+    named = _CLASS.fullmatch(target) if isinstance(target, str) else None
+    if named is None or named[1] not in included():
+        return
+    module, _, name = named[0].rpartition(".")
+    content = vars(sys.modules[module])
+    if name not in content:
+        known = [one for one in content if _CLASS.fullmatch(f"{module}.{one}")]
+        known = [one for one in known if _defined(f"{module}.{one}")]
+        raise UsageError(
+            f"target {target!r}: {module} has no class {name!r}; {did_you_mean(name, known)}"
+        )
 
 
 def by_content(node: Any) -> Any:

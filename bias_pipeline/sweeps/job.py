@@ -18,6 +18,7 @@ from dataclasses import replace
 from enum import Enum
 from functools import partial
 from pathlib import Path
+from traceback import walk_tb
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -204,7 +205,7 @@ def run_recorded(
         facts = {"overrides": overrides, "job": {**where, "device": os.environ.get(VISIBLE)}}
         result, cached = load_or_run(here, here.corpus(), **facts)
         outcome |= outcome_of(result, cached=cached)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # sys.exit in a metric must not end the sweep
         outcome |= _failure(error, folder)
     signals.stop_if_requested()
     if not done_in(folder):  # else a helper computed it while this process waited
@@ -233,7 +234,7 @@ def done_in(folder: Path) -> bool:
         return False
 
 
-def _failure(error: Exception, folder: Path) -> dict[str, object]:
+def _failure(error: Exception | SystemExit, folder: Path) -> dict[str, object]:
     """The outcome of a failed cell: a sentence if the user can fix it, else a bug."""
     log.info("failed", exc_info=error)
     if is_out_of_memory(error) and not isinstance(error, BiasPipelineError):
@@ -253,9 +254,14 @@ def _failure(error: Exception, folder: Path) -> dict[str, object]:
     }
 
 
-def _bug(error: Exception, trace: Path) -> str:
+def _bug(error: BaseException, trace: Path) -> str:
+    """A sentence on whose fault it is, ours or an included package's, and where its trace is."""
     trace.write_text("\n".join(trace_of(error)) + "\n", encoding="utf-8")
     message = redacted(f"{type(error).__name__}: {error}")
+    files = [Path(frame.f_code.co_filename) for frame, _ in walk_tb(error.__traceback__)]
+    for name, place in places().items():
+        if any(path.is_relative_to(place) for path in files):
+            return f"an error in your package {name!r}, whose traceback is in {trace}: {message}"
     return f"a bug, please report it with {trace}: {message}"
 
 
