@@ -39,6 +39,12 @@ class NotApplicableError(DataError):
     """
 
 
+class TooFewImagesError(NotApplicableError):
+    """Fewer images than a setting asks for; the setting is to blame, so the exit code is 2."""
+
+    exit_code = 2
+
+
 class AbsentLabelError(DataError):
     """A label that the user maps and the file lacks; ``audit`` tries its other attributes."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bias_pipeline.config.compose import CellConfig, ComposedCells
@@ -28,7 +28,8 @@ class PlannedCell:
 
     run_id: str  # its name, empty where its data cannot be read
     overrides: Sequence[str]  # its overrides, as given
-    state: str  # `to run`, `cached`, or `fails` where its data cannot be read
+    # `to run`, `cached`, `fails` where its data cannot be read, `skipped` where they rule it out
+    state: str
     seconds: float = 0.0  # expected, 0 if it does not run, NaN if unknown
     error: BiasPipelineError | None = None  # why it would fail
 
@@ -55,13 +56,17 @@ def print_plan(cells: Sequence[CellConfig], *, lenient: bool) -> int:
         BiasPipelineError: if no cell's data can be read.
     """
     planned = plan(cells)
-    _print(planned)
-    failed = [cell.error for cell in planned if cell.error is not None]
-    if len(failed) == len(planned):
-        raise failed[0]
     if lenient:
-        failed = [error for error in failed if not isinstance(error, _PASSED_OVER)]
-    return SweepError.exit_code if failed else 0
+        planned = [_passed_over(cell) for cell in planned]
+    _print(planned)
+    refused = [cell.error for cell in planned if cell.error is not None]
+    if len(refused) == len(planned):
+        raise refused[0]
+    return SweepError.exit_code if any(cell.state == "fails" for cell in planned) else 0
+
+
+def _passed_over(cell: PlannedCell) -> PlannedCell:
+    return replace(cell, state="skipped") if isinstance(cell.error, _PASSED_OVER) else cell
 
 
 def plan(cells: Sequence[CellConfig]) -> list[PlannedCell]:
@@ -152,7 +157,7 @@ def plan_summary(planned: Sequence[PlannedCell]) -> str:
     """
     counts = {
         state: sum(cell.state == state for cell in planned)
-        for state in ("to run", "cached", "fails")
+        for state in ("to run", "cached", "skipped", "fails")
     }
     kinds = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
     seconds = [cell.seconds for cell in planned if cell.state == "to run"]

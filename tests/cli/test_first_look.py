@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from bias_pipeline.config.compose import CellConfig
+from bias_pipeline.errors import AbsentModelError
 from bias_pipeline.results.store import Result, ResultStore
 from tests.cli.commands import SMALL, results, rows
 from tests.results.test_store import row
@@ -53,6 +55,20 @@ def test_a_dry_run_knows_what_is_there(run):
     text = run(*COUNT, "--dry-run", "captioner=terse,faithful")[1]
     assert re.search(r"terse +cached\n +faithful +to run", text)
     assert "2 cells: 1 to run, 1 cached" in text
+
+
+def test_a_dry_run_of_all_metrics_calls_those_skipped_that_the_run_skips(ok, monkeypatch):
+    original = CellConfig.require
+
+    def require(cell: CellConfig) -> None:
+        if cell.metric.name == "lic":
+            raise AbsentModelError("no weights")
+        original(cell)
+
+    monkeypatch.setattr(CellConfig, "require", require)
+    text = ok("metric=all", "captioner=terse", "dataset.n_images=10", "logger=csv", "--dry-run")
+    assert re.search(r"\blic +skipped", text)
+    assert " fails" not in text
 
 
 def test_a_dry_run_says_which_data_cannot_be_read(ends, tmp_path):

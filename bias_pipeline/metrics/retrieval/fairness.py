@@ -17,7 +17,7 @@ from bias_pipeline.debias.base import Debias, held_out
 from bias_pipeline.declared import Count
 from bias_pipeline.encoders.base import Encoder
 from bias_pipeline.encoders.language_models import Line
-from bias_pipeline.errors import NotApplicableError, UsageError
+from bias_pipeline.errors import NotApplicableError, TooFewImagesError, UsageError
 from bias_pipeline.io.hashing import hash_ids, random_words
 from bias_pipeline.metrics.base import PICTURES, Cost, Metric, MetricInfo, Part, Score
 from bias_pipeline.metrics.functional.retrieval import Ties
@@ -246,7 +246,7 @@ class RetrievalFairness(Metric):
         corpus = self._chosen(corpus)
         fewest = min(len(split.test) for split in splits)
         if self.k > fewest:
-            raise UsageError(
+            raise TooFewImagesError(
                 f"metric.k={self.k}: only {fewest} images are retrieved from; choose a smaller k "
                 "or a larger split.test_share"
             )

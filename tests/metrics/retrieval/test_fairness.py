@@ -202,14 +202,19 @@ def test_what_is_asked_must_be_something_and_what_is_fitted_needs_images(words, 
 @pytest.mark.parametrize(
     ("word", "message"),
     [
-        ("metric.k=400", r"metric\.k=400: only \d+ images"),
         ("metric.groups=[male]", "two or more"),
         ("metric.groups=[male,femal]", "did you mean 'female'"),
     ],
 )
-def test_images_and_groups_must_be_there(word, message):
+def test_groups_must_be_there(word, message):
     with pytest.raises(UsageError, match=message):
         compute(word)
+
+
+def test_too_few_images_let_metric_all_skip_it_and_are_a_wrong_setting_elsewhere():
+    with pytest.raises(NotApplicableError, match=r"metric\.k=400: only \d+ images") as error:
+        compute("metric.k=400")
+    assert error.value.exit_code == UsageError.exit_code
 
 
 @pytest.mark.parametrize(
