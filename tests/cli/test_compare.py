@@ -159,6 +159,13 @@ def test_where_no_metric_applies_to_both_nothing_is_compared(ends, files, words,
     ends(3, "compare", *captioners, *words, *LIC, LEAKS_AND_ERRS[1])
 
 
+def test_a_metric_without_its_model_is_not_passed_over(ends, files, words):
+    captioners = [str(files / name / "results.json") for name in ("faithful", "stereotyper")]
+    metrics = ("metric=gender_error,lic", "encoder=minilm", "encoder.model=nowhere")
+    text = ends(3, "compare", *captioners, *words, *metrics)
+    assert "not every captioner could be scored; see above" in text
+
+
 def test_an_absent_file_costs_no_work(ends, files, words, tmp_path):
     pair = (str(files / "faithful" / "results.json"), "v2/results.json")
     assert "v2/results.json" in ends(5, "compare", *pair, *words[:-1])

@@ -10,6 +10,7 @@ import pytest
 from bias_pipeline.commands.main import main
 from bias_pipeline.debias.export import READINGS
 from tests.cli.commands import part, results
+from tests.coco_folder import write_folder as write_coco
 from tests.photo_folder import write_photos
 
 FEW = ("dataset.n_images=60", "--epochs", "1", "--batch-size", "32")
@@ -157,6 +158,13 @@ def test_what_does_not_fit_is_refused(words, code, message, ends, clip):
     words = words.replace("CLIP", str(clip))
     assert message in ends(code, "fit", *words.split(), SCENES, "--out", "mine")
     assert not Path("mine").exists()
+
+
+def test_a_clip_is_not_fitted_without_pictures(ends, tmp_path):
+    words = ("dataset=coco", f"dataset.root={write_coco(tmp_path / 'coco')}", "--out", "mine")
+    assert "dataset 'coco' has no pictures; set dataset.images=DIR" in ends(
+        3, "fit", "clip", *words
+    )
 
 
 @pytest.mark.slow

@@ -16,6 +16,8 @@ from bias_pipeline.sweeps import audit as auditing
 from bias_pipeline.sweeps import launch, outcomes
 from tests.cli.commands import SMALL
 
+DIAL = "metric=gender_error captioner=mine +dataset.captioners.mine"
+
 
 @pytest.mark.parametrize(
     ("words", "message"),
@@ -31,6 +33,16 @@ from tests.cli.commands import SMALL
         ("audit x.json", "required: --attributes; see python -m bias_pipeline audit --help"),
         ("audit x.json --attributes y.csv --map M", "--map M: write LABEL=GROUP"),
         ("audit x.json --attributes y --map M=men", "did you mean"),
+        ("attribute=[gender]", "name two attributes, as attribute=[gender,race]"),
+        ("--experimental-rerun x", "--experimental-rerun is not supported; use overrides"),
+        ("hydra.run.dir=x", "hydra.run.dir is fixed; set paths.outputs=... instead"),
+        ("analysis words --baseline nil", "--baseline=nil: Known: mean, zero"),
+        (f"{DIAL}.attribute=genre", "scenes: unknown attribute 'genre'; did you mean 'gender'"),
+        (f"{DIAL}.a_to_t=2", "scenes: dial a_to_t is 2; it must be in [-1.0, 1.0]"),
+        (
+            "analysis words dataset.n_images=100 encoder=rnn trainer.devices=2 trainer=ddp",
+            "analysis words trains in one process; set trainer.devices=1",
+        ),
     ],
 )
 def test_a_mistake_is_told_as_such(ends, words, message):

@@ -35,6 +35,13 @@ def test_other_runs_and_fair_captioners_are_refused(ok, run, tmp_path):
         assert (code != 0, message in output) == (True, True), output
 
 
+def test_another_attribute_than_that_of_the_run_is_refused(ok, ends, tmp_path):
+    ok("metric=cooccurrence", "captioner=amplifier", *SCORED)
+    (run_folder,) = tmp_path.glob("outputs/cooccurrence-*")
+    words = (str(run_folder), "attribute=race", "--out", "w.parquet")
+    assert "is of attribute=gender, not race; give" in ends(2, "analysis", "rebalance", *words)
+
+
 def test_a_folder_without_a_run_is_refused(run):
     code, output = run("analysis", "rebalance", "nowhere", "--out", "w.parquet")
     assert (code != 0, "nowhere: holds no finished run" in output) == (True, True)

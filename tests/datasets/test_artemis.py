@@ -295,6 +295,11 @@ def test_an_unknown_part_is_refused(tmp_path):
         load(write_folder(tmp_path), "dataset.split=trian")
 
 
+def test_another_label_than_emotion_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="dataset 'artemis' labels 'emotion' alone, not 'mood'"):
+        load(write_folder(tmp_path), "attribute.labels.artemis.field=mood")
+
+
 def test_a_part_without_utterances_is_refused(tmp_path):
     with pytest.raises(DataError, match=r"no utterance is of dataset\.split=\['rest'\]"):
         load(write_folder(tmp_path, ROWS[:5]), "dataset.split=[rest]")

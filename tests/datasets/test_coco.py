@@ -166,6 +166,12 @@ def test_a_split_file_says_what_is_scored(tmp_path, name, content):
     assert len(corpus) == 10
 
 
+def test_an_image_in_two_parts_is_refused(tmp_path):
+    root = write_folder(tmp_path, {"split.csv": "image_id,split\n100,val\n100,test\n"})
+    words = (f"dataset.split_file={root / 'split.csv'}", "dataset.split=[val]")
+    assert "line 3: image id 100 is in 'val' and 'test'" in refused(root, *words)
+
+
 def described() -> dict[str, Any]:
     """People's captions, one of them of an image that is nowhere else."""
     return {**human(), "annotations": [caption(7, id=1), *human()["annotations"]]}

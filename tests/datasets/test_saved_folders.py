@@ -40,6 +40,11 @@ def test_rows_chosen_by_indices_are_refused(tmp_path):
         model_captions(folder)
 
 
+def test_a_folder_that_names_no_file_is_refused(tmp_path):
+    with pytest.raises(DataError, match=r"state\.json: names no data file"):
+        model_captions(edited(tmp_path / "set", _data_files=[]))
+
+
 @pytest.mark.parametrize("name", ["../other/data.arrow", "/etc/passwd", "..", "a\\b"])
 def test_a_file_elsewhere_is_not_read(tmp_path, name):
     folder = edited(tmp_path / "set", _data_files=[{"filename": name}])
