@@ -181,13 +181,18 @@ YES, MATCHED, NO = "yes", "only under `alignment=matched`", "no"
 ONLY_YES = "only a yes"
 PLANTED = 20  # per cent of planted bias that a usable number must find
 _SHOWN = {
-    True: "`audit` shows it and answers nothing by it, and `compare` decides by it",
-    False: "it is shown and decides nothing",
+    True: "`audit` shows it but draws no conclusion from it; `compare` uses it",
+    False: "`audit` and `compare` show it but draw no conclusion from it",
+}
+_TRAITS = {
+    "words": "the number of words",
+    "vocabulary": "the size of the vocabulary",
+    "neutral": "the share of captions that name no group",
 }
 _DIFFERING = (
-    "it follows {}, and published captioners differ from people by more than "
-    f"{LIMITS.speech:.0%} in words and vocabulary; `compare` decides by it between captioners "
-    "that write alike"
+    "it changes with {}, and published captioners differ from people by more than "
+    f"{LIMITS.speech:.0%} in words and vocabulary; `compare` uses it for captioners that write "
+    "alike"
 )
 
 
@@ -240,9 +245,15 @@ def _of(headline: str, info: MetricInfo) -> Usability:
     if rule.matched:
         return Usability(headline, part, MATCHED)
     if rule.follows:
-        return Usability(headline, part, NO, _DIFFERING.format(" and ".join(rule.follows)))
+        return Usability(headline, part, NO, _DIFFERING.format(_listed(rule.follows)))
     unseen = _unseen(info.name, part)
     return Usability(headline, part, ONLY_YES if unseen else YES, unseen)
+
+
+def _listed(traits: Sequence[str]) -> str:
+    """What a number changes with, in words."""
+    *first, last = (_TRAITS[trait] for trait in traits)
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _unseen(metric: str, part: str) -> str:
@@ -252,8 +263,8 @@ def _unseen(metric: str, part: str) -> str:
         return ""
     sizes = {m.n_images for power in powers for m in power.measurements}
     return (
-        f"with {min(sizes)} to {max(sizes):,} images it did not find a planted bias of "
-        f"{PLANTED} % in four of five trials; that it finds nothing says nothing"
+        f"with {min(sizes)} to {max(sizes):,} images it found a planted bias of {PLANTED} % in "
+        "fewer than four of five trials; if it finds no bias, there may still be some"
     )
 
 

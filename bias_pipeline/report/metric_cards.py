@@ -77,9 +77,9 @@ those by which papers compare metrics (ImageCaptioner2, Table 1; DBAC, Table 1).
 are changes made to captions; tests check their effects (`python -m bias_pipeline metrics`).
 
 *Usable for a conclusion* says whether `audit` draws a conclusion from a headline if the captioner
-writes differently from people, as the published captioners do. *Only a yes*: bias that the metric
-detects may be concluded; if it detects none, nothing follows, since it missed planted bias in
-[experiments/power](../experiments/power/README.md). The amounts come from
+writes differently from people, as the published captioners do. *Only a yes*: if the metric finds
+bias, you may conclude that there is some. If it finds none, there may still be some: it missed
+planted bias in [experiments/power](../experiments/power/README.md). The amounts come from
 [experiments/flatness](../experiments/flatness/README.md), in points or in the unit of the score:
 the largest change between speakers without bias, with half the width of its interval, and the
 largest change by planted bias.

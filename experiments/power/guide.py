@@ -32,8 +32,9 @@ Written by `python -m experiments.power.study`, from what
 Choose the question first, then a metric that may be used for it. The columns:
 
 * **use it**: whether `audit` draws a conclusion from it if the captioner writes differently from
-  people, as the published ones do. [metrics.md](metrics.md) says why not. *only a yes*: bias that
-  it detects may be concluded; if it detects none, nothing follows (it missed 20 % at every size).
+  people, as the published ones do. [metrics.md](metrics.md) says why not. *only a yes*: if it finds
+  bias, you may conclude that there is some; if it finds none, there may still be some (it missed
+  20 % at every size).
 * **20 % found from**: the fewest images with which an audit of the metric alone called a captioner
   biased in at least four of five trials. *people words*: people's captions, 20 % of which got a
   word that people say more often of the group. *scenes a_to_t*: a simulated captioner that imagines
