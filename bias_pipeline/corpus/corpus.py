@@ -111,7 +111,7 @@ class Corpus(ReadCache, Sequence[Record]):
         model: the captioner's captions, at most one an image.
         human: the captions people wrote, any number an image.
         groupings: attribute name to the images' groups.
-        objects: the images' objects, None if the data set has none.
+        objects: the images' objects, None where they are unknown; None if all are.
         pictures: the images' files, None if the data set has none.
         source_order: (N,) int64, the position of each image in the captioner's own file.
         vocabulary: the captioner's published vocabulary, None if there is none.
@@ -138,7 +138,7 @@ class Corpus(ReadCache, Sequence[Record]):
     model: Captions
     human: Captions
     groupings: Mapping[str, Grouping]
-    objects: tuple[frozenset[str], ...] | None = None
+    objects: tuple[frozenset[str] | None, ...] | None = None
     pictures: Pictures | None = None
     source_order: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
     vocabulary: frozenset[str] | None = None
@@ -315,7 +315,7 @@ class Corpus(ReadCache, Sequence[Record]):
             sha.update(f"{name}:{self.groupings[name].names}".encode())
             sha.update(self.groupings[name].codes.astype("<i8").tobytes())
         extra = [
-            None if self.objects is None else [sorted(row) for row in self.objects],
+            None if self.objects is None else [*map(_written_objects, self.objects)],
             None if self.vocabulary is None else sorted(self.vocabulary),
         ]
         sha.update(json.dumps(extra).encode())
@@ -438,7 +438,11 @@ def _grouping(
     return Grouping(names, np.array([code[value] for value in raw], np.int64), dict(strata))
 
 
-def _objects(rows: Sequence[Record]) -> tuple[frozenset[str], ...] | None:
-    if all(row.objects is None for row in rows):
-        return None
-    return tuple(row.objects or frozenset() for row in rows)
+def _objects(rows: Sequence[Record]) -> tuple[frozenset[str] | None, ...] | None:
+    known = any(row.objects is not None for row in rows)
+    return tuple(row.objects for row in rows) if known else None
+
+
+def _written_objects(names: frozenset[str] | None) -> list[str] | None:
+    """An image's objects in a digest: none at all is null, unknown ones are the empty list."""
+    return [] if names is None else sorted(names) or None

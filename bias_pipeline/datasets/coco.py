@@ -339,7 +339,7 @@ def _records(images: Sequence[str], contents: _Found, attribute: str) -> Iterato
             model=model.get(image),
             human=contents.human.get(image, ()),
             labels=shared[raw[image]],
-            objects=None if objects is None else objects.get(image, frozenset()),
+            objects=None if objects is None else objects.get(image),
             image=contents.pictures.photo(image),
             regions=contents.pictures.regions_of(image),
         )

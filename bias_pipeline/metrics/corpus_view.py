@@ -198,7 +198,7 @@ class CorpusView:
 
     @cached_property
     def known(self) -> BoolArray:
-        """(N,) images whose objects are known; no objects at all counts as unknown."""
+        """(N,) images whose objects are known, those without any object too."""
         return self.corpus.read(_known)
 
     @property
@@ -235,8 +235,8 @@ def _fewest_named(n_captions: int) -> int:
 
 def _known(corpus: Corpus) -> BoolArray:
     """(N,) images whose objects are known."""
-    objects = corpus.objects or [()] * len(corpus)
-    known = np.fromiter(map(bool, objects), bool, len(corpus))
+    objects = corpus.objects or [None] * len(corpus)
+    known = np.fromiter((names is not None for names in objects), bool, len(corpus))
     known.setflags(write=False)
     return known
 
@@ -245,7 +245,7 @@ def _objects(corpus: Corpus, tasks: tuple[str, ...]) -> sparse.csr_array:
     """(N, T) tasks in each image."""
     column: defaultdict[str, int] = defaultdict(lambda: -1)
     column.update({task: number for number, task in enumerate(tasks)})
-    objects = corpus.objects or ()
+    objects = [names or () for names in corpus.objects or ()]
     lengths = np.fromiter(map(len, objects), np.int64, len(corpus))
     names = map(column.__getitem__, chain.from_iterable(objects))
     columns = np.fromiter(names, np.int64, lengths.sum())

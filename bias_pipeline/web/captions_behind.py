@@ -64,14 +64,14 @@ class CaptionsBehind:
         """The objects that any image has, the most frequent first."""
         counts: dict[str, int] = {}
         for objects in self.corpus.objects or ():
-            for name in objects:
+            for name in objects or ():
                 counts[name] = counts.get(name, 0) + 1
         return sorted(counts, key=lambda name: (-counts[name], name))
 
     def with_object(self, name: str) -> BoolArray:
         """(N,) images with an object."""
-        known = self.corpus.objects or [frozenset[str]()] * len(self.corpus)
-        return np.array([name in objects for objects in known], bool)
+        known = self.corpus.objects or [None] * len(self.corpus)
+        return np.array([name in (objects or ()) for objects in known], bool)
 
     def naming_words(self, texts: Sequence[str]) -> list[list[tuple[str, int]]]:
         """Each caption's words, with the number of the group that a word names, else -1.

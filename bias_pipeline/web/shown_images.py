@@ -151,7 +151,7 @@ def _has_picture(captions: CaptionsBehind, row: int) -> bool:
 
 def _objects(captions: CaptionsBehind | None, row: int) -> list[str]:
     known = None if captions is None else captions.corpus.objects
-    return [] if known is None or row < 0 else sorted(known[row])
+    return [] if known is None or row < 0 else sorted(known[row] or ())
 
 
 Marked = Sequence[tuple[str, int]]  # words with their strength, -2 to 2; 0 is not marked

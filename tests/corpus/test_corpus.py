@@ -192,3 +192,11 @@ def test_a_label_that_nobody_could_tell_changes_the_digest():
 def test_a_label_that_nobody_could_tell_is_one_of_no_group():
     with pytest.raises(UsageError, match="unsure has 'dunno', which is not in strata"):
         LabelMap("sex", {"m": "male"}, ("unsure",), ("dunno",))
+
+
+def test_no_objects_and_unknown_ones_are_different_corpora():
+    first, *others = (replace(record, objects=frozenset({"dog"})) for record in records())
+    known, unknown = (
+        make_corpus([replace(first, objects=objects), *others]) for objects in (frozenset(), None)
+    )
+    assert known.digest != unknown.digest

@@ -146,6 +146,14 @@ def test_objects_may_be_a_table(tmp_path):
     assert (corpus[0].objects, corpus[59].objects) == ({"person"}, frozenset())
 
 
+def test_an_image_without_objects_is_known_and_an_absent_one_is_not(tmp_path):
+    lines = [f"{100 + i},person\n" for i in range(58)]
+    root = write_folder(tmp_path, {"objects.csv": f"image_id,category\n{''.join(lines)}158,\n"})
+    words = (f"dataset.attributes={root / LABELS}", f"dataset.instances={root / 'objects.csv'}")
+    corpus = load(root, *words, LENIENT)
+    assert (corpus[58].objects, corpus[59].objects) == (frozenset(), None)
+
+
 def test_a_part_of_the_label_file_is_scored(tmp_path):
     assert load(write_folder(tmp_path), "dataset.split=val").ids[:3] == ("100", "103", "106")
 

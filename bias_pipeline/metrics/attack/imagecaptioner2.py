@@ -147,7 +147,9 @@ class ImageCaptioner2(CaptionAttack):
         if ready.objects is None:
             return None
         hides = self.image_masking.hides
-        return [frozenset(o for o in ready.objects[row] if not hides(o)) for row in rows.tolist()]
+        return [
+            frozenset(o for o in ready.objects[row] or () if not hides(o)) for row in rows.tolist()
+        ]
 
     def predictions(
         self, data: LabelledCaptions, sets: Sequence[Sequence[Split]]

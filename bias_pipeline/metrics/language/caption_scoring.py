@@ -101,8 +101,9 @@ def annotated(corpus: Corpus, excluded: Collection[str]) -> Contexts:
     Raises:
         NotApplicableError: if the corpus has no objects.
     """
-    objects_of_images = [sorted(set(objects) - set(excluded)) for objects in corpus.objects or ()]
-    known = sum(map(bool, corpus.objects or ()))
+    of_images = corpus.objects or ()
+    objects_of_images = [sorted(set(objects or ()) - set(excluded)) for objects in of_images]
+    known = sum(objects is not None for objects in of_images)
     if not any(objects_of_images):
         raise NotApplicableError(
             f"dataset {corpus.dataset!r} has no objects for these images, which the Gender Score "

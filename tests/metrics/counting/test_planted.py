@@ -182,6 +182,17 @@ def test_undefined_pairs_that_are_kept_are_no_change_of_a_group_or_an_object_eit
     assert parts["t_to_a:object:cake"].estimate.value == 0.0
 
 
+def test_an_image_without_objects_counts_and_one_of_unknown_objects_does_not():
+    shown = [frozenset({"car"}), frozenset[str](), None]
+    records = [
+        Record(f"{i}{label}", "a man", (), {"gender": label}, objects)
+        for i, objects in enumerate(shown)
+        for label in "mf"
+    ]
+    metric = DirectionalBiasAmplification(GENDER, FEW, TASKS, exclude_tasks=())
+    assert metric.compute(make_corpus(records), splits=[]).parts["a_to_t"].n_images == 4
+
+
 @pytest.mark.parametrize(
     ("metric", "words", "problem"),
     [
