@@ -25,6 +25,7 @@ from bias_pipeline.config.compose import CellConfig, read_corpus
 from bias_pipeline.config.presets import preset
 from bias_pipeline.config.targets import check_value
 from bias_pipeline.datasets.memory import caption_file, label_file, object_file
+from bias_pipeline.datasets.rating_tables import read_label_errors
 from bias_pipeline.declared import NotNegative, Positive, Share
 from bias_pipeline.errors import BiasPipelineError, NotApplicableError, UsageError
 from bias_pipeline.io.machine import REPORT
@@ -32,7 +33,7 @@ from bias_pipeline.io.paths import safe_name
 from bias_pipeline.report.page import finished_runs, write_page
 from bias_pipeline.results.settings import Results
 from bias_pipeline.results.store import Result, ResultStore
-from bias_pipeline.sweeps.audit import Audit, Plan, audited
+from bias_pipeline.sweeps.audit import Audit, Plan, attribute_names, audited
 from bias_pipeline.sweeps.job import load_or_run
 
 if TYPE_CHECKING:
@@ -288,12 +289,20 @@ class _InMemoryRunner:
             for metric, settings in plan.cells:
                 with suppress(NotApplicableError):
                     chosen = {**_nested(settings), "metric": metric, "seeds": plan.seeds}
-                    results.append(self.run(captioner, attribute=attribute, **chosen))
+                    results.append(self.run(captioner, **self._of(attribute), **chosen))
         return results, 0
 
     def noisy(self, attribute: str) -> bool:
         """Whether it is asked how far scores move if labels err more often."""
-        return self._cell(next(iter(self.files)), attribute=attribute).label_noise is not None
+        return self._cell(next(iter(self.files)), **self._of(attribute)).label_noise is not None
+
+    def _of(self, attribute: str) -> dict[str, object]:
+        """The settings of an attribute, without label errors that are those of others."""
+        dataset = self.settings["dataset"]
+        with_errors = _attributes_with_errors(dataset.get("label_noise"))
+        if not with_errors or attribute in with_errors:
+            return {"attribute": attribute}
+        return {"attribute": attribute, "dataset": {**dataset, "label_noise": None}}
 
     def run(self, captioner: str, **chosen: object) -> Result:
         """The result of a cell, with its draws."""
@@ -316,6 +325,22 @@ class _InMemoryRunner:
             mine = Path(corpus.file).is_relative_to(self.folder.resolve())
             self._read[key] = replace(corpus, file="") if mine else corpus
         return self._read[key]
+
+
+def _attributes_with_errors(rates: object) -> list[str]:
+    """The attributes whose label errors are given, in a file or by group; empty if there are none.
+
+    Example:
+        >>> _attributes_with_errors({"male": 0.03, "female": 0.05})
+        ['gender']
+    """
+    names = attribute_names()
+    if isinstance(rates, str | Path):
+        return [name for name in names if name in read_label_errors(Path(rates))]
+    if not isinstance(rates, Mapping):
+        return []
+    cells = {name: preset({"attribute": name, "dataset": "coco"}) for name in names}
+    return [name for name, cell in cells.items() if {*rates} & {*cell.build("attribute").groups}]
 
 
 def _nested(settings: Mapping[str, str]) -> dict[str, object]:

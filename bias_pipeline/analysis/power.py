@@ -1,8 +1,8 @@
-"""How small a bias can so many images show, and which metrics may a conclusion rest on?
+"""A number of images to the smallest bias that they show; a metric to what may be concluded.
 
-Answered from measured errors, not from a model. The second answer is the rule that
-:mod:`~bias_pipeline.analysis.verdict` applies, and whether the number found planted bias; the
-amounts are those of ``flatness.csv``, which ``experiments.flatness.study`` writes.
+Both come from measured errors, not from a model. What may be concluded is the rule of
+:mod:`~bias_pipeline.analysis.verdict`, and whether the number found planted bias. The amounts
+are those of ``flatness.csv``, which ``experiments.flatness.study`` writes.
 
 ``power.csv`` is written by ``python -m experiments.power.study`` and shipped with the package.
 """
