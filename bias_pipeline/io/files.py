@@ -110,9 +110,11 @@ def replacing(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
                 file.flush()
                 os.fsync(file.fileno())
         Path(name).replace(path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             Path(name).unlink()
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(path)  # a full disk does not say which file it refused
         raise
 
 

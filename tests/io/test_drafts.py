@@ -87,3 +87,9 @@ def test_an_abandoned_draft_goes(tmp_path, kind):
     draft.touch() if kind == "file" else draft.mkdir()
     clear_drafts([age(draft)])
     assert not draft.exists()
+
+
+def test_a_write_that_the_disk_refuses_names_its_file(tmp_path):
+    with pytest.raises(OSError, match="No space left") as error, replacing(tmp_path / "a"):
+        raise OSError(28, "No space left on device")  # as a write without the file's name
+    assert error.value.filename == str(tmp_path / "a")
