@@ -201,6 +201,24 @@ def guard() -> None:
     sys.excepthook = _excepthook
 
 
+class _Lines(_Record):
+    """A log record whose line breaks stay."""
+
+    def getMessage(self) -> str:  # noqa: N802 (the name is logging's)
+        return "\n".join(map(printable, logging.LogRecord.getMessage(self).split("\n")))
+
+
+@contextlib.contextmanager
+def whole_configurations() -> Iterator[None]:
+    """Keep line breaks of logged messages inside the block, where they are YAML and tables."""
+    before = logging.getLogRecordFactory()
+    logging.setLogRecordFactory(_Lines)
+    try:
+        yield
+    finally:
+        logging.setLogRecordFactory(before)
+
+
 def trace_of(error: BaseException) -> list[str]:
     """The lines of a traceback."""
     return [

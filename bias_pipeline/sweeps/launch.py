@@ -49,7 +49,7 @@ from bias_pipeline.config.yaml_files import broken, check_yaml
 from bias_pipeline.errors import BiasPipelineError, DataError, ResourceError, UsageError
 from bias_pipeline.io.paths import choices_of, conf_dir, group_choices
 from bias_pipeline.io.progress import showing
-from bias_pipeline.io.terminal import print_out, redact_files, warn
+from bias_pipeline.io.terminal import print_out, redact_files, warn, whole_configurations
 from bias_pipeline.results.settings import ANNOTATOR
 from bias_pipeline.sweeps import slurm
 from bias_pipeline.sweeps.job import (
@@ -298,7 +298,8 @@ def _show(sweep: SweepRequest) -> None:
             if options.cfg:
                 hydra.show_cfg("config", [*overrides], options.cfg, package, options.resolve)
             elif options.info:
-                hydra.show_info(options.info, config_name="config", overrides=[*overrides])
+                with whole_configurations():
+                    hydra.show_info(options.info, config_name="config", overrides=[*overrides])
             else:
                 print_out(*hydra.format_args_help(get_args_parser()).splitlines())
     except OmegaConfBaseException as error:

@@ -258,3 +258,9 @@ def test_numpy_has_one_thread_unless_told_otherwise(given, retained, monkeypatch
         monkeypatch.setenv("OPENBLAS_NUM_THREADS", given)
     main(["--help"])
     assert os.environ["OPENBLAS_NUM_THREADS"] == retained
+
+
+def test_the_configuration_that_hydra_composed_has_a_line_a_key(ok):
+    lines = ok("--info", "config").splitlines()
+    assert "stats:" in lines
+    assert "  resamples: 1000" in lines
