@@ -35,7 +35,8 @@ class ScoreTable:
             scoring: how a guess is scored.
         """
         n_seeds = len(predictions[0].seeds)
-        rows = np.unique(np.concatenate([i for p in predictions for i in p.images]))
+        tested = [images for one in predictions for images in one.images]
+        rows = np.flatnonzero(np.bincount(np.concatenate(tested)))
         values = np.full((len(rows), n_seeds * len(predictions)), np.nan)
         group_of = np.zeros(len(rows), np.int64)
         for column, (images, truth, probs) in enumerate(b for p in predictions for b in p):

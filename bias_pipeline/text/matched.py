@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from bias_pipeline.array_types import BoolArray, IntArray
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.corpus.attribute import Words, words_of
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
@@ -172,21 +172,34 @@ class MatchedAlignment(TextTransform):
             images: (N,) hashes of the images.
             position: of the captions.
         """
-        entries = sparse.coo_array(weights)
-        row, word = (np.asarray(axis, np.int64) for axis in entries.coords)
-        open_to = (most[word] > 0) & (entries.data > 0)
-        row, word, weight = row[open_to], word[open_to], entries.data[open_to]
+        by_word = sparse.csc_array(weights)
+        row, weight = by_word.indices.astype(np.int64), by_word.data
+        word = np.repeat(np.arange(len(most)), np.diff(by_word.indptr))
+        open_to = (most[word] > 0) & (weight > 0)
+        row, word, weight = row[open_to], word[open_to], weight[open_to]
         part = np.array([position], np.uint64)
         drawn = random_words(purpose, self.seed, mix(words[word]) ^ images[row], part)
         # The smallest exponential times with these rates are a weighted draw (Efraimidis and
         # Spirakis 2006, "Weighted random sampling with a reservoir").
         uniform = (drawn.astype(np.float64) + 0.5) / 2.0**64
         times = -np.log(uniform) / weight
+        early = _early(times, word, most)
+        row, word, times, drawn = row[early], word[early], times[early], drawn[early]
         order = np.lexsort((drawn, times, word))
         sizes = np.bincount(word, minlength=len(most))
         rank = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         chosen = order[rank < most[word[order]]]
         return Entries(row[chosen], word[chosen])
+
+
+def _early(times: Float64Array, word: IntArray, most: IntArray) -> BoolArray:
+    """(E,) which times of words in ascending order are among the ``most`` smallest, or tie."""
+    sizes = np.bincount(word, minlength=len(most))
+    starts, latest = np.cumsum(sizes) - sizes, np.full(len(most), np.inf)
+    for number in np.flatnonzero((most > 0) & (most < sizes)).tolist():
+        start, n = starts[number], most[number]
+        latest[number] = np.partition(times[start : start + sizes[number]], n - 1)[n - 1]
+    return times <= latest[word]
 
 
 def _described_by_several(corpus: Corpus) -> Corpus:
