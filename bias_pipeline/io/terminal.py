@@ -91,6 +91,7 @@ def _text(number: int, name: str) -> io.TextIOWrapper:
 
 
 SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")  # endings of names of variables
+_CREDENTIALS = re.compile(r"(?<=://)[^\s/:@]+:[^\s/@]+(?=@)")  # of a user, in an address
 SHORTEST_SECRET = 8  # characters; a shorter value may occur in other text by chance
 
 
@@ -109,21 +110,21 @@ def secrets() -> tuple[tuple[str, str], ...]:
 
 
 def redacted(text: str) -> str:
-    """Text with secrets replaced by the names of their variables, in brackets.
+    """Text with secrets replaced by the names of their variables, and those of addresses.
 
     Example:
         >>> redacted("nothing of the environment")
         'nothing of the environment'
+        >>> redacted("no answer from http://me:pass@tracker:5000")
+        'no answer from http://(user and password)@tracker:5000'
     """
     for value, name in secrets():
         text = text.replace(value, f"({name})")
-    return text
+    return _CREDENTIALS.sub("(user and password)", text) if "://" in text else text
 
 
 def redacted_data(value: Any) -> Any:
     """Plain data with every text redacted; keys of mappings stay."""
-    if not secrets():
-        return value
     if isinstance(value, str):
         return redacted(value)
     if isinstance(value, Mapping):
@@ -135,7 +136,7 @@ def redacted_data(value: Any) -> Any:
 
 def redact_files(paths: Iterable[Path]) -> None:
     """Redact files that a library wrote; those that cannot be read or written stay."""
-    for path in paths if secrets() else ():
+    for path in paths:
         with contextlib.suppress(OSError, UnicodeDecodeError):
             text = path.read_text(encoding="utf-8")
             if redacted(text) != text:

@@ -170,10 +170,11 @@ def unanswered(url: str, timeout_s: float = PROBE_S) -> str:
     if not url.startswith(("http://", "https://")):
         return "its address is no http address"
     fault = [f"no answer within {timeout_s:g} s"]
+    bare = re.sub(r"//[^/]*@", "//", url, count=1)  # urllib takes a user for a part of the name
 
     def ask() -> None:
         try:
-            urllib.request.urlopen(url, timeout=timeout_s).close()  # noqa: S310 - http, see above
+            urllib.request.urlopen(bare, timeout=timeout_s).close()  # noqa: S310 - http, see above
             fault[0] = ""
         except urllib.error.HTTPError:
             fault[0] = ""

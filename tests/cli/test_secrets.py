@@ -78,6 +78,15 @@ def test_no_key_reaches_weights_and_biases(tmp_path):
     assert leaks(tmp_path) == []
 
 
+def test_a_password_in_an_address_is_nowhere_after_the_command(run, tmp_path, monkeypatch):
+    monkeypatch.delenv("HF_TOKEN")
+    secrets.cache_clear()
+    server = f"logger.mlflow.uri=http://me:{KEY}@127.0.0.1:1"
+    _, text = run(*SMALL, "logger=[csv,mlflow]", server)
+    assert "http://(user and password)@127.0.0.1:1 does not answer" in text
+    assert (KEY in text, leaks(tmp_path)) == (False, [])
+
+
 def test_a_short_value_and_another_variable_stay(monkeypatch):
     monkeypatch.setenv("MY_KEY", "seven77")
     monkeypatch.setenv("MY_NAME", "what I am called")

@@ -174,4 +174,5 @@ def server() -> Iterator[str]:
 
 def test_any_answer_is_one_and_a_closed_port_gives_none(server):
     assert unanswered(server) == ""
+    assert unanswered(server.replace("//", "//me:password@")) == ""
     assert unanswered("http://127.0.0.1:1") != ""
